@@ -13,8 +13,8 @@ from detection.slicing import Method, Metric, Slicing, detect_on_tiles
 from detection.tracking.bytetrack import ByteTrack, ByteTrackOptions
 from framework.core.errors import ConfigError
 from framework.workflow import ImageItem, VisionPredictor
-from framework.workflow.image_runner import ImageRunner
-from framework.workflow.options import check_range, option
+from framework.workflow.domain.options import check_range, option
+from framework.workflow.runners.image_runner import ImageRunner
 
 THRESHOLD = 0.5
 

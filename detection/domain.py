@@ -19,8 +19,8 @@ from framework.io.data_check import Observe, Report
 from framework.io.dataset import Dataset
 from framework.vision.sample import Sample
 from framework.workflow import Domain, open_predictor
-from framework.workflow.image_runner import open_runner, read_boxes
-from framework.workflow.predict import make_predictor_function
+from framework.workflow.open.predict import make_predictor_function
+from framework.workflow.runners.image_runner import open_runner, read_boxes
 
 if TYPE_CHECKING:
     from framework.engine.experiment import Experiment

@@ -20,7 +20,7 @@ from framework.vision import boxes as vision_boxes
 from framework.vision.sample import Sample
 from framework.vision.sample_transforms.affine_crop import CropToObject
 from framework.workflow import ImageItem
-from framework.workflow.image_runner import ImageRunner, load_transforms, open_runner
+from framework.workflow.runners.image_runner import ImageRunner, load_transforms, open_runner
 
 POSE = "pose"
 THRESHOLD = 0.2

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from framework.vision import draw
-from framework.workflow.result import ImageResult, Json
+from framework.workflow.domain.result import ImageResult, Json
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from typing import Any
 
 from framework.core.errors import OarError
 from framework.workflow import LanguagePredictor, TextResult
-from framework.workflow.predictor import Text
-from framework.workflow.text_predictor import TextPredictor
+from framework.workflow.domain.predictor import Text
+from framework.workflow.runners.text_predictor import TextPredictor
 from nlp.results import Tagged
 
 # What a task's name makes of the typed result; None leaves it as it is.

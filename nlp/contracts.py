@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, TypeVar, runti
 import jax
 
 from framework.engine.task import Metric
-from framework.workflow.result import TextResult
-from framework.workflow.text_predictor import TextProcessor
+from framework.workflow.domain.result import TextResult
+from framework.workflow.runners.text_predictor import TextProcessor
 
 State = TypeVar("State")
 

@@ -11,13 +11,13 @@ from framework.config import Kind
 from framework.core.errors import FormatError, InputError
 from framework.export import Artifact
 from framework.inference import Runtime
+from framework.interop.weights.model_folder import CONFIG
 from framework.io.data_check import Observe, Report
 from framework.io.dataset import Dataset
-from framework.io.interop.model_folder import CONFIG
 from framework.workflow import Domain, option
-from framework.workflow.image_runner import load_transforms
-from framework.workflow.predict import make_predictor_function
-from framework.workflow.text_predictor import TextPredictor
+from framework.workflow.open.predict import make_predictor_function
+from framework.workflow.runners.image_runner import load_transforms
+from framework.workflow.runners.text_predictor import TextPredictor
 from nlp.analyzer import TextAnalyzer
 from nlp.contracts import TextTask
 from nlp.processors import ProcessorContext

@@ -18,9 +18,9 @@ import numpy as np
 from framework import nn
 from framework.config import build
 from framework.core.errors import ConfigError, WeightError, nearest
-from framework.io.interop import load_weights
-from framework.io.interop.model_folder import CONFIG, find_weights, is_paddles, read_settings
-from framework.workflow.weights import load_state_into
+from framework.interop import load_weights
+from framework.interop.weights.model_folder import CONFIG, find_weights, is_paddles, read_settings
+from framework.workflow.domain.weights import load_state_into
 from nlp.models.masked_lm import MaskedLMConfig
 from nlp.models.question_answering import QuestionAnsweringConfig
 from nlp.models.sequence_classification import SequenceClassifierConfig

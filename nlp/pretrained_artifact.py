@@ -15,13 +15,13 @@ from framework import hub
 from framework.config import plain
 from framework.core.errors import ConfigError
 from framework.export import Artifact, TensorSpec
-from framework.io.interop.model_folder import CONFIG, INDEX, find_weights, is_paddles, read_settings
+from framework.interop.weights.model_folder import CONFIG, INDEX, find_weights, is_paddles, read_settings
 from framework.text.question_windows import QuestionWindows
 from framework.text.tokenizer import Tokenizer
 from framework.text.tokenizer_files import folder_settings
 from framework.text.transforms import Tokenize
-from framework.workflow.cache import keep_artifact
-from framework.workflow.export import model_artifact
+from framework.workflow.export.export import model_artifact
+from framework.workflow.open.cache import keep_artifact
 from nlp.pretrained import Pretrained, read_pretrained
 from nlp.tasks import SequenceClassification, TokenClassification
 from nlp.tasks.masked_lm import MaskedLanguageModelling

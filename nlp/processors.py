@@ -14,7 +14,7 @@ from framework.text.sample import TextSample
 from framework.text.tokenizer import Tokenizer
 from framework.text.transforms import Tokenize
 from framework.text.words import pieces
-from framework.workflow.samples import apply_transforms
+from framework.workflow.domain.samples import apply_transforms
 from nlp.packing import first_tokens, pack_tokens
 from nlp.results import Span, Tagged, TextLabels, labelled, marks_spans, tagged
 
@@ -39,7 +39,7 @@ class ProcessorContext:
 
 
 class TextProcessor:
-    """Base of the processors, as framework/workflow/text_predictor.py asks for them: a text goes through whole.
+    """Base of the processors, as framework/workflow/runners/text_predictor.py asks for them: a text goes through whole.
 
     A subclass has `result`.
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from framework.text.spans import spans
-from framework.workflow.result import Json, TextResult
+from framework.workflow.domain.result import Json, TextResult
 
 
 @dataclass(frozen=True)

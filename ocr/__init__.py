@@ -18,22 +18,22 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ocr.ocr_predictor import OCRPredictor as OCRPredictor
-    from ocr.results import Document as Document
-    from ocr.results import Line as Line
-    from ocr.results import Page as Page
-    from ocr.results import Word as Word
-    from ocr.structure.document import document as document
-    from ocr.structure.reader import DocumentReader as DocumentReader
+    from ocr.documents.document import document as document
+    from ocr.documents.reader import DocumentReader as DocumentReader
+    from ocr.pipeline.predictor import OCRPredictor as OCRPredictor
+    from ocr.results.pages import Document as Document
+    from ocr.results.pages import Line as Line
+    from ocr.results.pages import Page as Page
+    from ocr.results.pages import Word as Word
 
     predictor: Callable[..., OCRPredictor]
 
 _WHERE = {
     "predictor": "ocr.domain",
-    "OCRPredictor": "ocr.ocr_predictor",
-    "document": "ocr.structure.document",
-    "DocumentReader": "ocr.structure.reader",
-    **dict.fromkeys(("Document", "Page", "Line", "Word"), "ocr.results"),
+    "OCRPredictor": "ocr.pipeline.predictor",
+    "document": "ocr.documents.document",
+    "DocumentReader": "ocr.documents.reader",
+    **dict.fromkeys(("Document", "Page", "Line", "Word"), "ocr.results.pages"),
 }
 
 

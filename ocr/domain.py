@@ -16,17 +16,15 @@ from framework.inference import Runtime
 from framework.text.tokenizer import Tokenizer
 from framework.text.transforms import SOURCE, read_asset
 from framework.workflow import Domain
-from framework.workflow.domain import DefaultName
-from framework.workflow.predict import make_predictor_function, open_predictor
-from ocr.characters import CharacterSet
-from ocr.formula_stage import FormulaOptions, FormulaRecognizer
-from ocr.languages import DEFAULT, choose_recognizers, missing_letters
-from ocr.ocr_options import DEFAULT_MODEL, OCROptions
-from ocr.ocr_predictor import OCRPredictor
-from ocr.page_preparation import PagePreparation
-from ocr.page_stages import PageOrientationClassifier, PageOrientationOptions, Unwarper, UnwarpOptions
-from ocr.pipeline import OCRPipeline, PipelineOptions
-from ocr.single_stage import (
+from framework.workflow.domain.domain import DefaultName
+from framework.workflow.open.predict import make_predictor_function, open_predictor
+from ocr.documents.options import DocumentOptions
+from ocr.formulas.stage import FormulaOptions, FormulaRecognizer
+from ocr.pages.preparation import PagePreparation
+from ocr.pages.stages import PageOrientationClassifier, PageOrientationOptions, Unwarper, UnwarpOptions
+from ocr.pipeline.options import DEFAULT_MODEL, OCROptions
+from ocr.pipeline.predictor import OCRPredictor
+from ocr.pipeline.single_stage import (
     DetectedPages,
     FormulaPages,
     LineDirections,
@@ -35,7 +33,11 @@ from ocr.single_stage import (
     SingleStage,
     TablePages,
 )
-from ocr.stages import (
+from ocr.pipeline.text_pipeline import OCRPipeline, PipelineOptions
+from ocr.tables.stage import TableOptions, TableRecognizer
+from ocr.text.characters import CharacterSet
+from ocr.text.languages import DEFAULT, choose_recognizers, missing_letters
+from ocr.text.stages import (
     DetectOptions,
     Detector,
     OrientationClassifier,
@@ -44,16 +46,14 @@ from ocr.stages import (
     Recognizer,
     RecognizerGroup,
 )
-from ocr.structure.options import DocumentOptions
-from ocr.table_stage import TableOptions, TableRecognizer
 
 if TYPE_CHECKING:
     from framework.engine.experiment import Experiment
     from framework.nn.layer import Layer
-    from framework.workflow.documents import DocumentConverter
-    from framework.workflow.domain import Model
-    from framework.workflow.lines import LineOptions
-    from framework.workflow.outputs import Report
+    from framework.workflow.data.lines import LineOptions
+    from framework.workflow.domain.domain import Model
+    from framework.workflow.domain.outputs import Report
+    from framework.workflow.files.documents import DocumentConverter
 
 log = logging.getLogger("oar")
 FALLBACK_MODEL = "oar_latin"  # whose weights are in this package
@@ -62,7 +62,7 @@ _FIELD_KINDS = (
     "fields",
     "ser",
     "re",
-)  # of artifacts that document readers open (ocr/structure/field_model.py)
+)  # of artifacts that document readers open (ocr/documents/field_model.py)
 _PAGE_STAGES = ("document_orientation", "unwarp")
 
 
@@ -80,19 +80,19 @@ class OCRDomain(Domain[OCROptions]):
         runtime: Runtime,
         overrides: Sequence[str] = (),
     ) -> DocumentConverter:
-        from ocr.structure.convert import open_converter  # what reads text lines alone needs none of it
+        from ocr.documents.convert import open_converter  # what reads text lines alone needs none of it
 
         return open_converter(model or DEFAULT_MODEL, options, runtime, overrides)
 
     def read_document_config(
         self, config: Model, settings: Sequence[str] = ()
     ) -> tuple[Model, Sequence[str], Mapping[str, Any]] | None:
-        from ocr.structure.document_config import read_document_config
+        from ocr.documents.config import read_document_config
 
         return read_document_config(config, settings)
 
     def score_documents(self, truth: Path, folder: Path) -> tuple[dict[str, float], list[dict[str, Any]]]:
-        from ocr.structure.document_scores import score_documents
+        from ocr.documents.evaluation.scores import score_documents
 
         return score_documents(truth, folder)
 
@@ -105,7 +105,7 @@ class OCRDomain(Domain[OCROptions]):
         runtime: Runtime,
         overrides: Sequence[str] = (),
     ) -> Report:
-        from ocr.line_files import write_lines  # it reads labels of training data
+        from ocr.pipeline.line_files import write_lines  # it reads labels of training data
 
         def open_model() -> OCRPredictor:
             given = {"drop_score": 0.0}

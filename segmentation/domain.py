@@ -20,9 +20,9 @@ from framework.io.dataset import Dataset
 from framework.vision.sample import Sample
 from framework.vision.sample_transforms.pad import Pad, PadToMultiple, PadToSize
 from framework.workflow import Domain, option
-from framework.workflow.image_runner import open_runner
-from framework.workflow.options import check_range
-from framework.workflow.predict import make_predictor_function
+from framework.workflow.domain.options import check_range
+from framework.workflow.open.predict import make_predictor_function
+from framework.workflow.runners.image_runner import open_runner
 from segmentation import palettes
 from segmentation.background import Background, read_background
 from segmentation.restore import resize_to_source

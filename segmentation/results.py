@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from framework.vision import draw, masks
-from framework.workflow.result import ImageResult, Json
+from framework.workflow.domain.result import ImageResult, Json
 from segmentation.background import Background, background_class
 
 OPACITY = 0.4

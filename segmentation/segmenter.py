@@ -14,9 +14,9 @@ from framework.core.transform import Transform
 from framework.vision import raw_images
 from framework.vision.sample import Sample
 from framework.workflow import ImageItem, VisionPredictor
-from framework.workflow.image_runner import ImageRunner
-from framework.workflow.predictor import ImageSource
-from framework.workflow.samples import apply_transforms
+from framework.workflow.domain.predictor import ImageSource
+from framework.workflow.domain.samples import apply_transforms
+from framework.workflow.runners.image_runner import ImageRunner
 from segmentation.background import Background
 from segmentation.restore import labels_at_source
 from segmentation.results import Segmentation

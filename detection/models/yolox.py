@@ -30,7 +30,7 @@ from framework import nn
 from framework.config import register
 from framework.core.errors import ConfigError
 from framework.engine.task import Losses
-from framework.io.interop.weighted import WeightedOp
+from framework.interop.weights.weighted import WeightedOp
 from framework.nn import initializer as I
 
 STRIDES = (8, 16, 32)

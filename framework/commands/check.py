@@ -27,7 +27,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _check(args: argparse.Namespace) -> int:
-    from framework.workflow.check_data import check_data
+    from framework.workflow.data.check import check_data
 
     given = read_overrides(args)
     return check_data(args.config, (*given, *data_settings(args, given)), args.part)

@@ -45,8 +45,8 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _convert(args: argparse.Namespace) -> int:
-    from framework.workflow.convert import convert_weights
-    from framework.workflow.convert_graph import GRAPHS, convert_graph, refuse_foreign
+    from framework.workflow.convert.graph import GRAPHS, convert_graph, refuse_foreign
+    from framework.workflow.convert.run import convert_weights
 
     refuse_foreign(args.weights)
     if Path(args.weights).suffix in GRAPHS and Path(args.output).suffix in ("", ".onnx"):

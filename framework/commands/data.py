@@ -105,8 +105,8 @@ def _add_lines(commands: Any, whole: bool) -> None:
     if not whole:
         return
     from framework.commands.infer import add_runtime
-    from framework.workflow.lines import LineOptions
-    from framework.workflow.options import add_option_flags
+    from framework.workflow.data.lines import LineOptions
+    from framework.workflow.domain.options import add_option_flags
 
     made.add_argument("source", help="a folder of pages; with --cropped of images of lines")
     made.add_argument("output", help="the folder to write: labels.txt, misread.txt, readings.tsv and images")
@@ -124,8 +124,8 @@ def _add_lines(commands: Any, whole: bool) -> None:
 def _lines(args: argparse.Namespace) -> int:
     from framework.commands.infer import choose_runtime
     from framework.inference import keep_memory
-    from framework.workflow.lines import LineOptions, write_lines
-    from framework.workflow.options import make_options
+    from framework.workflow.data.lines import LineOptions, write_lines
+    from framework.workflow.domain.options import make_options
 
     keep_memory()
     given, values = settings(read_overrides(args), args.model_path), vars(args)
@@ -144,7 +144,7 @@ def _lines(args: argparse.Namespace) -> int:
 
 
 def _synthesize(args: argparse.Namespace) -> int:
-    from framework.workflow.synthesize import synthesize
+    from framework.workflow.data.synthesize import synthesize
 
     given = ("count", "seed", "fonts", "corpus", "characters")
     settings = [text for name in given for text in setting(name, getattr(args, name))]
@@ -163,13 +163,13 @@ def _data(args: argparse.Namespace) -> int:
         return _synthesize(args)
     if args.command == "lines":
         return _lines(args)
-    from framework.workflow.data_commands import draw_samples, measure_data, split_data
+    from framework.workflow.data.commands import draw_samples, measure_data, split_data
 
     if args.command == "split":
         print(split_data(args.source, args.output, args.share, args.seed, args.header))
         return 0
     if args.command == "labelme":
-        from framework.workflow.labelme import convert_labelme
+        from framework.workflow.data.labelme import convert_labelme
 
         print(convert_labelme(args.source, args.output))
         return 0

@@ -30,9 +30,9 @@ from framework.config.arguments import (
 )
 from framework.core.errors import InputError, did_you_mean
 from framework.inference import keep_memory
-from framework.workflow.documents import convert_documents
-from framework.workflow.domain import Domain, document_domain
-from framework.workflow.options import add_option_flags, make_options
+from framework.workflow.domain.domain import Domain, document_domain
+from framework.workflow.domain.options import add_option_flags, make_options
+from framework.workflow.files.documents import convert_documents
 
 # PaddleOCR's switches of formats, of predict_system.py and of its 3.x commands.
 _FORMAT_FLAGS = {"recovery": "docx", "recovery_to_markdown": "md", "save_pdf": "pdf"}

@@ -64,8 +64,8 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _score_documents(args: argparse.Namespace) -> int:
-    from framework.workflow.documents import write_scores
-    from framework.workflow.domain import document_domain
+    from framework.workflow.domain.domain import document_domain
+    from framework.workflow.files.documents import write_scores
 
     if args.predictions is None:
         raise InputError(
@@ -96,7 +96,7 @@ def _evaluate(args: argparse.Namespace) -> int:
         )
     from framework.core.dtypes import precision_scope
     from framework.inference.memory import keep_memory
-    from framework.workflow import train as workflow
+    from framework.workflow.train import run as workflow
 
     keep_memory()
     given = read_overrides(args)
@@ -108,7 +108,7 @@ def _evaluate(args: argparse.Namespace) -> int:
         *augmentation_overrides(args, args.aug_eval),
     )
     if args.model_dir is not None:
-        from framework.workflow.artifact_scores import evaluate_artifact
+        from framework.workflow.train.artifact_scores import evaluate_artifact
 
         runtime = Runtime(
             choose_device(args.device, args.use_gpu), "bfloat16" if args.amp else "auto", args.engine

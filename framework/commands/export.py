@@ -65,8 +65,8 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _export(args: argparse.Namespace) -> int:
-    from framework.workflow.export import write_artifact
-    from framework.workflow.pdparams import SUITES, export_pdparams
+    from framework.workflow.convert.pdparams import SUITES, export_pdparams
+    from framework.workflow.export.export import write_artifact
 
     changes = settings(read_overrides(args), args.model_path)
     if args.format == "pdparams":
@@ -77,7 +77,7 @@ def _export(args: argparse.Namespace) -> int:
         return 0
     onnx = None
     if args.format == "onnx":
-        from framework.workflow.onnx import OnnxOptions
+        from framework.workflow.export.onnx import OnnxOptions
 
         onnx = OnnxOptions(args.opset, args.onnx_layout)
     folder = write_artifact(

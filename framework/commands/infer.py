@@ -30,9 +30,9 @@ from framework.inference import Runtime, keep_memory
 from framework.inference.runtime import ENGINES
 from framework.vision.video import SUFFIXES as VIDEO_SUFFIXES
 from framework.workflow import open_predictor
-from framework.workflow.domain import all_domains
-from framework.workflow.options import add_option_flags
-from framework.workflow.predict_files import SOURCES, check_sources, predict_files
+from framework.workflow.domain.domain import all_domains
+from framework.workflow.domain.options import add_option_flags
+from framework.workflow.files.predict_files import SOURCES, check_sources, predict_files
 
 OUTPUT = ("--output_dir", "--save_dir", "--save_path", "--draw_img_save_dir")
 # What the engines of Paddle Inference are told; XLA is told nothing.

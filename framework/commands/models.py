@@ -16,7 +16,7 @@ from framework.hub import commands
 
 
 def _names(args: argparse.Namespace) -> int:
-    from framework.workflow.domain import all_domains, config_names
+    from framework.workflow.domain.domain import all_domains, config_names
 
     found = 0
     for domain in all_domains():

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from framework.commands.infer import run_infer
-from framework.workflow.domain import DefaultName
+from framework.workflow.domain.domain import DefaultName
 
 MODEL = DefaultName("pp_ocrv6_small")
 

@@ -56,7 +56,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _quantize(args: argparse.Namespace) -> int:
-    from framework.workflow.quantize import QuantizeOptions, default_folder, quantize
+    from framework.workflow.export.quantize import QuantizeOptions, default_folder, quantize
 
     options = QuantizeOptions(args.engine, args.max_loss, args.weight_bits, args.examples)
     folder = Path(args.output_dir) if args.output_dir else default_folder(args.config)

@@ -95,7 +95,7 @@ def parser() -> argparse.ArgumentParser:
 
 def data_settings(args: argparse.Namespace, given: Sequence[str]) -> tuple[str, ...]:
     """What `--data` and `--num_classes` change of the config, after the changes that are given."""
-    from framework.workflow.adjust import data_overrides, read_settings
+    from framework.workflow.train.overrides import data_overrides, read_settings
 
     roots = () if args.data is None else data_overrides(read_settings(args.config, given), args.data)
     return (*roots, *setting("model.num_classes", args.num_classes))
@@ -103,7 +103,7 @@ def data_settings(args: argparse.Namespace, given: Sequence[str]) -> tuple[str, 
 
 def overrides(args: argparse.Namespace, given: Sequence[str]) -> tuple[str, ...]:
     """What the arguments besides `-o` change of the config, after the changes of `-o`."""
-    from framework.workflow.adjust import (
+    from framework.workflow.train.overrides import (
         callback_overrides,
         ema_overrides,
         learning_rate_overrides,
@@ -163,7 +163,7 @@ def _loggers(args: argparse.Namespace) -> list[dict[str, str]]:
 
 def _train(args: argparse.Namespace) -> int:
     from framework.inference.memory import keep_memory
-    from framework.workflow import train as workflow
+    from framework.workflow.train import run as workflow
 
     keep_memory()  # steps that allocate fresh pages cost up to twice the time
     changes = overrides(args, read_overrides(args, training=True))

@@ -279,7 +279,7 @@ class Artifact:
                 raise
 
     def _write(self, folder: Path) -> None:
-        from framework.io.interop import write_safetensors
+        from framework.interop import write_safetensors
 
         folder.mkdir(parents=True)
         files = {}
@@ -351,7 +351,7 @@ def load_artifact(folder: str | Path, verify: bool = True, stages: bool = True) 
     found = {name: load_artifact(folder / name, verify) for name in config["stages"] if stages}
     weights, scales = {}, {}
     if WEIGHTS in config["sha256"]:
-        from framework.io.interop import load_weights
+        from framework.interop import load_weights
 
         weights, scales = unpack_weights(load_weights(folder / WEIGHTS), folder / WEIGHTS)
     lists = {key: _list_file(key) for key in config.pop("lists", ())}

@@ -16,10 +16,10 @@ from framework.core.dtypes import narrow
 from framework.core.errors import ShapeError, TraceError
 from framework.core.process import check_process
 from framework.inference.engine import TensorShape, describe
-from framework.io.interop import load_program
-from framework.io.interop.graph.layer import GraphLayer
-from framework.io.interop.graph.parts import split_program
-from framework.io.interop.program import TensorSpec
+from framework.interop import load_program
+from framework.interop.graph.layer import GraphLayer
+from framework.interop.graph.parts import split_program
+from framework.interop.programs.program import TensorSpec
 from framework.nn import functional_core
 
 log = logging.getLogger("oar")
@@ -31,8 +31,8 @@ def load_graph(path: Path, params: Path | None = None) -> GraphLayer:
     Raises:
         FormatError: it is none of them, damaged, or has operators that are not known.
     """
-    from framework.io.interop import onnx
-    from framework.io.interop.graph.paddle import build_paddle_layer
+    from framework.interop.graph.paddle import build_paddle_layer
+    from framework.interop.programs import onnx
 
     if path.suffix == ".onnx":
         return onnx.load(path)

@@ -27,8 +27,8 @@ import numpy as np
 
 from framework.core.disk import DiskError, disk_errors, free_bytes, write_file
 from framework.core.errors import FormatError, InputError, WeightError
-from framework.io.interop.safetensors_io import read_safetensors, write_safetensors
-from framework.io.paddle_runs import name_of_checkpoint
+from framework.interop.paddle_runs import name_of_checkpoint
+from framework.interop.weights.safetensors_io import read_safetensors, write_safetensors
 
 MODEL, TRAIN, STATE, BEST = "model.safetensors", "train.safetensors", "state.json", "best.json"
 CHECKPOINTS, RUN_CONFIG = "checkpoints", "config.yml"
@@ -175,7 +175,7 @@ def find_checkpoint(path: str | Path, prefer: str = "last") -> Path:
     """The checkpoint that a path means: one itself, the folder of them, or that of a run (`output/<config>`).
 
     Where nothing is at the path, it may be the name that Paddle's toolkits have for a checkpoint of a run that is
-    there, such as output/best_model/model.pdparams; see framework/io/paddle_runs.py.
+    there, such as output/best_model/model.pdparams; see framework/interop/paddle_runs.py.
 
     Args:
         prefer: "last", or "best", which falls back to the last where nothing was evaluated.

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from framework.core.errors import FormatError, WeightError
-from framework.io.interop import load_weights, write_pdparams, write_safetensors
+from framework.interop import load_weights, write_pdparams, write_safetensors
 
 _WRITERS = {".safetensors": write_safetensors, ".pdparams": write_pdparams}
 
@@ -52,7 +52,7 @@ def load(path: str | Path) -> dict[str, np.ndarray]:
     """Named arrays of a file of weights: safetensors, .pdparams, .pdiparams beside its program, ONNX, torch.
 
     The format is recognised from the content. Names and layouts stay those of the file: torch's linear layers are the
-    other way round, and `framework.workflow.weights.load_pretrained(layer, path)` turns them.
+    other way round, and `framework.workflow.domain.weights.load_pretrained(layer, path)` turns them.
 
     Raises:
         FormatError: the file is of no known format, damaged or hostile.

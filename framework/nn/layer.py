@@ -480,7 +480,7 @@ class Layer:
                 where=type(self).__name__,
                 received=", ".join(turned[:5]) + (f" and {len(turned) - 5} more" if len(turned) > 5 else ""),
                 allowed="Paddle's layout, [in, out]",
-                fix="framework.workflow.weights.load_pretrained(layer, path) loads the file, names and statistics too",
+                fix="framework.workflow.domain.weights.load_pretrained(layer, path) loads names and statistics too",
             )
 
     set_dict = load_dict = set_state_dict

@@ -10,37 +10,37 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from framework.paddle import methods as _methods
 from framework.paddle import ops as _ops
-from framework.paddle import tensor_methods as _tensor_methods
-from framework.paddle.dtypes import bfloat16 as bfloat16
-from framework.paddle.dtypes import bool_ as _bool
-from framework.paddle.dtypes import complex64 as complex64
-from framework.paddle.dtypes import complex128 as complex128
-from framework.paddle.dtypes import dtype as dtype
-from framework.paddle.dtypes import float16 as float16
-from framework.paddle.dtypes import float32 as float32
-from framework.paddle.dtypes import float64 as float64
-from framework.paddle.dtypes import get_default_dtype as get_default_dtype
-from framework.paddle.dtypes import int8 as int8
-from framework.paddle.dtypes import int16 as int16
-from framework.paddle.dtypes import int32 as int32
-from framework.paddle.dtypes import int64 as int64
-from framework.paddle.dtypes import set_default_dtype as set_default_dtype
-from framework.paddle.dtypes import uint8 as uint8
-from framework.paddle.missing import reason
-from framework.paddle.printing import set_printoptions as set_printoptions
-from framework.paddle.random import get_cuda_rng_state as get_cuda_rng_state
-from framework.paddle.random import get_rng_state as get_rng_state
-from framework.paddle.random import seed as seed
-from framework.paddle.random import set_cuda_rng_state as set_cuda_rng_state
-from framework.paddle.random import set_rng_state as set_rng_state
-from framework.paddle.tape import enable_grad as enable_grad
-from framework.paddle.tape import grad as grad
-from framework.paddle.tape import is_grad_enabled as is_grad_enabled
-from framework.paddle.tape import no_grad as no_grad
-from framework.paddle.tape import set_grad_enabled as set_grad_enabled
-from framework.paddle.tensor import Tensor as Tensor
+from framework.paddle._kernel import methods as _methods
+from framework.paddle._kernel import tensor_methods as _tensor_methods
+from framework.paddle._kernel.dtypes import bfloat16 as bfloat16
+from framework.paddle._kernel.dtypes import bool_ as _bool
+from framework.paddle._kernel.dtypes import complex64 as complex64
+from framework.paddle._kernel.dtypes import complex128 as complex128
+from framework.paddle._kernel.dtypes import dtype as dtype
+from framework.paddle._kernel.dtypes import float16 as float16
+from framework.paddle._kernel.dtypes import float32 as float32
+from framework.paddle._kernel.dtypes import float64 as float64
+from framework.paddle._kernel.dtypes import get_default_dtype as get_default_dtype
+from framework.paddle._kernel.dtypes import int8 as int8
+from framework.paddle._kernel.dtypes import int16 as int16
+from framework.paddle._kernel.dtypes import int32 as int32
+from framework.paddle._kernel.dtypes import int64 as int64
+from framework.paddle._kernel.dtypes import set_default_dtype as set_default_dtype
+from framework.paddle._kernel.dtypes import uint8 as uint8
+from framework.paddle._kernel.missing import reason
+from framework.paddle._kernel.printing import set_printoptions as set_printoptions
+from framework.paddle._kernel.random import get_cuda_rng_state as get_cuda_rng_state
+from framework.paddle._kernel.random import get_rng_state as get_rng_state
+from framework.paddle._kernel.random import seed as seed
+from framework.paddle._kernel.random import set_cuda_rng_state as set_cuda_rng_state
+from framework.paddle._kernel.random import set_rng_state as set_rng_state
+from framework.paddle._kernel.tape import enable_grad as enable_grad
+from framework.paddle._kernel.tape import grad as grad
+from framework.paddle._kernel.tape import is_grad_enabled as is_grad_enabled
+from framework.paddle._kernel.tape import no_grad as no_grad
+from framework.paddle._kernel.tape import set_grad_enabled as set_grad_enabled
+from framework.paddle._kernel.tensor import Tensor as Tensor
 
 __version__ = "2.6.2"  # of the Paddle whose names, arguments and results these are
 
@@ -73,7 +73,18 @@ _PACKAGES = (
         "profiler",
         "quantization",
     ),
-    *("regularizer", "signal", "sparse", "static", "sysconfig", "text", "utils", "version", "vision"),
+    *(
+        "regularizer",
+        "signal",
+        "sparse",
+        "static",
+        "sysconfig",
+        "tensor",
+        "text",
+        "utils",
+        "version",
+        "vision",
+    ),
 )
 _WHERE = {
     **dict.fromkeys(("Model", "flops", "summary"), "hapi"),
@@ -82,7 +93,7 @@ _WHERE = {
     **dict.fromkeys(("disable_static", "enable_static", "in_dynamic_mode"), "static"),
     **dict.fromkeys(("DataParallel",), "distributed"),
     **dict.fromkeys(("batch",), "io"),
-    **dict.fromkeys(("core_layer", "wrap"), "bridges"),
+    **dict.fromkeys(("core_layer", "wrap"), "_kernel.bridges"),
     **dict.fromkeys(("CPUPlace", "CUDAPinnedPlace", "CUDAPlace", "get_device", "set_device"), "device"),
     **dict.fromkeys(
         ("check_shape", "disable_signal_handler", "get_flags", "iinfo", "finfo", "set_flags"), "framework"
@@ -99,7 +110,7 @@ _operations = _ops.discover()
 globals().update(_operations)
 globals().update(_methods.install(_operations, _ops.discover("METHODS_ONLY")))
 globals()["bool"] = _bool
-_tensor_methods.install_namespace(_operations)
+_tensor_methods.install()
 
 if TYPE_CHECKING:
     # Operations come by discovery, which a type checker does not follow.

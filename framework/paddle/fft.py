@@ -9,11 +9,11 @@ import jax
 import jax.numpy as jnp
 
 from framework.core.errors import ShapeError
-from framework.paddle.dispatch import Array, operation
-from framework.paddle.dtypes import default_numpy, to_numpy_or
+from framework.paddle._kernel.dispatch import Array, operation
+from framework.paddle._kernel.dtypes import default_numpy, to_numpy_or
+from framework.paddle._kernel.tensor import Tensor, wrap
+from framework.paddle._kernel.x64 import x64
 from framework.paddle.ops.promotion import as_float
-from framework.paddle.tensor import Tensor, wrap
-from framework.paddle.x64 import x64
 
 __all__ = [
     "fft",

@@ -16,14 +16,14 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from framework.core.errors import FormatError
-from framework.io.interop.lod_tensor import tensor_record
-from framework.io.interop.paddle import NAME_TABLE, read_first_pickle, read_tensor
-from framework.io.interop.pdparams_writer import write_pickle
-from framework.io.interop.pickle_writer import check_plain, write_plain
-from framework.io.interop.pickled import NamedArray
-from framework.io.interop.source import Source, bfloat16, read_source
+from framework.interop.source import Source, bfloat16, read_source
+from framework.interop.weights.lod_tensor import tensor_record
+from framework.interop.weights.pdparams import NAME_TABLE, read_first_pickle, read_tensor
+from framework.interop.weights.pdparams_writer import write_pickle
+from framework.interop.weights.pickle_writer import check_plain, write_plain
+from framework.interop.weights.pickled import NamedArray
+from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 from framework.paddle.nn.layer import Layer
-from framework.paddle.tensor import Tensor, as_array, wrap
 
 log = logging.getLogger("oar")
 _SAVE_OPTIONS = ("use_binary_format", "pickle_protocol")

@@ -11,12 +11,12 @@ import numpy as np
 from jax import lax
 
 from framework.core.errors import ShapeError
-from framework.paddle.dispatch import Array, operation
+from framework.paddle._kernel.dispatch import Array, operation
+from framework.paddle._kernel.random import default_generator
+from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.ops.joining import concat
 from framework.paddle.ops.promotion import is_inexact, pair
 from framework.paddle.ops.shaping import whole_number
-from framework.paddle.random import default_generator
-from framework.paddle.tensor import Tensor
 
 __all__ = [
     "reindex_graph",

@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from framework.metric import classification as core
-from framework.paddle.dispatch import Array, operation
-from framework.paddle.tensor import Tensor
+from framework.paddle._kernel.dispatch import Array, operation
+from framework.paddle._kernel.tensor import Tensor
 
 
 class Metric(abc.ABC):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import jax.numpy as jnp
 
 from framework.optimizer.regularizer import WeightDecay
-from framework.paddle.tensor import Tensor, wrap
-from framework.paddle.x64 import x64
+from framework.paddle._kernel.tensor import Tensor, wrap
+from framework.paddle._kernel.x64 import x64
 
 
 class WeightDecayRegularizer:

@@ -15,7 +15,7 @@ from typing import Any
 
 from framework import nn
 from framework.core.errors import ConfigError, InputError, did_you_mean
-from framework.workflow.models import Weights, create_model
+from framework.workflow.open.models import Weights, create_model
 
 
 @dataclass(frozen=True)

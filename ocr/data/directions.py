@@ -18,7 +18,7 @@ from framework.vision.dataset_files import read_image
 from framework.vision.sample import Sample
 from ocr.data.labels import LineLabel, read_line_labels
 from ocr.data.listed import ListedImages
-from ocr.preprocess import LINE_TURNS, PAGE_TURNS
+from ocr.text.preprocess import LINE_TURNS, PAGE_TURNS
 
 
 class _Directions(ListedImages[LineLabel]):

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from ocr.data.labels import Region
-from ocr.metrics import edit_distance
+from ocr.text.scores import edit_distance
 
 MatchProblem = Literal["", "no label", "cut otherwise", "unreadable"]
 _COVERED, _TOUCHED = 0.6, 0.15  # share of a region's area in the line

@@ -24,7 +24,7 @@ from framework.vision.sample import Sample
 from ocr.data.labels import LineLabel, check_label_files, mix_files, read_line_labels
 from ocr.data.listed import ListedImages
 from ocr.data.pages import LabelledPages
-from ocr.preprocess import crop_lines
+from ocr.text.preprocess import crop_lines
 
 _KEPT_PAGES = 8
 

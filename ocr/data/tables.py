@@ -17,7 +17,7 @@ from framework.core.errors import FormatError, InputError
 from framework.io.dataset import LazyDataset
 from framework.vision.dataset_files import read_image
 from framework.vision.sample import Sample
-from ocr.table_structure import split_cells, starts_cell, structure_html
+from ocr.tables.structure import split_cells, starts_cell, structure_html
 
 _MOST_LINE = 4_000_000  # characters
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from framework.vision.contours import fill_outlines
-from ocr.polygons import offset_polygon, polygon_area, polygon_perimeter
+from ocr.text.polygons import offset_polygon, polygon_area, polygon_perimeter
 
 
 class DBTargets(NamedTuple):

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from ocr.blocks import Block, Figure, Formula, Table
 from ocr.exporters._joined_blocks import IGNORED, joined_blocks
+from ocr.results.blocks import Block, Figure, Formula, Table
 
 if TYPE_CHECKING:
-    from ocr.results import Page
+    from ocr.results.pages import Page
 
 
 def pages_to_markdown(

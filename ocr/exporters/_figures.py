@@ -7,7 +7,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from ocr.blocks import Block, Figure
+from ocr.results.blocks import Block, Figure
 
 
 def figure_png(block: Block, folder: Path | None) -> bytes | None:

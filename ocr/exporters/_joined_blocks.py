@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ocr.blocks import Block, Table
-from ocr.layout import is_unspaced
+from ocr.results.blocks import Block, Table
+from ocr.text.reading_order import is_unspaced
 
 if TYPE_CHECKING:
-    from ocr.results import Page
+    from ocr.results.pages import Page
 
 # What PP-StructureV3 leaves out of Markdown too (`markdown_ignore_labels`), but footnotes.
 IGNORED = ("header", "header_image", "footer", "footer_image", "number", "aside_text")

@@ -9,11 +9,11 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
-from ocr.layout import bounds_of, reading_regions
+from ocr.text.reading_order import bounds_of, reading_regions
 
 if TYPE_CHECKING:
-    from ocr.lines import Line, Polygon
-    from ocr.results import Page
+    from ocr.results.lines import Line, Polygon
+    from ocr.results.pages import Page
 
 # Everything outside the Char production of XML 1.0 (section 2.2). Not even a character reference may name these.
 _ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

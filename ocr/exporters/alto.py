@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 from xml.etree.ElementTree import Element, SubElement
 
 from ocr.exporters._xml import blocks_of, serialise, xml_text
-from ocr.layout import bounds_of, quad_of, spaced_words
+from ocr.text.reading_order import bounds_of, quad_of, spaced_words
 
 if TYPE_CHECKING:
-    from ocr.lines import Char, Line, Word
-    from ocr.results import Document, Page
+    from ocr.results.lines import Char, Line, Word
+    from ocr.results.pages import Document, Page
 
 _NAMESPACE = "http://www.loc.gov/standards/alto/ns-v4#"
 

@@ -8,11 +8,11 @@ import numpy as np
 
 from framework.vision import draw
 from framework.vision.image import resize
-from ocr.blocks import BLOCK_LABELS, Block, Box, Table
 from ocr.exporters.drawing import write_lines
+from ocr.results.blocks import BLOCK_LABELS, Block, Box, Table
 
 if TYPE_CHECKING:
-    from ocr.results import Page
+    from ocr.results.pages import Page
 
 LARGEST_SIDE = 2400  # pages are drawn no larger: a label stays readable, a file small
 SMALLEST_SIDE = 1200

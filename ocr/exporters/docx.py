@@ -15,13 +15,13 @@ from xml.sax.saxutils import escape
 
 from framework.core.disk import whole_file
 from framework.core.errors import MissingExtraError
-from ocr.blocks import Block, Formula, Table
 from ocr.exporters._figures import figure_png
 from ocr.exporters._joined_blocks import joined_blocks, list_marker
 from ocr.exporters._xml import xml_text
+from ocr.results.blocks import Block, Formula, Table
 
 if TYPE_CHECKING:
-    from ocr.results import Document, Page
+    from ocr.results.pages import Document, Page
 
 MOST_COLUMNS = 63  # Word opens no wider table
 _NAMESPACE = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'

@@ -11,11 +11,11 @@ from framework.vision import draw
 from framework.vision.fonts import text_alpha
 from framework.vision.image import resize
 from framework.vision.warp import Warp
-from ocr.layout import quad_of
+from ocr.text.reading_order import quad_of
 
 if TYPE_CHECKING:
-    from ocr.lines import Line
-    from ocr.results import Page
+    from ocr.results.lines import Line
+    from ocr.results.pages import Page
 
 READABLE = 18.0  # height in pixels to which small lines are enlarged
 LARGEST_ZOOM = 4.0

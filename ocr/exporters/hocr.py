@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from xml.etree.ElementTree import Element, SubElement
 
 from ocr.exporters._xml import blocks_of, pixel_box, serialise, xml_text
-from ocr.layout import quad_of, spaced_words
+from ocr.text.reading_order import quad_of, spaced_words
 
 if TYPE_CHECKING:
-    from ocr.lines import Line
-    from ocr.results import Document, Page
+    from ocr.results.lines import Line
+    from ocr.results.pages import Document, Page
 
 _DOCTYPE = (
     '<!DOCTYPE html PUBLIC "-//W3C//DTD XHTML 1.0 Transitional//EN" '

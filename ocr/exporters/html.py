@@ -13,13 +13,13 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ocr.blocks import Block, Cell, Formula, Table
 from ocr.exporters._figures import figure_png
 from ocr.exporters._joined_blocks import joined_blocks, list_marker
 from ocr.exporters._xml import xml_text
+from ocr.results.blocks import Block, Cell, Formula, Table
 
 if TYPE_CHECKING:
-    from ocr.results import Document, Page
+    from ocr.results.pages import Document, Page
 
 STYLE = """
 body{font:16px/1.5 sans-serif;max-width:50em;margin:2em auto;padding:0 1em;overflow-wrap:break-word}

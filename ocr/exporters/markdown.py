@@ -26,10 +26,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ocr.exporters._block_markdown import markdown_pieces, pages_to_markdown
-from ocr.layout import is_unspaced, reading_regions, upright_boxes
+from ocr.text.reading_order import is_unspaced, reading_regions, upright_boxes
 
 if TYPE_CHECKING:
-    from ocr.results import Document, Page
+    from ocr.results.pages import Document, Page
 
 HEADING_RATIOS = (2.2, 1.5)  # to the page's usual line height: first level, second level
 HEADING_CHARS, HEADING_ROWS, HEADING_PAGE_LINES = 120, 3, 4

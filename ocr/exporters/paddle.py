@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ocr.layout import bounds_of, quad_of
+from ocr.text.reading_order import bounds_of, quad_of
 
 if TYPE_CHECKING:
-    from ocr.results import Page
+    from ocr.results.pages import Page
 
 
 def page_to_v2(page: Page) -> list[list[Any]]:

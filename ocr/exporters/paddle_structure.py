@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ocr.blocks import BLOCK_LABELS, Block, Formula, Table
 from ocr.exporters.paddle import page_to_predict_dict
-from ocr.layout import bounds_of, quad_of
-from ocr.lines import Line
+from ocr.results.blocks import BLOCK_LABELS, Block, Formula, Table
+from ocr.results.lines import Line
+from ocr.text.reading_order import bounds_of, quad_of
 
 if TYPE_CHECKING:
-    from ocr.results import Page
+    from ocr.results.pages import Page
 
 
 def page_to_paddle(page: Page, page_count: int | None = None) -> dict[str, Any]:

@@ -23,14 +23,14 @@ from PIL import Image
 
 from framework.core.disk import whole_file
 from framework.core.errors import InputError
-from framework.vision.pdf import PdfReader
+from framework.workflow.files.pdf import PdfReader
 from ocr.exporters._pdf import ADVANCE, PdfFile, add_font, number
 from ocr.exporters._xml import xml_text
-from ocr.layout import quad_of, spaced_words
+from ocr.text.reading_order import quad_of, spaced_words
 
 if TYPE_CHECKING:
-    from ocr.lines import Polygon
-    from ocr.results import Document, Page
+    from ocr.results.lines import Polygon
+    from ocr.results.pages import Document, Page
 
 POINTS_PER_INCH = 72.0
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from framework.core.disk import whole_file
 from framework.core.errors import InputError, MissingExtraError
-from ocr.blocks import Block, Table
 from ocr.exporters._joined_blocks import joined_blocks
 from ocr.exporters._numbers import parse_number, uses_decimal_comma
 from ocr.exporters._xml import xml_text
+from ocr.results.blocks import Block, Table
 
 if TYPE_CHECKING:
-    from ocr.results import Document, Page
+    from ocr.results.pages import Document, Page
 
 MOST_ROWS, MOST_COLUMNS, LONGEST_TEXT, LONGEST_TITLE = 1_048_576, 16_384, 32_767, 31  # Excel's limits
 _WIDEST = 60  # characters of a column

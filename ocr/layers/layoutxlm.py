@@ -20,7 +20,7 @@ import jax.numpy as jnp
 from framework import nn
 from framework.core.errors import ConfigError, ShapeError, did_you_mean
 from framework.nn import functional as F
-from ocr.kie.form_tokens import PAGE
+from ocr.fields.form_tokens import PAGE
 from ocr.layers.layoutxlm_visual import CHANNELS, POOL_HW, VisualBackbone
 from zoo.layers.mlp import NARROW, narrow_linear
 

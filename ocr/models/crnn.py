@@ -4,7 +4,7 @@ Paper: Shi et al. 2015, https://arxiv.org/abs/1507.05717; PP-OCR, https://arxiv.
 Reference: PaddlePaddle/PaddleOCR configs/rec/multi_language/rec_en_number_lite_train.yml and its siblings; with
     TextResNet and a hidden size of 256 rec_r34_vd_none_bilstm_ctc.yml and the server model of PP-OCR v2.0
 Differs: channels last; forward gives logits in training and in eval, where upstream gives probabilities in eval.
-Weights: official `.pdparams` by name, official exported programs by order; see framework/workflow/weights.py.
+Weights: official `.pdparams` by name, official exported programs by order; see framework/workflow/domain/weights.py.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Paper: DB, https://arxiv.org/abs/1911.08947; DBNet++, https://arxiv.org/abs/2202
 Reference: PaddlePaddle/PaddleOCR configs/det/*.yml
 Differs: channels last; maps have no channel axis. The v5 server model has no `backbone.last_conv`, which upstream's
     checkpoint holds unused.
-Weights: official `.pdparams` by name, official exported programs by order; see framework/workflow/weights.py.
+Weights: official `.pdparams` by name, official exported programs by order; see framework/workflow/domain/weights.py.
 
     backbone   4 maps at strides 4, 8, 16, 32
     neck       top-down pyramid, joined at stride 4

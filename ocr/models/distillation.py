@@ -2,8 +2,8 @@
 
 Paper: deep mutual learning, https://arxiv.org/abs/1706.00384; as used in PP-OCRv2, https://arxiv.org/abs/2109.03144
 Reference: PaddlePaddle/PaddleOCR ppocr/modeling/architectures/distillation_model.py
-Differs: an exported teacher is no part of the model, see ocr/distill.py. Outside of training the student runs alone.
-Weights: `.pdparams` of upstream's mutual learning by name: `Student.` and `Teacher.`, which is trained, too.
+Differs: an exported teacher is no part of the model, see ocr/tasks/distill.py. Outside of training the student runs
+alone. Weights: `.pdparams` of upstream's mutual learning by name: `Student.` and `Teacher.`, which is trained, too.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """FieldTagger: a small network that tags the words of a page, trained from nothing on a few dozen pages.
 
 Paper: none of this network; feature hashing https://arxiv.org/abs/0902.2206, attention https://arxiv.org/abs/1706.03762
-Reference: our own. Features are those of `ocr.kie.features`.
+Reference: our own. Features are those of `ocr.fields.features`.
 Differs: from LayoutXLM, it reads hashed features in place of a pretrained vocabulary, and convolves along the order of
     reading in place of learning positions.
 Weights: none are shipped; it is trained on the user's own pages (configs/ocr/kie/field_tagger_sroie.yml).
@@ -18,7 +18,7 @@ from framework import nn
 from framework.config import register
 from framework.core.errors import ConfigError
 from framework.nn import functional as F
-from ocr.kie.features import NUM_PLACES
+from ocr.fields.features import NUM_PLACES
 
 
 @dataclass(frozen=True)

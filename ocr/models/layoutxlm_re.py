@@ -18,7 +18,7 @@ import jax.numpy as jnp
 
 from framework import nn
 from framework.config import register
-from ocr.kie.form_tokens import ANSWER, QUESTION
+from ocr.fields.form_tokens import ANSWER, QUESTION
 from ocr.layers.layoutxlm import LayoutXLM, LayoutXLMConfig
 from zoo.layers.mlp import NARROW, narrow_linear
 

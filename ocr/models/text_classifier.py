@@ -5,7 +5,7 @@ Reference: PaddlePaddle/PaddleOCR configs/cls/cls_mv3.yml, ppocr/modeling/heads/
 Differs: channels last; forward gives logits in training and in eval, where upstream gives probabilities in eval.
     PaddleClas has no `backbone.` and `head.` before the names of a PP-LCNet.
 Weights: official exported programs by order, checkpoints of the v2.0 classifier by name; see
-framework/workflow/weights.py.
+framework/workflow/domain/weights.py.
 """
 
 from __future__ import annotations

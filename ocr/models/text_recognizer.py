@@ -4,7 +4,7 @@ Paper: PP-OCRv6, https://arxiv.org/abs/2606.13108; CTC, Graves et al. 2006
 Reference: PaddlePaddle/PaddleOCR configs/rec/PP-OCRv{3,4,5,6}/*.yml (SVTR_LCNet, SVTR_HGNet)
 Differs: channels last; forward gives logits in training and in eval, where upstream gives probabilities in eval.
     The v5 server model has no `backbone.last_conv` and `backbone.fc`, which upstream's checkpoint holds unused.
-Weights: official `.pdparams` by name, official exported programs by order; see framework/workflow/weights.py.
+Weights: official `.pdparams` by name, official exported programs by order; see framework/workflow/domain/weights.py.
 
     backbone   one row of features, a column for every 8 pixels
     head       encoder along the row, then a classifier of each column

@@ -31,13 +31,15 @@ MAY_IMPORT = {
 FRAMEWORK_MAY_IMPORT = {
     "core": {"core"},
     "config": {"config", "core"},
-    "vision": {"vision", "hub", "io", "nn", "config", "core"},
+    "vision": {"vision", "hub", "interop", "io", "nn", "config", "core"},
     "text": {"text", "config", "core"},
     "nn": {"nn", "core"},
-    "io": {"io", "nn", "core"},
-    "export": {"export", "io", "nn", "config", "core"},
+    "interop": {"interop", "nn", "core"},
+    "io": {"io", "interop", "nn", "core"},
+    "export": {"export", "interop", "io", "nn", "config", "core"},
+    "compress": {"compress", "export", "interop", "io", "nn", "config", "core"},
     "jit": {"jit", "inference", "export", "nn", "core"},
-    "inference": {"inference", "export", "io", "nn", "config", "core"},
+    "inference": {"inference", "export", "interop", "io", "nn", "config", "core"},
     "hub": {"hub", "config", "core"},
     "metric": {"metric", "core"},
     "optimizer": {"optimizer", "config", "io", "nn", "core"},
@@ -51,6 +53,7 @@ FRAMEWORK_MAY_IMPORT = {
         "amp",
         "metric",
         "export",
+        "interop",
         "io",
         "vision",
         "nn",
@@ -63,6 +66,7 @@ FRAMEWORK_MAY_IMPORT = {
         "hub",
         "inference",
         "export",
+        "interop",
         "distributed",
         "vision",
         "config",
@@ -76,7 +80,9 @@ FRAMEWORK_MAY_IMPORT = {
             "engine",
             "inference",
             "export",
+            "compress",
             "optimizer",
+            "interop",
             "io",
             "vision",
             "text",
@@ -98,6 +104,7 @@ FRAMEWORK_MAY_IMPORT = {
             "export",
             "hub",
             "inference",
+            "interop",
             "io",
             "jit",
         ),
@@ -113,35 +120,38 @@ ONLY_HERE = {
     "flax": ("framework/nn/_nnx.py",),
     "optax": ("framework/optimizer/",),
     "cv2": ("framework/vision/",),
-    "pypdfium2": ("framework/vision/",),
+    "pypdfium2": ("framework/workflow/files/",),
     "tifffile": ("framework/vision/",),
-    "matplotlib": ("ocr/formula_cdm.py",),
-    "PIL": ("framework/vision/", "ocr/exporters/", "tools/docs/"),
-    "pickle": ("framework/io/interop/",),
+    "matplotlib": ("ocr/formulas/cdm.py",),
+    "PIL": ("framework/vision/", "ocr/data/synthetic/", "ocr/exporters/", "tools/docs/"),
+    "pickle": ("framework/interop/",),
     "onnxruntime": ("framework/inference/engines/onnx_runtime.py", "framework/export/formats/onnx/"),
     "openvino": ("framework/inference/engines/openvino.py",),
     "jaxlib": (
         "framework/inference/executables.py",
     ),  # jax has no public call that loads an executable unpickled
-    "safetensors": ("framework/io/interop/",),
-    "ml_dtypes": ("framework/io/interop/",),
+    "safetensors": ("framework/interop/",),
+    "ml_dtypes": ("framework/interop/",),
     "huggingface_hub": ("framework/hub/transfer.py",),
-    "filelock": ("framework/workflow/train.py",),
+    "filelock": ("framework/workflow/train/run.py",),
     "tensorboardX": ("framework/engine/loggers.py",),
     "visualdl": ("framework/engine/loggers.py",),
     "wandb": ("framework/engine/loggers.py",),
-    "onnx": ("framework/export/formats/onnx/",),  # read by our own reader, written by the package
+    "onnx": (
+        "framework/export/formats/onnx/",
+        "framework/compress/",
+    ),  # read by our own reader, written by the package
     "faster_coco_eval": ("detection/metrics.py",),
     "scipy": (
         *("detection/assigners/hungarian.py", "detection/tracking/"),
         *(
-            "ocr/bands.py",
-            "ocr/formula_cdm.py",
-            "ocr/structure/document_scores.py",
+            "ocr/text/curved_lines.py",
+            "ocr/formulas/cdm.py",
+            "ocr/documents/evaluation/scores.py",
         ),  # ways through a mask; the assignment of symbols and of blocks
     ),
     "orbax": ("framework/io/sharded.py",),
-    "pyclipper": ("ocr/polygons.py",),
+    "pyclipper": ("ocr/text/polygons.py",),
     "lmdb": ("ocr/data/lines.py",),
     "docx": ("ocr/exporters/docx.py",),
     "openpyxl": ("ocr/exporters/xlsx.py",),
@@ -159,7 +169,7 @@ OFF_THE_INFERENCE_PATH = (
     "torch",
     "rapidocr",
     "ocr.models",
-    "ocr.system",
+    "ocr.pipeline.config",
     "ocr.data",
 )
 MAX_LINES, MAX_TOOL_LINES = 600, 80
@@ -236,7 +246,7 @@ def dotted(node: ast.AST) -> str:
 
 
 def test_the_tree_is_read() -> None:
-    assert {"framework/nn/layer.py", "framework/hub/store.py", "ocr/pipeline.py"} <= {
+    assert {"framework/nn/layer.py", "framework/hub/store.py", "ocr/pipeline/text_pipeline.py"} <= {
         source.path for source in code()
     }
 
@@ -406,7 +416,7 @@ def test_config_loads_no_jax() -> None:
         "segmentation.domain",
         "nlp.domain",
         "zoo.classification.domain",
-        "framework.workflow.predict_files",
+        "framework.workflow.files.predict_files",
     ],
 )
 def test_inference_loads_no_training_code(module: str) -> None:

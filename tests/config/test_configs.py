@@ -76,7 +76,7 @@ def test_models_build(config: str) -> None:
     """Layers are lazy: a model of any size is built without making a value."""
     pipeline = bound(config).pipeline
     if pipeline is not None and not pipeline.stage_names:
-        pytest.skip("it names models of other configs: tests/unit/ocr/structure/test_document_config.py")
+        pytest.skip("it names models of other configs: tests/unit/ocr/documents/test_config.py")
     layers = [
         build(part.model)
         for part in components(bound(config))

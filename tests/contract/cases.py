@@ -311,7 +311,7 @@ _READERS: dict[str, dict[str, Any]] = {
 }
 
 
-# They read words and their boxes: tests/unit/ocr/kie, tests/golden/test_layoutxlm.py.
+# They read words and their boxes: tests/unit/ocr/fields, tests/golden/test_layoutxlm.py.
 OF_WORDS = ("FieldTagger", "LayoutXLMForRe", "LayoutXLMForSer")
 
 

@@ -34,7 +34,7 @@ from ocr.data.synthetic.lines import SyntheticTextLines
 from ocr.data.synthetic.pages import SyntheticPages
 from ocr.data.synthetic.tables import SyntheticTables
 from ocr.data.tables import PubTabNet
-from ocr.table_html import read_contents
+from ocr.tables.html import read_contents
 from segmentation.data.ade20k import ADE20K
 from segmentation.data.camvid import CamVid
 from segmentation.data.cityscapes import Cityscapes

@@ -20,7 +20,7 @@ from framework.config.registry import find
 from framework.core.dtypes import precision_scope
 from framework.export import Artifact, TensorSpec, load_artifact, lower_layer
 from framework.inference import XLAEngine
-from framework.io.named_weights import named_weights
+from framework.interop.named_weights import named_weights
 from tests.contract.compiling import QUICK, check_close, check_state, images, normalised_biases, part, run
 from tests.contract.detector_cases import PACKAGES, ROWS, TINY_DINO, Row
 

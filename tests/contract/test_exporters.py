@@ -14,10 +14,10 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from ocr.blocks import Block, Cell, Table
 from ocr.exporters.block_drawing import draw_blocks
 from ocr.exporters.paddle_structure import plain
-from ocr.results import Char, Document, Line, Page, Polygon, Word
+from ocr.results.blocks import Block, Cell, Table
+from ocr.results.pages import Char, Document, Line, Page, Polygon, Word
 
 FOLDER = Path(__file__).resolve().parents[2] / "ocr" / "exporters"
 SIZE = (320, 240)
@@ -140,7 +140,9 @@ def check_alto(document: Document, folder: Path) -> None:
 def check_searchable_pdf(document: Document, folder: Path) -> None:
     pdfium = pytest.importorskip("pypdfium2", reason="pypdfium2 reads the PDF back")
     if not document.pages:
-        pytest.skip("a PDF has at least one page; tests/unit/ocr/test_searchable_pdf.py has the error")
+        pytest.skip(
+            "a PDF has at least one page; tests/unit/ocr/exporters/test_searchable_pdf.py has the error"
+        )
     document.to_searchable_pdf(folder / "out.pdf", dpi=144)
     with pdfium.PdfDocument(folder / "out.pdf") as pdf:
         assert len(pdf) == len(document.pages)

@@ -23,7 +23,7 @@ from framework.core.dtypes import precision_scope
 from framework.core.errors import WeightError
 from framework.export import PLATFORMS, TensorSpec, lower_layer
 from framework.inference import XLAEngine
-from framework.io.named_weights import named_weights
+from framework.interop.named_weights import named_weights
 from framework.nn.reparam import deploy_state
 from tests.contract.cases import (
     CASES,

@@ -14,7 +14,7 @@ from safetensors import safe_open
 from framework import nn
 from framework.config import available, build, load
 from framework.engine.experiment import bind_experiment
-from ocr.system import TextSystem
+from ocr.pipeline.config import TextSystem
 from tests.contract.cases import PACKAGES
 from tests.contract.test_published_counts import PUBLISHED
 
@@ -33,7 +33,7 @@ def outputs(config: Any, shape: tuple[int, ...], method: str = "__call__") -> li
 
 
 def test_every_registered_pipeline_is_checked_here() -> None:
-    # DocumentPipeline holds settings; tests/unit/ocr/structure/test_document_config.py reads its files.
+    # DocumentPipeline holds settings; tests/unit/ocr/documents/test_config.py reads its files.
     assert set(available("pipeline", PACKAGES)) == {TextSystem.__name__, "DocumentPipeline"}
     assert FILES
 

@@ -10,8 +10,8 @@ import pytest
 
 import framework
 import segmentation
-from framework.io.interop import write_safetensors
-from framework.workflow.export import write_artifact
+from framework.interop import write_safetensors
+from framework.workflow.export.export import write_artifact
 from tests.contract.cases import CASES, Case
 
 REPO = Path(__file__).resolve().parents[2]

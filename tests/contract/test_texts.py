@@ -25,7 +25,7 @@ from framework.text.question_windows import QuestionWindows
 from framework.text.sample import TextSample
 from framework.text.tokenizer import Tokenizer
 from framework.text.transforms import Tokenize
-from framework.workflow.export import ExportedModel
+from framework.workflow.export.export import ExportedModel
 from nlp.contracts import Tokens
 from nlp.data.classification import TextClassification
 from nlp.data.parallel import ParallelText

@@ -17,7 +17,7 @@ from detection import predictor
 from framework.config import load
 from framework.engine.experiment import bind_experiment
 from framework.nn import functional_core
-from framework.workflow.export import trained_model
+from framework.workflow.export.export import trained_model
 
 REPO = Path(__file__).resolve().parents[2]
 CONFIG = REPO / "configs" / "detection" / "picodet" / "picodet_s_320_bccd.yml"

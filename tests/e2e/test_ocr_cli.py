@@ -22,7 +22,7 @@ from PIL import Image
 
 from framework.vision import image as vision_image
 from framework.vision.video import VideoReader, VideoWriter
-from ocr.results import Document, Page
+from ocr.results.pages import Document, Page
 from tests.e2e.tools import run_tool
 
 REPO = Path(__file__).resolve().parents[2]

@@ -18,9 +18,9 @@ from framework.vision import image as vision_image
 from framework.vision.fonts import text_alpha
 from framework.vision.image import rotate90
 from ocr import predictor
-from ocr.bands import find_band
-from ocr.ocr_predictor import OCRPredictor
-from ocr.results import Line, Page
+from ocr.pipeline.predictor import OCRPredictor
+from ocr.results.pages import Line, Page
+from ocr.text.curved_lines import find_band
 
 RECEIPT = Path(__file__).resolve().parents[2] / "docs" / "images" / "receipt.png"
 

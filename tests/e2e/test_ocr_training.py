@@ -14,12 +14,12 @@ from framework.core.errors import ConfigError, InputError
 from framework.engine.experiment import bind_experiment
 from framework.io.checkpoint import find_checkpoint, load_checkpoint
 from framework.vision import image
-from framework.workflow.artifact_scores import evaluate_artifact
-from framework.workflow.domain import find_config
-from framework.workflow.export import write_artifact
-from framework.workflow.train import evaluate_classes, train
+from framework.workflow.domain.domain import find_config
+from framework.workflow.export.export import write_artifact
+from framework.workflow.train.artifact_scores import evaluate_artifact
+from framework.workflow.train.run import evaluate_classes, train
 from ocr import predictor
-from ocr.results import Document
+from ocr.results.pages import Document
 
 REPO = Path(__file__).resolve().parents[2]
 RECOGNIZER = """
@@ -242,7 +242,7 @@ def test_characters_outside_of_the_dictionary_are_told_before_training(root: Pat
 
 
 def test_a_new_dictionary_keeps_the_known_rows(root: Path, runs: dict[str, Path], tmp_path: Path) -> None:
-    from framework.workflow.train import make_trainer
+    from framework.workflow.train.run import make_trainer
 
     more = (
         "task.characters={symbols: 'a9876543210.'}",

@@ -17,7 +17,7 @@ from framework.commands import train
 from framework.config import load
 from framework.engine.experiment import bind_experiment
 from framework.vision import image
-from framework.workflow.domain import find_config
+from framework.workflow.domain.domain import find_config
 from tests.e2e.tools import run_tool
 
 REPO = Path(__file__).resolve().parents[2]

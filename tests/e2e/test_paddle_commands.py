@@ -25,13 +25,13 @@ from framework.config import build, load
 from framework.core.errors import ConfigError
 from framework.engine.experiment import bind_experiment
 from framework.inference import Runtime
-from framework.io.named_weights import named_weights
-from framework.io.paddle_runs import name_of_checkpoint
+from framework.interop.named_weights import named_weights
+from framework.interop.paddle_runs import name_of_checkpoint
 from framework.vision import image as vision_image
 from framework.vision.video import VideoWriter
-from framework.workflow.domain import all_domains, find_config
-from framework.workflow.options import make_options
-from framework.workflow.train import Evaluation
+from framework.workflow.domain.domain import all_domains, find_config
+from framework.workflow.domain.options import make_options
+from framework.workflow.train.run import Evaluation
 from tests.e2e.tools import run_tool
 
 REPO = Path(__file__).resolve().parents[2]
@@ -91,9 +91,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         def summary(self) -> str:
             return ""
 
-    monkeypatch.setattr("framework.workflow.train.train", note("train", {}))
-    monkeypatch.setattr("framework.workflow.train.evaluate_classes", note("eval", Evaluation({}, None)))
-    monkeypatch.setattr("framework.workflow.export.write_artifact", note("export", Path("made")))
+    monkeypatch.setattr("framework.workflow.train.run.train", note("train", {}))
+    monkeypatch.setattr("framework.workflow.train.run.evaluate_classes", note("eval", Evaluation({}, None)))
+    monkeypatch.setattr("framework.workflow.export.export.write_artifact", note("export", Path("made")))
     monkeypatch.setattr("framework.commands.infer.open_predictor", note("open", None))
     monkeypatch.setattr("framework.commands.infer.predict_files", note("predict", Report()))
     monkeypatch.setattr("framework.commands.infer.check_sources", lambda **sources: None)

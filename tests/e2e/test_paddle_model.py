@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from framework import paddle
 from framework.config import register
-from framework.paddle.bridges import CoreLayer
+from framework.paddle._kernel.bridges import CoreLayer
 
 
 class Net(paddle.nn.Layer):

@@ -13,8 +13,8 @@ import pytest
 
 from framework.config import build, load
 from framework.engine.experiment import bind_experiment
-from framework.io.interop.safetensors_io import write_safetensors
-from framework.io.named_weights import named_weights
+from framework.interop.named_weights import named_weights
+from framework.interop.weights.safetensors_io import write_safetensors
 from framework.vision import image
 
 REPO = Path(__file__).resolve().parents[2]

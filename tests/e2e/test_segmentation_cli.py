@@ -11,8 +11,8 @@ import pytest
 from PIL import Image
 
 from framework.config import build
-from framework.io.interop import write_safetensors
-from framework.io.named_weights import named_weights
+from framework.interop import write_safetensors
+from framework.interop.named_weights import named_weights
 from framework.vision import image as vision_image
 from framework.vision.video import VideoReader, VideoWriter
 from segmentation.models.pp_liteseg import PPLiteSegConfig

@@ -10,13 +10,13 @@ import pytest
 import framework
 from framework.config import build, load
 from framework.engine.experiment import bind_experiment
-from framework.io.interop import write_safetensors
+from framework.interop import write_safetensors
 from framework.vision import image as vision_image
-from framework.workflow.export import write_artifact
-from ocr.blocks import Table
-from ocr.structure.document import make_reader
-from ocr.structure.options import DocumentOptions
-from tests.unit.ocr.structure.pdf_pages import PdfPage, make_pdf
+from framework.workflow.export.export import write_artifact
+from ocr.documents.document import make_reader
+from ocr.documents.options import DocumentOptions
+from ocr.results.blocks import Table
+from tests.unit.ocr.documents.pdf_pages import PdfPage, make_pdf
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 STRUCTURE = """

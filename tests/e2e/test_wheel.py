@@ -20,7 +20,7 @@ from pathlib import Path
 import framework
 assert Path(framework.__file__).is_relative_to({site!r}), framework.__file__
 from framework.workflow import predictor
-from framework.workflow.domain import config_names
+from framework.workflow.domain.domain import config_names
 assert len(config_names()) == {configs}, len(config_names())
 print(predictor("bigru_crf_pos_en")("the red car"))
 print(predictor("picodet_s_320_bccd")("image.png"))

@@ -120,7 +120,7 @@ def _pdf(folder: Path) -> Path:
 
 
 def _read_pdf(path: Path) -> object:
-    from framework.vision.pdf import PdfReader
+    from framework.workflow.files.pdf import PdfReader
 
     with PdfReader(path, dpi=36) as pages:
         return [page.shape for page in pages]
@@ -215,13 +215,13 @@ _INFERENCE = "Global: {model_name: net}\nPostProcess:\n  name: CTCLabelDecode\n 
 
 
 def _read_inference(path: Path) -> object:
-    from ocr.characters import CharacterSet
+    from ocr.text.characters import CharacterSet
 
     return CharacterSet.from_inference_yml(path).encode("a", skip_unknown=True)
 
 
 def _read_dictionary(path: Path) -> object:
-    from ocr.characters import CharacterSet
+    from ocr.text.characters import CharacterSet
 
     return CharacterSet.from_file(path).encode("a", skip_unknown=True)
 
@@ -280,13 +280,13 @@ def _read_lines(path: Path) -> object:
 
 
 def _read_weights(path: Path) -> object:
-    from framework.io.interop import load_weights
+    from framework.interop import load_weights
 
     return load_weights(path)
 
 
 def _read_program(path: Path) -> object:
-    from framework.io.interop import load_program, weighted_ops
+    from framework.interop import load_program, weighted_ops
 
     parameters = path.with_suffix(".pdiparams")
     return weighted_ops(load_program(path, parameters if parameters.exists() else None))
@@ -337,7 +337,7 @@ def _onnx_layer(folder: Path) -> Path:
 
 
 def _run_onnx(path: Path) -> object:
-    from framework.io.interop.onnx import load
+    from framework.interop.programs.onnx import load
 
     return _call(load(path))
 
@@ -355,7 +355,7 @@ def _paddle_layer(name: str, file: str) -> Callable[[Path], Path]:
 
 
 def _run_paddle(path: Path) -> object:
-    from framework.io.interop.graph.paddle import load
+    from framework.interop.graph.paddle import load
 
     return _call(load(path))
 
@@ -369,7 +369,7 @@ def _call(layer: Any) -> object:
 
 
 def _safetensors(folder: Path) -> Path:
-    from framework.io.interop import write_safetensors
+    from framework.interop import write_safetensors
 
     path = folder / "model.safetensors"
     write_safetensors(
@@ -410,7 +410,7 @@ def _model_folder(folder: Path) -> Path:
 
 
 def _read_model_folder(path: Path) -> object:
-    from framework.io.interop.model_folder import read_settings
+    from framework.interop.weights.model_folder import read_settings
 
     return read_settings(path.parent)
 
@@ -479,7 +479,7 @@ def _labelme(folder: Path) -> Path:
 
 
 def _read_labelme(path: Path) -> object:
-    from framework.workflow.labelme import convert_labelme
+    from framework.workflow.data.labelme import convert_labelme
 
     with tempfile.TemporaryDirectory() as output:
         return convert_labelme(path.parent, output)

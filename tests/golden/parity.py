@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from framework import nn
-from framework.io.named_weights import named_weights
+from framework.interop.named_weights import named_weights
 from tests.golden.thinning import KEPT, amplify, images, thin
 
 __all__ = ["KEPT", "check_reference", "check_stages", "spelled", "stages"]

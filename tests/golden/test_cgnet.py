@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from framework.config import build
-from framework.io.interop import load_weights
+from framework.interop import load_weights
 from segmentation.models.cgnet import CGNetConfig
 
 REPO = Path(__file__).resolve().parents[2]

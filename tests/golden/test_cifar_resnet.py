@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from framework import nn
-from framework.io.interop import load_weights
-from framework.io.interop.match import from_torch
+from framework.interop import load_weights
+from framework.interop.weights.match import from_torch
 from framework.vision import image
 from zoo.vision.cifar_resnet import CifarResNet, CifarResNetConfig
 

@@ -13,7 +13,7 @@ import pytest
 
 from framework.config import build, load
 from framework.engine.experiment import bind_experiment
-from framework.io.named_weights import named_weights
+from framework.interop.named_weights import named_weights
 from framework.nn.reparam import reparameterize
 from ocr.models.dbnet import DBNet, DBNetConfig
 from tests.golden.parity import check_stages, spelled, stages

@@ -21,7 +21,7 @@ from detection.models.dino import DINO, DINOConfig
 from detection.models.query_detector import QueryDetector
 from detection.models.rt_detr import RTDETR, RTDETRConfig
 from framework import nn
-from framework.io.named_weights import named_weights
+from framework.interop.named_weights import named_weights
 from tests.golden.parity import KEPT
 from zoo.vision.resnet import ResNetConfig
 

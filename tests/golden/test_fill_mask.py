@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from framework.io.interop import write_safetensors
+from framework.interop import write_safetensors
 from nlp import predictor
 from tools.golden.text_encoders_cases import CASES, drawn
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from framework import jit
-from framework.io.interop import onnx
+from framework.interop.programs import onnx
 
 DATA = Path(__file__).parent / "data"
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from framework import nn
-from framework.io.named_weights import named_weights
+from framework.interop.named_weights import named_weights
 from tests.golden.parity import KEPT, spelled
 from zoo.vision.hrnet import HRNet, HRNetConfig
 

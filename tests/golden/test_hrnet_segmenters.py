@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from framework import nn
-from framework.io.named_weights import named_weights
+from framework.interop.named_weights import named_weights
 from segmentation.contracts import Embedded
 from segmentation.contrast import PixelContrast
 from segmentation.layers.backbone import concat_maps

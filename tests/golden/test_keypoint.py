@@ -19,7 +19,7 @@ from detection.layers.tag_grouping import group_by_tags
 from detection.models.higher_hrnet import HigherHRNet, HigherHRNetConfig
 from detection.models.top_down_hrnet import TopDownHRNet, TopDownHRNetConfig
 from framework import nn
-from framework.io.named_weights import named_weights
+from framework.interop.named_weights import named_weights
 from framework.nn import functional as F
 from tests.golden.parity import KEPT
 from tools.golden.keypoint_cases import (

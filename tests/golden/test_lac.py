@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from framework.config import build
-from framework.io.interop import load_weights
-from framework.workflow.weights import load_weights_into
+from framework.interop import load_weights
+from framework.workflow.domain.weights import load_weights_into
 from nlp.contracts import Tokens
 from nlp.models.bigru_crf import BiGRUCRF, BiGRUCRFConfig
 from tools.golden.lac_cases import EMBEDDING, HIDDEN, KEPT, TAGS, VOCABULARY, drawn, inputs, source

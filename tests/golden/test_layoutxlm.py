@@ -17,12 +17,12 @@ import pytest
 
 from framework import nn
 from framework.config import build
-from framework.workflow.weights import load_state_into
-from ocr.kie.form_tasks import relation_loss
+from framework.workflow.domain.weights import load_state_into
 from ocr.models.layoutxlm_re import VARIANTS as RE_VARIANTS
 from ocr.models.layoutxlm_re import LayoutXLMForReConfig, candidate_pairs
 from ocr.models.layoutxlm_ser import VARIANTS as SER_VARIANTS
 from ocr.models.layoutxlm_ser import LayoutXLMForSerConfig
+from ocr.tasks.forms import relation_loss
 from tools.golden.layoutxlm_cases import CASES, DEPTHS, drawn, inputs, thin
 
 DATA = Path(__file__).parent / "data" / "layoutxlm"

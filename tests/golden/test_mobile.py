@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from framework import nn
-from framework.io.named_weights import named_weights
+from framework.interop.named_weights import named_weights
 from framework.nn.reparam import reparameterize
 from tests.golden.parity import check_stages, spelled, stages
 from zoo.vision.mobilenet_v1 import MobileNetV1, MobileNetV1Config

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from framework import nn
-from framework.io.interop import load_weights
-from framework.io.interop.match import from_torch
+from framework.interop import load_weights
+from framework.interop.weights.match import from_torch
 from zoo.vision.mobilenet_v1 import MobileNetV1, MobileNetV1Config
 
 SHARED = Path(os.environ.get("OAR_SHARED", Path(__file__).parents[3] / "shared"))

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ocr.losses import center_loss, map_divergence, mutual_divergence, permuted_cross_entropy
+from ocr.losses.text import center_loss, map_divergence, mutual_divergence, permuted_cross_entropy
 
 DATA = Path(__file__).parent / "data" / "ocr_losses.npz"
 PADDING = 10

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from detection import predictor
-from framework.workflow.train import evaluate
+from framework.workflow.train.run import evaluate
 
 CONFIG = Path(__file__).resolve().parents[2] / "configs/detection/picodet/picodet_s_320_coco.yml"
 

@@ -13,17 +13,17 @@ import numpy as np
 import pytest
 
 from framework import nn
-from framework.io.interop import load_program, weighted_ops
-from framework.io.interop.match import match_weights
+from framework.interop import load_program, weighted_ops
+from framework.interop.weights.match import match_weights
 from framework.vision.image import read
-from framework.workflow.weights import load_weights_into
-from ocr.characters import CharacterSet
+from framework.workflow.domain.weights import load_weights_into
 from ocr.models.crnn import CRNN, CRNNConfig
 from ocr.models.dbnet import DBNet, DBNetConfig
 from ocr.models.text_classifier import TextClassifier, TextClassifierConfig
 from ocr.models.text_recognizer import greedy
-from ocr.postprocess import ctc_decode
-from ocr.preprocess import line_width, pack_lines
+from ocr.text.characters import CharacterSet
+from ocr.text.postprocess import ctc_decode
+from ocr.text.preprocess import line_width, pack_lines
 
 CLASSIFIER = "ppocr_v2_cls/ch_ppocr_mobile_v2.0_cls_infer.onnx"
 ENGLISH = "ppocr_v2_rec_en_number/en_number_mobile_v2.0_rec_infer.onnx"

@@ -20,8 +20,8 @@ from detection.models.yolox import YOLOX, YOLOXConfig
 from framework import nn
 from framework.vision.image import read, to_bgr
 from framework.vision.warp import Warp
-from framework.workflow.export import export_config
-from framework.workflow.weights import load_weights_into
+from framework.workflow.domain.weights import load_weights_into
+from framework.workflow.export.export import export_config
 
 SIZE = 416
 CONFIG = Path(__file__).parents[2] / "configs" / "detection" / "yolox" / "yolox_nano_300e_coco.yml"

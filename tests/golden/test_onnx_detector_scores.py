@@ -18,7 +18,7 @@ import pytest
 from detection.contracts import Detections
 from detection.layers.nms import NMS, multiclass_nms
 from framework import jit
-from framework.io.interop import onnx
+from framework.interop.programs import onnx
 
 Decoded = tuple[jax.Array, jax.Array]  # boxes [L, 4] relative to the image, scores [L, 80]
 

@@ -15,8 +15,8 @@ from framework.export import TensorSpec
 from framework.export.artifact import load_artifact
 from framework.export.formats.onnx import export_layer
 from framework.inference.engine import XLAEngine
-from framework.io.interop import onnx
-from framework.io.interop.graph.layer import GraphLayer
+from framework.interop.graph.layer import GraphLayer
+from framework.interop.programs import onnx
 from framework.optimizer import AdamW
 
 SIZE, STEPS, BATCH = (416, 320), 20, 2  # height and width of what is learnt on

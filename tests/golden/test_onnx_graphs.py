@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from framework import jit
-from framework.io.interop import onnx
-from framework.io.interop.source import Source
+from framework.interop.programs import onnx
+from framework.interop.source import Source
 
 DATA = Path(__file__).parent / "data"
 

@@ -11,8 +11,8 @@ import pytest
 
 from framework import jit
 from framework.export import TensorSpec, lower_layer
-from framework.io.interop import onnx
-from framework.io.interop.graph.layer import GraphLayer
+from framework.interop.graph.layer import GraphLayer
+from framework.interop.programs import onnx
 
 FAST = ("silero_vad",)
 MODELS = (

@@ -12,8 +12,8 @@ import pytest
 from framework import jit
 from framework.core.errors import TraceError
 from framework.inference import Config, create_predictor
-from framework.io.interop.graph import paddle
-from framework.workflow.convert_graph import convert_graph
+from framework.interop.graph import paddle
+from framework.workflow.convert.graph import convert_graph
 
 DATA = Path(__file__).parent / "data"
 ENDINGS = {"pdmodel": "model.pdmodel", "pir": "model.json"}

@@ -10,8 +10,8 @@ from framework import jit
 from framework.core.errors import FormatError, InputError
 from framework.export import TensorSpec, lower_layer
 from framework.inference import Config, create_predictor
-from framework.io.interop.graph import paddle
-from framework.io.interop.graph.layer import GraphLayer
+from framework.interop.graph import paddle
+from framework.interop.graph.layer import GraphLayer
 
 DATA = Path(__file__).parent / "data"
 ENDINGS = {"pdmodel": "inference.pdmodel", "pir": "inference.json"}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from framework.workflow.models import create_model
+from framework.workflow.open.models import create_model
 from tests.golden.parity import check_reference
 
 REFERENCES: dict[str, dict[str, Any]] = {

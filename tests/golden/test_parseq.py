@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from framework import nn
-from framework.io.named_weights import named_weights
+from framework.interop.named_weights import named_weights
 from ocr.models.parseq import VARIANTS, PARSeq, PARSeqConfig
 from tests.golden.parity import spelled
 from tests.golden.thinning import images, thin

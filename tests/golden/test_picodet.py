@@ -19,7 +19,7 @@ from detection.models.picodet_esnet import PicoDetESNetConfig
 from framework import nn
 from framework.config import build
 from framework.engine.task import Losses
-from framework.io.named_weights import named_weights
+from framework.interop.named_weights import named_weights
 
 DATA = Path(__file__).parent / "data" / "picodet"
 BINS = "head.distribution_project.project"

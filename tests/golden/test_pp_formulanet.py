@@ -15,7 +15,7 @@ import pytest
 
 from framework import nn
 from framework.core.errors import ShapeError
-from framework.io.named_weights import named_weights
+from framework.interop.named_weights import named_weights
 from ocr.models.pp_formulanet import SMALL, PPFormulaNet, PPFormulaNetConfig
 from tests.golden.formula_weights import sharpen
 from tests.golden.parity import spelled

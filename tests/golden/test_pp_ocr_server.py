@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from framework import nn
-from framework.io.named_weights import named_weights
+from framework.interop.named_weights import named_weights
 from framework.nn.reparam import reparameterize
 from ocr.models.dbnet import DBNet, DBNetConfig
 from ocr.models.text_recognizer import TextRecognizer, TextRecognizerConfig

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from framework import nn
-from framework.io.named_weights import named_weights
+from framework.interop.named_weights import named_weights
 from framework.nn.reparam import reparameterize
-from framework.workflow.weights import load_weights_into
+from framework.workflow.domain.weights import load_weights_into
 from ocr.layers.nrtr import NRTRConfig, NRTRDecoder
 from ocr.models.dbnet import DBNet, DBNetConfig
 from ocr.models.text_recognizer import TextRecognizer, TextRecognizerConfig, greedy

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from framework import nn
-from framework.io.named_weights import named_weights
+from framework.interop.named_weights import named_weights
 from framework.nn.reparam import deploy_state
 from tests.golden.parity import check_stages
 from zoo.vision.csp_resnet import CSPResNet, CSPResNetConfig

@@ -14,7 +14,7 @@ import pytest
 
 from framework import nn
 from framework.config import build
-from framework.io.named_weights import named_weights
+from framework.interop.named_weights import named_weights
 from segmentation.models.deeplabv3p import DeepLabV3PConfig
 from segmentation.models.pp_humanseg_lite import PPHumanSegLiteConfig
 from segmentation.models.pp_liteseg import PPLiteSegConfig

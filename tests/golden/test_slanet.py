@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from framework import nn
-from framework.io.named_weights import named_weights
+from framework.interop.named_weights import named_weights
 from ocr.models.slanet import VARIANTS, SLANet, SLANetConfig
 from tests.golden.parity import spelled
 from tests.golden.thinning import amplify, images, thin

@@ -15,7 +15,7 @@ import pytest
 
 from framework import nn
 from framework.core.errors import ConfigError, ShapeError
-from framework.io.named_weights import named_weights
+from framework.interop.named_weights import named_weights
 from ocr.models.slanext import SMALL, SLANeXt, SLANeXtConfig
 from tests.golden.parity import check_stages, spelled
 from tests.golden.thinning import images, thin

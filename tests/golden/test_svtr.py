@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from framework.io.named_weights import named_weights
+from framework.interop.named_weights import named_weights
 from framework.nn.reparam import reparameterize
 from ocr.models.svtr import SVTR, SVTRConfig
 from tests.family import family

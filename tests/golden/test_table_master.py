@@ -16,10 +16,10 @@ import pytest
 
 from framework import nn
 from framework.core.errors import ShapeError
-from framework.io.named_weights import named_weights
+from framework.interop.named_weights import named_weights
 from framework.vision.normalize import Normalize
 from ocr.models.table_master import SMALL, VARIANTS, TableMaster, TableMasterConfig
-from ocr.table_master_task import TableMasterStructure
+from ocr.tasks.table_master import TableMasterStructure
 from tests.golden.parity import spelled
 from tests.golden.thinning import images, thin
 

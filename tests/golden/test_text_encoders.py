@@ -16,7 +16,7 @@ import pytest
 
 from framework import nn
 from framework.config import build
-from framework.workflow.weights import load_state_into
+from framework.workflow.domain.weights import load_state_into
 from nlp.contracts import Tokens
 from nlp.models.masked_lm import MaskedLMConfig
 from nlp.models.question_answering import QuestionAnsweringConfig

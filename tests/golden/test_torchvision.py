@@ -15,8 +15,8 @@ import pytest
 from framework import nn
 from framework.config import build
 from framework.core.torch_state import TorchState
-from framework.io.named_weights import named_weights
-from framework.workflow.weights import load_state_into
+from framework.interop.named_weights import named_weights
+from framework.workflow.domain.weights import load_state_into
 from tests.golden.thinning import images, thin
 from tests.golden.torch_weights import torch_weights
 from zoo.vision.mobilenet_v3 import MobileNetV3Config

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from framework.config import build
-from framework.workflow.weights import load_state_into
+from framework.workflow.domain.weights import load_state_into
 from nlp.contracts import Tokens
 from nlp.models.transformer import TransformerConfig, sinusoids
 from tools.golden.transformer_cases import CASES, drawn, inputs, thin

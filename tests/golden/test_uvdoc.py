@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from framework.io.named_weights import named_weights
+from framework.interop.named_weights import named_weights
 from framework.nn.reparam import fold_norms, reparameterize
 from framework.vision.grid_warp import GridWarp
 from ocr.models.uvdoc import PARAMS, UVDoc, UVDocConfig

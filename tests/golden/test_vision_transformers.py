@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from framework import nn
-from framework.io.named_weights import named_weights
+from framework.interop.named_weights import named_weights
 from tests.golden.parity import check_stages, spelled
 from zoo.vision.mit import MixVisionTransformer, MixVisionTransformerConfig
 from zoo.vision.swin import SwinTransformer, SwinTransformerConfig

@@ -18,7 +18,7 @@ from detection.contracts import Targets
 from detection.models.pp_yoloe import PPYOLOE, PPYOLOEConfig
 from detection.models.yolox import YOLOX, YOLOXConfig
 from framework import nn
-from framework.io.named_weights import named_weights
+from framework.interop.named_weights import named_weights
 
 DATA = Path(__file__).parent / "data" / "yolo_detectors"
 KEPT = 400  # values of each output, as in tools/golden

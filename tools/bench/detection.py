@@ -32,8 +32,8 @@ from detection.models.pp_yoloe import REG_MAX, PPYOLOEConfig
 from framework.config import build
 from framework.export import TensorSpec, lower_layer
 from framework.inference import XLAEngine, keep_memory
-from framework.io.named_weights import named_weights
-from framework.workflow.weights import load_weights_into
+from framework.interop.named_weights import named_weights
+from framework.workflow.domain.weights import load_weights_into
 
 PROJECTION = "yolo_head.proj_conv.weight"
 

@@ -26,7 +26,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from ocr import table_metrics
+from ocr.tables import teds as table_metrics
 
 WORDS = """
 time year people way day man thing woman life child world school state family student group country problem
@@ -172,11 +172,11 @@ Reader = Callable[[bytes], tuple[str | None, Sequence[str]]]
 
 
 def ours(pdf: bytes) -> tuple[str | None, Sequence[str]]:
-    from framework.vision.pdf import PdfReader
-    from ocr.structure.ruled_tables import find_ruled_tables
-    from ocr.structure.rules import rules_of_page
-    from ocr.structure.text_layer import is_usable, read_text_layer
-    from ocr.structure.text_tables import find_text_tables
+    from framework.workflow.files.pdf import PdfReader
+    from ocr.results.page_text import is_usable, read_text_layer
+    from ocr.tables.ruled_tables import find_ruled_tables
+    from ocr.tables.ruling_lines import rules_of_page
+    from ocr.tables.text_tables import find_text_tables
 
     with PdfReader(pdf, dpi=144) as pages:
         page = pages.content(0)

@@ -41,10 +41,10 @@ from framework.export.program import layer_function
 from framework.inference import Engine, XLAEngine
 from framework.inference.engines.onnx_runtime import ONNXRuntimeEngine
 from framework.inference.engines.openvino import OpenVINOEngine, import_openvino
-from framework.io.named_weights import named_weights
+from framework.interop.named_weights import named_weights
 from framework.nn.reparam import fold_norms
-from framework.workflow.export import export_config
-from framework.workflow.onnx import OnnxOptions
+from framework.workflow.export.export import export_config
+from framework.workflow.export.onnx import OnnxOptions
 from segmentation.models.pp_liteseg import PPLiteSegConfig
 
 

@@ -23,7 +23,7 @@ NAMES = ("company", "date", "address", "total")
 
 def read_document(image: Path, cache: Path | None, opened: list) -> object:
     import ocr
-    from ocr.results import Document
+    from ocr.results.pages import Document
 
     kept = None if cache is None else cache / f"{image.stem}.json"
     if kept is not None and kept.is_file():
@@ -38,7 +38,7 @@ def read_document(image: Path, cache: Path | None, opened: list) -> object:
 
 
 def plain(name: str, text: str) -> str:
-    from ocr.structure.field_values import find_amounts, find_dates
+    from ocr.fields.values import find_amounts, find_dates
 
     if name == "date":
         return dates[0].day.isoformat() if (dates := find_dates(text)) else text
@@ -56,8 +56,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--show", action="store_true", help="print what is wrong")
     parser.add_argument("--model", help="an artifact's folder, in place of the rules")
     args = parser.parse_args(argv)
-    from ocr.structure.field_model import open_fields
-    from ocr.structure.fields import find_fields
+    from ocr.documents.field_model import open_fields
+    from ocr.fields.rules import find_fields
 
     read_fields = None if args.model is None else open_fields(args.model)
 

@@ -34,7 +34,7 @@ from framework.engine.experiment import Experiment, bind_experiment
 from framework.engine.trainer import Trainer
 from framework.inference import keep_memory
 from framework.optimizer import AdamW, Momentum
-from framework.workflow import train as workflow
+from framework.workflow.train import run as workflow
 from zoo.layers.variants import scaled_width
 from zoo.vision.pp_lcnet import HEAD_WIDTH, STAGES, STEM_WIDTH, VARIANTS
 

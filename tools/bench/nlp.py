@@ -44,7 +44,7 @@ def batch(size, tokens):
 def weights():
     """The same for both, by Oar's names."""
     from framework.config import build
-    from framework.io.named_weights import named_weights
+    from framework.interop.named_weights import named_weights
     from nlp.models.sequence_classification import SequenceClassifierConfig
     from zoo.text.bert import BertConfig
 

@@ -6,7 +6,7 @@ The checkout is PaddleOCR 3 with the configs of `--network`, and runs eagerly un
 recogniser are trained as their configs say: Adam with L2 decay, dice loss and threshold map, CTC and NRTR. The rate
 rises from 0 to the config's over `--warmup` steps (250: two epochs of ICDAR 2015's 1,000 images in batches of 8); with
 0 it is all of it from the first step. `--optimizer` and `--epsilon` take the place of the config's. Weights follow from
-names (framework/io/named_weights.py), batches are drawn by our synthetic data sets and differ from step to step,
+names (framework/interop/named_weights.py), batches are drawn by our synthetic data sets and differ from step to step,
 dropout is off on both sides. Float32.
 
 The loss of a batch does not depend on the order of its examples, but for rounding. PaddleOCR therefore runs twice, the
@@ -104,7 +104,7 @@ def bound(case):
 
 
 def write_batches(case, path, steps):
-    from framework.workflow.train import make_loader
+    from framework.workflow.train.run import make_loader
 
     experiment = bound(case)
     loader = make_loader(experiment.data.train, experiment.task, seed=0, train=True)
@@ -133,7 +133,7 @@ def oar(case, data):
     from framework.config import build
     from framework.engine.experiment import TrainOptions
     from framework.engine.step import init_state, train_step
-    from framework.io.named_weights import named_weights
+    from framework.interop.named_weights import named_weights
     from framework.optimizer.lr import LinearWarmup
     from ocr.layers import svtr
 

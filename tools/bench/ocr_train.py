@@ -61,7 +61,7 @@ def oar(model, network, checkout):
     from framework.vision.normalize import Normalize
     from ocr.models.dbnet import DBNetConfig
     from ocr.models.text_recognizer import TextRecognizerConfig
-    from ocr.tasks import TextDetection, TextRecognition
+    from ocr.tasks.text import TextDetection, TextRecognition
 
     keep_memory()
     half = Normalize((0.5, 0.5, 0.5), (0.5, 0.5, 0.5), bgr=True)
@@ -206,7 +206,7 @@ def memory(steps):
     from framework.config import load
     from framework.engine.callbacks import Callback
     from framework.engine.experiment import bind_experiment
-    from framework.workflow.train import make_trainer
+    from framework.workflow.train.run import make_trainer
 
     class Watch(Callback):
         def __init__(self):

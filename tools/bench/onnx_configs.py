@@ -39,12 +39,12 @@ from framework.export.formats.onnx.check import (
 )
 from framework.export.formats.onnx.model import Function
 from framework.export.program import layer_function
-from framework.io.named_weights import named_weights
+from framework.interop.named_weights import named_weights
 from framework.nn.functional.lowering import platform_scope
 from framework.nn.reparam import fold_norms, reparameterize
-from framework.workflow.domain import find_domain
-from framework.workflow.export import ExportedModel, settle_predict_options
-from framework.workflow.onnx import draw_input
+from framework.workflow.domain.domain import find_domain
+from framework.workflow.export.export import ExportedModel, settle_predict_options
+from framework.workflow.export.onnx import draw_input
 
 REPO = Path(__file__).resolve().parents[2]
 # Factors of drawn kernels, the first that spreads the scores of detections: with too small ones a network answers the
@@ -102,7 +102,7 @@ def _stages(name: str, experiment: Experiment) -> Iterator[Program]:
 
 
 def _without_weights(name: str, stage: str, part: Any) -> Program:
-    from ocr.tasks import TextDetection, TextRecognition
+    from ocr.tasks.text import TextDetection, TextRecognition
 
     if stage == "detector":
         inputs = {

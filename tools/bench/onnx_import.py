@@ -21,9 +21,9 @@ from runtimes import difference, others, race
 
 from framework.export import TensorSpec, lower_layer
 from framework.inference.engine import XLAEngine
-from framework.io.interop import onnx
+from framework.interop.programs import onnx
 from framework.nn.layer import Layer
-from framework.workflow.weights import load_weights_into
+from framework.workflow.domain.weights import load_weights_into
 from ocr.models.dbnet import DBNet, DBNetConfig
 
 

@@ -149,9 +149,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     from rapidfuzz.distance import Levenshtein
 
     from framework.inference import Runtime
-    from ocr.structure.document import make_reader
-    from ocr.structure.openers import make_opener
-    from ocr.structure.options import DocumentOptions
+    from ocr.documents.document import make_reader
+    from ocr.documents.loaders import make_opener
+    from ocr.documents.options import DocumentOptions
 
     samples = [make_sample(number, args.seed) for number in range(args.pages)]
     runtime = Runtime()

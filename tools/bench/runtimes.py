@@ -17,8 +17,8 @@ import numpy as np
 from framework.vision.sample import Sample
 from framework.vision.video import VideoReader
 from framework.workflow import ImageItem, ImageResult, VisionPredictor, open_predictor
-from framework.workflow.predict_files import run_video
-from framework.workflow.samples import apply_transforms
+from framework.workflow.domain.samples import apply_transforms
+from framework.workflow.files.predict_files import run_video
 
 Run = Callable[[], list[np.ndarray]]
 

@@ -28,7 +28,7 @@ from framework import nn
 from framework.config import build
 from framework.export import TensorSpec, lower_layer
 from framework.inference import XLAEngine, keep_memory
-from framework.io.named_weights import named_weights
+from framework.interop.named_weights import named_weights
 from framework.nn.reparam import fold_norms
 from segmentation.models.pp_liteseg import VARIANTS, PPLiteSegConfig
 from segmentation.test_time_augmentation import best_class

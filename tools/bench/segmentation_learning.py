@@ -27,7 +27,7 @@ from torch.nn import functional as F
 from framework.config import load
 from framework.engine.experiment import bind_experiment
 from framework.optimizer import AdamW, Momentum
-from framework.workflow import train as workflow
+from framework.workflow.train import run as workflow
 from segmentation.models.pp_liteseg import VARIANTS
 
 

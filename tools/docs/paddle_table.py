@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from framework.paddle.missing import reason
+from framework.paddle._kernel.missing import reason
 
 SURFACE = Path(__file__).with_name("paddle_surface.txt")
 Parameter = tuple[str, str | None]  # name (with its stars) and default as text
@@ -116,7 +116,7 @@ def rows() -> Iterator[Row]:
     """All names, compared.
 
     Raises:
-        KeyError: a name is neither there nor has a reason in framework/paddle/missing.py.
+        KeyError: a name is neither there nor has a reason in framework/paddle/_kernel/missing.py.
     """
     for name in names():
         try:

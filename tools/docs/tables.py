@@ -23,10 +23,10 @@ import paddle_table
 
 from framework import hub
 from framework.config import available, build, find, load
-from framework.io.interop.graph import onnx
-from framework.io.interop.graph import paddle as paddle_graphs
-from framework.io.interop.graph.paddle.pir import FORMS
-from framework.workflow.domain import all_domains
+from framework.interop.graph import onnx
+from framework.interop.graph import paddle as paddle_graphs
+from framework.interop.graph.paddle.pir import FORMS
+from framework.workflow.domain.domain import all_domains
 
 REPO = Path(__file__).resolve().parents[2]
 _TABLE = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end of table -->)", re.DOTALL)

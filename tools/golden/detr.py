@@ -3,8 +3,8 @@
     PYTHONPATH=<a checkout of PaddleDetection> python tools/golden/detr.py [case ...]        needs: paddlepaddle 2.6
 
 The ppdet that pip has (2.6) is without RT-DETR. Every entry of the state dict is drawn from PaddleDetection's name for
-it (framework/io/named_weights.py). A case stores what watched sublayers give in eval, thinned, the detections, and in
-training the parts of the loss, with the noise of the denoising queries put in, and the means of some gradients.
+it (framework/interop/named_weights.py). A case stores what watched sublayers give in eval, thinned, the detections,
+and in training the parts of the loss, with the noise of the denoising queries put in, and the means of some gradients.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import paddle
 from hrnet import thin
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from framework.io.named_weights import named_weights
+from framework.interop.named_weights import named_weights
 
 # Lane detection imports it, and nothing here needs it.
 UNUSED = ("imgaug", *(f"imgaug.{name}" for name in ("augmenters", "augmentables", "augmentables.lines")))

@@ -2,8 +2,8 @@
 
     python tools/golden/hrnet.py [case ...]        needs: paddlepaddle 2.6, paddleclas, paddleseg, ppdet
 
-Every entry of the state dict is drawn from the suite's own name for it (framework/io/named_weights.py). Each watched
-output, NCHW, is thinned to a few values; the suite's names and shapes are stored with them.
+Every entry of the state dict is drawn from the suite's own name for it (framework/interop/named_weights.py). Each
+watched output, NCHW, is thinned to a few values; the suite's names and shapes are stored with them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 import paddle
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from framework.io.named_weights import named_weights
+from framework.interop.named_weights import named_weights
 
 OUT = Path(__file__).resolve().parents[2] / "tests" / "golden" / "data" / "hrnet"
 KEPT = 160  # values of each output

@@ -2,9 +2,10 @@
 
     python tools/golden/keypoint.py [case ...]        needs: paddlepaddle 2.6, ppdet
 
-Every entry of the state dict is drawn from PaddleDetection's name for it (framework/io/named_weights.py). A network's
-case stores what watched sublayers give in eval, thinned, the maps after the flip test, and in training the losses, with
-the targets of PaddleDetection's transforms. Cases called after scenes, and `dark`, store the poses of given maps.
+Every entry of the state dict is drawn from PaddleDetection's name for it (framework/interop/named_weights.py). A
+network's case stores what watched sublayers give in eval, thinned, the maps after the flip test, and in training the
+losses, with the targets of PaddleDetection's transforms. Cases called after scenes, and `dark`, store the poses of
+given maps.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from ppdet.modeling.heads.keypoint_hrhrnet_head import HrHRNetHead
 from ppdet.modeling.losses.keypoint_loss import HrHRNetLoss, KeyPointMSELoss
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from framework.io.named_weights import named_weights
+from framework.interop.named_weights import named_weights
 
 OUT = Path(__file__).resolve().parents[2] / "tests" / "golden" / "data" / "keypoint"
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from framework.io.named_weights import named_weights
+from framework.interop.named_weights import named_weights
 
 VOCABULARY, TAGS, EMBEDDING, HIDDEN = 58224, 57, 128, 128
 TOKENS, LENGTHS = 40, (40, 23, 7, 1)

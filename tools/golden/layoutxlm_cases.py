@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from framework.io.named_weights import named_weights
+from framework.interop.named_weights import named_weights
 
 KEPT, TOKENS, LENGTHS, CLASSES = 96, 30, (30, 17), 7
 _SMALL = {

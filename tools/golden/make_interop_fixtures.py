@@ -1,4 +1,4 @@
-"""Small files of other frameworks for the tests of framework.io.interop.
+"""Small files of other frameworks for the tests of framework.interop.
 
 Each run writes the files of the framework that its Python has; the frameworks do not live together in one place:
 

@@ -3,9 +3,9 @@
     python tools/golden/mobile.py [case ...]        needs: pip install paddlepaddle==2.6.2 paddleclas==2.6.0
 
 Written to tests/golden/data/mobile/<case>.npz. Every entry of the state dict is drawn from its name
-(framework/io/named_weights.py), kernels times `gain`, so that the image arrives at the end of the network. Each stage's
-output, NCHW, is thinned to a few values. The names and shapes of the state dict are in the file too. PPLCNetV3 is in no
-release: its case takes the path of the file in PaddleClas's pull request 2894 (commit 78e6025),
+(framework/interop/named_weights.py), kernels times `gain`, so that the image arrives at the end of the network. Each
+stage's output, NCHW, is thinned to a few values. The names and shapes of the state dict are in the file too.
+PPLCNetV3 is in no release: its case takes the path of the file in PaddleClas's pull request 2894 (commit 78e6025),
 `pplcnetv3_base=/path/pp_lcnet_v3.py`.
 """
 

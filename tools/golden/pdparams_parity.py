@@ -44,7 +44,7 @@ def train(folder: Path) -> None:
     from detection.models.picodet import PicoDet, PicoDetConfig
     from framework import nn
     from framework.optimizer import Momentum
-    from framework.workflow.pdparams import official_state
+    from framework.workflow.convert.pdparams import official_state
     from nlp.contracts import Tokens
     from nlp.models.sequence_classification import SequenceClassifier, SequenceClassifierConfig
     from zoo.text.ernie import ErnieConfig

@@ -2,8 +2,8 @@
 
     python tools/golden/picodet.py [variant ...]        needs: paddlepaddle 2.6, ppdet 2.6
 
-The entries of the state dict are drawn from their names (framework/io/named_weights.py), on two images, of which the
-second has no objects. Written to tests/golden/data/picodet/<variant>.npz: thinned maps, NCHW, and the parts
+The entries of the state dict are drawn from their names (framework/interop/named_weights.py), on two images, of which
+the second has no objects. Written to tests/golden/data/picodet/<variant>.npz: thinned maps, NCHW, and the parts
 of the
 loss; of the other sizes only the names and shapes of the state dict.
 """
@@ -31,7 +31,7 @@ from ppdet.modeling.losses.varifocal_loss import VarifocalLoss
 from ppdet.modeling.necks.csp_pan import CSPPAN
 from ppdet.modeling.necks.lc_pan import LCPAN
 
-from framework.io.named_weights import named_weights
+from framework.interop.named_weights import named_weights
 
 OUT = Path(__file__).resolve().parents[2] / "tests" / "golden" / "data" / "picodet"
 KEPT = 160  # values of each output

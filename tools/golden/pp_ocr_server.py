@@ -3,9 +3,10 @@
     python tools/golden/pp_ocr_server.py PADDLEOCR [variant ...]        needs: pip install paddlepaddle==2.6.2 "numpy<2"
 
 PADDLEOCR is a checkout of PaddleOCR 3. Written to tests/golden/data/pp_ocr_server/<variant>.npz. Every entry of the
-state dict is drawn from its name (framework/io/named_weights.py), the backbone's kernels times `gain`. Each stage's
-output, NCHW, is thinned to a few values; `map` is a detector's output, `training` its three maps in training. With them
-are names and shapes of the state dict, and `count`: values in it, those of layers that nothing calls, parameters.
+state dict is drawn from its name (framework/interop/named_weights.py), the backbone's kernels times `gain`. Each
+stage's output, NCHW, is thinned to a few values; `map` is a detector's output, `training` its three maps in training.
+With them are names and shapes of the state dict, and `count`: values in it, those of layers that nothing calls,
+parameters.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     python tools/golden/pp_ocrv6.py        needs: pip install rapidocr torch onnxruntime
 
 <variant>.npz: the PyTorch port. Every entry of the state dict is drawn from its Paddle name
-(framework/io/named_weights.py); each stage's output, NCHW, is thinned to a few values. The names and shapes of the
+(framework/interop/named_weights.py); each stage's output, NCHW, is thinned to a few values. The names and shapes of the
 state dict are in it too.
 nrtr.npz: torch.nn.TransformerDecoder as the decoder of NRTR, whose names are written out here.
 official_small.npz: the official small detector and recogniser as ONNX, run on a line of text drawn here.
@@ -23,7 +23,7 @@ import yaml
 from rapidocr.inference_engine.pytorch.networks.architectures.base_model import BaseModel
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from framework.io.named_weights import named_weights
+from framework.interop.named_weights import named_weights
 
 OUT = Path(__file__).resolve().parents[2] / "tests" / "golden" / "data" / "pp_ocrv6"
 DET_STAGES = ("stem", "blocks_s1", "blocks_s2", "blocks_s3", "blocks_s4")

@@ -13,7 +13,7 @@ kernels, so that the outputs still depend on the image, `train` (False) asks for
 (all) is how many of the outputs in inference are compared.
 
 Written to tests/golden/data/<test>/<case>.npz: names and shapes, the number of parameters, and the thinned stages and
-outputs, NCHW. Weights are drawn from their names (framework/io/named_weights.py), so none are stored.
+outputs, NCHW. Weights are drawn from their names (framework/interop/named_weights.py), so none are stored.
 tests/golden/parity.py compares.
 """
 

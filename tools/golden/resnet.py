@@ -2,8 +2,8 @@
 
     python tools/golden/resnet.py [case ...]    needs: paddlepaddle 2.6, paddleclas 2.6, paddleseg 2.8, paddledet 2.6
 
-Every entry of the state dict is drawn from its own name (framework/io/named_weights.py); the outputs of stages, NCHW,
-are thinned to a few values under our names. The reference's names and shapes are in the file too.
+Every entry of the state dict is drawn from its own name (framework/interop/named_weights.py); the outputs of stages,
+NCHW, are thinned to a few values under our names. The reference's names and shapes are in the file too.
 Written to tests/golden/data/resnet/<case>.npz.
 """
 
@@ -19,7 +19,7 @@ import paddle
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
-from framework.io.named_weights import named_weights  # noqa: E402
+from framework.interop.named_weights import named_weights  # noqa: E402
 
 OUT = ROOT / "tests" / "golden" / "data" / "resnet"
 KEPT = 160  # values of each stage

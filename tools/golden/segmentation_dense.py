@@ -2,7 +2,7 @@
 
     python tools/golden/segmentation_dense.py [case ...]        needs: paddlepaddle 2.6, paddleseg 2.8
 
-Weights are drawn from the names of the entries (framework/io/named_weights.py). Written to
+Weights are drawn from the names of the entries (framework/interop/named_weights.py). Written to
 tests/golden/data/segmentation_dense/<case>.npz: names and shapes, the thinned outputs of watched sublayers and the
 thinned logits in evaluation; the thinned logits in training, without dropout; the number of trained parameters.
 """

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from framework.io.named_weights import named_weights
+from framework.interop.named_weights import named_weights
 
 KEPT = 72  # values of each output
 CLASSES = 5

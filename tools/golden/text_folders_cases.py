@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from framework.io.interop import write_safetensors
-from framework.io.named_weights import named_weights
+from framework.interop import write_safetensors
+from framework.interop.named_weights import named_weights
 
 _SIZE = {
     "hidden_size": 32,

@@ -2,9 +2,9 @@
 
     python tools/golden/torchvision_models.py [case ...]        needs: torch 2.13, torchvision 0.28
 
-Weights are drawn from Paddle's spelling of each name and from Paddle's layout (framework/io/named_weights.py), so the
-test draws the same ones. Written to tests/golden/data/torchvision/<case>.npz; and what torch.save makes of a square
-linear layer to docs/examples/square.pth.
+Weights are drawn from Paddle's spelling of each name and from Paddle's layout (framework/interop/named_weights.py),
+so the test draws the same ones. Written to tests/golden/data/torchvision/<case>.npz; and what torch.save makes of a
+square linear layer to docs/examples/square.pth.
 """
 
 from __future__ import annotations

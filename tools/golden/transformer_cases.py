@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from framework.io.named_weights import named_weights
+from framework.interop.named_weights import named_weights
 
 KEPT = 400  # values of each output
 _SMALL = {

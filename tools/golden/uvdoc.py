@@ -5,7 +5,7 @@
 PADDLEX is an unpacked PaddleX 3.7, of which the one file of the network is read, with plain layers in place of what it
 imports. Written to tests/golden/data/uvdoc.npz: names and shapes of the state dict as the official .pdparams has them,
 the number of parameters, each stage's output, NCHW, thinned, the grid, and an image that was unwarped with it, thinned.
-Every entry of the state dict is drawn from its name (framework/io/named_weights.py), kernels times GAIN.
+Every entry of the state dict is drawn from its name (framework/interop/named_weights.py), kernels times GAIN.
 """
 
 from __future__ import annotations

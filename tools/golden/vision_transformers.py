@@ -3,8 +3,8 @@
     python tools/golden/vision_transformers.py mit_b0 …        needs: paddlepaddle 2.6, paddleclas 2.6, paddleseg 2.8
     python tools/golden/vision_transformers.py timm_swin_tiny  needs: torch, timm 1.0
 
-Every entry of the state dict is drawn from our name for it (framework/io/named_weights.py). Each watched output, maps
-as NCHW, is thinned to a few values; the reference's names and shapes, in Paddle's layouts, are stored with them.
+Every entry of the state dict is drawn from our name for it (framework/interop/named_weights.py). Each watched output,
+maps as NCHW, is thinned to a few values; the reference's names and shapes, in Paddle's layouts, are stored with them.
 Written to tests/golden/data/vision_transformers/<case>.npz.
 """
 
@@ -20,7 +20,7 @@ import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
-from framework.io.named_weights import named_weights  # noqa: E402
+from framework.interop.named_weights import named_weights  # noqa: E402
 
 OUT = ROOT / "tests" / "golden" / "data" / "vision_transformers"
 KEPT = 160  # values of each output

@@ -2,9 +2,9 @@
 
     python tools/golden/yolo_detectors.py [case ...]        needs: paddlepaddle 2.6, ppdet
 
-Every entry of the state dict is drawn from its name (framework/io/named_weights.py), but for the output convolutions,
-whose scale and bias are set so that boxes are about as large as the objects: without that no assigner has a choice.
-Images are noise, the objects are those of `objects` below. Each output is thinned to a few values.
+Every entry of the state dict is drawn from its name (framework/interop/named_weights.py), but for the output
+convolutions, whose scale and bias are set so that boxes are about as large as the objects: without that no assigner
+has a choice. Images are noise, the objects are those of `objects` below. Each output is thinned to a few values.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 import paddle
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from framework.io.named_weights import named_weights
+from framework.interop.named_weights import named_weights
 
 OUT = Path(__file__).resolve().parents[2] / "tests" / "golden" / "data" / "yolo_detectors"
 KEPT = 400  # values of each output

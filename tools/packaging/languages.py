@@ -1,4 +1,5 @@
-"""Write into the rows of ocr/weights which languages each recogniser reads, from the dictionaries and ocr/languages.py.
+"""Write into the rows of ocr/weights which languages each recogniser reads, from the dictionaries and
+ocr/text/languages.py.
 
     pip download --no-deps --no-binary paddleocr paddleocr==3.7.0 && tar xzf paddleocr-3.7.0.tar.gz
     python tools/packaging/languages.py paddleocr-3.7.0/ppocr/utils
@@ -25,7 +26,7 @@ from pathlib import Path
 
 from framework import hub
 from framework.core.languages import GROUPS, LANGUAGES
-from ocr.languages import (
+from ocr.text.languages import (
     ARABIC,
     CYRILLIC,
     DEFAULT,

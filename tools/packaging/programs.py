@@ -1,6 +1,6 @@
 """Write the programs and ONNX graphs that come with the package: those of the default models.
 
-See framework/workflow/shipped.py. The graphs are compared with the programs in ONNX Runtime.
+See framework/workflow/export/bundled.py. The graphs are compared with the programs in ONNX Runtime.
 
 python tools/packaging/programs.py            before a release, and whenever a first start should be fast again
 python tools/packaging/programs.py --check    exit status 1 and the changed files, where they hold no more
@@ -19,20 +19,20 @@ DEFAULTS = ("pp_ocrv6_small", "picodet_s_layout_synthetic")
 
 
 def main() -> int:
-    from framework.workflow import shipped
-    from framework.workflow.export import export_config
-    from framework.workflow.onnx import OnnxOptions
+    from framework.workflow.export import bundled
+    from framework.workflow.export.export import export_config
+    from framework.workflow.export.onnx import OnnxOptions
 
     if "--check" in sys.argv[1:]:
-        stale = shipped.stale_sources()
+        stale = bundled.stale_sources()
         print("\n".join(stale) or "the shipped programs hold")
         return 1 if stale else 0
     with tempfile.TemporaryDirectory() as home:
         os.environ["OAR_HOME"] = home
-        with shipped.collect_programs() as made:
+        with bundled.collect_programs() as made:
             for name in DEFAULTS:
                 export_config(name, onnx=OnnxOptions()).save(Path(home) / name)
-        shipped.write_programs(made)
+        bundled.write_programs(made)
     print(f"{len(made.programs)} programs, {len(made.graphs)} graphs")
     return 0
 

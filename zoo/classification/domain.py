@@ -15,8 +15,8 @@ from framework.io.dataset import Dataset
 from framework.io.weighting import LabelledDataset
 from framework.vision.sample import Sample
 from framework.workflow import Domain, ImageItem, VisionPredictor, option
-from framework.workflow.image_runner import ImageRunner, open_runner
-from framework.workflow.predict import make_predictor_function
+from framework.workflow.open.predict import make_predictor_function
+from framework.workflow.runners.image_runner import ImageRunner, open_runner
 from zoo.classification.results import Classification, best_classes
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from framework.vision import draw
-from framework.workflow.result import ImageResult, Json
+from framework.workflow.domain.result import ImageResult, Json
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ import jax.numpy as jnp
 from framework import nn
 from framework.config import available, find
 from framework.core.errors import ConfigError, ShapeError, nearest
-from framework.io.interop.model_folder import CONFIG, WEIGHTS, is_model_folder, is_paddles, read_settings
+from framework.interop.weights.model_folder import CONFIG, WEIGHTS, is_model_folder, is_paddles, read_settings
 from framework.nn import functional as F
 from zoo.layers.mlp import NARROW, narrow_linear
 

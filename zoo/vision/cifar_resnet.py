@@ -4,7 +4,7 @@ Paper: https://arxiv.org/abs/1512.03385, section 4.2
 Reference: github.com/akamaster/pytorch_resnet_cifar10 resnet.py
 Differs: nothing in the function computed.
 Weights: `state_dict()` has the names of the reference's checkpoints in Paddle's spelling: convert them with
-    `framework.io.interop.match.from_torch`.
+    `framework.interop.weights.match.from_torch`.
 """
 
 from __future__ import annotations

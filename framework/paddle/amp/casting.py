@@ -14,15 +14,15 @@ from typing import Any
 import jax
 import numpy as np
 
-from framework.paddle import dtypes as types
+from framework.paddle._kernel import dtypes as types
+from framework.paddle._kernel.dispatch import Compiled, execute
+from framework.paddle._kernel.mode import amp_scope, mode
+from framework.paddle._kernel.tensor import Tensor, wrap
+from framework.paddle._kernel.x64 import x64
 from framework.paddle.amp import lists
 from framework.paddle.amp.debugging import watched
-from framework.paddle.dispatch import Compiled, execute
-from framework.paddle.mode import amp_scope, mode
 from framework.paddle.nn.layer import Layer
 from framework.paddle.optimizer.base import Optimizer
-from framework.paddle.tensor import Tensor, wrap
-from framework.paddle.x64 import x64
 
 log = logging.getLogger("oar")
 _HALF = (types.float16.numpy, types.bfloat16.numpy)

@@ -12,9 +12,9 @@ from typing import Any, NoReturn
 import numpy as np
 
 from framework.core.errors import ForeignNameError
-from framework.paddle.dispatch import Compiled
-from framework.paddle.mode import _route, mode
-from framework.paddle.tensor import Tensor, wrap
+from framework.paddle._kernel.dispatch import Compiled
+from framework.paddle._kernel.mode import _route, mode
+from framework.paddle._kernel.tensor import Tensor, wrap
 
 
 class DebugMode(enum.Enum):

@@ -12,10 +12,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from framework.paddle._kernel.tensor import Tensor, wrap
+from framework.paddle._kernel.x64 import x64
 from framework.paddle.amp import casting
 from framework.paddle.optimizer.state import concrete, with_gradients
-from framework.paddle.tensor import Tensor, wrap
-from framework.paddle.x64 import x64
 
 
 @jax.jit

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from framework.paddle._kernel.tape import backward as backward
 from framework.paddle.autograd.hooks import saved_tensors_hooks as saved_tensors_hooks
 from framework.paddle.autograd.jacobian import Hessian as Hessian
 from framework.paddle.autograd.jacobian import Jacobian as Jacobian
@@ -10,4 +11,3 @@ from framework.paddle.autograd.jacobian import jacobian as jacobian
 from framework.paddle.autograd.py_layer import PyLayer as PyLayer
 from framework.paddle.autograd.py_layer import PyLayerContext as PyLayerContext
 from framework.paddle.autograd.recompute import recompute as recompute
-from framework.paddle.tape import backward as backward

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from framework.paddle.dispatch import Compiled, OperationNode, execute
-from framework.paddle.mode import Route, mode, set_recorder
-from framework.paddle.tensor import Tensor, wrap
+from framework.paddle._kernel.dispatch import Compiled, OperationNode, execute
+from framework.paddle._kernel.mode import Route, mode, set_recorder
+from framework.paddle._kernel.tensor import Tensor, wrap
 
 Pack = Callable[[Tensor], Any]
 Unpack = Callable[[Any], Tensor]

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from framework import paddle
-from framework.paddle.tape import grad
-from framework.paddle.tensor import Tensor
+from framework.paddle._kernel.tape import grad
+from framework.paddle._kernel.tensor import Tensor
 
 
 class Jacobian:

@@ -7,12 +7,12 @@ from typing import Any
 
 import jax.numpy as jnp
 
+from framework.paddle._kernel.dtypes import INEXACT
+from framework.paddle._kernel.mode import mode
+from framework.paddle._kernel.tape import Cotangent, Edge, Node, attach, edge_of, no_grad
+from framework.paddle._kernel.tensor import Tensor, wrap
+from framework.paddle._kernel.x64 import x64
 from framework.paddle.autograd.hooks import active_hooks
-from framework.paddle.dtypes import INEXACT
-from framework.paddle.mode import mode
-from framework.paddle.tape import Cotangent, Edge, Node, attach, edge_of, no_grad
-from framework.paddle.tensor import Tensor, wrap
-from framework.paddle.x64 import x64
 
 
 class PyLayerContext:

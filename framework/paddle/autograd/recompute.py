@@ -9,10 +9,20 @@ from typing import Any
 import jax
 from jax.core import Tracer
 
-from framework.paddle import random
-from framework.paddle.mode import amp_scope, mode
-from framework.paddle.tape import Cotangent, Edge, Node, _Gradients, _key, _walk, _Wanted, attach, enable_grad
-from framework.paddle.tensor import Tensor
+from framework.paddle._kernel import random
+from framework.paddle._kernel.mode import amp_scope, mode
+from framework.paddle._kernel.tape import (
+    Cotangent,
+    Edge,
+    Node,
+    _Gradients,
+    _key,
+    _walk,
+    _Wanted,
+    attach,
+    enable_grad,
+)
+from framework.paddle._kernel.tensor import Tensor
 
 
 class _Run:

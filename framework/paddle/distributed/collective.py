@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from framework.core.errors import DeviceError, ShapeError
+from framework.paddle._kernel.methods import replace_value
+from framework.paddle._kernel.tape import no_grad
+from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.distributed.env import alone, get_rank
-from framework.paddle.methods import replace_value
-from framework.paddle.tape import no_grad
-from framework.paddle.tensor import Tensor
 
 
 class ReduceOp:

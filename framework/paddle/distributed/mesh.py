@@ -10,8 +10,8 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from framework.core.errors import DeviceError, ShapeError
+from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 from framework.paddle.nn.layer import Layer
-from framework.paddle.tensor import Tensor, as_array, wrap
 
 
 class Placement:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from framework.core.errors import DeviceError
+from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.distributed.env import alone, init_parallel_env
 from framework.paddle.nn.layer import Layer
-from framework.paddle.tensor import Tensor
 
 
 class ParallelMode:

@@ -7,10 +7,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from framework.paddle.dispatch import Array, Key, operation
+from framework.paddle._kernel.dispatch import Array, Key, operation
+from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.distribution.distribution import Sizes, parameters
 from framework.paddle.distribution.exponential_family import ExponentialFamily
-from framework.paddle.tensor import Tensor
 
 
 def _clipped(probs: Array) -> Array:

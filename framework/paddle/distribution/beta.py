@@ -7,10 +7,10 @@ from typing import Any
 import jax
 from jax.scipy.special import betaln, digamma, xlog1py, xlogy
 
-from framework.paddle.dispatch import Array, Key, operation
+from framework.paddle._kernel.dispatch import Array, Key, operation
+from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.distribution.distribution import Sizes, aligned, parameters
 from framework.paddle.distribution.exponential_family import ExponentialFamily
-from framework.paddle.tensor import Tensor
 
 
 @operation(name="beta_sample")

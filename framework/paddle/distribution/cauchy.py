@@ -8,9 +8,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from framework.paddle.dispatch import Array, Key, operation
+from framework.paddle._kernel.dispatch import Array, Key, operation
+from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.distribution.distribution import Distribution, Sizes, aligned, parameters
-from framework.paddle.tensor import Tensor
 
 
 @operation(name="cauchy_sample")

@@ -8,10 +8,10 @@ import jax
 from jax.scipy.special import digamma, gammaln, xlogy
 
 from framework.core.errors import ShapeError
-from framework.paddle.dispatch import Array, Key, operation
+from framework.paddle._kernel.dispatch import Array, Key, operation
+from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.distribution.distribution import Sizes, parameters
 from framework.paddle.distribution.exponential_family import ExponentialFamily
-from framework.paddle.tensor import Tensor
 
 
 @operation(name="dirichlet_sample")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from framework.paddle.dtypes import default_numpy
+from framework.paddle._kernel.dtypes import default_numpy
+from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.ops.creation import integers_of
 from framework.paddle.ops.shaping import broadcast_tensors
 from framework.paddle.ops.unary import exp
-from framework.paddle.tensor import Tensor
 
 Sizes = Any  # a shape: integers, a list of them, a Tensor
 

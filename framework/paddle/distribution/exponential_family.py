@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from framework.paddle._kernel.tape import enable_grad, grad
+from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.distribution.distribution import Distribution
-from framework.paddle.tape import enable_grad, grad
-from framework.paddle.tensor import Tensor
 
 
 class ExponentialFamily(Distribution):

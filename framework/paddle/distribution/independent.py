@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from framework.core.errors import ShapeError
+from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.distribution.distribution import Distribution, Sizes
-from framework.paddle.tensor import Tensor
 
 
 class Independent(Distribution):

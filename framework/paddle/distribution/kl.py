@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.distribution.bernoulli import Bernoulli, kl_bernoulli
 from framework.paddle.distribution.beta import Beta, kl_beta
 from framework.paddle.distribution.categorical import Categorical, kl_categorical
@@ -16,7 +17,6 @@ from framework.paddle.distribution.laplace import Laplace, kl_laplace
 from framework.paddle.distribution.lognormal import LogNormal
 from framework.paddle.distribution.normal import Normal, kl_normal
 from framework.paddle.distribution.uniform import Uniform, kl_uniform
-from framework.paddle.tensor import Tensor
 
 
 @register_kl(ExponentialFamily, ExponentialFamily)

@@ -6,11 +6,11 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from framework.paddle.dispatch import Array, operation
+from framework.paddle._kernel.dispatch import Array, operation
+from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.distribution.normal import Normal
 from framework.paddle.distribution.transform import ExpTransform
 from framework.paddle.distribution.transformed_distribution import TransformedDistribution
-from framework.paddle.tensor import Tensor
 
 
 @operation(name="lognormal_mean")

@@ -9,9 +9,9 @@ import jax.numpy as jnp
 from jax.scipy.special import gammaln, xlogy
 
 from framework.core.errors import ShapeError
-from framework.paddle.dispatch import Array, Key, operation
+from framework.paddle._kernel.dispatch import Array, Key, operation
+from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.distribution.distribution import Distribution, Sizes, parameters
-from framework.paddle.tensor import Tensor
 
 
 @operation(name="multinomial_sample", differentiable=False)

@@ -12,12 +12,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from framework.core.errors import ShapeError
-from framework.paddle.dispatch import Array, operation
+from framework.paddle._kernel.dispatch import Array, operation
+from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.distribution.distribution import Distribution
 from framework.paddle.distribution.independent import sum_last
 from framework.paddle.ops.creation import integers_of
 from framework.paddle.ops.joining import stack, unstack
-from framework.paddle.tensor import Tensor
 
 Shape = tuple[int, ...]
 

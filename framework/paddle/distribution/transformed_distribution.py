@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from framework.core.errors import ShapeError
+from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.distribution.distribution import Distribution, Sizes
 from framework.paddle.distribution.independent import Independent, sum_last
 from framework.paddle.distribution.transform import ChainTransform, Transform
-from framework.paddle.tensor import Tensor
 
 
 class TransformedDistribution(Distribution):

@@ -5,22 +5,22 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
+from framework.paddle._kernel.dtypes import dtype as dtype
+from framework.paddle._kernel.dtypes import get_default_dtype as get_default_dtype
+from framework.paddle._kernel.dtypes import set_default_dtype as set_default_dtype
+from framework.paddle._kernel.random import seed as seed
+from framework.paddle._kernel.tape import grad as grad
+from framework.paddle._kernel.tape import no_grad as no_grad
+from framework.paddle._kernel.tensor import Parameter as Parameter
 from framework.paddle.device.places import CPUPlace as CPUPlace
 from framework.paddle.device.places import CUDAPinnedPlace as CUDAPinnedPlace
 from framework.paddle.device.places import CUDAPlace as CUDAPlace
 from framework.paddle.device.places import CustomPlace as CustomPlace
-from framework.paddle.dtypes import dtype as dtype
-from framework.paddle.dtypes import get_default_dtype as get_default_dtype
-from framework.paddle.dtypes import set_default_dtype as set_default_dtype
 from framework.paddle.framework.flags import get_flags as get_flags
 from framework.paddle.framework.flags import set_flags as set_flags
 from framework.paddle.framework.limits import finfo as finfo
 from framework.paddle.framework.limits import iinfo as iinfo
 from framework.paddle.nn.param_attr import ParamAttr as ParamAttr
-from framework.paddle.random import seed as seed
-from framework.paddle.tape import grad as grad
-from framework.paddle.tape import no_grad as no_grad
-from framework.paddle.tensor import Parameter as Parameter
 
 EagerParamBase = Parameter
 _ELSEWHERE = {

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from framework.core.errors import ShapeError
-from framework.paddle import dtypes as types
+from framework.paddle._kernel import dtypes as types
 
 
 class iinfo:

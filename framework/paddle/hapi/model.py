@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from framework.paddle import tape
+from framework.paddle._kernel import tape
+from framework.paddle._kernel.tensor import Parameter, Tensor, as_array, wrap
 from framework.paddle.amp import GradScaler, auto_cast, decorate
 from framework.paddle.amp.casting import available
 from framework.paddle.files import load, save
@@ -26,7 +27,6 @@ from framework.paddle.io import DataLoader, Dataset, DistributedBatchSampler
 from framework.paddle.jit.spec import InputSpec
 from framework.paddle.metric import Metric
 from framework.paddle.nn.layer import Layer
-from framework.paddle.tensor import Parameter, Tensor, as_array, wrap
 from framework.paddle.utils.structure import flatten
 
 log = logging.getLogger("oar")

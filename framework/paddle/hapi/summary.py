@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from framework.paddle import dtypes as types
-from framework.paddle import nn, tape
+from framework.paddle import nn
+from framework.paddle._kernel import dtypes as types
+from framework.paddle._kernel import tape
+from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 from framework.paddle.jit.spec import InputSpec
 from framework.paddle.nn.layer import Layer
-from framework.paddle.tensor import Tensor, as_array, wrap
 
 _MIB = 1024**2
 

@@ -6,13 +6,13 @@ from typing import Any
 
 from framework import paddle
 from framework.core.errors import ShapeError
+from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.geometric import segment_max as segment_max
 from framework.paddle.geometric import segment_mean as segment_mean
 from framework.paddle.geometric import segment_min as segment_min
 from framework.paddle.geometric import segment_sum as segment_sum
 from framework.paddle.geometric import send_u_recv as _send_u_recv
 from framework.paddle.incubate import autograd as autograd
-from framework.paddle.tensor import Tensor
 
 
 def graph_send_recv(

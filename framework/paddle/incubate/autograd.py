@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from framework import paddle
-from framework.paddle.tape import grad as _grad
-from framework.paddle.tensor import Tensor
+from framework.paddle._kernel.tape import grad as _grad
+from framework.paddle._kernel.tensor import Tensor
 
 log = logging.getLogger("oar")
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from framework.io import Dataset as CoreDataset
-from framework.paddle.random import default_generator
-from framework.paddle.tensor import Tensor
+from framework.paddle._kernel.random import default_generator
+from framework.paddle._kernel.tensor import Tensor
 
 
 class Dataset(abc.ABC):  # noqa: B024, a subclass may leave one of them out

@@ -20,9 +20,9 @@ import numpy as np
 
 from framework.io.workers import WorkerInfo, enter_worker
 from framework.io.workers import get_worker_info as get_worker_info
+from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 from framework.paddle.io.dataset import IterableDataset, NoLength
 from framework.paddle.io.sampler import BatchSampler
-from framework.paddle.tensor import Tensor, as_array, wrap
 
 _END = object()  # what a worker gives whose part of an IterableDataset is read
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.io.dataset import IterableDataset, random_order
-from framework.paddle.tensor import Tensor
 
 
 class Sampler:

@@ -13,16 +13,16 @@ from jax.core import Tracer
 from jax.extend.core import jaxpr_as_fun
 
 from framework.core.errors import TraceError
-from framework.paddle.dispatch import Compiled, execute
-from framework.paddle.dtypes import INEXACT, default_numpy
+from framework.paddle._kernel.dispatch import Compiled, execute
+from framework.paddle._kernel.dtypes import INEXACT, default_numpy
+from framework.paddle._kernel.mode import mode, recorder_scope
+from framework.paddle._kernel.random import TracedKeys, default_generator
+from framework.paddle._kernel.symbol import Symbol
+from framework.paddle._kernel.tape import Cotangent, Node, attach, edge_of
+from framework.paddle._kernel.tensor import Tensor, wrap
+from framework.paddle._kernel.watch import watching
+from framework.paddle._kernel.x64 import x64
 from framework.paddle.jit.recording import NoGradient, Recording, abstract
-from framework.paddle.mode import mode, recorder_scope
-from framework.paddle.random import TracedKeys, default_generator
-from framework.paddle.symbol import Symbol
-from framework.paddle.tape import Cotangent, Node, attach, edge_of
-from framework.paddle.tensor import Tensor, wrap
-from framework.paddle.watch import watching
-from framework.paddle.x64 import x64
 
 _NUMBERS = (bool, int, float, complex, np.generic)
 _KEY_DATA = jax.ShapeDtypeStruct((2,), np.uint32)

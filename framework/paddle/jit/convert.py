@@ -10,10 +10,10 @@ from typing import Any
 
 import jax
 
+from framework.paddle._kernel.mode import mode
+from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.jit import control
 from framework.paddle.jit.control import Undefined as Undefined
-from framework.paddle.mode import mode
-from framework.paddle.tensor import Tensor
 
 Get = Callable[[], tuple[Any, ...]]
 Set = Callable[[tuple[Any, ...]], None]

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from framework.paddle.dispatch import execute
+from framework.paddle._kernel.dispatch import execute
+from framework.paddle._kernel.tape import Cotangent, Edge, Node, attach, edge_of
+from framework.paddle._kernel.tensor import Tensor, wrap
 from framework.paddle.jit.recording import NoGradient
-from framework.paddle.tape import Cotangent, Edge, Node, attach, edge_of
-from framework.paddle.tensor import Tensor, wrap
 
 if TYPE_CHECKING:
     from framework.paddle.jit.program import StaticProgram

@@ -15,8 +15,14 @@ import jax
 import numpy as np
 from jax.extend.core import ClosedJaxpr, Jaxpr, Literal, jaxpr_as_fun
 
-from framework.paddle.dispatch import Compiled, Program
-from framework.paddle.dtypes import INEXACT
+from framework.paddle._kernel.dispatch import Compiled, Program
+from framework.paddle._kernel.dtypes import INEXACT
+from framework.paddle._kernel.mode import mode
+from framework.paddle._kernel.random import TracedKeys, default_generator
+from framework.paddle._kernel.tape import Cotangent, Node, _Gradients, _walk, _Wanted, attach, edge_of
+from framework.paddle._kernel.tensor import Tensor, is_only_holder, wrap
+from framework.paddle._kernel.watch import watching
+from framework.paddle._kernel.x64 import enter_x64, leave_x64, x64
 from framework.paddle.jit.nodes import FREED, Failing, StaticNode
 from framework.paddle.jit.recording import (
     ArgumentSlot,
@@ -32,13 +38,7 @@ from framework.paddle.jit.recording import (
     shape_and_type,
 )
 from framework.paddle.jit.structure import map_tensors
-from framework.paddle.mode import mode
 from framework.paddle.nn.layer import Layer
-from framework.paddle.random import TracedKeys, default_generator
-from framework.paddle.tape import Cotangent, Node, _Gradients, _walk, _Wanted, attach, edge_of
-from framework.paddle.tensor import Tensor, is_only_holder, wrap
-from framework.paddle.watch import watching
-from framework.paddle.x64 import enter_x64, leave_x64, x64
 
 _KEY_DATA = jax.ShapeDtypeStruct((2,), np.uint32)
 

@@ -11,10 +11,10 @@ import jax
 from jax.core import Tracer
 
 from framework.core.errors import TraceError
-from framework.paddle.mode import mode
+from framework.paddle._kernel.mode import mode
+from framework.paddle._kernel.tape import Cotangent, Edge, Node, edge_of
+from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.nn.layer import Layer
-from framework.paddle.tape import Cotangent, Edge, Node, edge_of
-from framework.paddle.tensor import Tensor
 
 
 class NoGradient(TraceError):

@@ -17,17 +17,17 @@ from jax import export
 from framework.core.errors import InputError, OarError
 from framework.export import Artifact, TensorSpec, load_artifact
 from framework.export.program import lower_program
-from framework.paddle import dtypes as types
-from framework.paddle.dispatch import Compiled, run
+from framework.paddle._kernel import dtypes as types
+from framework.paddle._kernel.dispatch import Compiled, run
+from framework.paddle._kernel.mode import mode
+from framework.paddle._kernel.tape import no_grad
+from framework.paddle._kernel.tensor import Parameter, Tensor, wrap
+from framework.paddle._kernel.x64 import x64
 from framework.paddle.jit.program import _Result, _Run, trace
 from framework.paddle.jit.recording import Slot
 from framework.paddle.jit.spec import InputSpec
 from framework.paddle.jit.to_static import StaticFunction, converted_layers, explained, layers_of
-from framework.paddle.mode import mode
 from framework.paddle.nn.layer import Layer
-from framework.paddle.tape import no_grad
-from framework.paddle.tensor import Parameter, Tensor, wrap
-from framework.paddle.x64 import x64
 
 _TRAINING = "with_gradient.jax"
 _NARROW = {"int64": "int32", "float64": "float32", "complex128": "complex64"}

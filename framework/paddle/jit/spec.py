@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from framework.core.errors import ShapeError
-from framework.paddle import dtypes as types
-from framework.paddle.tensor import Tensor
+from framework.paddle._kernel import dtypes as types
+from framework.paddle._kernel.tensor import Tensor
 
 
 class InputSpec:

@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from framework.paddle.tensor import Parameter, Tensor, as_array, wrap
+from framework.paddle._kernel.tensor import Parameter, Tensor, as_array, wrap
 
 
 class Identity:

@@ -11,14 +11,14 @@ from typing import Any
 
 from framework.core.errors import OarError, TraceError
 from framework.core.trace import explain_trace_errors, user_line
+from framework.paddle._kernel.mode import mode
+from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.jit.ast_transform import transformed
 from framework.paddle.jit.program import StaticProgram, trace
 from framework.paddle.jit.recording import shape_and_type
 from framework.paddle.jit.spec import check
 from framework.paddle.jit.structure import flatten_arguments, with_tensors
-from framework.paddle.mode import mode
 from framework.paddle.nn.layer import Layer
-from framework.paddle.tensor import Tensor
 
 _enabled = True
 

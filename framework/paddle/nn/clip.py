@@ -12,8 +12,8 @@ import jax
 import jax.numpy as jnp
 
 from framework.nn.clip import GradClip
-from framework.paddle.dispatch import Arrays, operation
-from framework.paddle.tensor import Tensor
+from framework.paddle._kernel.dispatch import Arrays, operation
+from framework.paddle._kernel.tensor import Tensor
 
 Pair = tuple[Any, Tensor | None]
 

@@ -8,13 +8,13 @@ from typing import Any
 import jax.numpy as jnp
 
 from framework.core.errors import ShapeError
-from framework.paddle.dispatch import Array, operation
-from framework.paddle.dtypes import get_default_dtype
+from framework.paddle._kernel.dispatch import Array, operation
+from framework.paddle._kernel.dtypes import get_default_dtype
+from framework.paddle._kernel.tensor import Tensor
+from framework.paddle._kernel.x64 import x64
 from framework.paddle.nn import functional as F
 from framework.paddle.nn.functional_layer import functional_layer
 from framework.paddle.nn.layer import Layer
-from framework.paddle.tensor import Tensor
-from framework.paddle.x64 import x64
 
 _layer = functools.partial(functional_layer, module=__name__, prefix="")
 

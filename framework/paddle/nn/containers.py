@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
 from typing import Any, overload
 
+from framework.paddle._kernel.tensor import Parameter
 from framework.paddle.nn.layer import Layer
-from framework.paddle.tensor import Parameter
 
 
 def _place(index: int, count: int, last: int = 0) -> int:

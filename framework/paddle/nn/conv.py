@@ -7,11 +7,11 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from framework.core.errors import ShapeError
+from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.nn import functional as F
 from framework.paddle.nn.functional.layout import is_last, numbers
 from framework.paddle.nn.initializer import Normal
 from framework.paddle.nn.layer import Layer
-from framework.paddle.tensor import Tensor
 
 _PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 

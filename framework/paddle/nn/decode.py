@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 
 from framework import paddle
-from framework.paddle.dispatch import Array, operation
-from framework.paddle.tensor import Tensor
+from framework.paddle._kernel.dispatch import Array, operation
+from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.utils.structure import flatten, map_structure
 
 _NEVER = -1e9  # the score of what cannot follow

@@ -11,8 +11,8 @@ from framework.core.errors import ShapeError
 from framework.core.rng import next_initializer_rng
 from framework.nn import initializer as core
 from framework.nn.initializer import calculate_gain as calculate_gain
-from framework.paddle import dtypes as types
-from framework.paddle.tensor import Tensor, as_array
+from framework.paddle._kernel import dtypes as types
+from framework.paddle._kernel.tensor import Tensor, as_array
 
 Shape = tuple[int, ...]
 _lazy = False

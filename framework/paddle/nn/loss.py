@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from framework.paddle.dtypes import get_default_dtype
+from framework.paddle._kernel.dtypes import get_default_dtype
+from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.nn import functional as F
 from framework.paddle.nn.functional_layer import functional_layer
 from framework.paddle.nn.layer import Layer
-from framework.paddle.tensor import Tensor
 
 _layer = functools.partial(functional_layer, module=__name__, inputs="input label", prefix="", shown="")
 

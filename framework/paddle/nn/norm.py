@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from framework.core.errors import ShapeError
-from framework.paddle.dtypes import get_default_dtype
+from framework.paddle._kernel.dtypes import get_default_dtype
+from framework.paddle._kernel.tensor import Parameter, Tensor
 from framework.paddle.nn import functional as F
 from framework.paddle.nn.functional.norm import group_norm, spectral_norm
 from framework.paddle.nn.functional_layer import functional_layer
 from framework.paddle.nn.initializer import Constant, Normal
 from framework.paddle.nn.layer import Layer
 from framework.paddle.nn.param_attr import ParamAttr
-from framework.paddle.tensor import Parameter, Tensor
 
 
 def _statistic(layer: Layer, name: str | None, value: float, size: int) -> Parameter:

@@ -7,9 +7,9 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from framework.paddle.dispatch import Array, operation
-from framework.paddle.dtypes import to_numpy
-from framework.paddle.tensor import Tensor, as_array, wrap
+from framework.paddle._kernel.dispatch import Array, operation
+from framework.paddle._kernel.dtypes import to_numpy
+from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 
 __all__ = [
     "cast",

@@ -11,11 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from framework.core.errors import ShapeError
-from framework.paddle.dispatch import Array, Arrays, freeze, operation
-from framework.paddle.dtypes import default_numpy, to_numpy, to_numpy_or
+from framework.paddle._kernel.dispatch import Array, Arrays, freeze, operation
+from framework.paddle._kernel.dtypes import default_numpy, to_numpy, to_numpy_or
+from framework.paddle._kernel.tensor import Tensor, as_array, wrap
+from framework.paddle._kernel.x64 import x64
 from framework.paddle.ops.promotion import as_float, axis_of, pair
-from framework.paddle.tensor import Tensor, as_array, wrap
-from framework.paddle.x64 import x64
 
 __all__ = [
     "arange",

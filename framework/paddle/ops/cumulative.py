@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 
 from framework.core.errors import ShapeError
-from framework.paddle.dispatch import Array, operation
-from framework.paddle.dtypes import to_numpy
+from framework.paddle._kernel.dispatch import Array, operation
+from framework.paddle._kernel.dtypes import to_numpy
 from framework.paddle.ops.promotion import as_float, axis_of, cast_or_keep
 
 __all__ = [

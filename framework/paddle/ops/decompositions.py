@@ -15,9 +15,9 @@ import numpy as np
 from jax import lax
 
 from framework.core.errors import ShapeError
-from framework.paddle.dispatch import Array, Arrays, Key, operation
+from framework.paddle._kernel.dispatch import Array, Arrays, Key, operation
+from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.ops.promotion import as_float, is_float, pair
-from framework.paddle.tensor import Tensor
 
 __all__ = ["cholesky", "eigvalsh", "inverse"]  # the others are in paddle.linalg alone, and methods
 METHODS_ONLY = (

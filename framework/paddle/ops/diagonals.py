@@ -7,7 +7,7 @@ import itertools
 import jax.numpy as jnp
 import numpy as np
 
-from framework.paddle.dispatch import Array, operation
+from framework.paddle._kernel.dispatch import Array, operation
 from framework.paddle.ops.promotion import as_float, axis_of
 
 __all__ = ["combinations", "diagonal", "renorm", "trace", "vander"]

@@ -8,8 +8,8 @@ import numpy as np
 from jax.core import Tracer
 
 from framework.core.errors import ShapeError
-from framework.paddle.dispatch import Array, operation
-from framework.paddle.tensor import Tensor
+from framework.paddle._kernel.dispatch import Array, operation
+from framework.paddle._kernel.tensor import Tensor
 
 METHODS_ONLY = ("istft", "stft")
 

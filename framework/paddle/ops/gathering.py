@@ -16,11 +16,11 @@ import numpy as np
 from jax import lax
 
 from framework.core.errors import ShapeError
-from framework.paddle.dispatch import Array, Arrays, operation
-from framework.paddle.methods import replace_value
+from framework.paddle._kernel.dispatch import Array, Arrays, operation
+from framework.paddle._kernel.methods import replace_value
+from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.ops.promotion import axis_of, is_inexact
 from framework.paddle.ops.shaping import whole_number, whole_numbers
-from framework.paddle.tensor import Tensor
 
 __all__ = [
     "diagonal_scatter",

@@ -18,9 +18,9 @@ from jax import lax
 
 from framework.core.compilation import enable_compilation_cache
 from framework.core.errors import ShapeError
-from framework.paddle.dispatch import Array, Compiled, operation, run
-from framework.paddle.methods import replace_value
-from framework.paddle.tensor import Tensor
+from framework.paddle._kernel.dispatch import Array, Compiled, operation, run
+from framework.paddle._kernel.methods import replace_value
+from framework.paddle._kernel.tensor import Tensor
 
 __all__: list[str] = []
 

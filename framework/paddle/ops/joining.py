@@ -10,11 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from framework.core.errors import ShapeError
-from framework.paddle.dispatch import Array, Arrays, freeze, operation
+from framework.paddle._kernel.dispatch import Array, Arrays, freeze, operation
+from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.ops.indexing import getitem
 from framework.paddle.ops.promotion import axis_of
 from framework.paddle.ops.shaping import whole_number, whole_numbers
-from framework.paddle.tensor import Tensor
 
 __all__ = [
     "chunk",

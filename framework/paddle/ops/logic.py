@@ -6,9 +6,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from framework.core.errors import ShapeError
-from framework.paddle.dispatch import Array, operation
+from framework.paddle._kernel.dispatch import Array, operation
+from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.ops.promotion import pair
-from framework.paddle.tensor import Tensor
 
 __all__ = [
     "allclose",

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from framework.core.errors import ShapeError
-from framework.paddle.dtypes import default_numpy, to_numpy
+from framework.paddle._kernel.dtypes import default_numpy, to_numpy
 
 Number = bool | int | float | complex
 

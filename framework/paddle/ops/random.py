@@ -9,11 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from framework.core.errors import ShapeError
-from framework.paddle.dispatch import Array, Key, freeze, operation
-from framework.paddle.dtypes import default_numpy, to_numpy_or
-from framework.paddle.methods import replace_value
+from framework.paddle._kernel.dispatch import Array, Key, freeze, operation
+from framework.paddle._kernel.dtypes import default_numpy, to_numpy_or
+from framework.paddle._kernel.methods import replace_value
+from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.ops.creation import Sizes, sizes_of
-from framework.paddle.tensor import Tensor
 
 __all__ = [
     "bernoulli",

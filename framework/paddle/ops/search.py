@@ -10,13 +10,13 @@ import numpy as np
 from jax import lax
 
 from framework.core.errors import ShapeError
-from framework.paddle.dispatch import Array, Key, operation
-from framework.paddle.dtypes import to_numpy
-from framework.paddle.methods import replace_value
+from framework.paddle._kernel.dispatch import Array, Key, operation
+from framework.paddle._kernel.dtypes import to_numpy
+from framework.paddle._kernel.methods import replace_value
+from framework.paddle._kernel.random import default_generator
+from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 from framework.paddle.ops.promotion import axis_of, pair
 from framework.paddle.ops.shaping import broadcast_to, parts_at, whole_number
-from framework.paddle.random import default_generator
-from framework.paddle.tensor import Tensor, as_array, wrap
 
 __all__ = [
     "argmax",

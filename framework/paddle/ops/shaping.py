@@ -11,11 +11,11 @@ import numpy as np
 from jax import lax
 
 from framework.core.errors import ShapeError
-from framework.paddle.dispatch import Array, Arrays, freeze, operation
-from framework.paddle.dtypes import INEXACT, to_numpy
-from framework.paddle.dtypes import dtype as Dtype
+from framework.paddle._kernel.dispatch import Array, Arrays, freeze, operation
+from framework.paddle._kernel.dtypes import INEXACT, to_numpy
+from framework.paddle._kernel.dtypes import dtype as Dtype
+from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.ops.promotion import axes_of, axis_of
-from framework.paddle.tensor import Tensor
 
 __all__ = [
     "as_complex",

@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 from jax.scipy import special
 
-from framework.paddle.dispatch import Array, operation
-from framework.paddle.methods import in_place
+from framework.paddle._kernel.dispatch import Array, operation
+from framework.paddle._kernel.methods import in_place
 from framework.paddle.ops.promotion import as_float
 
 __all__ = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from framework.core.errors import ShapeError
-from framework.paddle.tensor import Tensor
+from framework.paddle._kernel.tensor import Tensor
 
 METHODS_ONLY = (
     *("coalesce", "cols", "crows", "indices", "nnz", "to_dense"),

@@ -8,10 +8,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from framework.paddle.dispatch import Array, operation
-from framework.paddle.methods import in_place, replace_value
+from framework.paddle._kernel.dispatch import Array, operation
+from framework.paddle._kernel.methods import in_place, replace_value
+from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.ops.promotion import as_float, is_integer
-from framework.paddle.tensor import Tensor
 
 __all__ = [
     "abs",

@@ -13,8 +13,11 @@ import numpy as np
 
 from framework.core.compilation import enable_compilation_cache
 from framework.optimizer.regularizer import WeightDecay
-from framework.paddle import tape
-from framework.paddle.mode import mode
+from framework.paddle._kernel import tape
+from framework.paddle._kernel.mode import mode
+from framework.paddle._kernel.symbol import Symbol
+from framework.paddle._kernel.tensor import Parameter, Tensor, as_array, is_only_holder, wrap
+from framework.paddle._kernel.x64 import enter_x64, leave_x64, x64
 from framework.paddle.optimizer.lr import LRScheduler
 from framework.paddle.optimizer.program import Clipping, Part, Plan, update, update_in_place
 from framework.paddle.optimizer.rules import Rule, Slot
@@ -27,10 +30,7 @@ from framework.paddle.optimizer.state import (
     with_gradients,
 )
 from framework.paddle.regularizer import WeightDecayRegularizer
-from framework.paddle.symbol import Symbol
-from framework.paddle.tensor import Parameter, Tensor, as_array, is_only_holder, wrap
 from framework.paddle.utils import unique_name
-from framework.paddle.x64 import enter_x64, leave_x64, x64
 
 Group = Mapping[str, Any]
 _HALF = frozenset((np.dtype(np.float16), np.dtype(jnp.bfloat16)))

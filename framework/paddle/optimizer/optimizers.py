@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.optimizer import rules
 from framework.paddle.optimizer.base import Group, Optimizer
 from framework.paddle.optimizer.lr import LRScheduler
-from framework.paddle.tensor import Tensor
 
 Rate = float | LRScheduler
 

@@ -10,9 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from framework.core.errors import ShapeError
+from framework.paddle._kernel.tensor import Parameter, Tensor, as_array
+from framework.paddle._kernel.x64 import x64
 from framework.paddle.regularizer import L2Decay
-from framework.paddle.tensor import Parameter, Tensor, as_array
-from framework.paddle.x64 import x64
 
 Pair = tuple[Parameter, Tensor]
 

@@ -11,8 +11,9 @@ import numpy as np
 
 from framework import paddle
 from framework.core.errors import ShapeError
-from framework.paddle.dispatch import freeze
-from framework.paddle.dtypes import to_numpy
+from framework.paddle._kernel.dispatch import freeze
+from framework.paddle._kernel.dtypes import to_numpy
+from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.linalg import pca_lowrank as _pca_lowrank
 from framework.paddle.ops.joining import concat as _concat
 from framework.paddle.ops.promotion import axis_of
@@ -26,7 +27,6 @@ from framework.paddle.sparse.tensor import (
     times_dense,
     to_sparse_coo,
 )
-from framework.paddle.tensor import Tensor
 
 __all__ = [
     "abs",

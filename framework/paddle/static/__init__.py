@@ -9,8 +9,9 @@ from typing import Any
 import jax.numpy as jnp
 
 from framework.core.errors import OarError
+from framework.paddle._kernel.missing import reason
+from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 from framework.paddle.jit.spec import InputSpec as InputSpec
-from framework.paddle.missing import reason
 from framework.paddle.nn.layer import create_parameter as _create_parameter
 from framework.paddle.static import nn as nn
 from framework.paddle.static.average import ExponentialMovingAverage as ExponentialMovingAverage
@@ -39,13 +40,12 @@ from framework.paddle.static.program import disable_static as disable_static
 from framework.paddle.static.program import enable_static as enable_static
 from framework.paddle.static.program import in_dynamic_mode as in_dynamic_mode
 from framework.paddle.static.program import program_guard as program_guard
-from framework.paddle.tensor import Tensor, as_array, wrap
 from framework.paddle.utils import unique_name
 
 
 def data(name: str, shape: Any, dtype: Any = None, lod_level: int = 0) -> Variable:
     """A variable to feed; None and -1 are sizes that are known when the program runs."""
-    from framework.paddle.dtypes import get_default_dtype
+    from framework.paddle._kernel.dtypes import get_default_dtype
 
     if in_dynamic_mode():
         raise OarError("paddle.static.data is for static mode", fix="call paddle.enable_static() before it")
@@ -76,8 +76,8 @@ def create_global_var(
     name: str | None = None,
 ) -> Tensor:
     """A Tensor of one value that stays between runs."""
-    from framework.paddle.dtypes import to_numpy
-    from framework.paddle.watch import unwatched
+    from framework.paddle._kernel.dtypes import to_numpy
+    from framework.paddle._kernel.watch import unwatched
 
     with unwatched():
         tensor = wrap(as_array(jnp.full(tuple(shape), value), to_numpy(dtype)))

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from framework.paddle._kernel.tensor import Parameter, Tensor, as_array, wrap
+from framework.paddle._kernel.watch import unwatched
 from framework.paddle.static.program import Op, Program, Values, default_main_program
-from framework.paddle.tensor import Parameter, Tensor, as_array, wrap
-from framework.paddle.watch import unwatched
 
 
 class _UpdateOp(Op):

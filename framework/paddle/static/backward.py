@@ -7,7 +7,8 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from framework.paddle import tape
+from framework.paddle._kernel import tape
+from framework.paddle._kernel.tensor import Parameter, Tensor, wrap
 from framework.paddle.static.program import (
     Op,
     StepOp,
@@ -17,7 +18,6 @@ from framework.paddle.static.program import (
     new_variable,
     value_of,
 )
-from framework.paddle.tensor import Parameter, Tensor, wrap
 from framework.paddle.utils import unique_name
 
 

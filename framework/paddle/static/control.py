@@ -9,6 +9,8 @@ import jax
 import numpy as np
 
 from framework.core.errors import InputError
+from framework.paddle._kernel.symbol import Symbol
+from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 from framework.paddle.jit import control
 from framework.paddle.static.program import (
     Op,
@@ -19,8 +21,6 @@ from framework.paddle.static.program import (
     recorded_apart,
     value_of,
 )
-from framework.paddle.symbol import Symbol
-from framework.paddle.tensor import Tensor, as_array, wrap
 from framework.paddle.utils import unique_name
 
 

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from framework.core.errors import InputError
+from framework.paddle._kernel.mode import mode, recorder_scope
+from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 from framework.paddle.jit.program import trace
 from framework.paddle.jit.recording import shape_and_type
 from framework.paddle.jit.to_static import explained
-from framework.paddle.mode import mode, recorder_scope
 from framework.paddle.static.program import Program, Values, Variable, default_main_program, value_of
-from framework.paddle.tensor import Tensor, as_array, wrap
 
 
 class BuildStrategy:

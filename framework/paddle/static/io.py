@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from framework import paddle
+from framework.paddle._kernel.mode import mode, recorder_scope
+from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.jit.save import TranslatedLayer, _exported, _folder
 from framework.paddle.jit.save import load as load_layer
 from framework.paddle.jit.spec import InputSpec
-from framework.paddle.mode import mode, recorder_scope
 from framework.paddle.static.program import (
     Op,
     Program,
@@ -21,7 +22,6 @@ from framework.paddle.static.program import (
     program_guard,
     value_of,
 )
-from framework.paddle.tensor import Tensor
 
 
 def _needed(program: Program, targets: Sequence[Tensor]) -> list[Op]:

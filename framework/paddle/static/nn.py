@@ -8,14 +8,14 @@ from typing import Any
 from framework import paddle
 from framework.core.errors import OarError
 from framework.paddle import nn
-from framework.paddle.missing import reason
+from framework.paddle._kernel.missing import reason
+from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.nn import functional
 from framework.paddle.static.control import case as case
 from framework.paddle.static.control import cond as cond
 from framework.paddle.static.control import py_func as py_func
 from framework.paddle.static.control import switch_case as switch_case
 from framework.paddle.static.control import while_loop as while_loop
-from framework.paddle.tensor import Tensor
 from framework.paddle.utils import unique_name
 
 

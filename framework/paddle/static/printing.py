@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import jax
 
-from framework.paddle.dispatch import Array, operation
+from framework.paddle._kernel.dispatch import Array, operation
 
 
 @operation(name="print")

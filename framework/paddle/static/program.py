@@ -11,16 +11,16 @@ import jax
 import numpy as np
 
 from framework.core.errors import ShapeError, TraceError
-from framework.paddle import dtypes as types
-from framework.paddle import watch
-from framework.paddle.dispatch import KEY, Compiled, execute
-from framework.paddle.dtypes import INEXACT
-from framework.paddle.mode import mode, set_recorder
-from framework.paddle.symbol import Symbol
-from framework.paddle.tape import Node
-from framework.paddle.tensor import Parameter, Tensor, as_array, wrap
+from framework.paddle._kernel import dtypes as types
+from framework.paddle._kernel import watch
+from framework.paddle._kernel.dispatch import KEY, Compiled, execute
+from framework.paddle._kernel.dtypes import INEXACT
+from framework.paddle._kernel.mode import mode, set_recorder
+from framework.paddle._kernel.symbol import Symbol
+from framework.paddle._kernel.tape import Node
+from framework.paddle._kernel.tensor import Parameter, Tensor, as_array, wrap
+from framework.paddle._kernel.x64 import x64
 from framework.paddle.utils import unique_name
-from framework.paddle.x64 import x64
 
 _SIZES = (64, 96)  # what stands for an unknown size, two ways
 _KEY_DATA = jax.ShapeDtypeStruct((2,), np.uint32)
@@ -230,7 +230,7 @@ class Program:
         self.compiled: dict[Any, list[Any]] = {}
 
     def global_seed(self, seed: int = 0) -> None:
-        from framework.paddle.random import seed as set_seed
+        from framework.paddle._kernel.random import seed as set_seed
 
         set_seed(seed)
 

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from framework.core.errors import FormatError, HubError
-from framework.paddle import dtypes as types
+from framework.paddle._kernel import dtypes as types
 from framework.paddle.io import Dataset
 from framework.vision.datasets.files import RemoteFile, check_mode, find_file
 

@@ -8,9 +8,9 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from framework.paddle.dispatch import Array, operation
+from framework.paddle._kernel.dispatch import Array, operation
+from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.nn.layer import Layer
-from framework.paddle.tensor import Tensor
 
 
 def viterbi(

@@ -7,8 +7,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from framework.paddle.tensor import Tensor, as_array, wrap
-from framework.paddle.x64 import x64
+from framework.paddle._kernel.tensor import Tensor, as_array, wrap
+from framework.paddle._kernel.x64 import x64
 
 
 def to_dlpack(x: Tensor) -> Any:

@@ -14,9 +14,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from framework.paddle import nn
-from framework.paddle.dispatch import Array, operation
+from framework.paddle._kernel.dispatch import Array, operation
+from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 from framework.paddle.nn import initializer as I
-from framework.paddle.tensor import Tensor, as_array, wrap
 from framework.paddle.vision.models.parts import ConvNormActivation as ConvNormActivation
 from framework.vision import ops as core
 

@@ -145,9 +145,9 @@ def _read_members(path: Path, prefix: str) -> Iterator[tuple[str, bytes]]:
 
 def _read_batch(data: bytes, where: str) -> tuple[np.ndarray, np.ndarray]:
     # Here, as they bring in jax: processes of a loader that read other files do without it.
-    from framework.io.interop.pickled import CONTAINERS, NUMPY, to_plain
-    from framework.io.interop.pickles import PickleReader
-    from framework.io.interop.source import Source
+    from framework.interop.source import Source
+    from framework.interop.weights.pickled import CONTAINERS, NUMPY, to_plain
+    from framework.interop.weights.pickles import PickleReader
 
     source = Source(where, memoryview(data))
     value, _ = PickleReader(source, {**NUMPY, **CONTAINERS}, fix="download the archive again").run()

@@ -9,8 +9,8 @@ import numpy as np
 
 from framework.vision import degrade, image
 from framework.vision.canvas import Canvas, Colour
-from ocr.blocks import Box
 from ocr.data.synthetic.document_type import Words, measure
+from ocr.results.blocks import Box
 
 _PALETTES: tuple[tuple[Colour, ...], ...] = (
     ((31, 119, 180), (255, 127, 14), (44, 160, 44), (214, 39, 40), (148, 103, 189)),

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from framework.vision.canvas import Canvas
-from ocr.blocks import Block, Box, Figure, Formula
 from ocr.data.synthetic.document_figures import FigureArtist
 from ocr.data.synthetic.document_tables import TablePlan
 from ocr.data.synthetic.document_type import (
@@ -25,7 +24,8 @@ from ocr.data.synthetic.document_type import (
     rows_height,
     set_rows,
 )
-from ocr.lines import Line
+from ocr.results.blocks import Block, Box, Figure, Formula
+from ocr.results.lines import Line
 
 _SIZES = ((595, 842), (612, 792), (596, 794), (595, 791), (540, 720))  # of pages, in points
 _GREEK = "αβγδελμπσφω"

@@ -7,7 +7,6 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from framework.vision.canvas import Canvas
-from ocr.blocks import Block, Box, Cell, Table
 from ocr.data.synthetic.document_type import (
     Row,
     TextSetting,
@@ -18,6 +17,7 @@ from ocr.data.synthetic.document_type import (
     rows_height,
     set_rows,
 )
+from ocr.results.blocks import Block, Box, Cell, Table
 
 Rules = Literal["grid", "booktabs", "rows", "stripes", "none"]
 

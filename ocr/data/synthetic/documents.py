@@ -17,7 +17,7 @@ from ocr.data.synthetic.document_type import Typeface, Words, group_typefaces
 from ocr.data.synthetic.style import TextStyle, degrade_image
 
 if TYPE_CHECKING:
-    from ocr.results import Document, Page
+    from ocr.results.pages import Document, Page
 
 ClassScheme = Literal["publaynet", "cdla", "doclayout"]
 
@@ -154,7 +154,7 @@ class SyntheticDocuments(SyntheticText):
         true text behind them.
         """
         pages = [replace(self.page(first + number), page=number + 1) for number in range(count)]
-        from ocr.results import Document
+        from ocr.results.pages import Document
 
         return Document(tuple(pages))
 
@@ -169,7 +169,7 @@ class SyntheticDocuments(SyntheticText):
         image = degrade_image(drawing.canvas.pixels(), self.style, rng)
         height, width = image.shape[:2]
         lines = tuple(line for block in blocks for line in block.lines)
-        from ocr.results import Page  # loads jax, which a loader's processes do without
+        from ocr.results.pages import Page  # loads jax, which a loader's processes do without
 
         return Page(lines, blocks=blocks, text_from="text-layer", width=width, height=height, image=image)
 

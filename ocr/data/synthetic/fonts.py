@@ -9,7 +9,7 @@ import numpy as np
 
 from framework.core.errors import InputError
 from framework.vision.fonts import find_fonts, has_ink, is_font
-from framework.vision.glyphs import can_shape, needs_shaping
+from ocr.data.synthetic.glyphs import can_shape, needs_shaping
 
 _SUFFIXES = (".ttf", ".ttc", ".otf", ".otc")
 

@@ -9,10 +9,10 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from framework.vision import degrade
-from framework.vision.glyphs import draw_column, draw_line, measure_line
 from framework.vision.warp import Size, Warp
 from ocr.data.synthetic.backgrounds import draw_background, draw_text_colour
 from ocr.data.synthetic.base import Material
+from ocr.data.synthetic.glyphs import draw_column, draw_line, measure_line
 from ocr.data.synthetic.ink import wear, widen
 from ocr.data.synthetic.lines import bend, draw_spacing
 from ocr.data.synthetic.receipts import draw_date, draw_item, draw_number, draw_price, draw_total

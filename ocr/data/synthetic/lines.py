@@ -9,13 +9,13 @@ import numpy as np
 
 from framework.config.registry import register
 from framework.vision import degrade
-from framework.vision.glyphs import draw_column, draw_line, measure_line
 from framework.vision.image import rotate90
 from framework.vision.sample import Sample
 from framework.vision.sample_transforms.checks import check_number, check_range
 from framework.vision.warp import Warp
 from ocr.data.synthetic.backgrounds import draw_background, draw_text_colour, luma_of
 from ocr.data.synthetic.base import Material, SyntheticText
+from ocr.data.synthetic.glyphs import draw_column, draw_line, measure_line
 from ocr.data.synthetic.ink import grow, slant, wear, widen
 from ocr.data.synthetic.style import TextStyle, degrade_image, draw_integer
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ocr.table_structure import GridCell
+from ocr.tables.structure import GridCell
 
 
 def _split(text: str) -> tuple[str, ...]:

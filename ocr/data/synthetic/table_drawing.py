@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from framework.vision.degrade import blend
-from framework.vision.glyphs import draw_run, measure_line
+from ocr.data.synthetic.glyphs import draw_run, measure_line
 from ocr.data.synthetic.table_content import DrawnCell, Plan
 
 

@@ -21,8 +21,8 @@ from framework.vision.sample_transforms.checks import check_number
 from ocr.data.synthetic.fonts import list_fonts
 from ocr.data.synthetic.table_content import plan_table
 from ocr.data.synthetic.table_drawing import DrawnTable, Face, draw_look, draw_table
-from ocr.table_html import read_contents, read_structure
-from ocr.table_structure import structure_html, structure_tokens
+from ocr.tables.html import read_contents, read_structure
+from ocr.tables.structure import structure_html, structure_tokens
 
 _TRIES = 20
 

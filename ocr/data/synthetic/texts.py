@@ -11,9 +11,9 @@ import numpy as np
 
 from framework.core.errors import InputError
 from framework.vision.dataset_files import abbreviate, read_lines
-from ocr.characters import CharacterSet
 from ocr.data.synthetic.fonts import FontSet
 from ocr.data.synthetic.receipts import draw_receipt_text
+from ocr.text.characters import CharacterSet
 
 log = logging.getLogger("oar")
 _ASCII = "".join(map(chr, range(33, 127)))

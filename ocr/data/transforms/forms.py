@@ -17,8 +17,8 @@ from framework.core.transform import Transform
 from framework.text.xlm_roberta import FILE, XLMRobertaTokenizer
 from framework.vision.sample import Sample
 from ocr.data.forms import FormSample
-from ocr.kie.words import tb_yx_order
-from ocr.tokenizer_files import find_tokenizer_file
+from ocr.fields.words import tb_yx_order
+from ocr.formulas.tokenizer_files import find_tokenizer_file
 
 _ALIKE = (
     "0oOD", "1lI|i", "5S", "8B", "2Z", "6G", "9gq", "ceo", "uv", "nmh", "rt", "EF", "HNM", "UV", "PR", "CG", ".,",

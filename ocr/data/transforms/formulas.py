@@ -12,8 +12,8 @@ from framework.core.errors import ConfigError, InputError
 from framework.core.transform import Transform
 from framework.text.transforms import SOURCE, read_asset
 from framework.vision.sample import Sample
-from ocr.formula_image import prepare_formula
-from ocr.formula_text import find_tokenizer
+from ocr.formulas.image import prepare_formula
+from ocr.formulas.text import find_tokenizer
 
 
 @register("transform")

@@ -14,7 +14,7 @@ from framework.vision.sample_transforms.apply import apply_warp
 from framework.vision.sample_transforms.checks import check_number, check_range, check_rgb, check_size
 from framework.vision.warp import Size, Warp
 from ocr.data.transforms.lines import check_objects
-from ocr.preprocess import choose_patches, resize_short_hw
+from ocr.text.preprocess import choose_patches, resize_short_hw
 
 
 @register("transform")

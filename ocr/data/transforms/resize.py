@@ -10,7 +10,7 @@ from framework.config.registry import register
 from framework.core.errors import ConfigError
 from framework.vision.sample_transforms.apply import GeometricTransform
 from framework.vision.warp import Size, Warp
-from ocr.preprocess import line_width
+from ocr.text.preprocess import line_width
 
 
 @register("transform")

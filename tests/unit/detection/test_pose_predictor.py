@@ -30,7 +30,7 @@ from framework.vision.sample import Sample
 from framework.vision.video import VideoReader, VideoWriter
 from framework.vision.warp import Warp
 from framework.workflow import ImageItem, open_predictor
-from framework.workflow.predict_files import predict_files
+from framework.workflow.files.predict_files import predict_files
 
 SIDE = 64
 

@@ -35,7 +35,7 @@ from framework.vision.sample_transforms import (
     RandomHorizontalFlip,
     ResizeShort,
 )
-from framework.workflow.train import make_loader
+from framework.workflow.train.run import make_loader
 
 COLOURS = np.eye(3, dtype=np.uint8) * 255
 NAMES = ("nose", "left_eye", "right_eye")

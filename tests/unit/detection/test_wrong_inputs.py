@@ -15,8 +15,8 @@ from framework.config import build, load
 from framework.core.errors import ConfigError, InputError, ShapeError, WeightError
 from framework.engine.experiment import Experiment, bind_experiment
 from framework.vision import image
-from framework.workflow.train import evaluate, make_loader, make_trainer
-from framework.workflow.weights import load_weights_into
+from framework.workflow.domain.weights import load_weights_into
+from framework.workflow.train.run import evaluate, make_loader, make_trainer
 
 REPO = Path(__file__).resolve().parents[3]
 CONFIG = REPO / "configs/detection/picodet/picodet_xs_320_coco_lcnet.yml"

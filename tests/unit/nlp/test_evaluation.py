@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from framework.workflow.train import evaluate
+from framework.workflow.train.run import evaluate
 
 CONFIGS = Path(__file__).resolve().parents[3] / "configs" / "nlp" / "tagging"
 

@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 
 from framework.core.errors import ConfigError, InputError
-from framework.workflow import train as workflow
+from framework.workflow.train import run as workflow
 from nlp import predictor
 from nlp.domain import TASKS
 from nlp.results import Similarity

@@ -15,10 +15,10 @@ import framework
 from framework.config import build
 from framework.core.errors import ConfigError, FormatError, InputError, WeightError
 from framework.inference import Runtime
-from framework.io.interop import write_safetensors
+from framework.interop import write_safetensors
 from framework.text.tokenizer import Tokenizer
 from framework.workflow import open_predictor
-from framework.workflow.predict_files import run_texts
+from framework.workflow.files.predict_files import run_texts
 from nlp import predictor
 from nlp.contracts import Tokens
 from nlp.models.masked_lm import MaskedLM, MaskedLMConfig

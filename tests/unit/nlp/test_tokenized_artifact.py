@@ -13,7 +13,7 @@ from framework.export import Artifact, TensorSpec, lower_layer
 from framework.export.artifact import pack_assets
 from framework.text.tokenizer import Tokenizer
 from framework.text.transforms import Tokenize
-from framework.workflow.export import ExportedModel
+from framework.workflow.export.export import ExportedModel
 from nlp.models.text_cnn import TextCNNConfig
 from nlp.tasks import SequenceClassification
 

@@ -17,8 +17,8 @@ from framework.config import build
 from framework.core.errors import ConfigError, InputError
 from framework.text.sample import TextSample
 from framework.text.tokenizer import Tokenizer
-from framework.workflow import train as workflow
-from framework.workflow.export import export_config
+from framework.workflow.export.export import export_config
+from framework.workflow.train import run as workflow
 from nlp import predictor
 from nlp.analyzer import TextAnalyzer
 from nlp.contracts import Tokens

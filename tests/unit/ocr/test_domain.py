@@ -7,19 +7,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import framework.workflow.export
+import framework.workflow.export.export
 import ocr
 from framework.core.errors import ConfigError, FormatError, HubError, InputError
 from framework.export import Artifact
 from framework.inference import Runtime
 from framework.vision import image as vision_image
 from framework.workflow import open_predictor
-from framework.workflow.artifacts import find_artifact
-from framework.workflow.domain import DefaultName, find_config
+from framework.workflow.domain.domain import DefaultName, find_config
+from framework.workflow.open.artifacts import find_artifact
 from ocr.domain import DOMAIN, _at_run_time, _bucket_sides, predictor
-from ocr.languages import required_letters
-from ocr.ocr_predictor import OCRPredictor, is_pdf
-from ocr.results import Page
+from ocr.pipeline.predictor import OCRPredictor, is_pdf
+from ocr.results.pages import Page
+from ocr.text.languages import required_letters
 
 HALF = {"mean": [0.5] * 3, "std": [0.5] * 3}
 
@@ -48,7 +48,7 @@ def exports(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[str, 
         return small_artifact()
 
     monkeypatch.setenv("OAR_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(framework.workflow.export, "export_config", export_config)
+    monkeypatch.setattr(framework.workflow.export.export, "export_config", export_config)
     monkeypatch.setattr(Runtime, "open", lambda self, stage: None)
     return made
 
@@ -275,7 +275,7 @@ def routed(exports, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
             artifact.stages["recognizer" if number == 1 else f"recognizer{number}"] = stage
         return artifact
 
-    monkeypatch.setattr(framework.workflow.export, "export_config", export_config)
+    monkeypatch.setattr(framework.workflow.export.export, "export_config", export_config)
     return exports
 
 

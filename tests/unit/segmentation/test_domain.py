@@ -17,8 +17,8 @@ from framework.vision.sample_transforms.crop import CenterCrop
 from framework.vision.sample_transforms.pad import PadToMultiple
 from framework.vision.sample_transforms.resize import Resize
 from framework.workflow import open_predictor
-from framework.workflow.artifacts import Found
-from framework.workflow.export import with_input_shape
+from framework.workflow.export.export import with_input_shape
+from framework.workflow.open.artifacts import Found
 from segmentation import palettes
 from segmentation.domain import DOMAIN, prepare_export
 from segmentation.tasks import SemanticSegmentation
@@ -105,7 +105,7 @@ def test_windows_give_what_the_whole_gives():
         lambda x: x.astype(jnp.float32), jnp.asarray(image[None])
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("framework.workflow.predict.find_artifact", lambda *_: Found(windowed, DOMAIN))
+        patch.setattr("framework.workflow.open.predict.find_artifact", lambda *_: Found(windowed, DOMAIN))
         segment = segmentation.predictor("windowed")
     np.testing.assert_array_equal(segment(image).labels, plain["labels"][0])
     assert segment(noise(2, 3)).labels.shape == (2, 3)  # smaller than a window

@@ -8,7 +8,7 @@ from framework.vision.sample import Sample
 from framework.vision.sample_transforms.crop import CenterCrop
 from framework.vision.sample_transforms.pad import PadToMultiple
 from framework.vision.sample_transforms.resize import LetterBox, Resize
-from framework.workflow.samples import apply_transforms
+from framework.workflow.domain.samples import apply_transforms
 from segmentation.restore import labels_at_source, resize_to_source
 
 RNG = np.random.default_rng(0)

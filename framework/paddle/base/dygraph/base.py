@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from framework.paddle._kernel.tape import no_grad as no_grad
+from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.static import disable_static, enable_static, in_dynamic_mode
-from framework.paddle.tape import no_grad as no_grad
-from framework.paddle.tensor import Tensor
 
 
 @contextmanager

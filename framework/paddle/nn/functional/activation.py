@@ -6,11 +6,11 @@ import jax.numpy as jnp
 
 from framework.core.errors import ShapeError
 from framework.nn import functional as core
-from framework.paddle.dispatch import Array, Key, operation
-from framework.paddle.dtypes import to_numpy
-from framework.paddle.methods import in_place
+from framework.paddle._kernel.dispatch import Array, Key, operation
+from framework.paddle._kernel.dtypes import to_numpy
+from framework.paddle._kernel.methods import in_place
+from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.nn.functional.layout import from_last, to_last
-from framework.paddle.tensor import Tensor
 
 
 @operation

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 
 from framework.core.rng import rng_scope
 from framework.nn import functional as core
-from framework.paddle.dispatch import Array, Key, operation
-from framework.paddle.tensor import Tensor
+from framework.paddle._kernel.dispatch import Array, Key, operation
+from framework.paddle._kernel.tensor import Tensor
 
 
 @operation(name="scaled_dot_product_attention")

@@ -12,11 +12,11 @@ from jax import lax
 from framework.core.errors import ShapeError
 from framework.core.host_rng import host_rng
 from framework.nn import functional as core
-from framework.paddle.dispatch import Array, Key, operation
-from framework.paddle.dtypes import default_numpy, to_numpy
-from framework.paddle.mode import mode as modes
+from framework.paddle._kernel.dispatch import Array, Key, operation
+from framework.paddle._kernel.dtypes import default_numpy, to_numpy
+from framework.paddle._kernel.mode import mode as modes
+from framework.paddle._kernel.tensor import Tensor, wrap
 from framework.paddle.nn.functional.layout import from_last, is_last, to_last
-from framework.paddle.tensor import Tensor, wrap
 
 
 @operation

@@ -9,7 +9,7 @@ import jax
 
 from framework.core.errors import ShapeError
 from framework.nn import functional as core
-from framework.paddle.dispatch import Array, operation
+from framework.paddle._kernel.dispatch import Array, operation
 from framework.paddle.nn.functional.layout import Size, edges, from_last, numbers, same_edges, to_last
 
 

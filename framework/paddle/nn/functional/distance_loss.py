@@ -10,9 +10,9 @@ import jax.numpy as jnp
 from jax import lax
 
 from framework.nn import functional as core
-from framework.paddle.dispatch import Array, operation
+from framework.paddle._kernel.dispatch import Array, operation
+from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.nn.functional.common import pairwise_distance
-from framework.paddle.tensor import Tensor
 
 
 def _alike(*arrays: jax.Array) -> list[jax.Array]:

@@ -12,9 +12,9 @@ from jax.core import Tracer
 from framework.core.errors import ShapeError
 from framework.nn import functional as core
 from framework.nn.functional.losses import LabelError
-from framework.paddle.dispatch import Array, operation
-from framework.paddle.mode import mode
-from framework.paddle.tensor import Tensor
+from framework.paddle._kernel.dispatch import Array, operation
+from framework.paddle._kernel.mode import mode
+from framework.paddle._kernel.tensor import Tensor
 
 # So many labels are looked at before a program runs; more, or those of another device, would make it wait. A label that
 # is no class gives NaN there.

@@ -7,9 +7,9 @@ from typing import Any
 
 from framework.core.errors import ShapeError
 from framework.nn import functional as core
-from framework.paddle.dispatch import Array, operation
+from framework.paddle._kernel.dispatch import Array, operation
+from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.nn.functional.layout import from_last, is_last, to_last
-from framework.paddle.tensor import Tensor
 
 
 @operation(name="batch_norm")

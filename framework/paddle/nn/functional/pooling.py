@@ -10,7 +10,7 @@ import numpy as np
 
 from framework.core.errors import ShapeError
 from framework.nn import functional as core
-from framework.paddle.dispatch import Array, operation
+from framework.paddle._kernel.dispatch import Array, operation
 from framework.paddle.nn.functional.layout import Size, edges, from_last, is_last, numbers, to_last
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from framework.nn import functional as core
-from framework.paddle.dispatch import Array, operation
+from framework.paddle._kernel.dispatch import Array, operation
+from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.nn.functional.layout import from_last, to_last
-from framework.paddle.tensor import Tensor
 
 
 @operation

@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from framework.paddle import dtypes as types
+from framework.paddle._kernel import dtypes as types
+from framework.paddle._kernel.tensor import Parameter, Tensor, as_array
 from framework.paddle.nn import initializer as initializers
 from framework.paddle.nn.param_attr import ParamAttr
-from framework.paddle.tensor import Parameter, Tensor, as_array
 from framework.paddle.utils import unique_name
 
 log = logging.getLogger("oar")

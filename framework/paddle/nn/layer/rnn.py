@@ -13,11 +13,11 @@ from framework import paddle
 from framework.core.errors import ShapeError
 from framework.nn import functional as F
 from framework.nn.functional.rnn import CellWeights
-from framework.paddle.dispatch import Array, Arrays, Key, operation
+from framework.paddle._kernel.dispatch import Array, Arrays, Key, operation
+from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.nn.containers import LayerList
 from framework.paddle.nn.layer import Layer
 from framework.paddle.nn.layer.rnn_cells import GRUCell, LSTMCell, SimpleRNNCell, _Cell, filled
-from framework.paddle.tensor import Tensor
 from framework.paddle.utils.structure import map_structure
 
 State = Any  # a Tensor, or a tuple of them

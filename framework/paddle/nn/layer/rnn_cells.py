@@ -10,11 +10,11 @@ import jax.numpy as jnp
 from framework.core.errors import ShapeError
 from framework.nn import functional as F
 from framework.nn.functional.rnn import GATES, CellWeights
-from framework.paddle import dtypes as types
-from framework.paddle.dispatch import Array, Arrays, operation
+from framework.paddle._kernel import dtypes as types
+from framework.paddle._kernel.dispatch import Array, Arrays, operation
+from framework.paddle._kernel.tensor import Parameter, Tensor
 from framework.paddle.nn import initializer as I
 from framework.paddle.nn.layer import Layer
-from framework.paddle.tensor import Parameter, Tensor
 from framework.paddle.utils.structure import flatten
 
 

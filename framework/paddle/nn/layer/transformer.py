@@ -11,14 +11,14 @@ import jax.numpy as jnp
 
 from framework import paddle
 from framework.core.errors import ShapeError
-from framework.paddle import dtypes as types
-from framework.paddle.dispatch import Array, Key, operation
+from framework.paddle._kernel import dtypes as types
+from framework.paddle._kernel.dispatch import Array, Key, operation
+from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.nn import functional as F
 from framework.paddle.nn.common import Dropout, Linear
 from framework.paddle.nn.containers import LayerList
 from framework.paddle.nn.layer import Layer
 from framework.paddle.nn.norm import LayerNorm
-from framework.paddle.tensor import Tensor
 
 _HIDDEN = 1e9  # what a hidden place loses
 

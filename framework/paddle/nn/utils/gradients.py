@@ -9,8 +9,8 @@ from typing import Any
 import jax.numpy as jnp
 
 from framework.core.errors import ShapeError
-from framework.paddle.dispatch import Array, Arrays, operation
-from framework.paddle.tensor import Tensor
+from framework.paddle._kernel.dispatch import Array, Arrays, operation
+from framework.paddle._kernel.tensor import Tensor
 
 
 @operation(name="parameters_to_vector")

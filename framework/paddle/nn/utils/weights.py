@@ -10,9 +10,9 @@ import numpy as np
 
 from framework.core.errors import ShapeError
 from framework.core.rng import next_initializer_rng
-from framework.paddle.dispatch import Array, operation
+from framework.paddle._kernel.dispatch import Array, operation
+from framework.paddle._kernel.tensor import Parameter, Tensor, as_array, wrap
 from framework.paddle.nn.layer import Layer
-from framework.paddle.tensor import Parameter, Tensor, as_array, wrap
 
 
 def _norm_except(v: jax.Array, dim: int | None) -> jax.Array:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from framework.paddle.tensor import Tensor
+from framework.paddle._kernel.tensor import Tensor
 
 log = logging.getLogger("oar")
 

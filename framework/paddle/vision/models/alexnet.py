@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from framework.paddle import nn
+from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.nn import functional as F
-from framework.paddle.tensor import Tensor
 from framework.paddle.vision.models.parts import model_function
 
 

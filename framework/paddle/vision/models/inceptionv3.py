@@ -7,7 +7,7 @@ from typing import Any
 
 from framework import paddle
 from framework.paddle import nn
-from framework.paddle.tensor import Tensor
+from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.vision.models.parts import ConvNormActivation, model_function
 
 _Step = str | tuple[str, ...]  # a layer, or layers side by side whose outputs are joined

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from framework.paddle import nn
-from framework.paddle.tensor import Tensor
+from framework.paddle._kernel.tensor import Tensor
 
 
 class LeNet(nn.Layer):

@@ -6,7 +6,7 @@ import functools
 from typing import Any
 
 from framework.paddle import nn
-from framework.paddle.tensor import Tensor
+from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.vision.models.parts import (
     ConvNormActivation,
     make_divisible,

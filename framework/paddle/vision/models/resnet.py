@@ -8,7 +8,7 @@ from typing import Any
 
 from framework.core.errors import ShapeError
 from framework.paddle import nn
-from framework.paddle.tensor import Tensor
+from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.vision.models.parts import model_function, zoo_table
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from framework.paddle import nn
-from framework.paddle.tensor import Tensor
+from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.vision.models.parts import named, with_weights, zoo_table
 
 

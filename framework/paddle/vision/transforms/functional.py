@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from framework.paddle.tensor import Tensor, as_array, wrap
+from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 from framework.vision.transforms import functional as core
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from framework.paddle.tensor import Tensor
+from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.vision.transforms import functional as F
 from framework.vision.transforms import image_transforms as core
 from framework.vision.transforms.image_transforms import BaseTransform as BaseTransform

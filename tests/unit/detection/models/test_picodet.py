@@ -18,9 +18,9 @@ from detection.models.picodet_esnet import PicoDetESNetConfig
 from framework import nn
 from framework.config import build
 from framework.core.errors import ConfigError
-from framework.io.named_weights import named_weights
+from framework.interop.named_weights import named_weights
 from framework.nn.reparam import reparameterize
-from framework.workflow.weights import load_weights_into
+from framework.workflow.domain.weights import load_weights_into
 
 SHARED = Path(os.environ.get("OAR_SHARED", Path(__file__).resolve().parents[4].parent / "shared"))
 VARIANTS = (*picodet.VARIANTS, *picodet_esnet.VARIANTS)

@@ -16,7 +16,7 @@ from detection.models import pp_yoloe
 from detection.models.pp_yoloe import PPYOLOE, PPYOLOEConfig, Projection
 from framework import nn
 from framework.core.errors import ConfigError
-from framework.io.named_weights import named_weights
+from framework.interop.named_weights import named_weights
 from framework.nn.reparam import reparameterize
 
 FOLDED = {"s": 7.93, "m": 23.43, "l": 52.20, "x": 98.42}  # millions, in configs/ppyoloe/README.md

@@ -15,8 +15,8 @@ from detection.models.backbones.csp_darknet import Focus
 from detection.models.yolox import YOLOX, YOLOXConfig
 from framework import nn
 from framework.core.errors import ConfigError
-from framework.io.interop.weighted import WeightedOp
-from framework.io.named_weights import named_weights
+from framework.interop.named_weights import named_weights
+from framework.interop.weights.weighted import WeightedOp
 from framework.nn.reparam import reparameterize
 
 

@@ -17,8 +17,8 @@ from framework.commands.train import parser as train_parser
 from framework.config import load, override
 from framework.config.arguments import BooleanFlag, Settings, choose_device
 from framework.core.errors import ConfigError
-from framework.workflow.adjust import learning_rate_overrides, read_settings
-from framework.workflow.domain import config_names, find_config
+from framework.workflow.domain.domain import config_names, find_config
+from framework.workflow.train.overrides import learning_rate_overrides, read_settings
 
 REPO = Path(__file__).resolve().parents[4]
 

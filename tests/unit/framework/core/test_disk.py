@@ -12,9 +12,9 @@ import pytest
 from framework.core import disk
 from framework.core.disk import DiskError, disk_errors, free_bytes, whole_file, write_file
 from framework.core.errors import InputError, OarError
-from framework.io.interop import write_safetensors
+from framework.interop import write_safetensors
 from framework.vision import image
-from framework.workflow.outputs import make_folder, write_json
+from framework.workflow.domain.outputs import make_folder, write_json
 
 REPO = Path(__file__).resolve().parents[4]
 
@@ -84,9 +84,9 @@ from pathlib import Path
 import numpy as np
 from framework.core.disk import DiskError
 from framework.export import Artifact, TensorSpec, load_artifact, lower_program
-from framework.io.interop import write_safetensors
+from framework.interop import write_safetensors
 from framework.vision import image
-from framework.workflow.outputs import write_json
+from framework.workflow.domain.outputs import write_json
 root = Path(sys.argv[1])
 big = np.random.default_rng(0).integers(0, 255, (3000, 1000, 3), np.uint8)
 weights = {"w": np.ones((3000, 300), np.float32)}

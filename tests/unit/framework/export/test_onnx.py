@@ -28,8 +28,8 @@ from framework.export.formats.onnx.check import export_file, trial_sizes
 from framework.export.program import layer_function
 from framework.nn import functional as F
 from framework.nn.reparam import fold_norms
-from framework.workflow import onnx as onnx_format
-from framework.workflow.onnx import OnnxFile, OnnxOptions, draw_input, with_onnx
+from framework.workflow.export import onnx as onnx_format
+from framework.workflow.export.onnx import OnnxFile, OnnxOptions, draw_input, with_onnx
 
 onnx = pytest.importorskip("onnx")
 runtime = pytest.importorskip("onnxruntime")

@@ -4,7 +4,7 @@ import jax
 import numpy as np
 
 from framework import nn
-from framework.io.named_weights import named_weights
+from framework.interop.named_weights import named_weights
 from framework.nn.reparam import centred, deploy_state, fuse_conv_bn, reparameterize
 from zoo.layers.conv_bn import ConvBN
 

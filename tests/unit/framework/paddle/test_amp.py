@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from framework import paddle
+from framework.paddle._kernel.tensor import Parameter
 from framework.paddle.amp import casting
-from framework.paddle.tensor import Parameter
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 
 from framework import paddle
 from framework.core.errors import ShapeError
-from framework.paddle.tensor import Tensor
+from framework.paddle._kernel.tensor import Tensor
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from scipy import stats
 
 from framework import paddle
 from framework.paddle import distribution as D
-from framework.paddle.tensor import Tensor
+from framework.paddle._kernel.tensor import Tensor
 
 CONTINUOUS = [
     (lambda: D.Normal(1.0, 2.0), stats.norm(1, 2), 0.3),

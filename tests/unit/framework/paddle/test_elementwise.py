@@ -10,7 +10,7 @@ from scipy import special
 
 from framework import paddle
 from framework.core.errors import ShapeError
-from framework.paddle.tensor import Tensor
+from framework.paddle._kernel.tensor import Tensor
 
 POINTS = np.array([[-0.7, 0.2, 0.9], [0.45, -0.3, 0.6]])
 UNARY = {

@@ -9,8 +9,8 @@ import pytest
 
 from framework import paddle
 from framework.core.errors import ShapeError, TraceError
+from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.ops import indexing
-from framework.paddle.tensor import Tensor
 
 VALUES = np.arange(120, dtype=np.float32).reshape(2, 3, 4, 5)
 MASK = VALUES % 3 == 0

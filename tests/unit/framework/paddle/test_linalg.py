@@ -10,7 +10,7 @@ import pytest
 
 from framework import paddle
 from framework.core.errors import ShapeError
-from framework.paddle.tensor import Tensor
+from framework.paddle._kernel.tensor import Tensor
 
 GENERATOR = np.random.default_rng(0)
 SQUARE = GENERATOR.normal(size=(3, 3)) + 3 * np.eye(3)

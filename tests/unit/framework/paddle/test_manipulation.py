@@ -10,7 +10,7 @@ import pytest
 
 from framework import paddle
 from framework.core.errors import ShapeError
-from framework.paddle.tensor import Tensor
+from framework.paddle._kernel.tensor import Tensor
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 

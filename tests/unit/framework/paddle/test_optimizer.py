@@ -8,8 +8,8 @@ import pytest
 
 from framework import paddle
 from framework.core.errors import ShapeError
+from framework.paddle._kernel.tensor import Parameter, wrap
 from framework.paddle.optimizer import lr
-from framework.paddle.tensor import Parameter, wrap
 
 GRADS = np.random.default_rng(0).standard_normal((5, 3)).astype(np.float32)
 START = np.array([1.0, -2.0, 0.5], np.float32)

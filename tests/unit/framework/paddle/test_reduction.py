@@ -7,7 +7,7 @@ import pytest
 
 from framework import paddle
 from framework.core.errors import ShapeError
-from framework.paddle.tensor import Tensor
+from framework.paddle._kernel.tensor import Tensor
 
 VALUES = np.array([[3.0, -1.0, 2.0, 2.0], [0.5, 4.0, -2.0, 1.0]])
 

@@ -11,8 +11,8 @@ from PIL import Image
 
 from framework import hub, paddle
 from framework.core.errors import HubError, ShapeError
-from framework.io.named_weights import named_weights
-from framework.workflow.models import create_model
+from framework.interop.named_weights import named_weights
+from framework.workflow.open.models import create_model
 
 T, M, ops = paddle.vision.transforms, paddle.vision.models, paddle.vision.ops
 PIXELS = np.random.default_rng(0).integers(0, 256, (6, 8, 3), np.uint8)

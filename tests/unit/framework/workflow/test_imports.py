@@ -10,8 +10,8 @@ import pytest
 
 from framework.config import load, packages_of
 from framework.core.errors import ConfigError
-from framework.workflow.export import export_config
-from framework.workflow.train import evaluate, train
+from framework.workflow.export.export import export_config
+from framework.workflow.train.run import evaluate, train
 from zoo.classification import predictor
 
 PARTS = '''

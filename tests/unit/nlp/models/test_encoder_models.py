@@ -14,7 +14,7 @@ from framework import nn
 from framework.config import Kind, bind, build
 from framework.core.errors import ConfigError, WeightError
 from framework.nn import functional as F
-from framework.workflow.weights import load_state_into
+from framework.workflow.domain.weights import load_state_into
 from nlp.contracts import Tokens
 from nlp.models.masked_lm import MaskedLMConfig
 from nlp.models.question_answering import QuestionAnsweringConfig

@@ -12,11 +12,11 @@ import pytest
 import framework
 from framework.config import build
 from framework.core.errors import ConfigError
-from framework.io.interop import write_safetensors
+from framework.interop import write_safetensors
 from framework.text.tokenizer import Tokenizer
-from framework.workflow.export import write_artifact
-from framework.workflow.predict_files import run_texts
-from framework.workflow.weights import load_weights_into
+from framework.workflow.domain.weights import load_weights_into
+from framework.workflow.export.export import write_artifact
+from framework.workflow.files.predict_files import run_texts
 from nlp import predictor
 from nlp.contracts import Tokens
 from nlp.models.masked_lm import MaskedLMConfig

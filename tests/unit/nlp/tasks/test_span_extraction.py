@@ -13,12 +13,12 @@ import pytest
 from framework.config import load
 from framework.core.errors import ConfigError, InputError
 from framework.engine.experiment import bind_experiment
-from framework.io.interop import write_safetensors
+from framework.interop import write_safetensors
 from framework.text.question_windows import QuestionWindows
 from framework.text.sample import TextSample
 from framework.text.tokenizer import Tokenizer
-from framework.workflow.predict_files import check_sources, predict_files
-from framework.workflow.train import make_trainer
+from framework.workflow.files.predict_files import check_sources, predict_files
+from framework.workflow.train.run import make_trainer
 from nlp import predictor
 from nlp.answers import NEVER, AnswerF1
 from nlp.models.question_answering import Answers

@@ -12,7 +12,7 @@ from framework.vision import image
 from framework.vision.sample import Sample
 from ocr.data.directions import PageDirections, PageFolder, TurnedPages
 from ocr.data.transforms.patches import PagePatch, RandomPagePatch
-from ocr.preprocess import choose_patches, resize_short_hw
+from ocr.text.preprocess import choose_patches, resize_short_hw
 
 PAGE = np.arange(4 * 6 * 3, dtype=np.uint8).reshape(4, 6, 3)
 

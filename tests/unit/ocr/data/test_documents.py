@@ -10,14 +10,14 @@ import pytest
 
 from framework.commands.main import main
 from framework.core.errors import ConfigError, FormatError
-from framework.vision.pdf import PdfReader
-from framework.workflow.synthesize import collect_coco, synthesize
-from ocr.blocks import Table
+from framework.workflow.data.synthesize import collect_coco, synthesize
+from framework.workflow.files.pdf import PdfReader
 from ocr.data.synthetic.documents import CLASS_NAMES, SCHEMES, SyntheticDocuments
-from ocr.results import Page
-from ocr.structure.assemble import arrange
-from ocr.structure.order import order_boxes
-from ocr.structure.text_layer import read_text_layer
+from ocr.documents.assemble import arrange
+from ocr.documents.order import order_boxes
+from ocr.results.blocks import Table
+from ocr.results.page_text import read_text_layer
+from ocr.results.pages import Page
 
 
 def test_samples_follow_the_page_and_the_seed() -> None:

@@ -14,9 +14,9 @@ from framework.vision.sample import Sample
 from framework.vision.warp import Warp
 from ocr.data.transforms.lines import ConcatenateLines, RandomLineDistortion, RandomTurn180
 from ocr.data.transforms.resize import ResizeLine
-from ocr.dictionary import Dictionary
-from ocr.preprocess import pack_lines
-from ocr.tasks import TextRecognition
+from ocr.tasks.text import TextRecognition
+from ocr.text.dictionary import Dictionary
+from ocr.text.preprocess import pack_lines
 
 NEVER = dict.fromkeys(("p_warp", "p_crop", "p_blur", "p_hsv", "p_noise", "p_invert"), 0.0)
 

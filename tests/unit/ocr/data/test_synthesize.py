@@ -13,7 +13,7 @@ from PIL import ImageFont
 from framework.commands.data import main
 from framework.core.errors import FormatError, InputError
 from framework.vision import image
-from framework.workflow.synthesize import synthesize
+from framework.workflow.data.synthesize import synthesize
 from ocr.data.synthetic.lines import SyntheticTextLines
 from ocr.data.synthetic.pages import SyntheticPages
 

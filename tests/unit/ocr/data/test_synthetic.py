@@ -17,10 +17,10 @@ from framework.core.errors import ConfigError, InputError
 from framework.io import DataLoader
 from framework.vision import image, polygons
 from framework.vision.contours import cut_quads
-from framework.vision.glyphs import draw_column, draw_line
 from ocr.data.synthetic import fonts as fonts_module
 from ocr.data.synthetic.backgrounds import draw_background, draw_text_colour, luma_of
 from ocr.data.synthetic.fonts import FontSet
+from ocr.data.synthetic.glyphs import draw_column, draw_line
 from ocr.data.synthetic.ink import InkStyle, slant, wear, widen
 from ocr.data.synthetic.layouts import Paper
 from ocr.data.synthetic.lines import SyntheticTextLines, bend

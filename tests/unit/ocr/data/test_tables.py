@@ -10,13 +10,13 @@ from framework.vision import image
 from framework.vision.normalize import Normalize
 from framework.vision.sample_transforms.pad import PadToSize
 from framework.vision.sample_transforms.resize import Resize
-from framework.workflow.synthesize import synthesize
+from framework.workflow.data.synthesize import synthesize
 from ocr.data.synthetic.tables import SyntheticTables
 from ocr.data.tables import PubTabNet
-from ocr.table_grid import read_grid
-from ocr.table_html import read_structure
-from ocr.table_structure import place_cells, structure_tokens
-from ocr.table_tasks import TableGrid
+from ocr.tables.grid import read_grid
+from ocr.tables.html import read_structure
+from ocr.tables.structure import place_cells, structure_tokens
+from ocr.tasks.tables import TableGrid
 
 TOKENS = ["<tbody>", "<tr>", "<td>", "</td>", "<td", ' colspan="2"', ">", "</td>", "</tr>", "</tbody>"]
 LABEL = {

@@ -3,7 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from framework.io.named_weights import named_weights
+from framework.interop.named_weights import named_weights
 from ocr.layers.ctc_head import CTCHead, CTCHeadConfig, EncoderConfig, GuideLayer, MultiHead, ReshapeConfig
 from ocr.layers.nrtr import NRTRConfig
 from ocr.layers.svtr import LightSVTRConfig, SVTREncoderConfig

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from framework.io.named_weights import named_weights
+from framework.interop.named_weights import named_weights
 from ocr.layers.db_fpn import DBFPN, AdaptiveScaleFusion, DBFPNConfig
 
 WIDTHS = (4, 6, 8, 10)

@@ -3,7 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from framework import nn
-from framework.io.named_weights import named_weights
+from framework.interop.named_weights import named_weights
 from ocr.layers.db_head import DBHead, DBHeadConfig, DBMaps, MapHead
 from ocr.layers.pyramid import Pyramid
 

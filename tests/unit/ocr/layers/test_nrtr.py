@@ -1,7 +1,7 @@
 import jax.numpy as jnp
 import numpy as np
 
-from framework.io.named_weights import named_weights
+from framework.interop.named_weights import named_weights
 from ocr.layers.nrtr import END, START, NRTRConfig, NRTRDecoder, PositionalEncoding
 
 

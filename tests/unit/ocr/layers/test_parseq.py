@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from framework.core.errors import InputError
-from framework.io.named_weights import named_weights
+from framework.interop.named_weights import named_weights
 from ocr.layers.parseq import PARSeqHead, draw_permutations, permutation_masks
 
 

@@ -3,7 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from framework import nn
-from framework.io.named_weights import named_weights
+from framework.interop.named_weights import named_weights
 from ocr.layers.pyramid import IntraCLBlock, RSELayer, coarse_first, join, top_down
 
 

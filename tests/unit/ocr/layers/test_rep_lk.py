@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from framework.io.named_weights import named_weights
+from framework.interop.named_weights import named_weights
 from framework.nn.reparam import deploy_state
 from ocr.layers.rep_lk import (
     BRANCHES,

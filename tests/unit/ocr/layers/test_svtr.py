@@ -2,7 +2,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from framework.io.named_weights import named_weights
+from framework.interop.named_weights import named_weights
 from framework.nn.reparam import deploy_state
 from ocr.layers.svtr import MLP, Attention, LightSVTR, LightSVTRConfig, SVTRBlock
 

@@ -3,7 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from framework.io.named_weights import named_weights
+from framework.interop.named_weights import named_weights
 from framework.nn.reparam import deploy_state
 from ocr.layers.svtr import SVTREncoder, SVTREncoderConfig
 

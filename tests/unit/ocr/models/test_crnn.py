@@ -7,9 +7,9 @@ import pytest
 from framework import nn
 from framework.config import Kind, bind
 from framework.core.errors import ShapeError
-from framework.io.named_weights import named_weights
+from framework.interop.named_weights import named_weights
 from framework.nn.reparam import deploy_state, reparameterize
-from framework.workflow.weights import load_state_into
+from framework.workflow.domain.weights import load_state_into
 from ocr.models.crnn import CRNN, CRNNConfig
 from zoo.vision.mobilenet_v3 import MobileNetV3Config
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from framework.core.errors import ConfigError, ShapeError
-from framework.io.named_weights import named_weights
-from ocr.characters import CharacterSet
+from framework.interop.named_weights import named_weights
 from ocr.models.parseq import PARSeq, PARSeqConfig
-from ocr.postprocess import ctc_decode
+from ocr.text.characters import CharacterSet
+from ocr.text.postprocess import ctc_decode
 
 
 @pytest.fixture(scope="module")

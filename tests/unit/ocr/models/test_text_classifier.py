@@ -7,7 +7,7 @@ import pytest
 from framework import nn
 from framework.config import Kind, bind
 from framework.core.errors import ConfigError, ShapeError
-from framework.io.named_weights import named_weights
+from framework.interop.named_weights import named_weights
 from framework.nn.reparam import reparameterize
 from ocr.models.text_classifier import ClassHead, TextClassifier, TextClassifierConfig
 from zoo.vision.mobilenet_v3 import MobileNetV3Config

@@ -9,7 +9,7 @@ from framework import nn
 from framework.config import Kind, bind
 from framework.core.dtypes import precision_scope
 from framework.core.errors import ConfigError, ShapeError
-from framework.io.named_weights import named_weights
+from framework.interop.named_weights import named_weights
 from framework.nn.reparam import reparameterize
 from framework.optimizer import Adam
 from ocr.layers.ctc_head import CTCHeadConfig, ReshapeConfig

@@ -15,7 +15,7 @@ from framework.config import build
 from framework.core.errors import ConfigError, ShapeError
 from framework.export import TensorSpec, lower_layer
 from framework.inference import XLAEngine
-from framework.io.named_weights import named_weights
+from framework.interop.named_weights import named_weights
 from framework.nn import functional as F
 from segmentation.models import (
     cgnet,

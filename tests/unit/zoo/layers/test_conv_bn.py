@@ -2,7 +2,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from framework import nn
-from framework.io.named_weights import named_weights
+from framework.interop.named_weights import named_weights
 from framework.nn import functional as F
 from framework.nn.reparam import fold_norms
 from zoo.layers.conv_bn import ConvBN

@@ -1,6 +1,6 @@
 import numpy as np
 
-from framework.io.named_weights import named_weights
+from framework.interop.named_weights import named_weights
 from framework.nn import functional as F
 from zoo.layers.deformable import DeformableConv, DeformableConvBN
 

@@ -14,7 +14,7 @@ import framework
 from framework import nn
 from framework.config import Kind, bind, build
 from framework.core.errors import ConfigError, ShapeError
-from framework.workflow.weights import is_torch, load_state_into
+from framework.workflow.domain.weights import is_torch, load_state_into
 from zoo.layers.text_encoder import TextEncoderConfig, encoder_families
 from zoo.text.albert import Albert, AlbertConfig
 from zoo.text.bert import BertConfig

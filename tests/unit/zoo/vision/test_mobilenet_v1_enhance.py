@@ -4,7 +4,7 @@ import pytest
 
 from framework import nn
 from framework.core.errors import ShapeError
-from framework.io.named_weights import named_weights
+from framework.interop.named_weights import named_weights
 from framework.nn.reparam import deploy_state
 from zoo.contracts import Feature
 from zoo.vision.mobilenet_v1_enhance import MobileNetV1Enhance, MobileNetV1EnhanceConfig

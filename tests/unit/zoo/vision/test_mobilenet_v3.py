@@ -6,7 +6,7 @@ import pytest
 
 from framework import nn
 from framework.core.errors import ConfigError, ShapeError
-from framework.io.named_weights import named_weights
+from framework.interop.named_weights import named_weights
 from framework.nn.reparam import deploy_state
 from zoo.contracts import Feature, build_backbone
 from zoo.vision.mobilenet_v3 import (

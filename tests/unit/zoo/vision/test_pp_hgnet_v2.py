@@ -4,7 +4,7 @@ import pytest
 
 from framework import nn
 from framework.core.errors import ConfigError
-from framework.io.named_weights import named_weights
+from framework.interop.named_weights import named_weights
 from framework.nn.reparam import reparameterize
 from zoo.vision.pp_hgnet_v2 import ConvBNAct, HGBlock, PPHGNetV2, PPHGNetV2Config, Stage
 

@@ -4,7 +4,7 @@ import pytest
 
 from framework import nn
 from framework.core.errors import ConfigError, ShapeError
-from framework.io.named_weights import named_weights
+from framework.interop.named_weights import named_weights
 from zoo.contracts import Feature, build_backbone
 from zoo.vision.pp_lcnet_v4 import (
     VARIANTS,

@@ -4,7 +4,7 @@ import pytest
 
 from framework import hub, nn
 from framework.core.errors import ConfigError
-from framework.io.interop.match import from_torch
+from framework.interop.weights.match import from_torch
 from tests.family import family
 from zoo.contracts import Feature, build_backbone
 from zoo.vision.resnet import SMALL, VARIANTS, Block, ResNet, ResNetConfig, Size

@@ -1,0 +1,237 @@
+"""ONNX operators that read and write at indices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.core import Tracer
+
+from framework.core.errors import ShapeError
+from framework.interop.graph.onnx.elementwise import namespace
+from framework.interop.graph.onnx.shapes import normal_axis
+from framework.interop.graph.operator import Call, Table, registrar
+from framework.interop.graph.values import Item, Value, is_known
+from framework.nn import functional as F
+
+OPERATORS: Table = {}
+operator = registrar(OPERATORS)
+Array = Any  # of numpy where all operands are known, else of jax
+
+
+def positive(index: Array, size: int) -> Array:
+    """Indices counted from the front."""
+    return namespace(index).where(index < 0, index + size, index)
+
+
+def _check(call: Call, index: Array, size: Any) -> None:
+    known = is_known(index) and isinstance(size, int) and index.size
+    if known and (index.min() < -size or index.max() >= size):
+        raise call.error(
+            "an index is outside of the axis",
+            ShapeError,
+            received=f"{index.min()} to {index.max()}",
+            allowed=f"{-size} to {size - 1}",
+        )
+
+
+@operator("Gather", folds=True, weights=(0,))
+def _gather(call: Call, x: Array, index: Array) -> Array:
+    axis = normal_axis(call, call.attr("axis", 0), x.ndim)
+    _check(call, index, x.shape[axis])
+    if is_known(x, index):
+        return np.take(x, index.astype(np.int64), axis)
+    return jnp.take(x, positive(index, x.shape[axis]), axis, mode="clip")
+
+
+@operator("GatherElements", folds=True)
+def _gather_elements(call: Call, x: Array, index: Array) -> Array:
+    axis = normal_axis(call, call.attr("axis", 0), x.ndim)
+    _check(call, index, x.shape[axis])
+    parts = tuple(slice(0, n) if i != axis else slice(None) for i, n in enumerate(index.shape))
+    return namespace(x, index).take_along_axis(x[parts], positive(index, x.shape[axis]), axis)
+
+
+@operator("GatherND", folds=True)
+def _gather_nd(call: Call, x: Array, index: Array) -> Array:
+    skipped, depth = call.attr("batch_dims", 0), index.shape[-1]
+    xp = namespace(x, index)
+    batch = []
+    for axis in range(skipped):
+        shape = [1] * (index.ndim - 1)
+        shape[axis] = x.shape[axis]
+        batch.append(xp.arange(x.shape[axis]).reshape(shape))
+    places = [positive(index[..., i], x.shape[skipped + i]) for i in range(depth)]
+    return x[(*batch, *places)]
+
+
+def _combine(target: Array, places: Any, updates: Array, how: str) -> Array:
+    if isinstance(target, np.ndarray):
+        result = np.array(target)
+        if how == "none":
+            result[places] = updates
+        else:
+            {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}[how].at(
+                result, places, updates
+            )
+        return result
+    at = target.at[places]
+    functions = {"none": at.set, "add": at.add, "mul": at.multiply, "max": at.max, "min": at.min}
+    return functions[how](updates)
+
+
+@operator("ScatterElements", "Scatter", folds=True)
+def _scatter_elements(call: Call, x: Array, index: Array, updates: Array) -> Array:
+    axis, xp = normal_axis(call, call.attr("axis", 0), x.ndim), namespace(x, index, updates)
+    _check(call, index, x.shape[axis])
+    places = []
+    for i, n in enumerate(index.shape):
+        shape = [1] * x.ndim
+        shape[i] = n
+        places.append(xp.arange(n).reshape(shape))
+    places[axis] = positive(index, x.shape[axis])
+    return _combine(x, tuple(places), updates, call.attr("reduction", "none"))
+
+
+@operator("ScatterND", folds=True)
+def _scatter_nd(call: Call, x: Array, index: Array, updates: Array) -> Array:
+    places = tuple(positive(index[..., i], x.shape[i]) for i in range(index.shape[-1]))
+    return _combine(x, places, updates, call.attr("reduction", "none"))
+
+
+@operator("TensorScatter")
+def _tensor_scatter(call: Call, cache: Array, update: Array, start: Array | None = None) -> Array:
+    """`update` written into `cache` along `axis`, for each row of the batch from its own start."""
+    axis = normal_axis(call, call.attr("axis", -2), cache.ndim)
+    begin = jnp.zeros(cache.shape[0], jnp.int32) if start is None else start
+    size, count = cache.shape[axis], update.shape[axis]
+    at = begin[:, None] + jnp.arange(count)
+    at = at % size if call.attr("mode", "linear") == "circular" else at
+    moved, new = jnp.moveaxis(cache, axis, 1), jnp.moveaxis(update, axis, 1)
+    return jnp.moveaxis(moved.at[jnp.arange(cache.shape[0])[:, None], at].set(new), 1, axis)
+
+
+@operator("NonZero", style="values")
+def _non_zero(call: Call, x: Item) -> Item:
+    return np.stack(np.nonzero(call.static(x, "the values of NonZero"))).astype(np.int64)
+
+
+@operator("Compress", static=(1,), folds=True)
+def _compress(call: Call, x: Array, condition: Item) -> Array:
+    chosen = np.flatnonzero(call.static(condition, "the condition of Compress"))
+    axis = call.attr("axis")
+    if axis is None:
+        return x.reshape(-1)[chosen]
+    return namespace(x).take(x, chosen, normal_axis(call, axis, x.ndim))
+
+
+# -- losses of training graphs --------------------------------------------------------------------------------------
+
+
+def _negative_likelihood(call: Call, log_p: Array, target: Array, weight: Array | None) -> Array:
+    """log_p [N, C, ...] and classes [N, ...] -> the loss, reduced as the node says."""
+    ignored, classes = call.attr("ignore_index"), log_p.shape[1]
+    counts = jnp.ones(target.shape, bool) if ignored is None else target != ignored
+    safe = jnp.where(counts, target, 0)
+    picked = jnp.take_along_axis(log_p, jnp.expand_dims(safe, 1), 1).squeeze(1)
+    share = counts.astype(log_p.dtype) * (
+        1 if weight is None else jnp.take(weight, jnp.clip(safe, 0, classes - 1))
+    )
+    loss = -picked * share
+    match call.attr("reduction", "mean"):
+        case "none":
+            return loss
+        case "sum":
+            return loss.sum()
+    return loss.sum() / share.sum()
+
+
+@operator("NegativeLogLikelihoodLoss")
+def _nll_loss(call: Call, log_p: Array, target: Array, weight: Array | None = None) -> Array:
+    return _negative_likelihood(call, log_p, target, weight)
+
+
+@operator("SoftmaxCrossEntropyLoss")
+def _cross_entropy(
+    call: Call, scores: Array, target: Array, weight: Array | None = None
+) -> tuple[Array, Array]:
+    log_p = F.log_softmax(scores, 1)
+    return _negative_likelihood(call, log_p, target, weight), log_p
+
+
+# -- boxes --------------------------------------------------------------------------------------------------------
+
+
+@operator("NonMaxSuppression", style="values")
+def _nms(
+    call: Call, boxes: Item, scores: Item, most: Item = None, overlap: Item = None, least: Item = None
+) -> Item:
+    """[K, 3] of (image, class, box). Eagerly K is what is kept. In a compiled program there is one row for each that
+    could be kept, `max_output_boxes_per_class` of each class, and rows of -1 fill up; they come last."""
+    limit = 0 if most is None else int(call.number(most, "max_output_boxes_per_class"))
+    iou = 0.0 if overlap is None else float(call.number(overlap, "iou_threshold"))
+    threshold = None if least is None else float(call.number(least, "score_threshold"))
+    b, s = (item.logical() if isinstance(item, Value) else np.asarray(item) for item in (boxes, scores))
+    if call.attr("center_point_box"):
+        centre, half = b[..., :2], b[..., 2:] / 2
+        b = namespace(b).concatenate([centre - half, centre + half], -1)
+    if not isinstance(b, Tracer) and not isinstance(s, Tracer):
+        return _exact_nms(np.asarray(b), np.asarray(s), limit, iou, threshold)
+    limit = min(limit, b.shape[1])
+    one_class = jax.vmap(lambda bs, sc: _padded_nms(bs, sc, limit, iou, threshold), (None, 0))
+    kept = jax.vmap(one_class)(jnp.asarray(b), jnp.asarray(s))  # [N, classes, limit]
+    image = lax.broadcasted_iota(jnp.int32, kept.shape, 0)
+    label = lax.broadcasted_iota(jnp.int32, kept.shape, 1)
+    rows = jnp.stack([image, label, kept], -1).reshape(-1, 3)
+    rows = jnp.where(rows[:, 2:] < 0, -1, rows)
+    return Value.of(rows[jnp.argsort(rows[:, 2] < 0, stable=True)])
+
+
+def _corners(xp: Any, boxes: Array) -> Array:
+    """Two opposite corners in any order as (smaller, larger)."""
+    a, b = boxes[..., :2], boxes[..., 2:]
+    return xp.concatenate([xp.minimum(a, b), xp.maximum(a, b)], -1)
+
+
+def _overlaps(xp: Any, box: Array, boxes: Array) -> Array:
+    low, high = xp.maximum(box[:2], boxes[:, :2]), xp.minimum(box[2:], boxes[:, 2:])
+    both = xp.maximum(high - low, 0).prod(-1)
+    union = (box[2:] - box[:2]).prod() + (boxes[:, 2:] - boxes[:, :2]).prod(-1) - both
+    return xp.where(union > 0, both / xp.where(union > 0, union, 1), 0)
+
+
+def _exact_nms(
+    boxes: np.ndarray, scores: np.ndarray, limit: int, iou: float, threshold: float | None
+) -> np.ndarray:
+    kept: list[tuple[int, int, int]] = []
+    for image, places in enumerate(_corners(np, boxes)):
+        for label, values in enumerate(scores[image]):
+            queue = np.argsort(-values, kind="stable")
+            queue = queue if threshold is None else queue[values[queue] > threshold]
+            found = 0
+            while len(queue) and found < limit:
+                kept.append((image, label, int(queue[0])))
+                found += 1
+                queue = queue[1:][_overlaps(np, places[queue[0]], places[queue[1:]]) <= iou]
+    return np.array(kept, np.int64).reshape(-1, 3)
+
+
+def _padded_nms(
+    boxes: jax.Array, scores: jax.Array, limit: int, iou: float, threshold: float | None
+) -> jax.Array:
+    """The kept boxes of one class, best first, and -1."""
+    places = _corners(jnp, boxes)
+    values = scores if threshold is None else jnp.where(scores > threshold, scores, -jnp.inf)
+
+    def step(values: jax.Array, _: None) -> tuple[jax.Array, jax.Array]:
+        best = jnp.argmax(values)
+        there = values[best] > -jnp.inf
+        out = (_overlaps(jnp, places[best], places) > iou) & there
+        return jnp.where(out, -jnp.inf, values).at[best].set(-jnp.inf), jnp.where(there, best, -1).astype(
+            jnp.int32
+        )
+
+    return lax.scan(step, values, None, length=limit)[1]

@@ -1,0 +1,287 @@
+"""ONNX pooling. The common forms are the core's; windows of any rank, dilation or type run on `lax.reduce_window`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.core import max_dim
+
+from framework.core.errors import ShapeError
+from framework.interop.graph.onnx.conv import Edges, Numbers, spatial_numbers, window_edges
+from framework.interop.graph.operator import Call, Table, registrar
+from framework.interop.graph.values import Item, Value, channels_last, count, to_jax, to_value
+from framework.nn import functional as F
+
+OPERATORS: Table = {}
+operator = registrar(OPERATORS)
+
+
+class Windows:
+    """The windows of one node over the spatial axes of x."""
+
+    def __init__(self, call: Call, x: Value) -> None:
+        self.kernel: Numbers = tuple(call.required("kernel_shape"))
+        axes = len(self.kernel)
+        if x.ndim != axes + 2 or min(self.kernel) < 1:
+            raise call.error(
+                "the window does not fit the input",
+                ShapeError,
+                received=f"input {x.shape}, kernel_shape {self.kernel}",
+                allowed=f"{axes + 2} axes",
+            )
+        self.strides = spatial_numbers(call, "strides", axes)
+        self.dilations = spatial_numbers(call, "dilations", axes)
+        self.pads: Edges = window_edges(call, x.shape[2:], self.kernel, self.strides, self.dilations)
+        reach = [(k - 1) * d + 1 for k, d in zip(self.kernel, self.dilations)]
+        wide = [isinstance(e, int) and e >= r for edge, r in zip(self.pads, reach) for e in edge]
+        if any(wide):
+            raise call.error(
+                "the padding is as wide as the window",
+                ShapeError,
+                received=self.pads,
+                allowed=f"less than {reach}",
+            )
+        self.ceil = bool(call.attr("ceil_mode")) and call.attr("auto_pad", "NOTSET") in ("NOTSET", "")
+        self.data = x.channels_last()
+        # With the rows that ceil mode adds behind; a window that would begin there is dropped.
+        self.edges: Edges = []
+        for n, k, s, d, (low, high) in zip(x.shape[2:], self.kernel, self.strides, self.dilations, self.pads):
+            span = n + low + high - ((k - 1) * d + 1)
+            extra = 0
+            if self.ceil:
+                out = -(-span // s) + 1
+                if isinstance(out, int) and (out - 1) * s >= n + low:
+                    out -= 1
+                extra = (out - 1) * s - span
+                extra = max(extra, 0) if isinstance(extra, int) else max_dim(extra, 0)
+            self.edges.append((low, high + extra))
+
+    @property
+    def plain(self) -> bool:
+        """Whether the pooling of the core has this form: one or two axes, floats, no dilation."""
+        floating = jnp.issubdtype(self.data.dtype, jnp.floating)
+        whole = all(isinstance(edge, int) for pair in self.edges for edge in pair)
+        return len(self.kernel) <= 2 and floating and whole and set(self.dilations) == {1}
+
+    def reduce(self, x: jax.Array, start: Any, function: Callable, edges: Edges | None = None) -> jax.Array:
+        """`function` over the windows of [N, *spatial, C]; padding holds `start`."""
+        return lax.reduce_window(
+            x,
+            np.asarray(start, x.dtype),
+            function,
+            (1, *self.kernel, 1),
+            (1, *self.strides, 1),
+            ((0, 0), *(self.edges if edges is None else edges), (0, 0)),
+            window_dilation=(1, *self.dilations, 1),
+        )
+
+    def as_image(self) -> tuple[jax.Array, Numbers, Numbers, Edges]:
+        """(data, kernel, strides, edges) of two axes, also where there is one."""
+        if len(self.kernel) == 2:
+            return self.data, self.kernel, self.strides, self.edges
+        return self.data[:, None], (1, *self.kernel), (1, *self.strides), [(0, 0), *self.edges]
+
+
+def _finish(y: jax.Array, rank: int) -> Value:
+    return Value(y.reshape(y.shape[0], *y.shape[2:]) if y.ndim > rank else y, channels_last(rank))
+
+
+@operator("MaxPool", style="values")
+def _max_pool(call: Call, x: Item) -> Item | tuple[Item, Item]:
+    v = to_value(x)
+    windows = Windows(call, v)
+    if call.wants(1):
+        return _max_with_places(call, v, windows)
+    if windows.plain:
+        data, kernel, strides, edges = windows.as_image()
+        return _finish(F.max_pool2d(data, kernel, strides, edges), v.ndim)
+    data = windows.data
+    low = -math.inf if jnp.issubdtype(data.dtype, jnp.floating) else np.iinfo(data.dtype).min
+    return Value(windows.reduce(data, low, lax.max), channels_last(v.ndim))
+
+
+def _max_with_places(call: Call, v: Value, windows: Windows) -> tuple[Item, Item]:
+    """The maxima and where they are in the flattened [N, C, *spatial]; of equal values the first."""
+    data, axes = windows.data, len(windows.kernel)
+    size = v.shape[2:]
+    # Column-major order of an image numbers its places as if height and width were swapped.
+    numbered = tuple(reversed(range(axes))) if call.attr("storage_order") else tuple(range(axes))
+    strides = [0] * axes
+    step = 1
+    for axis in reversed(numbered):
+        strides[axis], step = step, step * size[axis]
+    places = sum(lax.broadcasted_iota(jnp.int32, data.shape, a + 1) * strides[a] for a in range(axes))
+    plane = lax.broadcasted_iota(jnp.int32, data.shape, 0) * v.shape[1]
+    plane = plane + lax.broadcasted_iota(jnp.int32, data.shape, axes + 1)
+    low = -math.inf if jnp.issubdtype(data.dtype, jnp.floating) else np.iinfo(data.dtype).min
+
+    def better(a: tuple, b: tuple) -> tuple:
+        first = (a[0] > b[0]) | ((a[0] == b[0]) & (a[1] <= b[1]))
+        return tuple(jnp.where(first, p, q) for p, q in zip(a, b))
+
+    best, at = lax.reduce_window(
+        (data, places + plane * step),
+        (np.asarray(low, data.dtype), np.asarray(np.iinfo(np.int32).max)),
+        better,
+        (1, *windows.kernel, 1),
+        (1, *windows.strides, 1),
+        ((0, 0), *windows.edges, (0, 0)),
+        window_dilation=(1, *windows.dilations, 1),
+    )
+    order = channels_last(v.ndim)
+    return Value(best, order), Value(at, order)
+
+
+@operator("AveragePool", style="values")
+def _average_pool(call: Call, x: Item) -> Item:
+    v = to_value(x)
+    windows, inclusive = Windows(call, v), bool(call.attr("count_include_pad"))
+    if windows.plain and not (inclusive and windows.ceil):
+        data, kernel, strides, edges = windows.as_image()
+        return _finish(F.avg_pool2d(data, kernel, strides, edges, exclusive=not inclusive), v.ndim)
+    data = windows.data
+    sums = windows.reduce(data, 0, lax.add)
+    # What counts: the elements, and the padding of the node where it is to; the rows of ceil mode never.
+    ones = jnp.ones((1, *data.shape[1:-1], 1), data.dtype)
+    edges = windows.edges
+    if inclusive:
+        ones = jnp.pad(ones, [(0, 0), *windows.pads, (0, 0)], constant_values=1)
+        edges = [(0, full - own) for (_, full), (_, own) in zip(windows.edges, windows.pads)]
+    counts = windows.reduce(ones, 0, lax.add, edges)
+    return Value((sums / counts).astype(data.dtype), channels_last(v.ndim))
+
+
+@operator("LpPool", style="values")
+def _lp_pool(call: Call, x: Item) -> Item:
+    v = to_value(x)
+    windows, p = Windows(call, v), call.attr("p", 2)
+    sums = windows.reduce(jnp.abs(windows.data) ** p, 0, lax.add)
+    return Value(sums ** (1 / p), channels_last(v.ndim))
+
+
+@operator("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool", style="values")
+def _global_pool(call: Call, x: Item) -> Item:
+    v = to_value(x)
+    data, axes = v.channels_last(), tuple(range(1, v.ndim - 1))
+    if call.node.op == "GlobalMaxPool":
+        y = data.max(axes, keepdims=True)
+    elif call.node.op == "GlobalLpPool":
+        p = call.attr("p", 2)
+        y = (jnp.abs(data) ** p).sum(axes, keepdims=True) ** (1 / p)
+    else:
+        y = F.global_avg_pool2d(data) if v.ndim == 4 else data.mean(axes, keepdims=True)
+    return Value(y.astype(data.dtype), channels_last(v.ndim))
+
+
+@operator("MaxUnpool", static=(2,))
+def _max_unpool(call: Call, x: jax.Array, places: jax.Array, shape: Item = None) -> jax.Array:
+    axes = x.ndim - 2
+    kernel = tuple(call.required("kernel_shape"))
+    strides, pads = spatial_numbers(call, "strides", axes), call.ints("pads") or (0,) * (2 * axes)
+    natural = [
+        (n - 1) * s + k - pads[i] - pads[i + axes]
+        for i, (n, s, k) in enumerate(zip(x.shape[2:], strides, kernel))
+    ]
+    size = (*x.shape[:2], *natural)
+    flat = jnp.zeros(math.prod(size), x.dtype).at[places.ravel()].set(x.ravel())
+    y = flat.reshape(size)
+    if shape is None:
+        return y
+    # Places are those of the natural size; a larger output has zeros behind.
+    wanted = call.dims(shape, "the output shape")
+    return jnp.pad(y, [(0, want - n) for want, n in zip(wanted, size)])
+
+
+def roi_align(
+    x: jax.Array,
+    rois: jax.Array,
+    batch: jax.Array,
+    size: tuple[int, int],
+    scale: float,
+    ratio: int,
+    mode: str,
+    half_pixel: bool,
+) -> jax.Array:
+    """Boxes [R, 4] of x [N, H, W, C] as [R, oh, ow, C]; `ratio` samples a bin and axis."""
+    height, width = x.shape[1:3]
+    shift = 0.5 if half_pixel else 0.0
+    left, top, right, bottom = jnp.split(rois * scale - shift, 4, -1)
+    tall, wide = bottom - top, right - left
+    if not half_pixel:
+        tall, wide = jnp.maximum(tall, 1.0), jnp.maximum(wide, 1.0)
+
+    def weights(start: jax.Array, length: jax.Array, bins: int, limit: int) -> tuple[jax.Array, ...]:
+        steps = jnp.asarray((np.arange(bins * ratio) + 0.5) / (bins * ratio), rois.dtype)
+        at = start + steps[None] * length  # [R, bins * ratio]
+        inside = (at >= -1) & (at <= limit)
+        at = jnp.clip(at, 0, limit - 1)
+        low = jnp.minimum(jnp.floor(at).astype(jnp.int32), limit - 1)
+        return low, jnp.minimum(low + 1, limit - 1), at - low.astype(at.dtype), inside
+
+    y0, y1, fy, in_y = weights(top, tall, size[0], height)
+    x0, x1, fx, in_x = weights(left, wide, size[1], width)
+
+    def one(image: jax.Array, *at: jax.Array) -> jax.Array:
+        y0, y1, fy, in_y, x0, x1, fx, in_x = at
+        corners = [
+            image[rows][:, columns] * (a[:, None] * b[None])[..., None]
+            for rows, a in ((y0, 1 - fy), (y1, fy))
+            for columns, b in ((x0, 1 - fx), (x1, fx))
+        ]
+        inside = (in_y[:, None] & in_x[None])[..., None]
+        shape = (size[0], ratio, size[1], ratio, image.shape[-1])
+        if mode == "max":  # the largest of the weighted corners, as the operator is defined
+            best = jnp.stack(corners).max(0)
+            return jnp.where(inside, best, 0).reshape(shape).max((1, 3))
+        return jnp.where(inside, sum(corners), 0).reshape(shape).mean((1, 3))
+
+    return jax.vmap(one)(x[batch], y0, y1, fy, in_y, x0, x1, fx, in_x)
+
+
+@operator("RoiAlign", style="values")
+def _roi_align(call: Call, x: Item, rois: Item, batch: Item) -> Item:
+    images, boxes, index = to_value(x).channels_last(), to_jax(rois), to_jax(batch)
+    size = (call.attr("output_height", 1), call.attr("output_width", 1))
+    default = "half_pixel" if call.version >= 16 else "output_half_pixel"
+    half_pixel = call.attr("coordinate_transformation_mode", default) == "half_pixel"
+    scale, mode = call.attr("spatial_scale", 1.0), call.attr("mode", "avg")
+    ratio = call.attr("sampling_ratio", 0)
+    count(
+        [n for n in (boxes.shape[0], *size, max(ratio, 1) ** 2, images.shape[-1]) if isinstance(n, int)],
+        call.where,
+    )
+    if ratio > 0:
+        y = roi_align(images, boxes, index, size, scale, ratio, mode, half_pixel)
+        return Value(y, channels_last(4))
+    # Each box has as many samples as its bins have pixels, so the boxes must be known.
+    corners = call.static(rois, "boxes of RoiAlign without sampling_ratio")
+    parts = []
+    for number, box in enumerate(corners * np.float32(scale)):
+        spans = np.array([box[3] - box[1], box[2] - box[0]])
+        spans = spans if half_pixel else np.maximum(spans, 1)
+        grid = [max(1, math.ceil(span / bins)) for span, bins in zip(spans, size)]
+        parts.append(_roi_of(images, boxes, index, number, size, scale, grid, mode, half_pixel))
+    return Value(jnp.concatenate(parts), channels_last(4))
+
+
+def _roi_of(
+    images: jax.Array,
+    boxes: jax.Array,
+    index: jax.Array,
+    number: int,
+    size: tuple[int, int],
+    scale: float,
+    grid: list[int],
+    mode: str,
+    half_pixel: bool,
+) -> jax.Array:
+    """One box; where rows and columns have other numbers of samples, a common multiple serves both."""
+    ratio = math.lcm(*grid) if mode == "avg" and grid[0] == grid[1] else max(grid)
+    one = slice(number, number + 1)
+    return roi_align(images, boxes[one], index[one], size, scale, ratio, mode, half_pixel)

@@ -1,0 +1,52 @@
+"""What of a graph can be compiled once for given shapes, and what has results whose sizes depend on values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from framework.interop.graph.operator import Operator
+from framework.interop.programs.program import Node, Program
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The nodes of a graph by number, in order.
+
+    Attributes:
+        head: Those whose sizes follow from the sizes of the inputs.
+        tail: Those that grow, and what reads their results.
+        handed: The values that the head makes and the tail, or who calls the graph, reads.
+    """
+
+    head: tuple[int, ...]
+    tail: tuple[int, ...]
+    handed: tuple[str, ...]
+
+
+def split_program(program: Program, operators: Mapping[str, Operator]) -> Parts:
+    """The two parts of a program; the tail is empty where all sizes follow from the sizes of the inputs."""
+    grown: set[str] = set()
+    head, tail = [], []
+    for number, node in enumerate(program.nodes):
+        inside = _names(node)
+        if grown & inside or any(operators[each.op].grows for each in _walk(node) if each.op in operators):
+            tail.append(number)
+            grown.update(node.outputs)
+        else:
+            head.append(number)
+            grown.difference_update(node.outputs)
+    made = {name for number in head for name in program.nodes[number].outputs if name}
+    read = {name for number in tail for name in _names(program.nodes[number])}
+    read |= {spec.name for spec in program.outputs}
+    return Parts(tuple(head), tuple(tail), tuple(sorted(made & read)))
+
+
+def _names(node: Node) -> set[str]:
+    """What the node reads, or one of a body in it."""
+    found = {name for each in _walk(node) for name in each.inputs if name}
+    return found | {name for each in _walk(node) for body in each.signatures for name in body.outputs}
+
+
+def _walk(node: Node) -> list[Node]:
+    return list(Program("", "", (node,), {}, (), ()).walk())

@@ -1,0 +1,137 @@
+"""Folders as `save_pretrained` of transformers and PaddleNLP writes them: config.json, and weights in one or several
+files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from framework.core.bounded import SETTINGS, check_mapping, parse_json, read_json
+from framework.core.errors import FormatError
+from framework.core.torch_state import TorchState
+from framework.interop.source import FETCH_AGAIN, Source
+from framework.interop.weights.safetensors_io import read_safetensors_metadata
+
+CONFIG = "config.json"
+INDEX = ".index.json"
+"""What the name of an index of several files ends in: `model.safetensors.index.json` and the like have one form, a
+`weight_map` from the name of each array to the file, in the same folder, that holds it."""
+_SHOWN = 5
+_PADDLE = "model_state.pdparams"
+_SINGLE = ("model.safetensors", "pytorch_model.bin", _PADDLE)
+WEIGHTS = tuple(name + ending for name in _SINGLE for ending in ("", INDEX))
+_OURS = ("state.json", "infer_cfg.yml")
+"""Files that say that a folder is a checkpoint or an artifact of this framework."""
+
+
+def is_model_folder(path: Path) -> bool:
+    """Whether this is a folder of another toolkit's model, and no checkpoint or artifact of this one."""
+    return (path / CONFIG).is_file() and not any((path / name).is_file() for name in _OURS)
+
+
+def read_settings(folder: Path) -> dict[str, Any]:
+    """What config.json says. Raises: FormatError, where it is missing or is no JSON object."""
+    path = folder / CONFIG
+    if not path.is_file():
+        names = sorted(item.name for item in folder.iterdir())[:10] if folder.is_dir() else []
+        raise FormatError(
+            f"the folder has no {CONFIG}",
+            where=str(folder),
+            received=", ".join(names) or ("an empty folder" if folder.is_dir() else "no such folder"),
+            allowed="a folder as save_pretrained of transformers or PaddleNLP writes it",
+            fix="copy config.json from where the weights came from; a model_config.json of PaddleNLP before 2.5 "
+            "becomes one when a newer PaddleNLP loads and saves the model",
+        )
+    return check_mapping(read_json(path, SETTINGS, "config"), path, "config")
+
+
+def find_weights(folder: Path) -> Path:
+    """The file of weights, or the index of several. Raises: FormatError, where there is none."""
+    path = next((folder / name for name in WEIGHTS if (folder / name).is_file()), None)
+    if path is None:
+        raise FormatError(
+            "there are no weights in the folder",
+            where=str(folder),
+            received=", ".join(sorted(item.name for item in folder.iterdir())[:10]),
+            allowed="one of " + ", ".join(WEIGHTS),
+        )
+    return path
+
+
+def is_paddles(weights: Path) -> bool:
+    """Whether PaddleNLP wrote the weights, as far as their file says."""
+    if weights.name.startswith(_PADDLE):
+        return True
+    if weights.name != _SINGLE[0]:
+        return False
+    return read_safetensors_metadata(weights).get("format") in ("np", "pd")
+
+
+def read_shards(source: Source, read: Callable[[Path], Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """The arrays that an index names, each from the file that it names; what it does not name is left out.
+
+    Args:
+        read: Reads one file of weights.
+
+    Raises:
+        FormatError: the index is damaged, a file of it is missing or damaged, or an array is not in its file.
+    """
+    files = _weight_map(source)
+    folder = Path(source.name).parent
+    wanted: dict[str, list[str]] = {}
+    for name, file in files.items():
+        wanted.setdefault(file, []).append(name)
+    missing = sorted(file for file in wanted if not (folder / file).is_file())
+    if missing:
+        raise source.error(
+            f"{len(missing)} of {len(wanted)} files of these weights are missing",
+            received=f"no {_some(missing)} in {folder}",
+            allowed=f"all of {_some(sorted(wanted))}",
+            fix="copy or download all files that the index names into its folder",
+        )
+    found: dict[str, np.ndarray] = {}
+    by_torch = False
+    for file, names in wanted.items():
+        arrays = read(folder / file)
+        absent = [name for name in names if name not in arrays]
+        if absent:
+            raise FormatError(
+                f"{len(absent)} of {len(names)} arrays that the index looks for in this file are not there",
+                where=folder / file,
+                received=f"{len(arrays)} arrays without {_some(absent)}",
+                allowed=f"what {source.name} says of this file",
+                fix="the files are of different saves, or one was cut: " + FETCH_AGAIN,
+            )
+        by_torch = isinstance(arrays, TorchState)
+        found |= {name: arrays[name] for name in names}
+    ordered = {name: found[name] for name in files}
+    return TorchState(ordered) if by_torch else ordered
+
+
+def _weight_map(source: Source) -> dict[str, str]:
+    data = parse_json(bytes(source.data), source.name, "index of the weights")
+    files = data.get("weight_map") if isinstance(data, dict) else None
+    if not isinstance(files, dict) or not files:
+        keys = ", ".join(list(data)[:_SHOWN]) if isinstance(data, dict) else type(data).__name__
+        raise source.error(
+            "the index names no weights",
+            received=f"weight_map {files!r}"[:80] if files is not None else f"the keys {keys or 'none'}",
+            allowed='{"weight_map": {"name of an array": "file", …}}',
+        )
+    for name, file in files.items():
+        named = isinstance(file, str) and 0 < len(file) < 256 and "\0" not in file
+        if not named or file != Path(file).name or file.endswith(INDEX):
+            raise source.error(
+                f"the index gives {name!r} no file beside it",
+                received=repr(file)[:120],
+                allowed="the name of a file of weights in the folder of the index",
+            )
+    return files
+
+
+def _some(names: list[str]) -> str:
+    more = len(names) - _SHOWN
+    return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,586 @@
+"""Operations: pure functions of arrays, each compiled once for its settings, called with Tensors.
+
+    @operation
+    def scale_to(x: Array, size: int = 1, name: str | None = None) -> Array:
+        ...
+
+makes a function that takes Tensors (numbers, arrays, lists) for what is annotated `Array`, compiles the body, and
+records a node where an input wants a gradient. Annotations say what a parameter is:
+
+    Array, Array | None                   data: handed to the compiled program
+    Arrays                                a list of data
+    Key                                   a random key (jax.random.key); no part of the signature
+    everything else                       a setting: one compiled program for each value; `name` is ignored
+
+The body runs under jax's trace with 64-bit types on.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ParamSpec, TypeAlias, overload
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+
+from framework.core.compilation import compile_options, enable_compilation_cache
+from framework.core.errors import OarError, ShapeError, TraceError
+from framework.paddle._kernel.dtypes import INEXACT
+from framework.paddle._kernel.dtypes import dtype as Dtype
+from framework.paddle._kernel.mode import mode
+from framework.paddle._kernel.random import default_generator
+from framework.paddle._kernel.tape import Cotangent, Node, edge_of
+from framework.paddle._kernel.tensor import Tensor, as_array, wrap
+from framework.paddle._kernel.x64 import enter_x64, leave_x64, x64
+
+Array: TypeAlias = jax.Array
+Arrays: TypeAlias = Sequence[jax.Array]
+Key: TypeAlias = jax.Array
+P = ParamSpec("P")
+
+KEY = object()  # stands for a random key among the inputs until the operation runs
+_new = object.__new__
+_PLAIN = frozenset((float, int, bool, complex))
+_numbers: dict[float, jax.Array] = {}
+_NUMBERS = 256  # kept at a time
+
+
+@functools.cache
+def _compile_options() -> dict[str, Any] | None:
+    """XLA's options for the device of this process; see framework/core/compilation.py."""
+    device = jax.config.jax_default_device or jax.devices()[0]  # type: ignore[attr-defined]
+    return compile_options(device) or None
+
+
+class Program:
+    """A function compiled with the options of the device. jax takes options for a whole program alone, so what is
+    called while another program is traced is `inner`, without them. `in_place` writes into the memory of the inputs
+    whose numbers are `replaced`, which are gone afterwards."""
+
+    __slots__ = ("in_place", "inner", "outer")
+
+    def __init__(self, function: Callable[..., Any], replaced: Sequence[int] = ()) -> None:
+        self.inner = jax.jit(function)
+        self.outer = jax.jit(function, compiler_options=_compile_options())
+        self.in_place = self.outer
+        if replaced:
+            self.in_place = jax.jit(function, compiler_options=_compile_options(), donate_argnums=replaced)
+
+    def __call__(self, *values: Any, in_place: bool = False) -> Any:
+        try:
+            return (self.in_place if in_place else self.outer)(*values)
+        except ValueError as error:
+            if not is_nested(error):
+                raise
+            return self.inner(*values)
+
+
+def is_nested(error: Exception) -> bool:
+    """Whether jax refused the options because another program is traced."""
+    return str(error).startswith("`compiler_options`")
+
+
+class Compiled:
+    """An operation with its settings: `forward` is the compiled program of its inputs.
+
+    Attributes:
+        name: of the operation, for messages, AMP's lists and recorded programs.
+        function: the inputs, in order, to one array or a tuple; an input may be None.
+        differentiable: False where no gradient exists.
+        residual: keep what the forward run computed for the backward run, instead of computing it again.
+        settings: the parameters that are not data, for messages and recorded programs.
+    """
+
+    __slots__ = (
+        "_pullbacks",
+        "_with_residuals",
+        "differentiable",
+        "forward",
+        "function",
+        "name",
+        "program",
+        "residual",
+        "settings",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        *,
+        differentiable: bool = True,
+        residual: bool = False,
+        settings: Mapping[str, object] | None = None,
+    ) -> None:
+        self.name, self.function = name, function
+        self.differentiable, self.residual = differentiable, residual
+        self.settings = settings or {}
+        self.program = Program(function)
+        self.forward = self.program.outer
+        self._pullbacks: dict[object, Compiled] = {}
+        self._with_residuals: dict[object, Callable[..., Any]] = {}
+
+    def pullback(self, mask: tuple[bool, ...], present: tuple[bool, ...]) -> Compiled:
+        """The operation (inputs, gradients of the outputs that have one) -> gradients of the inputs in `mask`."""
+        found = self._pullbacks.get((mask, present))
+        if found is None:
+            function, count = self.function, len(mask)
+
+            def pull(*args: Any) -> Any:
+                outs, vjp = _vjp(function, args[:count], mask, present)
+                return vjp(tuple(c.astype(o.dtype) for c, o in zip(args[count:], outs, strict=True)))
+
+            found = self._pullbacks[mask, present] = Compiled(f"{self.name}_grad", pull)
+        return found
+
+    def with_residuals(self, mask: tuple[bool, ...]) -> Callable[..., Any]:
+        """The program inputs -> (outputs, what the backward run needs)."""
+        found = self._with_residuals.get(mask)
+        if found is None:
+            function = self.function
+
+            def run(*args: Any) -> Any:
+                outs, vjp = _vjp(function, args, mask, None)
+                return outs, vjp
+
+            found = self._with_residuals[mask] = Program(run)
+        return found
+
+
+def _vjp(
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    mask: tuple[bool, ...],
+    present: tuple[bool, ...] | None,
+) -> tuple[tuple[jax.Array, ...], Callable[..., Any]]:
+    """Outputs that are `present` (None: all), and Paddle's pullback for the inputs in `mask`: for complex numbers the
+    conjugate of jax's."""
+    chosen = [index for index, wanted in enumerate(mask) if wanted]
+
+    def of_chosen(*values: Any) -> tuple[jax.Array, ...]:
+        full = list(args)
+        for index, value in zip(chosen, values, strict=True):
+            full[index] = value
+        out = function(*full)
+        outs = tuple(out) if isinstance(out, tuple | list) else (out,)
+        return outs if present is None else tuple(o for o, p in zip(outs, present, strict=True) if p)
+
+    outs, vjp = jax.vjp(of_chosen, *[args[index] for index in chosen])
+    return outs, jax.tree_util.Partial(_conjugated, vjp)
+
+
+def _conjugated(vjp: Callable[..., Any], cotangents: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
+    return tuple(_conjugate(g) for g in vjp(tuple(_conjugate(c) for c in cotangents)))
+
+
+def _conjugate(x: jax.Array) -> jax.Array:
+    return x.conj() if x.dtype.kind == "c" else x
+
+
+_pull_residual = jax.jit(lambda vjp, cotangents: vjp(cotangents))
+
+
+class OperationNode(Node):
+    """The node of an operation: it holds the inputs, and runs the operation's pullback on them."""
+
+    __slots__ = ("compiled", "mask", "outs", "pullback", "values")
+
+    def __init__(
+        self,
+        compiled: Compiled,
+        values: Sequence[Any],
+        mask: tuple[bool, ...],
+        edges: Sequence[Any],
+        outs: Sequence[jax.Array],
+        pullback: Any = None,
+    ) -> None:
+        super().__init__(edges, len(outs))
+        self.compiled, self.mask, self.pullback = compiled, mask, pullback
+        self.values: Sequence[Any] | None = values
+        self.outs = tuple(jax.typeof(o) for o in outs) if pullback is not None else None
+
+    def pull(self, cotangents: Sequence[Cotangent | None], create_graph: bool) -> Sequence[Cotangent | None]:
+        values = self.values
+        assert values is not None
+        if self.pullback is not None and not create_graph:
+            return _pull_residual(self.pullback, self._filled(cotangents))
+        present = tuple(c is not None for c in cotangents)
+        given = cotangents if all(present) else [c for c in cotangents if c is not None]
+        program = self.compiled.pullback(self.mask, present)
+        if create_graph:
+            result = run(program, (*self._tensors(values), *given))
+            return result if isinstance(result, tuple) else (result,)
+        return program.program(*values, *given)
+
+    def _filled(self, cotangents: Sequence[Any]) -> tuple[Any, ...]:
+        assert self.outs is not None
+        filled = []
+        for cotangent, out in zip(cotangents, self.outs, strict=True):
+            if out.dtype not in INEXACT:
+                filled.append(np.zeros(out.shape, jax.dtypes.float0))
+            else:
+                filled.append(
+                    np.zeros(out.shape, out.dtype) if cotangent is None else cotangent.astype(out.dtype)
+                )
+        return tuple(filled)
+
+    def _tensors(self, values: Sequence[Any]) -> list[Any]:
+        """The inputs as they were, Tensors with their histories where they want a gradient."""
+        edges = iter(self.edges)
+        tensors = list(values)
+        for index, wanted in enumerate(self.mask):
+            if not wanted:
+                continue
+            edge = next(edges)
+            tensor = wrap(tensors[index])
+            tensor.stop_gradient = False
+            if isinstance(edge, tuple):
+                tensor._node, tensor._index = edge
+            elif edge._value is tensors[index]:
+                tensor = edge
+            else:  # the leaf has another value by now; its gradient still goes there
+                tensor._node, tensor._index = LeafNode(edge), 0
+            tensors[index] = tensor
+        return tensors
+
+    def release(self) -> None:
+        self.values = self.pullback = None
+
+    @property
+    def released(self) -> bool:
+        return self.values is None
+
+
+class LeafNode(Node):
+    """Passes a gradient on to a leaf whose value has changed since it was used."""
+
+    __slots__ = ()
+
+    def __init__(self, leaf: Tensor) -> None:
+        super().__init__((leaf,), 1)
+
+    def pull(self, cotangents: Sequence[Cotangent | None], create_graph: bool) -> Sequence[Cotangent | None]:
+        return cotangents
+
+
+def run(compiled: Compiled, args: Sequence[object]) -> Any:
+    """Run an operation on Tensors, arrays and numbers: one Tensor, or a tuple of them."""
+    if mode.routed:
+        if mode.amp is not None:
+            args = mode.amp(compiled, args)
+        if mode.recorder is not None:
+            return mode.recorder(compiled, args)
+    return execute(compiled, args)
+
+
+def execute(compiled: Compiled, args: Sequence[object]) -> Any:
+    """`run` without AMP and recording."""
+    values = []
+    wanted = False
+    for arg in args:
+        if isinstance(arg, Tensor):
+            values.append(arg._value)
+            if not arg.stop_gradient:
+                wanted = True
+        elif arg.__class__ is float and mode.watcher is None:
+            values.append(_number(arg))  # type: ignore[arg-type]
+        elif arg.__class__ in _PLAIN or arg is None:
+            values.append(arg)
+        else:
+            values.append(default_generator.next_key() if arg is KEY else _converted(arg))
+    if wanted and compiled.differentiable and mode.grad_enabled:
+        return _recorded(compiled, args, values)
+    before = enter_x64(True)
+    try:
+        out = compiled.forward(*values)
+    except (TypeError, ValueError) as error:
+        out = _called_again(compiled, args, values, error)
+    finally:
+        leave_x64(before)
+    if out.__class__ is tuple or out.__class__ is list:
+        return tuple([wrap(o) for o in out])
+    tensor = _new(Tensor)  # wrap, without the call: this is the path of every operation without gradients
+    tensor._value = out
+    return tensor
+
+
+def _number(number: float) -> Any:
+    """A number as an array of weak type, kept for the next call: handing over a Python number costs 5 microseconds.
+
+    Integers are handed over: positions in a loop change with every call.
+    """
+    found = _numbers.get(number)
+    if found is not None:
+        return found
+    if number == 0 or number != number:  # 0.0 equals -0.0, and nan not even itself
+        return number
+    if len(_numbers) >= _NUMBERS:
+        _numbers.clear()
+    with x64(), jax.ensure_compile_time_eval():
+        _numbers[number] = jnp.asarray(number)
+    return _numbers[number]
+
+
+def _recorded(compiled: Compiled, args: Sequence[object], values: list[Any]) -> Any:
+    mask = tuple([isinstance(a, Tensor) and not a.stop_gradient and a._value.dtype in INEXACT for a in args])
+    pullback = None
+    before = enter_x64(True)
+    try:
+        if compiled.residual and True in mask:
+            out, pullback = compiled.with_residuals(mask)(*values)
+            out = out if len(out) > 1 else out[0]
+        else:
+            out = compiled.program(*values)
+    except (TypeError, ValueError) as error:
+        raise _explained(compiled, args, error) from error
+    finally:
+        leave_x64(before)
+    multiple = out.__class__ is tuple or out.__class__ is list
+    outs = out if multiple else (out,)
+    if True not in mask:
+        tensors = tuple([wrap(o) for o in outs])
+        return tensors if multiple else tensors[0]
+    edges = [edge_of(a) for a, m in zip(args, mask, strict=True) if m]  # type: ignore[arg-type]
+    node = OperationNode(compiled, values, mask, edges, outs, pullback)
+    tensors = []
+    live = any([value.dtype in INEXACT for value in outs])  # positions beside values have a history too
+    for index, value in enumerate(outs):
+        tensor = wrap(value)
+        if live:
+            tensor._node, tensor._index, tensor.stop_gradient = node, index, False
+        tensors.append(tensor)
+    return tuple(tensors) if multiple else tensors[0]
+
+
+def _called_again(compiled: Compiled, args: Sequence[object], values: Sequence[Any], error: Exception) -> Any:
+    """The result under a trace of another program; else the error in the user's terms."""
+    if not is_nested(error):
+        raise _explained(compiled, args, error) from error
+    try:
+        return compiled.program.inner(*values)
+    except (TypeError, ValueError) as inner:
+        raise _explained(compiled, args, inner) from inner
+
+
+def _converted(arg: object) -> Any:
+    """What is no Tensor as an input: numpy's floating numbers count as Python's, as in Paddle."""
+    if isinstance(arg, jax.Array):
+        return arg
+    if isinstance(arg, float | int) or (isinstance(arg, np.generic) and arg.dtype.kind in "iub"):
+        return arg.item() if isinstance(arg, np.generic) else arg
+    return as_array(arg)
+
+
+def _explained(compiled: Compiled, args: Sequence[object], error: Exception) -> Exception:
+    if isinstance(
+        error, OarError | jax.errors.ConcretizationTypeError | jax.errors.TracerArrayConversionError
+    ):
+        return error
+    inputs = ", ".join(
+        f"{a.dtype.name}{a.shape}" if isinstance(a, Tensor) else "a key" if a is KEY else repr(a)[:40]
+        for a in args
+    )
+    settings = "".join(f", {name}={value!r:.60}" for name, value in compiled.settings.items())
+    return ShapeError(
+        str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__,
+        where=f"paddle.{compiled.name}",
+        received=inputs + settings,
+    )
+
+
+class _Signature:
+    """How a call's arguments become inputs and settings."""
+
+    def __init__(self, function: Callable[..., Any], name: str) -> None:
+        self.name = name
+        parameters = list(inspect.signature(function).parameters.values())
+        kinds = [str(p.annotation) for p in parameters]
+        self.keys = [i for i, kind in enumerate(kinds) if kind == "Key"]
+        self.lists = {i for i, kind in enumerate(kinds) if kind.startswith("Arrays")}
+        self.data = [i for i, kind in enumerate(kinds) if kind.startswith("Array") or kind == "Key"]
+        self.settings = [i for i, p in enumerate(parameters) if i not in self.data and p.name != "name"]
+        self.names = [p.name for p in parameters]
+        self.public = [i for i in range(len(parameters)) if i not in self.keys]
+        self.position = {parameters[i].name: i for i in self.public}
+        self.defaults = [KEY if i in self.keys else p.default for i, p in enumerate(parameters)]
+        self.signature = inspect.Signature([parameters[i] for i in self.public])
+        # A call with exactly the leading data and nothing else needs no binding.
+        leading = [i for i in self.data if i not in self.lists and i not in self.keys]
+        plain = leading == list(range(len(leading))) and len(leading) == len(self.data)
+        required = [i for i in self.settings if self.defaults[i] is inspect.Parameter.empty]
+        self.quick = len(leading) if plain and not required and leading else -1
+
+    def bind(self, args: Sequence[object], kwargs: Mapping[str, object]) -> list[Any]:
+        """The values of all parameters, in order.
+
+        Raises:
+            TypeError: a parameter is missing, unknown or given twice.
+        """
+        if len(args) > len(self.public):
+            raise TypeError(
+                f"{self.name}() takes {len(self.public)} arguments but {len(args)} were given: "
+                f"{self.name}{self.signature}"
+            )
+        values = list(self.defaults)
+        for index, arg in zip(self.public, args, strict=False):
+            values[index] = arg
+        for name, arg in kwargs.items():
+            index = self.position.get(name, -1)
+            if index < 0:
+                raise TypeError(f"{self.name}() has no argument {name!r}: {self.name}{self.signature}")
+            if index in self.public[: len(args)]:
+                raise TypeError(f"{self.name}() got {name!r} twice: {self.name}{self.signature}")
+            values[index] = arg
+        for index in self.public:
+            if values[index] is inspect.Parameter.empty:
+                raise TypeError(f"{self.name}() misses {self.names[index]!r}: {self.name}{self.signature}")
+        return values
+
+
+class Operation:
+    """A function of arrays and its compiled forms, one for each set of settings."""
+
+    def __init__(self, function: Callable[..., Any], name: str, differentiable: bool, residual: bool) -> None:
+        self.function, self.name = function, name
+        self.differentiable, self.residual = differentiable, residual
+        self.signature = _Signature(function, name)
+        self._compiled: dict[object, Compiled] = {}
+        self.default: Compiled | None = None
+
+    def bind(self, args: Sequence[object], kwargs: Mapping[str, object]) -> tuple[Compiled, list[object]]:
+        """The compiled form for these arguments, and its inputs."""
+        signature = self.signature
+        values = signature.bind(args, kwargs)
+        inputs: list[object] = []
+        lengths: list[int] = []
+        for index in signature.data:
+            if index in signature.lists and values[index] is not None:
+                parts = list(values[index])
+                lengths.append(len(parts))
+                inputs.extend(parts)
+            else:
+                lengths.append(-1)
+                inputs.append(values[index])
+        settings = [freeze(values[index]) for index in signature.settings]
+        key = (*lengths, *settings, *[s.__class__ for s in settings])
+        found = self._compiled.get(key)
+        if found is None:
+            found = self._compiled[key] = self._compile(lengths, settings)
+        return found, inputs
+
+    def quick(self) -> Compiled:
+        """The compiled form with default settings."""
+        signature = self.signature
+        settings = [freeze(signature.defaults[index]) for index in signature.settings]
+        self.default = self._compile([-1] * len(signature.data), settings)
+        return self.default
+
+    def _compile(self, lengths: list[int], settings: list[object]) -> Compiled:
+        enable_compilation_cache()
+        signature, function = self.signature, self.function
+        named = {signature.names[i]: thaw(s) for i, s in zip(signature.settings, settings, strict=True)}
+
+        def call(*flat: Any) -> Any:
+            remaining = iter(flat)
+            data = {}
+            for index, length in zip(signature.data, lengths, strict=True):
+                if length >= 0:
+                    value: Any = [next(remaining) for _ in range(length)]
+                else:
+                    value = next(remaining)
+                    if index in signature.keys:
+                        value = jax.random.wrap_key_data(value)
+                data[signature.names[index]] = value
+            return function(**data, **named)
+
+        call.__name__ = call.__qualname__ = self.name
+        return Compiled(
+            self.name, call, differentiable=self.differentiable, residual=self.residual, settings=named
+        )
+
+
+class _Slice(tuple):
+    """A slice as a setting: Python 3.11 cannot hash slices."""
+
+    __slots__ = ()
+
+
+def freeze(value: Any) -> Any:
+    """A setting as a value that can be hashed: lists as tuples, Tensors as the numbers they hold."""
+    if isinstance(value, list | tuple):
+        return tuple([freeze(part) for part in value])
+    if isinstance(value, Tensor):
+        if isinstance(value._value, Tracer):
+            raise TraceError(
+                "a setting that decides shapes is a Tensor whose value is not known when the program is compiled",
+                received=f"a Tensor {value.dtype} {value.shape}",
+                allowed="Python numbers and lists",
+                fix="compute it with Python numbers (x.shape is a list of them), or keep it out of to_static",
+            )
+        return freeze(value.tolist())
+    if isinstance(value, np.ndarray):
+        return freeze(value.tolist())
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Dtype):
+        return value.numpy
+    if isinstance(value, slice):
+        return _Slice((freeze(value.start), freeze(value.stop), freeze(value.step)))
+    if isinstance(value, dict):
+        return tuple((name, freeze(part)) for name, part in value.items())
+    return value
+
+
+def thaw(value: Any) -> Any:
+    """A frozen setting as operations read it."""
+    if isinstance(value, _Slice):
+        return slice(*value)
+    if isinstance(value, tuple):
+        return tuple(thaw(part) for part in value)
+    return value
+
+
+@overload
+def operation(function: Callable[..., Any], /) -> Callable[..., Any]: ...
+@overload
+def operation(
+    *, name: str | None = None, differentiable: bool = True, residual: bool = False
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]: ...
+def operation(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    differentiable: bool = True,
+    residual: bool = False,
+) -> Callable[..., Any]:
+    """Make an operation of a function of arrays; see the module. Arguments: `name` for messages and AMP (the
+    function's), `differentiable=False` where there is no gradient, `residual=True` where computing the forward run
+    again for the backward run would cost much (recurrent layers, whole models)."""
+    if function is None:
+        return functools.partial(_operation, name=name, differentiable=differentiable, residual=residual)
+    return _operation(function, name, differentiable, residual)
+
+
+def _operation(
+    function: Callable[..., Any], name: str | None = None, differentiable: bool = True, residual: bool = False
+) -> Callable[..., Any]:
+    op = Operation(function, name or function.__name__.strip("_"), differentiable, residual)
+    quick = op.signature.quick
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if kwargs or len(args) != quick:
+            compiled, inputs = op.bind(args, kwargs)
+            return run(compiled, inputs)
+        if mode.routed:
+            return run(op.default or op.quick(), args)
+        return execute(op.default or op.quick(), args)
+
+    call.__signature__ = op.signature.signature  # type: ignore[attr-defined]
+    call.operation = op  # type: ignore[attr-defined]
+    return call

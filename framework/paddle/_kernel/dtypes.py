@@ -1,0 +1,121 @@
+"""Paddle's data types: `paddle.float32` and its kin, and the default type of new floating-point Tensors."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+
+from framework.core.errors import ShapeError
+from framework.paddle._kernel.mode import mode
+
+
+class dtype:
+    """A data type as `Tensor.dtype` gives it. Equal to its own name, to numpy's type and to `paddle.<name>`."""
+
+    __slots__ = ("itemsize", "name", "numpy")
+
+    def __init__(self, name: str, numpy: np.dtype) -> None:
+        self.name, self.numpy, self.itemsize = name, numpy, numpy.itemsize
+
+    def __repr__(self) -> str:
+        return f"paddle.{self.name}"
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, dtype):
+            return self is other
+        try:
+            return _named(other) is self
+        except ShapeError:
+            return False
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __reduce__(self) -> str | tuple[object, ...]:
+        return (_named, (self.name,))
+
+
+bool_ = dtype("bool", np.dtype(np.bool_))
+uint8 = dtype("uint8", np.dtype(np.uint8))
+int8 = dtype("int8", np.dtype(np.int8))
+int16 = dtype("int16", np.dtype(np.int16))
+int32 = dtype("int32", np.dtype(np.int32))
+int64 = dtype("int64", np.dtype(np.int64))
+float16 = dtype("float16", np.dtype(np.float16))
+bfloat16 = dtype("bfloat16", np.dtype(jnp.bfloat16))
+float32 = dtype("float32", np.dtype(np.float32))
+float64 = dtype("float64", np.dtype(np.float64))
+complex64 = dtype("complex64", np.dtype(np.complex64))
+complex128 = dtype("complex128", np.dtype(np.complex128))
+
+ALL = (
+    *(bool_, uint8, int8, int16, int32, int64),
+    *(float16, bfloat16, float32, float64, complex64, complex128),
+)
+_BY_NAME = {kind.name: kind for kind in ALL}
+_BY_NUMPY = {kind.numpy: kind for kind in ALL}
+_BY_PYTHON = {bool: bool_, int: int64, float: float32, complex: complex64}
+INEXACT = frozenset(kind.numpy for kind in ALL[6:])
+FLOATING = frozenset(kind.numpy for kind in ALL[6:10])
+
+
+def of_numpy(kind: np.dtype) -> dtype:
+    """Paddle's type of a numpy type.
+
+    Raises:
+        ShapeError: Paddle has no such type (uint32, strings, objects).
+    """
+    found = _BY_NUMPY.get(np.dtype(kind))
+    if found is None:
+        raise _unknown(kind)
+    return found
+
+
+def _named(kind: object) -> dtype:
+    if isinstance(kind, dtype):
+        return kind
+    if isinstance(kind, str) and (found := _BY_NAME.get(kind.removeprefix("paddle."))):
+        return found
+    if isinstance(kind, type) and (found := _BY_PYTHON.get(kind)):
+        return found
+    try:
+        return _BY_NUMPY[np.dtype(kind)]  # type: ignore[call-overload]
+    except (TypeError, KeyError):
+        raise _unknown(kind) from None
+
+
+def _unknown(kind: object) -> ShapeError:
+    return ShapeError("unknown data type", where="paddle", received=repr(kind), allowed=", ".join(_BY_NAME))
+
+
+def to_numpy(kind: object) -> np.dtype:
+    """numpy's type of anything that Paddle takes as `dtype`: a paddle.dtype, a name, a numpy or Python type."""
+    return _named(kind).numpy
+
+
+def to_numpy_or(kind: object, default: np.dtype) -> np.dtype:
+    """`to_numpy`, or the default for None."""
+    return default if kind is None else to_numpy(kind)
+
+
+def default_numpy() -> np.dtype:
+    """numpy's type of new floating-point Tensors: float32 unless `set_default_dtype` said otherwise."""
+    return _BY_NAME[mode.default_dtype].numpy
+
+
+def get_default_dtype() -> str:
+    """The name of the type of new floating-point Tensors."""
+    return mode.default_dtype
+
+
+def set_default_dtype(d: object) -> None:
+    """Make new floating-point Tensors float16, bfloat16, float32 or float64."""
+    kind = _named(d)
+    if kind.numpy not in INEXACT or kind.name.startswith("complex"):
+        raise ShapeError(
+            "the default data type is a floating-point one",
+            where="paddle.set_default_dtype",
+            received=repr(d),
+            allowed="float16, bfloat16, float32, float64",
+        )
+    mode.default_dtype = kind.name

@@ -1,0 +1,140 @@
+"""The operations as methods and operators of Tensor, from tables of names."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from framework.paddle._kernel.dispatch import execute, run
+from framework.paddle._kernel.mode import mode
+from framework.paddle._kernel.names import IN_PLACE, METHODS
+from framework.paddle._kernel.tensor import Tensor
+from framework.paddle.ops import arithmetic, logic
+
+_OPERATORS: dict[str, Callable[..., Any]] = {
+    "__add__": arithmetic.add,
+    "__sub__": arithmetic.subtract,
+    "__mul__": arithmetic.multiply,
+    "__truediv__": arithmetic.true_divide,
+    "__div__": arithmetic.true_divide,
+    "__floordiv__": arithmetic.floor_divide,
+    "__mod__": arithmetic.remainder,
+    "__pow__": arithmetic.pow,
+    "__matmul__": arithmetic.matmul,
+    "__neg__": arithmetic.neg,
+    "__lt__": logic.less_than,
+    "__le__": logic.less_equal,
+    "__gt__": logic.greater_than,
+    "__ge__": logic.greater_equal,
+    "__and__": logic.bitwise_and,
+    "__or__": logic.bitwise_or,
+    "__xor__": logic.bitwise_xor,
+    "__invert__": logic.bitwise_not,
+}
+_REFLECTED = {
+    "__radd__": arithmetic.add,
+    "__rsub__": arithmetic.subtract,
+    "__rmul__": arithmetic.multiply,
+    "__rtruediv__": arithmetic.true_divide,
+    "__rdiv__": arithmetic.true_divide,
+    "__rfloordiv__": arithmetic.floor_divide,
+    "__rmod__": arithmetic.remainder,
+    "__rpow__": arithmetic.pow,
+    "__rmatmul__": arithmetic.matmul,
+    "__rand__": logic.bitwise_and,
+    "__ror__": logic.bitwise_or,
+    "__rxor__": logic.bitwise_xor,
+}
+
+
+def replace_value(tensor: Tensor, result: Tensor) -> Tensor:
+    """Make `tensor` be `result`: its value and its history. What in-place methods do.
+
+    Raises:
+        RuntimeError: a leaf that wants a gradient would lose it.
+    """
+    if mode.grad_enabled and not tensor.stop_gradient and tensor._node is None:
+        raise RuntimeError(
+            f"(InvalidArgument) leaf Tensor {tensor.name} that wants a gradient cannot be changed in place: use the "
+            "result of the operation without _, or change it under paddle.no_grad()"
+        )
+    tensor._value = result._value
+    tensor._version += 1
+    if result._node is not None:
+        tensor._node, tensor._index, tensor.stop_gradient = result._node, result._index, False
+    elif mode.grad_enabled:
+        tensor._node, tensor._index = None, 0
+    return tensor
+
+
+def in_place(function: Callable[..., Tensor], name: str) -> Callable[..., Tensor]:
+    """The form of an operation that replaces its first argument and returns it."""
+
+    @functools.wraps(function)
+    def change(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return replace_value(x, function(x, *args, **kwargs))
+
+    change.__name__ = change.__qualname__ = name
+    return change
+
+
+def _reflected(function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(self: Tensor, other: object) -> Any:
+        return function(other, self)
+
+    return call
+
+
+def install(
+    operations: Mapping[str, Callable[..., Any]], methods_only: Mapping[str, Callable[..., Any]]
+) -> dict[str, Callable[..., Any]]:
+    """Give Tensor these functions as methods, with their in-place forms; returns the in-place forms of `operations`."""
+    made = {
+        name: in_place(operations[name[:-1]], name)
+        for name in IN_PLACE
+        if name not in operations and name[:-1] in operations
+    }
+    for name in (*METHODS, *IN_PLACE):
+        function = operations.get(name) or made.get(name) or methods_only.get(name)
+        if function is None and name.endswith("_") and name[:-1] in methods_only:
+            function = in_place(methods_only[name[:-1]], name)
+        if function is not None and name not in Tensor.__dict__:
+            setattr(Tensor, name, function)
+    return made
+
+
+def _operator(function: Callable[..., Any]) -> Callable[..., Any]:
+    """An operator without the handling of keywords: half a microsecond of ten."""
+    operation = getattr(function, "operation", None)  # a plain function of Tensors has none
+    if operation is None or operation.signature.quick != 2:
+        return function
+
+    def call(self: Tensor, other: object) -> Any:
+        compiled = operation.default or operation.quick()
+        return run(compiled, (self, other)) if mode.routed else execute(compiled, (self, other))
+
+    return call
+
+
+def _equality(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Comparing with None or a string answers as Python does: they are different objects."""
+    compare = _operator(function)
+
+    def call(self: Tensor, other: object) -> Any:
+        return NotImplemented if other is None or isinstance(other, str) else compare(self, other)
+
+    return call
+
+
+def install_operators() -> None:
+    """Give Tensor its operators."""
+    for name, function in _OPERATORS.items():
+        setattr(Tensor, name, _operator(function))
+    for name, function in _REFLECTED.items():
+        setattr(Tensor, name, _reflected(function))
+    Tensor.__eq__ = _equality(logic.equal)  # type: ignore[method-assign]
+    Tensor.__ne__ = _equality(logic.not_equal)  # type: ignore[method-assign]
+
+
+install_operators()

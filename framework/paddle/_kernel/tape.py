@@ -1,0 +1,447 @@
+"""The tape: nodes that know how to pass gradients back, `backward` and `grad`.
+
+A node stands for one operation that ran with an input that wants a gradient. It holds edges, one for each such input: a
+leaf Tensor, or (node, index) for an output of another node. Nodes are numbered as they are made, so going back in the
+order of numbers visits a node after everything that used it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import heapq
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from framework.core.errors import ShapeError
+from framework.paddle._kernel.mode import mode
+from framework.paddle._kernel.tensor import Tensor, wrap
+from framework.paddle._kernel.x64 import enter_x64, leave_x64
+
+Edge = Tensor | tuple["Node", int]
+Cotangent = jax.Array | Tensor  # Tensors where the gradient is to be differentiated again
+Hook = Callable[[Tensor], Tensor | None]
+
+_numbers = itertools.count()
+_ones = jax.jit(jnp.ones_like)
+_sum = jax.jit(lambda a, b: a + b.astype(a.dtype))
+
+
+class Node:
+    """One operation of the tape.
+
+    Attributes:
+        edges: where the gradients go that `pull` returns, in the same order.
+        outputs: how many outputs the operation has.
+        hooks: output -> functions that may replace its gradient.
+        retained: output -> Tensor whose `grad` is kept although it is no leaf.
+    """
+
+    __slots__ = ("__weakref__", "edges", "hooks", "number", "outputs", "retained")
+
+    def __init__(self, edges: Sequence[Edge], outputs: int) -> None:
+        self.edges = edges
+        self.outputs = outputs
+        self.number = next(_numbers)
+        self.hooks: dict[int, dict[int, Hook]] | None = None
+        self.retained: dict[int, Tensor] | None = None
+
+    def __lt__(self, other: Node) -> bool:
+        return self.number > other.number  # a heap gives the newest first
+
+    def pull(self, cotangents: Sequence[Cotangent | None], create_graph: bool) -> Sequence[Cotangent | None]:
+        """Gradients for the edges from those of the outputs; None where there is none."""
+        raise NotImplementedError
+
+    def release(self) -> None:
+        """Forget what `pull` needs."""
+
+    @property
+    def released(self) -> bool:
+        return False
+
+
+def edge_of(tensor: Tensor) -> Edge:
+    """Where the gradient of a Tensor goes."""
+    return tensor if tensor._node is None else (tensor._node, tensor._index)
+
+
+def attach(tensor: Tensor, node: Node, index: int) -> Tensor:
+    """Make a Tensor the output `index` of a node."""
+    tensor._node, tensor._index, tensor.stop_gradient = node, index, False
+    return tensor
+
+
+class _Gradients:
+    """Gradients on their way back."""
+
+    def __init__(self, create_graph: bool, blocked: Set[object] = frozenset()) -> None:
+        self.create_graph = create_graph
+        self.blocked = blocked  # edges that nothing passes
+        self.pending: dict[Node, list[Cotangent | None]] = {}
+        self.leaves: dict[int, tuple[Tensor, Cotangent]] = {}
+        self.heap: list[Node] = []
+
+    def add(self, edge: Edge, gradient: Cotangent) -> None:
+        if self.blocked and _key(edge) in self.blocked:
+            return
+        if edge.__class__ is tuple:
+            node: Node = edge[0]  # type: ignore[index,assignment]
+            index: int = edge[1]  # type: ignore[index,assignment]
+            waiting = self.pending.get(node)
+            if waiting is None:
+                waiting = self.pending[node] = [None] * node.outputs
+                heapq.heappush(self.heap, node)
+            before = waiting[index]
+            waiting[index] = gradient if before is None else self.total(before, gradient)
+        else:
+            leaf: Tensor = edge  # type: ignore[assignment]
+            known = self.leaves.get(id(leaf))
+            self.leaves[id(leaf)] = (leaf, gradient if known is None else self.total(known[1], gradient))
+
+    def total(self, a: Cotangent, b: Cotangent) -> Cotangent:
+        if isinstance(a, Tensor) or isinstance(b, Tensor):
+            return _tensor(a) + b
+        return _sum(a, b)
+
+
+def _tensor(gradient: Cotangent) -> Tensor:
+    return gradient if isinstance(gradient, Tensor) else wrap(gradient)
+
+
+def _hooked(hooks: Iterable[Hook], gradient: Cotangent, create_graph: bool) -> Cotangent:
+    for hook in list(hooks):
+        changed = hook(_tensor(gradient))
+        if changed is not None:
+            gradient = changed if create_graph else changed._value
+    return gradient
+
+
+def _walk(
+    gradients: _Gradients,
+    retain_graph: bool,
+    reaches: Callable[[Node], bool] | None = None,
+    wanted: dict[tuple[Node, int], Cotangent] | None = None,
+) -> None:
+    """Pass gradients back until only those of leaves are left. `wanted` takes those of outputs of nodes, and nodes that
+    do not reach an input are passed by."""
+    create_graph = gradients.create_graph
+    heap, pending = gradients.heap, gradients.pending
+    while heap:
+        node = heapq.heappop(heap)
+        cotangents = pending.pop(node)
+        if node.hooks:
+            for index, hooks in node.hooks.items():
+                gradient = cotangents[index]
+                if gradient is not None:
+                    cotangents[index] = _hooked(hooks.values(), gradient, create_graph)
+        if node.retained:
+            for index, tensor in node.retained.items():
+                gradient = cotangents[index]
+                if gradient is not None and wanted is None:
+                    _accumulate(tensor, gradient, create_graph)
+        if wanted:
+            for index, gradient in enumerate(cotangents):
+                if gradient is not None and (node, index) in wanted:
+                    wanted[node, index] = gradient
+        if reaches is not None and not reaches(node):
+            continue
+        if node.released:
+            raise RuntimeError(
+                "(Unavailable) Trying to backward through the same graph a second time: what it needs was freed by the "
+                "first backward(). Call the first one with retain_graph=True."
+            )
+        for edge, gradient in zip(node.edges, node.pull(cotangents, create_graph), strict=True):
+            if gradient is not None:
+                gradients.add(edge, gradient)
+        if not retain_graph:
+            node.release()
+
+
+def _accumulate(tensor: Tensor, gradient: Cotangent, create_graph: bool) -> None:
+    if tensor._grad is None:
+        tensor._grad = gradient if isinstance(gradient, Tensor) else wrap(gradient)
+        tensor._grad.stop_gradient = False  # as in Paddle, where it can be differentiated further
+    elif create_graph:
+        tensor._grad = tensor._grad + gradient
+    else:
+        tensor._grad._value = _sum(tensor._grad._value, gradient)
+
+
+@contextlib.contextmanager
+def _running(create_graph: bool) -> Iterator[None]:
+    """64-bit types, and gradients of gradients only where they are asked for."""
+    before, enabled = enter_x64(True), mode.grad_enabled
+    mode.grad_enabled = create_graph
+    try:
+        yield
+    finally:
+        mode.grad_enabled = enabled
+        leave_x64(before)
+
+
+def _start(gradients: _Gradients, tensors: Sequence[Tensor], starts: Sequence[Tensor | None]) -> None:
+    for tensor, start in zip(tensors, starts, strict=True):
+        if start is not None and start.shape != tensor.shape:
+            raise ShapeError(
+                "the gradient to start with has another shape than its Tensor",
+                where="backward",
+                received=f"gradient {start.shape}, Tensor {tensor.shape}",
+                fix="give a gradient of the Tensor's shape, or none for ones",
+            )
+        if start is None:
+            first: Cotangent = wrap(_ones(tensor._value)) if gradients.create_graph else _ones(tensor._value)
+        else:
+            first = start if gradients.create_graph else start._value
+        gradients.add(edge_of(tensor), first)
+
+
+def _as_list(value: object) -> list:
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def backward(
+    tensors: Tensor | Sequence[Tensor],
+    grad_tensors: Tensor | Sequence[Tensor | None] | None = None,
+    retain_graph: bool = False,
+) -> None:
+    """Add the gradient of every leaf below `tensors` to its `grad`.
+
+    Raises:
+        RuntimeError: a part of the graph was freed by an earlier call without `retain_graph=True`.
+        ShapeError: a gradient to start with has another shape than its Tensor.
+    """
+    roots = _as_list(tensors)
+    starts = [None] * len(roots) if grad_tensors is None else _as_list(grad_tensors)
+    if all(root.stop_gradient for root in roots):
+        raise RuntimeError(
+            "backward(): the Tensor has no history that leads to one that wants a gradient. Set stop_gradient = False "
+            "on an input before the computation, and run it outside of paddle.no_grad()."
+        )
+    gradients = _Gradients(create_graph=False)
+    with _running(create_graph=False):
+        _start(gradients, roots, starts)
+        _walk(gradients, retain_graph)
+        for leaf, gradient in gradients.leaves.values():
+            if leaf.stop_gradient:
+                continue
+            if leaf._leaf_hooks:
+                gradient = _hooked(leaf._leaf_hooks.values(), gradient, create_graph=False)
+            _accumulate(leaf, gradient, create_graph=False)
+
+
+def grad(
+    outputs: Tensor | Sequence[Tensor],
+    inputs: Tensor | Sequence[Tensor],
+    grad_outputs: Tensor | Sequence[Tensor | None] | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    allow_unused: bool = False,
+    no_grad_vars: Tensor | Sequence[Tensor] | None = None,
+) -> list[Tensor | None]:
+    """The gradients of the sum of `outputs` for each of `inputs`, without touching any `grad`.
+
+    With `create_graph` they have a history and can be differentiated again. Inputs that the outputs do not depend on
+    are an error unless `allow_unused`, which gives None for them.
+    """
+    roots, targets = _as_list(outputs), _as_list(inputs)
+    starts = [None] * len(roots) if grad_outputs is None else _as_list(grad_outputs)
+    blocked = {_key(edge_of(tensor)) for tensor in _as_list(no_grad_vars or [])}
+    keys = [_key(edge_of(target)) for target in targets]
+    inside: dict[tuple[Node, int], Cotangent] = {}
+    wanted_nodes = {key for key in keys if isinstance(key, tuple)}
+    reaches = _reaching(set(keys), blocked)
+    gradients = _Gradients(create_graph, blocked)
+    keep = create_graph if retain_graph is None else retain_graph
+    with _running(create_graph):
+        _start(
+            gradients,
+            [r for r in roots if not r.stop_gradient],
+            [s for r, s in zip(roots, starts, strict=True) if not r.stop_gradient],
+        )
+        wanted = _Wanted(wanted_nodes, inside)
+        _walk(gradients, keep, reaches, wanted)
+        results: list[Tensor | None] = []
+        for target, key in zip(targets, keys, strict=True):
+            found = inside.get(key) if isinstance(key, tuple) else gradients.leaves.get(key, (None, None))[1]
+            if found is not None and not isinstance(key, tuple) and target._leaf_hooks:
+                found = _hooked(target._leaf_hooks.values(), found, create_graph)
+            if found is None and not allow_unused:
+                raise ValueError(
+                    f"paddle.grad: input {targets.index(target)} ({target.name}, shape {target.shape}) is not part of "
+                    "the graph of the outputs: give allow_unused=True to get None for it, or check stop_gradient"
+                )
+            results.append(None if found is None else _tensor(found))
+    if not create_graph:
+        for result in results:
+            if result is not None:
+                result.stop_gradient = True
+    return results
+
+
+class _Wanted(dict):
+    """The outputs of nodes whose gradients `grad` returns; assignments go to `found`."""
+
+    def __init__(self, keys: set[tuple[Node, int]], found: dict[tuple[Node, int], Cotangent]) -> None:
+        super().__init__(dict.fromkeys(keys))
+        self.found = found
+
+    def __setitem__(self, key: tuple[Node, int], gradient: Cotangent) -> None:
+        self.found[key] = gradient
+
+
+def _key(edge: Edge) -> tuple[Node, int] | int:
+    return edge if isinstance(edge, tuple) else id(edge)
+
+
+def _reaching(keys: Set[object], blocked: Set[object]) -> Callable[[Node], bool]:
+    """Whether a node leads to one of these edges, by no blocked one."""
+    known: dict[Node, bool] = {}
+
+    def reaches(start: Node) -> bool:
+        stack = [start]
+        while stack:  # by hand: graphs are deeper than Python's stack
+            node = stack[-1]
+            if node in known:
+                stack.pop()
+                continue
+            open_nodes, found = [], False
+            for edge in node.edges:
+                key = _key(edge)
+                if key in blocked:
+                    continue
+                if key in keys:
+                    found = True
+                elif isinstance(edge, tuple):
+                    below = known.get(edge[0])
+                    if below is None:
+                        open_nodes.append(edge[0])
+                    else:
+                        found = found or below
+            if found or not open_nodes:
+                known[node] = found
+                stack.pop()
+            else:
+                stack.extend(open_nodes)
+        return known[start]
+
+    return reaches
+
+
+class _Switch(contextlib.ContextDecorator):
+    """Gradients on or off for a block or a function; `set_grad_enabled` also acts at once."""
+
+    def __init__(self, enabled: bool) -> None:
+        self.enabled = enabled
+        self._before: list[bool] = []
+
+    def __enter__(self) -> _Switch:
+        self._before.append(mode.grad_enabled)
+        mode.grad_enabled = self.enabled
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        mode.grad_enabled = self._before.pop()
+
+
+def _decorator_or_scope(enabled: bool, function: Callable[..., Any] | None) -> Any:
+    if function is None:
+        return _Switch(enabled)
+
+    @functools.wraps(function)
+    def run(*args: object, **kwargs: object) -> object:
+        with _Switch(enabled):
+            return function(*args, **kwargs)
+
+    return run
+
+
+def no_grad(func: Any = None) -> Any:
+    """Nothing inside is recorded: `with paddle.no_grad():`, or a decorator with or without brackets."""
+    return _decorator_or_scope(False, func)
+
+
+def enable_grad(func: Any = None) -> Any:
+    """Operations inside are recorded, within `no_grad` too."""
+    return _decorator_or_scope(True, func)
+
+
+class set_grad_enabled(_Switch):
+    """Record operations or not, from here on or for a block."""
+
+    def __init__(self, mode_: bool = True, **named: bool) -> None:
+        super().__init__(bool(named.get("mode", mode_)))
+        self._before.append(mode.grad_enabled)
+        mode.grad_enabled = self.enabled
+
+    def __enter__(self) -> set_grad_enabled:
+        mode.grad_enabled = self.enabled
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._before:
+            mode.grad_enabled = self._before.pop()
+
+
+def is_grad_enabled() -> bool:
+    """Whether operations of this thread are recorded."""
+    return mode.grad_enabled
+
+
+class HookHandle:
+    """Takes a hook away again."""
+
+    def __init__(self, hooks: dict[int, Hook], key: int) -> None:
+        self._hooks, self._key = hooks, key
+
+    def remove(self) -> bool:
+        return self._hooks.pop(self._key, None) is not None
+
+
+def register_hook(tensor: Tensor, hook: Hook) -> HookHandle:
+    """Call `hook(gradient)` when the gradient of this Tensor is known; what it returns replaces it."""
+    if tensor.stop_gradient:
+        raise RuntimeError("register_hook: this Tensor gets no gradient (stop_gradient is True)")
+    if tensor._node is None:
+        if tensor._leaf_hooks is None:
+            tensor._leaf_hooks = {}
+        hooks = tensor._leaf_hooks
+    else:
+        node = tensor._node
+        if node.hooks is None:
+            node.hooks = {}
+        hooks = node.hooks.setdefault(tensor._index, {})
+    key = next(_numbers)
+    hooks[key] = hook
+    return HookHandle(hooks, key)
+
+
+def retain_grads(tensor: Tensor) -> None:
+    """Keep the gradient of a Tensor that is no leaf in its `grad`."""
+    if tensor._node is not None and not tensor.stop_gradient:
+        if tensor._node.retained is None:
+            tensor._node.retained = {}
+        tensor._node.retained[tensor._index] = tensor
+
+
+def clear_grad(tensor: Tensor, set_to_zero: bool = True) -> None:
+    """Set the gradient to zeros, or to None."""
+    tensor._zero_grad = set_to_zero and (tensor._grad is not None or tensor._zero_grad)
+    tensor._grad = None
+
+
+def run_backward(tensor: Tensor, grad_tensor: Tensor | None = None, retain_graph: bool = False) -> None:
+    """`tensor.backward()`: see `backward`."""
+    backward([tensor], [grad_tensor], retain_graph)
+
+
+Tensor.backward = run_backward  # type: ignore[attr-defined]
+Tensor.register_hook = register_hook  # type: ignore[attr-defined]
+Tensor.retain_grads = retain_grads  # type: ignore[attr-defined]
+Tensor.clear_grad = clear_grad  # type: ignore[attr-defined]
+Tensor.clear_gradient = clear_grad  # type: ignore[attr-defined]

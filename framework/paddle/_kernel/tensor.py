@@ -1,0 +1,358 @@
+"""Tensor: one array with what Paddle's eager mode keeps beside it.
+
+`value` is the jax.Array; `stop_gradient`, `grad` and the node of the tape that made it belong to autograd. Operations
+become methods of this class in framework/paddle/_kernel/methods.py.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, cast
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+
+from framework.core.errors import ShapeError, TraceError
+from framework.paddle._kernel import dtypes as types
+from framework.paddle._kernel.x64 import x64
+
+if TYPE_CHECKING:
+    from framework.paddle._kernel.tape import Node
+
+_names = itertools.count()
+_parameter_names = itertools.count()
+
+
+class Tensor:
+    """An array of one of Paddle's types. `Tensor(array)` takes a numpy or jax array, numbers or nested lists.
+
+    Attributes:
+        value: the jax.Array.
+        stop_gradient: True where no gradient is wanted, as by default.
+        grad: a Tensor after `backward()`, else None.
+        persistable: kept in a saved program.
+    """
+
+    # What most Tensors never change stands on the class: making one then sets a single attribute.
+    _value: jax.Array
+    stop_gradient: bool = True
+    persistable: bool = False
+    _node: Node | None = None
+    _index: int = 0
+    _grad: Tensor | None = None
+    _zero_grad: bool = False  # clear_grad() asked for zeros that nobody has looked at yet
+    _name: str | None = None
+    _leaf_hooks: dict[int, Any] | None = None
+    _version: int = 0
+
+    def __init__(
+        self, value: object = (), dtype: object = None, place: object = None, stop_gradient: bool = True
+    ) -> None:
+        self._value = as_array(value, dtype)
+        self.stop_gradient = stop_gradient
+
+    if TYPE_CHECKING:
+        # Methods are installed from a table; a type checker cannot see them.
+        def __getattr__(self, name: str) -> Any: ...
+        def __add__(self, other: object) -> Tensor: ...
+        def __radd__(self, other: object) -> Tensor: ...
+        def __sub__(self, other: object) -> Tensor: ...
+        def __rsub__(self, other: object) -> Tensor: ...
+        def __mul__(self, other: object) -> Tensor: ...
+        def __rmul__(self, other: object) -> Tensor: ...
+        def __truediv__(self, other: object) -> Tensor: ...
+        def __rtruediv__(self, other: object) -> Tensor: ...
+        def __floordiv__(self, other: object) -> Tensor: ...
+        def __mod__(self, other: object) -> Tensor: ...
+        def __pow__(self, other: object) -> Tensor: ...
+        def __matmul__(self, other: object) -> Tensor: ...
+        def __neg__(self) -> Tensor: ...
+        def __lt__(self, other: object) -> Tensor: ...
+        def __le__(self, other: object) -> Tensor: ...
+        def __gt__(self, other: object) -> Tensor: ...
+        def __ge__(self, other: object) -> Tensor: ...
+        def __getitem__(self, item: object) -> Tensor: ...
+        def __setitem__(self, item: object, value: object) -> None: ...
+        def __iter__(self) -> Iterator[Tensor]: ...
+
+    @property
+    def value(self) -> jax.Array:
+        """The array itself, for jax and for the core."""
+        return self._value
+
+    @property
+    def shape(self) -> list[int]:
+        return list(self._value.shape)
+
+    @property
+    def dtype(self) -> types.dtype:
+        return types.of_numpy(self._value.dtype)
+
+    @property
+    def ndim(self) -> int:
+        return self._value.ndim
+
+    @property
+    def size(self) -> int:
+        return int(self._value.size)
+
+    @property
+    def name(self) -> str:
+        if self._name is None:
+            self._name = f"generated_tensor_{next(_names)}"
+        return self._name
+
+    @name.setter
+    def name(self, name: str) -> None:
+        self._name = name
+
+    @property
+    def grad(self) -> Tensor | None:
+        if self._grad is None and self._zero_grad:
+            with x64():
+                self._grad = wrap(jnp.zeros(self._value.shape, self._value.dtype))
+        return self._grad
+
+    @grad.setter
+    def grad(self, grad: Tensor | None) -> None:
+        self._grad, self._zero_grad = grad, False
+
+    @property
+    def is_leaf(self) -> bool:
+        return self._node is None or self.stop_gradient
+
+    @property
+    def inplace_version(self) -> int:
+        """How often an in-place method has replaced the value."""
+        return self._version
+
+    def numpy(self) -> np.ndarray:
+        """A copy of the values."""
+        if isinstance(self._value, Tracer):
+            raise TraceError(
+                "a Tensor of a compiled function has no values yet",
+                received=f"numpy() of a Tensor {self.shape} under to_static",
+                allowed="operations on Tensors",
+                fix="take what has to look at values out of the function, or mark it with @paddle.jit.not_to_static",
+            )
+        return np.array(self._value)
+
+    def __array__(self, dtype: object = None, copy: bool | None = None) -> np.ndarray:
+        values = self.numpy()
+        return values if dtype is None else values.astype(dtype)  # type: ignore[arg-type]
+
+    def __jax_array__(self) -> jax.Array:
+        return self._value
+
+    def __dlpack__(self, **options: Any) -> object:
+        return self._value.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> object:
+        return self._value.__dlpack_device__()  # type: ignore[attr-defined]
+
+    def item(self, *args: int) -> bool | int | float | complex:
+        """The value of a Tensor of one element, or of the element at a flat or full index."""
+        return self.numpy().item(*args)
+
+    def tolist(self) -> Any:
+        return self.numpy().tolist()
+
+    def __len__(self) -> int:
+        if self._value.ndim == 0:
+            raise TypeError("len() of a 0-D Tensor")
+        return self._value.shape[0]
+
+    def __bool__(self) -> bool:
+        return bool(self._scalar("bool"))
+
+    def __int__(self) -> int:
+        return int(self._scalar("int"))
+
+    def __float__(self) -> float:
+        return float(self._scalar("float"))
+
+    def __complex__(self) -> complex:
+        return complex(self._scalar("complex"))
+
+    def __index__(self) -> int:
+        if self._value.dtype.kind not in "iub":
+            raise TypeError(f"only integer Tensors can be an index, received {self.dtype}")
+        return int(self._scalar("index"))
+
+    def _scalar(self, use: str) -> Any:
+        if self._value.size != 1:
+            raise ShapeError(
+                "only a Tensor of one element has a single value",
+                where=f"{use}(Tensor)",
+                received=f"shape {self.shape}",
+                fix="reduce it first: x.any(), x.all(), x.sum(), or take an element",
+            )
+        # Under a trace this raises jax's error, which to_static explains with the user's line.
+        return self._value.reshape(()) if isinstance(self._value, Tracer) else np.asarray(self._value).item()
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if spec and self._value.ndim == 0 else format(str(self), spec)
+
+    def detach(self) -> Tensor:
+        """The same values without their history; a Tensor of its own."""
+        return wrap(self._value)
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Tensor:
+        if not self.is_leaf:
+            raise RuntimeError("only leaf Tensors can be copied by deepcopy: call detach() first")
+        copy = object.__new__(type(self))
+        memo[id(self)] = copy
+        copy.__dict__.update(
+            {k: v for k, v in self.__dict__.items() if k not in ("_grad", "_leaf_hooks", "_name")}
+        )
+        return copy
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_rebuild, (type(self), self.numpy(), self.stop_gradient, self._name))
+
+
+def _rebuild(kind: type[Tensor], values: np.ndarray, stop_gradient: bool, name: str | None) -> Tensor:
+    tensor = object.__new__(kind)
+    tensor.__dict__.update(_value=as_array(values), stop_gradient=stop_gradient, _name=name)
+    return tensor
+
+
+class Parameter(Tensor):
+    """A Tensor that is trained: `stop_gradient` is False, and optimizers take it.
+
+    `optimize_attr["learning_rate"]` multiplies the optimizer's rate; `regularizer` replaces its weight decay;
+    `need_clip` is False where gradient clipping passes it by.
+    """
+
+    stop_gradient = False
+    persistable = True
+    _begin: Callable[[], None] | None = None  # gives the first values to one that was made in a LazyGuard
+
+    def __init__(
+        self,
+        value: object,
+        dtype: object = None,
+        *,
+        name: str | None = None,
+        trainable: bool = True,
+        learning_rate: float = 1.0,
+        regularizer: object = None,
+        need_clip: bool = True,
+        do_model_average: bool | None = None,
+    ) -> None:
+        super().__init__(value, dtype, stop_gradient=not trainable)
+        self._name = name
+        self.optimize_attr = {"learning_rate": learning_rate}
+        self.regularizer = regularizer
+        self.need_clip = need_clip
+        self.do_model_average = do_model_average
+        self.is_distributed = False
+
+    @property
+    def name(self) -> str:
+        if self._name is None:
+            self._name = f"eager_tmp_param_{next(_parameter_names)}"
+        return self._name
+
+    @name.setter
+    def name(self, name: str) -> None:
+        self._name = name
+
+    def initialize(self) -> None:
+        """The first values of a parameter that was made in a `paddle.LazyGuard`; nothing for others."""
+        if self._begin is not None and isinstance(self._value, jax.ShapeDtypeStruct):  # no state was loaded
+            self._begin()
+        self._begin = None
+
+    @property
+    def trainable(self) -> bool:
+        return not self.stop_gradient
+
+    @trainable.setter
+    def trainable(self, trainable: bool) -> None:
+        self.stop_gradient = not trainable
+
+
+def wrap(value: jax.Array) -> Tensor:
+    """A Tensor around an array, without a copy, a check or a history."""
+    tensor = object.__new__(Tensor)
+    tensor._value = value
+    return tensor
+
+
+def as_array(value: object, dtype: object = None) -> jax.Array:
+    """The array of a Tensor, an array, numbers or nested lists (of Tensors too), with Paddle's types: Python's integers
+    are int64, its floats of the default type, complex numbers complex64; numpy's keep theirs."""
+    kind = None if dtype is None else types.to_numpy(dtype)
+    if isinstance(value, Tensor):
+        value = value._value
+    if not isinstance(value, jax.Array):
+        value = _host_array(value, kind)
+        types.of_numpy(kind or value.dtype)
+    with x64():
+        return jnp.asarray(value, kind)
+
+
+def _host_array(value: object, kind: np.dtype | None) -> np.ndarray:
+    """numpy's array of the values; `kind` is the type that they get afterwards, None: the type that Paddle gives."""
+    if isinstance(value, np.ndarray | np.generic):
+        return np.array(value)  # a copy: on a CPU jax would use the caller's memory, and change with it
+    keeps_type = _holds_tensors(value)
+    if keeps_type:
+        value = _without_tensors(value)
+    try:
+        values = np.asarray(value)
+    except ValueError as error:
+        raise ShapeError(
+            "nested lists of different lengths are no Tensor", where="paddle.to_tensor", received=str(error)
+        ) from None
+    if values.dtype == object or values.dtype.kind in "US":
+        raise ShapeError(
+            "cannot be made into a Tensor",
+            where="paddle.to_tensor",
+            received=f"{type(value).__name__}: {str(value)[:60]}",
+            allowed="numbers, nested lists of numbers, numpy and jax arrays, Tensors",
+        )
+    if kind is None and not keeps_type:
+        if values.dtype.kind == "f":
+            return values.astype(types.default_numpy())
+        if values.dtype.kind == "c":
+            return values.astype(np.complex128 if types.get_default_dtype() == "float64" else np.complex64)
+    return values
+
+
+def _without_tensors(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return value.numpy()
+    if isinstance(value, list | tuple):
+        return [_without_tensors(part) for part in value]
+    return value
+
+
+def _holds_tensors(value: Any) -> bool:
+    """Whether nested lists have a Tensor among their first elements: its type is kept, those of numpy are not."""
+    while isinstance(value, list | tuple) and value:
+        value = value[0]
+    return isinstance(value, Tensor)
+
+
+def _references(tensor: Tensor) -> int:
+    return sys.getrefcount(tensor.__dict__["_value"])
+
+
+_ALONE = _references(wrap(cast(jax.Array, np.zeros(()))))
+
+
+def is_only_holder(tensor: Tensor) -> bool:
+    """Whether nothing but the Tensor refers to its array, so that a program may put its result in the same memory.
+
+    Views of numpy do not count: jax copies where one exists.
+    """
+    return _references(tensor) <= _ALONE and not isinstance(tensor._value, Tracer)

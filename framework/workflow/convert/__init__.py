@@ -1,0 +1,1 @@
+"""Weights and graphs of other frameworks, from one form to another."""

@@ -1,0 +1,151 @@
+"""Trained weights back to Paddle: a `.pdparams` file with the names of the official network."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from framework import nn
+from framework.config import load, resolved
+from framework.core.errors import ConfigError, WeightError, did_you_mean
+from framework.engine.experiment import bind_experiment
+from framework.interop import load_weights
+from framework.io.checkpoint import config_name
+from framework.io.state import save
+from framework.workflow.domain.domain import find_config
+from framework.workflow.export.export import trained_model
+
+SUITES = ("paddle.vision", "paddleclas", "paddledet", "paddleseg", "paddlenlp", "paddleocr")
+_OF_DOMAIN = {
+    "classification": "paddleclas",
+    "detection": "paddledet",
+    "nlp": "paddlenlp",
+    "ocr": "paddleocr",
+    "segmentation": "paddleseg",
+}
+
+
+@runtime_checkable
+class HasOfficialNames(Protocol):
+    """A layer with entries that a suite of Paddle calls otherwise than we do."""
+
+    def official_names(self, suite: str) -> Mapping[str, str]:
+        """Names in the suite's state dict to own ones, relative to the layer, for the entries that differ."""
+        ...
+
+
+def official_state(model: nn.Layer, names: str | Collection[str]) -> dict[str, np.ndarray]:
+    """The state dict of a model in its training form as Paddle's network has it; integers are of 64 bits, its default.
+
+    Args, Raises: as `official_names`.
+    """
+    ours = {name: np.asarray(value) for name, value in model.state_dict().items()}
+    ours = {name: a.astype(np.int64) if a.dtype == np.int32 else a for name, a in ours.items()}
+    return {theirs: ours[own] for theirs, own in official_names(model, names).items()}
+
+
+def official_names(model: nn.Layer, names: str | Collection[str]) -> dict[str, str]:
+    """The names of the official network's state dict, and the name of each entry in that of `model`.
+
+    Args:
+        names: The suite whose network is meant, one of SUITES. Or the names of an official state dict, such as those of
+            `framework.load("official.pdparams")`: exactly these are given, each with what our model loads from it.
+
+    Raises:
+        ConfigError: the model is in its deploy form, or there is no such suite.
+        WeightError: the names are not those of this model.
+    """
+    if getattr(getattr(model, "config", None), "deploy", False):
+        raise ConfigError(
+            "a model in its deploy form has no training weights any more",
+            where=type(model).__name__,
+            received="branches and normalisations that are folded into convolutions",
+            allowed="a model with deploy=False, and weights of its training form",
+        )
+    if isinstance(names, str):
+        return _names_of_suite(model, names)
+    found, ours = _find_own_names(model, names), model.state_shapes().keys()
+    absent, unknown = ours - found.values(), found.values() - ours
+    if absent or unknown:
+        raise WeightError(
+            f"these are not the names of {type(model).__name__}",
+            received=f"without {len(absent)} entries: {', '.join(sorted(absent)[:5]) or 'none'}; "
+            f"{len(unknown)} more: {', '.join(sorted(unknown)[:5]) or 'none'}",
+            allowed=f"names for all {len(ours)} entries",
+            fix="take the official file of the same variant",
+        )
+    return found
+
+
+def export_pdparams(
+    config: str | Path,
+    output_dir: str | Path,
+    changes: Sequence[str] = (),
+    names: str | Path | None = None,
+) -> Path:
+    """Write `<name>.pdparams` of a configuration's weights, and the resolved `<name>.yml` beside it.
+
+    Args:
+        changes: Overrides, as `-o` of the tools.
+        names: Whose names, see `official_names`; or an official file (.pdparams) to take them from. By default those of
+            the suite that the domain follows, such as PaddleDetection.
+
+    Raises:
+        ConfigError: the file describes a pipeline, there are no weights, or they are in deploy form. Others: as
+            `official_names` and `framework.save`.
+    """
+    config = find_config(config)
+    tree = load(config, changes)
+    experiment = bind_experiment(tree)
+    if experiment.pipeline is not None:
+        raise ConfigError(
+            "a pipeline has no weights of its own",
+            where=config,
+            fix="export its stages' configurations one by one",
+        )
+    model, _, _ = trained_model(experiment, config)
+    if names is None:
+        names = _OF_DOMAIN.get(experiment.domain, "paddleclas")
+    wanted = list(load_weights(names)) if isinstance(names, Path) else names
+    path = Path(output_dir) / f"{config_name(config)}.pdparams"
+    save(official_state(model, wanted), path)
+    path.with_suffix(".yml").write_text(resolved(tree), encoding="utf-8")
+    return path
+
+
+def _names_of_suite(model: nn.Layer, suite: str) -> dict[str, str]:
+    """Official name to ours, in the order of ours."""
+    if suite not in SUITES:
+        raise ConfigError(
+            "there is no such suite of Paddle",
+            received=repr(suite),
+            allowed=", ".join(SUITES),
+            fix=did_you_mean(suite, SUITES),
+        )
+    official: dict[str, list[str]] = {}
+    for path, layer in model.named_sublayers(include_self=True):
+        dot = f"{path}." if path else ""
+        if isinstance(layer, HasOfficialNames):
+            pairs = list(layer.official_names(suite).items())
+        else:  # second names of the same file
+            aliases = layer.state_aliases()
+            pairs = [*((own, own) for own in aliases.values()), *aliases.items()]
+        for theirs, own in pairs:
+            official.setdefault(dot + own, []).append(dot + theirs)
+    return {theirs: own for own in model.state_shapes() for theirs in official.get(own, [own])}
+
+
+def _find_own_names(model: nn.Layer, names: Collection[str]) -> dict[str, str]:
+    """Official name to ours. Several may lead to one entry: files of Paddle hold shared arrays under each name."""
+    own, only = model.state_shapes().keys(), tuple(getattr(model, "training_only", ()))
+    found: dict[str, str] = {}
+    rest = list(names)
+    while rest:  # of the names of one entry each round finds one
+        found |= {
+            theirs: ours for ours, theirs in model._without_aliases({name: name for name in rest}).items()
+        }
+        rest = [name for name in rest if name not in found]
+    return {key: found[key] for key in names if found[key] in own or not found[key].startswith(only)}

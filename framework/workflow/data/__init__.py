@@ -1,0 +1,1 @@
+"""Data sets before training: check, split, synthesise, and labels of other tools."""

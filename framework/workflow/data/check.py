@@ -1,0 +1,167 @@
+"""The check of a configuration's data before it is trained on, for every domain."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+from framework.config import Kind, bind, load
+from framework.config.bind import packages_of
+from framework.config.tree import Tree
+from framework.core.errors import ConfigError, OarError
+from framework.engine.experiment import Data
+from framework.engine.task import Task
+from framework.io.data_check import Report, print_reports
+from framework.io.dataset import Dataset
+from framework.text.sample import TextSample
+from framework.vision.dataset_files import hash_image
+from framework.vision.sample import Sample
+from framework.workflow.domain.domain import find_config, find_domain
+
+PARTS = ("train", "eval")
+
+
+def check_data(config: str | Path, overrides: Sequence[str] = (), part: str | None = None) -> int:
+    """Reads all samples of `data.train` and `data.eval` and prints what is wrong with them.
+
+    These are samples that cannot be read, labels that are no class, what else the domain looks for, samples that are in
+    both parts, and numbers of classes that do not fit the model.
+
+    Args:
+        part: "train" or "eval" alone.
+
+    Returns:
+        The exit status of a command: 0 where nothing is wrong, 1 where something is, 2 where data or configuration
+        cannot be read.
+    """
+    return print_reports(make_reports(config, overrides, part))
+
+
+def make_reports(
+    config: str | Path, overrides: Sequence[str] = (), part: str | None = None
+) -> Iterator[tuple[str, Report]]:
+    """(title, report) of each part, then of both together. Raises: OarError, where they cannot be read at all."""
+    path = find_config(config)
+    tree = load(path, overrides)
+    datasets = find_datasets(tree, path)
+    if part is not None:
+        datasets = {name: dataset for name, dataset in datasets.items() if name == part}
+    if not datasets:
+        raise ConfigError(
+            "the configuration has no such data",
+            where=path,
+            received=part or "neither data.train nor data.eval",
+            allowed="data.train, data.eval",
+        )
+    domain = find_domain(str(tree.value["domain"].plain()))
+    notes = {name: _Notes() for name in datasets}
+    for name, dataset in datasets.items():
+        yield f"data.{name}", domain.check_dataset(dataset, notes[name].add)
+    yield "together", _compare(datasets, notes, tree)
+
+
+def find_datasets(tree: Tree, where: Path) -> dict[str, Dataset]:
+    """The data sets of a file by their part; of its other sections none is read but `imports`."""
+    data = tree.value.get("data")
+    if data is None:
+        return {}
+    bound = bind(data, Data, packages_of(tree))
+    loaders = {"train": bound.train, "eval": bound.eval}
+    return {name: loader.dataset for name, loader in loaders.items() if loader is not None}
+
+
+@dataclass(frozen=True)
+class ComparedParts(Report):
+    """What a check finds by looking at training and evaluation data together."""
+
+    counts: Mapping[str, int]
+    shared: tuple[str, ...]
+    misfits: tuple[str, ...]
+    """Numbers and names of classes, and how many objects there is room for."""
+
+    def summary(self) -> list[str]:
+        return [", ".join(f"{count} different samples in data.{name}" for name, count in self.counts.items())]
+
+    def faults(self) -> Mapping[str, Sequence[str]]:
+        both = (
+            {"samples of data.eval that are in data.train too": self.shared} if len(self.counts) > 1 else {}
+        )
+        return {**both, "settings that do not fit the data": self.misfits}
+
+
+@dataclass
+class _Notes:
+    """What is kept of the samples of a part, to compare it with the other one and with the settings."""
+
+    places: dict[bytes, str] = field(default_factory=dict)
+    """The id of the first sample of a content."""
+    most_objects: int = 0
+
+    def add(self, sample: Any) -> None:
+        if isinstance(sample, Sample):
+            self.places.setdefault(hash_image(sample.image), str(sample.id))
+            self.most_objects = max(self.most_objects, 0 if sample.boxes is None else len(sample.boxes))
+        elif isinstance(sample, TextSample):
+            texts = (sample.text, sample.pair, sample.target)
+            content = hashlib.blake2b(repr(texts).encode("utf-8", "surrogatepass"), digest_size=16).digest()
+            self.places.setdefault(content, str(sample.id))
+
+
+def _read_class_names(dataset: Dataset) -> tuple[str, ...]:
+    """None of a data set that has none, or that cannot be read as a whole, which its own report says."""
+    try:
+        return tuple(getattr(dataset, "class_names", ()))
+    except OarError:
+        return ()
+
+
+def _compare(datasets: Mapping[str, Dataset], notes: Mapping[str, _Notes], tree: Tree) -> ComparedParts:
+    train, held_out = (notes[name].places if name in notes else {} for name in PARTS)
+    shared = tuple(f"{held_out[key]}, as {train[key]}" for key in held_out if key in train)
+    names = {name: _read_class_names(dataset) for name, dataset in datasets.items()}
+    misfits = [
+        *_compare_with_model(names, tree),
+        *_compare_classes(names),
+        *_compare_room(notes, tree),
+    ]
+    return ComparedParts({name: len(found.places) for name, found in notes.items()}, shared, tuple(misfits))
+
+
+def _compare_with_model(names: Mapping[str, tuple[str, ...]], tree: Tree) -> Iterator[str]:
+    model = tree.value.get("model")
+    stated = model.value.get("num_classes") if model is not None and isinstance(model.value, dict) else None
+    for name, classes in names.items():
+        if classes and stated is not None and stated.value != len(classes):
+            yield (
+                f"model.num_classes is {stated.value} ({stated.where}), data.{name} has {len(classes)}: "
+                f"-o model.num_classes={len(classes)}"
+            )
+
+
+def _compare_classes(names: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
+    first, *rest = names.values()
+    if not first or not any(other and other != first for other in rest):
+        return
+    only = [
+        f"data.{name} has {', '.join(sorted(missing)[:5])} alone"
+        for name, classes in names.items()
+        if (missing := set(classes) - set.intersection(*map(set, names.values())))
+    ]
+    yield "; ".join(only) or "data.train and data.eval have the same classes in another order"
+
+
+def _compare_room(notes: Mapping[str, _Notes], tree: Tree) -> Iterator[str]:
+    """Tasks with boxes have room for so many objects of an image; an evaluation with more would stop."""
+    if "task" not in tree.value:
+        return
+    task = bind(tree.value["task"], Annotated[Task, Kind("task")], packages_of(tree))
+    room = getattr(task, "max_objects", None)
+    for name, found in notes.items():
+        if room is not None and found.most_objects > room:
+            yield (
+                f"task.max_objects is {room}, data.{name} has up to {found.most_objects} objects on an image: "
+                f"-o task.max_objects={found.most_objects}"
+            )

@@ -1,0 +1,220 @@
+"""Annotations of labelme, a .json beside each image, as one file in COCO's format."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from framework.core.disk import write_file
+from framework.core.errors import FormatError, InputError
+from framework.core.fields import is_number, read_integer, read_list, read_text, shorten
+from framework.vision import polygons
+from framework.vision.dataset_files import read_annotations, read_image
+from framework.vision.image import SUFFIXES, read_bytes
+from framework.workflow.data.commands import check_new, write_whole
+
+_SHAPES = ("polygon", "rectangle")
+_FARTHEST = 1e6  # pixels: no image is so large
+
+
+class LabelmeReport(NamedTuple):
+    """What `convert_labelme` wrote."""
+
+    annotations: Path
+    images: Path
+    counts: Mapping[str, int]
+    """Objects of each class."""
+    image_count: int
+
+    def __str__(self) -> str:
+        classes = ", ".join(f"{name} {count}" for name, count in self.counts.items())
+        return (
+            f"{self.annotations}: {sum(self.counts.values())} objects of {len(self.counts)} classes "
+            f"({classes or 'none'})\n{self.images}: {self.image_count} images"
+        )
+
+
+class _Object(NamedTuple):
+    label: str
+    parts: list[np.ndarray]
+    """Outlines [N, 2] in pixels."""
+
+
+def convert_labelme(source: str | Path, output: str | Path) -> LabelmeReport:
+    """Write `<output>/annotations.json` and `<output>/images` from the .json files of labelme in a folder.
+
+    Files are searched in the folders of `source` too. An image is the file that `imagePath` names, or what
+    `imageData` holds where there is no such file; it is copied as it is, and named after its .json. Polygons and
+    rectangles become objects with an outline and a box; those of one label and one `group_id` are parts of one
+    object. Classes are numbered from 1 in the order of their names. Images without a .json are left out.
+
+    Raises:
+        InputError: there is no .json, a field of one is missing, of the wrong type, or a shape of another kind; an
+            image is not there, cannot be read, or has another size than the file says; the output is there already.
+            FormatError: a file is not JSON, or not labelme's. DiskError: the disk takes no more; nothing stays.
+    """
+    source, output = Path(source), Path(output)
+    files = sorted(path for path in source.rglob("*.json") if path.is_file() and path.name[0] != ".")
+    if not files:
+        raise InputError(
+            "there are no annotations of labelme",
+            where=source,
+            allowed="a folder of images, each with a .json of its name",
+            fix=f"the current folder is {Path.cwd()}",
+        )
+    target, folder = output / "annotations.json", output / "images"
+    check_new((target, folder))
+    images, found = [], []
+    with write_whole((target, folder)):
+        for number, file in enumerate(files, start=1):
+            data = _load(file)
+            content, suffix = _find_image(data, file)
+            name = file.relative_to(source).with_suffix(suffix)
+            height, width = _check_size(data, file, content)
+            found.append(_read_objects(data, file, (height, width)))
+            write_file(folder / name, content)
+            images.append({"id": number, "file_name": name.as_posix(), "height": height, "width": width})
+        names = sorted({one.label for objects in found for one in objects})
+        index = {name: number for number, name in enumerate(names, start=1)}
+        annotations = [
+            {"id": 0, "image_id": image["id"], "category_id": index[one.label], **_measure(one, image)}
+            for image, objects in zip(images, found)
+            for one in objects
+        ]
+        for number, annotation in enumerate(annotations, start=1):
+            annotation["id"] = number
+        categories = [{"id": number, "name": name} for name, number in index.items()]
+        coco = {"images": images, "annotations": annotations, "categories": categories}
+        write_file(target, json.dumps(coco).encode("ascii"))
+    counts = {name: sum(one.label == name for objects in found for one in objects) for name in names}
+    return LabelmeReport(target, folder, counts, len(images))
+
+
+def _load(file: Path) -> dict[str, Any]:
+    data = read_annotations(file)
+    if not isinstance(data, dict) or "shapes" not in data:
+        raise FormatError(
+            "the file is not labelme's",
+            where=file,
+            received=f"an object with {', '.join(map(repr, list(data)[:8])) or 'no field'}"
+            if isinstance(data, dict)
+            else type(data).__name__,
+            allowed='{"shapes": [...], "imagePath": "...", ...}',
+            fix="move other .json files out of the folder",
+        )
+    return data
+
+
+def _find_image(data: Mapping[str, Any], file: Path) -> tuple[bytes, str]:
+    """(content, suffix) of the image of a file."""
+    name = read_text(data, "imagePath", file).replace("\\", "/")  # labelme on Windows writes such
+    suffix = Path(name).suffix if Path(name).suffix.lower() in SUFFIXES else ".png"
+    path = file.parent / name
+    if os.path.isfile(path):
+        return read_bytes(path, "image")[0], suffix
+    text = read_text(data, "imageData", file, default=None)
+    if text is None:
+        raise InputError(
+            "the image of an annotation is not there",
+            where=f"{file}, imagePath",
+            received=name,
+            allowed="a file, seen from the folder of the .json; or the image itself in imageData",
+        )
+    try:
+        return base64.b64decode(text, validate=True), suffix
+    except (binascii.Error, ValueError) as error:
+        raise InputError(
+            "the field 'imageData' is damaged", where=file, received=error, allowed="an image in base64"
+        ) from error
+
+
+def _check_size(data: Mapping[str, Any], file: Path, content: bytes) -> tuple[int, int]:
+    """(height, width) of the image, which must be what the file says."""
+    pixels = read_image(content, file, otherwise="take it and its .json out of the folder")
+    size = pixels.shape[0], pixels.shape[1]
+    for field, value in zip(("imageHeight", "imageWidth"), size):
+        said = read_integer(data, field, file, default=value)
+        if said != value:
+            raise InputError(
+                "the image has another size than its annotations",
+                where=f"{file}, {field}",
+                received=f"{said}, but the image has {value}",
+                fix="annotate the image as it is now, or put the old one back",
+            )
+    return size
+
+
+def _read_objects(data: Mapping[str, Any], file: Path, size_hw: tuple[int, int]) -> list[_Object]:
+    objects: dict[object, _Object] = {}
+    for place, shape in enumerate(read_list(data, "shapes", file)):
+        where = f"{file}, shapes[{place}]"
+        if not isinstance(shape, dict):
+            raise InputError("a shape is no object", where=where, received=shorten(shape), allowed="{...}")
+        label, group = read_text(shape, "label", where), read_integer(shape, "group_id", where, default=None)
+        key = place if group is None else (label, group)
+        objects.setdefault(key, _Object(label, [])).parts.append(_read_outline(shape, where))
+    return list(objects.values())
+
+
+def _read_outline(shape: Mapping[str, Any], where: str) -> np.ndarray:
+    """[N, 2]"""
+    kind = read_text(
+        shape, "shape_type", where, default="polygon"
+    )  # files of old versions have no such field
+    if kind not in _SHAPES:
+        raise InputError(
+            "COCO's format has no such shape",
+            where=f"{where}.shape_type",
+            received=kind,
+            allowed=", ".join(_SHAPES),
+            fix="draw it as a polygon, or take it out",
+        )
+    points = read_list(shape, "points", where)
+    pairs = all(isinstance(one, list) and len(one) == 2 and all(map(_is_place, one)) for one in points)
+    if not pairs or not (len(points) in (2, 4) if kind == "rectangle" else len(points) >= 3):
+        raise InputError(
+            f"these are no points of a {kind}",
+            where=f"{where}.points",
+            received=shorten(points),
+            allowed=f"{'[[x, y], [x, y]], opposite corners' if kind == 'rectangle' else 'three or more [x, y]'}, "
+            "in pixels",
+        )
+    outline = np.array(points, np.float64)
+    if kind == "polygon":
+        return outline
+    (left, top), (right, bottom) = outline.min(axis=0), outline.max(axis=0)
+    return np.array([[left, top], [right, top], [right, bottom], [left, bottom]])
+
+
+def _is_place(value: object) -> bool:
+    return is_number(value) and -_FARTHEST < value < _FARTHEST  # type: ignore[operator]
+
+
+def _measure(one: _Object, image: Mapping[str, Any]) -> dict[str, Any]:
+    """`segmentation`, `bbox` (left, top, width, height), `area` in pixels, `iscrowd`."""
+    points = np.concatenate(one.parts)
+    low, high = points.min(axis=0), points.max(axis=0)
+    return {
+        "segmentation": [part.reshape(-1).tolist() for part in one.parts],
+        "bbox": [*low.tolist(), *(high - low).tolist()],
+        "area": _area(one.parts, (image["height"], image["width"])),
+        "iscrowd": 0,
+    }
+
+
+def _area(parts: Sequence[np.ndarray], size_hw: tuple[int, int]) -> float:
+    """Of one outline exactly; of several the pixels that they cover together."""
+    if len(parts) == 1:
+        x, y = parts[0].T
+        return float(abs(x @ np.roll(y, -1) - y @ np.roll(x, -1)) / 2)
+    covered = np.zeros(size_hw, bool)
+    for part in parts:
+        covered |= polygons.fill([part], size_hw)
+    return float(covered.sum())

@@ -1,0 +1,120 @@
+"""Predictors: the base classes of what `predictor(...)` of a domain gives."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from typing import BinaryIO, ClassVar, Generic, NamedTuple, Protocol, TypeAlias, TypeVar, overload
+
+import numpy as np
+
+from framework.core.errors import ConfigError, OarError
+from framework.core.process import check_process
+from framework.vision import image as vision_image
+from framework.workflow.domain.result import ImageResult, TextResult
+
+ImageSource: TypeAlias = str | os.PathLike[str] | bytes | BinaryIO | np.ndarray
+"""And a PIL image, which this package does not import."""
+Text: TypeAlias = str | tuple[str, str]
+
+S = TypeVar("S")
+Item = TypeVar("Item")
+R = TypeVar("R")
+R_contra = TypeVar("R_contra", bound=ImageResult, contravariant=True)
+I = TypeVar("I", bound=ImageResult)  # noqa: E741
+
+
+class ImageItem(NamedTuple):
+    """An image [H, W, 3] uint8 RGB, where it comes from ("" if unknown), and the number of its page or frame from 1."""
+
+    image: np.ndarray
+    source: str = ""
+    number: int = 1
+
+
+class Predictor(ABC, Generic[S, Item, R]):
+    """Makes results of type R of sources of type S. Safe to call from several threads.
+
+    A call takes one source and gives one result, or takes a list of sources and gives a list.
+    """
+
+    @overload
+    def __call__(self, source: list[S]) -> list[R]: ...
+    @overload
+    def __call__(self, source: S) -> R: ...
+    def __call__(self, source: S | list[S]) -> R | list[R]:
+        check_process()
+        if isinstance(source, list):
+            return list(self.predict_stream(self.read(one) for one in source))
+        return next(iter(self.predict_stream(iter([self.read(source)]))))
+
+    @abstractmethod
+    def read(self, source: S) -> Item:
+        """The item that the model takes. Raises: InputError, where the source cannot be read."""
+
+    @abstractmethod
+    def predict_stream(self, items: Iterable[Item]) -> Iterator[R]:
+        """One result for each item, in order. Memory does not grow with their number."""
+
+
+class ResultWriter(Protocol[R_contra]):
+    """One file for all results, which `--save_results` asks for: `head`, the `text` of each result, `tail`.
+
+    `number` counts the images or frames that were read, from 0.
+    """
+
+    name: str
+    head: str
+    tail: str
+
+    def text(self, result: R_contra, number: int) -> str:
+        """What to write of one result."""
+        ...
+
+
+class VisionPredictor(Predictor[ImageSource, ImageItem, I]):
+    """Base of the predictors of images and videos.
+
+    Attributes:
+        extra_suffixes: Those of its results.
+    """
+
+    extra_suffixes: ClassVar[tuple[str, ...]] = ()
+
+    def read(self, source: ImageSource) -> ImageItem:
+        """An image of a path, of bytes, a file, an array or a PIL image."""
+        label = str(source) if isinstance(source, (str, os.PathLike)) else ""
+        return ImageItem(vision_image.read(source), label)
+
+    def predict_video(self, frames: Iterable[ImageItem], frame_rate: float) -> Iterator[I]:
+        """As `predict_stream`, of the frames of one video of so many frames a second."""
+        return self.predict_stream(frames)
+
+    def result_writer(self, stem: str, files: Sequence[str] | None = None) -> ResultWriter[I]:
+        """The one file for the results of these images, or of a video, which has no `files`.
+
+        Raises:
+            ConfigError: there is none.
+        """
+        raise ConfigError(
+            "this domain has no single file for all results",
+            received="--save_results",
+            fix="leave it out: there is a JSON file for each image, and a line for each frame of a video",
+        )
+
+
+class LanguagePredictor(Predictor[Text, Text, R]):
+    """Base of the predictors of texts. A pair of texts is a tuple of two."""
+
+    @property
+    @abstractmethod
+    def pairs(self) -> bool:
+        """Whether it takes pairs of texts only, so that a line of a file holds two with a tab between them."""
+
+    def read(self, source: Text) -> Text:
+        return source
+
+    @abstractmethod
+    def predict_attempts(self, texts: Iterable[Text]) -> Iterator[TextResult | OarError]:
+        """One result for each text, in order; in the place of a text that cannot be read stands the error."""

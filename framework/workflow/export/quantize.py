@@ -1,0 +1,389 @@
+"""Quantise a model after training: what `oar quantize` does, for models of every domain and for pipelines.
+
+The ONNX file of each program gets int8 layers, as many as the score allows; the program for XLA computes in float32
+with weights that the artifact's file holds as int8. Examples come from the data of the configuration, or from files
+that the model's own predictor reads.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import logging
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from framework.compress import QuantizedModel, Quantizer
+from framework.compress.search import relative_error
+from framework.compress.weight_only import quantize_weights
+from framework.config import load
+from framework.core.errors import ConfigError, InputError
+from framework.engine.experiment import Experiment, bind_experiment
+from framework.export import Artifact, load_artifact
+from framework.export.artifact import ONNX, check_output
+from framework.export.formats.onnx.check import NamedArrays
+from framework.inference import Runtime
+from framework.inference.engine import Engine
+from framework.io.checkpoint import config_name
+from framework.io.dataset import Subset
+from framework.text.lines import read_lines
+from framework.vision import image as vision_image
+from framework.workflow.domain.domain import find_config, find_domain
+from framework.workflow.domain.options import make_options
+from framework.workflow.domain.predictor import LanguagePredictor
+from framework.workflow.export.export import export_config, settle_predict_options
+from framework.workflow.export.onnx import OnnxOptions
+from framework.workflow.train.artifact_scores import score_engine
+from framework.workflow.train.run import EvaluationSet, evaluation_set, make_loader
+
+log = logging.getLogger("oar")
+_TIMED_CALLS = 15
+_SHOWN = 6  # layers in float32 that the table names; the artifact's config has all
+Score = Callable[[Engine], tuple[str, float]]
+"""The name of what is held, and its value."""
+
+
+@dataclass(frozen=True)
+class QuantizeOptions:
+    """How a model is quantised.
+
+    Attributes:
+        engine: With which the score is held: the one that the model will run in.
+        max_loss: Of the score, as a share of 1: 0.01 is a point of a percentage.
+        bits: Of weights: 8; or 7, for CPUs without VNNI whose int8 products overflow.
+        examples: How many calibrate the ranges.
+    """
+
+    engine: Literal["onnxruntime", "openvino"] = "onnxruntime"
+    max_loss: float = 0.01
+    bits: Literal[7, 8] = 8
+    examples: int = 64
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.max_loss < 1:
+            raise InputError(
+                "the loss of the score is a share",
+                where="max_loss",
+                received=self.max_loss,
+                allowed="0 up to 1",
+            )
+        if self.examples < 1:
+            raise InputError(
+                "ranges need an example", where="examples", received=self.examples, allowed="1 or more"
+            )
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table: what ran, its score, and milliseconds a call with the first example."""
+
+    engine: str
+    precision: str
+    score: float
+    milliseconds: float
+
+
+@dataclass(frozen=True)
+class Quantization:
+    """What became of one program.
+
+    Attributes:
+        name: Of the stage; of the model where there are no stages.
+        metric: What the scores are: that of the evaluation, or "agreement" with float32 on the examples.
+        layers: How many there are.
+        in_float: Those that stayed in float32, by their weights' names.
+        sizes: Bytes of the ONNX file before and after.
+        rows: float32 and int8 in every engine that is installed.
+    """
+
+    name: str
+    metric: str
+    layers: int
+    in_float: tuple[str, ...]
+    sizes: tuple[int, int]
+    rows: tuple[Row, ...]
+
+    def describe(self) -> str:
+        """The table as lines of text."""
+        before, after = (size / 1e6 for size in self.sizes)
+        head = f"{self.name}: {self.layers - len(self.in_float)} of {self.layers} layers in int8, "
+        lines = [head + f"{before:.2f} MB as ONNX before, {after:.2f} MB after"]
+        lines += [f"{'engine':<12} {'precision':<10} {self.metric:>12} {'ms':>9}"]
+        for row in self.rows:
+            lines.append(f"{row.engine:<12} {row.precision:<10} {row.score:>12.4f} {row.milliseconds:>9.2f}")
+        if self.in_float:
+            more = len(self.in_float) - _SHOWN
+            lines.append(
+                "in float32: " + ", ".join(self.in_float[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+            )
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For the artifact's config."""
+        return {
+            "metric": self.metric,
+            "layers": self.layers,
+            "float32_layers": list(self.in_float),
+            "scores": [dataclasses.asdict(row) for row in self.rows],
+        }
+
+
+def quantize(
+    config: str | Path,
+    output: str | Path,
+    settings: Sequence[str] = (),
+    data: str | Path | None = None,
+    options: QuantizeOptions = QuantizeOptions(),
+) -> list[Quantization]:
+    """Write the artifact of a configuration with int8 layers to the folder `output`; what became of each program.
+
+    Args:
+        settings: Overrides, as `-o` of the tools.
+        data: A folder of images, or a file with a text a line, in place of the configuration's own data as examples.
+        options: See `QuantizeOptions`.
+
+    Raises:
+        InputError: there are no examples. ConfigError: a pipeline without `data`.
+        FormatError: the model has no layer that could be in int8, or none may be without losing more than allowed.
+    """
+    config = find_config(config)
+    experiment = bind_experiment(load(config, settings))
+    if data is None and experiment.pipeline is not None:
+        raise ConfigError(
+            "a pipeline has no data of its own",
+            where=config,
+            received="no --data",
+            fix="--data FOLDER, with images as those that it will read",
+        )
+    check_output(Path(output))  # before minutes are spent
+    example_files = None if data is None else _example_files(Path(data), options.examples)
+    with tempfile.TemporaryDirectory(prefix="oar-quantize-") as work:
+        artifact = load_artifact(export_config(config, settings, onnx=OnnxOptions()).save(Path(work) / "f32"))
+        feeds = (
+            {"": list(_from_config(experiment, artifact, options.examples))}
+            if example_files is None
+            else record_inputs(artifact, example_files)
+        )
+        labelled = None
+        if experiment.pipeline is None and experiment.data.eval is not None:
+            labelled = evaluation_set(experiment, config, tuple(artifact.setting("labels", default=())))
+        found = [
+            _quantize_program(one, name or config_name(config), feeds.get(name, []), labelled, options)
+            for name, one in programs_of(artifact).items()
+        ]
+        for one, (_, made) in zip(programs_of(artifact).values(), found):
+            one.config["quantization"] = made.to_dict()
+            one.config["engines"] = {"cpu": _ranking(made, options.max_loss)}
+        artifact.save(output)
+    return [made for _, made in found]
+
+
+def default_folder(config: str | Path) -> Path:
+    """Where an artifact in int8 is written where nothing else is asked for."""
+    return Path("inference_model") / f"{config_name(find_config(config))}_int8"
+
+
+def programs_of(artifact: Artifact) -> dict[str, Artifact]:
+    """The artifacts with a program: the stages by name, or the artifact itself under ""."""
+    return dict(artifact.stages) if artifact.stages else {"": artifact}
+
+
+def _ranking(made: Quantization, max_loss: float) -> list[str]:
+    """Engines by their time in int8, those whose score holds."""
+    reference = next(row.score for row in made.rows if row.precision == "float32")
+    held = [row for row in made.rows if row.precision == "int8" and row.score >= reference - max_loss]
+    return [row.engine for row in sorted(held, key=lambda row: row.milliseconds)]
+
+
+def _quantize_program(
+    artifact: Artifact,
+    name: str,
+    feeds: list[NamedArrays],
+    labelled: EvaluationSet | None,
+    options: QuantizeOptions,
+) -> tuple[Artifact, Quantization]:
+    """Quantise one program of an artifact, in place."""
+    if not feeds:
+        raise InputError(
+            "no example reached this program",
+            where=name,
+            received="examples in which the stages before it found nothing",
+            fix="--data with images as those that it will read",
+        )
+    assert artifact.folder is not None and artifact.onnx_file is not None
+    file = artifact.folder / ONNX
+    quantizer = Quantizer.read(file, feeds[: options.examples], options.bits)
+    floats = {engine: Runtime(engine=engine).open(artifact) for engine in _installed()}
+    score = _make_score(floats[options.engine], feeds, labelled, artifact)
+    before = {engine: score(one) for engine, one in floats.items()}
+    metric, reference = before[options.engine]
+    least = reference - options.max_loss
+    size = file.stat().st_size
+
+    def holds(in_float: frozenset[str]) -> bool:
+        _, reached = score(Runtime(engine=options.engine).open(artifact))
+        log.info(
+            "%s: %s %.4f with %d of %d layers in int8 (%.4f needed)",
+            *(name, metric, reached, len(quantizer.layers) - len(in_float), len(quantizer.layers), least),
+        )
+        return reached >= least
+
+    chosen: QuantizedModel = quantizer.search(file, holds)
+    rows = [Row(engine, "float32", before[engine][1], _time(one, feeds[0])) for engine, one in floats.items()]
+    precise = {f"model.{layer.weight}" for layer in quantizer.layers if layer.name in chosen.in_float}
+    artifact.weights, artifact.scales = quantize_weights(artifact.weights, precise)
+    artifact.formats = (chosen,)
+    for engine in floats:
+        small = Runtime(engine=engine, precision="float32").open(artifact)
+        rows.append(Row(engine, "int8", score(small)[1], _time(small, feeds[0])))
+    sizes = (size, file.stat().st_size)
+    in_float = tuple(layer.name for layer in quantizer.layers if layer.name in chosen.in_float)
+    return artifact, Quantization(name, metric, len(quantizer.layers), in_float, sizes, tuple(rows))
+
+
+def _installed() -> list[str]:
+    """The engines that run here."""
+    return [
+        name for name in ("xla", "onnxruntime", "openvino") if name == "xla" or importlib.util.find_spec(name)
+    ]
+
+
+def _make_score(
+    reference: Engine, feeds: Sequence[NamedArrays], labelled: EvaluationSet | None, artifact: Artifact
+) -> Score:
+    """What is held: the first score of an evaluation, or the agreement with float32."""
+    if labelled is not None:
+        data = labelled
+        return lambda engine: next(iter(score_engine(engine, data, artifact).items()))
+    wanted = [reference(feed) for feed in feeds]
+    return lambda engine: ("agreement", agreement(wanted, [engine(feed) for feed in feeds]))
+
+
+def agreement(wanted: Sequence[NamedArrays], got: Sequence[NamedArrays]) -> float:
+    """1 where two engines give the same: the share of equal whole numbers, and 1 less the relative error of floats;
+    of the output that agrees least, the mean over examples."""
+    found = []
+    for one, other in zip(wanted, got):
+        shares = []
+        for name, array in one.items():
+            array, answer = np.asarray(array), np.asarray(other[name])
+            if array.dtype.kind == "f":
+                shares.append(max(0.0, 1.0 - relative_error(array, answer)))
+            elif array.size:
+                shares.append(float(np.mean(array == answer)))
+        found.append(min(shares, default=1.0))
+    return float(np.mean(found))
+
+
+def _time(engine: Engine, feed: NamedArrays) -> float:
+    """The median of some calls with the first of a batch, in milliseconds."""
+    one = {name: array[:1] for name, array in feed.items()}
+    engine(one)
+    taken = []
+    for _ in range(_TIMED_CALLS):
+        start = time.perf_counter()
+        engine(one)
+        taken.append(time.perf_counter() - start)
+    return 1e3 * statistics.median(taken)
+
+
+# -- examples ---------------------------------------------------------------------------------------------------------
+
+
+def _from_config(experiment: Experiment, artifact: Artifact, count: int) -> Iterator[NamedArrays]:
+    """Inputs of the program from the training data, prepared as images and texts are that the model will see; from
+    the evaluation's where there are none to train on."""
+    experiment = settle_predict_options(experiment)
+    config = experiment.data.train or experiment.data.eval
+    if config is None or experiment.task is None:
+        raise InputError(
+            "there is nothing to calibrate with",
+            where="data",
+            received="a configuration without data",
+            fix="--data FOLDER, with images as those that the model will read",
+        )
+    total = len(config.dataset)
+    spread = np.linspace(0, total - 1, min(count, total)).round().astype(int)
+    config = dataclasses.replace(
+        config,
+        dataset=Subset(config.dataset, spread.tolist()),
+        transforms=experiment.predict.transforms or (),
+        batch_size=min(8, len(spread)),
+        buckets=experiment.predict.buckets,
+        sampler=None,
+        num_workers=0,
+    )
+    names = list(artifact.config["inputs"])
+    for batch in make_loader(config, experiment.task, 0, train=False).batches(epoch=0):
+        keep = batch.data["valid"]
+        yield {name: batch.data[name][keep] for name in names}
+
+
+def _example_files(data: Path, count: int) -> list[Path | str]:
+    """The images of a folder, spread over it, or the lines of a text file."""
+    if data.is_dir():
+        found: list[Path | str] = list(vision_image.list_images(data, recursive=True))
+    elif data.is_file():
+        found = [data] if data.suffix.lower() in vision_image.SUFFIXES else list(read_lines(data))
+    else:
+        raise InputError("there is no such folder or file", where=data, fix="check --data")
+    if not found:
+        raise InputError(
+            "there is nothing to calibrate with",
+            where=data,
+            received="no image, no line",
+            allowed="a folder of images, or a file with a text a line",
+        )
+    chosen = np.linspace(0, len(found) - 1, min(count, len(found))).round().astype(int)
+    return [found[index] for index in chosen]
+
+
+class _RecordingEngine:
+    """An engine that keeps what it is called with."""
+
+    def __init__(self, engine: Engine, calls: list[NamedArrays]) -> None:
+        self._engine, self._calls = engine, calls
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+    def __call__(self, inputs: Mapping[str, ArrayLike]) -> dict[str, np.ndarray]:
+        self._keep(inputs)
+        return self._engine(inputs)
+
+    def start(self, inputs: Mapping[str, ArrayLike]) -> Mapping[str, ArrayLike]:
+        self._keep(inputs)
+        return self._engine.start(inputs)
+
+    def _keep(self, inputs: Mapping[str, ArrayLike]) -> None:
+        self._calls.append({name: np.array(array) for name, array in inputs.items()})
+
+
+@dataclass(frozen=True)
+class _RecordingRuntime(Runtime):
+    calls: dict[int, list[NamedArrays]] = dataclasses.field(default_factory=dict)
+
+    def open(self, artifact: Artifact) -> Any:
+        return _RecordingEngine(super().open(artifact), self.calls.setdefault(id(artifact), []))
+
+
+def record_inputs(artifact: Artifact, sources: Iterable[Path | str]) -> dict[str, list[NamedArrays]]:
+    """What each program of an artifact is called with when its predictor reads images or texts, by stage."""
+    domain = find_domain(str(artifact.config["domain"]))
+    runtime = _RecordingRuntime(precision="float32", engine="xla")
+    predictor = domain.open(artifact, make_options(domain.options, {}, "quantize"), runtime)
+    for source in sources:
+        if isinstance(predictor, LanguagePredictor):
+            first, _, second = str(source).partition("\t")
+            predictor((first, second) if predictor.pairs else str(source))
+        else:
+            predictor(source)
+    return {name: runtime.calls.get(id(one), []) for name, one in programs_of(artifact).items()}

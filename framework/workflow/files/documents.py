@@ -1,0 +1,272 @@
+"""Read documents of files and folders into other formats: what `oar document` calls, for the domain that reads them.
+
+Beside the outputs lies a hidden folder `.oar` with a record of every finished file and the pages of the unfinished one.
+So a second run skips what is finished, and a file that was interrupted goes on after its last page.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import sys
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+from tqdm import tqdm
+
+from framework.core.disk import DiskError
+from framework.core.errors import InputError, OarError
+from framework.workflow.domain.outputs import (
+    Report,
+    catch_interrupt,
+    make_folder,
+    spare_sources,
+    stems,
+    write_json,
+)
+
+RECORDS = ".oar"
+
+
+class Interrupted(Exception):
+    """Raised by a converter where `Progress.stopped` says so; what it has read so far is kept."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How a converter tells how far it is, and learns that it is to stop."""
+
+    start: Callable[[int], object] = lambda pages: None
+    page: Callable[[], object] = lambda: None
+    stopped: Callable[[], bool] = lambda: False
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """What came of one file: the files written, its pages, those of them that could not be read and why, and notes."""
+
+    written: tuple[Path, ...]
+    pages: int
+    failed: tuple[tuple[int, str], ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class DocumentConverter(ABC):
+    """Reads one file after the other; made by `Domain.open_documents`.
+
+    Attributes:
+        formats: What it writes, such as "md".
+        suffixes: Of the files it reads, in small letters.
+    """
+
+    formats: ClassVar[tuple[str, ...]] = ()
+    suffixes: ClassVar[tuple[str, ...]] = ()
+
+    def check_formats(self, formats: Sequence[str]) -> None:
+        """Called before anything is read. Raises: MissingExtraError, where a format needs a package that is missing."""
+        return
+
+    @abstractmethod
+    def outputs(self, stem: Path, formats: Sequence[str]) -> Sequence[Path]:
+        """The files that `convert` writes for these formats, whatever the document holds."""
+
+    @abstractmethod
+    def convert(
+        self, source: Path, stem: Path, formats: Sequence[str], work: Path, progress: Progress
+    ) -> Conversion:
+        """Read a file and write `<stem>.<format>` for each of the formats, each whole or not at all.
+
+        Args:
+            work: A folder for what is read so far; what is in it is of the same file and settings.
+
+        Raises:
+            OarError: the file cannot be read at all. DiskError: the disk takes no more. Interrupted.
+        """
+
+    def close(self) -> None:
+        """End what was started to convert files; it starts again with the next one."""
+        return
+
+
+@dataclass
+class _Run:
+    converter: DocumentConverter
+    formats: tuple[str, ...]
+    settings: Mapping[str, Any]
+    overwrite: bool
+    report: Report = field(default_factory=Report)
+    finished: int = 0  # before this run
+
+
+def find_documents(source: Path, suffixes: Sequence[str], output_dir: Path) -> list[Path]:
+    """The file, or all files of a folder and its subfolders with one of the suffixes, by name; not those of the output.
+
+    Raises: InputError: there is nothing to read.
+    """
+    if source.is_file():
+        return [source]
+    if not source.is_dir():
+        raise InputError("there is no such file or folder", where=source, fix="check the path")
+    output = output_dir.resolve()
+    inside = output != source.resolve()  # the output may lie in the folder that is read
+    files = [
+        file
+        for file in sorted(source.rglob("*"))
+        if file.suffix.lower() in suffixes
+        and file.is_file()
+        and not (inside and file.resolve().is_relative_to(output))
+        and not any(part.startswith(".") for part in file.relative_to(source).parts)
+    ]
+    if not files:
+        raise InputError(
+            "the folder holds no document", where=source, allowed=f"files such as {', '.join(suffixes)}"
+        )
+    return files
+
+
+def convert_documents(
+    converter: DocumentConverter,
+    source: Path,
+    output_dir: Path,
+    formats: Sequence[str],
+    settings: Mapping[str, Any],
+    *,
+    overwrite: bool = False,
+) -> Report:
+    """Convert a file, or every document of a folder, whose subfolders the output has too.
+
+    A file or page that cannot be read is reported and the others are read. A file whose outputs are there, made of the
+    same source and settings, is skipped; one of whose pages some could not be read is reported again.
+
+    Args:
+        settings: What the results depend on besides the source, as plain data.
+        overwrite: Convert what is finished, too.
+
+    Raises:
+        InputError: there is nothing to read, or an output would replace its source.
+        MissingExtraError: a format needs a package that is missing. DiskError.
+    """
+    converter.check_formats(formats)
+    files = find_documents(source, converter.suffixes, output_dir)
+    root = source if source.is_dir() else source.parent
+    targets: dict[Path, Path] = {}
+    by_folder: dict[Path, list[Path]] = {}
+    for file in files:
+        by_folder.setdefault(file.parent, []).append(file)
+    for folder, inside in by_folder.items():
+        for file, name in stems(inside).items():
+            targets[file] = output_dir / folder.relative_to(root) / name
+    spare_sources(files, (path for stem in targets.values() for path in converter.outputs(stem, formats)))
+    run = _Run(converter, tuple(formats), dict(settings), overwrite)
+    stopped = threading.Event()
+    show = sys.stderr.isatty()
+    with contextlib.closing(converter), catch_interrupt(stopped):
+        for file in tqdm(files, unit="file", disable=not show or len(files) < 2):
+            if stopped.is_set():
+                break
+            _convert_one(run, file, targets[file], stopped, show)
+    if run.finished:
+        run.report.notes.append(f"{run.finished} finished before and skipped; --overwrite reads them again")
+    run.report.note_stop(stopped.is_set())
+    return run.report
+
+
+def _convert_one(run: _Run, file: Path, stem: Path, stopped: threading.Event, show: bool) -> None:
+    records = stem.parent / RECORDS
+    record, work = records / f"{stem.name}.json", records / f"{stem.name}.pages"
+    try:
+        facts = file.stat()
+        wanted = {
+            "source": str(file),
+            "bytes": facts.st_size,
+            "modified": facts.st_mtime_ns,
+            "formats": list(run.formats),
+            "settings": run.settings,
+        }
+        known = None if run.overwrite else _read_record(record)
+        if known is not None and known.get("made_of") == wanted and _all_there(known, stem.parent):
+            run.finished += 1
+            _report_failures(run.report, file, [(n, reason) for n, reason in known["failed"]])
+            return
+        make_folder(records)
+        _prepare_work(work, wanted, run.overwrite)
+        with contextlib.ExitStack() as stack:
+            bars: list[Any] = []
+
+            def start(pages: int) -> None:
+                bar = tqdm(total=pages, unit="page", desc=file.name[:30], leave=False, disable=not show)
+                bars.append(stack.enter_context(bar))
+
+            progress = Progress(start, lambda: bars[0].update(1) if bars else None, stopped.is_set)
+            done = run.converter.convert(file, stem, run.formats, work, progress)
+    except Interrupted:
+        return
+    except DiskError:
+        raise
+    except (OarError, OSError) as error:
+        run.report.failed.append((str(file), str(error)))
+        shutil.rmtree(work, ignore_errors=True)
+        return
+    written = [path.relative_to(stem.parent).as_posix() for path in done.written]
+    write_json(
+        record,
+        {
+            "made_of": wanted,
+            "written": written,
+            "pages": done.pages,
+            "failed": [list(f) for f in done.failed],
+        },
+    )
+    shutil.rmtree(work, ignore_errors=True)
+    run.report.written += done.written
+    run.report.notes += [f"{file}: {note}" for note in done.notes]
+    _report_failures(run.report, file, done.failed)
+
+
+def _report_failures(report: Report, file: Path, failed: Iterable[tuple[int, str]]) -> None:
+    report.failed += [(str(file), f"{file}, page {number}: {reason}") for number, reason in failed]
+
+
+def _read_record(path: Path) -> dict[str, Any] | None:
+    try:
+        known = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None
+    is_whole = isinstance(known, dict) and all(isinstance(known.get(n), list) for n in ("written", "failed"))
+    return known if is_whole else None
+
+
+def _all_there(known: Mapping[str, Any], folder: Path) -> bool:
+    return all(isinstance(name, str) and (folder / name).is_file() for name in known["written"])
+
+
+def _prepare_work(work: Path, wanted: Mapping[str, Any], fresh: bool) -> None:
+    """The folder of the pages that are read; pages of another file or of other settings are taken away."""
+    made_of = work / "made_of.json"
+    try:
+        known = None if fresh else json.loads(made_of.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        known = None
+    # Formats say which images were kept: pages without them cannot be used.
+    if known != wanted:
+        shutil.rmtree(work, ignore_errors=True)
+        make_folder(work)
+        write_json(made_of, wanted)
+
+
+def write_scores(scores: Mapping[str, float], pages: Sequence[Mapping[str, Any]], folder: Path) -> list[Path]:
+    """scores.json and pages.json, a row for each page; returns what was written.
+
+    Raises:
+        DiskError: the folder cannot be written to.
+    """
+    make_folder(folder)
+    paths = [folder / "scores.json", folder / "pages.json"]
+    for path, data in zip(paths, (scores, pages), strict=True):
+        write_json(path, data)
+    return paths

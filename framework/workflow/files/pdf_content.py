@@ -1,0 +1,413 @@
+"""What a PDF page says by itself: its characters, drawn paths and images, as plain arrays (extra `ocr`).
+
+`framework.workflow.files.pdf.PdfReader.content` is how to get it. All coordinates are pixels of the rendered page (x
+to the right, y downwards, crop box and /Rotate applied); `PageContent.to_points` leads back to the page's own points.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Matrix = tuple[
+    float, float, float, float, float, float
+]  # x' = a x + c y + e, y' = b x + d y + f (ISO 32000-1, 8.3.3)
+Color = tuple[int, int, int, int]  # RGBA
+
+MAX_CHARS = 200_000  # of a page; a page of small print has 15,000
+MAX_SEGMENTS = 60_000  # of the paths of a page: maps and plots have millions, tables hundreds
+MAX_DEPTH = 8  # of forms in forms
+_INVISIBLE = (3, 7)  # text rendering modes: neither filled nor stroked (ISO 32000-1, table 106)
+
+
+@dataclass(frozen=True)
+class TextStyle:
+    """How a run of characters is set. `size` in pixels, `weight` 400 is regular, `angle` clockwise in degrees."""
+
+    font: str
+    size: float
+    weight: int
+    italic: bool
+    angle: float
+    invisible: bool = False
+    color: Color = (0, 0, 0, 255)
+
+    @property
+    def bold(self) -> bool:
+        return self.weight >= 600
+
+
+@dataclass(frozen=True, eq=False)
+class PageText:
+    """The N characters of a page, in the order in which its content draws them.
+
+    `text[i]` may be a space; line ends that PDFium adds are left out. `boxes` [N, 4] are those of the ink, `cells`
+    [N, 4] those of the advance width and the font's ascent and descent; `origins` [N, 2] lie on the baseline;
+    `styles[style[i]]` is the style; `unmapped` [N]: the font does not say which character it is; `generated` [N]:
+    PDFium has put it in (a space at a gap); `hyphen` [N]: a hyphen at which a word is broken over two lines.
+    """
+
+    text: tuple[str, ...]
+    boxes: np.ndarray
+    cells: np.ndarray
+    origins: np.ndarray
+    style: np.ndarray
+    styles: tuple[TextStyle, ...]
+    unmapped: np.ndarray
+    generated: np.ndarray
+    hyphen: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class PagePath:
+    """One drawn path. `segments` [S, 4] are its straight lines (x0, y0, x1, y1); `rectangles` [R, 4] its upright
+    rectangles; `width` is that of the stroke in pixels; `curved` says that it has curves too.
+    """
+
+    segments: np.ndarray
+    rectangles: np.ndarray
+    stroke: Color | None
+    fill: Color | None
+    width: float
+    dashed: bool
+    curved: bool
+
+
+@dataclass(frozen=True, eq=False)
+class PageContent:
+    """Characters, paths and boxes of images [I, 4] of one page of `width` x `height` pixels.
+
+    `to_points` leads from pixels to the page's points; `scale` is pixels a point; `warnings` says what was left out.
+    """
+
+    width: int
+    height: int
+    scale: float
+    to_points: Matrix
+    text: PageText
+    paths: tuple[PagePath, ...]
+    images: np.ndarray
+    warnings: tuple[str, ...] = ()
+
+
+def multiply(first: Matrix, second: Matrix) -> Matrix:
+    """The matrix that applies `first`, then `second`."""
+    a, b, c, d, e, f = first
+    g, h, i, j, k, m = second
+    return (a * g + b * i, a * h + b * j, c * g + d * i, c * h + d * j, e * g + f * i + k, e * h + f * j + m)
+
+
+def invert(matrix: Matrix) -> Matrix:
+    """Raises: ZeroDivisionError when the matrix flattens the plane."""
+    a, b, c, d, e, f = matrix
+    det = a * d - b * c
+    return (d / det, -b / det, -c / det, a / det, (c * f - d * e) / det, (b * e - a * f) / det)
+
+
+def apply(matrix: Matrix, points: np.ndarray) -> np.ndarray:
+    """Points [..., 2] through the matrix."""
+    a, b, c, d, e, f = matrix
+    x, y = points[..., 0], points[..., 1]
+    return np.stack([a * x + c * y + e, b * x + d * y + f], axis=-1)
+
+
+def apply_boxes(matrix: Matrix, boxes: np.ndarray) -> np.ndarray:
+    """Upright boxes [N, 4] around the boxes [N, 4] (two opposite corners each) as the matrix moves them."""
+    first, second = apply(matrix, boxes[:, :2]), apply(matrix, boxes[:, 2:])
+    third, fourth = apply(matrix, boxes[:, [0, 3]]), apply(matrix, boxes[:, [2, 1]])
+    corners = np.stack([first, second, third, fourth])
+    return np.concatenate([corners.min(0), corners.max(0)], axis=1)
+
+
+def read_content(page: Any, dpi: float) -> PageContent:
+    """The content of an open pypdfium2 page. The caller holds PDFium's lock."""
+    warnings: list[str] = []
+    left, bottom, right, top = page.get_bbox() if hasattr(page, "get_bbox") else page.get_cropbox()
+    turn = page.get_rotation() % 360
+    page_width, page_height = page.get_size()
+    scale = dpi / 72.0
+    width, height = math.ceil(page_width * scale), math.ceil(page_height * scale)
+    # PDFium stretches the page over whole pixels.
+    sx, sy = width / max(page_width, 1e-6), height / max(page_height, 1e-6)
+    to_pixels: Matrix = {
+        0: (sx, 0.0, 0.0, -sy, -left * sx, top * sy),
+        90: (0.0, sy, sx, 0.0, -bottom * sx, -left * sy),
+        180: (-sx, 0.0, 0.0, sy, right * sx, -bottom * sy),
+        270: (0.0, -sy, -sx, 0.0, top * sx, right * sy),
+    }[turn]
+    text = _read_text(page, to_pixels, warnings)
+    paths, images = _read_objects(page, to_pixels, warnings)
+    return PageContent(width, height, scale, invert(to_pixels), text, paths, images, tuple(warnings))
+
+
+def _read_text(page: Any, to_pixels: Matrix, warnings: list[str]) -> PageText:
+    import pypdfium2.raw as raw
+
+    textpage = page.get_textpage()
+    try:
+        count = max(raw.FPDFText_CountChars(textpage.raw), 0)
+        if count > MAX_CHARS:
+            warnings.append(f"only the first {MAX_CHARS:,} of {count:,} characters are read")
+            count = MAX_CHARS
+        return _read_chars(raw, textpage.raw, count, to_pixels)
+    finally:
+        textpage.close()
+
+
+def _by_address(function: Any, result: Any, pointers: int) -> Callable[..., Any]:
+    """A function of PDFium of a text page, a character's number and some pointers, all of them given as addresses: to
+    make objects for them takes longer than what is done there.
+    """
+    kind: Any = ctypes.CFUNCTYPE(result, ctypes.c_void_p, ctypes.c_int, *[ctypes.c_void_p] * pointers)
+    return kind(ctypes.cast(function, ctypes.c_void_p).value)
+
+
+def _read_chars(raw: Any, handle: Any, count: int, to_pixels: Matrix) -> PageText:
+    ink, loose = np.zeros((count, 4)), np.zeros((count, 4), np.float32)
+    origin = np.zeros((count, 2))
+    # The results go straight into the arrays: nothing is read back in Python.
+    ink_at, loose_at, origin_at = (array.ctypes.data for array in (ink, loose, origin))
+    get_code = _by_address(raw.FPDFText_GetUnicode, ctypes.c_uint, 0)
+    is_unmapped = _by_address(raw.FPDFText_HasUnicodeMapError, ctypes.c_int, 0)
+    get_object = _by_address(raw.FPDFText_GetTextObject, ctypes.c_void_p, 0)
+    get_ink = _by_address(raw.FPDFText_GetCharBox, ctypes.c_int, 4)
+    get_loose = _by_address(raw.FPDFText_GetLooseCharBox, ctypes.c_int, 1)
+    get_origin = _by_address(raw.FPDFText_GetCharOrigin, ctypes.c_int, 2)
+    page = ctypes.cast(handle, ctypes.c_void_p).value
+    kept: list[int] = []
+    text: list[str] = []
+    style: list[int] = []
+    styles: list[TextStyle] = []
+    known: dict[Any, int] = {}
+    unmapped, generated, hyphen = [], [], []
+    high = 0
+    for i in range(count):
+        code = get_code(page, i)
+        if 0xD800 <= code < 0xDC00:
+            high = code
+            continue
+        if 0xDC00 <= code < 0xE000 and high:
+            code = 0x10000 + ((high - 0xD800) << 10) + (code - 0xDC00)
+        high = 0
+        if code in (10, 13, 0):
+            continue
+        broken = is_unmapped(page, i) == 1
+        box = ink_at + 32 * i  # where left, right, bottom and top go
+        if not get_ink(page, i, box, box + 16, box + 8, box + 24):
+            continue
+        get_loose(page, i, loose_at + 16 * i)
+        get_origin(page, i, origin_at + 16 * i, origin_at + 16 * i + 8)
+        key = get_object(page, i)
+        number = known.get(key)
+        if number is None:
+            pointer = raw.FPDFText_GetTextObject(handle, i) if key else None
+            made = _style(raw, handle, i, pointer, to_pixels)
+            number = next((n for n, other in enumerate(styles) if other == made), len(styles))
+            if number == len(styles):
+                styles.append(made)
+            known[key] = number
+        broken_line = code in (2, 0xAD) or (code in (0x2D, 0x2010) and raw.FPDFText_IsHyphen(handle, i) == 1)
+        kept.append(i)
+        text.append("-" if code in (2, 0xAD) else chr(code) if code < 0x110000 else "\ufffd")
+        style.append(number)
+        unmapped.append(broken)
+        hyphen.append(broken_line)
+        generated.append(code == 32 and raw.FPDFText_IsGenerated(handle, i) == 1)
+    boxes = ink[kept]
+    # FS_RECTF is left, top, right, bottom.
+    cells = loose[kept].astype(np.float64)
+    origins = origin[kept]
+    good = np.isfinite(boxes).all(1) & np.isfinite(cells).all(1) & np.isfinite(origins).all(1)
+    good &= (np.abs(boxes) < 1e6).all(1) & (np.abs(origins) < 1e6).all(1) & (np.abs(cells) < 1e6).all(1)
+    at = np.flatnonzero(good)
+    boxes, cells, origins = map(_split_ligatures(boxes, cells, origins), (boxes, cells, origins))
+    return PageText(
+        tuple(text[i] for i in at),
+        apply_boxes(to_pixels, boxes[at]),
+        apply_boxes(to_pixels, cells[at]),
+        apply(to_pixels, origins[at]),
+        np.array(style, np.int32)[at] if len(at) else np.zeros(0, np.int32),
+        tuple(styles),
+        np.array(unmapped, bool)[at],
+        np.array(generated, bool)[at],
+        np.array(hyphen, bool)[at],
+    )
+
+
+def _split_ligatures(boxes: np.ndarray, cells: np.ndarray, origins: np.ndarray) -> Any:
+    """PDFium gives every letter of a ligature the whole glyph's box: a function that gives each its share."""
+    same = (
+        (cells[1:] == cells[:-1]).all(1)
+        & (boxes[1:] == boxes[:-1]).all(1)
+        & (origins[1:] == origins[:-1]).all(1)
+    )
+    starts = np.flatnonzero(np.concatenate([[True], ~same])) if len(cells) else np.zeros(0, int)
+    lengths = np.diff(np.append(starts, len(cells)))
+    many = [(s, n) for s, n in zip(starts.tolist(), lengths.tolist(), strict=True) if 1 < n <= 4]
+
+    def split(array: np.ndarray) -> np.ndarray:
+        array = array.copy()
+        for start, length in many:
+            if array.shape[1] == 2:
+                array[start : start + length, 0] += np.arange(length) * (
+                    (cells[start, 2] - cells[start, 0]) / length
+                )
+            else:
+                edges = np.linspace(array[start, 0], array[start, 2], length + 1)
+                array[start : start + length, 0], array[start : start + length, 2] = edges[:-1], edges[1:]
+        return array
+
+    return split
+
+
+def _style(raw: Any, handle: Any, index: int, pointer: Any, to_pixels: Matrix) -> TextStyle:
+    flags = ctypes.c_int()
+    length = raw.FPDFText_GetFontInfo(handle, index, None, 0, ctypes.byref(flags))
+    buffer = ctypes.create_string_buffer(max(length, 1))
+    if length:
+        raw.FPDFText_GetFontInfo(handle, index, buffer, length, ctypes.byref(flags))
+    name = buffer.value.decode("utf-8", "replace")
+    if len(name) > 7 and name[6] == "+" and name[:6].isupper():  # a subset's tag
+        name = name[7:]
+    plain = name.lower()
+    weight = raw.FPDFText_GetFontWeight(handle, index)
+    # PDFium works the weight out of the stem, which many fonts do not give; the name then tells it.
+    if any(word in plain for word in ("bold", "black", "heavy", "cmbx")) or plain.endswith("-bd"):
+        weight = max(weight, 700)
+    elif not 100 <= weight <= 1000:
+        weight = 400
+    elif not flags.value & 0x40000:
+        weight = min(weight, 500)
+    matrix = raw.FS_MATRIX()
+    turned = (1.0, 0.0, 0.0, 1.0, 0.0, 0.0)
+    if raw.FPDFText_GetMatrix(handle, index, ctypes.byref(matrix)):
+        turned = (matrix.a, matrix.b, matrix.c, matrix.d, 0.0, 0.0)
+    a, b, c, d, _, _ = multiply(turned, (*to_pixels[:4], 0.0, 0.0))
+    size = abs(raw.FPDFText_GetFontSize(handle, index)) * math.hypot(c, d)
+    angle = math.degrees(math.atan2(b, a)) if math.isfinite(a + b) else 0.0
+    mode = raw.FPDFTextObj_GetTextRenderMode(pointer) if pointer else 0
+    color = (_color(raw.FPDFPageObj_GetFillColor, pointer) if pointer else None) or (0, 0, 0, 255)
+    italic = bool(flags.value & 0x40) or "italic" in plain or "oblique" in plain
+    size = round(size, 3) if math.isfinite(size) else 0.0
+    return TextStyle(name, size, int(weight), italic, round(angle, 1) % 360, mode in _INVISIBLE, color)
+
+
+def _color(function: Any, pointer: Any) -> Color | None:
+    red, green, blue, alpha = (ctypes.c_uint() for _ in range(4))
+    if not function(pointer, *map(ctypes.byref, (red, green, blue, alpha))):
+        return None
+    return red.value, green.value, blue.value, alpha.value
+
+
+def _read_objects(
+    page: Any, to_pixels: Matrix, warnings: list[str]
+) -> tuple[tuple[PagePath, ...], np.ndarray]:
+    import pypdfium2.raw as raw
+
+    paths: list[PagePath] = []
+    images: list[np.ndarray] = []
+    budget = MAX_SEGMENTS
+    matrix = raw.FS_MATRIX()
+
+    def visit(count: int, get: Any, to_page: Matrix, depth: int) -> None:
+        nonlocal budget
+        for index in range(count):
+            pointer = get(index)
+            if not pointer or budget <= 0:
+                continue
+            kind = raw.FPDFPageObj_GetType(pointer)
+            if kind not in (raw.FPDF_PAGEOBJ_PATH, raw.FPDF_PAGEOBJ_IMAGE, raw.FPDF_PAGEOBJ_FORM):
+                continue
+            if not raw.FPDFPageObj_GetMatrix(pointer, ctypes.byref(matrix)):
+                continue
+            own = multiply((matrix.a, matrix.b, matrix.c, matrix.d, matrix.e, matrix.f), to_page)
+            if not all(map(math.isfinite, own)):
+                continue
+            if kind == raw.FPDF_PAGEOBJ_PATH:
+                budget -= raw.FPDFPath_CountSegments(pointer) + 1
+                if (path := _path(raw, pointer, own)) is not None:
+                    paths.append(path)
+            elif kind == raw.FPDF_PAGEOBJ_IMAGE:
+                images.append(apply_boxes(own, np.array([[0.0, 0.0, 1.0, 1.0]]))[0])
+            elif depth < MAX_DEPTH:
+                visit(
+                    max(raw.FPDFFormObj_CountObjects(pointer), 0),
+                    lambda at, form=pointer: raw.FPDFFormObj_GetObject(form, at),
+                    own,
+                    depth + 1,
+                )
+
+    visit(
+        max(raw.FPDFPage_CountObjects(page.raw), 0),
+        lambda at: raw.FPDFPage_GetObject(page.raw, at),
+        to_pixels,
+        0,
+    )
+    if budget <= 0:
+        warnings.append(f"only the first {MAX_SEGMENTS:,} pieces of the page's drawings are read")
+    return tuple(paths), np.array(images).reshape(-1, 4)
+
+
+def _path(raw: Any, pointer: Any, to_pixels: Matrix) -> PagePath | None:
+    fill_mode, stroked = ctypes.c_int(), ctypes.c_int()
+    raw.FPDFPath_GetDrawMode(pointer, ctypes.byref(fill_mode), ctypes.byref(stroked))
+    if not fill_mode.value and not stroked.value:  # it only clips
+        return None
+    count = min(raw.FPDFPath_CountSegments(pointer), MAX_SEGMENTS)
+    x, y = ctypes.c_float(), ctypes.c_float()
+    at_x, at_y = ctypes.byref(x), ctypes.byref(y)
+    subpaths: list[list[tuple[float, float]]] = []
+    segments: list[tuple[float, float, float, float]] = []
+    curved = False
+    now: tuple[float, float] = (0.0, 0.0)
+    for i in range(count):
+        segment = raw.FPDFPath_GetPathSegment(pointer, i)
+        kind = raw.FPDFPathSegment_GetType(segment)
+        raw.FPDFPathSegment_GetPoint(segment, at_x, at_y)
+        point = (x.value, y.value)
+        if kind == raw.FPDF_SEGMENT_MOVETO:
+            subpaths.append([point])
+        else:
+            if kind == raw.FPDF_SEGMENT_LINETO:
+                segments.append((*now, *point))
+            else:
+                curved = True
+            if subpaths:
+                subpaths[-1].append(point)
+        now = point
+        if raw.FPDFPathSegment_GetClose(segment) and subpaths and now != subpaths[-1][0]:
+            segments.append((*now, *subpaths[-1][0]))
+            now = subpaths[-1][0]
+    straight = apply(to_pixels, np.array(segments, np.float64).reshape(-1, 2, 2)).reshape(-1, 4)
+    straight = straight[np.isfinite(straight).all(1) & (np.abs(straight) < 1e6).all(1)]
+    rectangles = [box for points in subpaths if not curved and (box := _rectangle(points, to_pixels))]
+    width = ctypes.c_float()
+    raw.FPDFPageObj_GetStrokeWidth(pointer, ctypes.byref(width))
+    scale = math.sqrt(abs(to_pixels[0] * to_pixels[3] - to_pixels[1] * to_pixels[2]))
+    return PagePath(
+        straight,
+        np.array(rectangles, np.float64).reshape(-1, 4),
+        _color(raw.FPDFPageObj_GetStrokeColor, pointer) if stroked.value else None,
+        _color(raw.FPDFPageObj_GetFillColor, pointer) if fill_mode.value else None,
+        width.value * scale if stroked.value else 0.0,
+        raw.FPDFPageObj_GetDashCount(pointer) > 0,
+        curved,
+    )
+
+
+def _rectangle(points: list[tuple[float, float]], to_pixels: Matrix) -> tuple[float, ...] | None:
+    if len(points) == 5 and points[0] == points[4]:
+        points = points[:4]
+    if len(points) != 4:
+        return None
+    corners = apply(to_pixels, np.array(points))
+    low, high = corners.min(0), corners.max(0)
+    on_side = (np.abs(corners - low) < 0.1) | (np.abs(corners - high) < 0.1)
+    if not on_side.all() or not np.isfinite(corners).all() or (np.abs(corners) > 1e6).any():
+        return None
+    return (*low.tolist(), *high.tolist())

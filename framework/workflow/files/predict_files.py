@@ -1,0 +1,371 @@
+"""Run a predictor over files, folders, PDFs and videos, and write what it finds: the loop behind `oar infer`."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
+
+from framework.core.bounded import check_file
+from framework.core.disk import DiskError
+from framework.core.errors import ConfigError, InputError, OarError
+from framework.text.lines import read_lines
+from framework.vision import image as vision_image
+from framework.vision.video import VideoReader, VideoWriter
+from framework.workflow.domain.outputs import (
+    Report,
+    catch_interrupt,
+    make_folder,
+    spare_sources,
+    stems,
+    text_file,
+    write_json,
+)
+from framework.workflow.domain.predictor import (
+    ImageItem,
+    LanguagePredictor,
+    Predictor,
+    ResultWriter,
+    Text,
+    VisionPredictor,
+)
+from framework.workflow.domain.result import ImageResult
+from framework.workflow.files.pdf import PdfReader
+
+AnyVision = VisionPredictor[Any]
+SOURCES = ("image_file", "image_dir", "pdf_file", "video_file", "camera_id", "text", "text_file", "pair")
+_DRAWERS, _DRAWN_AHEAD = 2, 8
+
+
+def run_images(
+    predictor: AnyVision, files: Iterable[Path], output_dir: Path, draw: bool = True, save: bool = False
+) -> Report:
+    """Read every image; a file that cannot be read is reported and the others are read.
+
+    `save` asks for the one file of all results besides.
+    """
+    report = Report()
+    files = list(dict.fromkeys(files))
+    stopped = threading.Event()
+    writer = predictor.result_writer("", [str(file) for file in files]) if save else None
+    suffixes = (".png", *predictor.extra_suffixes)
+    endings = [suffix.removesuffix(Path(suffix).suffix) for suffix in ("", *predictor.extra_suffixes)]
+    names = stems(files, [] if writer is None else [Path(writer.name).stem], endings)
+    if draw:
+        spare_sources(files, (output_dir / f"{name}{end}" for name in names.values() for end in suffixes))
+    waiting: deque[str] = deque()
+
+    def items() -> Iterator[ImageItem]:
+        for file, stem in names.items():
+            if stopped.is_set():
+                return
+            try:
+                item = predictor.read(file)
+            except OarError as error:
+                report.failed.append((str(file), str(error)))
+                continue
+            waiting.append(stem)
+            yield item
+
+    with catch_interrupt(stopped):
+        _collect(predictor, items(), waiting, output_dir, draw, report, len(names), writer)
+    report.note_stop(stopped.is_set())
+    return report
+
+
+def run_pdf(
+    predictor: AnyVision, file: Path, output_dir: Path, draw: bool = True, dpi: float = 200.0
+) -> Report:
+    """Read every page of a PDF; outputs are called <stem>_page1, <stem>_page2, …"""
+    report = Report()
+    waiting: deque[str] = deque()
+    stopped = threading.Event()
+    try:
+        with PdfReader(file, dpi=dpi) as pages, catch_interrupt(stopped):
+
+            def items() -> Iterator[ImageItem]:
+                for number, image in enumerate(pages, start=1):
+                    if stopped.is_set():
+                        return
+                    waiting.append(f"{file.stem}_page{number}")
+                    yield ImageItem(image, str(file), number)
+
+            _collect(predictor, items(), waiting, output_dir, draw, report, len(pages))
+    except DiskError:
+        raise
+    except OarError as error:
+        report.failed.append((str(file), str(error)))
+    report.note_stop(stopped.is_set())
+    return report
+
+
+def _collect(
+    predictor: AnyVision,
+    items: Iterator[ImageItem],
+    waiting: deque[str],
+    output_dir: Path,
+    draw: bool,
+    report: Report,
+    total: int,
+    writer: ResultWriter[Any] | None = None,
+) -> None:
+    make_folder(output_dir)
+    with ExitStack() as stack:
+        bar = stack.enter_context(
+            tqdm(total=total, unit="page", disable=total < 2 or not sys.stderr.isatty())
+        )
+        add = stack.enter_context(_open_writer(writer, output_dir))
+        for number, result in enumerate(predictor.predict_stream(items)):
+            stem = waiting.popleft()
+            write_json(output_dir / f"{stem}.json", result.to_dict())
+            report.written.append(output_dir / f"{stem}.json")
+            add(result, number)
+            if draw:
+                vision_image.write(output_dir / f"{stem}.png", result.draw())
+                report.written.append(output_dir / f"{stem}.png")
+                for suffix in predictor.extra_suffixes:
+                    result.write_extra(suffix, output_dir / f"{stem}{suffix}")
+                    report.written.append(output_dir / f"{stem}{suffix}")
+            bar.update(1)
+    if writer is not None:
+        report.written.append(output_dir / writer.name)
+
+
+def _pairs(lines: Sequence[Text], where: str) -> list[tuple[str, str]]:
+    """The first two columns of each line that is not blank, with a tab between them. Raises: InputError."""
+    found = []
+    for number, line in enumerate(lines, start=1):
+        if isinstance(line, str) and not line.strip():
+            continue
+        columns = line if isinstance(line, tuple) else line.split("\t")
+        if len(columns) < 2:
+            raise InputError(
+                "the model takes two texts",
+                where=f"{where}, line {number}",
+                received=repr(line[:60]),
+                allowed="two texts with a tab between them",
+                fix="with --text the second one is given as --pair",
+            )
+        found.append((columns[0], columns[1]))
+    return found
+
+
+def run_texts(predictor: LanguagePredictor[Any], texts: Sequence[Text], output_dir: Path) -> Report:
+    """What `predictor.predict_attempts` finds in each text, a line each, in results.jsonl.
+
+    A text that cannot be read is reported, its line says why, and the others are read.
+    """
+    make_folder(output_dir)
+    path = output_dir / "results.jsonl"
+    report = Report([path])
+    stopped = threading.Event()
+    with text_file(path) as out, catch_interrupt(stopped):
+        found = tqdm(
+            predictor.predict_attempts(texts),
+            total=len(texts),
+            unit="text",
+            disable=len(texts) < 2 or not sys.stderr.isatty(),
+        )
+        for number, (text, result) in enumerate(zip(texts, found), start=1):
+            if isinstance(result, OarError):
+                report.failed.append((f"text {number}", f"text {number}: {result}"))
+                line = {"text": text if isinstance(text, str) else text[0], "error": str(result)}
+            else:
+                line = result.to_dict()
+            out.write(json.dumps(line, ensure_ascii=False) + "\n")
+            if stopped.is_set():
+                break
+    report.note_stop(stopped.is_set())
+    return report
+
+
+@contextmanager
+def _open_writer(
+    writer: ResultWriter[Any] | None, output_dir: Path
+) -> Iterator[Callable[[ImageResult, int], object]]:
+    """A function of (result, number) that adds to the file of all results; it does nothing without a writer."""
+    if writer is None:
+        yield lambda result, number: None
+        return
+    with text_file(output_dir / writer.name) as out:
+        out.write(writer.head)
+        yield lambda result, number: out.write(writer.text(result, number))
+        out.write(writer.tail)
+
+
+def run_video(
+    predictor: AnyVision, source: Path | int, output_dir: Path, draw: bool = True, save: bool = False
+) -> Report:
+    """Every frame of a video: <stem>.jsonl with a line a frame, and <stem>.mp4 at the same frame rate.
+
+    Decoding, the model, drawing and encoding run side by side, each a few frames ahead of the next. A video that ends
+    before its time, or at Ctrl+C, is written up to there, and the report says so. A number is a camera.
+    """
+    report, stopped = Report(), threading.Event()
+    make_folder(output_dir)
+    stem = source.stem if isinstance(source, Path) else f"camera{source}"
+    lines, clip = output_dir / f"{stem}.jsonl", output_dir / f"{stem}.mp4"
+    results_file = predictor.result_writer(stem) if save else None
+    if draw and isinstance(source, Path):
+        spare_sources([source], [clip])
+    try:
+        with ExitStack() as stack:
+            video = stack.enter_context(VideoReader(source))
+            out = stack.enter_context(text_file(lines))
+            add = stack.enter_context(_open_writer(results_file, output_dir))
+            total = video.frame_count
+            bar = stack.enter_context(tqdm(total=total, unit="frame", disable=not sys.stderr.isatty()))
+            stack.enter_context(catch_interrupt(stopped))
+            writer: VideoWriter | None = None
+            for number, (result, image) in enumerate(
+                _draw_overlays(_predict_frames(predictor, video, source, stopped), draw)
+            ):
+                found = {"frame": number, "time": round(number / video.fps, 3), **result.to_dict()}
+                found.pop("page", None)
+                out.write(json.dumps(found, ensure_ascii=False) + "\n")
+                add(result, number)
+                if image is not None:
+                    if writer is None:
+                        writer = stack.enter_context(VideoWriter(clip, video.fps, image.shape[:2]))
+                    writer.write(image)
+                bar.update(1)
+        report.written += [path for path, there in ((clip, writer is not None), (lines, True)) if there]
+        if results_file is not None:
+            report.written.append(output_dir / results_file.name)
+        if stopped.is_set():
+            report.note_stop(not isinstance(source, int))  # which is how one ends with a camera
+        elif total is not None and video.frames_read < total - 1:  # the number in the file is an estimate
+            report.notes.append(f"{source}: the video ends after {video.frames_read} of {total} frames")
+    except DiskError:
+        raise
+    except OarError as error:
+        report.failed.append((str(source), str(error)))
+    return report
+
+
+def _predict_frames(
+    predictor: AnyVision, video: VideoReader, source: Path | int, stopped: threading.Event
+) -> Iterator[ImageResult]:
+    def items() -> Iterator[ImageItem]:
+        for number, frame in enumerate(video, start=1):
+            yield ImageItem(frame, str(source), number)
+            if stopped.is_set():
+                return
+
+    return predictor.predict_video(items(), video.fps)
+
+
+def _draw_overlays(
+    results: Iterator[ImageResult], draw: bool
+) -> Iterator[tuple[ImageResult, np.ndarray | None]]:
+    """Each result, in order, with its overlay, which is drawn on another thread."""
+    if not draw:
+        yield from ((result, None) for result in results)
+        return
+    waiting: deque[tuple[ImageResult, Future[np.ndarray]]] = deque()
+    with ThreadPoolExecutor(_DRAWERS, "oar-draw") as pool:
+        for result in results:
+            waiting.append((result, pool.submit(result.overlay)))
+            if len(waiting) > _DRAWN_AHEAD:
+                ready, image = waiting.popleft()
+                yield ready, image.result()
+        for ready, image in waiting:
+            yield ready, image.result()
+
+
+def check_sources(
+    image_file: str | None,
+    image_dir: str | None,
+    pdf_file: str | None,
+    video_file: str | None,
+    camera_id: int | None = None,
+    text: str | None = None,
+    text_file: str | None = None,
+    pair: str | None = None,
+) -> None:
+    """Before a model is loaded: is there something to read? A camera is not looked for. Raises: InputError."""
+    if pair is not None and text is None:
+        raise InputError(
+            "--pair is the second text of a pair", received="no --text", fix="give --text as well"
+        )
+    if camera_id is not None or text is not None:
+        return
+    given = next((s for s in (image_file, image_dir, pdf_file, video_file, text_file) if s is not None), None)
+    path = Path(str(given))
+    wants_folder = image_dir is not None
+    if ":/" in str(given) and not path.exists():
+        check_file(str(given), "file", InputError)  # which knows addresses
+    if not (path.is_dir() if wants_folder else path.is_file()):
+        raise InputError(
+            f"there is no such {'folder' if wants_folder else 'file'}",
+            where=given,
+            received="a folder" if path.is_dir() else "a file" if path.is_file() else "nothing at this path",
+            fix="--image_dir takes folders, the other options take files"
+            if path.exists()
+            else "check the path",
+        )
+
+
+def predict_files(
+    predictor: Predictor[Any, Any, Any],
+    output_dir: Path,
+    *,
+    image_file: str | None = None,
+    image_dir: str | None = None,
+    pdf_file: str | None = None,
+    video_file: str | None = None,
+    camera_id: int | None = None,
+    text: str | None = None,
+    text_file: str | None = None,
+    pair: str | None = None,
+    draw: bool = True,
+    save: bool = False,
+) -> Report:
+    """Read the one source that is given and write the results to `output_dir`; `save` asks for one file of all too.
+
+    `pair` is the second text of a pair with `text`. Where the model takes pairs, a line of `text_file` has two texts
+    with a tab between them.
+    """
+    has_text = text is not None or text_file is not None
+    if isinstance(predictor, LanguagePredictor) and has_text:
+        lines: Sequence[Text] = (
+            read_lines(Path(str(text_file))) if text is None else [text if pair is None else (text, pair)]
+        )
+        if predictor.pairs:
+            lines = _pairs(lines, "--text" if text is not None else str(text_file))
+        return run_texts(predictor, lines, output_dir)
+    if not isinstance(predictor, VisionPredictor) or has_text:
+        raise ConfigError(
+            "this model takes something else",
+            received="a text" if has_text else "images or a video",
+            allowed="images, videos" if has_text else "--text, --text_file",
+        )
+    if video_file is not None:
+        return run_video(predictor, Path(video_file), output_dir, draw, save)
+    if camera_id is not None:
+        return run_video(predictor, camera_id, output_dir, draw, save)
+    if pdf_file is not None:
+        if save:
+            raise ConfigError(
+                "there is no single file for the pages of a PDF",
+                received="--save_results",
+                fix="leave it out: there is a JSON file for each page",
+            )
+        return run_pdf(predictor, Path(pdf_file), output_dir, draw)
+    files = [Path(image_file)] if image_file is not None else vision_image.list_images(str(image_dir))
+    if not files:
+        raise InputError(
+            "the folder holds no image",
+            where=image_dir,
+            allowed="files such as .jpg, .png, .tif, .bmp, .webp",
+        )
+    return run_images(predictor, files, output_dir, draw, save)

@@ -1,0 +1,213 @@
+"""From the name of a model, a configuration file or a folder to the artifact that runs it: the one way for all domains.
+
+An artifact that was made before starts from OAR_HOME: no model code is imported, no network is asked.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from framework.config import Tree, load, packages_of, resolved
+from framework.core.errors import ConfigError, FormatError, HubError
+from framework.export import Artifact, load_artifact
+from framework.export.artifact import CONFIG
+from framework.inference.runtime import Runtime
+from framework.io.checkpoint import CHECKPOINTS, config_name, find_checkpoint, run_folder
+from framework.workflow.domain.domain import Domain, Model, all_domains, find_config, find_domain
+from framework.workflow.export.bundled import has_graphs
+from framework.workflow.open.cache import keep_artifact
+
+
+@dataclass(frozen=True)
+class Found:
+    """An artifact and the domain that runs it."""
+
+    artifact: Artifact
+    domain: Domain[Any]
+
+
+def find_artifact(
+    model: Model,
+    settings: Sequence[str] = (),
+    domain: str | None = None,
+    runtime: Runtime | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Found:
+    """The artifact of a folder, of a configuration file, or of the name of a configuration.
+
+    Args:
+        model: An artifact's folder, one of another toolkit that a domain can import, a file (.yml), or a name.
+        settings: Overrides of the configuration, as `-o` of the tools.
+        domain: The artifact must be of this domain.
+        runtime: Where the engine that it chooses runs ONNX files, that of a configuration has one. None: it has none.
+        options: Of the domain's predictor; some choose among the weights of a configuration.
+
+    Raises:
+        InputError: there is no such model. ConfigError: settings that a finished artifact cannot take.
+        FormatError: an artifact of another domain. HubError: weights are neither here nor reachable, and the domain has
+        no model that takes the place of this one.
+    """
+    path = Path(model).expanduser()
+    if path.is_dir():
+        found = _from_folder(path, domain)
+    else:
+        config = find_config(model, domain)
+        tree = load(config, settings)
+        name = domain_of(tree, config)
+        _check_domain(name, domain, model)
+        owner = find_domain(name)
+        if chosen := tuple(owner.choose_settings(config, tree.plain(), options or {})):
+            settings = (*settings, *chosen)
+            tree = load(config, settings)
+        in_program, after = owner.split_settings(settings)
+        if after:  # which leave no trace in what is kept
+            tree = load(config, in_program)
+        try:
+            made = _from_config(config, tree, in_program, owner, runtime)
+        except HubError as error:
+            other = owner.fallback_model(model, settings, options or {}, error)
+            if other is None:
+                raise
+            return find_artifact(other, settings, domain, runtime, options)
+        return Found(owner.apply_settings(made, after), owner)
+    in_program, after = found.domain.split_settings(settings)
+    if in_program:
+        raise ConfigError(
+            "an artifact's programs and weights are made, these settings cannot be changed any more",
+            where=path,
+            received=", ".join(in_program),
+            fix="change the configuration and export again with `oar export`",
+        )
+    return Found(found.domain.apply_settings(found.artifact, after), found.domain)
+
+
+def _check_domain(name: str, wanted: str | None, model: Model) -> None:
+    if wanted is not None and name != wanted:
+        raise FormatError(
+            f"this model is of another domain than {wanted}",
+            where=str(model),
+            received=f"domain: {name}",
+            allowed=f"a model from a configuration of configs/{wanted}",
+            fix=f"from framework.workflow import predictor opens models of every domain, {wanted}.predictor its own",
+        )
+
+
+def _from_folder(path: Path, wanted: str | None) -> Found:
+    if (path / CONFIG).is_file():
+        artifact = load_artifact(path)
+        name = artifact.config.get("domain")
+        if name is None:
+            raise FormatError(
+                "no domain runs this artifact",
+                where=path / CONFIG,
+                received="no `domain` in it",
+                allowed="an artifact that `oar export` wrote",
+                fix="what jit.save wrote runs with framework.jit.load",
+            )
+        _check_domain(str(name), wanted, path)
+        try:
+            return Found(artifact, find_domain(str(name)))
+        except ConfigError as error:
+            raise ConfigError(
+                error.problem,
+                where=artifact.source,
+                received=error.received,
+                allowed=error.allowed,
+                fix=error.fix,
+            ) from None
+    for owner in all_domains():
+        if wanted in (None, owner.name):
+            artifact = owner.import_folder(path)
+            if artifact is not None:
+                return Found(artifact, owner)
+    raise FormatError(
+        "the folder holds neither an artifact nor a model that can be imported",
+        where=path,
+        received=", ".join(sorted(file.name for file in path.iterdir())[:10]) or "an empty folder",
+        allowed=f"an artifact as `oar export` writes it, with {CONFIG}; or a model as save_pretrained of "
+        "transformers or PaddleNLP writes it, with config.json",
+    )
+
+
+def domain_of(tree: Tree, where: object) -> str:
+    """The domain that a configuration names. Raises: ConfigError."""
+    packages_of(tree)  # which knows what is wrong with the key
+    return str(tree.value["domain"].value)
+
+
+def _from_config(
+    config: Path, tree: Tree, settings: Sequence[str], owner: Domain[Any], runtime: Runtime | None
+) -> Artifact:
+    """The artifact of a configuration, which is `tree` with the settings: from OAR_HOME if it was made before, else
+    exported now and kept there."""
+    plain, text = tree.plain(), resolved(tree)
+    table = (plain.get("export") or {}).get("engines") or {}
+    kind = ""
+    if runtime is not None and runtime.choose_engine(table) != "xla":
+        if all(map(importlib.util.find_spec, ("onnx", "onnxruntime"))):
+            kind = "-onnx"
+        elif runtime.engine != "auto" or has_graphs():
+            kind = "-graph"  # what comes with the package is all that can be had
+
+    def make() -> Artifact:
+        from framework.workflow.export.export import export_config
+        from framework.workflow.export.onnx import OnnxOptions
+
+        # An engine that is asked for by name says what is missing; "auto" does without.
+        wanted = OnnxOptions(for_engine=True, optional=runtime is not None and runtime.engine == "auto")
+        return export_config(config, settings, onnx=wanted if kind else None)
+
+    files = [*_weight_files(plain, config), *_named_files(plain), *_imported_files(plain)]
+    name = config_name(config)
+    return keep_artifact(f"{name}{kind}", text, files, owner.packages, make)
+
+
+def _weight_files(plain: dict[str, Any], config: Path) -> list[Path]:
+    """The user's own weights: of a run, where the file names none. A pipeline has no run, its stages name theirs."""
+    if plain.get("pipeline") is not None:
+        return []
+    weights = Path(str(plain.get("weights") or run_folder(config))).expanduser()
+    if weights.is_dir():
+        folder = find_checkpoint(weights, prefer="best")
+        return sorted(path for path in folder.iterdir() if path.is_file())
+    return _with_siblings(weights)
+
+
+def _with_siblings(path: Path) -> list[Path]:
+    """A file with those beside it of the same stem: a program and its parameters."""
+    if not path.is_file():
+        return []
+    return sorted(other for other in path.parent.iterdir() if other.stem == path.stem and other.is_file())
+
+
+def _named_files(plain: Any) -> list[Path]:
+    """The files behind every key of a configuration that may name some: tokenizers, weights and dictionaries of
+    stages."""
+    if isinstance(plain, list):
+        return [file for item in plain for file in _named_files(item)]
+    if not isinstance(plain, dict):
+        return []
+    found = []
+    for key, value in plain.items():
+        found += _named_files(value)
+        if not isinstance(value, str) or not value or value.startswith("{"):
+            continue
+        path = Path(value).expanduser()
+        if (path / CHECKPOINTS).is_dir():  # a run, as weights or as the stage of a pipeline
+            best = find_checkpoint(path, prefer="best")
+            found += sorted(file for file in best.iterdir() if file.is_file())
+        elif key in ("tokenizer", "target_tokenizer"):
+            files = sorted(path.iterdir()) if path.is_dir() else [path]
+            found += [file for file in files if file.is_file()]
+        elif key in ("weights", "characters"):
+            found += _with_siblings(path)
+    return found
+
+
+def _imported_files(plain: dict[str, Any]) -> list[Path]:
+    items = plain.get("imports") or []
+    return [path for item in items if str(item).endswith(".py") and (path := Path(item)).is_file()]

@@ -1,0 +1,115 @@
+"""`predictor(...)` for models of every domain: from a name, a configuration or a folder to what makes results."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar, cast
+
+from framework.core.process import pause_collection
+from framework.inference.runtime import Runtime
+from framework.workflow.domain.domain import Model, find_domain
+from framework.workflow.domain.options import make_options, options_signature
+from framework.workflow.domain.predictor import Predictor
+from framework.workflow.open.artifacts import find_artifact
+
+P = TypeVar("P", bound=Predictor[Any, Any, Any])
+
+
+def open_predictor(
+    model: Model,
+    *,
+    domain: str | None = None,
+    runtime: Runtime | None = None,
+    overrides: Sequence[str] = (),
+    options: Mapping[str, Any] | None = None,
+) -> Predictor[Any, Any, Any]:
+    """The predictor of a model.
+
+    Args:
+        model: The name of a configuration, or of a task that a domain knows, such as "ner"; a configuration file
+            (.yml); an artifact's folder; or a folder of another toolkit that a domain can import.
+        domain: The only domain that is meant.
+        runtime: Device, precision and engine.
+        overrides: Settings of the configuration, as `-o` of the tools.
+        options: Options of the domain's predictor by name; None stands for one that was not given.
+
+    Raises:
+        InputError: no such model. ConfigError: an option that the domain does not have.
+        FormatError: a model of another domain. HubError: weights are neither here nor reachable.
+    """
+    given: Mapping[str, Any] = options or {}
+    if domain is not None and isinstance(model, str):
+        model, given = find_domain(domain).find_alias(model, given)
+    runtime = runtime or Runtime()
+    with pause_collection():
+        found = find_artifact(model, overrides, domain, runtime, given)
+        chosen = make_options(found.domain.options, given, f"the domain {found.domain.name}")
+        return found.domain.open(found.artifact, chosen, runtime)
+
+
+def predictor(
+    model: Model,
+    *,
+    device: str | None = None,
+    precision: str = "auto",
+    engine: str = "auto",
+    threads: int | None = None,
+    overrides: Sequence[str] = (),
+    **options: Any,
+) -> Predictor[Any, Any, Any]:
+    """As `open_predictor`, for a model of any domain; `options` are those of the model's own domain."""
+    runtime = Runtime(device, precision, engine, threads)
+    return open_predictor(model, runtime=runtime, overrides=overrides, options=options)
+
+
+def make_predictor_function(
+    domain: str, options: type, gives: type[P], default: str | None = None
+) -> Callable[..., P]:
+    """`predictor(model, *, device, precision, engine, threads, overrides, **options)` of a domain.
+
+    Args:
+        options: The dataclass of the options, whose fields are the function's keywords.
+        gives: The class of the predictors.
+        default: The model that is meant where none is named.
+    """
+
+    def predictor(
+        model: Model,
+        *,
+        device: str | None = None,
+        precision: str = "auto",
+        engine: str = "auto",
+        threads: int | None = None,
+        overrides: Sequence[str] = (),
+        **given: Any,
+    ) -> P:
+        runtime = Runtime(device, precision, engine, threads)
+        found = open_predictor(model, domain=domain, runtime=runtime, overrides=overrides, options=given)
+        return cast(P, found)
+
+    if default is not None:
+        predictor.__defaults__ = (default,)
+    lines = [
+        f"        {field.name}: {field.metadata.get('help', '')}."
+        for field in dataclasses.fields(options)
+        if field.init
+    ]
+    predictor.__signature__ = options_signature(options, predictor)  # type: ignore[attr-defined]
+    predictor.__module__, predictor.__qualname__ = domain, "predictor"
+    predictor.__doc__ = (
+        f"{inspect.getdoc(gives)}\n\n"
+        f"    Args:\n"
+        f"        model: The name of a config in configs/{domain}, a config file, or an artifact's folder.\n"
+        '        device: "cpu", "gpu", "gpu:1", …; None is jax\'s default.\n'
+        '        precision: "float32", "bfloat16", or "auto": bfloat16 where it is fast and verified.\n'
+        '        engine: "xla", "onnxruntime", "openvino", or "auto": the fastest that the artifact knows of.\n'
+        "        threads: CPUs for one call, of engines that can be told.\n"
+        "        overrides: Settings of the config, as `-o` of the tools.\n"
+        + "\n".join(lines)
+        + "\n\n    Raises:\n"
+        "        InputError: no such model, or an option out of range. ConfigError: an unknown option.\n"
+        "        HubError: weights are neither here nor reachable.\n"
+    )
+    return predictor

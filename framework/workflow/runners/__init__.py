@@ -1,0 +1,1 @@
+"""Run exported models: images or texts in, typed results out."""

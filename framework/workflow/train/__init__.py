@@ -1,0 +1,1 @@
+"""Train and evaluate a configuration."""

@@ -1,0 +1,121 @@
+"""Overrides that one number of a command line stands for: they depend on what the config says already."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from framework.config import load
+from framework.config.arguments import setting
+from framework.core.errors import ConfigError
+from framework.workflow.domain.domain import find_config
+
+# Fields of schedules that say how fast a schedule is as a whole; the first that there is, is its learning rate.
+_BASES = ("learning_rate", "max_learning_rate", "values")
+# All fields of schedules that are learning rates: they are scaled together.
+_RATES = (*_BASES, "base_learning_rate", "end_learning_rate", "start_lr", "end_lr", "eta_min", "min_lr")
+
+
+def read_settings(config: str | Path, overrides: Sequence[str]) -> dict[str, Any]:
+    """What a config says with these overrides, as plain mappings: what the functions below take."""
+    return load(find_config(config), tuple(overrides)).plain()
+
+
+def _find(settings: Any, key: str) -> Any:
+    """What stands under a dotted key; None where nothing does."""
+    for name in key.split("."):
+        settings = settings.get(name) if isinstance(settings, dict) else None
+    return settings
+
+
+def learning_rate_overrides(settings: Mapping[str, Any], value: float) -> tuple[str, ...]:
+    """Overrides that make `value` the learning rate of a config; its schedule keeps its form, as do its warmup's rates.
+
+    Raises:
+        ConfigError: the value is not above 0, or the config has no learning rate.
+    """
+    if not value > 0:
+        raise ConfigError(
+            "a learning rate is above 0", where="--learning_rate", received=value, allowed="such as 0.001"
+        )
+    schedule = {"learning_rate": _find(settings, "optim.learning_rate")}
+    base = _base_rate(schedule)
+    if base is None:
+        raise ConfigError(
+            "the config has no learning rate to change",
+            where="optim.learning_rate",
+            received=schedule["learning_rate"],
+            allowed="a number above 0, or a schedule with one",
+            fix=f"-o optim.learning_rate={value:g}",
+        )
+    return tuple(_scale(schedule, "optim", base, value))
+
+
+def _base_rate(schedule: dict[str, Any]) -> float | None:
+    """The number above 0 that stands for the learning rate of a schedule, of the innermost where they are nested."""
+    found: Any = next((schedule[name] for name in _BASES if schedule.get(name) is not None), None)
+    if isinstance(found, dict):
+        return _base_rate(found)
+    if isinstance(found, list):
+        found = found[0] if found else None
+    is_number = isinstance(found, int | float) and not isinstance(found, bool)
+    return float(found) if is_number and found > 0 else None
+
+
+def _scale(schedule: dict[str, Any], path: str, base: float, value: float) -> list[str]:
+    changes = []
+    for name, child in schedule.items():
+        key = f"{path}.{name}"
+        if isinstance(child, dict):
+            changes += _scale(child, key, base, value)
+        elif name in _RATES and isinstance(child, list):
+            changes.append(f"{key}={[_rate(rate, base, value) for rate in child]}")
+        elif name in _RATES and isinstance(child, int | float):
+            changes.append(f"{key}={_rate(child, base, value)!r}")
+    return changes
+
+
+def _rate(rate: float, base: float, value: float) -> float:
+    return float(value) if rate == base else rate / base * value
+
+
+def data_overrides(settings: Mapping[str, Any], root: str) -> tuple[str, ...]:
+    """Overrides that take the data sets of a config from another folder.
+
+    Where the config has two, such as data/cells/train and data/cells/val, those of the same names in `root` are meant.
+
+    Raises:
+        ConfigError: none of its data sets has a `root`.
+    """
+    keys = [f"data.{part}.dataset.root" for part in ("train", "eval")]
+    before = {key: Path(str(told)) for key in keys if (told := _find(settings, key)) is not None}
+    if not before:
+        raise ConfigError(
+            "the data of this config are not one folder",
+            where="--data",
+            received=", ".join(_find(settings, "data.train.dataset") or ()) or "no data.train.dataset",
+            allowed="a config whose data sets have a `root`",
+            fix="set the keys of its data sets with -o data.train.dataset.…=…",
+        )
+    common = Path(os.path.commonpath(before.values()))
+    found = {key: Path(root) / path.relative_to(common) for key, path in before.items()}
+    return tuple(text for key, path in found.items() for text in setting(key, path.as_posix()))
+
+
+def worker_overrides(settings: Mapping[str, Any], count: int) -> tuple[str, ...]:
+    """Overrides that give each data set of a config so many workers."""
+    parts = [name for name in ("train", "eval") if _find(settings, f"data.{name}")]
+    return tuple(f"data.{name}.num_workers={count}" for name in parts)
+
+
+def callback_overrides(settings: Mapping[str, Any], *added: dict[str, str]) -> tuple[str, ...]:
+    """Overrides that add callbacks, as mappings with their `type`, to those of a config."""
+    there = _find(settings, "train.callbacks") or []
+    return setting("train.callbacks", [*there, *added])
+
+
+def ema_overrides(settings: Mapping[str, Any]) -> tuple[str, ...]:
+    """Overrides that average the parameters of a config, with the config's own rule where it has one."""
+    return () if _find(settings, "train.ema") is not None else ("train.ema={}",)

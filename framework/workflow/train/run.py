@@ -1,0 +1,428 @@
+"""Train and evaluate a configuration file: what `oar train` and `oar eval` do, for every domain."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import logging
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import jax
+import numpy as np
+from filelock import FileLock, Timeout
+
+import framework
+from framework import nn
+from framework.config import build, load, override, resolved
+from framework.core.disk import disk_errors, write_file
+from framework.core.errors import ConfigError, InputError
+from framework.engine import callbacks as C
+from framework.engine import finders
+from framework.engine.details import Details
+from framework.engine.evaluator import Evaluator
+from framework.engine.experiment import Experiment, LoaderConfig, bind_experiment
+from framework.engine.finders import BatchSizeFinding, LRFinding
+from framework.engine.label_alignment import AlignedPack, align_labels, infer_classes
+from framework.engine.loggers import TensorBoard
+from framework.engine.reports import RunReport
+from framework.engine.stopping import TrainingStopped
+from framework.engine.task import Task, check_transforms
+from framework.engine.trainer import Trainer
+from framework.io.checkpoint import (
+    CHECKPOINTS,
+    RUN_CONFIG,
+    CheckpointStore,
+    find_checkpoint,
+    run_folder,
+)
+from framework.io.collate import PadToBucket
+from framework.io.dataset import split_windows
+from framework.io.loader import DataLoader
+from framework.io.sampler import BucketBatchSampler
+from framework.io.skipped import SKIPPED_FILE, SkipLog
+from framework.io.weighting import make_sampler
+from framework.nn import functional_core
+from framework.optimizer import Optimizer
+from framework.optimizer.lr.base import LRScheduler
+from framework.workflow.domain.domain import find_config
+from framework.workflow.domain.outputs import make_folder
+from framework.workflow.domain.samples import apply_transforms
+from framework.workflow.domain.weights import load_pretrained, load_state_into, resolve_weights
+from framework.workflow.export.export import labels_of, trained_model
+
+log = logging.getLogger("oar")
+
+
+def make_loader(
+    config: LoaderConfig,
+    task: Task,
+    seed: int,
+    train: bool,
+    pack: Callable[[Any], dict] | None = None,
+    folder: Path | None = None,
+) -> DataLoader:
+    """The loader of a config. Training shuffles and leaves out what fills no batch; evaluation pads the last one.
+
+    With buckets the task says how long a sample is (`length`) and what pads its arrays (`padding`, values by key). A
+    first transform with `split_windows(sample)` makes several samples of one. `pack` takes the place of the task's.
+    `folder` gets the list of samples that `skip_bad_samples` leaves out.
+    """
+    dataset, transforms = split_windows(config.dataset, config.transforms)
+    if config.buckets is None:
+        batches = {"batch_size": config.batch_size, "shuffle": train, "drop_last": train}
+        if train and config.sampler is not None:
+            batches |= {"shuffle": False, "sampler": make_sampler(config.sampler, dataset, seed)}
+    else:
+        if task.padding is None:
+            raise ConfigError(
+                "the samples of this task all have one shape",
+                where="buckets",
+                received=f"task: {type(task).__name__}",
+                fix="take `buckets` out of the loader's settings",
+            )
+        lengths = task.lengths(dataset, transforms)
+        if lengths is None:
+            lengths = [task.length(apply_transforms(sample, transforms)) for sample in dataset]
+        sampler = BucketBatchSampler(lengths, config.buckets, config.batch_size, train, train, seed)
+        collate = PadToBucket(config.buckets, task.padding, task.padding_axes)
+        batches = {"batch_sampler": sampler, "collate_fn": collate}
+    return DataLoader(
+        dataset,
+        transforms=transforms,
+        pack=pack or (task.pack if train else task.pack_evaluated),
+        **batches,
+        pad_last=not train,
+        num_workers=config.num_workers,
+        worker_mode=config.worker_mode,
+        seed=seed,
+        skip_bad_samples=config.skip_bad_samples,
+        skip_log=SkipLog(folder / SKIPPED_FILE if folder is not None and config.skip_bad_samples else None),
+    )
+
+
+def train(
+    config: str | Path,
+    overrides: tuple[str, ...] = (),
+    output_dir: str | Path | None = None,
+    resume: str | bool = False,
+    evaluate: bool = True,
+    callbacks: Sequence[C.Callback] = (),
+) -> dict[str, float]:
+    """Train a configuration; returns the scores of the last evaluation.
+
+    Into `output_dir` (default: output/<name of the config>; of a run's own config the run's folder) go `checkpoints/`,
+    `config.yml` (as resolved, but without `weights`: those of a run are its checkpoints), `metrics.jsonl`, its
+    `curves.png` and `curves.csv`, `evaluation/` with the classes of the best evaluation, and `train.log`.
+
+    Args:
+        resume: Go on from the run's last checkpoint (True), or from the one at this path.
+        evaluate: Evaluate `data.eval` on the way, where there is one.
+        callbacks: Besides those of the config.
+
+    Raises:
+        ConfigError, WeightError, InputError, TrainingError: each says what is wrong and what to do.
+        TrainingStopped: SIGINT or SIGTERM came; a checkpoint is written, and the message has the command to go on.
+    """
+    config = find_config(config)
+    tree = load(config, overrides)
+    experiment = bind_experiment(tree)
+    experiment.require("model", "task", "optim")
+    folder = Path(output_dir) if output_dir else run_folder(config)
+    with _run_folder(folder, bool(resume)), _log_file(folder / "train.log"):
+        text = resolved(override(tree, "weights=null"))
+        trainer = make_trainer(experiment, folder, text, evaluate, callbacks)
+        write_file(folder / RUN_CONFIG, text.encode("utf-8"))
+        if resume:
+            trainer.resume(find_checkpoint(folder if resume is True else resume))
+        try:
+            scores = trainer.fit()
+        except TrainingStopped as stop:
+            words = ["oar", "train", "-c", str(folder / RUN_CONFIG), "--resume"]
+            command = subprocess.list2cmdline(words) if sys.platform == "win32" else shlex.join(words)
+            raise TrainingStopped(stop.signal, stop.step, stop.checkpoint, command) from None
+        if trainer.store is not None and (best := trainer.store.best()) is not None:
+            log.info(f"best checkpoint: {best}")
+    return scores
+
+
+def make_trainer(
+    experiment: Experiment,
+    folder: Path | None,
+    text: str = "",
+    evaluate: bool = True,
+    callbacks: Sequence[C.Callback] = (),
+) -> Trainer:
+    """The Trainer of an experiment, with the model's values before the first step."""
+    options = experiment.train
+    if experiment.data.train is None:
+        raise InputError(
+            "there is nothing to train on", where="data.train", allowed="a dataset, transforms, batch_size"
+        )
+    task = cast(Task, experiment.task).adapt(experiment.data.train.dataset)
+    framework.seed(options.seed)
+    model = build(task.adapt_model(experiment.model))
+    if experiment.pretrained is not None:
+        path = resolve_weights(experiment.pretrained.weights, experiment.domain)
+        skipped = _start_from(path, model, task, experiment)
+        more = f" and {len(skipped) - 8} more" if len(skipped) > 8 else ""
+        log.info(f"starting from {path}" + (f", but for {', '.join(skipped[:8])}{more}" if skipped else ""))
+    labels = tuple(getattr(experiment.data.train.dataset, "class_names", ()))
+    task.check(model, labels)
+    check_transforms(model, experiment.data.train.transforms)
+    if evaluate and experiment.data.eval is not None:
+        other = tuple(getattr(experiment.data.eval.dataset, "class_names", labels))
+        if not labels:  # lines of text that a transform turns get their classes from it
+            labels = other
+        if other != labels:
+            raise InputError(
+                "training and evaluation data have different classes",
+                where="data.eval.dataset",
+                received=f"{len(other)} classes {', '.join(other[:5])}",
+                allowed=f"the {len(labels)} classes of data.train: {', '.join(labels[:5])}",
+            )
+    shown: list[C.Callback] = [C.LogLines()]
+    if folder is not None:
+        shown += [C.MetricsFile(folder / "metrics.jsonl"), RunReport(folder)]
+        if options.tensorboard:
+            shown.append(TensorBoard())
+        if options.profile_step is not None:
+            shown.append(C.Profile(folder / "profile", options.profile_step))
+    if options.early_stop is not None:
+        shown.append(C.EarlyStopping(patience=options.early_stop))
+    shown += (*options.callbacks, *callbacks)
+    held_out = experiment.data.eval if evaluate else None
+    return Trainer(
+        model,
+        task,
+        experiment.optim,
+        make_loader(experiment.data.train, task, options.seed, train=True, folder=folder),
+        options,
+        eval=make_loader(held_out, task, options.seed, train=False, folder=folder) if held_out else None,
+        folder=folder,
+        labels=labels,
+        callbacks=shown,
+        about={"config": text},
+    )
+
+
+def _start_from(path: Path, model: nn.Layer, task: Task, experiment: Experiment) -> list[str]:
+    """Load the weights of `pretrained`; returns the names of the parameters that keep their own values."""
+    start = experiment.pretrained
+    assert start is not None
+    config = task.adapt_model(experiment.model)
+    source = task.pretrained_model(config)
+    if source == config:
+        return load_pretrained(model, path, start.skip, start.into, start.partial)
+    other = build(source)
+    skipped = load_pretrained(other, path, start.skip, start.into, start.partial)
+    state = {name: np.asarray(value) for name, value in other.state_dict().items()}
+    load_state_into(model, task.adapt_pretrained(state, model))
+    return skipped
+
+
+def find_lr(
+    config: str | Path,
+    overrides: tuple[str, ...] = (),
+    output_dir: str | Path | None = None,
+    *,
+    start: float = 1e-7,
+    end: float = 1.0,
+    steps: int = 100,
+) -> LRFinding:
+    """A learning rate for a configuration: a short training with rising rates, which leaves its run alone.
+
+    lr_finder.png and lr_finder.csv go into `output_dir`, by default `lr_finder` in the run's folder. The rates are
+    those that the config would say; where its optimizer has a schedule, the suggestion is for the schedule's peak.
+    """
+    config = find_config(config)
+    experiment = bind_experiment(load(config, overrides))
+    experiment.require("model", "task", "optim")
+    trainer = make_trainer(experiment, None, evaluate=False)
+    folder = Path(output_dir) if output_dir else run_folder(config) / "lr_finder"
+    optimizer = cast(Optimizer, experiment.optim)
+    with C.print_log():
+        found = finders.find_lr(
+            trainer.model,
+            trainer.task,
+            optimizer,
+            trainer.train,
+            experiment.train,
+            start=start,
+            end=end,
+            steps=steps,
+        )
+        with disk_errors(folder):
+            written = found.write(folder)
+        line = "no rate is suggested, as the loss never fell"
+        if found.suggestion is not None:
+            key = ".".join(["optim", *_rate_key(optimizer)])
+            line = f"suggested learning rate {found.suggestion:.3g}: -o {key}={found.suggestion:.3g}"
+        log.info(f"{line}; the curve: {written[-1]}")
+    return found
+
+
+def _rate_key(holder: Any) -> list[str]:
+    """Where in a config the number of an optimizer's or a schedule's learning rate stands."""
+    inner = getattr(holder, "learning_rate", None)
+    return (
+        ["learning_rate", *(_rate_key(inner) if isinstance(inner, LRScheduler) else [])]
+        if inner is not None
+        else []
+    )
+
+
+def find_batch_size(
+    config: str | Path, overrides: tuple[str, ...] = (), *, free: int | None = None, share: float = 0.9
+) -> BatchSizeFinding:
+    """The largest batch size of a configuration whose training step fits into the memory; see the engine's function.
+
+    Texts of different lengths are taken to be as long as the longest bucket.
+    """
+    experiment = bind_experiment(load(find_config(config), overrides))
+    experiment.require("model", "task", "optim")
+    data = experiment.data.train
+    if data is not None:
+        buckets = data.buckets and data.buckets[-1:]
+        data = dataclasses.replace(data, batch_size=len(jax.devices()), buckets=buckets, num_workers=0)
+    experiment = dataclasses.replace(experiment, data=dataclasses.replace(experiment.data, train=data))
+    with C.print_log():
+        found = finders.find_batch_size(make_trainer(experiment, None, evaluate=False), free, share)
+        log.info(
+            f"largest batch size {found.batch_size}, limited by the {found.limited_by}: "
+            f"-o data.train.batch_size={found.batch_size}; a step needs {found.needed / 2**20:,.0f} MiB a device, "
+            f"{found.free / 2**20:,.0f} MiB are free"
+        )
+    return found
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Scores by name, the one that decides first, and what is known of each class."""
+
+    scores: dict[str, float]
+    details: Details | None
+
+    def write(self, folder: str | Path) -> list[Path]:
+        """scores.json, and the files of `Details`; returns what was written.
+
+        Raises:
+            DiskError: the folder cannot be written to.
+        """
+        path, text = Path(folder) / "scores.json", json.dumps(self.scores, indent=1)
+        with disk_errors(path.parent, len(text)):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+            return [path, *(self.details.write(path.parent) if self.details else ())]
+
+
+def evaluate(config: str | Path, overrides: tuple[str, ...] = ()) -> dict[str, float]:
+    """The scores of `evaluate_classes`."""
+    return evaluate_classes(config, overrides).scores
+
+
+def evaluate_classes(config: str | Path, overrides: tuple[str, ...] = ()) -> Evaluation:
+    """Scores of `weights` (default: the best checkpoint of the config's run) on `data.eval`, and those of each class.
+
+    Classes are compared by the names that come with the weights, where the task says which arrays hold them. Those that
+    the model does not know or that the data lack are named in one line of the log; none is refused.
+    """
+    config = find_config(config)
+    experiment = bind_experiment(load(config, overrides))
+    _evaluation_data(experiment, config)
+    model, _, kept = trained_model(experiment, config)
+    data = evaluation_set(experiment, config, kept)
+    data.task.check(model, data.classes)
+    check_transforms(model, data.transforms)
+    graphdef, params, buffers = functional_core.split(model.eval())
+    evaluator = Evaluator(graphdef, data.task, data.loader, data.labels)
+    return Evaluation(evaluator.run(params, buffers), evaluator.details())
+
+
+@dataclass(frozen=True)
+class EvaluationSet:
+    """What a model is evaluated on: its labels, and the names of the classes that its task should have."""
+
+    task: Task
+    loader: DataLoader
+    labels: tuple[str, ...]
+    classes: tuple[str, ...]
+    transforms: tuple[Any, ...]
+
+
+def evaluation_set(experiment: Experiment, config: Path, kept: tuple[str, ...]) -> EvaluationSet:
+    """`data.eval` of an experiment for a model whose weights came with the labels `kept`.
+
+    Raises:
+        InputError: the experiment has none.
+    """
+    data, task = _evaluation_data(experiment, config), cast(Task, experiment.task)
+    pack, arrays = None, task.label_arrays
+    if kept and arrays:
+        data = dataclasses.replace(data, dataset=infer_classes(data.dataset))
+        alignment = align_labels(kept, getattr(data.dataset, "class_names", ()))
+        if line := alignment.describe():
+            log.warning(line)
+        pack, labels, classes = AlignedPack(task, arrays, alignment), alignment.labels, kept
+    else:
+        labels = labels_of(experiment, kept)
+        classes = tuple(getattr(data.dataset, "class_names", labels))
+    loader = make_loader(data, task, experiment.train.seed, train=False, pack=pack)
+    return EvaluationSet(task, loader, labels, classes, tuple(data.transforms))
+
+
+def _evaluation_data(experiment: Experiment, config: Path) -> LoaderConfig:
+    if experiment.data.eval is None:
+        raise InputError(
+            "there is nothing to evaluate on", where=f"{config}: data.eval", allowed="a dataset, transforms"
+        )
+    return experiment.data.eval
+
+
+@contextmanager
+def _run_folder(folder: Path, resume: bool) -> Iterator[None]:
+    """Hold the folder of a run: a second run into it is refused, at the same time or afterwards."""
+    if not resume and CheckpointStore(folder / CHECKPOINTS).last() is not None:
+        raise InputError(
+            "the folder holds a run already",
+            where=folder,
+            received=f"checkpoints up to {CheckpointStore(folder / 'checkpoints').last()}",
+            allowed="a new folder",
+            fix="--resume goes on with it; --output_dir names another one; or move it away",
+        )
+    try:
+        make_folder(folder)
+        lock = FileLock(folder / ".lock", timeout=0)
+        lock.acquire()
+    except Timeout:
+        raise InputError(
+            "another process trains into this folder",
+            where=folder,
+            allowed="one run at a time",
+            fix="wait for it, stop it, or name another folder with --output_dir",
+        ) from None
+    except OSError as error:
+        raise InputError(
+            "the folder of the run cannot be made",
+            where=folder,
+            received=error.strerror or str(error),
+            fix="choose another --output_dir",
+        ) from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _log_file(path: Path) -> AbstractContextManager[None]:
+    """Lines of the log to the terminal and, added at the end, to a file."""
+    with disk_errors(path):
+        file = logging.FileHandler(path, encoding="utf-8")
+    file.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%Y-%m-%d %H:%M:%S"))
+    return C.print_log(file)

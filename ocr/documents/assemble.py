@@ -1,0 +1,128 @@
+"""Pages of blocks from what was found on them: captions join their tables and figures, the rest gets its reading order.
+
+What only a whole document tells of its pages is in `ocr.documents.whole_document`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ocr.documents.order import order_boxes
+from ocr.results.blocks import Block, Box
+from ocr.results.page_text import line_box
+
+# Of a heading's height: what stands beside it; what begins on one level; the least white above
+NEAR, LEVEL, APART = 0.2, 1.2, 0.4
+ONE_ROW = 1.5  # of a line's height, at most
+CAPTION_GAP = 0.03  # of the page's height, between a caption and what it belongs to
+UNORDERED = ("header", "footer", "number", "aside_text")
+_FIGURES = ("image", "chart")
+_OWNERS = {"table_title": ("table",), "figure_title": ("image", "chart")}
+
+
+def arrange(blocks: Sequence[Block], height: float) -> tuple[Block, ...]:
+    """The blocks of a page in reading order, with `order` set, captions as children, footnotes at the end and then what
+    is not read along.
+    """
+    owned = _attach_captions(blocks, height)
+    body = [block for block in owned if block.label not in UNORDERED and block.label != "footnote"]
+    notes = sorted((b for b in owned if b.label == "footnote"), key=lambda block: block.bbox[1])
+    # A caption takes its place with what it belongs to.
+    boxes = _widen_headings(body, [_around([part.bbox for part in block.walk()]) for block in body])
+    ordered = [body[i] for i in order_boxes(boxes)] + notes
+    rest = sorted((b for b in owned if b.label in UNORDERED), key=lambda block: block.bbox[1])
+    return (
+        *(replace(block, order=number) for number, block in enumerate(ordered)),
+        *(replace(block, order=None) for block in rest),
+    )
+
+
+def _widen_headings(blocks: Sequence[Block], boxes: Sequence[Box]) -> list[Box]:
+    """The boxes, with those of headings over several columns as wide as the page's text.
+
+    Such a heading may be shorter than its first column. What tells it: nothing stands beside it, and below it two
+    columns begin at the same height. Where a page has such headings and no others, one above a single column is like
+    them if nothing else goes on beside or below it.
+    """
+    if not boxes:
+        return []
+    left, _, right, _ = _around(boxes)
+    titles = {i for i, block in enumerate(blocks) if block.label in ("doc_title", "paragraph_title")}
+    # OCR does not tell how a line is set: one at the left edge with white above it may be a heading, too.
+    above = [box for block, box in zip(blocks, boxes, strict=True) if block.label not in _FIGURES]
+    like = {
+        i
+        for i, block in enumerate(blocks)
+        if block.label == "text" and block.bbox[0] - left < _rise(block) and _is_apart(block, above)
+    }
+    alone = [i for i in titles | like if not any(_is_beside(boxes[i], box) for box in boxes)]
+    wide = [i for i in alone if _begin_columns(boxes[i], boxes)]
+    if titles <= set(alone) and any(blocks[i].label == "paragraph_title" for i in wide):
+        wide += [i for i in titles if not any(_goes_on(boxes[i], box) for box in boxes)]
+    widened = list(boxes)
+    for i in wide:
+        widened[i] = (left, boxes[i][1], right, boxes[i][3])
+    return widened
+
+
+def _rise(block: Block) -> float:
+    return block.bbox[3] - block.bbox[1]
+
+
+def _is_apart(block: Block, boxes: Sequence[Box]) -> bool:
+    """Whether a block is of one row and has white above it."""
+    x0, y0, x1, y1 = block.bbox
+    gaps = [y0 - box[3] for box in boxes if box[1] < y0 and box[0] < x1 and box[2] > x0]
+    one = y1 - y0 <= ONE_ROW * max((box[3] - box[1] for box in map(line_box, block.lines)), default=0.0)
+    return one and min(gaps, default=math.inf) > APART * (y1 - y0)
+
+
+def _is_beside(heading: Box, box: Box) -> bool:
+    near = NEAR * (heading[3] - heading[1])
+    apart = box[0] >= heading[2] or box[2] <= heading[0]
+    return apart and box[1] < heading[3] + near and box[3] > heading[1] - near
+
+
+def _begin_columns(heading: Box, boxes: Sequence[Box]) -> bool:
+    """Whether two columns, of which the heading is above one at least, begin next below it."""
+    below = [box for box in boxes if box[1] >= heading[3]]
+    first = min((box[1] for box in below), default=0.0)
+    level = [box for box in below if box[1] - first <= LEVEL * (heading[3] - heading[1])]
+    own = any(box[0] < heading[2] and box[2] > heading[0] for box in level)
+    return own and max(box[0] for box in level) >= min(box[2] for box in level)
+
+
+def _goes_on(heading: Box, box: Box) -> bool:
+    """Whether a box of another column reaches down beside the heading or further."""
+    return (box[0] >= heading[2] or box[2] <= heading[0]) and box[3] > heading[1]
+
+
+def _around(boxes: Sequence[Box]) -> Box:
+    left, top, right, bottom = zip(*boxes, strict=True)
+    return min(left), min(top), max(right), max(bottom)
+
+
+def _attach_captions(blocks: Sequence[Block], height: float) -> list[Block]:
+    """Each caption below the nearest table or figure right above or below it; others stay blocks of their own."""
+    children: dict[int, list[Block]] = {}
+    taken: set[int] = set()
+    for number, block in enumerate(blocks):
+        kinds = _OWNERS.get(block.label)
+        if kinds is None:
+            continue
+        best, nearest = None, CAPTION_GAP * height
+        for other_number, other in enumerate(blocks):
+            share = min(block.bbox[2], other.bbox[2]) - max(block.bbox[0], other.bbox[0])
+            gap = max(other.bbox[1] - block.bbox[3], block.bbox[1] - other.bbox[3])
+            if other.label in kinds and share > 0 and gap <= nearest:
+                best, nearest = other_number, gap
+        if best is not None:
+            children.setdefault(best, []).append(block)
+            taken.add(number)
+    return [
+        replace(block, children=(*block.children, *children.get(number, ())))
+        for number, block in enumerate(blocks)
+        if number not in taken
+    ]

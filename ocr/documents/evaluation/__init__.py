@@ -1,0 +1,1 @@
+"""Scores of documents: text, tables and order against a truth, and OmniDocBench."""

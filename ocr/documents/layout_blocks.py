@@ -1,0 +1,246 @@
+"""Blocks from the regions of a layout detector and the lines of a page.
+
+Each line goes to the region that most of it lies in; lines in no region stay for the rules of
+`ocr.documents.paragraphs`, so no text is lost. Figures keep the lines that stand in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from framework.vision import boxes as vision_boxes
+from ocr.documents.layout_regions import Region
+from ocr.documents.paragraphs import HEADING_ROWS, join_rows, make_text_blocks
+from ocr.results.blocks import Block, Box, Cell, Figure, Formula, Table
+from ocr.results.lines import Line
+from ocr.results.page_text import LineStyle, line_box
+from ocr.tables.cell_text import rows_of, split_lines
+from ocr.tables.ruling_lines import Rules
+from ocr.tables.text_tables import build_text_table
+
+FIGURES = ("image", "chart", "seal", "header_image", "footer_image")
+_INSIDE = 0.5  # of a line's area
+_EDGE_LINE = 0.5  # of a figure's width: a line so long on its edge is none of its labels
+_EDGE_OUT = 0.1  # of a line's height that is outside of the figure
+_FIGURE_TEXT = 0.3  # of a figure's area: where lines cover more it is no figure
+_FIGURE_EDGE = 0.3  # of its height: so much of a detector's box may be its neighbours'
+_SURE_HEADING = 0.5  # its score at least
+_LEVELS = {"doc_title": 1, "paragraph_title": 1}  # `finish_document` sets the others for a whole document
+
+
+def blocks_from_regions(
+    regions: Sequence[Region],
+    lines: Sequence[Line],
+    *,
+    known: Sequence[Block] = (),
+    styles: Mapping[int, LineStyle] | None = None,
+    hyphens: Mapping[int, bool] | None = None,
+    rules: Rules | None = None,
+    image: np.ndarray | None = None,
+    tables: bool = True,
+    figures: bool = True,
+    height: float,
+) -> tuple[list[Block], list[Line]]:
+    """(blocks without an order, lines that stand in no region).
+
+    Args:
+        regions: Of `clean_regions`.
+        lines: Of text, that stand in no block yet.
+        known: Tables and figures that were found without the detector; regions of their kind and place are theirs.
+        styles, hyphens: By `id` of a line, how it is set and whether its end breaks a word; None where nobody knows.
+        rules: The page's ruling lines, for tables.
+        image: Of the page, [H, W, 3], from which figures are cut; None leaves them without.
+        tables, figures: Whether there are such blocks; without them their text is that of paragraphs.
+        height: Of the page, in pixels.
+    """
+    blocks: list[Block] = []
+    rest = list(lines)
+    regions = [one for one in regions if not _is_known(one, known)]
+    taken = [one for one in regions if one.label == "table"] if tables else []
+    for region in taken:  # cells of lines that go on beyond the table are told by their words
+        inside, rest = split_lines(rest, region.box)
+        block = build_text_table(inside, rules, _styles(inside, styles)) or _one_column(inside, region.box)
+        blocks.append(replace(block, bbox=region.box, score=region.score))
+    others = [one for one in regions if one.label != "table" and (figures or one.label not in FIGURES)]
+    parts, rest = assign_lines(rest, [one.box for one in others])
+    for region, inside in zip(others, parts, strict=True):
+        blocks += _make(region, inside, styles, hyphens, image, height)
+    return blocks, rest
+
+
+def _is_known(region: Region, known: Sequence[Block]) -> bool:
+    """Whether a table stands already where the region is one, or a figure that is no part of the region's alone."""
+    if region.label == "table":
+        return any(block.label == "table" and _share(block.bbox, region.box) > 0.5 for block in known)
+    if region.label in FIGURES:
+        return any(
+            block.label in FIGURES and _share(region.box, block.bbox, of_first=True) > 0.5 for block in known
+        )
+    return False
+
+
+def _share(a: Box, b: Box, *, of_first: bool = False) -> float:
+    """The shared area as a part of that of the smaller box, or of the first one."""
+    both = np.array([a, b], np.float64)
+    areas = vision_boxes.area(both)
+    whole = areas[0] if of_first else areas.min()
+    return float(vision_boxes.intersection(both[:1], both[1:])[0, 0] / max(whole, 1e-9))
+
+
+def regions_of_scan(
+    regions: Sequence[Region], lines: Sequence[Line], tables: Sequence[Block]
+) -> list[Region]:
+    """The regions that are figures with little text in them, and headings of a few lines: what rules find badly or not
+    at all on a page's image. They lie in none of `tables`.
+
+    The text of charts and photographs leaves most of them free; a receipt or a table that was taken for one is read.
+    """
+    chosen = [one for one in regions if one.label in FIGURES or one.label == "paragraph_title"]
+    chosen = [one for one in chosen if not any(_share(one.box, table.bbox) > 0.5 for table in tables)]
+    parts, _ = assign_lines(lines, [one.box for one in chosen])
+    boxes = np.array([line_box(line) for line in lines], np.float64).reshape(-1, 4)
+    kept = []
+    for one, inside in zip(chosen, parts, strict=True):
+        if one.label in FIGURES:
+            own = {id(line) for line in inside if not _crosses(line_box(line), one.box)}
+            one = one._replace(box=_off_lines(one.box, [line for line in lines if id(line) not in own]))
+            # Lines count by what lies in it: a few words of a long line may be all that it holds.
+            box = np.array([one.box], np.float64)
+            text = vision_boxes.intersection(boxes, box).sum()
+            good = bool(text <= _FIGURE_TEXT * vision_boxes.area(box)[0])
+        else:
+            good = one.score >= _SURE_HEADING and 0 < len(rows_of(inside)) <= HEADING_ROWS
+            one = one._replace(box=_around([line_box(line) for line in inside])) if inside else one
+        if good:
+            kept.append(one)
+    return kept
+
+
+def _crosses(line: Box, figure: Box) -> bool:
+    """Whether a line stands on the upper or lower edge of a figure along much of it, as text above or below does."""
+    wide = line[2] - line[0] >= _EDGE_LINE * (figure[2] - figure[0])
+    out = max(figure[1] - line[1], line[3] - figure[3])
+    return wide and out > _EDGE_OUT * (line[3] - line[1])
+
+
+def _off_lines(box: Box, others: Sequence[Line]) -> Box:
+    """A figure's box without the lines of other blocks that it touches at its upper or lower edge."""
+    left, top, right, bottom = box
+    reach = _FIGURE_EDGE * (bottom - top)
+    for x0, y0, x1, y1 in map(line_box, others):
+        if x0 >= right or x1 <= left:
+            continue
+        if y0 < top < y1 <= box[1] + reach:
+            top = y1
+        elif y1 > bottom > y0 >= box[3] - reach:
+            bottom = y0
+    return left, top, right, bottom
+
+
+def without_covered(figures: Sequence[Block], regions: Sequence[Block]) -> list[Block]:
+    """The figures that lie in none of the regions' figures: parts of one figure are not figures of their own."""
+    whole = [block for block in regions if block.label in FIGURES]
+    return [
+        one
+        for one in figures
+        if not any(_share(one.bbox, other.bbox, of_first=True) > 0.9 for other in whole)
+    ]
+
+
+def assign_lines(lines: Sequence[Line], boxes: Sequence[Box]) -> tuple[list[list[Line]], list[Line]]:
+    """(the lines of each box, the others): a line is in the box that holds most of it, if that is half of it. Of boxes
+    that hold equally much the smallest takes it.
+    """
+    parts: list[list[Line]] = [[] for _ in boxes]
+    if not boxes or not lines:
+        return parts, list(lines)
+    bounds = np.array([line_box(line) for line in lines], np.float64)
+    areas = vision_boxes.area(np.array(boxes, np.float64))
+    shares = vision_boxes.intersection(bounds, np.array(boxes, np.float64))
+    shares = np.round(shares / np.maximum(vision_boxes.area(bounds), 1e-9)[:, None], 2)
+    rest = []
+    for line, share in zip(lines, shares):
+        best = int(np.lexsort((areas, -share))[0])
+        (parts[best] if share[best] >= _INSIDE else rest).append(line)
+    return parts, rest
+
+
+def _styles(lines: Sequence[Line], styles: Mapping[int, LineStyle] | None) -> list[LineStyle] | None:
+    """Those of a text layer; of a part of a line that of its height."""
+    if styles is None:
+        return None
+    return [
+        styles.get(id(line), LineStyle(line_box(line)[3] - line_box(line)[1], False, False, ""))
+        for line in lines
+    ]
+
+
+def _make(
+    region: Region,
+    lines: Sequence[Line],
+    styles: Mapping[int, LineStyle] | None,
+    hyphens: Mapping[int, bool] | None,
+    image: np.ndarray | None,
+    height: float,
+) -> list[Block]:
+    label = region.label
+    if label in FIGURES:
+        rows = [line for row in rows_of(lines) for line in row]
+        text = "\n".join(line.text for line in rows)
+        return [
+            Block(label, region.box, text, tuple(rows), region.score, content=Figure(_cut(image, region.box)))
+        ]
+    if not lines:
+        # A formula that nobody read is still a block that an export can cut out; a text without lines is none.
+        return [Block(label, region.box, score=region.score)] if label == "formula" else []
+    if label in ("list_item", "table"):
+        broken = None if hyphens is None else [hyphens.get(id(line), False) for line in lines]
+        found = make_text_blocks(lines, _styles(lines, styles), broken, height=height)
+        return [replace(block, score=region.score) for block in found]
+    rows = rows_of(lines)
+    boxes = [_around([line_box(line) for line in row]) for row in rows]
+    texts = [" ".join(line.text.strip() for line in row) for row in rows]
+    breaks = None if hyphens is None else [hyphens.get(id(row[-1]), False) for row in rows]
+    text = join_rows(texts, boxes, max(box[2] for box in boxes), breaks)
+    heading = _LEVELS.get(label, 0)
+    if heading:
+        text = text.replace("\n", " ")
+    ordered = tuple(line for row in rows for line in row)
+    content = Formula(text) if label == "formula" else None
+    return [
+        Block(
+            label, _around([region.box, *boxes]), text, ordered, region.score, level=heading, content=content
+        )
+    ]
+
+
+def _one_column(lines: Sequence[Line], box: Box) -> Block:
+    """A table of one column, or of one row: what stands in it, a row a cell."""
+    rows = rows_of(lines)
+    cells = tuple(
+        Cell(
+            number,
+            0,
+            " ".join(line.text for line in row),
+            bbox=_around([line_box(line) for line in row]),
+            lines=tuple(row),
+        )
+        for number, row in enumerate(rows)
+    )
+    table = Table(cells)
+    return Block("table", box, table.text, tuple(line for row in rows for line in row), content=table)
+
+
+def _around(boxes: Sequence[Box]) -> Box:
+    left, top, right, bottom = zip(*boxes, strict=True)
+    return min(left), min(top), max(right), max(bottom)
+
+
+def _cut(image: np.ndarray | None, box: Box) -> np.ndarray | None:
+    if image is None:
+        return None
+    left, top, right, bottom = (max(0, round(value)) for value in box)
+    return np.ascontiguousarray(image[top:bottom, left:right])

@@ -1,0 +1,169 @@
+"""What only a whole document tells of its pages, without holding them: two passes over pages that come one by one.
+
+Headers, footers and page numbers are what repeats at the edges of pages; headings get their levels; and a paragraph or
+table that goes on over a column break or page break says so. `DocumentFacts.add` sees every page once; `finish` then
+takes them again, in order. What is held in between is a few short texts and numbers a page.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from ocr.documents.assemble import UNORDERED
+from ocr.documents.paragraphs import heading_depth
+from ocr.pages.sideways import Turn, find_turn
+from ocr.results.blocks import Block, Table
+from ocr.results.page_text import line_box
+from ocr.results.pages import Page
+
+EDGE = 0.1  # of the page's height: where headers and footers stand
+PLACES = 50  # heights at which a repeated text may stand: its places on two pages are alike where these are
+REPEATED = 4  # a text on more pages than this, at one height, repeats in a document of any length
+LEVELS = 0.88  # of a size: headings of this part of it are of another level
+_NUMBER = re.compile(
+    r"(?:page|seite|p\.)?\s*[-–—]?\s*(\d{1,4}|[ivxlc]{1,6})\s*[-–—]?(?:\s*(?:/|of|von)\s*\d{1,4})?", re.I
+)
+_END = re.compile(r"[.!?:;。！？…][\"'”’)\]]*$")
+_Edge = tuple[str, str, int]  # "header" or "footer", the text with numbers as "#", its height
+
+
+def finish_document(pages: Sequence[Page]) -> tuple[Page, ...]:
+    """Pages whose blocks `arrange` has ordered, with what only the whole document tells."""
+    facts = DocumentFacts()
+    for page in pages:
+        facts.add(page)
+    return tuple(facts.finish(pages))
+
+
+@dataclass
+class DocumentFacts:
+    """What has been seen of a document's pages."""
+
+    pages: int = 0
+    _edges: Counter[_Edge] = field(default_factory=Counter)
+    _headings: list[tuple[float, _Edge | None]] = field(default_factory=list)
+    _titles: list[tuple[int, float, _Edge | None]] = field(default_factory=list)  # with the pages' numbers
+
+    def add(self, page: Page) -> None:
+        """Note what stands at the page's edges, and its headings."""
+        self.pages += 1
+        turn = _turn_of(page)
+        self._edges.update({edge for block in page.blocks if (edge := _edge_of(block, turn)) is not None})
+        for block in page.blocks:
+            if block.label == "paragraph_title":
+                self._headings.append((_size(block), _edge_of(block, turn)))
+            elif block.label == "doc_title":
+                self._titles.append((page.page, _size(block), _edge_of(block, turn)))
+
+    def finish(self, pages: Iterable[Page]) -> Iterator[Page]:
+        """The same pages again, in order: headers, footers and numbers labelled, levels and `continued` set.
+
+        A document has one title; what looks like one on other pages is a heading.
+        """
+        titles = [(n, size) for n, size, edge in self._titles if edge is None or not self._repeats(edge)]
+        title_page = titles[0][0] if titles else None
+        headings = [size for size, edge in self._headings if edge is None or not self._repeats(edge)]
+        headings += [size for number, size in titles if number != title_page]
+        sizes: list[float] = []  # of the levels, from the largest
+        for size in sorted(headings, reverse=True):
+            if not sizes or size < LEVELS * sizes[-1]:
+                sizes.append(size)
+        last: Block | None = None  # that is read before
+        for page in pages:
+            turn = _turn_of(page)
+            labelled = (self._relabel(block, turn) for block in page.blocks)
+            blocks = [_relevel(block, page.page, title_page, sizes) for block in labelled]
+            read = [block for block in blocks if block.label not in UNORDERED]
+            read = [replace(block, order=number) for number, block in enumerate(read)]
+            rest = [replace(block, order=None) for block in blocks if block.label in UNORDERED]
+            read, last = _mark_continuations(read, last, turn)
+            yield replace(page, blocks=(*read, *rest))
+
+    def _repeats(self, edge: _Edge) -> bool:
+        """Whether so many pages have this at their edge that it is no text of the page."""
+        kind, text, place = edge
+        count = sum(self._edges[kind, text, place + step] for step in (-1, 0, 1))
+        return count > max(1, min(self.pages // 4, REPEATED))
+
+    def _relabel(self, block: Block, turn: Turn) -> Block:
+        edge = _edge_of(block, turn)
+        if edge is None:
+            return block
+        if _NUMBER.fullmatch(block.text.strip()):
+            return replace(block, label="number", level=0)
+        return replace(block, label=edge[0], level=0) if self._repeats(edge) else block
+
+
+def _turn_of(page: Page) -> Turn:
+    """How the page lies: what is told by places is told by those on the upright page."""
+    return find_turn(page.lines, page.width, page.height)
+
+
+def _relevel(block: Block, number: int, title_page: int | None, sizes: Sequence[float]) -> Block:
+    """Levels 1 to 6: of numbered headings by their numbers, of the others by size, the title before all."""
+    if block.label == "doc_title" and number == title_page:
+        return replace(block, level=1)
+    if block.label not in ("doc_title", "paragraph_title"):
+        return block
+    depth = heading_depth(block.text)
+    if depth is None:
+        depth = next((n for n, size in enumerate(sizes, 1) if _size(block) >= LEVELS * size), len(sizes) or 1)
+    return replace(block, label="paragraph_title", level=min(depth + (title_page is not None), 6))
+
+
+def _edge_of(block: Block, turn: Turn) -> _Edge | None:
+    if block.content is not None:
+        return None
+    box, height = turn.box(block.bbox), turn.size[1]
+    if box[3] <= EDGE * height:
+        kind = "header"
+    elif box[1] >= (1 - EDGE) * height:
+        kind = "footer"
+    else:
+        return None
+    text = re.sub(r"\d+", "#", " ".join(block.text.split())).casefold()[:100]
+    return kind, text, round(box[1] / max(height, 1) * PLACES)
+
+
+def _size(block: Block) -> float:
+    """The size of the block's smallest line, in pixels: across the text, whichever way it runs."""
+    boxes = [(line_box(line), line.orientation in (90, 270)) for line in block.lines]
+    sizes = [box[2] - box[0] if turned else box[3] - box[1] for box, turned in boxes]
+    return min(sizes, default=block.bbox[3] - block.bbox[1])
+
+
+def _mark_continuations(
+    blocks: Sequence[Block], before: Block | None, turn: Turn
+) -> tuple[list[Block], Block | None]:
+    """Sets `continued`, over column breaks and over the page break after `before`; also the last block of the text."""
+    marked: list[Block] = []
+    last, new_page = before, True
+    middle = 0.0  # of the last block's height
+    for block in blocks:
+        if block.label == "footnote":
+            marked.append(block)
+            continue
+        # Within a page only what begins beside the last block, or higher up, stands in another column.
+        box = turn.box(block.bbox)
+        breaks = new_page or box[1] < middle
+        if last is not None and breaks and _goes_on(last, block, new_page):
+            block = replace(block, continued=True)
+        marked.append(block)
+        last, new_page, middle = block, False, (box[1] + box[3]) / 2
+    return marked, last
+
+
+def _goes_on(last: Block, first: Block, new_page: bool) -> bool:
+    if isinstance(last.content, Table) and isinstance(first.content, Table):
+        widths = [block.bbox[2] - block.bbox[0] for block in (last, first)]
+        same_width = abs(widths[0] - widths[1]) < 0.1 * max(widths)
+        return (
+            new_page and last.content.columns == first.content.columns and same_width and not first.children
+        )
+    if first.label == "text" and last.label in ("text", "list_item"):
+        text = first.text.lstrip()
+        return bool(text) and not _END.search(last.text.rstrip()) and not text[0].isupper()
+    return False

@@ -1,0 +1,1 @@
+"""Formulas: recognition, LaTeX, scores."""

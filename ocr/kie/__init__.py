@@ -1,1 +1,0 @@
-"""Key information of pages: words with boxes get tags, tags become fields and pairs."""

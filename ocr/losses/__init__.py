@@ -1,0 +1,1 @@
+"""Losses of text detection and recognition."""

@@ -1,0 +1,1 @@
+"""Pages as images: orientation, unwarping, pages that lie on their side."""

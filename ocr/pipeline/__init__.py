@@ -1,0 +1,1 @@
+"""Detect, crop, orient, recognise: stages composed to a reader of pages."""

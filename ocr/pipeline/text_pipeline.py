@@ -1,0 +1,305 @@
+"""The text of a page: detect lines, turn them upright, recognise them, and put everything into the page's geometry.
+
+`OCRPipeline` works on artifacts alone; it imports no model code. It may be called from several threads.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from framework.core.process import cpu_count
+from framework.inference.memory import release_after_item
+from framework.vision.grid_warp import GridWarp
+from framework.vision.image import rotate90
+from framework.workflow import ImageItem
+from ocr.pages.preparation import PagePreparation, PreparedImage
+from ocr.pages.stages import PageOrientationClassifier, Unwarper
+from ocr.results.pages import Char, Line, Page
+from ocr.text.char_boxes import char_spans, text_quads, upright_quads
+from ocr.text.characters import reading_indices
+from ocr.text.curved_lines import Band
+from ocr.text.postprocess import Text, apply_orientation
+from ocr.text.preprocess import crop_lines, turned_lines
+from ocr.text.reading_order import reading_order, words_from_chars
+from ocr.text.stages import Detector, OrientationClassifier, Recognizer, RecognizerGroup
+from ocr.text.tiles import detect_in_tiles, split_long
+
+LONGEST = 1.5  # a line that would be squeezed more than this to fit the recogniser is read in parts
+SURE = 0.9  # mean probability of a line's characters: text on its head hardly reaches it
+
+
+_EDGE = 12  # points of each edge of a curved line
+
+
+class _Found(NamedTuple):
+    """Lines of a page: quads [N, 4, 2], and those that are curved by their number."""
+
+    quads: np.ndarray
+    bands: Mapping[int, Band]
+
+
+@dataclass(frozen=True)
+class PipelineOptions:
+    """What to keep and what to look for.
+
+    Attributes:
+        drop_score: Lines whose mean character probability is below it are dropped, in 0..1.
+        orient: Whether lines on their heads are turned; needs a pipeline with an orientation classifier.
+        rotate_ratio: Quads at least this many times as high as wide are read as vertical lines; see turned_lines.
+    """
+
+    drop_score: float = 0.5
+    orient: bool = True
+    rotate_ratio: float = 1.5
+
+
+class OCRPipeline:
+    """Finds and recognises the text of pages with the stages of one artifact.
+
+    Args:
+        orientation: None where lines on their heads are not turned.
+        preparation: Makes pages upright and flat first; None where they are read as they are.
+    """
+
+    def __init__(
+        self,
+        detector: Detector,
+        recognizer: Recognizer | RecognizerGroup,
+        orientation: OrientationClassifier | None,
+        options: PipelineOptions,
+        preparation: PagePreparation | None = None,
+    ) -> None:
+        self.detector, self.recognizer, self.orientation = detector, recognizer, orientation
+        self.options, self.preparation = options, preparation
+        # One pool for all calls: glibc gives each new thread memory of its own and keeps some of it.
+        self._pool = ThreadPoolExecutor(cpu_count(), thread_name_prefix="oar-detect")
+
+    @property
+    def recognizers(self) -> tuple[Recognizer, ...]:
+        """Every recogniser; more than one where several languages need several."""
+        group = self.recognizer
+        return group.recognizers if isinstance(group, RecognizerGroup) else (group,)
+
+    @property
+    def _stages(
+        self,
+    ) -> list[Detector | OrientationClassifier | Recognizer | PageOrientationClassifier | Unwarper]:
+        first = () if self.preparation is None else self.preparation.stages
+        return [s for s in (*first, self.detector, self.orientation, *self.recognizers) if s is not None]
+
+    @property
+    def compile_count(self) -> int:
+        """Shapes compiled so far in all stages; never more than `bucket_count` when that is a number."""
+        return sum(stage.engine.compile_count for stage in self._stages)
+
+    @property
+    def bucket_count(self) -> int | None:
+        """How many shapes there are at most; None when a stage has unbounded ones."""
+        counts = [stage.buckets for stage in self._stages]
+        return None if None in counts else sum(counts)  # type: ignore[arg-type]
+
+    def predict_page(self, item: ImageItem) -> Page:
+        """The page of one image."""
+        return self._finish(*self._begin(item), item)
+
+    def predict_prepared(self, item: ImageItem) -> tuple[Page, PreparedImage | None]:
+        """The page in pixels of the image as it was read, and that image where it is another one than was given."""
+        prepared, found, seconds = self._begin(item)
+        if prepared is None:
+            return self._recognize(found, seconds, item), None
+        page = self._recognize(found, seconds, item._replace(image=prepared.image))
+        return prepared.describe(page), prepared
+
+    def predict_stream(self, images: Iterable[ImageItem]) -> Iterator[Page]:
+        """The page of each image, in order; the next one is detected while one is recognised."""
+        items = iter(images)
+        waiting = failure = None
+        while failure is None:
+            coming = None
+            try:
+                item = next(items, None)
+                coming = item and (self._pool.submit(self._begin, item), item)
+            except Exception as error:  # raised once the pages before it are out
+                failure = error
+            if waiting is not None:
+                page = self._finish(*waiting[0].result(), waiting[1])
+                release_after_item()
+                yield page
+            waiting = coming
+            if waiting is None:
+                break
+        if failure is not None:
+            raise failure
+
+    # -- the two halves of a page -----------------------------------------------------------------------------------
+
+    def _begin(self, item: ImageItem) -> tuple[PreparedImage | None, _Found, dict[str, float]]:
+        prepared = None if self.preparation is None else self.preparation(item.image)
+        found, seconds = self._detect(item.image if prepared is None else prepared.image)
+        return prepared, found, seconds
+
+    def _finish(
+        self, prepared: PreparedImage | None, found: _Found, seconds: dict[str, float], item: ImageItem
+    ) -> Page:
+        if prepared is None:
+            return self._recognize(found, seconds, item)
+        page = self._recognize(found, seconds, item._replace(image=prepared.image))
+        return prepared.restore(page, item.image)
+
+    def _detect(self, image: np.ndarray) -> tuple[_Found, dict[str, float]]:
+        started = time.perf_counter()
+        if self.orientation is not None:
+            self.orientation.prepare()
+        most = self.detector.options.max_aspect
+        if self.detector.finds_outlines and max(image.shape[:2]) <= most * min(image.shape[:2]):
+            return _Found(*self.detector.find_bands(image)), {"detect": time.perf_counter() - started}
+        quads, _ = detect_in_tiles(self.detector, image, most)
+        options = self.recognizer.options
+        if len(quads) and options.widths:
+            quads = split_long(
+                image, quads, LONGEST * options.widths[-1] / (options.height * options.width_scale)
+            )
+        return _Found(quads, {}), {"detect": time.perf_counter() - started}
+
+    def _recognize(self, found: _Found, seconds: dict[str, float], item: ImageItem) -> Page:
+        page = self._recognize_lines(found, seconds, item)
+        quarter = 0 if found.bands else _sideways(page.lines)
+        if not quarter:
+            return page
+        # Detectors are trained on horizontal text and run lines of a page on its side into one another. The crops are
+        # cut from the image as it is, with the corners in the order of the upright page.
+        (quads, _), more = self._detect(rotate90(item.image, -quarter))
+        again = self._recognize_lines(_Found(_rotate_back(quads, quarter, page.size_hw), {}), more, item)
+        best = max(again, page, key=lambda p: sum(x.score * sum(map(str.isalnum, x.text)) for x in p.lines))
+        keys = {**page.seconds, **again.seconds}
+        both = {key: page.seconds.get(key, 0.0) + again.seconds.get(key, 0.0) for key in keys}
+        return replace(best, seconds=both)
+
+    def _recognize_lines(self, found: _Found, seconds: dict[str, float], item: ImageItem) -> Page:
+        image, quads = item.image, found.quads
+        started = time.perf_counter()
+        turned = turned_lines(quads, rotate_ratio=self.options.rotate_ratio)
+        turned[list(found.bands)] = False
+        crops = crop_lines(image, quads, turned)
+        warps = {number: band.warp(image.shape[:2]) for number, band in found.bands.items()}
+        for number, warp in warps.items():
+            crops[number] = warp.image(image)
+        seconds["crop"] = time.perf_counter() - started
+        upside_down = doubtful = unsure = np.zeros(len(crops), bool)
+        if self.orientation is not None and crops:
+            started = time.perf_counter()
+            probabilities, thresh = self.orientation(crops), self.orientation.options.thresh
+            crops, upside_down = apply_orientation(crops, probabilities, thresh)
+            # The classifier errs on one line in a hundred. Where it turns some lines of a page and others not, the
+            # fewer must be confirmed: these lines are read both ways, and the surer reading wins.
+            turns_most = 2 * upside_down.sum() > len(crops)
+            doubtful = (upside_down != turns_most) & upside_down.any()
+            unsure = (probabilities.max(axis=1) < thresh) & ~doubtful
+            seconds["orient"] = time.perf_counter() - started
+        started = time.perf_counter()
+        second = np.flatnonzero(doubtful)
+        texts = self.recognizer(crops + [rotate90(crops[i], 2) for i in second])
+        others = texts[len(crops) :]
+        for i, other in zip(second, others):
+            if other[0].score > texts[i][0].score:
+                texts[i], upside_down[i] = other, not upside_down[i]
+        # Nor can it tell for every line. One that it left upright and that reads badly may read well on its head.
+        third = [i for i in np.flatnonzero(unsure) if texts[i][0].score < SURE]
+        for i, other in zip(third, self.recognizer([rotate90(crops[i], 2) for i in third])):
+            if other[0].score >= SURE:
+                texts[i], upside_down[i] = other, True
+        seconds["recognize"] = time.perf_counter() - started
+        started = time.perf_counter()
+        lines = [
+            self._line(text, steps, share, quad, bool(turn), bool(flip), warps.get(number))
+            for number, ((text, steps, share), quad, turn, flip) in enumerate(
+                zip(texts, quads, turned, upside_down)
+            )
+            if text.text.strip() and text.score >= self.options.drop_score
+        ]
+        # Now that it is known which way up each line is: a page on its head starts at its lower edge.
+        lines = [lines[i] for i in reading_order([line.polygon for line in lines])]
+        seconds["arrange"] = time.perf_counter() - started
+        seconds["total"] = sum(seconds.values())
+        height, width = image.shape[:2]
+        return Page(
+            tuple(lines), item.number, seconds, source=item.source, width=width, height=height, image=image
+        )
+
+    def _line(
+        self,
+        text: Text,
+        steps: int,
+        share: float,
+        quad: np.ndarray,
+        turned: bool,
+        upside_down: bool,
+        warp: GridWarp | None,
+    ) -> Line:
+        spans = np.concatenate([[[0.0, 1.0]], char_spans(text.chars, steps, share)])
+        if warp is not None:
+            return _curved_line(text, spans, warp, upside_down)
+        quads = text_quads(spans, quad, rotated_90=turned, rotated_180=upside_down)
+        column = turned and _is_column(text, spans[1:], quad)
+        vertical: Any = column or None  # None: worked out from the polygons
+        if column:
+            quads = upright_quads(quads)
+        chars = tuple(
+            Char(text.chars[i].char, text.chars[i].score, quads[1 + i])
+            for i in reading_indices([char.char for char in text.chars], text.right_to_left)
+        )
+        return Line(text.text, text.score, quads[0], words_from_chars(chars), vertical=vertical)
+
+
+def _curved_line(text: Text, spans: np.ndarray, warp: GridWarp, upside_down: bool) -> Line:
+    """A line whose crop was straightened: its boxes are worked out there, and led back."""
+    height, width = warp.size_hw
+    strip = np.array([[0, 0], [width, 0], [width, height], [0, height]], np.float32)
+    quads = warp.source_points(text_quads(spans, strip, rotated_180=upside_down)).astype(np.float32)
+    edge = np.linspace(0, width, _EDGE)[:: -1 if upside_down else 1]
+    top, bottom = (0, height)[:: -1 if upside_down else 1]
+    outline = np.concatenate(
+        [np.stack([edge, np.full_like(edge, top)], 1), np.stack([edge[::-1], np.full_like(edge, bottom)], 1)]
+    )
+    points = tuple((float(x), float(y)) for x, y in warp.source_points(outline))
+    chars = tuple(
+        Char(text.chars[i].char, text.chars[i].score, quads[1 + i])
+        for i in reading_indices([char.char for char in text.chars], text.right_to_left)
+    )
+    return Line(text.text, text.score, points, words_from_chars(chars))
+
+
+def _sideways(lines: Sequence[Line]) -> int:
+    """By how many quarters most of the text is turned clockwise, if it is on its side: 1, 3, or 0 for any other."""
+    for quarter in (1, 3):
+        turned = sum(len(x.text) for x in lines if x.orientation == 90 * quarter and not x.vertical)
+        if 2 * turned > sum(len(x.text) for x in lines):
+            return quarter
+    return 0
+
+
+def _rotate_back(quads: np.ndarray, quarter: int, size_hw: tuple[int, int]) -> np.ndarray:
+    """Quads [N, 4, 2] of an image that was turned by `-quarter` (1 or 3) quarters, in pixels of the original."""
+    x, y = quads[..., 0], quads[..., 1]
+    height, width = size_hw
+    return np.stack([width - y, x] if quarter == 1 else [y, height - x], axis=-1).astype(np.float32)
+
+
+def _is_column(text: Text, spans: np.ndarray, quad: np.ndarray) -> bool:
+    """Whether a tall quad is a column of upright characters and not a line turned by 90 degrees.
+
+    A recogniser that was shown the crop turned reads both. Upright CJK characters in a column keep their width across
+    the column, so each takes about one square; letters of a turned line are narrower.
+    """
+    if len(spans) < 2:
+        return False
+    edges = np.linalg.norm(quad - np.roll(quad, -1, axis=0), axis=1)
+    length, across = max(edges[1], edges[3]), max(edges[0], edges[2], 1.0)
+    wide = [ord(char.char[0]) >= 0x2E80 for char in text.chars if char.char.strip()]
+    return bool(wide and np.mean(wide) > 0.5 and length / across / len(wide) > 0.7)

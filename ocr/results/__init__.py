@@ -1,0 +1,1 @@
+"""What OCR gives back: words, lines, pages, blocks, and the text layer of pages."""

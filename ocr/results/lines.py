@@ -1,0 +1,173 @@
+"""A line of text and its parts: Line > Word > Char, frozen and comparable. `ocr.results.pages` puts them into pages.
+
+What polygons and texts hold is told there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from framework.core.errors import InputError, ShapeError
+
+Polygon = tuple[tuple[float, float], ...]
+
+_FROM_GEOMETRY: Any = None
+
+
+def as_polygon(points: ArrayLike) -> Polygon:
+    """Points [P, 2] as nested tuples of Python floats.
+
+    Raises: ShapeError unless the array is [P >= 4, 2]; InputError when a coordinate is NaN or infinite.
+    """
+    if _is_plain(points):  # a page of 3,000 characters spends most of its time here otherwise
+        return points  # type: ignore[return-value]
+    array = np.asarray(points, dtype=np.float64)
+    if array.ndim != 2 or array.shape[1] != 2 or len(array) < 4:
+        raise ShapeError(
+            "not a polygon",
+            where="ocr.results.lines",
+            received=f"an array of shape {list(array.shape)}",
+            allowed="[P, 2] with P >= 4: xy points, clockwise from the text's own top-left corner",
+        )
+    if not np.isfinite(array).all():
+        raise InputError(
+            "a polygon has a coordinate that is not finite",
+            where="ocr.results.lines",
+            received=array.tolist(),
+            allowed="finite pixel coordinates",
+            fix="drop the detection, or look for a division by zero in the step that made it",
+        )
+    return tuple((x, y) for x, y in array.tolist())
+
+
+def _is_plain(points: ArrayLike) -> bool:
+    """Whether `points` is a Polygon already: four or more pairs of finite Python floats in tuples."""
+    if type(points) is not tuple or len(points) < 4:
+        return False
+    total = 0.0
+    for point in points:
+        if type(point) is not tuple or len(point) != 2:
+            return False
+        x, y = point
+        if type(x) is not float or type(y) is not float:
+            return False
+        total += x + y
+    return math.isfinite(total)  # one that is infinite or NaN makes the sum so
+
+
+def _freeze(item: Char | Word | Line) -> None:
+    """Plain Python values instead of numpy ones, so that == and hash work."""
+    object.__setattr__(item, "score", float(item.score))
+    if not math.isfinite(item.score):
+        raise InputError(
+            "a score is not finite", where=f"{type(item).__name__} {item.text!r}", received=item.score
+        )
+    object.__setattr__(item, "polygon", as_polygon(item.polygon))
+
+
+@dataclass(frozen=True)
+class Char:
+    """One recognised character (a code point, or a cluster that the vocabulary treats as one). Score in [0, 1]."""
+
+    text: str
+    score: float
+    polygon: Polygon
+
+    def __post_init__(self) -> None:
+        _freeze(self)
+
+
+@dataclass(frozen=True)
+class Word:
+    """A run of characters without a space. `chars` is empty when the recogniser gives no character positions."""
+
+    text: str
+    score: float
+    polygon: Polygon
+    chars: tuple[Char, ...] = ()
+
+    def __post_init__(self) -> None:
+        _freeze(self)
+        object.__setattr__(self, "chars", tuple(self.chars))
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of text, or one column of vertical text.
+
+    `orientation` is how far the text is turned clockwise from upright: 0, 90, 180 or 270 degrees. `vertical` says that
+    upright characters follow one another from top to bottom, as in a Japanese or Chinese column. Both follow from the
+    geometry and are worked out from it when they are not given.
+    """
+
+    text: str
+    score: float
+    polygon: Polygon
+    words: tuple[Word, ...] = ()
+    orientation: int = _FROM_GEOMETRY
+    vertical: bool = _FROM_GEOMETRY
+
+    def __post_init__(self) -> None:
+        _freeze(self)
+        object.__setattr__(self, "words", tuple(self.words))
+        if self.orientation is None:
+            right = _upper_edge(self.polygon)
+            turn = round(math.degrees(math.atan2(right.imag, right.real)) / 90) * 90 % 360
+            object.__setattr__(self, "orientation", turn)
+        if self.vertical is None:
+            object.__setattr__(self, "vertical", _is_vertical(self))
+
+
+def _upper_edge(polygon: Polygon) -> complex:
+    """The way the upper edge runs, as x + iy. Of P points the first half is the upper edge."""
+    return complex(*polygon[(len(polygon) + 1) // 2 - 1]) - complex(*polygon[0])
+
+
+def _middle(polygon: Polygon) -> complex:
+    """The mean of the points, as x + iy: in Python, which is done before numpy has made an array of so few."""
+    return sum(complex(x, y) for x, y in polygon) / len(polygon)
+
+
+def _is_vertical(line: Line) -> bool:
+    pieces: Sequence[Word | Char] = [char for word in line.words for char in word.chars] or line.words
+    right = _upper_edge(line.polygon)
+    if len(pieces) > 1 and right:  # from the first to the last piece, seen with the text upright
+        advance = (_middle(pieces[-1].polygon) - _middle(pieces[0].polygon)) / right
+        return abs(advance.imag) > abs(advance.real)
+    if len(line.polygon) != 4 or len(line.text) < 2:
+        return False
+    width, height = abs(right), math.dist(line.polygon[1], line.polygon[2])
+    return height > 1.5 * width
+
+
+def line_to_dict(line: Line) -> dict[str, Any]:
+    """{"text", "score", "polygon", "words"}, a word {…, "chars"}. Scores have 4 decimals, coordinates 1."""
+    words = [_piece(word) | {"chars": [_piece(char) for char in word.chars]} for word in line.words]
+    return _piece(line) | {"words": words}
+
+
+def line_from_dict(data: Mapping[str, Any]) -> Line:
+    """The line that `line_to_dict` wrote; KeyError, TypeError or InputError where keys or values do not fit."""
+    words = (
+        Word(*_parts(word), chars=tuple(Char(*_parts(char)) for char in word.get("chars", ())))
+        for word in data["words"]
+    )
+    return Line(*_parts(data), words=tuple(words))
+
+
+def _piece(piece: Line | Word | Char) -> dict[str, Any]:
+    polygon = [[round(x, 1), round(y, 1)] for x, y in piece.polygon]
+    return {"text": piece.text, "score": round(piece.score, 4), "polygon": polygon}
+
+
+def _parts(data: Mapping[str, Any]) -> tuple[str, float, Polygon]:
+    if not isinstance(data["text"], str):
+        raise TypeError(f"text is {data['text']!r}")
+    # As tuples they need no numpy, which takes most of the time of reading a page otherwise.
+    return data["text"], data["score"], tuple(map(tuple, data["polygon"]))

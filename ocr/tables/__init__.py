@@ -1,0 +1,1 @@
+"""Tables: ruling lines, cells, structure networks, HTML, scores."""

@@ -1,0 +1,1 @@
+"""What is trained: losses, inference and metrics of each kind of model."""

@@ -1,0 +1,1 @@
+"""Lines of text: detection, recognition, their decoding, dictionaries, reading order, scores."""

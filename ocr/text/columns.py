@@ -1,0 +1,275 @@
+"""The lines of a page in columns, told by the white between them, before paragraphs are made.
+
+The page is cut at white stripes from left to right into bands. Bands that follow one another and share a stripe from
+top to bottom are a group, and the group's stripes part its columns where the text on both sides is prose or a list:
+three lines or more, two beside a table or figure, long, and many of them filling their column or beginning with a mark.
+What was told so once holds for the other stripes at its place on the page, however few lines stand beside them there.
+A line alone with white above it, below which several columns begin, is a heading over them, though it may be shorter
+than the first of them.
+
+`ocr.text.reading_order.reading_regions` finds columns in what is left whole here, so labels stay with their values.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+_Items = NDArray[np.intp]
+
+# Multiples of the median height of lines.
+GUTTER = 0.6  # the least white between columns
+ABOVE = 0.5  # of the margin at either end of a line: how far boxes stand out above and below
+TRIM = 0.2  # of a line's height at either side: boxes of neighbours touch
+HEADING_GAP = 1.0  # above a heading over columns, between trimmed boxes
+BEGIN = 3.0  # below it, until columns begin
+LEVEL = 0.25  # rows of both sides that are so near are level, as cells of a table are: more is asked of them
+LENGTHS = {False: 6.0, True: 7.0}  # of the middle line of prose, at least; of level rows
+ITEM_LENGTH = 4.0  # of a list's
+
+# Shares.
+FILLED = 0.8  # of its column's width that a line of prose takes
+FULL_LINES = {False: 0.4, True: 0.5}  # of the lines that are filled so, at least
+ITEMS = 0.3  # of the lines of a list begin with a mark, at least
+LETTERS = 0.6  # of the characters
+SAME_STRIPE = 0.5  # of a known stripe's width
+
+MIN_ROWS = {False: 3, True: 2}  # of a column; beside a table or figure
+DEEPEST = 6
+_MARK = re.compile(r"([•▪◦‣·➢✓□❖–—*-]|\(?\d{1,2}[.)]|\(?[a-zA-Z][.)])\s")
+
+
+class Column(NamedTuple):
+    """Lines of one column or of what spans columns, by their numbers; `cut` says that others stand beside them."""
+
+    lines: tuple[int, ...]
+    cut: bool
+
+
+def find_columns(
+    boxes: ArrayLike | Sequence[Sequence[float]],
+    texts: Sequence[str],
+    obstacles: ArrayLike | Sequence[Sequence[float]] = (),
+    *,
+    headings: ArrayLike | Sequence[Sequence[float]] = (),
+    margin: float = 0.0,
+) -> list[Column]:
+    """The lines of a page in reading order of their columns; each stands in exactly one.
+
+    Args:
+        boxes: Of upright lines, [N, 4] (left, top, right, bottom).
+        texts: Of the lines.
+        obstacles: Boxes [M, 4] of tables and figures, whose text is not among the lines.
+        headings: Boxes [H, 4] of headings that are known, whose text is not among the lines either.
+        margin: How far the boxes of lines stand out at either end of the text, as a part of their height.
+    """
+    lines = np.array(boxes, np.float64).reshape(-1, 4)
+    if not len(lines):
+        return []
+    sides = np.minimum(margin * (lines[:, 3] - lines[:, 1]), (lines[:, 2] - lines[:, 0]) / 4)
+    ends = margin * ABOVE * (lines[:, 3] - lines[:, 1])
+    lines = lines + np.stack([sides, ends, -sides, -ends], axis=1)
+    known_headings = np.array(headings, np.float64).reshape(-1, 4)
+    cutter = _Cutter.of(lines, texts, np.array(obstacles, np.float64).reshape(-1, 4), known_headings)
+    everything = np.arange(len(cutter.boxes))
+    known: list[tuple[float, float]] = []
+    cutter.cut(everything, known, learn=True)  # the stripes that are sure
+    found = cutter.cut(everything, known, learn=False)
+    columns = [Column(tuple(i for i in part.lines if i < len(lines)), part.cut) for part in found]
+    return [column for column in columns if column.lines]
+
+
+@dataclass(frozen=True)
+class _Cutter:
+    """Boxes of lines, obstacles and headings, trimmed, [N + M + H, 4], and which of them are obstacles; of the lines
+    also how many letters and characters they have and whether they begin with a list's mark, [N, 3].
+    """
+
+    boxes: NDArray[np.float64]
+    obstacle: NDArray[np.bool_]
+    signs: NDArray[np.float64]
+    height: float
+
+    @classmethod
+    def of(
+        cls,
+        lines: NDArray[np.float64],
+        texts: Sequence[str],
+        obstacles: NDArray[np.float64],
+        headings: NDArray[np.float64],
+    ) -> _Cutter:
+        height = float(np.median(lines[:, 3] - lines[:, 1]))
+        boxes = np.concatenate([lines, obstacles, headings])
+        tall = boxes[:, 3] - boxes[:, 1]
+        trim = TRIM * np.where(np.arange(len(boxes)) < len(lines), tall, np.minimum(tall, height))
+        boxes[:, 1] += trim
+        boxes[:, 3] -= trim
+        signs = [
+            (sum(map(str.isalpha, text)), len("".join(text.split())), _MARK.match(text) is not None)
+            for text in texts
+        ]
+        places = np.arange(len(boxes))
+        obstacle = (places >= len(lines)) & (places < len(lines) + len(obstacles))
+        return cls(boxes, obstacle, np.array(signs, np.float64).reshape(-1, 3), max(height, 1e-6))
+
+    def cut(
+        self, items: _Items, known: list[tuple[float, float]], *, learn: bool, depth: int = 0
+    ) -> list[Column]:
+        """The items in reading order. `known` are stripes that part columns; `learn` adds to them."""
+        found: list[Column] = []
+        whole: list[int] = []  # of groups without columns, which stay together
+
+        def flush() -> None:
+            if whole:
+                found.append(Column(tuple(whole), depth > 0))
+                whole.clear()
+
+        for group, heading in self._groups(items):
+            if heading:
+                flush()
+                found.append(Column(tuple(group.tolist()), depth > 0))
+                continue
+            columns = self._columns(group, known, learn) if depth < DEEPEST else [group]
+            if len(columns) < 2:
+                whole.extend(group.tolist())
+                continue
+            flush()
+            for column in columns:
+                found += self.cut(column, known, learn=learn, depth=depth + 1)
+        flush()
+        return found
+
+    # ---- groups of bands
+
+    def _groups(self, items: _Items) -> list[tuple[_Items, bool]]:
+        """Bands that belong together, downwards, each with whether they are a heading over columns."""
+        bands = self._bands(items)
+        stripes = [self._stripes(band) for band in bands]
+        groups: list[tuple[list[_Items], bool]] = []
+        heading = False
+        for number, band in enumerate(bands):
+            second = heading and self._is_nearer_above(bands, number)
+            heading = not stripes[number] and self._is_heading(bands, number, second)
+            joins = bool(groups) and groups[-1][1] == heading
+            if joins and heading:
+                joins = second
+            elif joins:
+                above = np.concatenate(groups[-1][0])
+                plain = not stripes[number] and not self._stripes(above)
+                joins = plain or bool(self._stripes(np.concatenate([above, band])))
+            if joins:
+                groups[-1][0].append(band)
+            else:
+                groups.append(([band], heading))
+        return [(np.concatenate(parts), heading) for parts, heading in groups]
+
+    def _bands(self, items: _Items) -> list[_Items]:
+        """The items between white stripes from left to right, downwards."""
+        order = items[np.argsort(self.boxes[items, 1], kind="stable")]
+        ends = np.maximum.accumulate(self.boxes[order, 3])
+        return np.split(order, np.flatnonzero(self.boxes[order[1:], 1] >= ends[:-1]) + 1)
+
+    def _is_heading(self, bands: Sequence[_Items], number: int, second: bool) -> bool:
+        """Whether a band without a stripe is a line over columns that begin below it, one of them to its right.
+
+        `second` says that it is a later line of the heading above it.
+        """
+        band = bands[number]
+        if number + 1 == len(bands) or self.obstacle[band].any():
+            return False
+        top, bottom = self.boxes[band, 1].min(), self.boxes[band, 3].max()
+        if number and not second:
+            before = bands[number - 1]
+            last = before[np.argmax(self.boxes[before, 3])]
+            # How far a figure reaches is not known so well.
+            if not self.obstacle[last] and top - self.boxes[last, 3] < HEADING_GAP * self.height:
+                return False
+        beginning = np.concatenate(bands[number + 1 : number + 4])
+        beginning = beginning[self.boxes[beginning, 1] < bottom + BEGIN * self.height]
+        right = self.boxes[band, 2].max()
+        if not (self.boxes[beginning, 2] > right + self.height).any():
+            return False
+        return any(start < self.boxes[beginning, 0].max() for start, _ in self._stripes(beginning))
+
+    def _is_nearer_above(self, bands: Sequence[_Items], number: int) -> bool:
+        """Whether a band stands closer to the one above than to what is below."""
+        if not 0 < number < len(bands) - 1:
+            return False
+        above = self.boxes[bands[number], 1].min() - self.boxes[bands[number - 1], 3].max()
+        below = self.boxes[bands[number + 1], 1].min() - self.boxes[bands[number], 3].max()
+        return bool(above < below)
+
+    # ---- stripes between columns
+
+    def _stripes(self, items: _Items) -> list[tuple[float, float]]:
+        """The white from top to bottom between the items, (left, right), where it is wide enough."""
+        order = items[np.argsort(self.boxes[items, 0], kind="stable")]
+        ends = np.maximum.accumulate(self.boxes[order, 2])
+        pairs = zip(ends[:-1].tolist(), self.boxes[order[1:], 0].tolist(), strict=True)
+        return [(end, start) for end, start in pairs if start - end >= GUTTER * self.height]
+
+    def _columns(self, group: _Items, known: list[tuple[float, float]], learn: bool) -> list[_Items]:
+        """The group's columns from left to right, or the group."""
+        stripes = self._stripes(group)
+        if not stripes:
+            return [group]
+        edges = [(a + b) / 2 for a, b in stripes]
+        places = np.searchsorted(edges, (self.boxes[group, 0] + self.boxes[group, 2]) / 2)
+        parts = [group[places == place] for place in range(len(stripes) + 1)]
+        rows = [self._rows(part) for part in parts]
+        columns = [parts[0]]
+        for number, (stripe, (left, right)) in enumerate(zip(stripes, pairwise(rows), strict=True)):
+            if not len(left) or not len(right):
+                parted = True  # a figure or a table beside something
+            elif self._are_prose(parts[number], parts[number + 1], left, right):
+                parted = True
+                if learn and stripe not in known:
+                    known.append(stripe)
+            else:
+                parted = any(_share(stripe, other) >= SAME_STRIPE for other in known)
+            if parted:
+                columns.append(parts[number + 1])
+            else:
+                columns[-1] = np.concatenate([columns[-1], parts[number + 1]])
+        return columns
+
+    def _rows(self, items: _Items) -> NDArray[np.float64]:
+        """Boxes [R, 4] of the rows of text among the items, downwards."""
+        lines = items[items < len(self.signs)]
+        if not len(lines):
+            return np.zeros((0, 4))
+        boxes = [self.boxes[band] for band in self._bands(lines)]
+        return np.array([np.concatenate([b[:, :2].min(axis=0), b[:, 2:].max(axis=0)]) for b in boxes])
+
+    def _are_prose(
+        self, first: _Items, second: _Items, left: NDArray[np.float64], right: NDArray[np.float64]
+    ) -> bool:
+        """Whether the rows [R, 4] of both sides are lines of paragraphs or lists."""
+        obstacles = any(self.obstacle[items].any() for items in (first, second))
+        if min(len(left), len(right)) < MIN_ROWS[obstacles]:
+            return False
+        few, many = sorted((left[:, 1::2].mean(axis=1), right[:, 1::2].mean(axis=1)), key=len)
+        apart = np.median(abs(few[:, None] - many[None]).min(axis=1))
+        level = bool(apart <= LEVEL * self.height)
+        for items, rows in ((first, left), (second, right)):
+            letters, chars, marks = self.signs[items[items < len(self.signs)]].sum(axis=0)
+            length = float(np.median(rows[:, 2] - rows[:, 0])) / self.height
+            start, end = rows[:, 0].min(), rows[:, 2].max()
+            full = np.mean(rows[:, 2] - start >= FILLED * (end - start))
+            prose = full >= FULL_LINES[level] and length >= LENGTHS[level]
+            items_of_list = marks >= ITEMS * len(rows) and length >= ITEM_LENGTH
+            if letters < LETTERS * chars or not (prose or items_of_list):
+                return False
+        return True
+
+
+def _share(stripe: tuple[float, float], known: tuple[float, float]) -> float:
+    """How much of a known stripe another one covers."""
+    shared = min(stripe[1], known[1]) - max(stripe[0], known[0])
+    return shared / max(known[1] - known[0], 1e-9)

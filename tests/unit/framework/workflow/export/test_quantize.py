@@ -1,0 +1,117 @@
+"""`oar quantize`: from a configuration with data or files to an artifact, its table, and what it refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from framework.commands.eval import main as evaluate
+from framework.commands.quantize import main
+from framework.core.errors import ConfigError, FormatError, InputError
+from framework.export import load_artifact
+from framework.interop import write_safetensors
+from framework.vision import image
+from framework.workflow.export.quantize import QuantizeOptions, agreement, quantize
+from framework.workflow.train.artifact_scores import evaluate_artifact
+from framework.workflow.train.run import evaluate_classes
+from zoo.classification import predictor
+from zoo.vision.lenet import LeNet, LeNetConfig
+
+REPO = Path(__file__).resolve().parents[5]
+pytest.importorskip("onnxruntime")
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """LeNet with drawn weights on dark and bright images."""
+    root = tmp_path_factory.mktemp("shades")
+    rng = np.random.default_rng(0)
+    for name, level in (("bright", 150), ("dark", 0)):
+        for number in range(8):
+            pixels = rng.integers(level, level + 100, (28, 28, 3)).astype(np.uint8)
+            image.write(root / "images" / name / f"{number}.png", pixels)
+    weights = {name: np.asarray(value) for name, value in LeNet(LeNetConfig(2)).state_dict().items()}
+    write_safetensors(root / "a.safetensors", weights)
+    path = root / "shades.yml"
+    path.write_text(
+        f"""
+_base_: {(REPO / "configs/_base_/classification.yml").as_posix()}
+model: {{type: LeNet, num_classes: 2}}
+weights: {root.as_posix()}/a.safetensors
+task: {{type: ImageClassification, topk: [1]}}
+data:
+  train: &data
+    dataset: {{type: ImageFolder, root: {root.as_posix()}/images}}
+    transforms: [{{type: Resize, size_hw: [28, 28]}}]
+    batch_size: 6
+    num_workers: 0
+  eval: *data
+predict: {{transforms: [{{type: Resize, size_hw: [28, 28]}}]}}
+export: {{precisions: [float32], inputs: {{image: {{shape: [n, 28, 28, 3], dtype: uint8}}}}}}
+""",
+        encoding="utf-8",
+    )
+    return path
+
+
+def test_the_score_is_held_and_the_artifact_says_how(
+    config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "int8"
+    assert main(["-c", str(config), "--output_dir", str(folder), "--examples", "8"]) == 0
+    told = capsys.readouterr().out
+    assert "5 of 5 layers in int8" in told and "onnxruntime  int8" in told and str(folder) in told
+    artifact = load_artifact(folder)
+    table = artifact.config["quantization"]
+    assert table["layers"] == 5 and table["metric"] == next(iter(evaluate_classes(config).scores))
+    assert artifact.setting("engines")["cpu"]
+    assert (
+        artifact.onnx_file is not None and artifact.onnx_file.stat().st_size < 130_000
+    )  # 4 bytes each: 247,000
+    before = next(iter(evaluate_classes(config).scores.values()))
+    for engine in ("xla", "onnxruntime"):
+        command = ["-c", str(config), "--model_dir", str(folder), "--engine", engine]
+        assert evaluate(command) == 0
+        score = next(iter(evaluate_artifact(folder, config).scores.values()))
+        assert score >= before - 0.01
+    found = predictor(folder)(config.parent / "images" / "bright" / "0.png")
+    assert found.classes[0].label in ("bright", "dark")
+
+
+def test_images_of_a_folder_are_the_examples(config: Path, tmp_path: Path) -> None:
+    bare = tmp_path / "bare.yml"
+    bare.write_text(f"_base_: {config.as_posix()}\ndata: {{train: null, eval: null}}\n", encoding="utf-8")
+    with pytest.raises(InputError, match="--data FOLDER"):
+        quantize(bare, tmp_path / "int8")
+    (made,) = quantize(bare, tmp_path / "int8", data=config.parent / "images")
+    assert made.metric == "agreement" and made.rows[0].score == pytest.approx(1)
+    assert all(row.score > 0.95 for row in made.rows)
+
+
+def test_what_is_refused(config: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such folder"):
+        quantize(config, tmp_path / "out", data=tmp_path / "nowhere")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="no image, no line"):
+        quantize(config, tmp_path / "out", data=tmp_path / "empty")
+    with pytest.raises(ConfigError, match="--data FOLDER"):
+        quantize(REPO / "configs/ocr/pp_ocrv6_small.yml", tmp_path / "out")
+    with pytest.raises(InputError, match="0 up to 1"):
+        QuantizeOptions(max_loss=1.5)
+    with pytest.raises(InputError, match="1 or more"):
+        QuantizeOptions(examples=0)
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine.txt").write_text("kept", encoding="utf-8")
+    with pytest.raises(FormatError, match=r"mine\.txt"):
+        quantize(config, tmp_path / "full")
+    assert not (tmp_path / "out").exists()
+
+
+def test_agreement_is_of_the_worst_output() -> None:
+    wanted = [{"a": np.float32([3, 4]), "b": np.array([1, 2, 3, 4])}]
+    assert agreement(wanted, wanted) == 1
+    got = [{"a": np.float32([3, 4.5]), "b": np.array([1, 2, 3, 0])}]
+    assert agreement(wanted, got) == pytest.approx(0.75)
+    assert agreement(wanted, [{**got[0], "b": wanted[0]["b"]}]) == pytest.approx(0.9)

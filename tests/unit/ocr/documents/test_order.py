@@ -1,0 +1,80 @@
+"""Reading order: columns, what spans them, and blocks that no straight cut parts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ocr.documents.order import order_boxes
+
+# Boxes are named in the order in which they are to be read.
+TITLE = (10, 0, 190, 10)
+CASES = {
+    "one column": [TITLE, (10, 20, 190, 40), (10, 50, 100, 60)],
+    "two columns under a title": [
+        TITLE,
+        (10, 20, 95, 60),
+        (10, 65, 95, 90),
+        (105, 20, 190, 50),
+        (105, 55, 190, 90),
+    ],
+    "a figure over both columns ends them": [
+        (10, 0, 95, 30),
+        (105, 0, 190, 30),
+        (10, 40, 190, 60),
+        (10, 70, 95, 90),
+        (105, 70, 190, 90),
+    ],
+    "rows that are level are columns all the same": [
+        (10, 0, 95, 10),
+        (10, 12, 95, 22),
+        (10, 24, 95, 34),
+        (105, 0, 190, 10),
+        (105, 12, 190, 22),
+        (105, 24, 190, 34),
+    ],
+    "a figure over two of three columns": [
+        (0, 0, 40, 20),
+        (50, 0, 90, 20),
+        (0, 30, 90, 50),
+        (0, 60, 40, 80),
+        (50, 60, 90, 80),
+        (100, 0, 140, 80),
+    ],
+    "a column that ends early": [(10, 0, 95, 20), (105, 0, 190, 20), (105, 30, 190, 90)],
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_order(name):
+    boxes = np.array(CASES[name], float)
+    for seed in range(5):
+        shuffled = np.random.default_rng(seed).permutation(len(boxes))
+        order = order_boxes(boxes[shuffled])
+        assert shuffled[order].tolist() == list(range(len(boxes)))
+
+
+def test_boxes_that_overlap_a_little_are_still_columns():
+    boxes = [(10, 0, 101, 30), (10, 29, 101, 60), (99, 0, 190, 60)]
+    assert order_boxes(boxes).tolist() == [0, 1, 2]
+
+
+def test_blocks_that_no_cut_parts():
+    """Four blocks around a fifth, as a windmill: neither a column nor a band is free."""
+    boxes = [(0, 0, 60, 30), (70, 0, 100, 70), (40, 40, 60, 60), (0, 40, 30, 100), (40, 80, 100, 100)]
+    order = order_boxes(boxes).tolist()
+    assert sorted(order) == [0, 1, 2, 3, 4]
+    assert order.index(0) < order.index(1) < order.index(4) and order.index(3) < order.index(2)
+
+
+def test_from_right_to_left():
+    assert order_boxes([(0, 0, 40, 50), (50, 0, 90, 20), (50, 30, 90, 50)], right_to_left=True).tolist() == [
+        1,
+        2,
+        0,
+    ]
+
+
+def test_none_and_one():
+    assert order_boxes([]).tolist() == []
+    assert order_boxes([(0, 0, 1, 1)]).tolist() == [0]

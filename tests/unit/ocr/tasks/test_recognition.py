@@ -1,0 +1,75 @@
+"""The recogniser's task: texts in lower case, and lines of one size in training and in the reader."""
+
+import logging
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from framework.core.errors import ConfigError
+from framework.vision.normalize import Normalize
+from framework.vision.sample import Sample
+from ocr.tasks.text import TextRecognition
+from ocr.text.dictionary import Dictionary
+from ocr.text.stages import RecognizeOptions, Recognizer
+
+HALF = Normalize((0.5,) * 3, (0.5,) * 3)
+ABC = Dictionary(symbols="abc", use_space_char=False)
+
+
+def task(**fields: Any) -> TextRecognition:
+    return TextRecognition(HALF, ABC, **{"max_text_length": 4, **fields})
+
+
+def line(text: str) -> Sample:
+    return Sample(np.zeros((48, 96, 3), np.uint8), text=text)
+
+
+def test_lower_case_is_of_targets_and_of_scores(caplog: pytest.LogCaptureFixture) -> None:
+    packed = task(lower_case=True, unknown="skip").pack(line("bAc"))
+    assert packed["target"].tolist() == [2, 1, 3, 0] and packed["counts"] == 1 and packed["text"] == "bac"
+    kept = task(unknown="skip").pack(line("bAc"))
+    assert kept["counts"] == 0 and kept["text"] == "bAc"
+
+    class Lines:
+        def labels_of_lines(self) -> list[tuple[str, str]]:
+            return [("bAc", "lines.txt:1"), ("D", "lines.txt:2")]
+
+    with caplog.at_level(logging.WARNING, "oar"):
+        task(lower_case=True, unknown="drop").adapt(Lines())
+    assert "1 of 2 texts have characters outside of the dictionary" in caplog.text
+    assert "'d' (lines.txt:2)" in caplog.text
+
+
+def test_the_stage_has_the_width_of_the_training() -> None:
+    options = task(height=32, width=320).describe_stage((160,))["options"]
+    assert options["widths"] == [320] and options["height"] == 32 and not options["stretch"]
+    assert task(width=256, stretch=True).describe_stage(None)["options"]["stretch"]
+    assert task().describe_stage((100, 300))["options"]["widths"][:3] == [100, 300, 320]
+    with pytest.raises(ConfigError, match=r"no width to stretch lines to\n(.*\n)*.*task\.width"):
+        task(stretch=True)
+
+
+@pytest.mark.parametrize("takes_any_shape", [False, True])
+def test_lines_of_one_width_are_padded_by_every_engine(takes_any_shape: bool) -> None:
+    asked: list[dict[str, np.ndarray]] = []
+
+    class Engine:
+        def __init__(self) -> None:
+            self.takes_any_shape = takes_any_shape
+
+        def prepare(self, shapes: Any) -> None: ...
+
+        def start(self, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+            asked.append(inputs)
+            zeros = np.zeros((len(inputs["image"]), 8))
+            return {"indices": zeros.astype(np.int32), "probabilities": zeros}
+
+    options = replace(RecognizeOptions(HALF, 32), widths=(320,), batch=2)
+    read = Recognizer(Engine(), options, ABC.read())  # type: ignore[arg-type]
+    crops = [np.full((16, width, 3), 255, np.uint8) for width in (20, 400, 60)]
+    assert len(read(crops)) == 3
+    assert {one["image"].shape[1:] for one in asked} == {(32, 320, 3)}
+    widths = sorted(int(w) for one in asked for w in one["width"])
+    assert widths[-3:] == [40, 120, 320] and not any(widths[:-3])
