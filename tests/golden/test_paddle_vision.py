@@ -31,7 +31,7 @@ REFERENCES: dict[str, dict[str, Any]] = {
         "size_hw": (192, 224),
         "stages": ("_conv", "_conv_2", "_ince3b", "_ince4a", "_ince4d", "_ince5b"),
         "train": True,
-        "outputs": 1,  # the inner classifiers run in training alone
+        "eval": "eval.0",  # the inner classifiers run in training alone
     },
     "inception_v3": {
         "call": "paddle.vision.models.inception_v3",

@@ -9,8 +9,8 @@ has no jax. A case is a row
 
 of the function or class that makes the model, its keywords, the size of the images, and the sublayers to look at; a
 dict {ours: theirs} where their names differ. Optional: `images` (2) is how many there are, `gain` (1.0) multiplies
-kernels, so that the outputs still depend on the image, `train` (False) asks for the outputs in training too, `outputs`
-(all) is how many of the outputs in inference are compared.
+kernels, so that the outputs still depend on the image, `train` (False) asks for the outputs in training too, `eval`
+("eval.{}") are the names of those in inference: "eval.0" is the first alone.
 
 Written to tests/golden/data/<test>/<case>.npz: names and shapes, the number of parameters, and the thinned stages and
 outputs, NCHW. Weights are drawn from their names (framework/interop/named_weights.py), so none are stored.
@@ -41,7 +41,7 @@ def load(path: Path) -> Any:
     return module
 
 
-named_weights = load(GOLDEN.parents[1] / "framework" / "io" / "named_weights.py").named_weights
+named_weights = load(GOLDEN.parents[1] / "framework" / "interop" / "named_weights.py").named_weights
 shared = load(GOLDEN / "thinning.py")
 
 
@@ -92,7 +92,9 @@ def write(test: str, name: str, case: dict[str, Any]) -> None:
         keep = lambda layer, args, out, ours=ours: found.__setitem__(ours, out.numpy())  # noqa: E731
         handles.append(sublayers[theirs].register_forward_post_hook(keep))
     images = shared.images(case)
-    found |= {f"eval.{i}": out for i, out in enumerate(outputs(model, images)[: case.get("outputs")])}
+    found |= {
+        f"eval.{i}": out for i, out in enumerate(outputs(model, images)[: 1 if "eval" in case else None])
+    }
     for handle in handles:
         handle.remove()
     if case.get("train"):
