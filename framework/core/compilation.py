@@ -15,6 +15,7 @@ from jax.experimental.compilation_cache import compilation_cache
 from framework.core.device import Device, cpu_features
 from framework.core.errors import HubError
 from framework.core.home import home
+from framework.core.process_state import state
 
 log = logging.getLogger("oar")
 # Compile options of the CPU backend: convolutions leave the YNN library for Eigen (detector at 640: 100 to 89 ms),
@@ -28,8 +29,6 @@ CPU_COMPILE_OPTIONS: dict[str, Any] = {
 CPU_RECOMPUTE_OPTIONS: dict[str, Any] = {"xla_disable_hlo_passes": "cse_barrier_expander"}
 
 _cache_lock = threading.Lock()
-_cache_ready = False
-_chosen: Path | None = None  # the folder that a caller named
 
 
 def enable_compilation_cache(folder: str | Path | None = None) -> Path | None:
@@ -39,27 +38,26 @@ def enable_compilation_cache(folder: str | Path | None = None) -> Path | None:
     turns it off. It is trusted like code: where it is not there yet, it is made for its owner alone. A machine without
     a place for it runs without it, with a warning.
     """
-    global _cache_ready, _chosen
     with _cache_lock:
         if _turned_off():
             return None
         if folder is not None:
-            _chosen = Path(folder)
+            state.cache_folder = Path(folder)
         current = jax.config.jax_compilation_cache_dir  # type: ignore[attr-defined]
-        if folder is None and (_cache_ready or current):
-            _cache_ready = True
+        if folder is None and (state.cache_ready or current):
+            state.cache_ready = True
             return Path(current) if current else None
         try:
             folder = _make_folder(folder)
         except (OSError, HubError) as error:
             log.warning("compiled programs are not kept: %s", error)
-            _cache_ready = True
+            state.cache_ready = True
             return None
         jax.config.update("jax_compilation_cache_dir", str(folder))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
         jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
         compilation_cache.reset_cache()  # jax would stay with the folder that it used first
-        _cache_ready = True
+        state.cache_ready = True
         return folder
 
 
@@ -72,7 +70,7 @@ def cache_folder() -> Path | None:
     """
     if _turned_off():
         return None
-    return _chosen or _own_folder()
+    return state.cache_folder or _own_folder()
 
 
 def _turned_off() -> bool:

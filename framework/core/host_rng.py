@@ -12,6 +12,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from framework.core.process_state import state
+
 
 class _Scope:
     """A generator that is made when it is first asked for: most samples never ask."""
@@ -27,12 +29,16 @@ class _Scope:
 
 
 _scope: contextvars.ContextVar[_Scope | None] = contextvars.ContextVar("oar_host_rng", default=None)
-_process = _Scope((0,))
 
 
 def host_rng() -> np.random.Generator:
     """The generator of the innermost `host_rng_scope`, else that of the process."""
-    return (_scope.get() or _process).rng()
+    scope = _scope.get()
+    if scope is None:
+        if state.host_rng is None:
+            state.host_rng = _Scope((0,))
+        scope = state.host_rng
+    return scope.rng()
 
 
 @contextlib.contextmanager
@@ -47,5 +53,4 @@ def host_rng_scope(entropy: Sequence[int]) -> Iterator[None]:
 
 def seed_host_rng(value: int) -> None:
     """Start the generator of the process anew; `framework.seed` calls it."""
-    global _process
-    _process = _Scope((abs(value), int(value < 0)))
+    state.host_rng = _Scope((abs(value), int(value < 0)))

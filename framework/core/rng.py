@@ -19,6 +19,7 @@ from jax.core import Tracer
 
 from framework.core.errors import TraceError
 from framework.core.host_rng import seed_host_rng
+from framework.core.process_state import state
 
 
 class _Stream:
@@ -37,17 +38,14 @@ class _Stream:
 
 
 _scope: contextvars.ContextVar[_Stream | None] = contextvars.ContextVar("oar_rng_scope", default=None)
-_default = _Stream(0)
-_init = (0, 0)  # seed and number of initialisers drawn so far
-_init_lock = threading.Lock()
+_lock = threading.Lock()
 
 
 def seed(value: int) -> None:
     """Reset the process-wide stream of keys, the stream that initialises parameters, and the host's generator."""
-    global _default, _init
     seed_host_rng(int(value))
-    with _init_lock:
-        _default, _init = _Stream(int(value)), (int(value), 0)
+    with _lock:
+        state.key_stream, state.initializer_seed = _Stream(int(value)), (int(value), 0)
 
 
 @contextlib.contextmanager
@@ -75,8 +73,15 @@ def next_key() -> jax.Array:
                 allowed="`nn.apply(graphdef, params, buffers, key, …)` with a key, or `with framework.rng_scope(key):`",
                 fix="pass a key, or call `layer.eval()` if this is inference: dropout and its kin then need none",
             )
-        stream = _default
+        stream = _process_stream()
     return stream.next()
+
+
+def _process_stream() -> _Stream:
+    with _lock:
+        if state.key_stream is None:
+            state.key_stream = _Stream(0)
+        return state.key_stream
 
 
 def is_tracing() -> bool:
@@ -86,8 +91,7 @@ def is_tracing() -> bool:
 
 def next_initializer_rng() -> np.random.Generator:
     """A numpy generator for one parameter: the n-th parameter made after `seed(s)` always gets the same one."""
-    global _init
-    with _init_lock:
-        value, count = _init
-        _init = (value, count + 1)
+    with _lock:
+        value, count = state.initializer_seed
+        state.initializer_seed = (value, count + 1)
     return np.random.default_rng((value, count))

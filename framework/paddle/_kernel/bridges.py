@@ -107,12 +107,12 @@ class CoreLayer(_Node):
                     object.__setattr__(sub, "training", self.training)
                 for tensor, owner, name in bound:
                     recording.snapshot(tensor)
-                    kind = tensor.__dict__["_value"].dtype
+                    kind = tensor._array.dtype
                     array = owner._buffers[name] if name in owner._buffers else owner._parameters[name].value
-                    tensor.__dict__["_value"] = jax.numpy.asarray(array, kind)
+                    tensor._array = jax.numpy.asarray(array, kind)
                 returned = source(*map_tensors(inputs, self._entered), **map_tensors(kwargs, self._entered))
                 result = map_tensors(returned, lambda t: self._left(t._value))
-                changed = {id(t): t.__dict__["_value"] for t in recording.written.values()}
+                changed = {id(t): t._array for t in recording.written.values()}
         finally:
             mode.keys = keys
             recording.restore()

@@ -281,12 +281,13 @@ def execute(compiled: Compiled, args: Sequence[object]) -> Any:
     """`run` without AMP and recording."""
     values = []
     wanted = False
+    unwatched = mode.watcher is None
     for arg in args:
         if isinstance(arg, Tensor):
-            values.append(arg._value)
+            values.append(arg._array if unwatched else arg._value)
             if not arg.stop_gradient:
                 wanted = True
-        elif arg.__class__ is float and mode.watcher is None:
+        elif arg.__class__ is float and unwatched:
             values.append(_number(arg))  # type: ignore[arg-type]
         elif arg.__class__ in _PLAIN or arg is None:
             values.append(arg)
@@ -304,7 +305,10 @@ def execute(compiled: Compiled, args: Sequence[object]) -> Any:
     if out.__class__ is tuple or out.__class__ is list:
         return tuple([wrap(o) for o in out])
     tensor = _new(Tensor)  # wrap, without the call: this is the path of every operation without gradients
-    tensor._value = out
+    if unwatched:
+        tensor._array = out
+    else:
+        tensor._value = out
     return tensor
 
 

@@ -125,10 +125,11 @@ def _walk(
     gradients: _Gradients,
     retain_graph: bool,
     reaches: Callable[[Node], bool] | None = None,
-    wanted: dict[tuple[Node, int], Cotangent] | None = None,
+    outputs: Set[tuple[Node, int]] | None = None,
+    gradients_of: dict[tuple[Node, int], Cotangent] | None = None,
 ) -> None:
-    """Pass gradients back until only those of leaves are left. `wanted` takes those of outputs of nodes, and nodes that
-    do not reach an input are passed by."""
+    """Pass gradients back until only those of leaves are left. `gradients_of` takes those of `outputs` of nodes, and
+    nodes that do not reach an input are passed by."""
     create_graph = gradients.create_graph
     heap, pending = gradients.heap, gradients.pending
     while heap:
@@ -142,12 +143,12 @@ def _walk(
         if node.retained:
             for index, tensor in node.retained.items():
                 gradient = cotangents[index]
-                if gradient is not None and wanted is None:
+                if gradient is not None and outputs is None:
                     _accumulate(tensor, gradient, create_graph)
-        if wanted:
+        if outputs and gradients_of is not None:
             for index, gradient in enumerate(cotangents):
-                if gradient is not None and (node, index) in wanted:
-                    wanted[node, index] = gradient
+                if gradient is not None and (node, index) in outputs:
+                    gradients_of[node, index] = gradient
         if reaches is not None and not reaches(node):
             continue
         if node.released:
@@ -254,7 +255,7 @@ def grad(
     blocked = {_key(edge_of(tensor)) for tensor in _as_list(no_grad_vars or [])}
     keys = [_key(edge_of(target)) for target in targets]
     inside: dict[tuple[Node, int], Cotangent] = {}
-    wanted_nodes = {key for key in keys if isinstance(key, tuple)}
+    inner = {key for key in keys if isinstance(key, tuple)}
     reaches = _reaching(set(keys), blocked)
     gradients = _Gradients(create_graph, blocked)
     keep = create_graph if retain_graph is None else retain_graph
@@ -264,8 +265,7 @@ def grad(
             [r for r in roots if not r.stop_gradient],
             [s for r, s in zip(roots, starts, strict=True) if not r.stop_gradient],
         )
-        wanted = _Wanted(wanted_nodes, inside)
-        _walk(gradients, keep, reaches, wanted)
+        _walk(gradients, keep, reaches, inner, inside)
         results: list[Tensor | None] = []
         for target, key in zip(targets, keys, strict=True):
             found = inside.get(key) if isinstance(key, tuple) else gradients.leaves.get(key, (None, None))[1]
@@ -282,17 +282,6 @@ def grad(
             if result is not None:
                 result.stop_gradient = True
     return results
-
-
-class _Wanted(dict):
-    """The outputs of nodes whose gradients `grad` returns; assignments go to `found`."""
-
-    def __init__(self, keys: set[tuple[Node, int]], found: dict[tuple[Node, int], Cotangent]) -> None:
-        super().__init__(dict.fromkeys(keys))
-        self.found = found
-
-    def __setitem__(self, key: tuple[Node, int], gradient: Cotangent) -> None:
-        self.found[key] = gradient
 
 
 def _key(edge: Edge) -> tuple[Node, int] | int:

@@ -18,6 +18,7 @@ from jax.core import Tracer
 
 from framework.core.errors import ShapeError, TraceError
 from framework.paddle._kernel import dtypes as types
+from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.x64 import x64
 
 if TYPE_CHECKING:
@@ -38,13 +39,13 @@ class Tensor:
     """
 
     # What most Tensors never change stands on the class: making one then sets a single attribute.
-    _value: jax.Array
+    _array: jax.Array
     stop_gradient: bool = True
     persistable: bool = False
     _node: Node | None = None
     _index: int = 0
-    _grad: Tensor | None = None
-    _zero_grad: bool = False  # clear_grad() asked for zeros that nobody has looked at yet
+    _gradient: Tensor | None = None
+    _zeroed: bool = False  # clear_grad() asked for zeros that nobody has looked at yet
     _name: str | None = None
     _leaf_hooks: dict[int, Any] | None = None
     _version: int = 0
@@ -83,6 +84,44 @@ class Tensor:
     def value(self) -> jax.Array:
         """The array itself, for jax and for the core."""
         return self._value
+
+    # What a traced or recorded program has to know of: `mode.watcher` is told of every use. `_array`, `_gradient` and
+    # `_zeroed` are the attributes themselves, for watchers, and for what has asked whether anybody watches.
+
+    @property
+    def _value(self) -> jax.Array:
+        watcher = mode.watcher
+        return self._array if watcher is None else watcher.read_value(self, self._array)
+
+    @_value.setter
+    def _value(self, value: jax.Array) -> None:
+        watcher = mode.watcher
+        if watcher is None or watcher.set_value(self, value, not hasattr(self, "_array")):
+            self._array = value
+
+    @property
+    def _grad(self) -> Tensor | None:
+        if mode.watcher is not None:
+            mode.watcher.touch_grad(self, self._gradient)
+        return self._gradient
+
+    @_grad.setter
+    def _grad(self, grad: Tensor | None) -> None:
+        if mode.watcher is not None:
+            mode.watcher.touch_grad(self, self._gradient)
+        self._gradient = grad
+
+    @property
+    def _zero_grad(self) -> bool:
+        if mode.watcher is not None:
+            mode.watcher.touch_zero(self, True)
+        return self._zeroed
+
+    @_zero_grad.setter
+    def _zero_grad(self, zero: bool) -> None:
+        if mode.watcher is not None:
+            mode.watcher.touch_zero(self, False)
+        self._zeroed = zero
 
     @property
     def shape(self) -> list[int]:
@@ -210,7 +249,7 @@ class Tensor:
         copy = object.__new__(type(self))
         memo[id(self)] = copy
         copy.__dict__.update(
-            {k: v for k, v in self.__dict__.items() if k not in ("_grad", "_leaf_hooks", "_name")}
+            {k: v for k, v in self.__dict__.items() if k not in ("_gradient", "_leaf_hooks", "_name")}
         )
         return copy
 
@@ -220,7 +259,7 @@ class Tensor:
 
 def _rebuild(kind: type[Tensor], values: np.ndarray, stop_gradient: bool, name: str | None) -> Tensor:
     tensor = object.__new__(kind)
-    tensor.__dict__.update(_value=as_array(values), stop_gradient=stop_gradient, _name=name)
+    tensor.__dict__.update(_array=as_array(values), stop_gradient=stop_gradient, _name=name)
     return tensor
 
 
@@ -344,7 +383,7 @@ def _holds_tensors(value: Any) -> bool:
 
 
 def _references(tensor: Tensor) -> int:
-    return sys.getrefcount(tensor.__dict__["_value"])
+    return sys.getrefcount(tensor._array)
 
 
 _ALONE = _references(wrap(cast(jax.Array, np.zeros(()))))

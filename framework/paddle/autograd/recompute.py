@@ -18,7 +18,6 @@ from framework.paddle._kernel.tape import (
     _Gradients,
     _key,
     _walk,
-    _Wanted,
     attach,
     enable_grad,
 )
@@ -147,11 +146,11 @@ class RecomputeNode(Node):
             tensor = run.outputs[place]
             if cotangent is not None and tensor._node is not None:
                 gradients.add((tensor._node, tensor._index), cotangent)
-        found: dict[tuple[Node, int], Cotangent] = {}
-        wanted = _Wanted({edge for edge in self.edges if isinstance(edge, tuple)}, found)
-        _walk(gradients, create_graph, lambda node: node.number > run.start, wanted)
+        inner: dict[tuple[Node, int], Cotangent] = {}
+        outputs = {edge for edge in self.edges if isinstance(edge, tuple)}
+        _walk(gradients, create_graph, lambda node: node.number > run.start, outputs, inner)
         return [
-            found.get(edge) if isinstance(edge, tuple) else gradients.leaves.get(id(edge), (None, None))[1]
+            inner.get(edge) if isinstance(edge, tuple) else gradients.leaves.get(id(edge), (None, None))[1]
             for edge in self.edges
         ]
 

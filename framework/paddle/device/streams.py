@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import jax
 
+from framework.core.process_state import state
 from framework.paddle.device.places import Place, default_device, device_of, place_of
 
 
@@ -81,18 +82,16 @@ class Stream:
         synchronize()
 
 
-_stream = Stream()
-
-
 def current_stream(device: object = None) -> Stream:
     """The stream that work goes to."""
-    return _stream
+    if state.stream is None:
+        state.stream = Stream()
+    return state.stream
 
 
 def set_stream(stream: Stream) -> Stream:
     """Returns the stream before."""
-    global _stream
-    before, _stream = _stream, stream
+    before, state.stream = current_stream(), stream
     return before
 
 

@@ -8,8 +8,7 @@ from typing import NoReturn
 import jax
 
 from framework.core.errors import DeviceError, ForeignNameError
-
-_started = False
+from framework.core.process_state import state
 
 
 def get_rank(group: object = None) -> int:
@@ -24,14 +23,13 @@ def get_world_size(group: object = None) -> int:
 
 def init_parallel_env() -> ParallelEnv:
     """Accepted: a program of one process needs nothing started."""
-    global _started
-    _started = True
+    state.parallel_started = True
     return ParallelEnv()
 
 
 def is_initialized() -> bool:
     """Whether `init_parallel_env` was called."""
-    return _started
+    return state.parallel_started
 
 
 def is_available() -> bool:
@@ -41,8 +39,7 @@ def is_available() -> bool:
 
 def destroy_process_group(group: object = None) -> None:
     """Forget `init_parallel_env`."""
-    global _started
-    _started = False
+    state.parallel_started = False
 
 
 class ParallelEnv:

@@ -63,13 +63,13 @@ class Undefined:
 def is_traced(value: object) -> bool:
     """Whether this is a Tensor whose value is not known yet."""
     if isinstance(value, Tensor):
-        return isinstance(value.__dict__["_value"], (Tracer, Symbol))
+        return isinstance(value._array, (Tracer, Symbol))
     return isinstance(value, Tracer)
 
 
 def _is_recorded(value: object) -> bool:
     """Whether this is a variable of a static program."""
-    return isinstance(value, Tensor) and isinstance(value.__dict__["_value"], Symbol)
+    return isinstance(value, Tensor) and isinstance(value._array, Symbol)
 
 
 def _leaves(value: Any) -> tuple[list[Any], Any]:
@@ -125,16 +125,14 @@ class _Body:
                 with watching(recording), recorder_scope(stopped):
                     for tensor, value in zip(self.captured, values, strict=True):
                         recording.snapshot(tensor)
-                        tensor.__dict__["_value"] = value
+                        tensor._array = value
                     initial = {id(t): v for t, v in zip(self.captured, values, strict=True)}
                     returned = self.call(
                         *[_placeholder(o, given) for o, given in zip(operands, self.operands)]
                     )
                     self.leaves, self.tree = _leaves(returned)
                     self.written = [
-                        t
-                        for t in recording.written.values()
-                        if t.__dict__["_value"] is not initial.get(id(t))
+                        t for t in recording.written.values() if t._array is not initial.get(id(t))
                     ]
                     self._check_gradients(recording)
                     self.flags = [not isinstance(x, Tensor) or x.stop_gradient for x in self.leaves]
@@ -155,7 +153,7 @@ class _Body:
 
     def _check_gradients(self, recording: Recording) -> None:
         for owner in recording.owners.values():
-            if owner.__dict__.get("_grad") is not recording.before(owner, "_grad"):
+            if owner._gradient is not recording.before(owner, "_gradient"):
                 raise TraceError(
                     f"backward() or clear_grad() inside of {self.what} that depends on a Tensor",
                     fix="call it outside of the branch or loop",
@@ -254,7 +252,7 @@ def cond(
 
     def finish(leaves: Sequence[Any], changed: Sequence[Tensor]) -> list[Any]:
         results = [spec.of(leaf) for spec, leaf in zip(joined, leaves, strict=True) if spec.shape is not None]
-        return [*results, *[t.__dict__["_value"] for t in written]]
+        return [*results, *[t._array for t in written]]
 
     functions = []
     for body in (first, second):
@@ -388,7 +386,7 @@ def _traced_loop(
 
     def finish(leaves: Sequence[Any], changed: Sequence[Tensor]) -> list[Any]:
         values = [_value(leaves[index]) for index in carried]
-        return [*values, *[t.__dict__["_value"] for t in written]]
+        return [*values, *[t._array for t in written]]
 
     stepped = jaxpr_as_fun(once.trace(finish))
     tested = jaxpr_as_fun(again.trace(lambda leaves, _: [_value(leaves[0])]))

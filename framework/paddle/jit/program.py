@@ -19,7 +19,7 @@ from framework.paddle._kernel.dispatch import Compiled, Program
 from framework.paddle._kernel.dtypes import INEXACT
 from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.random import TracedKeys, default_generator
-from framework.paddle._kernel.tape import Cotangent, Node, _Gradients, _walk, _Wanted, attach, edge_of
+from framework.paddle._kernel.tape import Cotangent, Node, _Gradients, _walk, attach, edge_of
 from framework.paddle._kernel.tensor import Tensor, is_only_holder, wrap
 from framework.paddle._kernel.watch import watching
 from framework.paddle._kernel.x64 import enter_x64, leave_x64, x64
@@ -71,7 +71,7 @@ class Guard:
         if tensor is None:
             return False
         state = tensor.__dict__
-        has_grad = state.get("_grad") is not None
+        has_grad = state.get("_gradient") is not None
         if has_grad != self.has_grad:
             return False
         return has_grad or self.zeros is None or state.get("_zero_grad", False) == self.zeros
@@ -102,12 +102,12 @@ class _Run:
                 for tensor, value in zip(self.tensors, values, strict=True):
                     assert tensor is not None
                     recording.snapshot(tensor)
-                    tensor.__dict__["_value"] = value
+                    tensor._array = value
                 self.edges = [edge_of(t) for t in self.tensors if t is not None]
                 returned = self.call()
                 buffers.settle(recording)
                 collected = self._collect(returned, values)
-                arrays = [t.__dict__["_value"] for t in collected]
+                arrays = [t._array for t in collected]
                 gradients = self._gradients(collected, cotangents, start) if cotangents else []
         finally:
             mode.keys = keys_before
@@ -141,17 +141,15 @@ class _Run:
         self.result = map_tensors(returned, lambda v: _Result(result(v)))
         initial = {id(t): v for t, v in zip(self.tensors, values, strict=True)}
         for tensor in recording.written.values():
-            if tensor.__dict__["_value"] is not initial.get(id(tensor)):
+            if tensor._array is not initial.get(id(tensor)):
                 self.changes.append(Change(self.slot_of(tensor), place(tensor), False))
         for owner in recording.owners.values():
-            grad = owner.__dict__.get("_grad")
-            if grad is not recording.before(owner, "_grad"):
+            grad = owner._gradient
+            if grad is not recording.before(owner, "_gradient"):
                 number = None if grad is None else place(grad)
                 name = None if grad is None else grad._name
                 self.changes.append(Change(self.slot_of(owner), number, True, name))
-        self.zeros = [
-            (self.slot_of(t), t.__dict__.get("_zero_grad", False)) for t in recording.zeros_set.values()
-        ]
+        self.zeros = [(self.slot_of(t), t._zeroed) for t in recording.zeros_set.values()]
         return collected
 
     def slot_of(self, tensor: Tensor) -> Slot:
@@ -179,8 +177,8 @@ class _Run:
             for tensor, cotangent in zip(live, cotangents, strict=True):
                 gradients.add(edge_of(tensor), cotangent)
             found: dict[tuple[Node, int], Cotangent] = {}
-            wanted = _Wanted({edge for edge in self.edges if isinstance(edge, tuple)}, found)
-            _walk(gradients, False, lambda node: node.number > start, wanted)
+            outputs = {edge for edge in self.edges if isinstance(edge, tuple)}
+            _walk(gradients, False, lambda node: node.number > start, outputs, found)
         finally:
             mode.grad_enabled = enabled
         self.mask = []
@@ -201,8 +199,8 @@ class _Run:
         return [
             Guard(
                 self.slot_of(t),
-                recording.before(t, "_grad") is not None,
-                recording.before(t, "_zero_grad") if id(t) in recording.zeros_read else None,
+                recording.before(t, "_gradient") is not None,
+                recording.before(t, "_zeroed") if id(t) in recording.zeros_read else None,
             )
             for t in {**recording.owners, **recording.zeros_read}.values()
         ]

@@ -67,7 +67,7 @@ class GradSlot(Slot):
 
     def find(self, args: Sequence[Tensor]) -> Tensor | None:
         owner = self.owner.find(args)
-        return None if owner is None else owner.__dict__.get("_grad")
+        return None if owner is None else owner._gradient
 
 
 class InputNode(Node):
@@ -87,7 +87,7 @@ class InputNode(Node):
         )
 
 
-_DEFAULTS = {"_grad": None, "_zero_grad": False, "_node": None, "_index": 0, "_version": 0}
+_DEFAULTS = {"_gradient": None, "_zeroed": False, "_node": None, "_index": 0, "_version": 0}
 
 
 class Recording:
@@ -197,7 +197,7 @@ class Recording:
 
     def _alive(self) -> list[Tensor]:
         found = [ref() for ref in self._made]
-        return [t for t in found if t is not None and isinstance(t.__dict__.get("_value"), Tracer)]
+        return [t for t in found if t is not None and isinstance(getattr(t, "_array", None), Tracer)]
 
 
 def _keeper(holder: object) -> str | None:

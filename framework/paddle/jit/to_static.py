@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from framework.core.errors import OarError, TraceError
+from framework.core.process_state import state
 from framework.core.trace import explain_trace_errors, user_line
 from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.tensor import Tensor
@@ -20,15 +21,12 @@ from framework.paddle.jit.spec import check
 from framework.paddle.jit.structure import flatten_arguments, with_tensors
 from framework.paddle.nn.layer import Layer
 
-_enabled = True
-
 
 def enable_to_static(enable_to_static_bool: bool) -> None:
     """Whether to_static functions are compiled; False: they run as they are written."""
-    global _enabled
     if not isinstance(enable_to_static_bool, bool):
         raise TypeError(f"enable_to_static takes a bool, received {enable_to_static_bool!r}")
-    _enabled = enable_to_static_bool
+    state.to_static = enable_to_static_bool
 
 
 class StaticFunction:
@@ -87,7 +85,7 @@ class StaticFunction:
         return function if self._owner is None else types.MethodType(function, self._owner)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if not _enabled:
+        if not state.to_static:
             return self.rollback()(*args, **kwargs)
         if mode.watcher is not None:  # inside of another program, which takes it in
             return self.python_function(*args, **kwargs)

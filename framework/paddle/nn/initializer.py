@@ -8,6 +8,7 @@ import jax
 import numpy as np
 
 from framework.core.errors import ShapeError
+from framework.core.process_state import state
 from framework.core.rng import next_initializer_rng
 from framework.nn import initializer as core
 from framework.nn.initializer import calculate_gain as calculate_gain
@@ -15,7 +16,6 @@ from framework.paddle._kernel import dtypes as types
 from framework.paddle._kernel.tensor import Tensor, as_array
 
 Shape = tuple[int, ...]
-_lazy = False
 
 
 class Initializer:
@@ -204,19 +204,17 @@ class LazyGuard:
         self._before: list[bool] = []
 
     def __enter__(self) -> LazyGuard:
-        global _lazy
-        self._before.append(_lazy)
-        _lazy = True
+        self._before.append(state.lazy_parameters)
+        state.lazy_parameters = True
         return self
 
     def __exit__(self, *error: object) -> None:
-        global _lazy
-        _lazy = self._before.pop()
+        state.lazy_parameters = self._before.pop()
 
 
 def begin(param: Any, initializer: Any) -> None:
     """Give a new parameter its first values, or in a LazyGuard the means to get them later."""
-    if not _lazy:
+    if not state.lazy_parameters:
         initializer(param)
         return
     shape, kind = tuple(param.shape), param.dtype.numpy

@@ -268,7 +268,7 @@ class Optimizer:
         if found is None:
             # Under to_static the dictionary still holds the values, where the attribute is what stands for them.
             with jax.ensure_compile_time_eval(), x64():
-                found = wrap(param.__dict__["_value"].astype(np.float32))
+                found = wrap(param._array.astype(np.float32))
             found.name = unique_name.generate(f"{param.name}_fp32_master")
             found.persistable = True
             self._master_weights[param.name] = found

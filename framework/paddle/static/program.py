@@ -12,7 +12,6 @@ import numpy as np
 
 from framework.core.errors import ShapeError, TraceError
 from framework.paddle._kernel import dtypes as types
-from framework.paddle._kernel import watch
 from framework.paddle._kernel.dispatch import KEY, Compiled, execute
 from framework.paddle._kernel.dtypes import INEXACT
 from framework.paddle._kernel.mode import mode, set_recorder
@@ -85,7 +84,7 @@ def new_variable(
 ) -> Variable:
     """A variable of this shape; `other`: the shape with the other sizes for what is not known."""
     variable = object.__new__(Variable)
-    variable.__dict__["_value"] = Symbol(tuple(shape), tuple(other), dtype, variable)
+    variable.__dict__["_array"] = Symbol(tuple(shape), tuple(other), dtype, variable)
     variable._name, variable.stop_gradient = name, stop_gradient
     if not stop_gradient:
         variable._node = _COMPUTED
@@ -377,7 +376,7 @@ class _Watcher:
             )
         default_main_program().ops.append(AssignOp(tensor, value.variable))
         if isinstance(tensor, Variable):
-            tensor.__dict__["_value"] = Symbol(value.shape, value.other, value.dtype, tensor)
+            tensor.__dict__["_array"] = Symbol(value.shape, value.other, value.dtype, tensor)
         return False
 
     def touch_grad(self, tensor: Tensor, grad: Tensor | None) -> None:
@@ -453,7 +452,6 @@ def enable_static() -> None:
     """From here on operations are recorded into programs."""
     if not _state.on:
         _state.on = True
-        watch.install()
         mode.watcher = _Watcher()
         set_recorder(record)
 
@@ -464,7 +462,6 @@ def disable_static(place: object = None) -> None:
         _state.on = False
         set_recorder(None)
         mode.watcher = None
-        watch.uninstall()
 
 
 def in_dynamic_mode() -> bool:

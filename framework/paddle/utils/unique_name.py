@@ -6,17 +6,16 @@ import contextlib
 from collections import defaultdict
 from collections.abc import Iterator
 
+from framework.core.process_state import state
+
 Counters = defaultdict[str, int]
-_counters: Counters = defaultdict(int)
-_prefix = ""
-_taken: set[str] = set()  # names that ParamAttr gave
 
 
 def generate(key: str) -> str:
     """`key` with the number of times that it was asked for."""
-    number = _counters[key]
-    _counters[key] += 1
-    return f"{_prefix}{key}_{number}"
+    number = state.name_counters[key]
+    state.name_counters[key] += 1
+    return f"{state.name_prefix}{key}_{number}"
 
 
 def claim(name: str) -> None:
@@ -25,33 +24,31 @@ def claim(name: str) -> None:
     Raises:
         ValueError: another parameter has it.
     """
-    if name in _taken:
+    if name in state.names_taken:
         raise ValueError(
             f"the parameter name {name!r} is taken: ParamAttr(name=…) gives each parameter its own"
         )
-    _taken.add(name)
+    state.names_taken.add(name)
 
 
 def switch(
     new_generator: Counters | None = None, new_para_name_checker: set[str] | None = None
 ) -> tuple[Counters, set[str]]:
     """Start counting anew, or go on with these counters and names in use; returns the ones before."""
-    global _counters, _taken
-    before = _counters, _taken
-    _counters = defaultdict(int) if new_generator is None else new_generator
-    _taken = set() if new_para_name_checker is None else new_para_name_checker
+    before = state.name_counters, state.names_taken
+    state.name_counters = defaultdict(int) if new_generator is None else new_generator
+    state.names_taken = set() if new_para_name_checker is None else new_para_name_checker
     return before
 
 
 @contextlib.contextmanager
 def guard(new_generator: str | bytes | Counters | None = None) -> Iterator[None]:
     """Count from 0 within the block; a text goes before all names."""
-    global _prefix
     prefix = new_generator.decode() if isinstance(new_generator, bytes) else new_generator
-    before, text = switch(prefix if isinstance(prefix, defaultdict) else None), _prefix
-    _prefix = prefix if isinstance(prefix, str) else ""
+    before, text = switch(prefix if isinstance(prefix, defaultdict) else None), state.name_prefix
+    state.name_prefix = prefix if isinstance(prefix, str) else ""
     try:
         yield
     finally:
         switch(*before)
-        _prefix = text
+        state.name_prefix = text

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from framework import nn
-from framework.core import compilation
 from framework.core.errors import DeviceError, ShapeError
+from framework.core.process_state import state
 from framework.export import Artifact, TensorSpec, lower_layer, lower_program
 from framework.inference import XLAEngine, compile_options, enable_compilation_cache
 from framework.inference import engine as engine_module
@@ -258,7 +258,7 @@ def test_compiled_programs_are_kept(parts, tmp_path: Path):
 
 def test_the_users_own_cache_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     before = jax.config.jax_compilation_cache_dir  # type: ignore[attr-defined]
-    monkeypatch.setattr(compilation, "_cache_ready", False)
+    monkeypatch.setattr(state, "cache_ready", False)
     monkeypatch.setenv("OAR_COMPILATION_CACHE", "off")
     assert enable_compilation_cache() is None
     monkeypatch.setenv("OAR_COMPILATION_CACHE", "on")
@@ -280,7 +280,7 @@ def test_no_home_is_no_reason_to_stop(
     for name in ("OAR_HOME", "XDG_CACHE_HOME", "LOCALAPPDATA"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(Path, "home", no_home)
-    monkeypatch.setattr(compilation, "_cache_ready", False)
+    monkeypatch.setattr(state, "cache_ready", False)
     try:
         jax.config.update("jax_compilation_cache_dir", None)
         assert XLAEngine(*parts[1:])({"x": images(1, 8, 8, 3)})["output"].shape == (1, 8, 8, 4)

@@ -50,7 +50,11 @@ def test_points_beyond_the_image_read_its_edge() -> None:
     model.set_state_dict(state)
     image = np.random.RandomState(0).standard_normal((1, 32, 64, 3)).astype(np.float32)
     out = np.asarray(model(image))
-    np.testing.assert_allclose(out, np.broadcast_to(out[:, :, :1], out.shape), atol=1e-5)
     last = image[0, :, -1]
+    # A point's height is the same over a row but for its rounding, which the edge's steepest slope multiplies.
+    slope, rows = np.abs(np.diff(last, axis=0)).max(), len(last) / 2
+    tolerance = 2 * np.finfo(np.float32).eps * rows * slope
+    assert tolerance < 3e-5
+    np.testing.assert_allclose(out, np.broadcast_to(out[:, :, :1], out.shape), atol=tolerance)
     assert (out[0, :, 0] <= last.max(0)).all() and (out[0, :, 0] >= last.min(0)).all()
     assert np.ptp(out[0, :, 0], 0).min() > 0.1

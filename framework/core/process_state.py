@@ -1,0 +1,53 @@
+"""What a whole process shares and can change: seeds, the folder of compiled programs, and the switches and names of
+programs written for Paddle. `reset()` makes it as it was at the start; caches of what was computed are elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+
+@dataclass
+class ProcessState:
+    """One object for the process; whoever changes a field from several threads holds a lock of its own.
+
+    Attributes:
+        key_stream: The stream of random keys outside of any scope; None: that of seed 0.
+        initializer_seed: The seed and the number of generators drawn for parameters so far.
+        host_rng: The generator of host transforms outside of any scope; None: that of seed 0.
+        cache_ready: Whether jax keeps compiled programs already.
+        cache_folder: The folder of compiled programs that a caller named.
+        lazy_parameters: Whether parameters are made without values (paddle.LazyGuard).
+        to_static: Whether functions under paddle.jit.to_static are compiled.
+        parallel_started: Whether paddle.distributed.init_parallel_env was called.
+        stream: The current stream of paddle.device; None: the one of the start.
+        name_counters: How often paddle.utils.unique_name gave each key.
+        name_prefix: What it puts before every name.
+        names_taken: The parameter names that users gave.
+    """
+
+    key_stream: Any = None
+    initializer_seed: tuple[int, int] = (0, 0)
+    host_rng: Any = None
+    cache_ready: bool = False
+    cache_folder: Path | None = None
+    lazy_parameters: bool = False
+    to_static: bool = True
+    parallel_started: bool = False
+    stream: Any = None
+    name_counters: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
+    name_prefix: str = ""
+    names_taken: set[str] = field(default_factory=set)
+
+
+state = ProcessState()
+
+
+def reset() -> None:
+    """Make the state what it was when the process started."""
+    fresh = ProcessState()
+    for item in fields(ProcessState):
+        setattr(state, item.name, getattr(fresh, item.name))
