@@ -27,7 +27,8 @@ Each file describes one family:
 A hash belongs to a source, not to a file: the same weights are published in several containers with different bytes.
 Size and hash of a source with `member` are the archive's; of the file inside the hash is taken when it is unpacked.
 `size` (bytes) and `revision` may be left out. Where upstream publishes no hash and none was measured, the source says
-`sha256: unknown` (only hf and url may): such a file is pinned at its first download.
+`sha256: unknown` (only hf and url may): such a file is pinned at its first download. Where upstream publishes an MD5
+sum instead, as Paddle does, the source has it as `md5`, and the download must have it.
 """
 
 from __future__ import annotations
@@ -54,6 +55,7 @@ def known_domains() -> tuple[str, ...]:
 
 FORMS = ("deploy", "trainable")
 HEX = re.compile(r"[0-9a-f]{64}")
+MD5 = re.compile(r"[0-9a-f]{32}")
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_]*")
 _REPO = re.compile(r"[\w.-]+/[\w.-]+")
@@ -63,7 +65,7 @@ _MEMBER = re.compile(r"(?!\.\.?(/|$))[^/\\]+(/(?!\.\.?(/|$))[^/\\]+)*")
 _SOURCE_KEYS = {
     "package": ({"package": str, "path": str}, {}),
     "hf": ({"hf": str, "file": str}, {"revision": str}),
-    "url": ({"url": str}, {"member": str}),
+    "url": ({"url": str}, {"member": str, "md5": str}),
     "path": ({"path": str}, {}),
 }
 
@@ -78,6 +80,7 @@ class Source:
     revision: str = "main"  # hf only
     sha256: str | None = None  # of an archive's member, and so is the size: those of the archive
     size: int | None = None  # bytes
+    md5: str | None = None  # where upstream publishes no better hash
 
     @property
     def is_local(self) -> bool:
@@ -225,6 +228,13 @@ def _source(body: Any, where: str) -> Source:
             received=repr(body["sha256"]),
             allowed="64 lower-case hex digits" + (", or `unknown`" if may_be_unknown else ""),
         )
+    if not MD5.fullmatch(body.get("md5", "0" * 32)):
+        raise ConfigError(
+            "not an MD5 sum",
+            where=f"{where}.md5",
+            received=repr(body["md5"]),
+            allowed="32 lower-case hex digits",
+        )
     source = Source(
         kind=kind,
         where=body[kind],
@@ -232,6 +242,7 @@ def _source(body: Any, where: str) -> Source:
         revision=body.get("revision", "main"),
         sha256=None if unknown else body["sha256"],
         size=body.get("size"),
+        md5=body.get("md5"),
     )
     if kind == "url":
         check_scheme(source, where)

@@ -202,6 +202,13 @@ def _check_hash(path: Path, expected: str | None, sha256: str, source: Source) -
         )
 
 
+def _check_md5(path: Path, source: Source) -> None:
+    if source.md5 is not None and (md5 := transfer.md5_of(path)) != source.md5:
+        raise HubError(
+            f"MD5 {md5} instead of {source.md5}", where=path, received=md5, allowed=f"the file from {source}"
+        )
+
+
 def _pin_of(path: Path) -> Path:
     return path.with_name(path.name + ".sha256")
 
@@ -439,6 +446,7 @@ def _bring(source: Source, file: File, folder: Path, label: str) -> Path:
                 transfer.download_hf(source.where, source.file, source.revision, part)
             try:
                 _check_size(part, source)
+                _check_md5(part, source)
                 sha256 = transfer.sha256_of(part)
                 if source.is_member:
                     _check_hash(target, source.sha256, sha256, source)
@@ -458,5 +466,5 @@ def _bring(source: Source, file: File, folder: Path, label: str) -> Path:
         _remember(target, _state(target), sha256)
         if _published(source) is None and _pinned(target) is None:
             _write(_pin_of(target), f"{sha256}  {target.name}\n")
-            _log.warning("no hash is published for %s; pinned as %s", target, sha256)
+            _log.warning("no SHA-256 is published for %s; pinned as %s", target, sha256)
     return target

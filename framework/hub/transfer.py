@@ -29,6 +29,12 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
+def md5_of(path: Path) -> str:
+    """The file's MD5 sum as 32 lower-case hex digits, read from disk."""
+    with path.open("rb") as handle:
+        return hashlib.file_digest(handle, "md5").hexdigest()
+
+
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Holds an exclusive lock on `path` against other processes and threads; made if missing, never removed.

@@ -135,6 +135,15 @@ _LINE = {"image": (2, 48, 72, 3), "other": (3, 48, 96, 3), "symbolic": ("n", 48,
 _LCNET_V3 = {"flat": (f"{_AFFINE}|{_STRIDED}", _NORMALISED_BRANCHES)}
 # What differs from the usual case, by class.
 _CLASSIFIERS: dict[str, dict[str, Any]] = {
+    # Its inner classifiers, which only training runs, take a map of 11 to 13 pixels.
+    "GoogLeNet": {
+        "shapes": lambda layer, n, h, w: [(n, layer.config.num_classes)] * (3 if layer.training else 1),
+        "image": (2, 192, 192, 3),
+        "other": (1, 192, 192, 3),
+        "symbolic": ("n", 192, 192, 3),
+    },
+    # As in SqueezeNet, convolutions and poolings without padding: the sides are numbers of the program.
+    "InceptionV3": {"image": (2, 96, 128, 3), "other": (1, 96, 128, 3), "symbolic": ("n", 96, 128, 3)},
     "CSPResNet": {
         "flat": (
             r"stages\.[023]\.blocks\.0\.conv2\.alpha",
@@ -152,6 +161,7 @@ _CLASSIFIERS: dict[str, dict[str, Any]] = {
         "other": (1, 32, 32, 3),
         "symbolic": ("n", 32, 32, 3),
     },
+    "SqueezeNet": {"other": (1, 64, 96, 3), "symbolic": ("n", 64, 96, 3)},
     # The number of windows is a number of the program.
     "SwinTransformer": {"other": (1, 64, 96, 3), "symbolic": ("n", 64, 96, 3)},
     "TextResNet": {"image": (2, 32, 72, 3), "other": (3, 32, 96, 3), "symbolic": ("n", 32, "8*w", 3)},
@@ -183,7 +193,7 @@ def _classifiers() -> Iterator[Case]:
         if not module.startswith("zoo.text"):
             own = dict(_CLASSIFIERS.get(name, {}))
             config = {"num_classes": CLASSES, **own.pop("config", {})}
-            yield from _cases("model", name, class_scores, config=config, **own)
+            yield from _cases("model", name, own.pop("shapes", class_scores), config=config, **own)
 
 
 def forms(entry: Entry) -> tuple[str, ...]:

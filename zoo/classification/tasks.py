@@ -32,13 +32,15 @@ from zoo.classification.results import Classification, best_classes
 @register("task")
 @dataclass(frozen=True)
 class ImageClassification(Task):
-    """Cross-entropy on the logits [N, num_classes] of a model.
+    """Cross-entropy on the logits [N, num_classes] of a model, and in training on those of its inner classifiers.
 
     Attributes:
         topk: The accuracies that are reported; the first chooses the best checkpoint.
         label_smoothing: Share of the target that is spread over all classes.
         weight: What the loss of each class is multiplied with, before the mean by the weights: a list of numbers, or
             balanced, by how often the classes are in the training data.
+        auxiliary_weight: Of the loss of each further classifier, where a model gives a tuple of logits in training.
+            Source: PaddleClas ppcls/loss/googlenetloss.py
         mixup, cutmix: Alpha of the Beta distribution that mixes pairs of a batch; 0 is off. With both, each batch
             takes one of them at random. Source: https://arxiv.org/abs/1710.09412, https://arxiv.org/abs/1905.04899
     """
@@ -48,6 +50,7 @@ class ImageClassification(Task):
     normalize: Normalize = field(default_factory=Normalize)
     topk: tuple[int, ...] = (1, 5)
     label_smoothing: float = 0.0
+    auxiliary_weight: float = 0.3
     mixup: float = 0.0
     cutmix: float = 0.0
     weight: ClassWeights = None
@@ -85,17 +88,21 @@ class ImageClassification(Task):
         images, label = self.normalize(batch["image"]), batch["label"]
         if self.mixup or self.cutmix:
             images, other, share = self._mix(images)
-            logits = model(images)
-            target = share * self._loss(logits, label) + (1 - share) * self._loss(logits, label[other])
+            outputs = jax.tree.leaves(model(images))
+            target = share * self._loss(outputs, label) + (1 - share) * self._loss(outputs, label[other])
         else:
-            logits = model(images)
-            target = self._loss(logits, label)
-        hits = (logits.argmax(axis=-1) == label).mean(dtype=jnp.float32)
+            outputs = jax.tree.leaves(model(images))
+            target = self._loss(outputs, label)
+        hits = (outputs[0].argmax(axis=-1) == label).mean(dtype=jnp.float32)
         return Losses(target, {"accuracy": hits})
 
-    def _loss(self, logits: jax.Array, label: jax.Array) -> jax.Array:
-        weight = weight_array(self.weight, logits.shape[-1], "task.weight")
-        return F.cross_entropy(logits, label, weight, label_smoothing=self.label_smoothing)
+    def _loss(self, outputs: list[jax.Array], label: jax.Array) -> jax.Array:
+        """Of the logits of the model, and behind them of its inner classifiers."""
+        weight = weight_array(self.weight, outputs[0].shape[-1], "task.weight")
+        first, *inner = (
+            F.cross_entropy(logits, label, weight, label_smoothing=self.label_smoothing) for logits in outputs
+        )
+        return sum((self.auxiliary_weight * loss for loss in inner), first)
 
     def _mix(self, images: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
         """(images, index of the other one of each pair, share [] of the first)."""

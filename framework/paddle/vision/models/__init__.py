@@ -1,4 +1,10 @@
-"""paddle.vision.models: classification networks, channels first, with the names of Paddle's weights."""
+"""paddle.vision.models: classification networks, channels first, with the names of Paddle's weights.
+
+The zoo has the same networks for training and export. These are layers on Tensors, and no faces of the zoo's, because
+programs reach into them: they exchange sublayers (`model.fc = nn.Linear(...)`), call some alone, look for
+`nn.BatchNorm2D` among them, hook them, as `paddle.summary` and `paddle.flops` do, and derive classes from them. What is
+the same stands once: sizes are the zoo's tables (`parts.zoo_table`), weights are rows of the hub's index.
+"""
 
 from __future__ import annotations
 

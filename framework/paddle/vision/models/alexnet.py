@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from framework.paddle import nn
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.nn import functional as F
-from framework.paddle.vision.models.parts import with_weights
+from framework.paddle.vision.models.parts import model_function
 
 
 class _ConvPool(nn.Layer):
@@ -48,6 +46,4 @@ class AlexNet(nn.Layer):
         return x
 
 
-def alexnet(pretrained: bool = False, **kwargs: Any) -> AlexNet:
-    """AlexNet."""
-    return with_weights(AlexNet(**kwargs), pretrained, "alexnet")
+alexnet = model_function("alexnet", AlexNet)

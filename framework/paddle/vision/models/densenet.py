@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+import functools
 
 from framework import paddle
 from framework.core.errors import ShapeError
 from framework.paddle import nn
 from framework.paddle._kernel.tensor import Tensor
-from framework.paddle.vision.models.parts import with_weights
-
-# layers: first width, growth, layers of each block
-_FORMS = {
-    121: (64, 32, (6, 12, 24, 16)),
-    161: (96, 48, (6, 12, 36, 24)),
-    169: (64, 32, (6, 12, 32, 32)),
-    201: (64, 32, (6, 12, 48, 32)),
-    264: (64, 32, (6, 12, 64, 48)),
-}
+from framework.paddle.vision.models.parts import model_function, zoo_table
 
 
 class _NormConv(nn.Layer):
@@ -100,21 +91,21 @@ class DenseNet(nn.Layer):
         with_pool: bool = True,
     ) -> None:
         super().__init__()
-        if layers not in _FORMS:
-            raise ShapeError(
-                "there is no such depth", where="DenseNet", received=layers, allowed=str(list(_FORMS))
-            )
-        width, growth, counts = _FORMS[layers]
+        sizes = zoo_table("DenseNet")
+        if f"densenet{layers}" not in sizes:
+            raise ShapeError("unknown depth", where="DenseNet", received=layers, allowed=", ".join(sizes))
+        size = sizes[f"densenet{layers}"]
+        width, growth = size.width, size.growth
         self.num_classes, self.with_pool = num_classes, with_pool
         self.conv1_func = _ConvNorm(3, width)
         self.pool2d_max = nn.MaxPool2D(3, 2, 1)
         self._order: list[str] = []
-        for index, count in enumerate(counts):
+        for index, count in enumerate(size.depths):
             number = index + 2
             block = _DenseBlock(number, width, count, growth, bn_size, dropout)
             self._append(f"db_conv_{number}", block)
             width += count * growth
-            if index < len(counts) - 1:
+            if index < len(size.depths) - 1:
                 self._append(f"tr_conv{number}_blk", _Transition(width, width // 2))
                 width //= 2
         self.batch_norm = nn.BatchNorm(width, act="relu")
@@ -137,30 +128,8 @@ class DenseNet(nn.Layer):
         return self.out(x.flatten(1)) if self.num_classes > 0 else x
 
 
-def _densenet(layers: int, pretrained: bool, kwargs: dict[str, Any]) -> DenseNet:
-    return with_weights(DenseNet(layers=layers, **kwargs), pretrained, f"densenet{layers}")
-
-
-def densenet121(pretrained: bool = False, **kwargs: Any) -> DenseNet:
-    """DenseNet of 121 layers."""
-    return _densenet(121, pretrained, kwargs)
-
-
-def densenet161(pretrained: bool = False, **kwargs: Any) -> DenseNet:
-    """DenseNet of 161 layers."""
-    return _densenet(161, pretrained, kwargs)
-
-
-def densenet169(pretrained: bool = False, **kwargs: Any) -> DenseNet:
-    """DenseNet of 169 layers."""
-    return _densenet(169, pretrained, kwargs)
-
-
-def densenet201(pretrained: bool = False, **kwargs: Any) -> DenseNet:
-    """DenseNet of 201 layers."""
-    return _densenet(201, pretrained, kwargs)
-
-
-def densenet264(pretrained: bool = False, **kwargs: Any) -> DenseNet:
-    """DenseNet of 264 layers."""
-    return _densenet(264, pretrained, kwargs)
+densenet121 = model_function("densenet121", functools.partial(DenseNet, 121))
+densenet161 = model_function("densenet161", functools.partial(DenseNet, 161))
+densenet169 = model_function("densenet169", functools.partial(DenseNet, 169))
+densenet201 = model_function("densenet201", functools.partial(DenseNet, 201))
+densenet264 = model_function("densenet264", functools.partial(DenseNet, 264))

@@ -2,26 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from framework import paddle
 from framework.paddle import nn
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.nn import functional as F
-from framework.paddle.vision.models.parts import with_weights
-
-# name: input, 1x1, 3x3 reduced, 3x3, 5x5 reduced, 5x5, pool projected
-_BLOCKS = {
-    "_ince3a": (192, 64, 96, 128, 16, 32, 32),
-    "_ince3b": (256, 128, 128, 192, 32, 96, 64),
-    "_ince4a": (480, 192, 96, 208, 16, 48, 64),
-    "_ince4b": (512, 160, 112, 224, 24, 64, 64),
-    "_ince4c": (512, 128, 128, 256, 24, 64, 64),
-    "_ince4d": (512, 112, 144, 288, 32, 64, 64),
-    "_ince4e": (528, 256, 160, 320, 32, 128, 128),
-    "_ince5a": (832, 256, 160, 320, 32, 128, 128),
-    "_ince5b": (832, 384, 192, 384, 48, 128, 128),
-}
+from framework.paddle.vision.models.parts import model_function, zoo_table
 
 
 class _Conv(nn.Layer):
@@ -66,7 +51,7 @@ class GoogLeNet(nn.Layer):
         self._pool = nn.MaxPool2D(3, 2)
         self._conv_1 = _Conv(64, 64, 1)
         self._conv_2 = _Conv(64, 192, 3)
-        for name, sizes in _BLOCKS.items():
+        for name, sizes in zoo_table("GoogLeNet", "BLOCKS").items():
             setattr(self, name, _Inception(*sizes))
         if with_pool:
             self._pool_5 = nn.AdaptiveAvgPool2D(1)
@@ -106,6 +91,4 @@ class GoogLeNet(nn.Layer):
         return [x, self._head(first, 1), self._head(second, 2)]
 
 
-def googlenet(pretrained: bool = False, **kwargs: Any) -> GoogLeNet:
-    """GoogLeNet."""
-    return with_weights(GoogLeNet(**kwargs), pretrained, "googlenet")
+googlenet = model_function("googlenet", GoogLeNet)

@@ -8,7 +8,7 @@ from typing import Any
 from framework import paddle
 from framework.paddle import nn
 from framework.paddle._kernel.tensor import Tensor
-from framework.paddle.vision.models.parts import ConvNormActivation, with_weights
+from framework.paddle.vision.models.parts import ConvNormActivation, model_function
 
 _Step = str | tuple[str, ...]  # a layer, or layers side by side whose outputs are joined
 _WIDE, _TALL = ((1, 7), (0, 3)), ((7, 1), (3, 0))
@@ -173,6 +173,4 @@ class InceptionV3(nn.Layer):
         return self.fc(self.dropout(x.reshape([-1, 2048]))) if self.num_classes > 0 else x
 
 
-def inception_v3(pretrained: bool = False, **kwargs: Any) -> InceptionV3:
-    """Inception v3."""
-    return with_weights(InceptionV3(**kwargs), pretrained, "inception_v3")
+inception_v3 = model_function("inception_v3", InceptionV3)

@@ -6,17 +6,12 @@ from typing import Any
 
 from framework.paddle import nn
 from framework.paddle._kernel.tensor import Tensor
-from framework.paddle.vision.models.parts import ConvNormActivation, make_divisible, with_weights
-
-# expansion, width, blocks, stride of the first
-_STAGES = (
-    (1, 16, 1, 1),
-    (6, 24, 2, 2),
-    (6, 32, 3, 2),
-    (6, 64, 4, 2),
-    (6, 96, 3, 1),
-    (6, 160, 3, 2),
-    (6, 320, 1, 1),
+from framework.paddle.vision.models.parts import (
+    ConvNormActivation,
+    make_divisible,
+    scale_name,
+    with_weights,
+    zoo_table,
 )
 
 
@@ -44,7 +39,7 @@ class MobileNetV2(nn.Layer):
         self.num_classes, self.with_pool = num_classes, with_pool
         width = make_divisible(32 * scale)
         layers: list[nn.Layer] = [ConvNormActivation(3, width, 3, 2, activation_layer=nn.ReLU6)]
-        for expansion, channels, count, stride in _STAGES:
+        for expansion, channels, count, stride in zoo_table("MobileNetV2", "STAGES"):
             outputs = make_divisible(channels * scale)
             for index in range(count):
                 layers.append(_InvertedResidual(width, outputs, 1 if index else stride, expansion))
@@ -66,4 +61,5 @@ class MobileNetV2(nn.Layer):
 
 def mobilenet_v2(pretrained: bool = False, scale: float = 1.0, **kwargs: Any) -> MobileNetV2:
     """MobileNetV2."""
-    return with_weights(MobileNetV2(scale=scale, **kwargs), pretrained, f"mobilenetv2_{scale}")
+    entry = f"mobilenetv2_{scale_name(scale)}_imagenet"
+    return with_weights(MobileNetV2(scale=scale, **kwargs), pretrained, entry)

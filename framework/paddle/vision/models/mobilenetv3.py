@@ -7,40 +7,14 @@ from typing import Any
 
 from framework.paddle import nn
 from framework.paddle._kernel.tensor import Tensor
-from framework.paddle.vision.models.parts import ConvNormActivation, make_divisible, with_weights
+from framework.paddle.vision.models.parts import (
+    ConvNormActivation,
+    make_divisible,
+    scale_name,
+    with_weights,
+    zoo_table,
+)
 
-# kernel, expanded width, width, squeeze and excitation, Hardswish instead of ReLU, stride
-_Block = tuple[int, int, int, bool, bool, int]
-_LARGE: tuple[_Block, ...] = (
-    (3, 16, 16, False, False, 1),
-    (3, 64, 24, False, False, 2),
-    (3, 72, 24, False, False, 1),
-    (5, 72, 40, True, False, 2),
-    (5, 120, 40, True, False, 1),
-    (5, 120, 40, True, False, 1),
-    (3, 240, 80, False, True, 2),
-    (3, 200, 80, False, True, 1),
-    (3, 184, 80, False, True, 1),
-    (3, 184, 80, False, True, 1),
-    (3, 480, 112, True, True, 1),
-    (3, 672, 112, True, True, 1),
-    (5, 672, 160, True, True, 2),
-    (5, 960, 160, True, True, 1),
-    (5, 960, 160, True, True, 1),
-)
-_SMALL: tuple[_Block, ...] = (
-    (3, 16, 16, True, False, 2),
-    (3, 72, 24, False, False, 2),
-    (3, 88, 24, False, False, 1),
-    (5, 96, 40, True, True, 2),
-    (5, 240, 40, True, True, 1),
-    (5, 240, 40, True, True, 1),
-    (5, 120, 48, True, True, 1),
-    (5, 144, 48, True, True, 1),
-    (5, 288, 96, True, True, 2),
-    (5, 576, 96, True, True, 1),
-    (5, 576, 96, True, True, 1),
-)
 _norm = functools.partial(nn.BatchNorm2D, epsilon=0.001, momentum=0.99)
 
 
@@ -98,9 +72,10 @@ class MobileNetV3(nn.Layer):
         width = make_divisible(16 * scale)
         self.conv = ConvNormActivation(3, width, 3, 2, 1, norm_layer=_norm, activation_layer=nn.Hardswish)
         blocks = []
-        for kernel, inner, outputs, use_se, hard, stride in config:
+        for kernel, inner, outputs, use_se, act, stride in config:
             sizes = (width, make_divisible(inner * scale), make_divisible(outputs * scale))
-            blocks.append(InvertedResidual(*sizes, kernel, stride, use_se, nn.Hardswish if hard else nn.ReLU))
+            activation = nn.Hardswish if act == "hardswish" else nn.ReLU
+            blocks.append(InvertedResidual(*sizes, kernel, stride, use_se, activation))
             width = sizes[2]
         self.blocks = nn.Sequential(*blocks)
         self.lastconv = ConvNormActivation(
@@ -123,25 +98,32 @@ class MobileNetV3(nn.Layer):
         return self.classifier(x.flatten(1)) if self.num_classes > 0 else x
 
 
+def _units(size: str) -> list[Any]:
+    """Kernel, expanded width, width, squeeze and excitation, activation, stride of each block."""
+    return [unit[:6] for unit in zoo_table("MobileNetV3", "UNITS")[size]]
+
+
 class MobileNetV3Small(MobileNetV3):
     """The smaller of the two tables."""
 
     def __init__(self, scale: float = 1.0, num_classes: int = 1000, with_pool: bool = True) -> None:
-        super().__init__(_SMALL, make_divisible(1024 * scale), scale, num_classes, with_pool)
+        super().__init__(_units("small"), make_divisible(1024 * scale), scale, num_classes, with_pool)
 
 
 class MobileNetV3Large(MobileNetV3):
     """The larger of the two tables."""
 
     def __init__(self, scale: float = 1.0, num_classes: int = 1000, with_pool: bool = True) -> None:
-        super().__init__(_LARGE, make_divisible(1280 * scale), scale, num_classes, with_pool)
+        super().__init__(_units("large"), make_divisible(1280 * scale), scale, num_classes, with_pool)
 
 
 def mobilenet_v3_small(pretrained: bool = False, scale: float = 1.0, **kwargs: Any) -> MobileNetV3Small:
     """MobileNetV3, the smaller."""
-    return with_weights(MobileNetV3Small(scale=scale, **kwargs), pretrained, f"mobilenet_v3_small_x{scale}")
+    entry = f"mobilenetv3_small_{scale_name(scale)}_vision_imagenet"
+    return with_weights(MobileNetV3Small(scale=scale, **kwargs), pretrained, entry)
 
 
 def mobilenet_v3_large(pretrained: bool = False, scale: float = 1.0, **kwargs: Any) -> MobileNetV3Large:
     """MobileNetV3, the larger."""
-    return with_weights(MobileNetV3Large(scale=scale, **kwargs), pretrained, f"mobilenet_v3_large_x{scale}")
+    entry = f"mobilenetv3_large_{scale_name(scale)}_vision_imagenet"
+    return with_weights(MobileNetV3Large(scale=scale, **kwargs), pretrained, entry)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 from framework.core.errors import ShapeError
 from framework.paddle import nn
 from framework.paddle._kernel.tensor import Tensor
-from framework.paddle.vision.models.parts import with_weights
+from framework.paddle.vision.models.parts import model_function, zoo_table
 
 
 class BasicBlock(nn.Layer):
@@ -81,9 +83,6 @@ class BottleneckBlock(nn.Layer):
         return self.relu(out + (x if self.downsample is None else self.downsample(x)))
 
 
-_BLOCKS = {18: (2, 2, 2, 2), 34: (3, 4, 6, 3), 50: (3, 4, 6, 3), 101: (3, 4, 23, 3), 152: (3, 8, 36, 3)}
-
-
 class ResNet(nn.Layer):
     """Four stages of blocks; images [N, 3, H, W] -> [N, num_classes].
 
@@ -102,10 +101,9 @@ class ResNet(nn.Layer):
         groups: int = 1,
     ) -> None:
         super().__init__()
-        if depth not in _BLOCKS:
-            raise ShapeError(
-                "there is no such depth", where="ResNet", received=depth, allowed=str(list(_BLOCKS))
-            )
+        sizes = zoo_table("ResNet")
+        if f"resnet{depth}" not in sizes:
+            raise ShapeError("unknown depth", where="ResNet", received=depth, allowed="18, 34, 50, 101, 152")
         self.groups, self.base_width = groups, width
         self.num_classes, self.with_pool = num_classes, with_pool
         self.inplanes, self.dilation = 64, 1
@@ -113,7 +111,7 @@ class ResNet(nn.Layer):
         self.bn1 = nn.BatchNorm2D(64)
         self.relu = nn.ReLU()
         self.maxpool = nn.MaxPool2D(3, 2, 1)
-        for stage, count in enumerate(_BLOCKS[depth]):
+        for stage, count in enumerate(sizes[f"resnet{depth}"].depths):
             blocks = self._make_layer(block, 64 << stage, count, 1 if stage == 0 else 2)
             setattr(self, f"layer{stage + 1}", blocks)
         if with_pool:
@@ -142,71 +140,21 @@ class ResNet(nn.Layer):
         return self.fc(x.flatten(1)) if self.num_classes > 0 else x
 
 
-def _resnet(name: str, depth: int, pretrained: bool, kwargs: dict[str, Any], **form: int) -> ResNet:
+def _resnet(name: str, depth: int, entry: str | None = None, **form: int) -> Callable[..., ResNet]:
     block = BasicBlock if depth < 50 else BottleneckBlock
-    return with_weights(ResNet(block, depth, **form, **kwargs), pretrained, name)
+    return model_function(name, functools.partial(ResNet, block, depth, **form), entry)
 
 
-def resnet18(pretrained: bool = False, **kwargs: Any) -> ResNet:
-    """ResNet of 18 layers."""
-    return _resnet("resnet18", 18, pretrained, kwargs)
-
-
-def resnet34(pretrained: bool = False, **kwargs: Any) -> ResNet:
-    """ResNet of 34 layers."""
-    return _resnet("resnet34", 34, pretrained, kwargs)
-
-
-def resnet50(pretrained: bool = False, **kwargs: Any) -> ResNet:
-    """ResNet of 50 layers."""
-    return _resnet("resnet50", 50, pretrained, kwargs)
-
-
-def resnet101(pretrained: bool = False, **kwargs: Any) -> ResNet:
-    """ResNet of 101 layers."""
-    return _resnet("resnet101", 101, pretrained, kwargs)
-
-
-def resnet152(pretrained: bool = False, **kwargs: Any) -> ResNet:
-    """ResNet of 152 layers."""
-    return _resnet("resnet152", 152, pretrained, kwargs)
-
-
-def resnext50_32x4d(pretrained: bool = False, **kwargs: Any) -> ResNet:
-    """ResNeXt of 50 layers with 32 groups of 4."""
-    return _resnet("resnext50_32x4d", 50, pretrained, kwargs, groups=32, width=4)
-
-
-def resnext50_64x4d(pretrained: bool = False, **kwargs: Any) -> ResNet:
-    """ResNeXt of 50 layers with 64 groups of 4."""
-    return _resnet("resnext50_64x4d", 50, pretrained, kwargs, groups=64, width=4)
-
-
-def resnext101_32x4d(pretrained: bool = False, **kwargs: Any) -> ResNet:
-    """ResNeXt of 101 layers with 32 groups of 4."""
-    return _resnet("resnext101_32x4d", 101, pretrained, kwargs, groups=32, width=4)
-
-
-def resnext101_64x4d(pretrained: bool = False, **kwargs: Any) -> ResNet:
-    """ResNeXt of 101 layers with 64 groups of 4."""
-    return _resnet("resnext101_64x4d", 101, pretrained, kwargs, groups=64, width=4)
-
-
-def resnext152_32x4d(pretrained: bool = False, **kwargs: Any) -> ResNet:
-    """ResNeXt of 152 layers with 32 groups of 4."""
-    return _resnet("resnext152_32x4d", 152, pretrained, kwargs, groups=32, width=4)
-
-
-def resnext152_64x4d(pretrained: bool = False, **kwargs: Any) -> ResNet:
-    """ResNeXt of 152 layers with 64 groups of 4."""
-    return _resnet("resnext152_64x4d", 152, pretrained, kwargs, groups=64, width=4)
-
-
-def wide_resnet50_2(pretrained: bool = False, **kwargs: Any) -> ResNet:
-    """ResNet of 50 layers, twice as wide inside."""
-    return _resnet("wide_resnet50_2", 50, pretrained, kwargs, width=128)
-
-
-def wide_resnet101_2(pretrained: bool = False, **kwargs: Any) -> ResNet:
-    """ResNet of 101 layers, twice as wide inside."""
-    return _resnet("wide_resnet101_2", 101, pretrained, kwargs, width=128)
+resnet18 = _resnet("resnet18", 18, "resnet18_vision_imagenet")
+resnet34 = _resnet("resnet34", 34, "resnet34_vision_imagenet")
+resnet50 = _resnet("resnet50", 50, "resnet50_vision_imagenet")
+resnet101 = _resnet("resnet101", 101, "resnet101_vision_imagenet")
+resnet152 = _resnet("resnet152", 152, "resnet152_vision_imagenet")
+resnext50_32x4d = _resnet("resnext50_32x4d", 50, groups=32, width=4)
+resnext50_64x4d = _resnet("resnext50_64x4d", 50, groups=64, width=4)
+resnext101_32x4d = _resnet("resnext101_32x4d", 101, groups=32, width=4)
+resnext101_64x4d = _resnet("resnext101_64x4d", 101, groups=64, width=4)
+resnext152_32x4d = _resnet("resnext152_32x4d", 152, groups=32, width=4)
+resnext152_64x4d = _resnet("resnext152_64x4d", 152, groups=64, width=4)
+wide_resnet50_2 = _resnet("wide_resnet50_2", 50, width=128)
+wide_resnet101_2 = _resnet("wide_resnet101_2", 101, width=128)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 from framework import paddle
@@ -9,18 +11,7 @@ from framework.core.errors import ShapeError
 from framework.paddle import nn
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.nn import functional as F
-from framework.paddle.vision.models.parts import ConvNormActivation, with_weights
-
-_REPEATS = (4, 8, 4)
-# Widths of the stem, the three stages and the last convolution.
-_WIDTHS = {
-    0.25: (24, 24, 48, 96, 512),
-    0.33: (24, 32, 64, 128, 512),
-    0.5: (24, 48, 96, 192, 1024),
-    1.0: (24, 116, 232, 464, 1024),
-    1.5: (24, 176, 352, 704, 1024),
-    2.0: (24, 224, 488, 976, 2048),
-}
+from framework.paddle.vision.models.parts import ConvNormActivation, model_function, scale_name, zoo_table
 
 
 def _depthwise(width: int, stride: int) -> ConvNormActivation:
@@ -73,31 +64,33 @@ class ShuffleNetV2(nn.Layer):
         self, scale: float = 1.0, act: str = "relu", num_classes: int = 1000, with_pool: bool = True
     ) -> None:
         super().__init__()
-        kinds = {"relu": nn.ReLU, "swish": nn.Swish, None: None}
-        if scale not in _WIDTHS or act not in kinds:
+        kinds, sizes = {"relu": nn.ReLU, "swish": nn.Swish, None: None}, zoo_table("ShuffleNetV2")
+        variant = f"shufflenet_v2_{scale_name(scale)}"
+        if variant not in sizes or act not in kinds:
             raise ShapeError(
-                "there is no such form",
+                "unknown scale or activation",
                 where="ShuffleNetV2",
                 received=f"scale {scale}, act {act!r}",
-                allowed=f"scale {list(_WIDTHS)}, act 'relu', 'swish' or None",
+                allowed="scale 0.25, 0.33, 0.5, 1.0, 1.5 or 2.0, act 'relu', 'swish' or None",
             )
         self.scale, self.num_classes, self.with_pool = scale, num_classes, with_pool
-        kind, (stem, *stages, last) = kinds[act], _WIDTHS[scale]
+        kind, size = kinds[act], sizes[variant]
+        stem = zoo_table("ShuffleNetV2", "STEM_WIDTH")
         self._conv1 = ConvNormActivation(3, stem, 3, 2, 1, activation_layer=kind)
         self._max_pool = nn.MaxPool2D(3, 2, 1)
         self._block_list: list[str] = []
-        inputs = stem
-        for stage, (width, count) in enumerate(zip(stages, _REPEATS, strict=True), start=2):
+        inputs, depths = stem, zoo_table("ShuffleNetV2", "DEPTHS")
+        for stage, (width, count) in enumerate(zip(size.widths, depths, strict=True), start=2):
             for number in range(1, count + 1):
                 block = _Shuffled(width, kind) if number > 1 else _ShuffledDown(inputs, width, kind)
                 self.add_sublayer(f"{stage}_{number}", block)
                 self._block_list.append(f"{stage}_{number}")
             inputs = width
-        self._last_conv = ConvNormActivation(inputs, last, 1, activation_layer=kind)
+        self._last_conv = ConvNormActivation(inputs, size.last, 1, activation_layer=kind)
         if with_pool:
             self._pool2d_avg = nn.AdaptiveAvgPool2D(1)
         if num_classes > 0:
-            self._fc = nn.Linear(last, num_classes)
+            self._fc = nn.Linear(size.last, num_classes)
 
     def forward(self, inputs: Tensor) -> Tensor:
         x = self._max_pool(self._conv1(inputs))
@@ -109,42 +102,14 @@ class ShuffleNetV2(nn.Layer):
         return self._fc(x.flatten(1)) if self.num_classes > 0 else x
 
 
-def _shufflenet(
-    name: str, scale: float, pretrained: bool, kwargs: dict[str, Any], act: str = "relu"
-) -> ShuffleNetV2:
-    return with_weights(ShuffleNetV2(scale=scale, act=act, **kwargs), pretrained, f"shufflenet_v2_{name}")
+def _shufflenet(name: str, scale: float, act: str = "relu") -> Callable[..., ShuffleNetV2]:
+    return model_function(name, functools.partial(ShuffleNetV2, scale=scale, act=act))
 
 
-def shufflenet_v2_x0_25(pretrained: bool = False, **kwargs: Any) -> ShuffleNetV2:
-    """ShuffleNetV2 of 0.25 times the width."""
-    return _shufflenet("x0_25", 0.25, pretrained, kwargs)
-
-
-def shufflenet_v2_x0_33(pretrained: bool = False, **kwargs: Any) -> ShuffleNetV2:
-    """ShuffleNetV2 of 0.33 times the width."""
-    return _shufflenet("x0_33", 0.33, pretrained, kwargs)
-
-
-def shufflenet_v2_x0_5(pretrained: bool = False, **kwargs: Any) -> ShuffleNetV2:
-    """ShuffleNetV2 of 0.5 times the width."""
-    return _shufflenet("x0_5", 0.5, pretrained, kwargs)
-
-
-def shufflenet_v2_x1_0(pretrained: bool = False, **kwargs: Any) -> ShuffleNetV2:
-    """ShuffleNetV2 of 1.0 times the width."""
-    return _shufflenet("x1_0", 1.0, pretrained, kwargs)
-
-
-def shufflenet_v2_x1_5(pretrained: bool = False, **kwargs: Any) -> ShuffleNetV2:
-    """ShuffleNetV2 of 1.5 times the width."""
-    return _shufflenet("x1_5", 1.5, pretrained, kwargs)
-
-
-def shufflenet_v2_x2_0(pretrained: bool = False, **kwargs: Any) -> ShuffleNetV2:
-    """ShuffleNetV2 of 2.0 times the width."""
-    return _shufflenet("x2_0", 2.0, pretrained, kwargs)
-
-
-def shufflenet_v2_swish(pretrained: bool = False, **kwargs: Any) -> ShuffleNetV2:
-    """ShuffleNetV2 with swish."""
-    return _shufflenet("swish", 1.0, pretrained, kwargs, act="swish")
+shufflenet_v2_x0_25 = _shufflenet("shufflenet_v2_x0_25", 0.25)
+shufflenet_v2_x0_33 = _shufflenet("shufflenet_v2_x0_33", 0.33)
+shufflenet_v2_x0_5 = _shufflenet("shufflenet_v2_x0_5", 0.5)
+shufflenet_v2_x1_0 = _shufflenet("shufflenet_v2_x1_0", 1.0)
+shufflenet_v2_x1_5 = _shufflenet("shufflenet_v2_x1_5", 1.5)
+shufflenet_v2_x2_0 = _shufflenet("shufflenet_v2_x2_0", 2.0)
+shufflenet_v2_swish = _shufflenet("shufflenet_v2_swish", 1.0, "swish")

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+import functools
 
 from framework import paddle
 from framework.core.errors import ShapeError
 from framework.paddle import nn
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.nn import functional as F
-from framework.paddle.vision.models.parts import with_weights
-
-# squeezed and expanded width of each block
-_FIRES = ((16, 64), (16, 64), (32, 128), (32, 128), (48, 192), (48, 192), (64, 256), (64, 256))
-# Blocks (counted from 1) before which the map is halved.
-_POOLS = {"1.0": (1, 4, 8), "1.1": (1, 3, 5)}
+from framework.paddle.vision.models.parts import model_function, zoo_table
 
 
 class _Conv(nn.Layer):
@@ -43,15 +38,16 @@ class SqueezeNet(nn.Layer):
 
     def __init__(self, version: str, num_classes: int = 1000, with_pool: bool = True) -> None:
         super().__init__()
-        if version not in _POOLS:
+        if version not in ("1.0", "1.1"):
             raise ShapeError(
-                "there is no such version", where="SqueezeNet", received=repr(version), allowed="'1.0', '1.1'"
+                "unknown version", where="SqueezeNet", received=repr(version), allowed="'1.0', '1.1'"
             )
         self.version, self.num_classes, self.with_pool = version, num_classes, with_pool
-        width = 96 if version == "1.0" else 64
-        self._conv = nn.Conv2D(3, width, 7, 2) if version == "1.0" else nn.Conv2D(3, width, 3, 2, 1)
+        size = zoo_table("SqueezeNet")[f"squeezenet{version.replace('.', '_')}"]
+        (width, kernel, padding), self._halved = size.stem, size.pooled
+        self._conv = nn.Conv2D(3, width, kernel, 2, padding)
         self._pool = nn.MaxPool2D(3, 2)
-        for number, (squeezed, expanded) in enumerate(_FIRES, start=1):
+        for number, (squeezed, expanded) in enumerate(zoo_table("SqueezeNet", "FIRES"), start=1):
             setattr(self, f"_conv{number}", _Fire(width, squeezed, expanded))
             width = 2 * expanded
         self._drop = nn.Dropout(0.5, mode="downscale_in_infer")
@@ -60,20 +56,14 @@ class SqueezeNet(nn.Layer):
 
     def forward(self, inputs: Tensor) -> Tensor:
         x = F.relu(self._conv(inputs))
-        for number in range(1, len(_FIRES) + 1):
-            if number in _POOLS[self.version]:
+        for number in range(1, 9):
+            if number in self._halved:
                 x = self._pool(x)
             x = getattr(self, f"_conv{number}")(x)
         if self.num_classes > 0:
-            x = F.relu(self._conv9(self._drop(x)))
-        return self._avg_pool(x).squeeze([2, 3]) if self.with_pool else x
+            x = self._conv9(self._drop(x))
+        return self._avg_pool(F.relu(x)).squeeze([2, 3]) if self.with_pool else x
 
 
-def squeezenet1_0(pretrained: bool = False, **kwargs: Any) -> SqueezeNet:
-    """SqueezeNet 1.0."""
-    return with_weights(SqueezeNet("1.0", **kwargs), pretrained, "squeezenet1_0")
-
-
-def squeezenet1_1(pretrained: bool = False, **kwargs: Any) -> SqueezeNet:
-    """SqueezeNet 1.1."""
-    return with_weights(SqueezeNet("1.1", **kwargs), pretrained, "squeezenet1_1")
+squeezenet1_0 = model_function("squeezenet1_0", functools.partial(SqueezeNet, "1.0"))
+squeezenet1_1 = model_function("squeezenet1_1", functools.partial(SqueezeNet, "1.1"))

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from framework.paddle import nn
 from framework.paddle._kernel.tensor import Tensor
-from framework.paddle.vision.models.parts import with_weights
-
-# Convolutions of each stage.
-_STAGES = {11: (1, 1, 2, 2, 2), 13: (2, 2, 2, 2, 2), 16: (2, 2, 3, 3, 3), 19: (2, 2, 4, 4, 4)}
+from framework.paddle.vision.models.parts import named, with_weights, zoo_table
 
 
 class VGG(nn.Layer):
@@ -55,29 +52,17 @@ def make_layers(cfg: Sequence[int | str], batch_norm: bool = False) -> nn.Sequen
     return nn.Sequential(*layers)
 
 
-def _vgg(depth: int, pretrained: bool, batch_norm: bool, kwargs: dict[str, Any]) -> VGG:
-    cfg: list[int | str] = []
-    for stage, count in enumerate(_STAGES[depth]):
-        cfg += [*[min(64 << stage, 512)] * count, "M"]
-    name = f"vgg{depth}_bn" if batch_norm else f"vgg{depth}"
-    return with_weights(VGG(make_layers(cfg, batch_norm), **kwargs), pretrained, name)
+def _vgg(depth: int) -> Callable[..., VGG]:
+    """Paddle's function of this depth: VGG(features, ...) with the features made of the zoo's table."""
+
+    def build(pretrained: bool = False, batch_norm: bool = False, **kwargs: Any) -> VGG:
+        name = f"vgg{depth}_bn" if batch_norm else f"vgg{depth}"
+        cfg: list[int | str] = []
+        for width, count in zip(zoo_table("VGG", "WIDTHS"), zoo_table("VGG")[name].depths, strict=True):
+            cfg += [*[width] * count, "M"]
+        return with_weights(VGG(make_layers(cfg, batch_norm), **kwargs), pretrained, f"{name}_imagenet")
+
+    return named(build, f"vgg{depth}")
 
 
-def vgg11(pretrained: bool = False, batch_norm: bool = False, **kwargs: Any) -> VGG:
-    """VGG of 11 layers."""
-    return _vgg(11, pretrained, batch_norm, kwargs)
-
-
-def vgg13(pretrained: bool = False, batch_norm: bool = False, **kwargs: Any) -> VGG:
-    """VGG of 13 layers."""
-    return _vgg(13, pretrained, batch_norm, kwargs)
-
-
-def vgg16(pretrained: bool = False, batch_norm: bool = False, **kwargs: Any) -> VGG:
-    """VGG of 16 layers."""
-    return _vgg(16, pretrained, batch_norm, kwargs)
-
-
-def vgg19(pretrained: bool = False, batch_norm: bool = False, **kwargs: Any) -> VGG:
-    """VGG of 19 layers."""
-    return _vgg(19, pretrained, batch_norm, kwargs)
+vgg11, vgg13, vgg16, vgg19 = _vgg(11), _vgg(13), _vgg(16), _vgg(19)

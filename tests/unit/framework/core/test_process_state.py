@@ -13,7 +13,7 @@ from framework.paddle.utils import unique_name
 
 
 @pytest.fixture(autouse=True)
-def restored(monkeypatch: pytest.MonkeyPatch):
+def untouched_state(monkeypatch: pytest.MonkeyPatch):
     """The state of the tests' own process is put back."""
     before = dict(vars(state))
     yield

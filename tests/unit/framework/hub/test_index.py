@@ -190,7 +190,8 @@ def test_read_family(tmp_path: Path) -> None:
         ("url:", "uri:", ["sources[0]: not a source", "package, hf, url, path"]),
         ("size: 3", "size: big", ["sources[0].size: wrong type", "'big'", "int"]),
         ("size: 3", "size: true", ["sources[0].size: wrong type", "True"]),
-        ("size: 3", "bytes: 3", ["sources[0]: unknown key 'bytes'", "url, sha256, member, size"]),
+        ("size: 3", "bytes: 3", ["sources[0]: unknown key 'bytes'", "url, sha256, member, md5, size"]),
+        ("size: 3", "md5: " + "a" * 33, ["sources[0].md5: not an MD5 sum", "32 lower-case hex digits"]),
         *(("size: 3", f"member: {name}", ["sources[0].member: not a file of an archive", name, "folder/model.pdparams"])
           for name in ("../x", "/x", "a/../x", "a//x", "a/..", "./x", "a/")),
         (", sha256: " + "a" * 64, "", ["sources[0]: missing: sha256"]),

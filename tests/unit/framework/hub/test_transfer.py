@@ -183,7 +183,7 @@ def test_unknown_hash_is_pinned_at_the_first_download(catalogue, server, home: P
     path = hub.fetch("net")
     pin = path.with_name("weights.pdparams.sha256")
     assert pin.read_text(encoding="utf-8") == f"{sha(b'one')}  weights.pdparams\n"
-    assert "no hash is published" in caplog.text
+    assert "no SHA-256 is published" in caplog.text
     assert hub.fetch("net") == path and len(server.log) == 1
     path.write_bytes(b"two")
     assert hub.locate("net") is None  # damaged: it is not what was pinned
@@ -198,6 +198,16 @@ def test_unknown_hash_is_pinned_at_the_first_download(catalogue, server, home: P
     pin.unlink()
     path.unlink()
     assert hub.fetch("net").read_bytes() == b"new content"
+
+
+def test_a_published_md5_sum_is_that_of_the_download(catalogue, server, home: Path) -> None:
+    source = {"url": server.put("/x.pdparams", b"one"), "sha256": "unknown"}
+    catalogue({**source, "md5": hashlib.md5(b"two").hexdigest()}, form="trainable")
+    with pytest.raises(HubError, match=r"MD5 f97c5d29941bfb1b2fdab0874906ab82 instead of b8a9f715dbb64fd5"):
+        hub.fetch("net")
+    assert not list((home / "weights" / "net").glob("*.pdparams*"))
+    catalogue({**source, "md5": hashlib.md5(b"one").hexdigest()}, form="trainable")
+    assert hub.fetch("net").read_bytes() == b"one"
 
 
 # --- several at once --------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from framework import paddle
+from framework import hub, paddle
 from framework.core.errors import ConfigError, HubError, InputError, ShapeError
+from framework.interop.named_weights import named_weights
+from framework.workflow.open.models import create_model
 
 T, M, ops = paddle.vision.transforms, paddle.vision.models, paddle.vision.ops
 PIXELS = np.random.default_rng(0).integers(0, 256, (6, 8, 3), np.uint8)
@@ -180,6 +183,63 @@ def test_a_model_trains_and_takes_another_head() -> None:
     lenet = M.LeNet()
     lenet(paddle.zeros([2, 1, 28, 28])).backward()
     assert lenet.fc[2].bias.grad.numpy().tolist() == [2.0] * 10
+
+
+# Classes of the zoo whose weights have the names of paddle.vision, with one function of each of Paddle's.
+NETWORKS = (
+    *("alexnet", "densenet121", "densenet161", "densenet264", "googlenet", "inception_v3", "mobilenet_v2"),
+    *("shufflenet_v2_x0_25", "shufflenet_v2_x1_5", "shufflenet_v2_x2_0", "shufflenet_v2_swish"),
+    *("squeezenet1_0", "squeezenet1_1", "vgg11"),
+)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_networks_on_tensors_have_the_arrays_of_the_zoo(name: str) -> None:
+    with paddle.LazyGuard():
+        state = getattr(M, name)().state_dict()
+    variant = "mobilenetv2_x1_0" if name == "mobilenet_v2" else name
+    assert {key: tuple(value.shape) for key, value in state.items()} == create_model(variant).state_shapes()
+
+
+@pytest.mark.parametrize(
+    ("net", "variant", "gain"),
+    [
+        (functools.partial(M.mobilenet_v1, scale=0.25), "mobilenetv1_x0_25", 1.9),
+        (functools.partial(M.mobilenet_v2, scale=0.25), "mobilenetv2_x0_25", 1.9),
+        (M.shufflenet_v2_swish, "shufflenet_v2_swish", 1.7),
+        (M.squeezenet1_1, "squeezenet1_1", 1.0),
+    ],
+)
+def test_networks_on_tensors_compute_what_the_zoo_computes(net: Any, variant: str, gain: float) -> None:
+    tensors, ours = net(num_classes=5), create_model(variant, num_classes=5).eval()
+    made = named_weights({key: tuple(value.shape) for key, value in tensors.state_dict().items()})
+    # Larger kernels, so that the outputs depend on the image.
+    state = {key: value * gain if value.ndim == 4 else value for key, value in made.items()}
+    tensors.set_state_dict(state)
+    tensors.eval()
+    ours.set_state_dict(state)
+    x = np.random.default_rng(0).standard_normal((2, 64, 96, 3)).astype(np.float32)
+    want = np.asarray(ours(x))
+    assert np.ptp(want, axis=0).max() > 1e-3
+    np.testing.assert_allclose(tensors(paddle.to_tensor(x.transpose(0, 3, 1, 2))).numpy(), want, atol=1e-4)
+
+
+def test_pretrained_takes_what_the_hub_has(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OAR_HOME", str(tmp_path))
+    monkeypatch.setenv("OAR_OFFLINE", "1")
+    monkeypatch.setattr("framework.paddle.vision.models.parts.WEIGHTS_HOME", tmp_path / "paddle")
+    with pytest.raises(HubError, match=r"^squeezenet1_1_imagenet \(weights\)[\s\S]*SqueezeNet1_1_pretrained"):
+        M.squeezenet1_1(pretrained=True)
+    there = M.squeezenet1_1()
+    paddle.save(there.state_dict(), str(tmp_path / "weights/squeezenet1_1_imagenet/weights.pdparams"))
+    made = M.squeezenet1_1(pretrained=True)
+    np.testing.assert_array_equal(made._conv9.weight.numpy(), there._conv9.weight.numpy())
+    assert M.squeezenet1_1.__name__ == "squeezenet1_1" and M.vgg16.__module__ == M.__name__
+
+
+def test_every_network_of_paddle_has_weights_where_paddle_publishes_them() -> None:
+    published = [entry for entry in hub.entries("zoo").values() if entry.files["weights"].sources[0].md5]
+    assert len(published) == 36
 
 
 def test_datasets_are_those_of_paddle_io() -> None:

@@ -52,6 +52,18 @@ def test_the_loss_is_the_cross_entropy_and_accuracy_is_counted() -> None:
     assert float(losses.parts["accuracy"]) == 0.5
 
 
+def test_inner_classifiers_add_to_the_loss() -> None:
+    class Three(Means):
+        def forward(self, x):
+            return super().forward(x), x.mean(axis=(1, 2)) * 0, x.mean(axis=(1, 2)) * 0
+
+    losses = ImageClassification(PLAIN, topk=(1,), auxiliary_weight=0.25).loss(Three(), batch())
+    alone = ImageClassification(PLAIN, topk=(1,)).loss(Means(), batch())
+    # logits 0 of three classes: log 3, twice
+    assert float(losses.total) == pytest.approx(float(alone.total) + 0.5 * np.log(3), rel=1e-6)
+    assert float(losses.parts["accuracy"]) == 0.5
+
+
 def test_label_smoothing() -> None:
     loss = ImageClassification(PLAIN, topk=(1,), label_smoothing=0.3).loss(Means(), batch()).total
     total = np.log(np.e + 2)
