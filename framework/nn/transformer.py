@@ -13,10 +13,11 @@ import jax.numpy as jnp
 
 from framework.core.errors import ShapeError
 from framework.nn import functional as F
-from framework.nn.common import Dropout, Linear
+from framework.nn.common import Linear
 from framework.nn.containers import LayerList
 from framework.nn.functional.attention import additive_mask, write_keys_values
 from framework.nn.layer import AttrLike, Layer
+from framework.nn.leaf_layers import Dropout
 from framework.nn.norm import LayerNorm
 
 Attrs = AttrLike | Sequence[AttrLike]  # one for all modules, or one for each

@@ -12,9 +12,9 @@ import numpy as np
 
 from framework import nn
 from framework.nn import functional as F
+from framework.nn.functional.deform import deform_conv2d
 from framework.nn.reparam import Arrays, fold_batch_norm, prefixed
 from framework.nn.reparam import deploy_state as state_of
-from framework.vision.ops.layers import DeformConv2D
 from zoo.layers.conv_bn import PLAIN, Activation, ConvBNOptions
 
 
@@ -29,7 +29,7 @@ class DeformableConv(nn.Layer):
     ) -> None:
         super().__init__()
         self.taps, padding = kernel_size**2, kernel_size // 2
-        self.conv_dcn = DeformConv2D(
+        self.conv_dcn = nn.Conv2D(
             in_channels, out_channels, kernel_size, stride, padding, bias_attr=None if bias else False
         )
         zero = nn.initializer.Constant(0.0)
@@ -39,7 +39,8 @@ class DeformableConv(nn.Layer):
 
     def forward(self, x: jax.Array) -> jax.Array:
         offset, mask = jnp.split(self.conv_offset(x), [2 * self.taps], axis=-1)
-        return self.conv_dcn(x, offset, F.sigmoid(mask))
+        conv, weighed = self.conv_dcn, F.sigmoid(mask)
+        return deform_conv2d(x, offset, conv.weight, conv.bias, conv.stride, conv.padding, mask=weighed)
 
 
 class DeformableConvBN(nn.Layer):

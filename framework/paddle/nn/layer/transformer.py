@@ -15,9 +15,10 @@ from framework.paddle._kernel import dtypes as types
 from framework.paddle._kernel.dispatch import Array, Key, operation
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.nn import functional as F
-from framework.paddle.nn.common import Dropout, Linear
+from framework.paddle.nn.common import Linear
 from framework.paddle.nn.containers import LayerList
 from framework.paddle.nn.layer import Layer
+from framework.paddle.nn.leaf_layers import Dropout
 from framework.paddle.nn.norm import LayerNorm
 
 

@@ -43,7 +43,7 @@ def test_layers():
     np.testing.assert_array_equal(nn.ChannelShuffle(3)(X), X)
     assert nn.Unfold(2)(X).shape == (2, 15, 12)
     assert nn.CosineSimilarity(axis=-1)(X, X).shape == (2, 4, 6)
-    assert "scale_factor=2" in repr(nn.Upsample(scale_factor=2)) and "padding=(1, 2, 3, 4)" in repr(
+    assert "scale_factor=2" in repr(nn.Upsample(scale_factor=2)) and "padding=[1, 2, 3, 4]" in repr(
         nn.Pad2D([1, 2, 3, 4])
     )
 
