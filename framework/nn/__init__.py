@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from framework.core.array_hints import install_array_hints as _install_array_hints
 from framework.core.foreign_names import find_layer_hint as _find_layer_hint
+from framework.core.foreign_names import install_array_hints as _install_array_hints
 from framework.core.foreign_names import module_error as _module_error
 from framework.nn import functional as functional
 from framework.nn import initializer as initializer

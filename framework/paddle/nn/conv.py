@@ -6,11 +6,12 @@ import functools
 from typing import Any
 
 from framework import nn as core
+from framework.core.axes import per_axis
 from framework.core.errors import ShapeError
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.nn import functional as F
 from framework.paddle.nn.faces import ParametricFace, parametric_face
-from framework.paddle.nn.functional.layout import is_last, numbers
+from framework.paddle.nn.functional.layout import is_last
 
 
 class _Conv(ParametricFace):
@@ -35,7 +36,7 @@ class _Conv(ParametricFace):
         self._channel_dim = axes + 1 if is_last(settings["data_format"], where) else 1
         self._edges = [padding] * (2 * axes) if mode != "zeros" else []
         for name in ("stride", "dilation", "kernel_size"):
-            settings[name] = list(numbers(settings[name], axes, name))
+            settings[name] = list(per_axis(settings[name], axes, name))
         return settings
 
     def forward(self, x: Tensor) -> Tensor:

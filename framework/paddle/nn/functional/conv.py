@@ -7,10 +7,11 @@ from typing import Any
 
 import jax
 
+from framework.core.axes import per_axis
 from framework.core.errors import ShapeError
 from framework.nn import functional as core
 from framework.paddle.nn.functional.face import face
-from framework.paddle.nn.functional.layout import Size, edges, from_last, numbers, same_edges, to_last
+from framework.paddle.nn.functional.layout import Size, edges, from_last, same_edges, to_last
 
 
 def _one_number(values: tuple[int, ...]) -> Any:
@@ -32,7 +33,7 @@ def _convolve(
     pads = edges(padding, axes, data_format)
     if pads == "SAME":
         dilation = 1  # as in Paddle
-    strides, dilations = numbers(stride, axes, "stride"), numbers(dilation, axes, "dilation")
+    strides, dilations = per_axis(stride, axes, "stride"), per_axis(dilation, axes, "dilation")
     y = function(
         to_last(x, data_format), weight, bias, _one_number(strides), pads, _one_number(dilations), groups
     )
@@ -53,7 +54,7 @@ def _transposed(
     data_format: str,
 ) -> jax.Array:
     axes = weight.ndim - 2
-    images, strides = to_last(x, data_format), numbers(stride, axes, "stride")
+    images, strides = to_last(x, data_format), per_axis(stride, axes, "stride")
     pads = edges(padding, axes, data_format)
     if pads == "SAME":
         pads, dilation = same_edges(images.shape[1:-1], weight.shape[2:], strides), 1
@@ -71,10 +72,10 @@ def _transposed(
         bias,
         stride=_one_number(strides),
         padding=pads,
-        output_padding=_one_number(numbers(output_padding, axes, "output_padding")),
-        dilation=_one_number(numbers(dilation, axes, "dilation")),
+        output_padding=_one_number(per_axis(output_padding, axes, "output_padding")),
+        dilation=_one_number(per_axis(dilation, axes, "dilation")),
         groups=groups,
-        output_size=None if output_size is None else numbers(output_size, axes, "output_size"),
+        output_size=None if output_size is None else per_axis(output_size, axes, "output_size"),
     )
     return from_last(y, data_format)
 

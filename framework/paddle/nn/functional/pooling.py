@@ -8,10 +8,11 @@ from typing import Any
 import jax
 import numpy as np
 
+from framework.core.axes import per_axis
 from framework.core.errors import ShapeError
 from framework.nn import functional as core
 from framework.paddle.nn.functional.face import channels_first, face
-from framework.paddle.nn.functional.layout import Size, edges, from_last, is_last, numbers, to_last
+from framework.paddle.nn.functional.layout import Size, edges, from_last, is_last, to_last
 
 Places = jax.Array | tuple[jax.Array, jax.Array]
 
@@ -25,8 +26,8 @@ def _windows(
 ) -> tuple[object, object, object]:
     """Kernel, stride and padding as the core's function takes them."""
     axes = _axes(function)
-    kernel = numbers(kernel_size, axes, "kernel_size")
-    strides = kernel if stride is None else numbers(stride, axes, "stride")
+    kernel = per_axis(kernel_size, axes, "kernel_size")
+    strides = kernel if stride is None else per_axis(stride, axes, "stride")
     pads = edges(padding, axes, data_format)
     return (kernel[0], strides[0], pads) if axes == 1 else (kernel, strides, pads)
 
@@ -80,7 +81,7 @@ def _avg_pool(
 
 def _sizes(function: Callable[..., object], output_size: Any) -> Any:
     if _axes(function) == 1:
-        return numbers(output_size, 1, "output_size")[0]
+        return per_axis(output_size, 1, "output_size")[0]
     return list(output_size) if isinstance(output_size, tuple) else output_size
 
 

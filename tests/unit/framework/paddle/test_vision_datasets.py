@@ -1,4 +1,4 @@
-"""framework.vision.datasets: small files of each published format, what samples are, and every message."""
+"""framework.paddle.vision.datasets: small files of each published format, what samples are, and every message."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ from framework.core.errors import ConfigError, FormatError, HubError, InputError
 from framework.core.home import home
 from framework.hub import transfer
 from framework.io import DataLoader
-from framework.vision import datasets
+from framework.nn.functional import boxes
+from framework.paddle.vision import datasets
+from framework.paddle.vision.datasets import cifar, files, flowers, formats, mnist, voc2012
 from framework.vision import transforms as T
-from framework.vision.datasets import cifar, files, flowers, formats, mnist, voc2012
 
 RNG = np.random.default_rng(0)
 
@@ -354,6 +355,13 @@ def test_the_backend_is_one_setting(folder: Path) -> None:
     assert isinstance(vision.image_load(folder / "dog" / "c.png"), Image.Image)
     with pytest.raises(ConfigError, match="pil: PIL images; cv2: arrays"):
         vision.set_image_backend("tensor")
+
+
+def test_the_former_paths_lead_here() -> None:
+    assert vision.datasets.MNIST is datasets.MNIST
+    assert vision.ops.nms is boxes.nms and set(dir(vision.ops)) > {"roi_align", "deform_conv2d", "yolo_loss"}
+    with pytest.raises(AttributeError, match=r"no 'RoIAlign'; framework\.paddle\.vision\.ops"):
+        _ = vision.ops.RoIAlign
 
 
 # -- published files ---------------------------------------------------------------------------------------------------

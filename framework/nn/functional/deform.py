@@ -1,8 +1,9 @@
-"""deform_conv2d of paddle.vision.ops: a convolution whose taps move."""
+"""deform_conv2d, Paddle's: a convolution whose taps move."""
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +11,8 @@ import numpy as np
 
 from framework.core.errors import ShapeError
 from framework.nn.functional.conv import pair
-from framework.vision.ops.roi import Size
+
+Size = int | Sequence[int]
 
 
 def deform_conv2d(
@@ -24,7 +26,6 @@ def deform_conv2d(
     deformable_groups: int = 1,
     groups: int = 1,
     mask: jax.Array | None = None,
-    name: str | None = None,
 ) -> jax.Array:
     """[N, H', W', out]: a convolution that reads each tap `offset` beside its place, between pixels, 0 outside.
 
@@ -36,7 +37,6 @@ def deform_conv2d(
         offset: [N, H', W', 2 * deformable_groups * kh * kw] in pixels: for each group of channels and each tap, row by
             row, first down and then right.
         mask: [N, H', W', deformable_groups * kh * kw], what taps are multiplied by.
-        name: Not used; it is there for calls that give it.
 
     Raises:
         ShapeError: shapes do not fit.

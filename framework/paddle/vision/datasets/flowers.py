@@ -15,9 +15,9 @@ import numpy as np
 
 from framework.core.errors import FormatError
 from framework.io.dataset import Dataset
+from framework.paddle.vision.datasets.files import RemoteFile, check_mode, find_file
+from framework.paddle.vision.datasets.formats import read_mat
 from framework.vision.backend import check_backend, image_load
-from framework.vision.datasets.files import RemoteFile, check_mode, find_file
-from framework.vision.datasets.formats import read_mat
 from framework.vision.image import check_file
 
 _URL = "http://paddlemodels.bj.bcebos.com/flowers/"

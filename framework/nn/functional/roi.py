@@ -1,4 +1,4 @@
-"""roi_align, roi_pool and psroi_pool of paddle.vision.ops: parts of feature maps [N, H, W, C] in one size.
+"""roi_align, roi_pool and psroi_pool, Paddle's: regions of feature maps [N, H, W, C] in one size.
 
 All take boxes [R, 4] xyxy, those of one image after another, and how many each image has, boxes_num [N]. Shapes are
 fixed, so they run in a program as they are; rows beyond the sum of boxes_num are zeros.
@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from framework.core.errors import ShapeError
-from framework.vision.ops.geometry import check_boxes, image_of_box
+from framework.nn.functional.boxes import check_boxes
 
 Size = int | Sequence[int]
 _BATCH = 32  # boxes at a time: what is gathered for them stays in the cache
@@ -28,7 +28,6 @@ def roi_align(
     spatial_scale: float = 1.0,
     sampling_ratio: int = -1,
     aligned: bool = True,
-    name: str | None = None,
 ) -> jax.Array:
     """[R, h, w, C]: each bin is the mean of points between pixels.
 
@@ -39,7 +38,6 @@ def roi_align(
         sampling_ratio: A bin has its square of points. -1: as many as it has pixels, rounded up; each box has its own
             number then, which takes longer.
         aligned: Boxes are shifted by half a pixel, as they should; False is older models' rule.
-        name: Not used; it is there for calls that give it.
     """
     size, boxes, image = _check(x, boxes, boxes_num, output_size, "roi_align")
     if not boxes.shape[0]:
@@ -131,7 +129,6 @@ def roi_pool(
     boxes_num: jax.Array,
     output_size: Size,
     spatial_scale: float = 1.0,
-    name: str | None = None,
 ) -> jax.Array:
     """[R, h, w, C]: each bin is the greatest of its pixels, 0 where it has none; boxes are rounded to whole pixels.
 
@@ -166,7 +163,6 @@ def psroi_pool(
     boxes_num: jax.Array,
     output_size: Size,
     spatial_scale: float = 1.0,
-    name: str | None = None,
 ) -> jax.Array:
     """[R, h, w, C]: each bin is the mean of its pixels in channels of its own, 0 where it has none.
 
@@ -246,3 +242,9 @@ def _check(
         )
     boxes = check_boxes(jnp.asarray(boxes), f"{where}.boxes")
     return (int(pair[0]), int(pair[1])), boxes, image_of_box(jnp.asarray(boxes_num), boxes.shape[0])
+
+
+def image_of_box(boxes_num: jax.Array, count: int) -> jax.Array:
+    """[count] int: to which image each of `count` boxes belongs, N for those beyond the sum of boxes_num [N]."""
+    ends = jnp.cumsum(boxes_num)
+    return jnp.searchsorted(ends, jnp.arange(count, dtype=ends.dtype), side="right")

@@ -1,12 +1,7 @@
-"""Readers of the formats that the classic data sets come in. Sizes that a header declares are bounded before memory is.
-
-IDX (MNIST and its kin), CIFAR's pickles and binary records, MATLAB's MAT files of version 5 (Flowers).
-"""
+"""Readers of CIFAR's pickles and of MATLAB's MAT files of version 5 (Flowers). Sizes are bounded before memory is."""
 
 from __future__ import annotations
 
-import gzip
-import math
 import struct
 import tarfile
 import zlib
@@ -17,82 +12,16 @@ from typing import Any
 import numpy as np
 
 from framework.core.errors import FormatError
+from framework.interop.source import Source
+from framework.interop.weights.pickled import CONTAINERS, NUMPY, to_plain
+from framework.interop.weights.pickles import PickleReader
+from framework.io.benchmark_files import check_labels
 from framework.vision.image import check_file
 
-_MAX_BYTES = 2**31 - 1  # a damaged header can ask for any amount
 _MAX_MEMBER = 2**28  # bytes of a batch of CIFAR: they have 31 MB
 _MAX_MAT = 2**24  # bytes of a MAT file, unpacked: those of Flowers have 65 kB
 _CIFAR_SIDE = 32
 _MAT_NUMBERS = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8", 13: "u8"}
-
-
-def read_idx(path: Path, rank: int) -> np.ndarray:
-    """The bytes of an IDX file, plain or .gz, as uint8 of that rank.
-
-    Source: http://yann.lecun.com/exdb/mnist: 0, 0, the type (8: bytes), the rank, then each size as big-endian int32.
-
-    Raises:
-        InputError: there is no such file. FormatError: it is no IDX file of bytes of that rank, or cut off or damaged.
-    """
-    with check_file(path, "IDX").open("rb") as file:
-        packed = file.read(2) == b"\x1f\x8b"
-        file.seek(0)
-        stream = gzip.GzipFile(fileobj=file) if packed else file
-        try:
-            header = stream.read(4 + 4 * rank)
-            if len(header) < 4 + 4 * rank or header[:4] != bytes([0, 0, 8, rank]):
-                raise FormatError(
-                    "this is no IDX file of that kind",
-                    where=path,
-                    received=f"a file that begins with {header[:4].hex(' ')}",
-                    allowed=f"00 00 08 {rank:02x}: bytes in {rank} dimension{'s' * (rank > 1)}",
-                    fix="images have 3 dimensions, labels 1: check that the two are not exchanged",
-                )
-            shape = [int.from_bytes(header[i : i + 4], "big") for i in range(4, len(header), 4)]
-            data = stream.read(min(math.prod(shape), _MAX_BYTES))
-        except (OSError, EOFError, zlib.error) as error:
-            raise FormatError("the file cannot be unpacked", where=path, received=error) from error
-    if len(data) < math.prod(shape) or 0 in shape:
-        raise FormatError(
-            "the file is cut off",
-            where=path,
-            received=f"{len(data)} bytes",
-            allowed=f"{math.prod(shape)} for the shape {shape}",
-            fix="copy or download it again",
-        )
-    return np.frombuffer(data, np.uint8).reshape(shape)
-
-
-def check_labels(labels: np.ndarray, num_classes: int, path: Path) -> None:
-    """Raises: FormatError, where a label is no class."""
-    outside = np.flatnonzero((labels < 0) | (labels >= num_classes))
-    if outside.size:
-        raise FormatError(
-            f"{outside.size} labels are no classes",
-            where=path,
-            received=f"{int(labels[outside[0]])} at index {int(outside[0])}",
-            allowed=f"0 to {num_classes - 1}",
-        )
-
-
-def read_cifar_records(path: Path, num_classes: int) -> np.ndarray:
-    """The records [count, 3073] uint8 of CIFAR-10's binary version: a label and 3 x 32 x 32 values.
-
-    Raises:
-        FormatError: the file does not consist of whole records, or a label is no class.
-    """
-    data = np.fromfile(path, np.uint8)
-    if data.size == 0 or data.size % 3073:
-        raise FormatError(
-            "the file does not consist of whole records",
-            where=path,
-            received=f"{data.size} bytes",
-            allowed="a multiple of 3073: a label and 3 x 32 x 32 values",
-            fix="unpack the archive again",
-        )
-    records = data.reshape(-1, 3073)
-    check_labels(records[:, 0], num_classes, path)
-    return records
 
 
 def read_cifar_archive(path: Path, prefix: str, num_classes: int) -> tuple[np.ndarray, np.ndarray]:
@@ -144,11 +73,6 @@ def _read_members(path: Path, prefix: str) -> Iterator[tuple[str, bytes]]:
 
 
 def _read_batch(data: bytes, where: str) -> tuple[np.ndarray, np.ndarray]:
-    # Here, as they bring in jax: processes of a loader that read other files do without it.
-    from framework.interop.source import Source
-    from framework.interop.weights.pickled import CONTAINERS, NUMPY, to_plain
-    from framework.interop.weights.pickles import PickleReader
-
     source = Source(where, memoryview(data))
     value, _ = PickleReader(source, {**NUMPY, **CONTAINERS}, fix="download the archive again").run()
     batch: Any = to_plain(source, value)

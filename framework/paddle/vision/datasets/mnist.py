@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 from PIL import Image
 
-from framework.core.errors import FormatError
+from framework.io.benchmark_files import read_idx_pair
 from framework.io.dataset import Dataset
+from framework.paddle.vision.datasets.files import RemoteFile, check_mode, find_file
 from framework.vision.backend import check_backend
-from framework.vision.datasets.files import RemoteFile, check_mode, find_file
-from framework.vision.datasets.formats import check_labels, read_idx
 
 _MNIST = "https://dataset.bj.bcebos.com/mnist/"
 _FASHION = "https://dataset.bj.bcebos.com/fashion_mnist/"
@@ -96,21 +94,3 @@ class FashionMNIST(MNIST):
             ),
         ),
     }
-
-
-def read_idx_pair(images: Path, labels: Path, num_classes: int) -> tuple[np.ndarray, np.ndarray]:
-    """(images [count, H, W], labels [count]) uint8 of two IDX files.
-
-    Raises:
-        FormatError: a file is damaged, there are not as many labels as images, or a label is no class.
-    """
-    pixels, classes = read_idx(images, 3), read_idx(labels, 1)
-    if len(pixels) != len(classes):
-        raise FormatError(
-            "images and labels do not belong together",
-            where=labels,
-            received=f"{len(classes)} labels",
-            allowed=f"{len(pixels)}, the images in {images}",
-        )
-    check_labels(classes, num_classes, labels)
-    return pixels, classes

@@ -12,8 +12,8 @@ from PIL import Image
 
 from framework.core.errors import FormatError
 from framework.io.dataset import Dataset
+from framework.paddle.vision.datasets.files import RemoteFile, check_mode, find_file
 from framework.vision.backend import check_backend
-from framework.vision.datasets.files import RemoteFile, check_mode, find_file
 from framework.vision.image import check_file, damage_error, open_header
 
 ARCHIVE = RemoteFile(

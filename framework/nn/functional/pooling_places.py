@@ -1,7 +1,7 @@
-"""Pooling of three axes, of powers, and with the places of the maxima, which the inverse takes.
+"""Pooling with the places of the maxima, its inverse, and maxima of random regions.
 
-All on channels-last arrays with Paddle's numerics. A place is the number of a pixel in the flattened spatial axes of
-the input, int32, as `return_mask=True` gives it and `max_unpool` takes it.
+All on channels-last arrays of one to three axes with Paddle's numerics. A place is the number of a pixel in the
+flattened spatial axes of the input, int32, as `return_mask=True` gives it and `max_unpool` takes it.
 """
 
 from __future__ import annotations
@@ -17,111 +17,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from framework.core.axes import per_axis
 from framework.core.errors import ShapeError
 from framework.core.rng import next_key
 from framework.nn.functional.lowering import jitted
-from framework.nn.functional.windows import Axes, Edges, per_axis, pool_padding, pool_windows
-
-Size = int | Sequence[int]
-
-
-def _check_rank(where: str, x: jax.Array, axes: int) -> None:
-    if x.ndim != axes + 2:
-        names = {1: "T", 2: "H, W", 3: "D, H, W"}[axes]
-        raise ShapeError(
-            f"{where} takes [N, {names}, C]", received=x.shape, allowed=f"{axes + 2} axes, channels last"
-        )
-
-
-def _geometry(
-    where: str, x: jax.Array, kernel_size: Size, stride: Size | None, padding: Any, axes: int
-) -> tuple[Axes, Axes, Edges]:
-    """(kernel, stride, padding) of each spatial axis."""
-    _check_rank(where, x, axes)
-    kernel = per_axis(kernel_size, axes, "kernel_size")
-    strides = kernel if stride is None else per_axis(stride, axes, "stride")
-    return kernel, strides, pool_padding(padding, kernel, strides, x.shape[1:-1])
-
-
-# -- three axes -------------------------------------------------------------------------------------------------------
-
-
-def _reduce(x: jax.Array, init: float, op: Any, kernel: Axes, stride: Axes, edges: Edges) -> jax.Array:
-    start = np.asarray(init, x.dtype)  # a constant: of a traced one jax knows no gradient
-    pads = ((0, 0), *edges, (0, 0))
-    return lax.reduce_window(x, start, op, (1, *kernel, 1), (1, *stride, 1), pads)
-
-
-@jitted("kernel", "stride", "pads", "ceil_mode")
-def _max_pool(x: jax.Array, kernel: Axes, stride: Axes, pads: Edges, ceil_mode: bool) -> jax.Array:
-    _, edges = pool_windows(x.shape[1:-1], kernel, stride, pads, ceil_mode)
-    return _reduce(x, -jnp.inf, lax.max, kernel, stride, edges)
-
-
-@jitted("kernel", "stride", "pads", "ceil_mode", "exclusive")
-def _avg_pool(
-    x: jax.Array,
-    kernel: Axes,
-    stride: Axes,
-    pads: Edges,
-    ceil_mode: bool,
-    exclusive: bool,
-) -> jax.Array:
-    _, edges = pool_windows(x.shape[1:-1], kernel, stride, pads, ceil_mode)
-    total = _reduce(x, 0.0, lax.add, kernel, stride, edges)
-    # Rows that only ceil mode added never count; declared padding does unless `exclusive`.
-    counted = ((0, 0),) * len(pads) if exclusive else pads
-    inside = jnp.ones((1, *(n + sum(pad) for n, pad in zip(x.shape[1:-1], counted)), 1), x.dtype)
-    beyond = tuple((edge[0] - pad[0], edge[1] - pad[1]) for edge, pad in zip(edges, counted))
-    return total / _reduce(inside, 0.0, lax.add, kernel, stride, beyond)
-
-
-def max_pool3d(
-    x: jax.Array,
-    kernel_size: Size,
-    stride: Size | None = None,
-    padding: int | str | Sequence[Any] = 0,
-    return_mask: bool = False,
-    ceil_mode: bool = False,
-) -> Any:
-    """Maximum over windows. x [N, D, H, W, C]; with `return_mask` also the places, see the module."""
-    kernel, strides, pads = _geometry("max_pool3d", x, kernel_size, stride, padding, 3)
-    return (_max_pool_with_places if return_mask else _max_pool)(x, kernel, strides, pads, ceil_mode)
-
-
-def avg_pool3d(
-    x: jax.Array,
-    kernel_size: Size,
-    stride: Size | None = None,
-    padding: int | str | Sequence[Any] = 0,
-    ceil_mode: bool = False,
-    exclusive: bool = True,
-    divisor_override: float | None = None,
-) -> jax.Array:
-    """Mean over windows. x [N, D, H, W, C]. With `exclusive` padding does not count in the mean.
-
-    `divisor_override` as in Paddle: the mean times the size of the window, divided by this number.
-    """
-    kernel, strides, pads = _geometry("avg_pool3d", x, kernel_size, stride, padding, 3)
-    return override_divisor(
-        _avg_pool(x, kernel, strides, pads, ceil_mode, exclusive), kernel, divisor_override
-    )
-
-
-def override_divisor(mean: jax.Array, kernel: Axes, divisor: float | None) -> jax.Array:
-    """The mean over windows of this size with another divisor, as Paddle's `divisor_override` has it.
-
-    Raises:
-        ShapeError: the divisor is not positive.
-    """
-    if divisor is None:
-        return mean
-    if not divisor > 0:
-        raise ShapeError(
-            "divisor_override is positive", received=divisor, allowed="a number above 0, or None"
-        )
-    return mean * (math.prod(kernel) / float(divisor))
-
+from framework.nn.functional.windows import Axes, Edges, Size, bin_size, bins, pool_geometry, pool_windows
 
 # -- places -----------------------------------------------------------------------------------------------------------
 
@@ -157,8 +57,8 @@ def _max_pool_with_places(
 def max_pool_with_places(
     where: str, x: jax.Array, kernel_size: Size, stride: Size | None, padding: Any, ceil_mode: bool, axes: int
 ) -> tuple[jax.Array, jax.Array]:
-    """What `max_pool1d` and `max_pool2d` give with `return_mask=True`."""
-    kernel, strides, pads = _geometry(where, x, kernel_size, stride, padding, axes)
+    """What the maxima over windows give with `return_mask=True`."""
+    kernel, strides, pads = pool_geometry(where, x, kernel_size, stride, padding, axes)
     return _max_pool_with_places(x, kernel, strides, pads, ceil_mode)
 
 
@@ -199,7 +99,7 @@ def _unpool(
     output_size: Sequence[int] | None,
     axes: int,
 ) -> jax.Array:
-    kernel, strides, pads = _geometry(where, x, kernel_size, stride, padding, axes)
+    kernel, strides, pads = pool_geometry(where, x, kernel_size, stride, padding, axes)
     if indices.shape != x.shape or not jnp.issubdtype(indices.dtype, jnp.integer):
         raise ShapeError(
             f"{where}: one place for each value",
@@ -259,25 +159,9 @@ def max_unpool3d(
 # -- adaptive ---------------------------------------------------------------------------------------------------------
 
 
-def _bins(size: int, count: int) -> np.ndarray:
-    """[count, size] whether bin b, floor(b * size / count) to ceil((b + 1) * size / count), holds a position."""
-    b, position = np.arange(count)[:, None], np.arange(size)[None]
-    return (position >= b * size // count) & (position < -((-(b + 1) * size) // count))
-
-
-@jitted("output")
-def _adaptive_mean(x: jax.Array, output: Axes) -> jax.Array:
-    wide = x.astype(jnp.float32) if x.dtype.itemsize < 4 else x
-    for axis, count in enumerate(output, start=1):
-        inside = _bins(x.shape[axis], count)
-        shares = jnp.asarray(inside / inside.sum(1, keepdims=True), wide.dtype)
-        wide = jnp.moveaxis(jnp.tensordot(shares, wide, ((1,), (axis,))), 0, axis)
-    return wide.astype(x.dtype)
-
-
 @jitted("output")
 def _adaptive_max(x: jax.Array, output: Axes) -> tuple[jax.Array, jax.Array]:
-    return _max_of_bins(x, [jnp.asarray(_bins(*sizes)) for sizes in zip(x.shape[1:-1], output)])
+    return _max_of_bins(x, [bins(*sizes) for sizes in zip(x.shape[1:-1], output)])
 
 
 def _max_of_bins(x: jax.Array, bins: Sequence[jax.Array]) -> tuple[jax.Array, jax.Array]:
@@ -302,39 +186,11 @@ def _max_of_bins(x: jax.Array, bins: Sequence[jax.Array]) -> tuple[jax.Array, ja
     return x, place
 
 
-def _adaptive_size(where: str, output_size: Any, x: jax.Array, axes: int) -> Axes:
-    _check_rank(where, x, axes)
-    wanted = (
-        [output_size] * axes if output_size is None or isinstance(output_size, int) else list(output_size)
-    )
-    sizes = tuple(n if want is None else want for n, want in zip(x.shape[1:-1], wanted))
-    if len(wanted) != axes or not all(isinstance(n, (int, np.integer)) and n > 0 for n in sizes):
-        raise ShapeError(
-            f"{where}: output_size has one positive number, or one or None for each axis",
-            received=output_size,
-            allowed=f"{axes} of them",
-        )
-    return sizes
-
-
 def adaptive_max_with_places(
     where: str, x: jax.Array, output_size: Any, axes: int
 ) -> tuple[jax.Array, jax.Array]:
-    """What the adaptive maxima of one and two axes give with `return_mask=True`."""
-    return _adaptive_max(x, _adaptive_size(where, output_size, x, axes))
-
-
-def adaptive_avg_pool3d(x: jax.Array, output_size: int | Sequence[int | None]) -> jax.Array:
-    """Mean over `output_size` bins that cover the input; None keeps an axis. x [N, D, H, W, C]."""
-    return _adaptive_mean(x, _adaptive_size("adaptive_avg_pool3d", output_size, x, 3))
-
-
-def adaptive_max_pool3d(
-    x: jax.Array, output_size: int | Sequence[int | None], return_mask: bool = False
-) -> Any:
-    """Maximum over `output_size` bins that cover the input; None keeps an axis. x [N, D, H, W, C]."""
-    maxima, places = adaptive_max_with_places("adaptive_max_pool3d", x, output_size, 3)
-    return (maxima, places) if return_mask else maxima
+    """What the adaptive maxima give with `return_mask=True`."""
+    return _adaptive_max(x, bin_size(where, output_size, x, axes))
 
 
 # -- fractional -------------------------------------------------------------------------------------------------------
@@ -375,7 +231,7 @@ def _fractional(
     key: jax.Array | None,
     axes: int,
 ) -> Any:
-    output = _adaptive_size(where, output_size, x, axes)
+    output = bin_size(where, output_size, x, axes)
     kernel = None if kernel_size is None else per_axis(kernel_size, axes, "kernel_size")
     reach = [k + n - 1 for k, n in zip(kernel, output)] if kernel else list(output)
     if any(size < least for size, least in zip(x.shape[1:-1], reach)):
@@ -419,59 +275,3 @@ def fractional_max_pool3d(
 ) -> Any:
     """`fractional_max_pool2d` for x [N, D, H, W, C]."""
     return _fractional("fractional_max_pool3d", x, output_size, kernel_size, random_u, return_mask, key, 3)
-
-
-# -- powers -----------------------------------------------------------------------------------------------------------
-
-
-@jitted("norm_type", "kernel", "stride", "pads", "ceil_mode")
-def _lp_pool(
-    x: jax.Array, norm_type: float, kernel: Axes, stride: Axes, pads: Edges, ceil_mode: bool
-) -> jax.Array:
-    _, edges = pool_windows(x.shape[1:-1], kernel, stride, pads, ceil_mode)
-    total = _reduce(x**norm_type, 0.0, lax.add, kernel, stride, edges)
-    # The root is 0 with gradient 0 where all of a window is 0; of an odd power it has the sum's sign.
-    safe = jnp.where(total == 0, 1, jnp.abs(total))
-    return jnp.where(total == 0, 0, jnp.sign(total) * safe ** (1 / norm_type))
-
-
-def _power_pool(
-    where: str,
-    x: jax.Array,
-    norm_type: float,
-    kernel_size: Size,
-    stride: Size | None,
-    padding: Any,
-    ceil_mode: bool,
-    axes: int,
-) -> jax.Array:
-    kernel, strides, pads = _geometry(where, x, kernel_size, stride, padding, axes)
-    if math.isinf(norm_type):
-        return _max_pool(x, kernel, strides, pads, ceil_mode)
-    if not norm_type > 0:
-        raise ShapeError(f"{where}: norm_type is positive", received=norm_type, allowed="above 0, up to inf")
-    return _lp_pool(x, float(norm_type), kernel, strides, pads, ceil_mode)
-
-
-def lp_pool1d(
-    x: jax.Array,
-    norm_type: float,
-    kernel_size: Size,
-    stride: Size | None = None,
-    padding: int | Sequence[int] = 0,
-    ceil_mode: bool = False,
-) -> jax.Array:
-    """(the sum of x**norm_type over windows) ** (1 / norm_type); inf is the maximum. x [N, T, C]."""
-    return _power_pool("lp_pool1d", x, norm_type, kernel_size, stride, padding, ceil_mode, 1)
-
-
-def lp_pool2d(
-    x: jax.Array,
-    norm_type: float,
-    kernel_size: Size,
-    stride: Size | None = None,
-    padding: int | Sequence[int] = 0,
-    ceil_mode: bool = False,
-) -> jax.Array:
-    """(the sum of x**norm_type over windows) ** (1 / norm_type); inf is the maximum. x [N, H, W, C]."""
-    return _power_pool("lp_pool2d", x, norm_type, kernel_size, stride, padding, ceil_mode, 2)

@@ -10,9 +10,9 @@ import numpy as np
 from PIL import Image
 
 from framework.io.dataset import Dataset
+from framework.paddle.vision.datasets.files import RemoteFile, check_mode, find_file
+from framework.paddle.vision.datasets.formats import read_cifar_archive
 from framework.vision.backend import check_backend
-from framework.vision.datasets.files import RemoteFile, check_mode, find_file
-from framework.vision.datasets.formats import read_cifar_archive
 
 _URL = "https://dataset.bj.bcebos.com/cifar/"
 

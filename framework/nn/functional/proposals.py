@@ -1,4 +1,4 @@
-"""box_coder, prior_box, distribute_fpn_proposals and generate_proposals of paddle.vision.ops: boxes and their codes."""
+"""box_coder, prior_box, distribute_fpn_proposals and generate_proposals, Paddle's: boxes and their codes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ import numpy as np
 from jax import lax
 
 from framework.core.errors import ConfigError, ShapeError
-from framework.vision.ops.geometry import check_boxes, check_eager, image_of_box, pairwise_iou, suppress
+from framework.nn.functional.boxes import area, check_boxes, check_eager, pick_boxes
+from framework.nn.functional.roi import image_of_box
 
 _MAX_LOG_SCALE = math.log(1000 / 16)  # a proposal is at most so many times as large as its anchor
 
@@ -25,7 +26,6 @@ def box_coder(
     code_type: str = "encode_center_size",
     box_normalized: bool = True,
     axis: int = 0,
-    name: str | None = None,
 ) -> jax.Array:
     """Boxes relative to priors as (centre shift / size, log of size / size), divided by variances, or back.
 
@@ -35,7 +35,6 @@ def box_coder(
         target_box: To encode, [N, 4] xyxy. To decode, codes [N, M, 4], or [N, 4] for one code a prior.
         code_type: "encode_center_size" or "decode_center_size".
         axis: To decode, the axis of the codes that priors do not run along: 0 for M priors, 1 for N.
-        name: Not used; it is there for calls that give it.
 
     Returns:
         Encoded, [N, M, 4] of each box by each prior; decoded, xyxy in the shape of the codes.
@@ -101,7 +100,6 @@ def prior_box(
     steps: float | Sequence[float] = (0.0, 0.0),
     offset: float = 0.5,
     min_max_aspect_ratios_order: bool = False,
-    name: str | None = None,
 ) -> tuple[jax.Array, jax.Array]:
     """The priors of SSD at each place of a feature map, and their variances, both [H, W, P, 4].
 
@@ -116,7 +114,6 @@ def prior_box(
         steps: (x, y) pixels of the image from one place to the next; 0 for image / map.
         offset: Where in a step the centre is.
         min_max_aspect_ratios_order: The square of `max_sizes` comes second, as in Caffe, instead of last.
-        name: Not used; it is there for calls that give it.
     """
     mins, maxs = _to_list(min_sizes), [] if max_sizes is None else _to_list(max_sizes)
     if (maxs and len(maxs) != len(mins)) or not mins or input.ndim != 4 or image.ndim != 4:
@@ -161,7 +158,6 @@ def distribute_fpn_proposals(
     refer_scale: float,
     pixel_offset: bool = False,
     rois_num: jax.Array | None = None,
-    name: str | None = None,
     *,
     padded: bool = False,
 ) -> tuple[list[jax.Array], jax.Array, list[jax.Array]]:
@@ -173,7 +169,6 @@ def distribute_fpn_proposals(
         fpn_rois: [R, 4] xyxy, those of one image after another; `rois_num` [N] of each, None for one image.
         refer_level, refer_scale: Boxes of `refer_scale` squared pixels belong to `refer_level`.
         pixel_offset: Right and bottom are inclusive.
-        name: Not used; it is there for calls that give it.
         padded: Fixed shapes, for jit: each level is [R, 4], zeros behind its boxes.
 
     Returns:
@@ -218,10 +213,7 @@ def _distribute(
 ) -> tuple[list[jax.Array], jax.Array, list[jax.Array]]:
     """(boxes of each level [R, 4], index [R] into all of them, numbers of boxes [N] of each level)."""
     count = rois.shape[0]
-    size = rois[:, 2:] - rois[:, :2]
-    pixels = (size + offset).prod(axis=1)
-    pixels = jnp.where((size < 0).any(axis=1), 0, pixels)
-    level = jnp.floor(jnp.log2(jnp.sqrt(pixels) / reference[1] + 1e-6) + reference[0])
+    level = jnp.floor(jnp.log2(jnp.sqrt(area(rois, offset)) / reference[1] + 1e-6) + reference[0])
     level = jnp.clip(level, *levels).astype(jnp.int32)
     image = image_of_box(numbers, count)
     outs, counts, restore = [], [], jnp.zeros(count, jnp.int32)
@@ -247,11 +239,9 @@ def generate_proposals(
     min_size: float = 0.1,
     eta: float = 1.0,
     pixel_offset: bool = False,
-    return_rois_num: bool = False,
-    name: str | None = None,
     *,
     padded: bool = False,
-) -> tuple[jax.Array, jax.Array, jax.Array | None]:
+) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Proposals of a region proposal network: the best anchors, moved, clipped, without small ones and overlaps.
 
     Source: Ren et al. 2015, "Faster R-CNN", section 3.1.
@@ -263,11 +253,10 @@ def generate_proposals(
         min_size: Shorter sides are dropped; below 1 it counts as 1.
         eta: Below 1 the threshold of overlap is multiplied by it after each box that stays, down to 0.5.
         pixel_offset: Right and bottom are inclusive, and boxes whose centre is off the image are dropped.
-        name: Not used; it is there for calls that give it.
-        padded: Fixed shapes, for jit: [N, K, 4] and [N, K], zeros behind rois_num; K is at most post_nms_top_n.
+        padded: Fixed shapes, for jit: [N, K, 4] and [N, K], zeros behind the numbers; K is at most post_nms_top_n.
 
     Returns:
-        (boxes [R, 4], their scores [R, 1], the numbers of boxes [N] or None), the best of each image first. An image
+        (boxes [R, 4], their scores [R, 1], the numbers of boxes [N]), the best of each image first. An image
         without a proposal has one box of zeros.
     """
     count = math.prod(scores.shape[1:])
@@ -296,7 +285,7 @@ def generate_proposals(
         there = np.arange(rois.shape[1]) < np.asarray(numbers)[:, None]
         rois, probabilities = np.asarray(rois)[there], np.asarray(probabilities)[there][:, None]
         rois, probabilities = jnp.asarray(rois), jnp.asarray(probabilities)
-    return rois, probabilities, numbers if return_rois_num else None
+    return rois, probabilities, numbers
 
 
 @functools.partial(jax.jit, static_argnames=("sizes", "limits", "offset"))
@@ -325,24 +314,10 @@ def _propose(
         valid = (sides >= least).all(axis=1)
         if offset:
             valid &= (boxes[:, :2] + sides / 2 <= size_hw[::-1]).all(axis=1)
-        stays = valid
-        if threshold > 0:
-            # Right and bottom count as inclusive for overlaps where they do for sizes.
-            grown = jnp.concatenate([boxes[:, :2], boxes[:, 2:] + offset], axis=1)
-            iou = pairwise_iou(grown, grown)
-            stays = suppress(iou > threshold, valid) if eta >= 1 else _suppress_adaptively(iou, valid)
-        rank = jnp.nonzero(stays, size=kept, fill_value=compared)[0]
-        found = jnp.concatenate([boxes, jnp.zeros((1, 4), boxes.dtype)])[rank]
-        probability = jnp.concatenate([best, jnp.zeros(1, best.dtype)])[rank]
-        return found, probability, jnp.clip(stays.sum(dtype=jnp.int32), 1, kept)
-
-    def _suppress_adaptively(iou: jax.Array, valid: jax.Array) -> jax.Array:
-        def visit(place: jax.Array, state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-            stays, limit = state
-            keep = valid[place] & ~(stays & (iou[:, place] > limit)).any()
-            lowered = jnp.where(keep & (limit > 0.5), limit * eta, limit)
-            return stays.at[place].set(keep), lowered
-
-        return lax.fori_loop(0, compared, visit, (jnp.zeros_like(valid), jnp.float32(threshold)))[0]
+        limit = threshold if threshold > 0 else float("inf")
+        stays = pick_boxes(boxes, valid, kept, limit, eta, offset)
+        found = jnp.where(stays[:, None] >= 0, boxes[stays], 0)
+        probability = jnp.where(stays >= 0, best[stays], 0)
+        return found, probability, jnp.clip((stays >= 0).sum(dtype=jnp.int32), 1, kept)
 
     return jax.vmap(of_image)(scores, deltas, sizes_hw)

@@ -1,4 +1,4 @@
-"""yolo_box and yolo_loss of paddle.vision.ops: the head of YOLOv3 on maps [N, H, W, A * (5 + classes)].
+"""yolo_box and yolo_loss, Paddle's: the head of YOLOv3 on maps [N, H, W, A * (5 + classes)].
 
 The channels of an anchor are x, y, w, h, objectness, classes. Source: Redmon & Farhadi 2018, "YOLOv3".
 """
@@ -14,9 +14,18 @@ import numpy as np
 from jax import lax
 
 from framework.core.errors import ShapeError
-from framework.nn.functional.boxes import yolo_box as yolo_boxes
-from framework.nn.functional.boxes import yolo_cells, yolo_stretch
-from framework.vision.ops.geometry import EPSILON
+from framework.nn.functional.boxes import EPSILON, intersection
+
+
+def _cells(height: int, width: int) -> np.ndarray:
+    """[H, W, 1, 2] xy: the corner of each place of a map."""
+    grid = np.meshgrid(np.arange(width, dtype=np.float32), np.arange(height, dtype=np.float32))
+    return np.stack(grid, axis=-1)[:, :, None]
+
+
+def _stretch(values: jax.Array, scale: float) -> jax.Array:
+    """Where centres lie in their cells: the sigmoid, whose reach `scale` stretches beyond the cell."""
+    return jax.nn.sigmoid(values) * scale - 0.5 * (scale - 1)
 
 
 def yolo_box(
@@ -27,7 +36,6 @@ def yolo_box(
     conf_thresh: float,
     downsample_ratio: int,
     clip_bbox: bool = True,
-    name: str | None = None,
     scale_x_y: float = 1.0,
     iou_aware: bool = False,
     iou_aware_factor: float = 0.5,
@@ -40,12 +48,11 @@ def yolo_box(
         anchors: w, h, w, h, ... in pixels of the input, which has `downsample_ratio` times the map's sides.
         conf_thresh: Of the objectness, with `iou_aware` of its product with the IoU, weighed by `iou_aware_factor`.
         clip_bbox: Cuts boxes at 0 and side - 1.
-        name: Not used; it is there for calls that give it.
         scale_x_y: Stretches the reach of a centre beyond its cell.
     """
     count = len(anchors) // 2
     _check(x, count * (6 if iou_aware else 5) + count * class_num, anchors, "yolo_box")
-    return yolo_boxes(
+    return _yolo_box(
         x,
         img_size,
         anchors=tuple(anchors),
@@ -55,6 +62,47 @@ def yolo_box(
         stretch=float(scale_x_y),
         factor=float(iou_aware_factor) if iou_aware else None,
     )
+
+
+@functools.partial(
+    jax.jit, static_argnames=("anchors", "threshold", "downsample", "clips", "stretch", "factor")
+)
+def _yolo_box(
+    x: jax.Array,
+    img_size: jax.Array,
+    *,
+    anchors: tuple[int, ...],
+    threshold: float,
+    downsample: int,
+    clips: bool,
+    stretch: float,
+    factor: float | None,
+) -> tuple[jax.Array, jax.Array]:
+    """`factor`: the weight of the predicted IoU, in the first A channels, against the objectness."""
+    n, height, width, _ = x.shape
+    sizes = np.asarray(anchors, np.float32).reshape(-1, 2)
+    count = len(sizes)
+    values = x[..., 0 if factor is None else count :].reshape(n, height, width, count, -1)
+    objectness = jax.nn.sigmoid(values[..., 4])
+    if factor is not None:
+        objectness = objectness ** (1 - factor) * jax.nn.sigmoid(x[..., :count]) ** factor
+    map_wh = np.array([width, height], np.float32)
+    image_wh = img_size[:, None, None, None, ::-1].astype(x.dtype)
+    centre = (_cells(height, width) + _stretch(values[..., :2], stretch)) * image_wh / map_wh
+    half = jnp.exp(values[..., 2:4]) * sizes * image_wh / (map_wh * downsample) / 2
+    boxes = jnp.concatenate([centre - half, centre + half], axis=-1)
+    if clips:
+        last = jnp.concatenate([image_wh] * 2, axis=-1) - 1
+        boxes = jnp.concatenate(
+            [jnp.maximum(boxes[..., :2], 0), jnp.minimum(boxes[..., 2:], last[..., 2:])], -1
+        )
+    scores = objectness[..., None] * jax.nn.sigmoid(values[..., 5:])
+    there = (objectness >= threshold)[..., None]
+    flat = [
+        jnp.moveaxis(jnp.where(there, part, 0), 3, 1).reshape(n, -1, part.shape[-1])
+        for part in (boxes, scores)
+    ]
+    return flat[0], flat[1]
 
 
 def yolo_loss(
@@ -68,7 +116,6 @@ def yolo_loss(
     downsample_ratio: int,
     gt_score: jax.Array | None = None,
     use_label_smooth: bool = True,
-    name: str | None = None,
     scale_x_y: float = 1.0,
 ) -> jax.Array:
     """[N]: the loss of each image at one scale, the sum of those of places, sizes, objectness and classes.
@@ -80,7 +127,6 @@ def yolo_loss(
         anchors: w, h, ... of all scales, in pixels; anchor_mask: the numbers of this scale's.
         ignore_thresh: A prediction that overlaps a box more is no background.
         use_label_smooth: Classes are 1 - d and d instead of 1 and 0, d = min(1 / class_num, 1 / 40).
-        name: Not used; it is there for calls that give it.
     """
     count = len(anchor_mask)
     _check(x, count * (5 + class_num), anchors, "yolo_loss")
@@ -128,7 +174,7 @@ def _yolo_loss(
     predicted = lax.stop_gradient(
         jnp.concatenate(
             [
-                (yolo_cells(height, width) + yolo_stretch(values[..., :2], stretch)) / side,
+                (_cells(height, width) + _stretch(values[..., :2], stretch)) / side,
                 jnp.exp(values[..., 2:4]) * here / input_side,
             ],
             axis=-1,
@@ -179,9 +225,10 @@ def _cross_entropy(x: jax.Array, target: jax.Array | float) -> jax.Array:
 
 def _centre_iou(a: jax.Array, b: jax.Array) -> jax.Array:
     """[...] of boxes [..., 4] of centre and size."""
-    low = jnp.maximum(a[..., :2] - a[..., 2:] / 2, b[..., :2] - b[..., 2:] / 2)
-    high = jnp.minimum(a[..., :2] + a[..., 2:] / 2, b[..., :2] + b[..., 2:] / 2)
-    shared = jnp.maximum(high - low, 0).prod(axis=-1)
+    corners = [
+        jnp.concatenate([box[..., :2] + sign * box[..., 2:] / 2 for sign in (-1, 1)], -1) for box in (a, b)
+    ]
+    shared = intersection(corners[0], corners[1])
     return shared / (a[..., 2:].prod(axis=-1) + b[..., 2:].prod(axis=-1) - shared + EPSILON)
 
 
