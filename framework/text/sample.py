@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from framework.core.errors import ShapeError
-from framework.io.sample import Sample
+from framework.core.sample import Sample
 
 
 @dataclass(frozen=True, eq=False)

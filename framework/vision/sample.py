@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from framework.core.errors import ShapeError
-from framework.io.sample import Sample as AnySample
+from framework.core.sample import Sample as AnySample
 from framework.vision.warp import Warp
 
 _RANKS = {

@@ -37,8 +37,8 @@ MAY_IMPORT = {
 FRAMEWORK_MAY_IMPORT = {
     "core": {"core"},
     "config": {"config", "core"},
-    "vision": {"vision", "io", "config", "core"},
-    "text": {"text", "io", "config", "core"},
+    "vision": {"vision", "config", "core"},
+    "text": {"text", "config", "core"},
     "nn": {"nn", "core"},
     "interop": {"interop", "nn", "vision", "core"},
     "io": {"io", "interop", "nn", "core"},

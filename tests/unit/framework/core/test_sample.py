@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from framework.core.errors import ShapeError
-from framework.io.sample import Sample
+from framework.core.sample import Sample
 
 
 @dataclass(frozen=True, eq=False)
