@@ -130,16 +130,12 @@ def clean_regions(
 
 
 def _suppress(regions: list[Region], rules: LayoutRules) -> list[Region]:
-    if not regions:
-        return []
-    boxes = np.array([one.box for one in regions], np.float64)
-    overlap = vision_boxes.iou(boxes, boxes)
-    kept: list[int] = []
-    for number, one in enumerate(regions):
-        limits = (rules.same_iou if regions[k].label == one.label else rules.other_iou for k in kept)
-        if all(overlap[number, k] < limit for k, limit in zip(kept, limits)):
-            kept.append(number)
-    return [regions[k] for k in kept]
+    boxes = np.array([one.box for one in regions], np.float64).reshape(-1, 4)
+    same, other = np.nextafter(
+        (rules.same_iou, rules.other_iou), -1
+    )  # boxes that overlap just so much go too
+    labels = np.array([one.label for one in regions])
+    return [regions[k] for k in vision_boxes.suppress(boxes, same, labels=labels, other_threshold=other)]
 
 
 def _drop_page_images(regions: list[Region], size_hw: tuple[int, int], rules: LayoutRules) -> list[Region]:
