@@ -1,1 +1,1 @@
-"""Tables and pictures of the documents: `python -m tools.docs` renews the tables."""
+"""Tables and images of the documents: `python -m tools.docs` renews the tables."""
