@@ -1,38 +1,11 @@
-"""Boxes in the program: arrays [..., 4] of xyxy float32, pure functions that differentiate and vectorise."""
+"""Boxes and points in the program: arrays [..., 4] of xyxy float32; their IoU is `framework.nn.functional.boxes`."""
 
 from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
 
-from framework.vision.ops.geometry import EPSILON, intersect
-from framework.vision.ops.geometry import area as area
-from framework.vision.ops.geometry import pairwise_iou as pairwise_iou
-
-
-def aligned_iou(a: jax.Array, b: jax.Array) -> jax.Array:
-    """Intersection over union [...] of boxes [..., 4] one by one; shapes broadcast. Empty with empty is 0."""
-    return intersect(a, b)[0]
-
-
-def aligned_giou(a: jax.Array, b: jax.Array) -> jax.Array:
-    """Generalised IoU [...] in -1 to 1, one by one: IoU less the share of the hull that neither box covers.
-
-    Source: Rezatofighi et al. 2019, https://arxiv.org/abs/1902.09630
-    """
-    iou, union = intersect(a, b)
-    hull = area(
-        jnp.concatenate(
-            [jnp.minimum(a[..., :2], b[..., :2]), jnp.maximum(a[..., 2:], b[..., 2:])],
-            axis=-1,
-        )
-    )
-    return iou - (hull - union) / (hull + EPSILON)
-
-
-def pairwise_giou(a: jax.Array, b: jax.Array) -> jax.Array:
-    """[..., N, M] of all pairs of a [..., N, 4] and b [..., M, 4]."""
-    return aligned_giou(a[..., :, None, :], b[..., None, :, :])
+from framework.nn.functional.boxes import EPSILON
 
 
 def centers(boxes: jax.Array) -> jax.Array:

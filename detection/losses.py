@@ -9,20 +9,20 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from detection.boxes import aligned_giou, aligned_iou
+from framework.nn.functional import boxes as box_ops
 
 _SMALLEST = float(jnp.finfo(jnp.float32).tiny)  # the logarithm of a probability ends here, at -87
 
 
 def iou_loss(boxes: jax.Array, targets: jax.Array, square: bool = False) -> jax.Array:
     """1 - IoU [...] of boxes [..., 4] xyxy one by one; `square` takes 1 - IoU²."""
-    iou = aligned_iou(boxes, targets)
+    iou = box_ops.iou(boxes, targets)
     return 1 - (iou * iou if square else iou)
 
 
 def giou_loss(boxes: jax.Array, targets: jax.Array) -> jax.Array:
     """1 - GIoU [...] in 0 to 2, of boxes [..., 4] xyxy one by one."""
-    return 1 - aligned_giou(boxes, targets)
+    return 1 - box_ops.iou(boxes, targets, "giou")
 
 
 def binary_cross_entropy(scores: jax.Array, targets: jax.Array) -> jax.Array:

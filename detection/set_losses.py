@@ -12,10 +12,10 @@ import jax
 import jax.numpy as jnp
 
 from detection.assigners.hungarian import Matches
-from detection.boxes import aligned_giou, aligned_iou
 from detection.layers.detr import to_corners
 from detection.losses import binary_cross_entropy_with_logits
 from framework.nn import functional as F
+from framework.nn.functional import boxes as box_ops
 
 _WEIGHTS = {"class": 1.0, "bbox": 5.0, "giou": 2.0}
 
@@ -67,12 +67,12 @@ def set_losses(
     label = jnp.take_along_axis(labels[None], index, axis=2)
     target = jnp.where(positive[..., None], jax.nn.one_hot(label, logits.shape[-1], dtype=jnp.float32), 0)
     if varifocal:
-        iou = aligned_iou(to_corners(jax.lax.stop_gradient(boxes)), to_corners(wanted))
+        iou = box_ops.iou(to_corners(jax.lax.stop_gradient(boxes)), to_corners(wanted))
         classes = _varifocal(logits, target, iou[..., None] * target)
     else:
         classes = F.sigmoid_focal_loss(logits, target, reduction="none")
     distance = jnp.abs(boxes - wanted).sum(axis=-1)
-    overlap = 1 - aligned_giou(to_corners(boxes), to_corners(wanted))
+    overlap = 1 - box_ops.iou(to_corners(boxes), to_corners(wanted), "giou")
     sums = {
         "class": jnp.where(targets.live[:, None], classes, 0).sum(axis=(1, 2, 3)),
         "bbox": jnp.where(positive, distance, 0).sum(axis=(1, 2)),

@@ -67,9 +67,9 @@ def __getattr__(name: str) -> object:
         return importlib.import_module(f"framework.{name}")
     if name in _WHERE:
         return getattr(importlib.import_module(_WHERE[name]), name)
-    from framework.core.foreign_names import TOP, foreign_name
+    from framework.core.foreign_names import foreign_name
 
-    raise foreign_name("framework", name, TOP) or AttributeError(
+    raise foreign_name("framework", name, "framework") or AttributeError(
         f"module 'framework' has no attribute {name!r}"
     )
 

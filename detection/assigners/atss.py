@@ -11,7 +11,8 @@ import jax
 import jax.numpy as jnp
 
 from detection.assigners.assignment import Assignment, resolve, top_cells
-from detection.boxes import aligned_iou, centers, inside, pairwise_iou
+from detection.boxes import centers, inside
+from framework.nn.functional.boxes import iou, pairwise_iou
 
 
 def atss(
@@ -47,5 +48,5 @@ def atss(
     matched = candidate & (ious > mean + jnp.sqrt(variance)) & inside(points, boxes)
     matched = resolve(matched, ious)
     positive, index = matched.any(axis=0), matched.argmax(axis=0).astype(jnp.int32)
-    rating = jnp.ones(index.shape) if predictions is None else aligned_iou(boxes[index], predictions)
+    rating = jnp.ones(index.shape) if predictions is None else iou(boxes[index], predictions)
     return Assignment(positive, index, jnp.where(positive, rating, 0))

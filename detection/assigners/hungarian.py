@@ -15,8 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from detection.boxes import pairwise_giou
 from detection.layers.detr import to_corners
+from framework.nn.functional.boxes import pairwise_iou
 
 _ALPHA, _GAMMA = 0.25, 2  # of the focal loss
 _EPSILON = 1e-8
@@ -53,7 +53,7 @@ def matching_costs(
     positive = _ALPHA * (1 - scores) ** _GAMMA * -jnp.log(scores + _EPSILON)
     negative = (1 - _ALPHA) * scores**_GAMMA * -jnp.log(1 - scores + _EPSILON)
     distance = jnp.abs(boxes[..., :, None, :] - object_boxes[..., None, :, :]).sum(axis=-1)
-    overlap = pairwise_giou(to_corners(boxes), to_corners(object_boxes))
+    overlap = pairwise_iou(to_corners(boxes), to_corners(object_boxes), "giou")
     return weights.label * (positive - negative) + weights.box * distance - weights.giou * overlap
 
 

@@ -12,10 +12,11 @@ import jax
 import jax.numpy as jnp
 
 from detection.assigners.assignment import Assignment, resolve
-from detection.boxes import centers, inside, pairwise_giou, pairwise_iou
+from detection.boxes import centers, inside
 from detection.contracts import Targets
 from detection.layers.grid import Grid
 from detection.losses import binary_cross_entropy
+from framework.nn.functional.boxes import pairwise_iou
 
 _FAR = 1e8  # what a cell costs that is not both in the object and near its centre
 
@@ -53,7 +54,7 @@ def simota(
     central = (offsets < center_radius * strides[:, 0]) & valid[:, None]
     candidate = (within | central).any(axis=0)  # [L]
     if varifocal:
-        place_cost = 1 - pairwise_giou(boxes, predictions)
+        place_cost = 1 - pairwise_iou(boxes, predictions, "giou")
     else:
         place_cost = -jnp.log(ious + 1e-7)
     class_cost = _class_cost(scores, labels, ious, varifocal)

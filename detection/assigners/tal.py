@@ -14,9 +14,10 @@ import jax.numpy as jnp
 
 from detection.assigners.assignment import Assignment, resolve, top_cells
 from detection.assigners.atss import atss
-from detection.boxes import inside, pairwise_iou
+from detection.boxes import inside
 from detection.contracts import Targets
 from detection.layers.grid import Grid
+from framework.nn.functional.boxes import pairwise_iou
 
 _ANCHOR_SIDE = 5.0  # in strides
 

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from framework import nn
 from framework.nn import functional as F
 from framework.nn import initializer as I
-from zoo.layers.conv_bn import ConvBN
+from zoo.layers.conv_bn import ConvBN, ConvBNOptions
 from zoo.layers.csp_pan import aggregate_paths
 
 
@@ -30,11 +30,10 @@ def base_conv(
 ) -> ConvBN:
     """Convolution, normalisation, SiLU."""
     initializer = I.KaimingUniform(negative_slope=math.sqrt(5), nonlinearity="leaky_relu")
-    own = {"groups": groups, "act": F.silu, "deploy": deploy, "initializer": initializer}
-    layer = ConvBN(in_channels, out_channels, kernel_size, stride, **own)
-    if not deploy:
-        layer.bn.epsilon, layer.bn.momentum = 1e-3, 0.97
-    return layer
+    options = ConvBNOptions(
+        groups=groups, initializer=initializer, epsilon=1e-3, momentum=0.97, deploy=deploy
+    )
+    return ConvBN(in_channels, out_channels, kernel_size, stride, act=F.silu, options=options)
 
 
 def spatial_conv(

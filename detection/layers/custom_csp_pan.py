@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 
 from framework import nn
 from framework.nn import functional as F
-from zoo.layers.conv_bn import ConvBN
+from zoo.layers.conv_bn import ConvBN, ConvBNOptions
 from zoo.vision.csp_resnet import RepVGGBlock
 
 _POOLS = (5, 9, 13)
@@ -26,7 +27,8 @@ class SPP(nn.Layer):
 
     def __init__(self, channels: int, deploy: bool = False) -> None:
         super().__init__()
-        self.conv = ConvBN(channels * (1 + len(_POOLS)), channels, 1, act=F.silu, deploy=deploy)
+        options = ConvBNOptions(deploy=deploy)
+        self.conv = ConvBN(channels * (1 + len(_POOLS)), channels, 1, act=F.silu, options=options)
 
     def forward(self, x: jax.Array) -> jax.Array:
         pooled = (F.max_pool2d(x, size, 1, size // 2) for size in _POOLS)
@@ -39,20 +41,20 @@ class CSPStage(nn.Layer):
     def __init__(self, in_channels: int, out_channels: int, depth: int, spp: bool, deploy: bool) -> None:
         super().__init__()
         middle = out_channels // 2
-        own = {"act": F.silu, "deploy": deploy}
-        self.conv1 = ConvBN(in_channels, middle, 1, **own)
-        self.conv2 = ConvBN(in_channels, middle, 1, **own)
+        conv = partial(ConvBN, act=F.silu, options=ConvBNOptions(deploy=deploy))
+        self.conv1 = conv(in_channels, middle, 1)
+        self.conv2 = conv(in_channels, middle, 1)
         blocks: list[tuple[str, nn.Layer]] = []
         for place in range(depth):
             block = nn.Sequential(
-                ("conv1", ConvBN(middle, middle, 3, **own)),
+                ("conv1", conv(middle, middle, 3)),
                 ("conv2", RepVGGBlock(middle, use_alpha=False, deploy=deploy)),
             )
             blocks.append((str(place), block))
             if spp and place == (depth - 1) // 2:
                 blocks.append(("spp", SPP(middle, deploy)))
         self.convs = nn.Sequential(*blocks)
-        self.conv3 = ConvBN(2 * middle, out_channels, 1, **own)
+        self.conv3 = conv(2 * middle, out_channels, 1)
 
     def forward(self, x: jax.Array) -> jax.Array:
         return self.conv3(jnp.concatenate([self.conv1(x), self.convs(self.conv2(x))], axis=-1))
@@ -65,7 +67,7 @@ class CustomCSPPAN(nn.Layer):
         self, in_channels: Sequence[int], out_channels: Sequence[int], depth: int, deploy: bool = False
     ) -> None:
         super().__init__()
-        own = {"act": F.silu, "deploy": deploy}
+        conv = partial(ConvBN, act=F.silu, options=ConvBNOptions(deploy=deploy))
 
         def stage(inputs: int, outputs: int, spp: bool = False) -> nn.Sequential:
             return nn.Sequential(CSPStage(inputs, outputs, depth, spp, deploy))
@@ -76,11 +78,11 @@ class CustomCSPPAN(nn.Layer):
             self.fpn_stages.append(stage(inputs + route, outputs, spp=level == 0))
             route = outputs // 2
             if level < len(out_channels) - 1:
-                self.fpn_routes.append(ConvBN(outputs, route, 1, **own))
+                self.fpn_routes.append(conv(outputs, route, 1))
         self.pan_stages, self.pan_routes = nn.LayerList(), nn.LayerList()
         for outputs, finer in itertools.pairwise(out_channels):
             self.pan_stages.append(stage(outputs + finer, outputs))
-            self.pan_routes.append(ConvBN(finer, finer, 3, 2, **own))
+            self.pan_routes.append(conv(finer, finer, 3, 2))
 
     def forward(self, maps: Sequence[jax.Array]) -> tuple[jax.Array, ...]:
         down: list[jax.Array] = []

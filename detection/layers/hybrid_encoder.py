@@ -19,7 +19,7 @@ from detection.layers.detr import PackedAttention, uniform_linear
 from framework import nn
 from framework.nn import functional as F
 from framework.nn import initializer as I
-from zoo.layers.conv_bn import ConvBN
+from zoo.layers.conv_bn import ConvBN, ConvBNOptions
 from zoo.layers.csp_pan import aggregate_paths
 from zoo.vision.csp_resnet import RepVGGBlock
 
@@ -83,9 +83,8 @@ class HybridEncoder(nn.Layer):
     ) -> None:
         super().__init__()
         steps = range(len(in_channels) - 1)
-        self.input_proj = nn.LayerList(
-            [ConvBN(number, channels, 1, names=("0", "1"), deploy=deploy) for number in in_channels]
-        )
+        options = ConvBNOptions(names=("0", "1"), deploy=deploy)
+        self.input_proj = nn.LayerList([ConvBN(width, channels, 1, options=options) for width in in_channels])
         self.encoder = nn.LayerList([Encoder(channels, hidden)])
         self.lateral_convs = nn.LayerList([_conv(channels, channels, 1, 1, deploy) for _ in steps])
         self.fpn_blocks = nn.LayerList(
@@ -118,5 +117,5 @@ def sincos_positions(height: int, width: int, channels: int, temperature: float 
 
 def _conv(in_channels: int, out_channels: int, kernel: int, stride: int, deploy: bool) -> ConvBN:
     bound = 1 / math.sqrt(in_channels * kernel * kernel)
-    own = {"act": F.silu, "deploy": deploy, "initializer": I.Uniform(-bound, bound)}
-    return ConvBN(in_channels, out_channels, kernel, stride, **own)
+    options = ConvBNOptions(initializer=I.Uniform(-bound, bound), deploy=deploy)
+    return ConvBN(in_channels, out_channels, kernel, stride, act=F.silu, options=options)

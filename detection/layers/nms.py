@@ -12,7 +12,7 @@ from jax import lax
 from detection.contracts import Detections
 from framework.config import Kind
 from framework.core.errors import ConfigError
-from framework.vision.ops.geometry import suppress_boxes
+from framework.nn.functional.boxes import suppress_boxes
 from zoo.contracts import BackboneConfig
 from zoo.layers.variants import Row, VariantConfig
 

@@ -24,7 +24,7 @@ from framework import nn
 from framework.nn import functional as F
 from framework.nn.reparam import Arrays
 from zoo.contracts import BackboneConfig
-from zoo.layers.conv_bn import ConvBN
+from zoo.layers.conv_bn import ConvBN, ConvBNOptions
 
 STRIDES = (8, 16, 32, 64)
 REG_MAX = 7
@@ -73,16 +73,20 @@ class Integral(nn.Layer):
         return logits.astype(jnp.float32).reshape(*logits.shape[:-1], 4, self.project.shape[0])
 
 
+def _conv(width: int, kernel_size: int, deploy: bool, groups: int = 1) -> ConvBN:
+    options = ConvBNOptions(groups=groups, initializer=_SMALL_NORMAL, names=("conv", "norm"), deploy=deploy)
+    return ConvBN(width, width, kernel_size, act=F.hardswish, options=options)
+
+
 class PicoFeatures(nn.Layer):
     """Depthwise separable convolutions of each level, with their own weights."""
 
     def __init__(self, width: int, convs: int, attend: bool, deploy: bool) -> None:
         super().__init__()
         levels = len(STRIDES)
-        own = {"names": ("conv", "norm"), "initializer": _SMALL_NORMAL, "act": F.hardswish, "deploy": deploy}
         for level in range(levels):
-            deep = [ConvBN(width, width, 5, groups=width, **own) for _ in range(convs)]
-            wide = [ConvBN(width, width, 1, **own) for _ in range(convs)]
+            deep = [_conv(width, 5, deploy, groups=width) for _ in range(convs)]
+            wide = [_conv(width, 1, deploy) for _ in range(convs)]
             self.add_sublayer(f"cls_conv_dw{level}", nn.LayerList(deep))
             self.add_sublayer(f"cls_conv_pw{level}", nn.LayerList(wide))
         if attend:
@@ -102,8 +106,7 @@ class PicoAttention(nn.Layer):
     def __init__(self, width: int, deploy: bool) -> None:
         super().__init__()
         self.fc = nn.Conv2D(width, width, 1, weight_attr=nn.initializer.Normal(0.0, 0.001))
-        own = {"act": F.hardswish, "names": ("conv", "norm"), "initializer": _SMALL_NORMAL, "deploy": deploy}
-        self.conv = ConvBN(width, width, 1, **own)
+        self.conv = _conv(width, 1, deploy)
 
     def forward(self, x: jax.Array) -> jax.Array:
         return self.conv(x * F.sigmoid(self.fc(F.global_avg_pool2d(x))))

@@ -32,7 +32,7 @@ from framework.core.errors import ConfigError
 from framework.engine.task import Losses
 from framework.nn import functional as F
 from framework.nn import initializer as I
-from zoo.layers.conv_bn import ConvBN
+from zoo.layers.conv_bn import ConvBN, ConvBNOptions
 from zoo.vision.csp_resnet import CSPResNetConfig
 
 STRIDES = (32, 16, 8)  # coarsest first, as in upstream's names
@@ -96,7 +96,7 @@ class ESEAttention(nn.Layer):
     def __init__(self, channels: int, deploy: bool) -> None:
         super().__init__()
         self.fc = nn.Conv2D(channels, channels, 1, weight_attr=I.Normal(0.0, 0.001))
-        self.conv = ConvBN(channels, channels, 1, act=F.silu, deploy=deploy)
+        self.conv = ConvBN(channels, channels, 1, act=F.silu, options=ConvBNOptions(deploy=deploy))
 
     def forward(self, x: jax.Array, mean: jax.Array) -> jax.Array:
         return self.conv(x * F.sigmoid(self.fc(mean)))

@@ -11,6 +11,7 @@ Weights: those of PaddleDetection load with 0 missing and 0 extra. `state_dict()
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -23,7 +24,7 @@ from detection.layers.query_transformer import Decoder, QueryTransformer, Select
 from detection.models.query_detector import QueryDetector, QueryDetectorConfig
 from framework import nn
 from framework.config import register
-from zoo.layers.conv_bn import ConvBN
+from zoo.layers.conv_bn import ConvBN, ConvBNOptions
 from zoo.layers.variants import check_variant
 from zoo.vision.pp_hgnet_v2 import PPHGNetV2Config
 from zoo.vision.resnet import ResNetConfig
@@ -71,12 +72,9 @@ class RTDETRTransformer(QueryTransformer):
     def __init__(self, config: RTDETRConfig, layers: int) -> None:
         position = MLP(4, 2 * CHANNELS, CHANNELS, 2)
         super().__init__(CHANNELS, config.num_classes, config.num_queries, layers, position)
-        self.input_proj = nn.LayerList(
-            [
-                ConvBN(CHANNELS, CHANNELS, 1, names=("conv", "norm"), deploy=config.deploy)
-                for _ in range(LEVELS)
-            ]
-        )
+        options = ConvBNOptions(names=("conv", "norm"), deploy=config.deploy)
+        project = partial(ConvBN, CHANNELS, CHANNELS, 1, options=options)
+        self.input_proj = nn.LayerList([project() for _ in range(LEVELS)])
         self.decoder = Decoder([DecoderLayer(CHANNELS, HEADS, HIDDEN, LEVELS, POINTS) for _ in range(layers)])
 
     def encode(self, maps: tuple[jax.Array, ...]) -> tuple[jax.Array, ShapesHW]:

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 
 from framework.core.dtypes import Autocast, autocast, autocast_scope
 from framework.core.errors import ConfigError
-from framework.core.foreign_names import AMP, GRAD_SCALER, foreign_name, module_error
+from framework.core.foreign_names import foreign_name, module_error
 from framework.nn.functional.autocast import check_names
 
 Level = Literal["O1", "O2"]
@@ -170,7 +170,7 @@ class GradScaler:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> object:
-            error = foreign_name("GradScaler", name, GRAD_SCALER)
+            error = foreign_name("GradScaler", name, "scaler")
             raise error or AttributeError(f"'GradScaler' object has no attribute {name!r}")
 
     def init(self) -> ScalerState:
@@ -195,20 +195,33 @@ class GradScaler:
         finite = jnp.asarray(True)
         for leaf in jax.tree.leaves(grads):
             finite &= jnp.isfinite(leaf).all()
-        return grads, finite, self._next(finite, state) if self.use_dynamic_loss_scaling else state
+        if self.use_dynamic_loss_scaling:
+            needed = (self.incr_every_n_steps, self.decr_every_n_nan_or_inf)
+            state = next_scale(state, finite, (self.incr_ratio, self.decr_ratio), needed)
+        return grads, finite, state
 
-    def _next(self, finite: jax.Array, state: ScalerState) -> ScalerState:
-        good = jnp.where(finite, state.good_steps + 1, 0)
-        bad = jnp.where(finite, 0, state.bad_steps + 1)
-        grow, shrink = good == self.incr_every_n_steps, bad == self.decr_every_n_nan_or_inf
-        larger = state.scale * self.incr_ratio
+
+def next_scale(
+    state: ScalerState,
+    finite: jax.Array,
+    ratios: tuple[float, float],
+    needed: tuple[int, int],
+    bounded: bool = True,
+) -> ScalerState:
+    """The state after a step whose gradients are finite or not: the scale grows by the first ratio after as many finite
+    steps as `needed` says, and shrinks by the second; `bounded`: it stays a finite number from 1."""
+    good = jnp.where(finite, state.good_steps + 1, 0)
+    bad = jnp.where(finite, 0, state.bad_steps + 1)
+    grow, shrink = good == needed[0], bad == needed[1]
+    larger, smaller = (state.scale * ratio for ratio in ratios)
+    if bounded:
         larger = jnp.where(jnp.isfinite(larger), larger, state.scale)
-        smaller = jnp.maximum(state.scale * self.decr_ratio, 1.0)
-        scale = jnp.where(grow, larger, jnp.where(shrink, smaller, state.scale))
-        return ScalerState(scale, jnp.where(grow, 0, good), jnp.where(shrink, 0, bad))
+        smaller = jnp.maximum(smaller, 1.0)
+    scale = jnp.where(grow, larger, jnp.where(shrink, smaller, state.scale))
+    return ScalerState(scale, jnp.where(grow, 0, good), jnp.where(shrink, 0, bad))
 
 
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        raise module_error("framework.amp", name, globals(), lambda name, _: AMP.get(name))
+        raise module_error("framework.amp", name, globals())

@@ -13,10 +13,9 @@ from framework.autograd.functional import value_and_grad as value_and_grad
 from framework.autograd.functional import vjp as vjp
 from framework.autograd.py_layer import PyLayer as PyLayer
 from framework.autograd.py_layer import PyLayerContext as PyLayerContext
-from framework.core.foreign_names import AUTOGRAD as _AUTOGRAD
 from framework.core.foreign_names import module_error as _module_error
 
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        raise _module_error("framework.autograd", name, globals(), lambda name, _: _AUTOGRAD.get(name))
+        raise _module_error("framework.autograd", name, globals())

@@ -61,7 +61,7 @@ class ShapeError(OarError, ValueError):
 
 
 class ForeignNameError(OarError, AttributeError):
-    """A name of Paddle or torch that the core has not; `fix` is the line to write. See core/foreign_names.py."""
+    """A name of Paddle or torch that the core has not; `fix` is the line to write. See core/foreign_names.txt."""
 
 
 class DeviceError(OarError, RuntimeError):

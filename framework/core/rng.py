@@ -39,6 +39,8 @@ class _Stream:
 
 _scope: contextvars.ContextVar[_Stream | None] = contextvars.ContextVar("oar_rng_scope", default=None)
 _lock = threading.Lock()
+_unread = np.random.default_rng(0)
+_counted: contextvars.ContextVar[bool] = contextvars.ContextVar("oar_counted_initializers", default=True)
 
 
 def seed(value: int) -> None:
@@ -89,8 +91,20 @@ def is_tracing() -> bool:
     return isinstance(jnp.zeros(()), Tracer)
 
 
+@contextlib.contextmanager
+def uncounted_initializers() -> Iterator[None]:
+    """Parameters made within the block are never read: those made afterwards start as if there had been none."""
+    token = _counted.set(False)
+    try:
+        yield
+    finally:
+        _counted.reset(token)
+
+
 def next_initializer_rng() -> np.random.Generator:
     """A numpy generator for one parameter: the n-th parameter made after `seed(s)` always gets the same one."""
+    if not _counted.get():
+        return _unread
     with _lock:
         value, count = state.initializer_seed
         state.initializer_seed = (value, count + 1)

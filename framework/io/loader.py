@@ -54,9 +54,8 @@ class DataLoader:
             ten others cannot be read either.
         skip_log: where they are listed; by default a new SkipLog.
         timeout: seconds to wait for one batch; None, or 0 as in Paddle, waits as long as it takes.
-        feed_list, places, return_list, use_buffer_reader, use_shared_memory, persistent_workers, pin_memory: arguments
-            of Paddle and torch that change nothing here: batches are numpy arrays, made ahead, and are put on devices
-            where they are computed with; processes always share memory, and start at the beginning of an iteration.
+
+    Batches are numpy arrays, made ahead; they are put on devices where they are computed with.
 
     Raises:
         ConfigError: settings that are out of range or contradict one another.
@@ -83,13 +82,6 @@ class DataLoader:
         timeout: float | None = None,
         skip_bad_samples: bool = False,
         skip_log: SkipLog | None = None,
-        feed_list: Sequence[object] | None = None,
-        places: object = None,
-        return_list: bool = True,
-        use_buffer_reader: bool = True,
-        use_shared_memory: bool = True,
-        persistent_workers: bool = False,
-        pin_memory: bool = False,
     ) -> None:
         check_integer("DataLoader.batch_size", batch_size, at_least=1)
         check_integer("DataLoader.num_workers", num_workers, at_least=0)
@@ -108,14 +100,6 @@ class DataLoader:
                 where="DataLoader.timeout",
                 received=timeout,
                 allowed="seconds > 0, or None",
-            )
-        if feed_list:
-            raise ConfigError(
-                "there are no variables of a static graph to feed",
-                where="DataLoader.feed_list",
-                received=f"{len(feed_list)} variables",
-                allowed="None",
-                fix="leave it out; `for batch in loader` gives the batches",
             )
         given = {
             "batch_size": batch_size != 1,

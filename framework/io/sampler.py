@@ -9,12 +9,14 @@ from __future__ import annotations
 import abc
 import itertools
 import math
-from collections.abc import Iterator, Sequence, Sized
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Iterable, Iterator, Sequence, Sized
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
 from framework.core.errors import ConfigError, ShapeError
+
+IndexT = TypeVar("IndexT")
 
 
 @runtime_checkable
@@ -213,10 +215,10 @@ class BatchSampler(Sampler):
             self.sampler.set_epoch(epoch)
 
     def __iter__(self) -> Iterator[list[int]]:
-        return _cut(iter(self.sampler), self.batch_size, self.drop_last)
+        return cut_batches(iter(self.sampler), self.batch_size, self.drop_last)
 
     def __len__(self) -> int:
-        return _batches(len(self.sampler), self.batch_size, self.drop_last)
+        return count_batches(len(self.sampler), self.batch_size, self.drop_last)
 
 
 class BucketBatchSampler(Sampler):
@@ -266,7 +268,7 @@ class BucketBatchSampler(Sampler):
             group = np.flatnonzero(self._places == place)
             if self.shuffle:
                 group = rng.permutation(group)
-            batches += _cut(iter(rest + group.tolist()), self.batch_size, drop_last=False)
+            batches += cut_batches(rest + group.tolist(), self.batch_size, drop_last=False)
             rest = batches.pop() if batches and len(batches[-1]) < self.batch_size else []
         if rest and not self.drop_last:
             batches.append(rest)
@@ -274,7 +276,7 @@ class BucketBatchSampler(Sampler):
         return iter([batches[place] for place in order])
 
     def __len__(self) -> int:
-        return _batches(len(self._places), self.batch_size, self.drop_last)
+        return count_batches(len(self._places), self.batch_size, self.drop_last)
 
 
 class DistributedBatchSampler(Sampler):
@@ -321,13 +323,11 @@ class DistributedBatchSampler(Sampler):
             order = np.resize(order, self.total_size)  # repeats from the beginning
         if self.shuffle:
             order_rng(self.seed, self.epoch).shuffle(order)
-        whole = self.total_size - self.total_size % (self.batch_size * self.num_replicas)
-        mine = order[:whole].reshape(-1, self.num_replicas, self.batch_size)[:, self.rank].ravel()
-        rest = order[whole:].reshape(self.num_replicas, -1)[self.rank]
-        return _cut(iter(np.concatenate([mine, rest]).tolist()), self.batch_size, self.drop_last)
+        mine = share_of_rank(order, self.batch_size, self.num_replicas, self.rank)
+        return cut_batches(mine.tolist(), self.batch_size, self.drop_last)
 
     def __len__(self) -> int:
-        return _batches(self.num_samples, self.batch_size, self.drop_last)
+        return count_batches(self.num_samples, self.batch_size, self.drop_last)
 
 
 def order_rng(seed: int, epoch: int) -> np.random.Generator:
@@ -363,8 +363,16 @@ def check_buckets(where: str, buckets: Sequence[int]) -> None:
         )
 
 
-def _cut(order: Iterator[int], batch_size: int, drop_last: bool) -> Iterator[list[int]]:
-    batch: list[int] = []
+def share_of_rank(order: np.ndarray, batch_size: int, num_replicas: int, rank: int) -> np.ndarray:
+    """The indices of one process: of each global batch its part, and of what is left as many as the others."""
+    whole = len(order) - len(order) % (batch_size * num_replicas)
+    mine = order[:whole].reshape(-1, num_replicas, batch_size)[:, rank].ravel()
+    return np.concatenate([mine, order[whole:].reshape(num_replicas, -1)[rank]])
+
+
+def cut_batches(order: Iterable[IndexT], batch_size: int, drop_last: bool) -> Iterator[list[IndexT]]:
+    """Lists of `batch_size` indices, the last one shorter, or left out with `drop_last`."""
+    batch: list[IndexT] = []
     for index in order:
         batch.append(index)
         if len(batch) == batch_size:
@@ -374,5 +382,6 @@ def _cut(order: Iterator[int], batch_size: int, drop_last: bool) -> Iterator[lis
         yield batch
 
 
-def _batches(count: int, batch_size: int, drop_last: bool) -> int:
+def count_batches(count: int, batch_size: int, drop_last: bool) -> int:
+    """How many batches `cut_batches` makes of `count` indices."""
     return count // batch_size if drop_last else math.ceil(count / batch_size)

@@ -5,6 +5,7 @@ Source: https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/metric/
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -53,6 +54,12 @@ def top_k_correct(pred: ArrayLike, label: ArrayLike, k: int) -> np.ndarray:
     return best == np.reshape(label, (-1, 1))
 
 
+def count_hits(correct: ArrayLike, topk: Sequence[int]) -> tuple[list[int], int]:
+    """The rows of `correct` [..., K] with a true entry among the first k, for each k of `topk`; and all rows."""
+    correct = np.asarray(correct)
+    return [int(correct[..., :k].any(axis=-1).sum()) for k in topk], math.prod(correct.shape[:-1])
+
+
 def accuracy(input: ArrayLike, label: ArrayLike, k: int = 1) -> float:
     """Share of rows whose label is among the k best classes."""
     return float(top_k_correct(input, label, k).any(axis=1).mean())
@@ -75,11 +82,10 @@ class Accuracy(Metric):
 
     def update(self, correct: ArrayLike) -> float | list[float]:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Take in what `compute` gave; returns the accuracies of this batch."""
-        correct = np.asarray(correct)
-        hits = [int(correct[:, :k].any(axis=1).sum()) for k in self.topk]
+        hits, rows = count_hits(correct, self.topk)
         self.total = [total + hit for total, hit in zip(self.total, hits)]
-        self.count += len(correct)
-        shares = [hit / max(1, len(correct)) for hit in hits]
+        self.count += rows
+        shares = [hit / max(1, rows) for hit in hits]
         return shares[0] if len(shares) == 1 else shares
 
     def accumulate(self) -> float | list[float]:

@@ -1,12 +1,10 @@
-"""Linear, Embedding, dropout and the layers that only reshape."""
+"""Layers that are more than a function with fixed settings: Linear, Embedding, PReLU and what only reshapes."""
 
 from __future__ import annotations
 
-import inspect
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import jax
 import numpy as np
@@ -28,38 +26,6 @@ class Identity(Layer):
 
     def forward(self, x: jax.Array) -> jax.Array:
         return x
-
-
-class FunctionLayer(Layer):
-    """A layer around a function of `inputs` arrays: it takes the function's other arguments, with their defaults.
-
-    Weights of classes among them are buffers that are not saved.
-    """
-
-    _function: Callable[..., jax.Array]
-    __signature__: ClassVar[inspect.Signature]
-
-    def __init_subclass__(cls, function: Callable[..., jax.Array] | None = None, inputs: int = 1) -> None:
-        if function is not None:
-            parameters = list(inspect.signature(function).parameters.values())[inputs:]
-            cls._function, cls.__signature__ = staticmethod(function), inspect.Signature(parameters)
-
-    def __init__(self, *args: object, **kwargs: object) -> None:
-        super().__init__()
-        given = self.__signature__.bind(*args, **kwargs)
-        given.apply_defaults()
-        self._weights = tuple(n for n in ("weight", "pos_weight") if given.arguments.get(n) is not None)
-        for name in self._weights:
-            self.register_buffer(name, given.arguments[name], persistable=False)
-        self._numbers = {n: value for n, value in given.arguments.items() if n not in self._weights}
-
-    def forward(self, *inputs: jax.Array) -> jax.Array:
-        return self._function(
-            *inputs, **self._numbers, **{name: getattr(self, name) for name in self._weights}
-        )
-
-    def extra_repr(self) -> str:
-        return ", ".join(f"{name}={value}" for name, value in self._numbers.items() if value is not None)
 
 
 class Linear(Layer):
@@ -124,62 +90,6 @@ class Embedding(Layer):
         return F.embedding(x, self.weight, self.padding_idx)
 
 
-class Dropout(Layer):
-    """Zeroes each value with probability `p` in training. See `functional.dropout` for `axis` and `mode`."""
-
-    def __init__(
-        self, p: float = 0.5, axis: int | Sequence[int] | None = None, mode: str = "upscale_in_train"
-    ) -> None:
-        super().__init__()
-        self.p, self.axis, self.mode = p, axis, mode
-
-    def forward(self, x: jax.Array) -> jax.Array:
-        return F.dropout(x, self.p, self.axis, self.training, self.mode)
-
-    def extra_repr(self) -> str:
-        return f"p={self.p}"
-
-
-class Dropout2D(Layer):
-    """Zeroes whole channels of [N, H, W, C] with probability `p` in training."""
-
-    def __init__(self, p: float = 0.5, data_format: str = "NHWC") -> None:
-        super().__init__()
-        check_data_format(data_format, type(self).__name__)
-        self.p = p
-
-    def forward(self, x: jax.Array) -> jax.Array:
-        return F.dropout2d(x, self.p, self.training)
-
-    def extra_repr(self) -> str:
-        return f"p={self.p}"
-
-
-class Dropout3D(Dropout2D):
-    """Zeroes whole channels of [N, D, H, W, C] with probability `p` in training."""
-
-
-class AlphaDropout(Layer):
-    """Replaces values with probability `p` in training; what a SELU gives keeps its mean and variance."""
-
-    def __init__(self, p: float = 0.5) -> None:
-        super().__init__()
-        self.p = p
-
-    def forward(self, x: jax.Array) -> jax.Array:
-        return F.alpha_dropout(x, self.p, self.training)
-
-    def extra_repr(self) -> str:
-        return f"p={self.p}"
-
-
-class FeatureAlphaDropout(AlphaDropout):
-    """Replaces whole channels of [N, ..., C] with probability `p` in training, as AlphaDropout does values."""
-
-    def forward(self, x: jax.Array) -> jax.Array:
-        return F.feature_alpha_dropout(x, self.p, self.training)
-
-
 class Bilinear(Layer):
     """x1' W[o] x2 + bias; weight [out_features, in1_features, in2_features], bias [1, out_features]."""
 
@@ -197,10 +107,6 @@ class Bilinear(Layer):
 
     def forward(self, x1: jax.Array, x2: jax.Array) -> jax.Array:
         return F.bilinear(x1, x2, self.weight, self.bias)
-
-
-class PairwiseDistance(FunctionLayer, function=F.pairwise_distance, inputs=2):
-    """The p-norm of x - y + epsilon over the last axis."""
 
 
 class Unflatten(Layer):
@@ -228,3 +134,34 @@ class Flatten(Layer):
     def forward(self, x: jax.Array) -> jax.Array:
         start, stop = self.start_axis % x.ndim, self.stop_axis % x.ndim
         return x.reshape(*x.shape[:start], math.prod(x.shape[start : stop + 1]), *x.shape[stop + 1 :])
+
+
+class PReLU(Layer):
+    """x where positive, a learned slope times x elsewhere. The parameter is called `_weight`, as in Paddle."""
+
+    def __init__(
+        self,
+        num_parameters: int = 1,
+        init: float = 0.25,
+        weight_attr: AttrLike = None,
+        data_format: str = "NHWC",
+    ) -> None:
+        super().__init__()
+        check_data_format(data_format, "PReLU")
+        self._weight = self.create_parameter(
+            (num_parameters,), weight_attr, default_initializer=I.Constant(init)
+        )
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        return F.prelu(x, self._weight)
+
+
+class Softmax2D(Layer):
+    """softmax over the channels of an image [N, H, W, C] or [H, W, C]."""
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        if x.ndim not in (3, 4):
+            raise ShapeError(
+                "Softmax2D takes images", received=x.shape, allowed="[N, H, W, C] or [H, W, C], channels last"
+            )
+        return F.softmax(x, -1)

@@ -6,12 +6,19 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from framework.nn.activation import LeakyReLU
 from framework.nn.common import Linear
 from framework.nn.conv import _Conv
 from framework.nn.layer import Layer
+from framework.nn.leaf_layers import (
+    AdaptiveAvgPool1D,
+    AdaptiveAvgPool2D,
+    AdaptiveAvgPool3D,
+    AvgPool1D,
+    AvgPool2D,
+    AvgPool3D,
+    LeakyReLU,
+)
 from framework.nn.norm import BatchNorm
-from framework.nn.pooling import AdaptiveAvgPool1D, AdaptiveAvgPool2D, AvgPool1D, AvgPool2D
 from framework.nn.summary import DTypes, Sizes, format_table, output_shapes, run_abstractly
 
 Count = Callable[[Any, tuple[Any, ...], Any], int | None]
@@ -32,10 +39,8 @@ _COUNTS: dict[type[Layer], Count] = {
     BatchNorm: lambda layer, x, y: 2 * x[0].size,
     LeakyReLU: lambda layer, x, y: x[0].size,
     Linear: lambda layer, x, y: layer.in_features * y.size,
-    AvgPool1D: lambda layer, x, y: y.size,
-    AvgPool2D: lambda layer, x, y: y.size,
-    AdaptiveAvgPool1D: _adaptive,
-    AdaptiveAvgPool2D: _adaptive,
+    **dict.fromkeys((AvgPool1D, AvgPool2D, AvgPool3D), lambda layer, x, y: y.size),
+    **dict.fromkeys((AdaptiveAvgPool1D, AdaptiveAvgPool2D, AdaptiveAvgPool3D), _adaptive),
 }
 
 

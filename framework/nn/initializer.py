@@ -16,7 +16,7 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from framework.core.errors import ShapeError
-from framework.core.foreign_names import INITIALIZERS, module_error
+from framework.core.foreign_names import module_error
 
 Shape = tuple[int, ...]
 
@@ -217,6 +217,4 @@ class Assign(Initializer):
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        raise module_error(
-            "framework.nn.initializer", name, globals(), lambda name, _: INITIALIZERS.get(name)
-        )
+        raise module_error("framework.nn.initializer", name, globals())

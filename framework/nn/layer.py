@@ -29,7 +29,7 @@ from jax.typing import ArrayLike, DTypeLike
 from framework.core import rng
 from framework.core.dtypes import autocast, narrow
 from framework.core.errors import ConfigError, ShapeError, TraceError, WeightError, nearest
-from framework.core.foreign_names import LAYER, LAYER_KEYWORDS, PARAMETER, constructor_arguments, foreign_name
+from framework.core.foreign_names import LAYER_KEYWORDS, constructor_arguments, foreign_name
 from framework.core.torch_state import TorchState
 from framework.nn import initializer as I
 from framework.nn.recompute import recompute, record
@@ -112,7 +112,7 @@ class Parameter:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            error = foreign_name("a Parameter", name, PARAMETER)
+            error = foreign_name("a Parameter", name, "parameter")
             raise error or AttributeError(f"'Parameter' object has no attribute {name!r}")
 
     @property
@@ -277,7 +277,7 @@ class Layer:
         for registry in ("_buffers", "_sub_layers"):
             if name in state.get(registry, ()):
                 return state[registry][name]
-        if error := foreign_name(type(self).__name__, name, LAYER):
+        if error := foreign_name(type(self).__name__, name, "layer"):
             raise error
         close = nearest(name, [*state.get("_parameters", ()), *state.get("_sub_layers", ())])
         hint = f"; did you mean {close!r}?" if close else ""

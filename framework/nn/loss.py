@@ -1,4 +1,4 @@
-"""Losses as layers; see the functions of the same kind in `functional`. Classes are the last axis."""
+"""Losses with weights of their own, and CTC. Classes are the last axis."""
 
 from __future__ import annotations
 
@@ -9,89 +9,8 @@ import jax
 
 from framework.core.errors import ShapeError
 from framework.nn import functional as F
-from framework.nn.common import FunctionLayer
 from framework.nn.containers import LayerList, ParameterList
 from framework.nn.layer import AttrLike, Layer
-
-
-class CrossEntropyLoss(FunctionLayer, function=F.cross_entropy, inputs=2):
-    """`functional.cross_entropy`: logits [..., C], labels [...] or [..., 1], or [..., C] when soft."""
-
-
-class NLLLoss(FunctionLayer, function=F.nll_loss, inputs=2):
-    """`functional.nll_loss` of log-probabilities [..., C]."""
-
-
-class MSELoss(FunctionLayer, function=F.mse_loss, inputs=2):
-    """(input - label)^2."""
-
-
-class L1Loss(FunctionLayer, function=F.l1_loss, inputs=2):
-    """|input - label|."""
-
-
-class SmoothL1Loss(FunctionLayer, function=F.smooth_l1_loss, inputs=2):
-    """Huber's loss with the corner at `delta`."""
-
-
-class BCELoss(FunctionLayer, function=F.binary_cross_entropy, inputs=2):
-    """Binary cross entropy of probabilities."""
-
-
-class BCEWithLogitsLoss(FunctionLayer, function=F.binary_cross_entropy_with_logits, inputs=2):
-    """Binary cross entropy of logits."""
-
-
-class KLDivLoss(FunctionLayer, function=F.kl_div, inputs=2):
-    """label (log label - input) of log-probabilities."""
-
-
-class MarginRankingLoss(FunctionLayer, function=F.margin_ranking_loss, inputs=3):
-    """max(0, -label (input - other) + margin)."""
-
-
-class TripletMarginLoss(FunctionLayer, function=F.triplet_margin_loss, inputs=3):
-    """max(0, d(anchor, positive) - d(anchor, negative) + margin)."""
-
-
-class CosineEmbeddingLoss(FunctionLayer, function=F.cosine_embedding_loss, inputs=3):
-    """1 - cos for label 1, max(0, cos - margin) for label -1."""
-
-
-class HingeEmbeddingLoss(FunctionLayer, function=F.hinge_embedding_loss, inputs=2):
-    """`input` for label 1, max(0, margin - input) for label -1."""
-
-
-class SoftMarginLoss(FunctionLayer, function=F.soft_margin_loss, inputs=2):
-    """log(1 + exp(-label * input))."""
-
-
-class MultiLabelSoftMarginLoss(FunctionLayer, function=F.multi_label_soft_margin_loss, inputs=2):
-    """Binary cross entropy of logits [N, C], the mean over the classes."""
-
-
-class MultiLabelMarginLoss(FunctionLayer, function=F.multi_label_margin_loss, inputs=2):
-    """The margins between the labels of a row and all other classes."""
-
-
-class MultiMarginLoss(FunctionLayer, function=F.multi_margin_loss, inputs=2):
-    """The margins between the label and all other classes."""
-
-
-class GaussianNLLLoss(FunctionLayer, function=F.gaussian_nll_loss, inputs=3):
-    """Negative log-likelihood of a normal distribution: `forward(input, label, variance)`."""
-
-
-class PoissonNLLLoss(FunctionLayer, function=F.poisson_nll_loss, inputs=2):
-    """Negative log-likelihood of a Poisson distribution."""
-
-
-class TripletMarginWithDistanceLoss(FunctionLayer, function=F.triplet_margin_with_distance_loss, inputs=3):
-    """max(0, d(anchor, positive) - d(anchor, negative) + margin) with a distance of one's own."""
-
-
-class RNNTLoss(FunctionLayer, function=F.rnnt_loss, inputs=4):
-    """`functional.rnnt_loss`: logits [N, T, U + 1, V], labels [N, U], lengths of both [N]."""
 
 
 class HSigmoidLoss(Layer):

@@ -199,28 +199,6 @@ class InstanceNorm3D(InstanceNorm2D):
     """Normalises each channel of each sample of [N, D, H, W, C]."""
 
 
-class LocalResponseNorm(Layer):
-    """Divides [N, ..., C] by a power of the squares of neighbouring channels; see `functional.local_response_norm`."""
-
-    def __init__(
-        self,
-        size: int,
-        alpha: float = 1e-4,
-        beta: float = 0.75,
-        k: float = 1.0,
-        data_format: str = "NHWC",
-    ) -> None:
-        super().__init__()
-        check_data_format(data_format, "LocalResponseNorm")
-        self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
-
-    def forward(self, x: jax.Array) -> jax.Array:
-        return F.local_response_norm(x, self.size, self.alpha, self.beta, self.k)
-
-    def extra_repr(self) -> str:
-        return f"size={self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
-
-
 class SpectralNorm(Layer):
     """`forward(weight)` divides a weight by its largest singular value. The vectors start at each call from the buffers
     `weight_u` and `weight_v`, which do not change, as in Paddle; `nn.utils.spectral_norm` refines them.

@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax import lax
 
 from framework.core.errors import ShapeError
 from framework.nn import functional as F
-from framework.nn.common import Dropout, Linear
+from framework.nn.common import Linear
 from framework.nn.containers import LayerList
-from framework.nn.functional.attention import additive_mask
+from framework.nn.functional.attention import additive_mask, write_keys_values
 from framework.nn.layer import AttrLike, Layer
+from framework.nn.leaf_layers import Dropout
 from framework.nn.norm import LayerNorm
 
 Attrs = AttrLike | Sequence[AttrLike]  # one for all modules, or one for each
@@ -128,10 +128,7 @@ class MultiHeadAttention(Layer):
     ) -> tuple[FixedCache, jax.Array]:
         """The cache with these keys and values, and the mask that hides what stands behind each query."""
         place, count, room = cache.place, k.shape[1], cache.k.shape[1]
-        k, v = (
-            lax.dynamic_update_slice_in_dim(old, new.astype(old.dtype), place, axis=1)
-            for old, new in ((cache.k, k), (cache.v, v))
-        )
+        k, v = write_keys_values((cache.k, cache.v), (k, v), place)
         past = jnp.arange(room) <= (jnp.arange(count) + place)[:, None]  # [Tq, T]
         mask = past if attn_mask is None else additive_mask(attn_mask) + additive_mask(past)
         return self.FixedCache(k, v, place + count), mask

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from framework.core.errors import WeightError
-from framework.core.foreign_names import UTILS, module_error
+from framework.core.foreign_names import module_error
 from framework.core.rng import next_initializer_rng
 from framework.nn import functional as F
 from framework.nn import initializer as I
@@ -186,4 +186,4 @@ def vector_to_parameters(vec: jax.Array, parameters: Iterable[Parameter]) -> Non
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        raise module_error("framework.nn.utils", name, globals(), lambda name, _: UTILS.get(name))
+        raise module_error("framework.nn.utils", name, globals())

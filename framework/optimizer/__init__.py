@@ -4,12 +4,12 @@
     loss, grads = nn.value_and_grad(layer, loss_fn)(x, y)
     opt.step(layer, grads)
 
-The only package that imports optax.
+What an update computes is in rules.py, what a schedule computes in lr/formulas.py: there for `framework.paddle` too.
 """
 
 from typing import TYPE_CHECKING
 
-from framework.core.foreign_names import OPTIMIZERS, module_error
+from framework.core.foreign_names import module_error
 from framework.nn.clip import ClipGradByGlobalNorm, ClipGradByNorm, ClipGradByValue, GradClip
 from framework.optimizer import lr
 from framework.optimizer.base import Optimizer, ParamGroup
@@ -63,4 +63,4 @@ __all__ = [
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        raise module_error("framework.optimizer", name, globals(), lambda name, _: OPTIMIZERS.get(name))
+        raise module_error("framework.optimizer", name, globals())

@@ -18,31 +18,25 @@ import functools
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import InitVar, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 from weakref import WeakKeyDictionary
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 
 from framework.core.errors import ConfigError, WeightError, did_you_mean
-from framework.core.foreign_names import (
-    NO_TAPE,
-    OPTIMIZER,
-    OPTIMIZER_KEYWORDS,
-    constructor_arguments,
-    foreign_name,
-)
+from framework.core.foreign_names import NO_TAPE, OPTIMIZER_KEYWORDS, constructor_arguments, foreign_name
 from framework.io.checkpoint import flatten, unflatten
-from framework.nn.clip import GradClip
+from framework.nn.clip import GradClip, global_norm
 from framework.nn.functional_core import update as write_back
 from framework.nn.layer import Layer, ParamAttr, Parameter
 from framework.optimizer.lr.base import Constant, LRScheduler, Rate
 from framework.optimizer.regularizer import WeightDecay
+from framework.optimizer.rules import Rule, Slot
 
 Arrays = dict[str, jax.Array]
-RuleState = Any  # a pytree whose structure only the rule knows: a dict of its own, or what optax made
+RuleState = dict[str, Any]  # arrays by slot and parameter, numbers by slot
 
 _BLOCK = re.compile(r"^(.*?\.)?(blocks|layers?|stages)\.\d+(\.(blocks|layers?|stages)\.\d+)*(?=\.)")
 
@@ -116,6 +110,7 @@ class Optimizer:
     )
 
     decoupled: ClassVar[bool] = False
+    state_names: ClassVar[Mapping[str, str]] = {}  # of slots that checkpoints have under another name
 
     def __new__(cls, *args: object, **kwargs: object) -> Self:
         known = constructor_arguments(cls)
@@ -133,7 +128,7 @@ class Optimizer:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            error = foreign_name(type(self).__name__, name, OPTIMIZER)
+            error = foreign_name(type(self).__name__, name, "optimizer")
             raise error or AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __post_init__(self, parameters: Iterable[Parameter] | None, name: str | None) -> None:
@@ -191,28 +186,50 @@ class Optimizer:
 
     # -- the rule: what a subclass defines ----------------------------------------------------------------------------
 
-    def rule(self) -> optax.GradientTransformation:
-        """Turns gradients into the directions that the parameters take, without the learning rate."""
-        raise NotImplementedError(
-            f"{type(self).__name__} defines neither rule() nor init_rule() and deltas()"
-        )
+    def rule(self, group: ParamGroup) -> Rule:
+        """What is done to a parameter of this group; the state has the same slots for all."""
+        raise NotImplementedError(f"{type(self).__name__} defines no rule()")
 
-    def init_rule(self, params: Arrays) -> RuleState:
-        """The state of the rule, for float32 parameters."""
-        return self.rule().init(params)
+    def init_rules(self, params: Arrays, groups: ParamGroups) -> RuleState:
+        """The state of the rules, for float32 parameters."""
+        state: RuleState = {}
+        for name, param in params.items():
+            rule = self.rule(groups[name])
+            if rule.timed:
+                state["count"] = jnp.zeros((), jnp.int32)
+            for _, key, made in self._slots(rule):
+                if made.single:
+                    state[key] = jnp.full((), made.fill, jnp.float32)
+                else:
+                    shape = (*made.leading, *param.shape)
+                    state.setdefault(key, {})[name] = jnp.full(shape, made.fill, param.dtype)
+        return state
 
-    def deltas(
+    def apply_rules(
         self, grads: Arrays, state: RuleState, params: Arrays, rates: Arrays, groups: ParamGroups
     ) -> tuple[Arrays, RuleState]:
-        """What is taken from each parameter, and the rule's new state; `rates` are the learning rates of each."""
-        directions, state = self.apply_rule(grads, state, params)
-        return {n: rates[n] * (d + groups[n].decoupled * params[n]) for n, d in directions.items()}, state
+        """The new parameters, and the new state of the rules; `rates` are the learning rates of each."""
+        moved: Arrays = {}
+        after: RuleState = {"count": state["count"] + 1} if "count" in state else {}
+        for name, param in params.items():
+            rule = self.rule(groups[name])
+            slots = self._slots(rule)
+            own = {slot: state[key] if made.single else state[key][name] for slot, key, made in slots}
+            if rule.timed:
+                own["count"] = state["count"]
+            kind = param.dtype
+            moved[name], new = rule.update(param, grads[name].astype(kind), rates[name].astype(kind), own)
+            for slot, key, made in slots:
+                if made.single:
+                    after[key] = new[slot].astype(state[key].dtype)
+                else:
+                    after.setdefault(key, {})[name] = new[slot].astype(state[key][name].dtype)
+        return moved, after
 
-    def apply_rule(self, grads: Arrays, state: RuleState, params: Arrays) -> tuple[Arrays, RuleState]:
-        """What `rule` makes of the gradients, and its new state."""
-        with jax.numpy_dtype_promotion("standard"):  # optax mixes its integer counts with floats
-            directions, state = self.rule().update(grads, state, params)
-        return cast(Arrays, directions), state
+    def _slots(self, rule: Rule) -> list[tuple[str, str, Slot]]:
+        """The slots of a rule but the powers, for which there is the count: name, key in the state, slot."""
+        slots = rule.slots().items()
+        return [(name, self.state_names.get(name, name), slot) for name, slot in slots if not slot.power]
 
     @property
     def own_decay(self) -> WeightDecay:
@@ -307,7 +324,7 @@ class Optimizer:
         """
         _same_names(params, groups, "params")
         full = {name: wide(params[name]) for name in groups}
-        state: dict[str, Any] = {"step": jnp.zeros((), jnp.int32), "rule": self.init_rule(full)}
+        state: dict[str, Any] = {"step": jnp.zeros((), jnp.int32), "rule": self.init_rules(full, groups)}
         if master := {n: w for n, w in full.items() if self.multi_precision and w.dtype != params[n].dtype}:
             state["master"] = master
         if self.accumulate > 1:
@@ -338,7 +355,7 @@ class Optimizer:
         kept = {name: params[name] for name in groups}
         if self.accumulate == 1:
             new, after = self._apply(full, state, kept, lr, groups)
-            return new, after, {"grad_norm": optax.global_norm(full), "applied": jnp.array(True)}
+            return new, after, {"grad_norm": global_norm(full), "applied": jnp.array(True)}
         before = {name: state[name] for name in state if name not in ("accumulated", "micro")}
         micro = state["micro"] + 1
         total = {name: state["accumulated"][name] + grad for name, grad in full.items()}
@@ -349,7 +366,7 @@ class Optimizer:
         )
         after["accumulated"] = {name: jnp.where(last, 0, value) for name, value in total.items()}
         after["micro"] = jnp.where(last, 0, micro)
-        return new, after, {"grad_norm": optax.global_norm(mean), "applied": last}
+        return new, after, {"grad_norm": global_norm(mean), "applied": last}
 
     def _apply(
         self, grads: Arrays, state: dict[str, Any], params: Arrays, lr: jax.Array | float, groups: ParamGroups
@@ -360,8 +377,7 @@ class Optimizer:
             grads = grads | self.grad_clip({name: grads[name] for name in groups if groups[name].clip})
         grads = {name: groups[name].coupled.add_to(grads[name], full[name]) for name in groups}
         rates = {name: lr * jnp.float32(groups[name].rate) for name in groups}
-        deltas, rule = self.deltas(grads, state["rule"], full, rates, groups)
-        moved = {name: (full[name] - deltas[name]).astype(full[name].dtype) for name in groups}
+        moved, rule = self.apply_rules(grads, state["rule"], full, rates, groups)
         new = {"step": state["step"] + 1, "rule": rule}
         if master:
             new["master"] = {name: moved[name] for name in master}

@@ -1,24 +1,20 @@
-"""The optimizers, with Paddle's names, arguments and defaults; what they share is in base.py.
-
-Where optax computes the same, its transformation is the rule. The others are written here, with the reason.
+"""The optimizers, with Paddle's names, arguments and defaults; what they share is in base.py, what they compute in
+rules.py.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
-
-import jax
-import jax.numpy as jnp
-import optax
+from typing import TYPE_CHECKING, ClassVar
 
 from framework.config.registry import register
 from framework.nn.layer import Parameter
-from framework.optimizer.base import Arrays, Optimizer, ParamGroups, RuleState
+from framework.optimizer import rules
+from framework.optimizer.base import Optimizer, ParamGroup
 from framework.optimizer.lr.base import Rate
 from framework.optimizer.regularizer import WeightDecay
+from framework.optimizer.rules import Rule
 
 # YAML holds no functions: for it these fields are always null.
 if TYPE_CHECKING:
@@ -28,38 +24,6 @@ else:
     NameFilter = NameFactor = None
 
 
-def _zeros(params: Arrays) -> Arrays:
-    return {name: jnp.zeros_like(value) for name, value in params.items()}
-
-
-def _average(old: Arrays, new: Arrays, decay: float, power: int = 1) -> Arrays:
-    """The moving average of new**power."""
-    return {name: decay * old[name] + (1 - decay) * new[name] ** power for name in old}
-
-
-def _one_minus_power(beta: float, time: jax.Array) -> jax.Array:
-    """1 - beta**time in float32, without the cancellation that it has for a beta near 1."""
-    return -jnp.expm1(time * math.log(beta)) if beta else jnp.ones_like(time)
-
-
-def _adam(beta1: float, beta2: float, epsilon: float) -> optax.GradientTransformation:
-    """The direction of Adam. optax takes 1 - beta2**t by a difference, which has five digits in the first steps."""
-
-    def init(params: Any) -> RuleState:
-        return {"count": jnp.zeros((), jnp.int32), "moment1": _zeros(params), "moment2": _zeros(params)}
-
-    def update(updates: Any, state: RuleState, params: object = None) -> tuple[Any, RuleState]:
-        count = state["count"] + 1
-        time = count.astype(jnp.float32)
-        moment1 = _average(state["moment1"], updates, beta1)
-        moment2 = _average(state["moment2"], updates, beta2, 2)
-        first, root = _one_minus_power(beta1, time), jnp.sqrt(_one_minus_power(beta2, time))
-        found = {n: moment1[n] / first / (jnp.sqrt(moment2[n]) / root + epsilon) for n in updates}
-        return found, {"count": count, "moment1": moment1, "moment2": moment2}
-
-    return optax.GradientTransformation(init, update)
-
-
 @register("optimizer")
 @dataclass(frozen=True)
 class SGD(Optimizer):
@@ -67,8 +31,8 @@ class SGD(Optimizer):
 
     learning_rate: Rate = 0.001
 
-    def rule(self) -> optax.GradientTransformation:
-        return optax.identity()
+    def rule(self, group: ParamGroup) -> Rule:
+        return rules.SGD()
 
 
 @register("optimizer")
@@ -79,9 +43,10 @@ class Momentum(Optimizer):
     learning_rate: Rate = 0.001
     momentum: float = 0.9
     use_nesterov: bool = False
+    state_names: ClassVar = {"velocity": "trace"}
 
-    def rule(self) -> optax.GradientTransformation:
-        return optax.trace(self.momentum, self.use_nesterov)
+    def rule(self, group: ParamGroup) -> Rule:
+        return rules.Momentum(self.momentum, self.use_nesterov)
 
 
 @register("optimizer")
@@ -94,8 +59,8 @@ class Adam(Optimizer):
     beta2: float = 0.999
     epsilon: float = 1e-8
 
-    def rule(self) -> optax.GradientTransformation:
-        return _adam(self.beta1, self.beta2, self.epsilon)
+    def rule(self, group: ParamGroup) -> Rule:
+        return rules.Adam(self.beta1, self.beta2, self.epsilon)
 
 
 @register("optimizer")
@@ -119,52 +84,30 @@ class AdamW(Adam):
     def ratio(self, name: str) -> float:
         return 1.0 if self.lr_ratio is None else self.lr_ratio(name)
 
+    def rule(self, group: ParamGroup) -> Rule:
+        return rules.AdamW(self.beta1, self.beta2, self.epsilon, group.decoupled)
+
 
 @register("optimizer")
 @dataclass(frozen=True)
 class Adamax(Adam):
-    """Adam with the infinity norm: `u = max(beta2 * u + epsilon, |g|)`. Source: arXiv 1412.6980, algorithm 2.
+    """Adam with the infinity norm: `u = max(beta2 * u + epsilon, |g|)`. Source: arXiv 1412.6980, algorithm 2."""
 
-    optax adds epsilon to |g| instead of to the decayed norm.
-    """
-
-    def init_rule(self, params: Arrays) -> RuleState:
-        return {"count": jnp.zeros((), jnp.int32), "moment": _zeros(params), "inf_norm": _zeros(params)}
-
-    def deltas(
-        self, grads: Arrays, state: RuleState, params: Arrays, rates: Arrays, groups: ParamGroups
-    ) -> tuple[Arrays, RuleState]:
-        count = state["count"] + 1
-        moment = _average(state["moment"], grads, self.beta1)
-        norm = {
-            n: jnp.maximum(self.beta2 * state["inf_norm"][n] + self.epsilon, jnp.abs(grads[n])) for n in grads
-        }
-        unbiased = _one_minus_power(self.beta1, count.astype(jnp.float32))
-        found = {n: rates[n] / unbiased * moment[n] / norm[n] for n in grads}
-        return found, {"count": count, "moment": moment, "inf_norm": norm}
+    def rule(self, group: ParamGroup) -> Rule:
+        return rules.Adamax(self.beta1, self.beta2, self.epsilon)
 
 
 @register("optimizer")
 @dataclass(frozen=True)
 class Adagrad(Optimizer):
-    """`m += g**2`, `p -= lr * g / (sqrt(m) + epsilon)`. Source: Duchi et al., JMLR 12 (2011).
-
-    optax puts epsilon under the root.
-    """
+    """`m += g**2`, `p -= lr * g / (sqrt(m) + epsilon)`. Source: Duchi et al., JMLR 12 (2011)."""
 
     learning_rate: Rate
     epsilon: float = 1e-6
     initial_accumulator_value: float = 0.0
 
-    def init_rule(self, params: Arrays) -> RuleState:
-        return {"moment": {n: jnp.full_like(p, self.initial_accumulator_value) for n, p in params.items()}}
-
-    def deltas(
-        self, grads: Arrays, state: RuleState, params: Arrays, rates: Arrays, groups: ParamGroups
-    ) -> tuple[Arrays, RuleState]:
-        moment = {n: state["moment"][n] + grads[n] ** 2 for n in grads}
-        found = {n: rates[n] * grads[n] / (jnp.sqrt(moment[n]) + self.epsilon) for n in grads}
-        return found, {"moment": moment}
+    def rule(self, group: ParamGroup) -> Rule:
+        return rules.Adagrad(self.epsilon, self.initial_accumulator_value)
 
 
 @register("optimizer")
@@ -175,9 +118,10 @@ class Adadelta(Optimizer):
     learning_rate: Rate = 0.001
     epsilon: float = 1e-6
     rho: float = 0.95
+    state_names: ClassVar = {"_avg_squared_grad": "e_g", "_avg_squared_update": "e_x"}
 
-    def rule(self) -> optax.GradientTransformation:
-        return optax.scale_by_adadelta(self.rho, self.epsilon)
+    def rule(self, group: ParamGroup) -> Rule:
+        return rules.Adadelta(self.epsilon, self.rho)
 
 
 @register("optimizer")
@@ -194,20 +138,10 @@ class RMSProp(Optimizer):
     epsilon: float = 1e-6
     momentum: float = 0.0
     centered: bool = False
+    state_names: ClassVar = {"mean_square": "scale/nu", "mean_grad": "scale/mu"}
 
-    def rule(self) -> optax.GradientTransformation:
-        scale = optax.scale_by_stddev if self.centered else optax.scale_by_rms
-        return scale(self.rho, self.epsilon)
-
-    def init_rule(self, params: Arrays) -> RuleState:
-        return {"scale": self.rule().init(params), "momentum": _zeros(params)}
-
-    def deltas(
-        self, grads: Arrays, state: RuleState, params: Arrays, rates: Arrays, groups: ParamGroups
-    ) -> tuple[Arrays, RuleState]:
-        steps, scale = self.apply_rule(grads, state["scale"], params)
-        moved = {n: self.momentum * state["momentum"][n] + rates[n] * steps[n] for n in grads}
-        return moved, {"scale": scale, "momentum": moved}
+    def rule(self, group: ParamGroup) -> Rule:
+        return rules.RMSProp(self.epsilon, self.rho, self.momentum, self.centered, keep_mean=False)
 
 
 @register("optimizer")
@@ -242,22 +176,8 @@ class Lamb(Optimizer):
     def decays(self, name: str) -> bool:
         return self.exclude_from_weight_decay_fn is None or not self.exclude_from_weight_decay_fn(name)
 
-    def rule(self) -> optax.GradientTransformation:
-        return _adam(self.beta1, self.beta2, self.epsilon)
-
-    def deltas(
-        self, grads: Arrays, state: RuleState, params: Arrays, rates: Arrays, groups: ParamGroups
-    ) -> tuple[Arrays, RuleState]:
-        directions, state = self.apply_rule(grads, state, params)
-        found = {}
-        for name, direction in directions.items():
-            direction = direction + groups[name].decoupled * params[name]
-            ratio = jnp.ones(())
-            if groups[name].decoupled or self.always_adapt:
-                own, step = jnp.linalg.norm(params[name].ravel()), jnp.linalg.norm(direction.ravel())
-                ratio = jnp.where((own > 0) & (step > 0), own / jnp.where(step > 0, step, 1), 1)
-            found[name] = rates[name] * ratio * direction
-        return found, state
+    def rule(self, group: ParamGroup) -> Rule:
+        return rules.Lamb(self.beta1, self.beta2, self.epsilon, group.decoupled, self.always_adapt)
 
 
 @register("optimizer")
@@ -270,9 +190,10 @@ class Lion(Optimizer):
     beta2: float = 0.99
     weight_decay: float | None = 0.0
     decoupled: ClassVar[bool] = True
+    state_names: ClassVar = {"momentum": "mu"}
 
-    def rule(self) -> optax.GradientTransformation:
-        return optax.scale_by_lion(self.beta1, self.beta2)
+    def rule(self, group: ParamGroup) -> Rule:
+        return rules.Lion(self.beta1, self.beta2, group.decoupled)
 
 
 @register("optimizer")
@@ -280,31 +201,14 @@ class Lion(Optimizer):
 class NAdam(Adam):
     """Adam with Nesterov momentum whose strength grows: `mu_t = beta1 * (1 - 0.5 * 0.96**(t * momentum_decay))`.
 
-    Of Paddle 3 and torch; optax keeps the strength constant. Source: Dozat, ICLR workshop 2016, algorithm 8.
+    Of Paddle 3 and torch. Source: Dozat, ICLR workshop 2016, algorithm 8.
     """
 
     learning_rate: Rate = 0.002
     momentum_decay: float = 0.004
 
-    def init_rule(self, params: Arrays) -> RuleState:
-        zeros, product = jnp.zeros((), jnp.int32), jnp.ones((), jnp.float32)
-        return {"count": zeros, "product": product, "moment1": _zeros(params), "moment2": _zeros(params)}
-
-    def deltas(
-        self, grads: Arrays, state: RuleState, params: Arrays, rates: Arrays, groups: ParamGroups
-    ) -> tuple[Arrays, RuleState]:
-        count = state["count"] + 1
-        grown = lambda t: self.beta1 * (1 - 0.5 * jnp.exp(t * self.momentum_decay * math.log(0.96)))  # noqa: E731
-        time = count.astype(jnp.float32)
-        now, following = grown(time), grown(time + 1)
-        product = state["product"] * now
-        moment1 = _average(state["moment1"], grads, self.beta1)
-        moment2 = _average(state["moment2"], grads, self.beta2, 2)
-        unbiased, found = _one_minus_power(self.beta2, time), {}
-        for name, grad in grads.items():
-            mixed = (1 - now) / (1 - product) * grad + following / (1 - product * following) * moment1[name]
-            found[name] = rates[name] * mixed / (jnp.sqrt(moment2[name] / unbiased) + self.epsilon)
-        return found, {"count": count, "product": product, "moment1": moment1, "moment2": moment2}
+    def rule(self, group: ParamGroup) -> Rule:
+        return rules.NAdam(self.beta1, self.beta2, self.epsilon, self.momentum_decay)
 
 
 @register("optimizer")
@@ -312,28 +216,11 @@ class NAdam(Adam):
 class RAdam(Adam):
     """Adam that waits for its variance: momentum alone for the first steps. Of Paddle 3 and torch.
 
-    optax computes the length of the average by a difference of which float32 keeps three digits, and may begin to
-    adapt a step early. Source: arXiv 1908.03265, algorithm 2.
+    Source: arXiv 1908.03265, algorithm 2.
     """
 
-    def deltas(
-        self, grads: Arrays, state: RuleState, params: Arrays, rates: Arrays, groups: ParamGroups
-    ) -> tuple[Arrays, RuleState]:
-        count = state["count"] + 1
-        moment1 = _average(state["moment1"], grads, self.beta1)
-        moment2 = _average(state["moment2"], grads, self.beta2, 2)
-        time = count.astype(jnp.float32)
-        unbiased1, unbiased2 = _one_minus_power(self.beta1, time), _one_minus_power(self.beta2, time)
-        longest = 2 / (1 - self.beta2) - 1
-        length = longest - 2 * time * (1 - unbiased2) / unbiased2
-        adapts, safe = length > 5, jnp.maximum(length, 5)
-        share = (safe - 4) * (safe - 2) * longest / ((longest - 4) * (longest - 2) * safe)
-        factor = jnp.sqrt(share * unbiased2)
-        found = {}
-        for name in grads:
-            scale = jnp.where(adapts, factor / (jnp.sqrt(moment2[name]) + self.epsilon), 1)
-            found[name] = rates[name] * moment1[name] / unbiased1 * scale
-        return found, {"count": count, "moment1": moment1, "moment2": moment2}
+    def rule(self, group: ParamGroup) -> Rule:
+        return rules.RAdam(self.beta1, self.beta2, self.epsilon)
 
 
 @register("optimizer")
@@ -357,22 +244,8 @@ class Rprop(Optimizer):
         if not 0 < self.etas[0] < 1 < self.etas[1]:
             raise self.error("etas are out of range", self.etas, "one between 0 and 1, one above 1")
 
-    def init_rule(self, params: Arrays) -> RuleState:
-        return {"before": _zeros(params), "scale": {n: jnp.ones_like(p) for n, p in params.items()}}
-
-    def deltas(
-        self, grads: Arrays, state: RuleState, params: Arrays, rates: Arrays, groups: ParamGroups
-    ) -> tuple[Arrays, RuleState]:
-        found, before, scale = {}, {}, {}
-        low, high = self.learning_rate_range
-        for name, grad in grads.items():
-            agree = grad * state["before"][name]
-            factor = jnp.where(agree > 0, self.etas[1], jnp.where(agree < 0, self.etas[0], 1.0))
-            step = jnp.clip(rates[name] * state["scale"][name] * factor, low, high)
-            before[name] = jnp.where(agree < 0, 0.0, grad)
-            scale[name] = step / jnp.where(rates[name] > 0, rates[name], 1)
-            found[name] = step * jnp.sign(before[name])
-        return found, {"before": before, "scale": scale}
+    def rule(self, group: ParamGroup) -> Rule:
+        return rules.Rprop(self.learning_rate_range, self.etas)
 
 
 @register("optimizer")
@@ -392,16 +265,5 @@ class ASGD(Optimizer):
         if self.batch_num < 1:
             raise self.error("batch_num is too small", self.batch_num, "1 or more")
 
-    def init_rule(self, params: Arrays) -> RuleState:
-        past = {n: jnp.zeros((self.batch_num, *p.shape), p.dtype) for n, p in params.items()}
-        return {"count": jnp.zeros((), jnp.int32), "sum": _zeros(params), "past": past}
-
-    def deltas(
-        self, grads: Arrays, state: RuleState, params: Arrays, rates: Arrays, groups: ParamGroups
-    ) -> tuple[Arrays, RuleState]:
-        place, count = state["count"] % self.batch_num, state["count"] + 1
-        seen = jnp.minimum(count, self.batch_num).astype(jnp.float32)
-        total = {n: state["sum"][n] - state["past"][n][place] + grads[n] for n in grads}
-        past = {n: state["past"][n].at[place].set(grads[n]) for n in grads}
-        found = {n: rates[n] / seen * total[n] for n in grads}
-        return found, {"count": count, "sum": total, "past": past}
+    def rule(self, group: ParamGroup) -> Rule:
+        return rules.ASGD(self.batch_num)

@@ -91,14 +91,10 @@ class Accuracy(Metric):
 
     def update(self, correct: Any, *args: Any) -> float | list[float]:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Take in what `compute` gave; returns the accuracies of this batch."""
-        hits = np.asarray(correct)
-        rows = int(np.prod(hits.shape[:-1]))
-        shares = []
-        for i, k in enumerate(self.topk):
-            found = hits[..., :k].sum()
-            shares.append(float(found) / rows)
-            self.total[i] += found
-            self.count[i] += rows
+        hits, rows = core.count_hits(correct, self.topk)
+        self.total = [total + hit for total, hit in zip(self.total, hits, strict=True)]
+        self.count = [count + rows for count in self.count]
+        shares = [hit / rows for hit in hits]
         return shares[0] if len(shares) == 1 else shares
 
     def reset(self) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
@@ -130,16 +130,12 @@ def clean_regions(
 
 
 def _suppress(regions: list[Region], rules: LayoutRules) -> list[Region]:
-    if not regions:
-        return []
-    boxes = np.array([one.box for one in regions], np.float64)
-    overlap = vision_boxes.iou(boxes, boxes)
-    kept: list[int] = []
-    for number, one in enumerate(regions):
-        limits = (rules.same_iou if regions[k].label == one.label else rules.other_iou for k in kept)
-        if all(overlap[number, k] < limit for k, limit in zip(kept, limits)):
-            kept.append(number)
-    return [regions[k] for k in kept]
+    boxes = np.array([one.box for one in regions], np.float64).reshape(-1, 4)
+    same, other = np.nextafter(
+        (rules.same_iou, rules.other_iou), -1
+    )  # boxes that overlap just so much go too
+    labels = np.array([one.label for one in regions])
+    return [regions[k] for k in vision_boxes.suppress(boxes, same, labels=labels, other_threshold=other)]
 
 
 def _drop_page_images(regions: list[Region], size_hw: tuple[int, int], rules: LayoutRules) -> list[Region]:
@@ -184,13 +180,3 @@ def with_labels(
         if label is not None:
             regions.append(Region(label, tuple(box), float(score)))
     return regions
-
-
-def scale_regions(regions: Sequence[Region], scale: float) -> tuple[Region, ...]:
-    """The regions of an image that is `scale` times as large."""
-    return tuple(one._replace(box=tuple(scale * value for value in one.box)) for one in regions)
-
-
-def with_threshold(rules: LayoutRules, threshold: float | None) -> LayoutRules:
-    """One threshold for all labels, where it is given."""
-    return rules if threshold is None else replace(rules, threshold=threshold, thresholds={})

@@ -19,7 +19,7 @@ from framework.nn import functional as F
 from framework.nn import initializer as I
 from framework.nn.reparam import Arrays, deploy_state, fuse_conv_bn, prefixed
 from ocr.layers.pyramid import Pyramid, upsample
-from zoo.layers.conv_bn import ConvBN
+from zoo.layers.conv_bn import ConvBN, ConvBNOptions
 
 AUXILIARY = (("p4", 4), ("p3", 2), ("p2", 1))  # level and its upsampling to stride 4
 
@@ -95,7 +95,8 @@ class LocalModule(nn.Layer):
 
     def __init__(self, in_channels: int, mid_channels: int, deploy: bool = False) -> None:
         super().__init__()
-        self.last_3 = ConvBN(in_channels + 1, mid_channels, 3, act=F.relu, deploy=deploy)
+        options = ConvBNOptions(deploy=deploy)
+        self.last_3 = ConvBN(in_channels + 1, mid_channels, 3, act=F.relu, options=options)
         self.last_1 = nn.Conv2D(mid_channels, 1, 1)
 
     def forward(self, base: jax.Array, features: jax.Array) -> jax.Array:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -21,7 +22,8 @@ from jax import lax
 from framework import nn
 from framework.core.errors import ShapeError
 from framework.nn import functional as F
-from ocr.layers.kv_cache import Pair, write_pair
+from framework.nn.functional.attention import KeysValues, write_keys_values
+from zoo.layers.attention import Attention
 
 START, PAD, END = 0, 1, 2
 _OFFSET = 2  # rows of the table of positions that MBart leaves out
@@ -54,7 +56,7 @@ class DecoderState(NamedTuple):
     ended: jax.Array
     tokens: jax.Array
     probabilities: jax.Array
-    caches: list[Pair]
+    caches: list[KeysValues]
 
 
 class MBartDecoderLayer(nn.Layer):
@@ -62,19 +64,25 @@ class MBartDecoderLayer(nn.Layer):
 
     def __init__(self, config: DecoderConfig) -> None:
         super().__init__()
-        width, attr = config.width, _INIT
-        self.self_attn = nn.MultiHeadAttention(width, config.heads, weight_attr=attr)
+        width, names = config.width, ("q_proj", "k_proj", "v_proj", "out_proj")
+        linear = partial(nn.Linear, weight_attr=_INIT)
+        self.self_attn = Attention(width, config.heads, names, linear)
         self.self_attn_layer_norm = nn.LayerNorm(width)
-        self.encoder_attn = nn.MultiHeadAttention(width, config.heads, weight_attr=attr)
+        self.encoder_attn = Attention(width, config.heads, names, linear)
         self.encoder_attn_layer_norm = nn.LayerNorm(width)
-        self.fc1 = nn.Linear(width, config.feed_forward, weight_attr=attr)
-        self.fc2 = nn.Linear(config.feed_forward, width, weight_attr=attr)
+        self.fc1 = linear(width, config.feed_forward)
+        self.fc2 = linear(config.feed_forward, width)
         self.final_layer_norm = nn.LayerNorm(width)
         self.dropout = nn.Dropout(_DROPOUT)
 
     def forward(
-        self, x: jax.Array, memory: Pair, visible: jax.Array, cache: Pair | None, place: jax.Array | int
-    ) -> tuple[jax.Array, Pair]:
+        self,
+        x: jax.Array,
+        memory: KeysValues,
+        visible: jax.Array,
+        cache: KeysValues | None,
+        place: jax.Array | int,
+    ) -> tuple[jax.Array, KeysValues]:
         """The next [N, T, C], and the keys and values of all tokens so far.
 
         Args:
@@ -82,17 +90,12 @@ class MBartDecoderLayer(nn.Layer):
             cache: Of earlier tokens, into which those of x are written from `place` on.
         """
         y = self.self_attn_layer_norm(x)
-        own = self.self_attn.compute_kv(y, y)
+        own = self.self_attn.keys_values(y)
         if cache is not None:
-            own = write_pair(cache, own, place)
-        x = x + self.dropout(_attend(self.self_attn, y, own, visible))
-        x = x + self.dropout(_attend(self.encoder_attn, self.encoder_attn_layer_norm(x), memory, None))
+            own = write_keys_values(cache, own, place)
+        x = x + self.dropout(self.self_attn(y, own, visible))
+        x = x + self.dropout(self.encoder_attn(self.encoder_attn_layer_norm(x), memory))
         return x + self.dropout(self.fc2(F.gelu(self.fc1(self.final_layer_norm(x))))), own
-
-
-def _attend(attention: nn.MultiHeadAttention, x: jax.Array, kv: Pair, visible: jax.Array | None) -> jax.Array:
-    query = attention.q_proj(x).reshape(*x.shape[:2], attention.num_heads, attention.head_dim)
-    return attention.out_proj(F.scaled_dot_product_attention(query, *kv, visible).reshape(x.shape))
 
 
 class MBartDecoder(nn.Layer):
@@ -112,11 +115,11 @@ class MBartDecoder(nn.Layer):
     def forward(
         self,
         tokens: jax.Array,
-        memories: list[Pair],
+        memories: list[KeysValues],
         visible: jax.Array,
-        caches: list[Pair] | None = None,
+        caches: list[KeysValues] | None = None,
         place: jax.Array | int = 0,
-    ) -> tuple[jax.Array, list[Pair]]:
+    ) -> tuple[jax.Array, list[KeysValues]]:
         positions = self.embed_positions(jnp.arange(tokens.shape[1]) + place + _OFFSET)
         x = self.embed_tokens(tokens) * self.scale + positions
         x, found = self.dropout(self.layernorm_embedding(x)), []
@@ -211,10 +214,8 @@ class FormulaHead(nn.Layer):
         )
         return tokens, probabilities, end.place
 
-    def _memories(self, features: jax.Array) -> list[Pair]:
+    def _memories(self, features: jax.Array) -> list[KeysValues]:
         """Of each layer the keys and values of the image."""
         if self.config.memory != self.config.width:
             features = self.enc_to_dec_proj(features)
-        return [
-            layer.encoder_attn.compute_kv(features, features) for layer in self.decoder.model.decoder.layers
-        ]
+        return [layer.encoder_attn.keys_values(features) for layer in self.decoder.model.decoder.layers]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 import jax
 import numpy as np
@@ -16,10 +17,12 @@ import numpy as np
 from framework import nn
 from framework.nn import functional as F
 from framework.nn import initializer as I
-from ocr.layers.svtr import MLP
+from ocr.layers.svtr import DropoutMLP
+from zoo.layers.attention import Attention
 
 # blank, unknown, start and end stand before the symbols; upstream's decoder counts one class more than those
 START, END, EXTRA_CLASSES = 2, 3, 4
+_linear = partial(nn.Linear, weight_attr=I.XavierNormal())
 LONGEST = 5000  # rows of the positional table in upstream's checkpoints
 
 
@@ -31,52 +34,22 @@ class NRTRConfig:
     depth: int = 4
 
 
-class MultiheadAttention(nn.Layer):
-    """Attention of [N, Q, C] over itself, or over a memory [N, K, C] when built with `cross`."""
-
-    def __init__(self, dims: int, num_heads: int, cross: bool) -> None:
-        super().__init__()
-        self.num_heads, self.cross = num_heads, cross
-        attr = I.XavierNormal()
-        if cross:
-            self.q = nn.Linear(dims, dims, weight_attr=attr)
-            self.kv = nn.Linear(dims, 2 * dims, weight_attr=attr)
-        else:
-            self.qkv = nn.Linear(dims, 3 * dims, weight_attr=attr)
-        self.out_proj = nn.Linear(dims, dims, weight_attr=attr)
-
-    def _heads(self, x: jax.Array, parts: int) -> list[jax.Array]:
-        """[N, T, parts * C] -> `parts` times [N, T, heads, depth]."""
-        n, length, _ = x.shape
-        x = x.reshape(n, length, parts, self.num_heads, -1)
-        return [x[:, :, i] for i in range(parts)]
-
-    def forward(self, x: jax.Array, memory: jax.Array | None = None, causal: bool = False) -> jax.Array:
-        if self.cross:
-            assert memory is not None
-            (query,), (key, value) = self._heads(self.q(x), 1), self._heads(self.kv(memory), 2)
-        else:
-            query, key, value = self._heads(self.qkv(x), 3)
-        mixed = F.scaled_dot_product_attention(query, key, value, is_causal=causal)  # [N, T, heads, depth]
-        return self.out_proj(mixed.reshape(x.shape))
-
-
 class DecoderBlock(nn.Layer):
     """Causal self-attention, attention to the memory and MLP, each with a residual and then a normalisation."""
 
     def __init__(self, dims: int, num_heads: int) -> None:
         super().__init__()
-        self.self_attn = MultiheadAttention(dims, num_heads, cross=False)
+        self.self_attn = Attention(dims, num_heads, ("qkv", "out_proj"), _linear)
         self.norm1 = nn.LayerNorm(dims)
-        self.cross_attn = MultiheadAttention(dims, num_heads, cross=True)
+        self.cross_attn = Attention(dims, num_heads, ("q", "kv", "out_proj"), _linear)
         self.norm2 = nn.LayerNorm(dims)
-        self.mlp = MLP(dims, 4 * dims, F.relu, I.XavierNormal())
+        self.mlp = DropoutMLP(dims, 4 * dims, F.relu, _linear)
         self.norm3 = nn.LayerNorm(dims)
         self.dropout1, self.dropout2, self.dropout3 = nn.Dropout(0.1), nn.Dropout(0.1), nn.Dropout(0.1)
 
     def forward(self, x: jax.Array, memory: jax.Array) -> jax.Array:
         x = self.norm1(x + self.dropout1(self.self_attn(x, causal=True)))
-        x = self.norm2(x + self.dropout2(self.cross_attn(x, memory)))
+        x = self.norm2(x + self.dropout2(self.cross_attn(x, self.cross_attn.keys_values(memory))))
         return self.norm3(x + self.dropout3(self.mlp(x)))
 
 

@@ -18,35 +18,12 @@ import numpy as np
 from framework import nn
 from framework.core.errors import InputError
 from framework.nn import functional as F
+from framework.nn.functional.attention import KeysValues
+from zoo.layers.attention import Attention
 from zoo.layers.mlp import NARROW, narrow_linear
 
 DROPOUT = 0.1
 END = 0  # class 0 ends a text; start and padding stand behind the symbols
-KeysValues = tuple[jax.Array, jax.Array]  # [N, T, heads, depth] both
-
-
-class Attention(nn.Layer):
-    """Attention of [N, Q, C] to keys and values, which are computed apart: a memory's once for many queries."""
-
-    def __init__(self, dims: int, num_heads: int) -> None:
-        super().__init__()
-        self.num_heads = num_heads
-        self.q_proj, self.k_proj = narrow_linear(dims, dims), narrow_linear(dims, dims)
-        self.v_proj, self.out_proj = narrow_linear(dims, dims), narrow_linear(dims, dims)
-
-    def keys_values(self, x: jax.Array) -> KeysValues:
-        """[N, T, C] -> keys and values."""
-        return self._heads(self.k_proj(x)), self._heads(self.v_proj(x))
-
-    def _heads(self, x: jax.Array) -> jax.Array:
-        return x.reshape(*x.shape[:2], self.num_heads, -1)
-
-    def forward(self, x: jax.Array, memory: KeysValues, visible: jax.Array | None = None) -> jax.Array:
-        """`visible` bool broadcasts to [N, heads, Q, T]."""
-        mixed = F.scaled_dot_product_attention(
-            self._heads(self.q_proj(x)), *memory, visible, dropout_p=DROPOUT, training=self.training
-        )
-        return self.out_proj(mixed.reshape(x.shape))
 
 
 class DecoderLayer(nn.Layer):
@@ -54,7 +31,9 @@ class DecoderLayer(nn.Layer):
 
     def __init__(self, dims: int, num_heads: int, mlp_ratio: int) -> None:
         super().__init__()
-        self.self_attn, self.cross_attn = Attention(dims, num_heads), Attention(dims, num_heads)
+        names = ("q_proj", "k_proj", "v_proj", "out_proj")
+        self.self_attn = Attention(dims, num_heads, names, dropout=DROPOUT)
+        self.cross_attn = Attention(dims, num_heads, names, dropout=DROPOUT)
         self.linear1, self.linear2 = (
             narrow_linear(dims, mlp_ratio * dims),
             narrow_linear(mlp_ratio * dims, dims),

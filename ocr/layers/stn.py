@@ -18,7 +18,7 @@ import numpy as np
 from framework import nn
 from framework.nn import functional as F
 from framework.nn import initializer as I
-from zoo.layers.conv_bn import ConvBN
+from zoo.layers.conv_bn import ConvBN, ConvBNOptions
 
 POINTS = 20  # half of them on the upper edge of the text, from left to right, half on the lower one
 INPUT_HW = (32, 64)  # what the network looks at
@@ -67,8 +67,8 @@ class PointNetwork(nn.Layer):
         for in_channels, width in zip((3, *_WIDTHS), _WIDTHS):
             blocks += [nn.MaxPool2D(2, 2)] if blocks else []
             spread = I.Normal(std=math.sqrt(2 / (9 * width)))
-            own = {"names": ("0", "1"), "act": F.relu, "bias": True, "initializer": spread}
-            blocks.append(ConvBN(in_channels, width, 3, deploy=deploy, **own))
+            options = ConvBNOptions(bias=True, initializer=spread, names=("0", "1"), deploy=deploy)
+            blocks.append(ConvBN(in_channels, width, 3, act=F.relu, options=options))
         self.stn_convnet = nn.Sequential(*blocks)
         height, width = (side >> (len(_WIDTHS) - 1) for side in INPUT_HW)
         hidden = nn.Linear(height * width * _WIDTHS[-1], _HIDDEN, weight_attr=I.Normal(std=0.001))

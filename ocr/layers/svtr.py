@@ -7,7 +7,9 @@ Reference: PaddlePaddle/PaddleOCR ppocr/modeling/{backbones/rec_svtrnet,necks/rn
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import jax
@@ -15,11 +17,11 @@ import jax.numpy as jnp
 
 from framework import nn
 from framework.nn import functional as F
-from framework.nn import initializer as I
-from zoo.layers.conv_bn import Activation, ConvBN
+from zoo.layers.attention import Attention
+from zoo.layers.conv_bn import ConvBN, ConvBNOptions
+from zoo.layers.mlp import MLP, Activation, LinearMaker, narrow_linear
 
 DROPOUT = 0.1
-_LINEAR = I.TruncatedNormal(std=0.02)
 _MLP_RATIO = 2.0
 
 
@@ -39,38 +41,17 @@ class LightSVTRConfig:
     guided: bool = False
 
 
-class Attention(nn.Layer):
-    """Self-attention over [N, T, C]."""
-
-    def __init__(self, dims: int, num_heads: int) -> None:
-        super().__init__()
-        self.num_heads = num_heads
-        self.qkv = nn.Linear(dims, 3 * dims, weight_attr=_LINEAR)
-        self.proj = nn.Linear(dims, dims, weight_attr=_LINEAR)
-        self.proj_drop = nn.Dropout(DROPOUT)
-
-    def forward(self, x: jax.Array) -> jax.Array:
-        n, length, dims = x.shape
-        qkv = self.qkv(x).reshape(n, length, 3, self.num_heads, dims // self.num_heads)
-        query, key, value = (qkv[:, :, i] for i in range(3))  # [N, T, heads, depth]
-        mixed = F.scaled_dot_product_attention(query, key, value, dropout_p=DROPOUT, training=self.training)
-        return self.proj_drop(self.proj(mixed.reshape(n, length, dims)))
-
-
-class MLP(nn.Layer):
-    """Two linear maps with an activation between them, on the last axis."""
+class DropoutMLP(MLP):
+    """An MLP that drops out behind its activation and at its end."""
 
     def __init__(
-        self, dims: int, hidden: int, act: Activation = F.silu, weight_attr: I.Initializer = _LINEAR
+        self, width: int, hidden: int, act: Activation = F.silu, linear: LinearMaker = narrow_linear
     ) -> None:
-        super().__init__()
-        self.fc1 = nn.Linear(dims, hidden, weight_attr=weight_attr)
-        self.fc2 = nn.Linear(hidden, dims, weight_attr=weight_attr)
-        self.act = act
-        self.drop1, self.drop2 = nn.Dropout(DROPOUT), nn.Dropout(DROPOUT)
+        super().__init__(width, hidden, act, linear=linear)
+        self.dropout = nn.Dropout(DROPOUT)
 
     def forward(self, x: jax.Array) -> jax.Array:
-        return self.drop2(self.fc2(self.drop1(self.act(self.fc1(x)))))
+        return self.dropout(self.fc2(self.dropout(self.act(self.fc1(x)))))
 
 
 class SVTRBlock(nn.Layer):
@@ -79,12 +60,13 @@ class SVTRBlock(nn.Layer):
     def __init__(self, dims: int, mlp_ratio: float, num_heads: int = 8) -> None:
         super().__init__()
         self.norm1 = nn.LayerNorm(dims, epsilon=1e-5)
-        self.mixer = Attention(dims, num_heads)
+        self.mixer = Attention(dims, num_heads, dropout=DROPOUT)
+        self.dropout = nn.Dropout(DROPOUT)
         self.norm2 = nn.LayerNorm(dims, epsilon=1e-5)
-        self.mlp = MLP(dims, int(dims * mlp_ratio))
+        self.mlp = DropoutMLP(dims, int(dims * mlp_ratio))
 
     def forward(self, x: jax.Array) -> jax.Array:
-        x = x + self.mixer(self.norm1(x))
+        x = x + self.dropout(self.mixer(self.norm1(x)))
         return x + self.mlp(self.norm2(x))
 
 
@@ -97,6 +79,10 @@ def mix_row(x: jax.Array, blocks: nn.LayerList, norm: nn.LayerNorm) -> jax.Array
     return norm(z).reshape(x.shape)
 
 
+def _named_conv(deploy: bool) -> Callable[..., ConvBN]:
+    return partial(ConvBN, act=F.silu, options=ConvBNOptions(names=("conv", "norm"), deploy=deploy))
+
+
 class LightSVTR(nn.Layer):
     """[N, 1, T, in_channels] -> [N, 1, T, dims]: local then global context, plus the input through a 1x1."""
 
@@ -104,13 +90,14 @@ class LightSVTR(nn.Layer):
         super().__init__()
         dims = config.dims
         self.out_channels, self.guided = dims, config.guided
-        own = {"act": F.silu, "names": ("conv", "norm"), "deploy": deploy}
-        self.conv_reduce = ConvBN(in_channels, dims, 1, **own)
+        conv = _named_conv(deploy)
+        self.conv_reduce = conv(in_channels, dims, 1)
         kernel = (1, config.local_kernel)
-        self.local_conv = ConvBN(dims, dims, kernel, groups=dims, act=F.silu, names=("0", "1"), deploy=deploy)
+        local = ConvBNOptions(groups=dims, names=("0", "1"), deploy=deploy)
+        self.local_conv = ConvBN(dims, dims, kernel, act=F.silu, options=local)
         self.svtr_block = nn.LayerList([SVTRBlock(dims, config.mlp_ratio) for _ in range(config.depth)])
         self.norm = nn.LayerNorm(dims, epsilon=1e-6)
-        self.skip_conv = ConvBN(in_channels, dims, 1, **own)
+        self.skip_conv = conv(in_channels, dims, 1)
 
     def forward(self, x: jax.Array) -> jax.Array:
         if self.guided:
@@ -144,14 +131,14 @@ class SVTREncoder(nn.Layer):
         super().__init__()
         self.out_channels, self.guided = config.dims, config.guided
         mid, hidden = in_channels // 8, config.hidden_dims
-        own = {"act": F.silu, "names": ("conv", "norm"), "deploy": deploy}
-        self.conv1 = ConvBN(in_channels, mid, config.kernel_size, **own)
-        self.conv2 = ConvBN(mid, hidden, 1, **own)
+        conv = _named_conv(deploy)
+        self.conv1 = conv(in_channels, mid, config.kernel_size)
+        self.conv2 = conv(mid, hidden, 1)
         self.svtr_block = nn.LayerList([SVTRBlock(hidden, _MLP_RATIO) for _ in range(config.depth)])
         self.norm = nn.LayerNorm(hidden, epsilon=1e-6)
-        self.conv3 = ConvBN(hidden, in_channels, 1, **own)
-        self.conv4 = ConvBN(2 * in_channels, mid, config.kernel_size, **own)
-        self.conv1x1 = ConvBN(mid, config.dims, 1, **own)
+        self.conv3 = conv(hidden, in_channels, 1)
+        self.conv4 = conv(2 * in_channels, mid, config.kernel_size)
+        self.conv1x1 = conv(mid, config.dims, 1)
 
     def forward(self, x: jax.Array) -> jax.Array:
         if self.guided:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -20,13 +21,15 @@ from jax import lax
 from framework import nn
 from framework.core.errors import ShapeError
 from framework.nn import functional as F
-from ocr.layers.kv_cache import Pair, write_pair
+from framework.nn.functional.attention import KeysValues, write_keys_values
 from ocr.layers.nrtr import LONGEST, sine_table
 from ocr.layers.sla_head import Structure
+from zoo.layers.attention import Attention
+from zoo.layers.mlp import MLP
 
 EXTRA_TOKENS = 4  # behind those of a dictionary: unknown, start, end, padding
 _SHARED = 2  # layers below the two branches
-_INIT = nn.initializer.XavierUniform()
+_linear = partial(nn.Linear, weight_attr=nn.initializer.XavierUniform())
 
 
 @dataclass(frozen=True)
@@ -48,40 +51,16 @@ class _Steps(NamedTuple):
     place: jax.Array
     last: jax.Array
     ended: jax.Array
-    caches: list[Pair]
+    caches: list[KeysValues]
     said: Structure
 
 
-class MultiHeadAttention(nn.Layer):
-    """Attention of [N, T, C]; `linears` are those of queries, keys, values and of the result."""
+class NamedAttention(nn.Layer):
+    """Attention; its layers are `linears` of queries, keys, values and of the result, as upstream names them."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
-        self.heads = heads
-        self.linears = nn.LayerList([nn.Linear(width, width, weight_attr=_INIT) for _ in range(4)])
-
-    def compute_kv(self, x: jax.Array) -> Pair:
-        """Keys and values of [N, T, C]."""
-        return self._split(self.linears[1](x)), self._split(self.linears[2](x))
-
-    def forward(self, x: jax.Array, kv: Pair, visible: jax.Array | None) -> jax.Array:
-        mixed = F.scaled_dot_product_attention(self._split(self.linears[0](x)), *kv, visible)
-        return self.linears[3](mixed.reshape(x.shape))
-
-    def _split(self, x: jax.Array) -> jax.Array:
-        return x.reshape(*x.shape[:2], self.heads, -1)
-
-
-class FeedForward(nn.Layer):
-    """Two linear layers with ReLU between."""
-
-    def __init__(self, width: int, hidden: int) -> None:
-        super().__init__()
-        self.w_1 = nn.Linear(width, hidden, weight_attr=_INIT)
-        self.w_2 = nn.Linear(hidden, width, weight_attr=_INIT)
-
-    def forward(self, x: jax.Array) -> jax.Array:
-        return self.w_2(F.relu(self.w_1(x)))
+        self.linears = Attention(width, heads, ("0", "1", "2", "3"), _linear)
 
 
 class SubLayerNorm(nn.Layer):
@@ -100,14 +79,19 @@ class DecoderLayer(nn.Layer):
 
     def __init__(self, width: int, heads: int, feed_forward: int) -> None:
         super().__init__()
-        self.self_attn = MultiHeadAttention(width, heads)
-        self.src_attn = MultiHeadAttention(width, heads)
-        self.feed_forward = FeedForward(width, feed_forward)
+        self.self_attn = NamedAttention(width, heads)
+        self.src_attn = NamedAttention(width, heads)
+        self.feed_forward = MLP(width, feed_forward, F.relu, ("w_1", "w_2"), _linear)
         self.sublayer = nn.LayerList([SubLayerNorm(width) for _ in range(3)])
 
     def forward(
-        self, x: jax.Array, memory: Pair, visible: jax.Array, cache: Pair | None, place: jax.Array | int
-    ) -> tuple[jax.Array, Pair]:
+        self,
+        x: jax.Array,
+        memory: KeysValues,
+        visible: jax.Array,
+        cache: KeysValues | None,
+        place: jax.Array | int,
+    ) -> tuple[jax.Array, KeysValues]:
         """The next [N, T, C], and the keys and values of all tokens so far.
 
         Args:
@@ -115,11 +99,11 @@ class DecoderLayer(nn.Layer):
             cache: Of earlier tokens, into which those of x are written from `place` on.
         """
         y = self.sublayer[0](x)
-        own = self.self_attn.compute_kv(y)
+        own = self.self_attn.linears.keys_values(y)
         if cache is not None:
-            own = write_pair(cache, own, place)
-        x = x + self.self_attn(y, own, visible)
-        x = x + self.src_attn(self.sublayer[1](x), memory, None)
+            own = write_keys_values(cache, own, place)
+        x = x + self.self_attn.linears(y, own, visible)
+        x = x + self.src_attn.linears(self.sublayer[1](x), memory)
         return x + self.feed_forward(self.sublayer[2](x)), own
 
 
@@ -161,10 +145,8 @@ class TableMasterHead(nn.Layer):
         self.layers = nn.LayerList([DecoderLayer(*sizes) for _ in range(_SHARED)])
         self.cls_layer = nn.LayerList([DecoderLayer(*sizes)])
         self.bbox_layer = nn.LayerList([DecoderLayer(*sizes)])
-        self.cls_fc = nn.Linear(config.width, config.tokens, weight_attr=_INIT)
-        self.bbox_fc = nn.Sequential(
-            nn.Linear(config.width, config.coordinates, weight_attr=_INIT), nn.Sigmoid()
-        )
+        self.cls_fc = _linear(config.width, config.tokens)
+        self.bbox_fc = nn.Sequential(_linear(config.width, config.coordinates), nn.Sigmoid())
         self.norm = nn.LayerNorm(config.width)
         self.embedding = Embeddings(config.width, config.tokens)
         self.positional_encoding = PositionalEncoding(config.width)
@@ -198,11 +180,11 @@ class TableMasterHead(nn.Layer):
         )
         return _tables_first(last.said), last.place
 
-    def _memories(self, features: jax.Array) -> list[Pair]:
+    def _memories(self, features: jax.Array) -> list[KeysValues]:
         """Of each layer the keys and values of the image."""
         _check_length(features.shape[1], "places of the image")
         features = self.positional_encoding(features)
-        return [layer.src_attn.compute_kv(features) for layer in self._all_layers()]
+        return [layer.src_attn.linears.keys_values(features) for layer in self._all_layers()]
 
     def _all_layers(self) -> list[DecoderLayer]:
         return [*self.layers, *self.cls_layer, *self.bbox_layer]  # type: ignore[list-item]
@@ -221,7 +203,7 @@ class TableMasterHead(nn.Layer):
             ),
         )
 
-    def _advance(self, steps: _Steps, memories: list[Pair]) -> _Steps:
+    def _advance(self, steps: _Steps, memories: list[KeysValues]) -> _Steps:
         before = (jnp.arange(self.steps) <= steps.place)[None, None, None]
         visible = before & (steps.last != self.pad)[:, None, None, None]
         new, caches = self._say(steps.last[:, None], memories, visible, steps.caches, steps.place)
@@ -234,15 +216,15 @@ class TableMasterHead(nn.Layer):
     def _say(
         self,
         tokens: jax.Array,
-        memories: list[Pair],
+        memories: list[KeysValues],
         visible: jax.Array,
-        caches: list[Pair] | None = None,
+        caches: list[KeysValues] | None = None,
         place: jax.Array | int = 0,
-    ) -> tuple[Structure, list[Pair]]:
+    ) -> tuple[Structure, list[KeysValues]]:
         """What follows tokens [N, T], of which the first stands at `place`, and all keys and values."""
         x = self.positional_encoding(self.embedding(tokens), place)
         kept = [None] * len(memories) if caches is None else caches
-        pairs: list[Pair] = []
+        pairs: list[KeysValues] = []
         for layer, memory, cache in zip(self.layers, memories, kept):
             x, pair = layer(x, memory, visible, cache, place)
             pairs.append(pair)

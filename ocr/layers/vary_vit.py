@@ -18,6 +18,8 @@ import numpy as np
 from framework import nn
 from framework.core.errors import ConfigError, ShapeError
 from framework.nn import functional as F
+from zoo.layers.attention import AttentionBase
+from zoo.layers.mlp import MLP
 
 PATCH = 16
 _WINDOW = 14
@@ -37,23 +39,20 @@ class VaryViTConfig:
     global_layers: tuple[int, ...] = (2, 5, 8, 11)
 
 
-class RelativeAttention(nn.Layer):
+class RelativeAttention(AttentionBase):
     """Self-attention of maps [N, H, W, C] with a bias of each offset along rows and along columns."""
 
     def __init__(self, channels: int, heads: int, size: int) -> None:
         """`size` is the side of the maps."""
-        super().__init__()
-        self.heads, self.size = heads, size
-        self.qkv = nn.Linear(channels, 3 * channels)
-        self.proj = nn.Linear(channels, channels)
+        super().__init__(channels, heads, linear=nn.Linear)
+        self.size = size
         zeros = nn.initializer.Constant(0.0)
         self.rel_pos_h = self.create_parameter((2 * size - 1, channels // heads), zeros)
         self.rel_pos_w = self.create_parameter((2 * size - 1, channels // heads), zeros)
 
     def forward(self, x: jax.Array) -> jax.Array:
         n, h, w, c = x.shape
-        qkv = self.qkv(x).reshape(n, h * w, 3, self.heads, c // self.heads)
-        query, key, value = (qkv[:, :, i] for i in range(3))
+        query, key, value = self.project(x.reshape(n, h * w, c))
         bias = self._bias(query.reshape(n, h, w, self.heads, c // self.heads))
         out = F.scaled_dot_product_attention(query, key, value, bias, training=self.training)
         return self.proj(out.reshape(n, h, w, c))
@@ -69,18 +68,6 @@ class RelativeAttention(nn.Layer):
         return bias.reshape(n, heads, h * w, h * w)
 
 
-class MLPBlock(nn.Layer):
-    """Linear, GELU, linear on the last axis."""
-
-    def __init__(self, channels: int, hidden: int) -> None:
-        super().__init__()
-        self.lin1 = nn.Linear(channels, hidden)
-        self.lin2 = nn.Linear(hidden, channels)
-
-    def forward(self, x: jax.Array) -> jax.Array:
-        return self.lin2(F.gelu(self.lin1(x)))
-
-
 class Block(nn.Layer):
     """Attention and MLP of a map [N, H, W, C], each on the normalised map and added to it.
 
@@ -94,7 +81,7 @@ class Block(nn.Layer):
         self.norm1 = nn.LayerNorm(config.width, _EPSILON)
         self.attn = RelativeAttention(config.width, config.heads, window or side)
         self.norm2 = nn.LayerNorm(config.width, _EPSILON)
-        self.mlp = MLPBlock(config.width, _MLP_RATIO * config.width)
+        self.mlp = MLP(config.width, _MLP_RATIO * config.width, names=("lin1", "lin2"), linear=nn.Linear)
 
     def forward(self, x: jax.Array) -> jax.Array:
         x = x + self._attend(self.norm1(x))

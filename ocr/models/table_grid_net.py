@@ -14,6 +14,7 @@ Weights: trained here from synthetic tables.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -24,7 +25,7 @@ from framework.config import register
 from framework.core.errors import ShapeError
 from framework.nn import functional as F
 from framework.nn.reparam import Arrays, deploy_state, fuse_conv_bn, prefixed
-from zoo.layers.conv_bn import ConvBN
+from zoo.layers.conv_bn import ConvBN, ConvBNOptions
 from zoo.layers.variants import VariantConfig
 from zoo.vision.pp_lcnet import Block, DepthwiseSeparable
 
@@ -109,7 +110,7 @@ class Projection(nn.Layer):
         self.blocks = nn.LayerList(
             [DepthwiseSeparable(Block(5, width), width, width, deploy=deploy) for _ in range(3)]
         )
-        self.squeeze = ConvBN(2 * width, channels, 1, act=F.relu, deploy=deploy)
+        self.squeeze = ConvBN(2 * width, channels, 1, act=F.relu, options=ConvBNOptions(deploy=deploy))
         self.along = nn.LayerList([Along(channels, dilation, deploy) for dilation in (1, 2, 4, 8, 16)])
         self.out = nn.Conv2D(channels, 2 * outputs, 1)
 
@@ -136,10 +137,10 @@ class Merge(nn.Layer):
 
     def __init__(self, width: int, channels: int, deploy: bool) -> None:
         super().__init__()
-        self.narrow = ConvBN(width, 32, 1, act=F.relu, deploy=deploy)
-        self.conv1 = ConvBN(3 * 32, channels, 3, act=F.relu, deploy=deploy)
-        self.conv2 = ConvBN(channels, channels, 3, act=F.relu, deploy=deploy)
-        self.conv3 = ConvBN(channels, channels, 3, act=F.relu, deploy=deploy)
+        conv = partial(ConvBN, act=F.relu, options=ConvBNOptions(deploy=deploy))
+        self.narrow = conv(width, 32, 1)
+        self.conv1 = conv(3 * 32, channels, 3)
+        self.conv2, self.conv3 = conv(channels, channels, 3), conv(channels, channels, 3)
         self.out = nn.Conv2D(channels, 2, 1)
 
     def forward(self, x: jax.Array, rows: Lines, columns: Lines) -> jax.Array:
@@ -179,7 +180,7 @@ class TableGridNet(nn.Layer):
         super().__init__()
         self.config = config
         size, deploy = VARIANTS[config.variant], config.deploy
-        self.conv1 = ConvBN(3, 16, 3, 2, act=F.hardswish, deploy=deploy)
+        self.conv1 = ConvBN(3, 16, 3, 2, act=F.hardswish, options=ConvBNOptions(deploy=deploy))
         self.conv2 = DepthwiseSeparable(Block(3, size.width), 16, size.width, (2, 2), deploy)
         self.blocks = nn.LayerList(
             [

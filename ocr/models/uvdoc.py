@@ -12,7 +12,8 @@ Weights: `state_dict()` has the names of the official `.pdparams`, without `out_
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +23,7 @@ from framework.config import register
 from framework.core.errors import ShapeError
 from framework.nn import functional as F
 from framework.nn.reparam import Arrays, FoldableLayer, deploy_state, fold_norm, fuse_conv_bn, prefixed
-from zoo.layers.conv_bn import ConvBN
+from zoo.layers.conv_bn import ConvBN, ConvBNOptions
 
 # Paper, figure 3 and section 4.1: blocks of each stage, and the dilations of the branches between encoder and head.
 STAGE_DEPTHS = (3, 4, 6)
@@ -124,16 +125,8 @@ class ResidualBlock(NormedConvs):
         self.add_conv(("conv2", "bn2"), second, out_channels, inside=dilated)
         self.shrinks = stride > 1
         if self.shrinks:
-            self.downsample = ConvBN(
-                in_channels,
-                out_channels,
-                kernel,
-                stride,
-                kernel // 2,
-                names=("0", "1"),
-                deploy=config.deploy,
-                bias=True,
-            )
+            options = ConvBNOptions(bias=True, names=("0", "1"), deploy=config.deploy)
+            self.downsample = ConvBN(in_channels, out_channels, kernel, stride, options=options)
 
     def forward(self, x: jax.Array) -> jax.Array:
         shortcut = self.downsample(x) if self.shrinks else x
@@ -192,11 +185,12 @@ class UVDoc(nn.Layer):
         wide = config.width << (len(STAGE_DEPTHS) - 1)
         self.resnet_head = Stem(config)
         self.resnet_down = Encoder(config)
-        own = {"act": F.relu, "names": ("0", "1"), "deploy": config.deploy}
+        options = ConvBNOptions(names=("0", "1"), deploy=config.deploy)
+        conv = partial(ConvBN, act=F.relu, options=options)
         for number, dilations in enumerate(BRANCHES, start=1):
-            branch = (ConvBN(wide, wide, 3, dilation=dilation, **own) for dilation in dilations)
+            branch = (conv(wide, wide, 3, options=replace(options, dilation=step)) for step in dilations)
             self.add_sublayer(f"bridge_{number}", nn.Sequential(*branch))
-        self.bridge_concat = ConvBN(wide * len(BRANCHES), wide, 1, **own)
+        self.bridge_concat = conv(wide * len(BRANCHES), wide, 1)
         self.out_point_positions2D = GridHead(wide, config)
 
     def forward(self, x: jax.Array) -> jax.Array:

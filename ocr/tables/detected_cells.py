@@ -70,14 +70,9 @@ def place_by_cells(table: Table, boxes: np.ndarray, scores: np.ndarray) -> Table
 
 def thin_boxes(boxes: np.ndarray, scores: np.ndarray, most: int) -> np.ndarray:
     """[K, 4]: of boxes that overlap the best, and of these the `most` best."""
-    boxes = np.asarray(boxes, np.float64).reshape(-1, 4)
-    kept: list[int] = []
-    for number in np.argsort(-np.asarray(scores), kind="stable"):
-        if len(kept) < most and (
-            not kept or vision_boxes.iou(boxes[[number]], boxes[kept]).max() <= _SAME_IOU
-        ):
-            kept.append(int(number))
-    return boxes[kept]
+    order = np.argsort(-np.asarray(scores), kind="stable")
+    boxes = np.asarray(boxes, np.float64).reshape(-1, 4)[order]
+    return boxes[vision_boxes.suppress(boxes, _SAME_IOU, count=most)]
 
 
 def align_in_order(cost: np.ndarray) -> list[tuple[int, int]]:

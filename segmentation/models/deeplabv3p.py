@@ -20,7 +20,7 @@ from framework.config import register
 from framework.core.errors import ConfigError
 from framework.nn import functional as F
 from segmentation.layers.backbone import SegmenterConfig, build_backbone
-from segmentation.layers.conv_bn import conv_bn_relu, separable_conv
+from segmentation.layers.conv_bn import BIASED, conv_bn_relu, separable_conv
 from zoo.vision.resnet import ResNetConfig
 
 
@@ -59,9 +59,9 @@ class ASPP(nn.Layer):
         dilated = [
             separable_conv(in_channels, _WIDTH, dilation=dilation, bias=True) for dilation in dilations
         ]
-        self.aspp_blocks = nn.LayerList([conv_bn_relu(in_channels, _WIDTH, 1, bias=True), *dilated])
+        self.aspp_blocks = nn.LayerList([conv_bn_relu(in_channels, _WIDTH, 1, options=BIASED), *dilated])
         self.global_avg_pool = nn.Sequential(nn.AdaptiveAvgPool2D(1), conv_bn_relu(in_channels, _WIDTH, 1))
-        self.conv_bn_relu = conv_bn_relu((len(dilations) + 2) * _WIDTH, _WIDTH, 1, bias=True)
+        self.conv_bn_relu = conv_bn_relu((len(dilations) + 2) * _WIDTH, _WIDTH, 1, options=BIASED)
         self.dropout = nn.Dropout(_DROPOUT)
 
     def forward(self, x: jax.Array) -> jax.Array:
@@ -76,7 +76,7 @@ class Decoder(nn.Layer):
 
     def __init__(self, fine_channels: int, num_classes: int) -> None:
         super().__init__()
-        self.conv_bn_relu1 = conv_bn_relu(fine_channels, _FINE_WIDTH, 1, bias=True)
+        self.conv_bn_relu1 = conv_bn_relu(fine_channels, _FINE_WIDTH, 1, options=BIASED)
         self.conv_bn_relu2 = separable_conv(_WIDTH + _FINE_WIDTH, _WIDTH, bias=True)
         self.conv_bn_relu3 = separable_conv(_WIDTH, _WIDTH, bias=True)
         self.conv = nn.Conv2D(_WIDTH, num_classes, 1)

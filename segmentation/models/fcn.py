@@ -8,7 +8,7 @@ Weights: PaddleSeg's load with 0 missing and 0 extra; in `state_dict()` the back
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +18,7 @@ from framework.config import register
 from framework.nn import functional as F
 from framework.nn import initializer as I
 from segmentation.layers.backbone import HRNetSegmenter, HRNetSegmenterConfig, hrnet_sizes
-from segmentation.layers.conv_bn import NAMES
+from segmentation.layers.conv_bn import BIASED
 from zoo.layers.conv_bn import ConvBN
 
 # PaddleSeg, configs/fcn; the parameters of the smallest are counted here
@@ -26,6 +26,7 @@ VARIANTS = hrnet_sizes(w18_small_v1=1_540_819, w18=9_641_119, w48=65_859_379)
 SMALL = "hrnet_w18_small_v1"
 
 _START = I.Normal(0.0, 0.001)
+_OPTIONS = replace(BIASED, initializer=_START)
 
 
 @dataclass(frozen=True)
@@ -40,9 +41,7 @@ class FCNHead(nn.Layer):
 
     def __init__(self, in_channels: int, num_classes: int) -> None:
         super().__init__()
-        self.conv_1 = ConvBN(
-            in_channels, in_channels, 1, act=F.relu, names=NAMES, initializer=_START, bias=True
-        )
+        self.conv_1 = ConvBN(in_channels, in_channels, 1, act=F.relu, options=_OPTIONS)
         self.cls = nn.Conv2D(in_channels, num_classes, 1, weight_attr=_START)
 
     def forward(self, x: jax.Array) -> jax.Array:

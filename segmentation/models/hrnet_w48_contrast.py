@@ -18,7 +18,7 @@ from framework.config import register
 from framework.nn import functional as F
 from segmentation.contracts import Embedded, Output
 from segmentation.layers.backbone import HRNetSegmenter, HRNetSegmenterConfig, hrnet_sizes
-from segmentation.layers.conv_bn import conv_bn_relu
+from segmentation.layers.conv_bn import BIASED, conv_bn_relu
 
 # PaddleSeg, configs/hrnet_w48_contrast, which has hrnet_w48 alone; the parameters of the others are counted here
 VARIANTS = hrnet_sizes(w18_small_v1=2_233_440, w18=10_493_130, w48=71_046_240)
@@ -43,7 +43,7 @@ class ProjectionHead(nn.Layer):
     def __init__(self, in_channels: int, out_channels: int) -> None:
         super().__init__()
         self.proj = nn.Sequential(
-            conv_bn_relu(in_channels, in_channels, 1, bias=True), nn.Conv2D(in_channels, out_channels, 1)
+            conv_bn_relu(in_channels, in_channels, 1, options=BIASED), nn.Conv2D(in_channels, out_channels, 1)
         )
 
     def forward(self, x: jax.Array) -> jax.Array:
@@ -58,7 +58,7 @@ class HRNetW48Contrast(HRNetSegmenter):
         super().__init__(config)
         channels = self.channels
         self.cls_head = nn.Sequential(
-            conv_bn_relu(channels, channels, 3, bias=True),
+            conv_bn_relu(channels, channels, 3, options=BIASED),
             nn.Dropout2D(config.dropout),
             nn.Conv2D(channels, config.num_classes, 1, bias_attr=False),
         )

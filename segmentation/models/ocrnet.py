@@ -8,7 +8,7 @@ Weights: PaddleSeg's load with 0 missing and 0 extra; in `state_dict()` the back
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +18,7 @@ from framework.config import register
 from framework.nn import functional as F
 from framework.nn import initializer as I
 from segmentation.layers.backbone import HRNetSegmenter, HRNetSegmenterConfig, hrnet_sizes
-from segmentation.layers.conv_bn import NAMES
+from segmentation.layers.conv_bn import BIASED
 from zoo.layers.conv_bn import ConvBN
 
 # PaddleSeg, configs/ocrnet; the parameters of the smallest are counted here
@@ -27,6 +27,7 @@ SMALL = "hrnet_w18_small_v1"
 
 _WIDTH, _KEY_WIDTH = 512, 256  # section 4.2
 _START = I.Normal(0.0, 0.001)
+_OPTIONS = replace(BIASED, initializer=_START)
 
 
 @dataclass(frozen=True)
@@ -38,9 +39,7 @@ class OCRNetConfig(HRNetSegmenterConfig, table=VARIANTS):
 
 
 def _conv(in_channels: int, out_channels: int, kernel_size: int = 1) -> ConvBN:
-    return ConvBN(
-        in_channels, out_channels, kernel_size, act=F.relu, names=NAMES, initializer=_START, bias=True
-    )
+    return ConvBN(in_channels, out_channels, kernel_size, act=F.relu, options=_OPTIONS)
 
 
 def gather_regions(pixels: jax.Array, scores: jax.Array) -> jax.Array:

@@ -21,7 +21,7 @@ from framework import nn
 from framework.config import register
 from framework.nn import functional as F
 from segmentation.layers.backbone import SegmenterConfig, build_backbone, find_strides
-from segmentation.layers.conv_bn import conv_bn, conv_bn_relu
+from segmentation.layers.conv_bn import BIASED, conv_bn, conv_bn_relu
 from zoo.vision.stdc import STDCConfig
 
 
@@ -71,11 +71,11 @@ class ContextModule(nn.Layer):
         super().__init__()
         self.stages = nn.LayerList(
             [
-                nn.Sequential(nn.AdaptiveAvgPool2D(bins), conv_bn_relu(in_channels, width, 1, bias=True))
+                nn.Sequential(nn.AdaptiveAvgPool2D(bins), conv_bn_relu(in_channels, width, 1, options=BIASED))
                 for bins in _CONTEXT_BINS
             ]
         )
-        self.conv_out = conv_bn_relu(width, width, 3, bias=True)
+        self.conv_out = conv_bn_relu(width, width, 3, options=BIASED)
 
     def forward(self, x: jax.Array) -> jax.Array:
         size_hw = x.shape[1:3]

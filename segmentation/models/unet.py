@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from framework import nn
 from framework.config import register
 from framework.nn import functional as F
-from segmentation.layers.conv_bn import conv_bn_relu
+from segmentation.layers.conv_bn import BIASED, conv_bn_relu
 
 WIDTHS = (64, 128, 256, 512, 512)  # of the encoder's maps, at strides 1 to 16
 PARAMS = 13_406_227  # counted on PaddleSeg 2.8 with 19 classes
@@ -38,8 +38,8 @@ class UNetConfig:
 
 def _double_conv(in_channels: int, out_channels: int) -> tuple[nn.Layer, nn.Layer]:
     return (
-        conv_bn_relu(in_channels, out_channels, 3, bias=True),
-        conv_bn_relu(out_channels, out_channels, 3, bias=True),
+        conv_bn_relu(in_channels, out_channels, 3, options=BIASED),
+        conv_bn_relu(out_channels, out_channels, 3, options=BIASED),
     )
 
 

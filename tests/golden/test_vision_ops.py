@@ -1,4 +1,4 @@
-"""Parity of framework.vision.ops with Paddle 2.6.2: values and gradients of tools/golden/vision_ops_cases.py."""
+"""Parity with paddle.vision.ops of Paddle 2.6.2: values and gradients of tools/golden/vision_ops_cases.py."""
 
 from __future__ import annotations
 
@@ -27,9 +27,7 @@ def reference() -> dict[str, np.ndarray]:
 
 
 def run(case: Case, arrays: dict[str, Any], **extra: Any) -> list[Any]:
-    options = dict(case.options) | extra
-    if case.op == "matrix_nms":
-        options["return_index"] = True
+    options = {key: value for key, value in case.options.items() if key != "return_rois_num"} | extra
     return jax.tree.leaves(getattr(ops, case.op)(**arrays, **options))
 
 

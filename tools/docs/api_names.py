@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
 from pathlib import Path
 
 import yaml
 
-from framework.core import foreign_names
 from framework.core.errors import ForeignNameError
+from framework.core.foreign_names import TABLES
 
 NAMES = Path(__file__).with_name("paddle_names.yml")
 # Where a module of Paddle stands in the core, if it is not framework.<name>.
@@ -52,27 +51,26 @@ def names_table() -> str:
     return "\n".join(rows) + "\n"
 
 
-def _words(title: str, hints: Mapping[str, str]) -> list[str]:
+def _words(title: str) -> list[str]:
     groups: dict[str, list[str]] = {}
-    for name, hint in hints.items():
+    for name, hint in TABLES[title].items():
         groups.setdefault(_cell(hint), []).append(f"`{name}`")
     return [f"| {title} | {', '.join(names)} | {hint} |" for hint, names in groups.items()]
 
 
 def words_table() -> str:
     """Names and arguments of other frameworks, each with what to write."""
-    tables = {
-        "layer": foreign_names.LAYER,
-        "parameter": foreign_names.PARAMETER,
-        "optimizer": foreign_names.OPTIMIZER,
-        "array": foreign_names.ARRAY,
-        "argument of a layer": foreign_names.LAYER_KEYWORDS,
-        "argument of an optimizer": foreign_names.OPTIMIZER_KEYWORDS,
-    }
     rows = ["| of | typed | write |", "| --- | --- | --- |"]
-    return (
-        "\n".join([*rows, *(row for title, hints in tables.items() for row in _words(title, hints))]) + "\n"
-    )
+    for title in (
+        "layer",
+        "parameter",
+        "optimizer",
+        "array",
+        "argument of a layer",
+        "argument of an optimizer",
+    ):
+        rows += _words(title)
+    return "\n".join(rows) + "\n"
 
 
 def _cell(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Cases of parity for framework.vision.ops, shared by the tool that runs Paddle and by the test; maps channels-last.
+"""Cases of parity with paddle.vision.ops, shared by the tool that runs Paddle and by the test; maps channels-last.
 
 Arrays are drawn from the case's name, so none are stored. `maps` names those that Paddle takes channels-first.
 """

@@ -15,9 +15,8 @@ import numpy as np
 
 from framework.config.registry import register
 from framework.core.errors import ConfigError, InputError
+from framework.io.benchmark_files import read_cifar_records, read_idx_pair
 from framework.io.dataset import LazyDataset
-from framework.vision.datasets.formats import read_cifar_records
-from framework.vision.datasets.mnist import read_idx_pair
 from framework.vision.sample import Sample
 from zoo.classification.data import read_class_names
 

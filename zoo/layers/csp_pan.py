@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from framework import nn
 from framework.nn import functional as F
 from framework.nn.reparam import Arrays, fuse_conv_bn
-from zoo.layers.conv_bn import ConvBN
+from zoo.layers.conv_bn import ConvBN, ConvBNOptions
 
 _KAIMING = nn.initializer.KaimingUniform()
 
@@ -50,7 +50,8 @@ def aggregate_paths(
 
 def pointwise(in_channels: int, out_channels: int, deploy: bool = False) -> ConvBN:
     """1x1 convolution, normalisation, hard swish."""
-    return ConvBN(in_channels, out_channels, 1, act=F.hardswish, initializer=_KAIMING, deploy=deploy)
+    options = ConvBNOptions(initializer=_KAIMING, deploy=deploy)
+    return ConvBN(in_channels, out_channels, 1, act=F.hardswish, options=options)
 
 
 class SpatialThenPointwise(nn.Layer):

@@ -12,10 +12,10 @@ import numpy as np
 
 from framework import nn
 from framework.nn import functional as F
+from framework.nn.functional.deform import deform_conv2d
 from framework.nn.reparam import Arrays, fold_batch_norm, prefixed
 from framework.nn.reparam import deploy_state as state_of
-from framework.vision.ops.layers import DeformConv2D
-from zoo.layers.conv_bn import Activation
+from zoo.layers.conv_bn import PLAIN, Activation, ConvBNOptions
 
 
 class DeformableConv(nn.Layer):
@@ -29,7 +29,7 @@ class DeformableConv(nn.Layer):
     ) -> None:
         super().__init__()
         self.taps, padding = kernel_size**2, kernel_size // 2
-        self.conv_dcn = DeformConv2D(
+        self.conv_dcn = nn.Conv2D(
             in_channels, out_channels, kernel_size, stride, padding, bias_attr=None if bias else False
         )
         zero = nn.initializer.Constant(0.0)
@@ -39,11 +39,12 @@ class DeformableConv(nn.Layer):
 
     def forward(self, x: jax.Array) -> jax.Array:
         offset, mask = jnp.split(self.conv_offset(x), [2 * self.taps], axis=-1)
-        return self.conv_dcn(x, offset, F.sigmoid(mask))
+        conv, weighed = self.conv_dcn, F.sigmoid(mask)
+        return deform_conv2d(x, offset, conv.weight, conv.bias, conv.stride, conv.padding, mask=weighed)
 
 
 class DeformableConvBN(nn.Layer):
-    """`act(bn(conv(x)))` with a deformable convolution, as ConvBN; `names` are the attributes of both."""
+    """`act(bn(conv(x)))` with a deformable convolution, as ConvBN; of the options it heeds `names` and `deploy`."""
 
     def __init__(
         self,
@@ -53,16 +54,14 @@ class DeformableConvBN(nn.Layer):
         stride: int = 1,
         *,
         act: Activation | None = None,
-        names: tuple[str, str] = ("conv", "bn"),
-        deploy: bool = False,
+        options: ConvBNOptions = PLAIN,
     ) -> None:
         super().__init__()
-        self.names, self.act, self.deploy = names, act, deploy
-        self.add_sublayer(
-            names[0], DeformableConv(in_channels, out_channels, kernel_size, stride, bias=deploy)
-        )
-        if not deploy:
-            self.add_sublayer(names[1], nn.BatchNorm2D(out_channels))
+        self.names, self.act, self.deploy = options.names, act, options.deploy
+        conv = DeformableConv(in_channels, out_channels, kernel_size, stride, bias=self.deploy)
+        self.add_sublayer(self.names[0], conv)
+        if not self.deploy:
+            self.add_sublayer(self.names[1], nn.BatchNorm2D(out_channels))
 
     def forward(self, x: jax.Array) -> jax.Array:
         x = getattr(self, self.names[0])(x)

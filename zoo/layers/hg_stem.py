@@ -15,8 +15,9 @@ class StemBlock(nn.Layer):
     """Two strided 3x3 convolutions with a pooling branch and a convolution branch between them; stride 4 in all, or 2
     where the second has `last_stride` 1.
 
-    `conv` makes a normalised and activated convolution from (in_channels, out_channels, kernel_size) and the keywords
-    `stride` and `padding`. `least` is the least value that its activation gives, with which the pooling pads.
+    `conv` makes a normalised and activated convolution from (in_channels, out_channels, kernel_size) and the keyword
+    `stride`, padded so that without a stride the size stays. `least` is the least value that its activation gives, with
+    which the pooling pads.
     """
 
     def __init__(
@@ -31,8 +32,8 @@ class StemBlock(nn.Layer):
         mid, half = mid_channels, mid_channels // 2
         self.least = least
         self.stem1 = conv(3, mid, 3, stride=2)
-        self.stem2a = conv(mid, half, 2, padding="SAME")
-        self.stem2b = conv(half, mid, 2, padding="SAME")
+        self.stem2a = conv(mid, half, 2)
+        self.stem2b = conv(half, mid, 2)
         self.stem3 = conv(2 * mid, mid, 3, stride=last_stride)
         self.stem4 = conv(mid, out_channels, 1)
 

@@ -3,13 +3,16 @@ that are left out at random in training."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import jax
 import numpy as np
 
 from framework import nn
 from framework.nn import functional as F
+
+Activation = Callable[[jax.Array], jax.Array]
+LinearMaker = Callable[[int, int], nn.Linear]  # of the features before and behind it
 
 NARROW = nn.initializer.TruncatedNormal(std=0.02)
 """Where weights, position embeddings and class tokens start. Source: the code of DeiT, which others took over."""
@@ -20,16 +23,25 @@ def narrow_linear(in_features: int, out_features: int, bias: bool = True) -> nn.
     return nn.Linear(in_features, out_features, weight_attr=NARROW, bias_attr=None if bias else False)
 
 
-class Mlp(nn.Layer):
-    """Linear to `hidden` channels, GELU, linear back, on the last axis."""
+class MLP(nn.Layer):
+    """Linear to `hidden` features, `act`, linear back, on the last axis; `names` are those of the linear layers."""
 
-    def __init__(self, channels: int, hidden: int) -> None:
+    def __init__(
+        self,
+        width: int,
+        hidden: int,
+        act: Activation = F.gelu,
+        names: tuple[str, str] = ("fc1", "fc2"),
+        linear: LinearMaker = narrow_linear,
+    ) -> None:
         super().__init__()
-        self.fc1 = narrow_linear(channels, hidden)
-        self.fc2 = narrow_linear(hidden, channels)
+        self.act, self.names = act, names
+        self.add_sublayer(names[0], linear(width, hidden))
+        self.add_sublayer(names[1], linear(hidden, width))
 
     def forward(self, x: jax.Array) -> jax.Array:
-        return self.fc2(F.gelu(self.fc1(x)))
+        first, second = (getattr(self, name) for name in self.names)
+        return second(self.act(first(x)))
 
 
 class DropPath(nn.Layer):

@@ -18,6 +18,7 @@ import jax
 from framework import nn
 from framework.config import register
 from framework.nn import functional as F
+from zoo.layers.attention import AttentionBase
 from zoo.layers.mlp import NARROW, narrow_linear
 from zoo.layers.text_encoder import (
     ACTIVATIONS,
@@ -92,26 +93,17 @@ class AlbertConfig(TextEncoderConfig):
     layers_per_group: int | None = None
 
 
-class Attention(nn.Layer):
+class NormalizedAttention(AttentionBase):
     """Self-attention of [N, T, hidden_size], added to its input and normalised."""
 
     def __init__(self, size: TextSize) -> None:
-        super().__init__()
-        width = size.hidden_size
-        self.heads, self.attention_dropout = size.num_heads, size.attention_dropout
-        self.query, self.key, self.value, self.dense = (narrow_linear(width, width) for _ in range(4))
-        self.layer_norm = nn.LayerNorm(width, size.epsilon)
+        names = ("query", "key", "value", "dense")
+        super().__init__(size.hidden_size, size.num_heads, names, dropout=size.attention_dropout)
+        self.layer_norm = nn.LayerNorm(size.hidden_size, size.epsilon)
         self.output_dropout = nn.Dropout(size.dropout)
 
     def forward(self, x: jax.Array, mask: jax.Array) -> jax.Array:
-        n, t, c = x.shape
-        query, key, value = (
-            part(x).reshape(n, t, self.heads, c // self.heads) for part in (self.query, self.key, self.value)
-        )
-        mixed = F.scaled_dot_product_attention(
-            query, key, value, mask, self.attention_dropout, training=self.training
-        )
-        return self.layer_norm(x + self.output_dropout(self.dense(mixed.reshape(n, t, c))))
+        return self.layer_norm(x + self.output_dropout(self.attend(x, None, mask)))
 
 
 class Block(nn.Layer):
@@ -120,7 +112,7 @@ class Block(nn.Layer):
     def __init__(self, size: TextSize) -> None:
         super().__init__()
         self.full_layer_layer_norm = nn.LayerNorm(size.hidden_size, size.epsilon)
-        self.attention = Attention(size)
+        self.attention = NormalizedAttention(size)
         self.ffn = narrow_linear(size.hidden_size, size.intermediate_size)
         self.ffn_output = narrow_linear(size.intermediate_size, size.hidden_size)
         self.activation = ACTIVATIONS[size.activation]

@@ -10,6 +10,7 @@ Weights: `state_dict()` has upstream's names.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -22,7 +23,7 @@ from framework.nn import functional as F
 from framework.nn import initializer as I
 from framework.nn.reparam import Arrays, centred
 from zoo.contracts import Backbone, Feature
-from zoo.layers.conv_bn import ConvBN
+from zoo.layers.conv_bn import ConvBN, ConvBNOptions
 from zoo.layers.stages import collect_maps
 from zoo.layers.variants import VariantConfig
 
@@ -101,7 +102,7 @@ class BasicBlock(nn.Layer):
 
     def __init__(self, channels: int, use_alpha: bool, deploy: bool = False) -> None:
         super().__init__()
-        self.conv1 = ConvBN(channels, channels, 3, act=F.silu, deploy=deploy)
+        self.conv1 = ConvBN(channels, channels, 3, act=F.silu, options=ConvBNOptions(deploy=deploy))
         self.conv2 = RepVGGBlock(channels, use_alpha, deploy)
 
     def forward(self, x: jax.Array) -> jax.Array:
@@ -130,13 +131,13 @@ class CSPResStage(nn.Layer):
     ) -> None:
         super().__init__()
         middle = (in_channels + out_channels) // 2
-        own = {"act": F.silu, "deploy": deploy}
-        self.conv_down = ConvBN(in_channels, middle, 3, 2, **own)
-        self.conv1 = ConvBN(middle, middle // 2, 1, **own)
-        self.conv2 = ConvBN(middle, middle // 2, 1, **own)
+        conv = partial(ConvBN, act=F.silu, options=ConvBNOptions(deploy=deploy))
+        self.conv_down = conv(in_channels, middle, 3, 2)
+        self.conv1 = conv(middle, middle // 2, 1)
+        self.conv2 = conv(middle, middle // 2, 1)
         self.blocks = nn.Sequential(*(BasicBlock(middle // 2, use_alpha, deploy) for _ in range(depth)))
         self.attn = EffectiveSE(middle)
-        self.conv3 = ConvBN(middle, out_channels, 1, **own)
+        self.conv3 = conv(middle, out_channels, 1)
 
     def forward(self, x: jax.Array) -> jax.Array:
         x = self.conv_down(x)
@@ -153,10 +154,11 @@ class CSPResNet(Backbone):
         super().__init__()
         self.config, size, deploy = config, VARIANTS[config.variant], config.deploy
         channels, *widths = (round(width * size.width) for width in (STEM_WIDTH, *WIDTHS))
+        conv = partial(ConvBN, act=F.silu, options=ConvBNOptions(deploy=deploy))
         self.stem = nn.Sequential(
-            ("conv1", ConvBN(3, channels // 2, 3, 2, act=F.silu, deploy=deploy)),
-            ("conv2", ConvBN(channels // 2, channels // 2, 3, act=F.silu, deploy=deploy)),
-            ("conv3", ConvBN(channels // 2, channels, 3, act=F.silu, deploy=deploy)),
+            ("conv1", conv(3, channels // 2, 3, 2)),
+            ("conv2", conv(channels // 2, channels // 2, 3)),
+            ("conv3", conv(channels // 2, channels, 3)),
         )
         self.stages = nn.Sequential()
         for width, depth in zip(widths, DEPTHS):

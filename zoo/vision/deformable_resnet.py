@@ -17,7 +17,7 @@ from framework import nn
 from framework.config import register
 from framework.nn import functional as F
 from zoo.contracts import Backbone, Feature
-from zoo.layers.conv_bn import ConvBN
+from zoo.layers.conv_bn import ConvBN, ConvBNOptions
 from zoo.layers.deformable import DeformableConvBN
 from zoo.layers.stages import collect_maps
 from zoo.layers.variants import VariantConfig
@@ -65,14 +65,14 @@ class Block(nn.Layer):
         self, in_channels: int, width: int, stride: int, projects: bool, deformable: bool, deploy: bool
     ) -> None:
         super().__init__()
-        own = {"names": _NAMES, "deploy": deploy}
+        options = ConvBNOptions(names=_NAMES, deploy=deploy)
         middle = DeformableConvBN if deformable else ConvBN
-        self.conv0 = ConvBN(in_channels, width, 1, act=F.relu, **own)
-        self.conv1 = middle(width, width, 3, stride, act=F.relu, **own)
-        self.conv2 = ConvBN(width, width * _EXPANSION, 1, **own)
+        self.conv0 = ConvBN(in_channels, width, 1, act=F.relu, options=options)
+        self.conv1 = middle(width, width, 3, stride, act=F.relu, options=options)
+        self.conv2 = ConvBN(width, width * _EXPANSION, 1, options=options)
         self.projects = projects
         if projects:
-            self.short = ConvBN(in_channels, width * _EXPANSION, 1, stride, **own)
+            self.short = ConvBN(in_channels, width * _EXPANSION, 1, stride, options=options)
 
     def forward(self, x: jax.Array) -> jax.Array:
         y = self.conv2(self.conv1(self.conv0(x)))
@@ -87,7 +87,7 @@ class DeformableResNet(Backbone):
         super().__init__()
         self.config = config
         size = config.parts
-        self.conv = ConvBN(3, 64, 7, 2, act=F.relu, names=_NAMES, deploy=config.deploy)
+        self.conv = ConvBN(3, 64, 7, 2, act=F.relu, options=ConvBNOptions(names=_NAMES, deploy=config.deploy))
         channels, self.ends, self.names = 64, [], []
         for stage, (width, depth, deformable) in enumerate(zip(WIDTHS, size.depths, size.deformable)):
             for i in range(depth):

@@ -19,7 +19,7 @@ from framework.config import register
 from framework.nn import functional as F
 from framework.nn import initializer as I
 from zoo.contracts import Backbone, Feature
-from zoo.layers.conv_bn import ConvBN
+from zoo.layers.conv_bn import ConvBN, ConvBNOptions
 from zoo.layers.variants import VariantConfig
 
 BOTTLENECK = 4  # width of the 1x1 convolutions, in growths: the paper's DenseNet-B
@@ -111,7 +111,9 @@ class DenseNet(Backbone):
     def __init__(self, config: DenseNetConfig) -> None:
         super().__init__()
         self.config, size = config, config.parts
-        self.conv1_func = ConvBN(3, size.width, 7, 2, act=F.relu, names=("_conv", "_batch_norm"))
+        self.conv1_func = ConvBN(
+            3, size.width, 7, 2, act=F.relu, options=ConvBNOptions(names=("_conv", "_batch_norm"))
+        )
         channels, features = size.width, []
         for stage, depth in enumerate(size.depths):
             block = nn.Sequential()

@@ -27,7 +27,7 @@ from framework.core.errors import ConfigError
 from framework.nn import functional as F
 from framework.nn import initializer as I
 from zoo.contracts import Backbone, Feature
-from zoo.layers.conv_bn import Activation, ConvBN
+from zoo.layers.conv_bn import Activation, ConvBN, ConvBNOptions
 from zoo.layers.variants import VariantConfig
 
 
@@ -99,7 +99,8 @@ class Halve(ConvBN):
     def __init__(
         self, in_channels: int, out_channels: int, same_padding: bool, act: Activation | None = F.relu
     ) -> None:
-        super().__init__(in_channels, out_channels, 3, 2, 0 if same_padding else 1, act=act)
+        options = ConvBNOptions(padding=0 if same_padding else 1)
+        super().__init__(in_channels, out_channels, 3, 2, act=act, options=options)
         self.same_padding = same_padding
 
     def forward(self, x: jax.Array) -> jax.Array:

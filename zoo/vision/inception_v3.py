@@ -18,7 +18,7 @@ from framework import nn
 from framework.config import register
 from framework.nn import functional as F
 from framework.nn import initializer as I
-from zoo.layers.conv_bn import ConvBN
+from zoo.layers.conv_bn import ConvBN, ConvBNOptions
 
 PARAMS = 23_834_568  # with 1000 classes, as torchvision's without its inner classifier
 WIDTH = 2048  # of the last map
@@ -40,7 +40,8 @@ def _conv(
     padding: int | None = None,
 ) -> ConvBN:
     """With ReLU. At stride 1 it keeps the size, if `padding` is not 0."""
-    return ConvBN(in_channels, out_channels, kernel_size, stride, padding, act=F.relu, names=("0", "1"))
+    options = ConvBNOptions(padding=padding, names=("0", "1"))
+    return ConvBN(in_channels, out_channels, kernel_size, stride, act=F.relu, options=options)
 
 
 def _mean3(x: jax.Array) -> jax.Array:

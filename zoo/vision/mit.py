@@ -21,6 +21,7 @@ from framework.config import register
 from framework.core.errors import ShapeError
 from framework.nn import functional as F
 from zoo.contracts import Backbone, Feature
+from zoo.layers.attention import AttentionBase
 from zoo.layers.mlp import DropPath, drop_rates, narrow_linear
 from zoo.layers.variants import VariantConfig
 
@@ -67,27 +68,21 @@ def _conv(in_channels: int, out_channels: int, kernel_size: int, stride: int, pa
     return nn.Conv2D(in_channels, out_channels, kernel_size, stride, padding, weight_attr=start)
 
 
-class EfficientAttention(nn.Layer):
+class EfficientAttention(AttentionBase):
     """Attention of every pixel of [N, H, W, C] to the map reduced `reduction` times on each axis."""
 
     def __init__(self, channels: int, heads: int, reduction: int) -> None:
-        super().__init__()
-        self.heads, self.reduction = heads, reduction
-        self.q = narrow_linear(channels, channels)
-        self.kv = narrow_linear(channels, 2 * channels)
-        self.proj = narrow_linear(channels, channels)
+        super().__init__(channels, heads, names=("q", "kv", "proj"))
+        self.reduction = reduction
         if reduction > 1:
             self.sr = _conv(channels, channels, reduction, reduction, 0)
             self.norm = nn.LayerNorm(channels)
 
     def forward(self, x: jax.Array) -> jax.Array:
         n, h, w, c = x.shape
-        split = (self.heads, c // self.heads)
-        query = self.q(x).reshape(n, h * w, *split)
         seen = self.norm(self.sr(x)) if self.reduction > 1 else x  # [N, H // R, W // R, C]
-        pair = self.kv(seen).reshape(n, seen.shape[1] * seen.shape[2], 2, *split)
-        out = F.scaled_dot_product_attention(query, pair[:, :, 0], pair[:, :, 1])
-        return self.proj(out.reshape(n, h, w, c))
+        memory = self.keys_values(seen.reshape(n, seen.shape[1] * seen.shape[2], c))
+        return self.attend(x.reshape(n, h * w, c), memory, None).reshape(n, h, w, c)
 
 
 class MixFFN(nn.Layer):

@@ -9,7 +9,7 @@ Weights: `state_dict()` has the names of PaddleClas; those of PaddleDetection, p
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import jax
 
@@ -17,7 +17,7 @@ from framework import nn
 from framework.config import register
 from framework.nn import functional as F
 from zoo.contracts import Backbone, Feature
-from zoo.layers.conv_bn import Activation, ConvBN
+from zoo.layers.conv_bn import Activation, ConvBN, ConvBNOptions
 from zoo.layers.stages import collect_maps, stage_ends
 from zoo.layers.variants import ScaledSize, VariantConfig
 
@@ -72,9 +72,10 @@ class DepthwiseSeparable(nn.Layer):
         self, in_channels: int, out_channels: int, stride: int, act: Activation, deploy: bool = False
     ) -> None:
         super().__init__()
-        own = {"act": act, "initializer": _KAIMING, "deploy": deploy}
-        self.depthwise_conv = ConvBN(in_channels, in_channels, 3, stride, groups=in_channels, **own)
-        self.pointwise_conv = ConvBN(in_channels, out_channels, 1, **own)
+        point = ConvBNOptions(initializer=_KAIMING, deploy=deploy)
+        depth = replace(point, groups=in_channels)
+        self.depthwise_conv = ConvBN(in_channels, in_channels, 3, stride, act=act, options=depth)
+        self.pointwise_conv = ConvBN(in_channels, out_channels, 1, act=act, options=point)
 
     def forward(self, x: jax.Array) -> jax.Array:
         return self.pointwise_conv(self.depthwise_conv(x))
@@ -115,7 +116,8 @@ class MobileNetV1(Backbone):
         scale, deploy = VARIANTS[config.variant].scale, config.deploy
         act = _LeakyReLU(config.slope) if config.slope else F.relu
         width = int(STEM_WIDTH * scale)
-        self.conv = ConvBN(3, width, 3, 2, act=act, initializer=_KAIMING, deploy=deploy)
+        options = ConvBNOptions(initializer=_KAIMING, deploy=deploy)
+        self.conv = ConvBN(3, width, 3, 2, act=act, options=options)
         self.blocks = nn.Sequential()
         widths = []
         for at_scale_1, stride in BLOCKS:

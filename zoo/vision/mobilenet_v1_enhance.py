@@ -8,7 +8,8 @@ Weights: part of the PP-OCRv3 recognisers; `state_dict()` has upstream's names.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -18,7 +19,7 @@ from framework.config import register
 from framework.core.errors import ShapeError
 from framework.nn import functional as F
 from zoo.contracts import Backbone, Feature
-from zoo.layers.conv_bn import ConvBN
+from zoo.layers.conv_bn import ConvBN, ConvBNOptions
 from zoo.layers.squeeze_excite import SqueezeExcite
 from zoo.layers.text_row import TEXT_ROW_STRIDE
 from zoo.layers.variants import VariantConfig
@@ -75,14 +76,14 @@ class DepthwiseSeparable(nn.Layer):
 
     def __init__(self, block: Block, in_channels: int, out_channels: int, deploy: bool = False) -> None:
         super().__init__()
-        own = {"act": F.hardswish, "names": _NAMES, "deploy": deploy, "norm_decay": 0.0}
+        conv = partial(ConvBN, act=F.hardswish)
+        point = ConvBNOptions(names=_NAMES, norm_decay=0.0, deploy=deploy)
+        depth = replace(point, groups=in_channels)
         self.squeeze = block.squeeze
-        self._depthwise_conv = ConvBN(
-            in_channels, in_channels, block.kernel_size, block.stride, groups=in_channels, **own
-        )
+        self._depthwise_conv = conv(in_channels, in_channels, block.kernel_size, block.stride, options=depth)
         if block.squeeze:
             self._se = SqueezeExcite(in_channels)
-        self._pointwise_conv = ConvBN(in_channels, out_channels, 1, **own)
+        self._pointwise_conv = conv(in_channels, out_channels, 1, options=point)
 
     def forward(self, x: jax.Array) -> jax.Array:
         x = self._depthwise_conv(x)
@@ -98,7 +99,8 @@ class MobileNetV1Enhance(Backbone):
         self.config = config
         scale, deploy = VARIANTS[config.variant].scale, config.deploy
         width = int(STEM_WIDTH * scale)
-        self.conv1 = ConvBN(3, width, 3, 2, act=F.hardswish, names=_NAMES, deploy=deploy, norm_decay=0.0)
+        options = ConvBNOptions(names=_NAMES, norm_decay=0.0, deploy=deploy)
+        self.conv1 = ConvBN(3, width, 3, 2, act=F.hardswish, options=options)
         self.block_list = nn.Sequential()
         for block in BLOCKS:
             out_channels = int(block.width * scale)

@@ -17,7 +17,7 @@ from framework import nn
 from framework.config import register
 from framework.nn import functional as F
 from zoo.contracts import Backbone, Feature
-from zoo.layers.conv_bn import ConvBN
+from zoo.layers.conv_bn import ConvBN, ConvBNOptions
 from zoo.layers.stages import collect_maps, stage_ends
 from zoo.layers.variants import ScaledSize, VariantConfig, scaled_width
 
@@ -63,9 +63,8 @@ class MobileNetV2Config(VariantConfig[ScaledSize], table=VARIANTS):
 
 
 def _conv(in_channels: int, out_channels: int, kernel_size: int, stride: int = 1, groups: int = 1) -> ConvBN:
-    return ConvBN(
-        in_channels, out_channels, kernel_size, stride, groups=groups, act=F.relu6, names=("0", "1")
-    )
+    options = ConvBNOptions(groups=groups, names=("0", "1"))
+    return ConvBN(in_channels, out_channels, kernel_size, stride, act=F.relu6, options=options)
 
 
 class InvertedResidual(nn.Layer):

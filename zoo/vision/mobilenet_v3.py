@@ -13,7 +13,8 @@ Weights: `state_dict()` has upstream's names; the classifier takes those of Padd
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
@@ -24,7 +25,7 @@ from framework.config import register
 from framework.core.errors import ShapeError
 from framework.nn import functional as F
 from zoo.contracts import Feature
-from zoo.layers.conv_bn import ConvBN
+from zoo.layers.conv_bn import ConvBN, ConvBNOptions
 from zoo.layers.squeeze_excite import SqueezeExcite
 from zoo.layers.stages import collect_maps, dilate_strides, stage_ends
 from zoo.layers.variants import VariantConfig, scaled_width
@@ -36,7 +37,6 @@ Table = Literal["large", "small"]
 _ACTIVATIONS = {"relu": F.relu, "hardswish": F.hardswish}
 _SE_SLOPE = 0.2
 _NORM_LEAVES = ("weight", "bias", "_mean", "_variance")
-_ORIGINAL_NORM = {"epsilon": 0.001, "momentum": 0.99}
 
 
 class Unit(NamedTuple):
@@ -134,6 +134,11 @@ class MobileNetV3Config(VariantConfig[Size], table=VARIANTS):
     deploy: bool = False
 
 
+def _options(original: bool, deploy: bool) -> ConvBNOptions:
+    plain = ConvBNOptions(deploy=deploy)
+    return replace(plain, epsilon=0.001, momentum=0.99) if original else plain
+
+
 class ResidualUnit(nn.Layer):
     """Inverted residual: 1x1 to more channels, depthwise with the stride, 1x1 back; a shortcut where the shape stays.
 
@@ -149,16 +154,16 @@ class ResidualUnit(nn.Layer):
         self.shortcut = unit.stride == 1 and in_channels == self.out_channels
         self.squeeze = unit.squeeze
         self.expands = not original or mid != in_channels
-        own = {"deploy": deploy, **(_ORIGINAL_NORM if original else {})}
+        options = _options(original, deploy)
         if self.expands:
-            self.expand_conv = ConvBN(in_channels, mid, 1, act=act, **own)
-        grouped = {"groups": mid, "act": act, "dilation": unit.dilation, **own}
-        self.bottleneck_conv = ConvBN(mid, mid, unit.kernel_size, unit.stride, **grouped)
+            self.expand_conv = ConvBN(in_channels, mid, 1, act=act, options=options)
+        depth = replace(options, groups=mid, dilation=unit.dilation)
+        self.bottleneck_conv = ConvBN(mid, mid, unit.kernel_size, unit.stride, act=act, options=depth)
         if unit.squeeze and original:
             self.mid_se = SqueezeExcite(mid, width=scaled_width(mid // 4, 1))
         elif unit.squeeze:
             self.mid_se = SqueezeExcite(mid, slope=_SE_SLOPE)
-        self.linear_conv = ConvBN(mid, self.out_channels, 1, **own)
+        self.linear_conv = ConvBN(mid, self.out_channels, 1, options=options)
 
     def forward(self, x: jax.Array) -> jax.Array:
         y = self.bottleneck_conv(self.expand_conv(x) if self.expands else x)
@@ -189,8 +194,8 @@ class MobileNetV3(WideHead):
         self.form = "image" if config.num_classes else config.form
         table, scale, _ = VARIANTS[config.variant]
         width, last = scaled_width(STEM_WIDTH, scale), scaled_width(LAST_WIDTH[table], scale)
-        own = {"act": F.hardswish, "deploy": config.deploy, **(_ORIGINAL_NORM if config.original else {})}
-        self.add_sublayer("conv1" if self.form == "line" else "conv", ConvBN(3, width, 3, 2, **own))
+        conv = partial(ConvBN, act=F.hardswish, options=_options(config.original, config.deploy))
+        self.add_sublayer("conv1" if self.form == "line" else "conv", conv(3, width, 3, 2))
         strides = [int(unit.stride) for unit in UNITS[table]]  # type: ignore[arg-type]
         ends = stage_ends(strides)
         vertical = iter(config.vertical_strides)
@@ -206,7 +211,7 @@ class MobileNetV3(WideHead):
             Feature(widths[number], min(stride, config.output_stride)) for number, stride in ends.items()
         )
         if self.form == "page":
-            units.append(ConvBN(width, last, 1, **own))
+            units.append(conv(width, last, 1))
             starts = [0, *(number + 1 for number in ends)]
             starts[-1] = len(units)
             self.stages = tuple(f"stage{number}" for number in range(len(ends)))
@@ -217,10 +222,10 @@ class MobileNetV3(WideHead):
         self.ends = ends
         self.blocks = nn.Sequential(*units)
         if self.form == "line":
-            self.conv2 = ConvBN(width, last, 1, **own)
+            self.conv2 = conv(width, last, 1)
             self.features = (Feature(last, (4 * math.prod(config.vertical_strides), 4)),)
         elif config.num_classes:
-            self.last_second_conv = ConvBN(width, last, 1, **own)
+            self.last_second_conv = conv(width, last, 1)
             if config.original:
                 wide = scaled_width(ORIGINAL_HEAD_WIDTH[table], scale)
                 self.classifier = nn.Sequential(

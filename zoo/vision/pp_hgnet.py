@@ -21,7 +21,7 @@ from framework import nn
 from framework.config import register
 from framework.nn import functional as F
 from zoo.contracts import Feature
-from zoo.layers.conv_bn import Activation, ConvBN
+from zoo.layers.conv_bn import Activation, ConvBN, ConvBNOptions
 from zoo.layers.stages import collect_maps
 from zoo.layers.text_row import LINE_STRIDES, TEXT_ROW_STRIDE, pool_text_row
 from zoo.layers.variants import VariantConfig
@@ -99,8 +99,8 @@ def conv(
     deploy: bool = False,
 ) -> ConvBN:
     """Convolution, normalisation and, with `act`, an activation."""
-    own = {"groups": groups, "act": act, "initializer": _KAIMING, "deploy": deploy, "norm_decay": 0.0}
-    return ConvBN(in_channels, out_channels, kernel_size, stride, **own)
+    options = ConvBNOptions(groups=groups, initializer=_KAIMING, norm_decay=0.0, deploy=deploy)
+    return ConvBN(in_channels, out_channels, kernel_size, stride, act=act, options=options)
 
 
 class EffectiveSE(nn.Layer):

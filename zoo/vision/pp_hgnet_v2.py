@@ -25,7 +25,7 @@ from framework.nn import functional as F
 from framework.nn.reparam import Arrays
 from zoo.contracts import Feature
 from zoo.layers.affine import Affine
-from zoo.layers.conv_bn import ConvBN
+from zoo.layers.conv_bn import ConvBN, ConvBNOptions
 from zoo.layers.hg_stem import StemBlock
 from zoo.layers.stages import collect_maps
 from zoo.layers.text_row import LINE_STRIDES, TEXT_ROW_STRIDE, pool_text_row
@@ -121,14 +121,13 @@ class ConvBNAct(ConvBN):
         out_channels: int,
         kernel_size: int,
         stride: int = 1,
-        padding: int | str | None = None,
-        groups: int = 1,
         *,
+        groups: int = 1,
         use_lab: bool,
         deploy: bool = False,
     ) -> None:
-        own = {"act": F.relu, "initializer": _KAIMING, "deploy": deploy, "norm_decay": 0.0}
-        super().__init__(in_channels, out_channels, kernel_size, stride, padding, groups, **own)
+        options = ConvBNOptions(groups=groups, initializer=_KAIMING, norm_decay=0.0, deploy=deploy)
+        super().__init__(in_channels, out_channels, kernel_size, stride, act=F.relu, options=options)
         self.use_lab = use_lab
         if use_lab:
             self.lab = Affine(_AFFINE_RATE)
@@ -149,8 +148,9 @@ def light_conv(
 ) -> nn.Sequential:
     """1x1 convolution without activation, depthwise convolution with it."""
     own = {"groups": out_channels, "use_lab": use_lab, "deploy": deploy}
+    point = ConvBNOptions(initializer=_KAIMING, norm_decay=0.0, deploy=deploy)
     return nn.Sequential(
-        ("conv1", ConvBN(in_channels, out_channels, 1, initializer=_KAIMING, deploy=deploy, norm_decay=0.0)),
+        ("conv1", ConvBN(in_channels, out_channels, 1, options=point)),
         ("conv2", ConvBNAct(out_channels, out_channels, kernel_size, **own)),
     )
 
@@ -204,8 +204,8 @@ class HGStage(nn.Layer):
         stage = size.stages[number]
         self.downsamples = stride is not None
         if stride is not None:
-            own = {"groups": in_channels, "initializer": _KAIMING, "deploy": deploy, "norm_decay": 0.0}
-            self.downsample = ConvBN(in_channels, in_channels, 3, stride, **own)
+            depth = ConvBNOptions(groups=in_channels, initializer=_KAIMING, norm_decay=0.0, deploy=deploy)
+            self.downsample = ConvBN(in_channels, in_channels, 3, stride, options=depth)
         light, kernel = number >= _FIRST_LIGHT, _KERNEL_SIZES[number]
         self.blocks = nn.Sequential()
         for index in range(stage.blocks):

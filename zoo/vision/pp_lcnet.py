@@ -9,7 +9,8 @@ Weights: `state_dict()` of the classifier has upstream's names, which PaddleDete
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -18,7 +19,7 @@ from framework import nn
 from framework.config import register
 from framework.nn import functional as F
 from zoo.contracts import Feature
-from zoo.layers.conv_bn import ConvBN
+from zoo.layers.conv_bn import ConvBN, ConvBNOptions
 from zoo.layers.squeeze_excite import SqueezeExcite
 from zoo.layers.stages import collect_maps
 from zoo.layers.variants import ScaledSize, VariantConfig, scaled_width
@@ -88,12 +89,13 @@ class DepthwiseSeparable(nn.Layer):
         deploy: bool = False,
     ) -> None:
         super().__init__()
-        own = {"act": F.hardswish, "initializer": _KAIMING, "deploy": deploy, "norm_decay": 0.0}
+        point = ConvBNOptions(initializer=_KAIMING, norm_decay=0.0, deploy=deploy)
+        depth, conv = replace(point, groups=in_channels), partial(ConvBN, act=F.hardswish)
         self.squeeze = block.squeeze
-        self.dw_conv = ConvBN(in_channels, in_channels, block.kernel_size, stride, groups=in_channels, **own)
+        self.dw_conv = conv(in_channels, in_channels, block.kernel_size, stride, options=depth)
         if block.squeeze:
             self.se = SqueezeExcite(in_channels)
-        self.pw_conv = ConvBN(in_channels, out_channels, 1, **own)
+        self.pw_conv = conv(in_channels, out_channels, 1, options=point)
 
     def forward(self, x: jax.Array) -> jax.Array:
         x = self.dw_conv(x)
@@ -114,8 +116,8 @@ class PPLCNet(WideHead):
         scale, deploy = VARIANTS[config.variant].scale, config.deploy
         stem, *others = config.strides
         width = scaled_width(STEM_WIDTH, scale)
-        own = {"act": F.hardswish, "initializer": _KAIMING, "deploy": deploy, "norm_decay": 0.0}
-        self.conv1 = ConvBN(3, width, 3, stem, **own)
+        options = ConvBNOptions(initializer=_KAIMING, norm_decay=0.0, deploy=deploy)
+        self.conv1 = ConvBN(3, width, 3, stem, act=F.hardswish, options=options)
         features, (down, along) = [], stem
         for (name, blocks), stride in zip(STAGES.items(), ((1, 1), *others), strict=True):
             down, along = down * stride[0], along * stride[1]

@@ -8,7 +8,7 @@ Weights: `state_dict()` has upstream's names.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import jax
@@ -19,7 +19,7 @@ from framework.config import register
 from framework.nn import functional as F
 from framework.nn.reparam import Arrays, centred, deploy_state, prefixed
 from zoo.contracts import Feature
-from zoo.layers.conv_bn import ConvBN
+from zoo.layers.conv_bn import ConvBN, ConvBNOptions
 from zoo.layers.squeeze_excite import SqueezeExcite
 from zoo.layers.stages import collect_maps
 from zoo.layers.variants import VariantConfig, scaled_width
@@ -79,8 +79,8 @@ class PPLCNetV2Config(VariantConfig[Size], table=VARIANTS):
 
 
 def _conv(in_channels: int, out_channels: int, kernel_size: int, deploy: bool, stride: int = 1) -> ConvBN:
-    own = {"act": F.relu, "initializer": _KAIMING, "deploy": deploy, "norm_decay": 0.0}
-    return ConvBN(in_channels, out_channels, kernel_size, stride, **own)
+    options = ConvBNOptions(initializer=_KAIMING, norm_decay=0.0, deploy=deploy)
+    return ConvBN(in_channels, out_channels, kernel_size, stride, act=F.relu, options=options)
 
 
 class DepthwiseSeparable(nn.Layer):
@@ -97,7 +97,7 @@ class DepthwiseSeparable(nn.Layer):
         super().__init__()
         self.stage, self.deploy = stage, deploy
         self.shortcut = stage.shortcut and stride == 1 and in_channels == out_channels
-        own = {"groups": in_channels, "initializer": _KAIMING, "norm_decay": 0.0}
+        options = ConvBNOptions(groups=in_channels, initializer=_KAIMING, norm_decay=0.0)
         kernel = stage.kernel_size
         if stage.branches:
             attr = nn.ParamAttr(trainable=deploy)
@@ -105,10 +105,11 @@ class DepthwiseSeparable(nn.Layer):
             self.dw_conv = nn.Conv2D(in_channels, in_channels, kernel, stride, kernel // 2, **attrs)
             if not deploy:
                 sizes = [size for size in range(kernel, 0, -2) if size > 1 or stride == 1]
-                convs = [ConvBN(in_channels, in_channels, size, stride, **own) for size in sizes]
+                convs = [ConvBN(in_channels, in_channels, size, stride, options=options) for size in sizes]
                 self.dw_conv_list = nn.LayerList(convs)
         else:
-            self.dw_conv = ConvBN(in_channels, in_channels, kernel, stride, act=F.relu, deploy=deploy, **own)
+            options = replace(options, deploy=deploy)
+            self.dw_conv = ConvBN(in_channels, in_channels, kernel, stride, act=F.relu, options=options)
         if stage.squeeze:
             self.se = SqueezeExcite(in_channels, slope=None)
         if stage.split:

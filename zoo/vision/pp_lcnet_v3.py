@@ -12,6 +12,7 @@ Weights: part of the PP-OCRv4 and PP-OCRv5 mobile models, and none of the classi
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, NamedTuple
 
 import jax
@@ -23,7 +24,7 @@ from framework.nn import functional as F
 from framework.nn.reparam import Arrays, centred, fuse_conv_bn
 from zoo.contracts import Feature
 from zoo.layers.affine import Affine
-from zoo.layers.conv_bn import ConvBN
+from zoo.layers.conv_bn import ConvBN, ConvBNOptions
 from zoo.layers.squeeze_excite import SqueezeExcite
 from zoo.layers.stages import collect_maps
 from zoo.layers.text_row import TEXT_ROW_STRIDE, pool_text_row
@@ -135,12 +136,11 @@ class LearnableRepLayer(nn.Layer):
         else:
             if self.has_identity:
                 self.identity = nn.BatchNorm2D(in_channels)
-            branch = {"stride": stride, "groups": groups, "initializer": _KAIMING, "norm_decay": 0.0}
-            self.conv_kxk = nn.LayerList(
-                [ConvBN(in_channels, out_channels, kernel_size, **branch) for _ in range(NUM_BRANCHES)]
-            )
+            options = ConvBNOptions(groups=groups, initializer=_KAIMING, norm_decay=0.0)
+            branch = partial(ConvBN, in_channels, out_channels, stride=stride, options=options)
+            self.conv_kxk = nn.LayerList([branch(kernel_size) for _ in range(NUM_BRANCHES)])
             if kernel_size > 1:
-                self.conv_1x1 = ConvBN(in_channels, out_channels, 1, **branch)
+                self.conv_1x1 = branch(1)
         self.lab = Affine(_AFFINE_RATE)
         if self.activates or not deploy:
             self.act = Activation(trainable=self.activates)
@@ -216,7 +216,8 @@ class PPLCNetV3(WideHead):
         def width(value: int) -> int:
             return scaled_width(value, scale, multiple=16)
 
-        self.conv1 = ConvBN(3, width(16), 3, 2, initializer=_KAIMING, deploy=deploy, norm_decay=0.0)
+        options = ConvBNOptions(initializer=_KAIMING, norm_decay=0.0, deploy=deploy)
+        self.conv1 = ConvBN(3, width(16), 3, 2, options=options)
         stages = _LINE if self.form == "line" else _PAGE
         for name, blocks in stages.items():
             layers = [LCNetV3Block(b, width(b.in_width), width(b.out_width), deploy) for b in blocks]

@@ -11,7 +11,7 @@ Weights: part of the PP-OCRv6 detectors and recognisers; `state_dict()` has upst
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 import jax
@@ -22,7 +22,7 @@ from framework.config import register
 from framework.nn import functional as F
 from framework.nn.reparam import Arrays, centred, fuse_conv_bn
 from zoo.contracts import Feature
-from zoo.layers.conv_bn import ConvBN
+from zoo.layers.conv_bn import ConvBN, ConvBNOptions
 from zoo.layers.hg_stem import StemBlock
 from zoo.layers.squeeze_excite import SqueezeExcite
 from zoo.layers.stages import collect_maps
@@ -125,7 +125,7 @@ class RepDWConv(nn.Layer):
                 channels, channels, kernel_size, padding=kernel_size // 2, groups=channels
             )
             return
-        self.conv = ConvBN(channels, channels, kernel_size, groups=channels)
+        self.conv = ConvBN(channels, channels, kernel_size, options=ConvBNOptions(groups=channels))
         self.conv1 = nn.Conv2D(channels, channels, 1, groups=channels, bias_attr=False)
         self.bn = nn.BatchNorm2D(channels)
 
@@ -151,7 +151,8 @@ class TokenMixer(nn.Layer):
         if keeps_shape:
             self.rep_dw = RepDWConv(channels, deploy=deploy)
         else:
-            self.dw_conv = ConvBN(channels, channels, 3, stride, groups=channels, deploy=deploy)
+            options = ConvBNOptions(groups=channels, deploy=deploy)
+            self.dw_conv = ConvBN(channels, channels, 3, stride, options=options)
         if squeeze:
             self.se = SqueezeExcite(channels)
         self.keeps_shape, self.squeeze = keeps_shape, squeeze
@@ -171,10 +172,11 @@ class LCNetV4Block(nn.Layer):
         self.residual = in_channels == out_channels and stride == 1
         self.token_mixer = TokenMixer(in_channels, stride, self.residual, squeeze, deploy)
         # A residual block starts as its token mixer alone.
-        own = {"gamma": 0.0 if self.residual else 1.0, "deploy": deploy}
+        expand = ConvBNOptions(deploy=deploy)
+        compress = replace(expand, gamma=0.0 if self.residual else 1.0)
         self.channel_mixer = nn.Sequential(  # to twice the channels and back
-            ("expand", ConvBN(in_channels, 2 * in_channels, 1, act=F.gelu, deploy=deploy)),
-            ("compress", ConvBN(2 * in_channels, out_channels, 1, **own)),
+            ("expand", ConvBN(in_channels, 2 * in_channels, 1, act=F.gelu, options=expand)),
+            ("compress", ConvBN(2 * in_channels, out_channels, 1, options=compress)),
         )
 
     def forward(self, x: jax.Array) -> jax.Array:
@@ -200,10 +202,10 @@ class PPLCNetV4(WideHead):
         plan, stem = (size.line, "conv1") if self.reads_lines else (size.image, "stem")
         mid, width = plan.stem
         if plan.simple_stem:
-            layers = (ConvBN(3, mid, 3, 2, deploy=deploy), nn.GELU(), ConvBN(mid, width, 3, 2, deploy=deploy))
-            self.add_sublayer(stem, nn.Sequential(*layers))
+            conv = functools.partial(ConvBN, stride=2, options=ConvBNOptions(deploy=deploy))
+            self.add_sublayer(stem, nn.Sequential(conv(3, mid, 3), nn.GELU(), conv(mid, width, 3)))
         else:
-            conv = functools.partial(ConvBN, act=F.relu, deploy=deploy, norm_decay=0.0)
+            conv = functools.partial(ConvBN, act=F.relu, options=ConvBNOptions(deploy=deploy, norm_decay=0.0))
             self.add_sublayer(stem, StemBlock(mid, width, conv))
         features = []
         for stage, stride in zip(plan.stages, (4, 8, 16, 32)):

@@ -14,7 +14,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import jax
@@ -25,7 +25,7 @@ from framework.core.errors import ConfigError
 from framework.nn import functional as F
 from framework.nn import initializer as I
 from zoo.contracts import Backbone, Feature
-from zoo.layers.conv_bn import ConvBN
+from zoo.layers.conv_bn import ConvBN, ConvBNOptions
 from zoo.layers.stages import collect_maps
 from zoo.layers.variants import check_variant
 
@@ -108,17 +108,18 @@ class Block(nn.Layer):
         super().__init__()
         self.bottleneck = size.bottleneck
         self.pools = size.vd and stride == 2
-        out_channels = width * size.expansion
+        out_channels, options = width * size.expansion, ConvBNOptions(dilation=dilation)
         self.shortcut = (in_channels, out_channels, 1, 1 if self.pools else stride)
         if size.bottleneck:
             inner = width * size.base_width // 64 * size.groups
             self.conv0 = ConvBN(in_channels, inner, 1, act=F.relu)
             # The stride is in the 3x3, as everywhere but in the paper.
-            self.conv1 = ConvBN(inner, inner, 3, stride, dilation=dilation, groups=size.groups, act=F.relu)
+            options = replace(options, groups=size.groups)
+            self.conv1 = ConvBN(inner, inner, 3, stride, act=F.relu, options=options)
             self.conv2 = ConvBN(inner, out_channels, 1)
         else:
-            self.conv0 = ConvBN(in_channels, width, 3, stride, dilation=dilation, act=F.relu)
-            self.conv1 = ConvBN(width, width, 3, dilation=dilation)
+            self.conv0 = ConvBN(in_channels, width, 3, stride, act=F.relu, options=options)
+            self.conv1 = ConvBN(width, width, 3, options=options)
         self.projects = False
         self.project(projects)
 

@@ -18,7 +18,7 @@ from framework import nn
 from framework.config import register
 from framework.nn import functional as F
 from zoo.contracts import Backbone, Feature
-from zoo.layers.conv_bn import Activation, ConvBN
+from zoo.layers.conv_bn import Activation, ConvBN, ConvBNOptions
 from zoo.layers.stages import collect_maps
 from zoo.layers.variants import VariantConfig
 
@@ -62,11 +62,13 @@ class ShuffleNetV2Config(VariantConfig[Size], table=VARIANTS):
 def _conv(
     in_channels: int, out_channels: int, act: Activation, kernel_size: int = 1, stride: int = 1
 ) -> ConvBN:
-    return ConvBN(in_channels, out_channels, kernel_size, stride, act=act, names=("0", "1"))
+    return ConvBN(
+        in_channels, out_channels, kernel_size, stride, act=act, options=ConvBNOptions(names=("0", "1"))
+    )
 
 
 def _depthwise(channels: int, stride: int) -> ConvBN:
-    return ConvBN(channels, channels, 3, stride, groups=channels, names=("0", "1"))
+    return ConvBN(channels, channels, 3, stride, options=ConvBNOptions(groups=channels, names=("0", "1")))
 
 
 def _shuffled(left: jax.Array, right: jax.Array) -> jax.Array:

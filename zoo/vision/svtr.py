@@ -16,6 +16,7 @@ Weights: PaddleOCR's `rec_svtr_*_none_ctc_*`; `state_dict()` has upstream's name
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -27,11 +28,10 @@ from framework.core.errors import ConfigError, ShapeError
 from framework.nn import functional as F
 from framework.nn import initializer as I
 from zoo.contracts import Backbone, Feature
-from zoo.layers.conv_bn import ConvBN
-from zoo.layers.mlp import NARROW, DropPath, Mlp, drop_rates
+from zoo.layers.attention import Attention
+from zoo.layers.conv_bn import ConvBN, ConvBNOptions
+from zoo.layers.mlp import MLP, NARROW, DropPath, drop_rates
 from zoo.layers.variants import VariantConfig
-from zoo.vision.vit import Attention
-from zoo.vision.vit import Size as BlockSize
 
 # Section 3.3: rows and columns of tokens that a local block sees; section 4.1
 WINDOW_HW = (7, 11)
@@ -106,13 +106,13 @@ class Block(nn.Layer):
     def __init__(self, width: int, heads: int, drop_path: float) -> None:
         super().__init__()
         self.norm1 = nn.LayerNorm(width, _EPSILON)
-        self.mixer = Attention(BlockSize(width, 1, heads, 0))
+        self.mixer = Attention(width, heads)
         self.norm2 = nn.LayerNorm(width, _EPSILON)
-        self.mlp = Mlp(width, _MLP_RATIO * width)
+        self.mlp = MLP(width, _MLP_RATIO * width)
         self.drop_path = DropPath(drop_path)
 
     def forward(self, x: jax.Array, visible: jax.Array | None = None) -> jax.Array:
-        x = x + self.drop_path(self.mixer(self.norm1(x), visible))
+        x = x + self.drop_path(self.mixer(self.norm1(x), visible=visible))
         return x + self.drop_path(self.mlp(self.norm2(x)))
 
 
@@ -150,9 +150,11 @@ class SVTRNet(Backbone):
         self.config = config
         size = self.size = config.parts
         first = size.widths[0]
-        own = {"stride": 2, "act": F.gelu, "names": ("conv", "norm"), "deploy": config.deploy}
-        own |= {"initializer": I.KaimingUniform(), "bias": True}
-        embedding = nn.Sequential(ConvBN(3, first // 2, 3, **own), ConvBN(first // 2, first, 3, **own))
+        options = ConvBNOptions(
+            bias=True, initializer=I.KaimingUniform(), names=("conv", "norm"), deploy=config.deploy
+        )
+        conv = partial(ConvBN, stride=2, act=F.gelu, options=options)
+        embedding = nn.Sequential(conv(3, first // 2, 3), conv(first // 2, first, 3))
         self.patch_embed = nn.LayerDict({"proj": embedding})
         tokens = size.image_hw[0] // 4 * (size.image_hw[1] // 4)
         self.pos_embed = self.create_parameter((1, tokens, first), NARROW)

@@ -23,7 +23,7 @@ from framework import nn
 from framework.config import register
 from framework.nn import functional as F
 from zoo.contracts import Backbone, Feature
-from zoo.layers.mlp import NARROW, DropPath, Mlp, drop_rates, narrow_linear
+from zoo.layers.mlp import MLP, NARROW, DropPath, drop_rates, narrow_linear
 from zoo.layers.variants import VariantConfig
 
 PATCH = 4
@@ -124,7 +124,7 @@ class SwinTransformerBlock(nn.Layer):
         self.norm1 = nn.LayerNorm(channels)
         self.attn = WindowAttention(channels, window, heads)
         self.norm2 = nn.LayerNorm(channels)
-        self.mlp = Mlp(channels, EXPANSION * channels)
+        self.mlp = MLP(channels, EXPANSION * channels)
         self.drop_path = DropPath(drop_path)
 
     def attend(self, x: jax.Array) -> jax.Array:

@@ -9,6 +9,7 @@ Weights: part of PP-OCR server v2.0 and of PaddleOCR's CRNN; `state_dict()` has 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -17,7 +18,7 @@ from framework import nn
 from framework.config import register
 from framework.nn import functional as F
 from zoo.contracts import Backbone, Feature
-from zoo.layers.conv_bn import ConvBN
+from zoo.layers.conv_bn import ConvBN, ConvBNOptions
 from zoo.layers.variants import VariantConfig
 
 WIDTHS = (64, 128, 256, 512)
@@ -66,17 +67,17 @@ class Block(nn.Layer):
     ) -> None:
         super().__init__()
         self.bottleneck, self.projects, self.stride = bottleneck, projects, stride
-        own = {"names": _NAMES, "deploy": deploy}
+        options = ConvBNOptions(names=_NAMES, deploy=deploy)
         out_channels = 4 * width if bottleneck else width
         if bottleneck:
-            self.conv0 = ConvBN(in_channels, width, 1, act=F.relu, **own)
-            self.conv1 = ConvBN(width, width, 3, stride, act=F.relu, **own)
-            self.conv2 = ConvBN(width, out_channels, 1, **own)
+            self.conv0 = ConvBN(in_channels, width, 1, act=F.relu, options=options)
+            self.conv1 = ConvBN(width, width, 3, stride, act=F.relu, options=options)
+            self.conv2 = ConvBN(width, out_channels, 1, options=options)
         else:
-            self.conv0 = ConvBN(in_channels, width, 3, stride, act=F.relu, **own)
-            self.conv1 = ConvBN(width, width, 3, **own)
+            self.conv0 = ConvBN(in_channels, width, 3, stride, act=F.relu, options=options)
+            self.conv1 = ConvBN(width, width, 3, options=options)
         if projects:
-            self.short = ConvBN(in_channels, out_channels, 1, **own)
+            self.short = ConvBN(in_channels, out_channels, 1, options=options)
 
     def forward(self, x: jax.Array) -> jax.Array:
         y = self.conv1(self.conv0(x))
@@ -94,9 +95,9 @@ class TextResNet(Backbone):
     def __init__(self, config: TextResNetConfig) -> None:
         super().__init__()
         self.config = config
-        size, own = VARIANTS[config.variant], {"act": F.relu, "names": _NAMES, "deploy": config.deploy}
-        self.conv1_1, self.conv1_2 = ConvBN(3, 32, 3, **own), ConvBN(32, 32, 3, **own)
-        self.conv1_3 = ConvBN(32, 64, 3, **own)
+        size = VARIANTS[config.variant]
+        conv = partial(ConvBN, act=F.relu, options=ConvBNOptions(names=_NAMES, deploy=config.deploy))
+        self.conv1_1, self.conv1_2, self.conv1_3 = conv(3, 32, 3), conv(32, 32, 3), conv(32, 64, 3)
         self.names, channels = [], 64
         for stage, (width, depth) in enumerate(zip(WIDTHS, size.depths)):
             for i in range(depth):

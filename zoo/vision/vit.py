@@ -9,7 +9,6 @@ Weights: PaddleClas' `ViT_*` and `DeiT_*`; `state_dict()` has their names, which
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -19,17 +18,14 @@ import jax.numpy as jnp
 from framework import nn
 from framework.config import register
 from framework.core.errors import ConfigError, ShapeError
-from framework.nn import functional as F
 from zoo.contracts import Backbone, Feature
-from zoo.layers.mlp import NARROW, DropPath, Mlp, drop_rates, narrow_linear
+from zoo.layers.attention import Attention
+from zoo.layers.mlp import MLP, NARROW, DropPath, drop_rates, narrow_linear
 from zoo.layers.variants import VariantConfig
 
 
 class Size(NamedTuple):
-    """`scale` multiplies the products of queries and keys where it is not 1 / sqrt(channels of a head).
-
-    `params` of 1000 classes.
-    """
+    """`scaled` takes ScaledAttention. `params` of 1000 classes."""
 
     width: int
     depth: int
@@ -38,9 +34,8 @@ class Size(NamedTuple):
     patch: int = 16
     image: int = 224
     mlp_ratio: int = 4
-    qkv_bias: bool = True
     epsilon: float = 1e-6
-    scale: float | None = None
+    scaled: bool = False
     distilled: bool = False
 
 
@@ -56,9 +51,7 @@ VARIANTS: dict[str, Size] = {
     "deit_small_distilled": Size(384, 12, 6, 22_436_432, distilled=True),
     "deit_base_distilled": Size(768, 12, 12, 87_338_192, distilled=True),
     "deit_base_distilled_384": Size(768, 12, 12, 87_630_032, image=384, distilled=True),
-    "vit_small_patch16": Size(
-        768, 8, 8, 48_754_408, mlp_ratio=3, qkv_bias=False, epsilon=1e-5, scale=768**-0.5
-    ),
+    "vit_small_patch16": Size(768, 8, 8, 48_754_408, mlp_ratio=3, epsilon=1e-5, scaled=True),
     "vit_base_patch16": Size(768, 12, 12, 86_567_656),
     "vit_base_patch16_384": Size(768, 12, 12, 86_859_496, image=384),
     "vit_base_patch32_384": Size(768, 12, 12, 88_297_192, patch=32, image=384),
@@ -82,24 +75,16 @@ class VisionTransformerConfig(VariantConfig[Size], table=VARIANTS):
     drop_path_rate: float = 0.1
 
 
-class Attention(nn.Layer):
-    """Self-attention of [N, T, C]. `visible` bool [T, T] says which keys (columns) a query (row) sees; None: all."""
+class ScaledAttention(Attention):
+    """That of timm before 2021: no biases of queries, keys and values, and products times 1 / sqrt(width)."""
 
-    def __init__(self, size: Size) -> None:
-        super().__init__()
-        self.heads = size.heads
-        # The functional divides by sqrt(D) itself.
-        self.factor = None if size.scale is None else size.scale * math.sqrt(size.width // size.heads)
-        self.qkv = narrow_linear(size.width, 3 * size.width, bias=size.qkv_bias)
-        self.proj = narrow_linear(size.width, size.width)
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__(width, heads, linear=lambda near, far: narrow_linear(near, far, bias=near == far))
+        self.factor = heads**-0.5  # the functional divides by sqrt(D) itself
 
-    def forward(self, x: jax.Array, visible: jax.Array | None = None) -> jax.Array:
-        n, t, c = x.shape
-        qkv = self.qkv(x).reshape(n, t, 3, self.heads, c // self.heads)
-        query, key, value = (qkv[:, :, i] for i in range(3))
-        if self.factor is not None:
-            query = query * self.factor
-        return self.proj(F.scaled_dot_product_attention(query, key, value, visible).reshape(n, t, c))
+    def project(self, x: jax.Array) -> list[jax.Array]:
+        query, *memory = super().project(x)
+        return [query * self.factor, *memory]
 
 
 class Block(nn.Layer):
@@ -108,9 +93,9 @@ class Block(nn.Layer):
     def __init__(self, size: Size, drop_path: float) -> None:
         super().__init__()
         self.norm1 = nn.LayerNorm(size.width, size.epsilon)
-        self.attn = Attention(size)
+        self.attn = (ScaledAttention if size.scaled else Attention)(size.width, size.heads)
         self.norm2 = nn.LayerNorm(size.width, size.epsilon)
-        self.mlp = Mlp(size.width, size.mlp_ratio * size.width)
+        self.mlp = MLP(size.width, size.mlp_ratio * size.width)
         self.drop_path = DropPath(drop_path)
 
     def forward(self, x: jax.Array) -> jax.Array:

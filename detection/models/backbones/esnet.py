@@ -17,7 +17,7 @@ from framework import nn
 from framework.config import register
 from framework.nn import functional as F
 from zoo.contracts import Backbone, Feature
-from zoo.layers.conv_bn import Activation, ConvBN
+from zoo.layers.conv_bn import Activation, ConvBN, ConvBNOptions
 from zoo.layers.squeeze_excite import SqueezeExcite
 from zoo.layers.stages import collect_maps
 from zoo.layers.variants import VariantConfig, scaled_width
@@ -61,8 +61,9 @@ def _conv(
 ) -> ConvBN:
     """A 1x1 convolution, or a depthwise one where the kernel is larger and the width stays."""
     groups = in_channels if kernel_size > 1 and in_channels == out_channels else 1
-    own = {"names": ("_conv", "_batch_norm"), "initializer": nn.initializer.KaimingNormal(), "deploy": deploy}
-    return ConvBN(in_channels, out_channels, kernel_size, stride, groups=groups, act=act, **own)
+    start, names = nn.initializer.KaimingNormal(), ("_conv", "_batch_norm")
+    options = ConvBNOptions(groups=groups, initializer=start, names=names, deploy=deploy)
+    return ConvBN(in_channels, out_channels, kernel_size, stride, act=act, options=options)
 
 
 class ShuffleBlock(nn.Layer):

@@ -10,12 +10,14 @@ import jax
 import numpy as np
 from jax.core import Tracer
 
+from framework.core.axes import normalize_axis
 from framework.core.errors import FormatError, OarError, ShapeError, TraceError
 from framework.interop.graph.values import Dim, Item, Static, Value, as_dims
 from framework.interop.programs.program import Node
 
 Style = Literal["logical", "elementwise", "values"]
 Run = Callable[..., Any]
+_FIX = "export the model again, or check it with onnx.checker.check_model"
 
 
 @dataclass(frozen=True)
@@ -109,8 +111,12 @@ class Call:
 
     def error(self, problem: str, kind: type[OarError] = FormatError, **parts: Any) -> OarError:
         """An error about this node."""
-        parts.setdefault("fix", "export the model again, or check it with onnx.checker.check_model")
+        parts.setdefault("fix", _FIX)
         return kind(problem, where=self.where, **parts)
+
+    def axis(self, axis: int, rank: int) -> int:
+        """The axis counted from the front. Raises: ShapeError."""
+        return normalize_axis(axis, rank, self.where, _FIX)
 
     def static(self, value: Item, what: str) -> Static:
         """The numbers of an input that decides about shapes.

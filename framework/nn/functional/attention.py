@@ -14,6 +14,8 @@ from framework.core.errors import ShapeError
 from framework.nn.functional.common import dropout
 from framework.nn.functional.products import product
 
+KeysValues = tuple[jax.Array, jax.Array]  # [N, T, heads, D] each
+
 # What a masked score gets: finite, so that a row without any visible key yields a mean and not NaN.
 _HIDDEN = -1e9
 
@@ -47,6 +49,18 @@ def _attention_weights(
 def _attention_values(weights: jax.Array, value: jax.Array, low: bool) -> jax.Array:
     """weights [N, H, Tq, Tk], value [N, Tk, H, D] -> [N, Tq, H, D] in value's type."""
     return product("nhqk,nkhd->nqhd", weights.astype(value.dtype), value, low)
+
+
+def attention_weights(
+    query: jax.Array, key: jax.Array, attn_mask: jax.Array | None = None, is_causal: bool = False
+) -> jax.Array:
+    """softmax(q k' / sqrt(D) + mask) in query's type: [N, Tq, H, D] and [N, Tk, H, D] -> [N, H, Tq, Tk]."""
+    return _attention_weights(query, key, attn_mask, is_causal, precision() == "bfloat16")
+
+
+def attention_values(weights: jax.Array, value: jax.Array) -> jax.Array:
+    """What weights [N, H, Tq, Tk] take of value [N, Tk, H, D]: [N, Tq, H, D]."""
+    return _attention_values(weights, value, precision() == "bfloat16")
 
 
 def scaled_dot_product_attention(
@@ -91,6 +105,14 @@ def attention_with_weights(
             received=f"key {key.shape}, value {value.shape}",
             allowed="[N, Tk, heads, D] each",
         )
-    low = precision() == "bfloat16"
-    weights = _attention_weights(query, key, attn_mask, is_causal, low)
-    return _attention_values(dropout(weights, dropout_p, training=training), value, low), weights
+    weights = attention_weights(query, key, attn_mask, is_causal)
+    return attention_values(dropout(weights, dropout_p, training=training), value), weights
+
+
+def write_keys_values(cache: KeysValues, new: KeysValues, start: jax.Array | int) -> KeysValues:
+    """The cache [N, T, heads, D] with the keys and values of new tokens [N, S, heads, D] from token `start` on."""
+    keys, values = (
+        lax.dynamic_update_slice_in_dim(old, one.astype(old.dtype), start, axis=1)
+        for old, one in zip(cache, new)
+    )
+    return keys, values

@@ -14,69 +14,31 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from framework.core.axes import per_axis
 from framework.core.dtypes import precision
 from framework.core.errors import ShapeError
 from framework.nn.functional import lowering, winograd
 from framework.nn.functional.common import transpose_hint
 from framework.nn.functional.lowering import Platform, choose, conv_plan
 from framework.nn.functional.products import add_bias, product
-from framework.nn.functional.windows import transposed_padding
+from framework.nn.functional.windows import Edges, Padding, spatial_padding, transposed_padding
 
 Pair = tuple[int, int]
 Pads = tuple[Pair, Pair]
 Operands = tuple[jax.Array, jax.Array]  # x and the weight, or their derivatives
-Padding = int | str | Sequence[int] | Sequence[Sequence[int]]  # the forms that conv_padding lists
 
 SMALL_MAP = 200  # pixels of an image, see _depthwise_bwd
 
 
 def pair(value: int | Sequence[int], name: str = "value") -> Pair:
     """(h, w) from one number or two."""
-    if isinstance(value, int):
-        return value, value
-    if len(value) != 2:
-        raise ShapeError(f"{name} takes one or two numbers", received=value, allowed="k or (kh, kw)")
-    return int(value[0]), int(value[1])
+    h, w = per_axis(value, 2, name)
+    return h, w
 
 
-def conv_padding(
-    padding: Padding, kernel: tuple[int, ...], dilation: Pair, stride: Pair, size: tuple[int, ...] | None
-) -> Pads:
-    """Explicit ((top, bottom), (left, right)) from Paddle's forms: p, (ph, pw), [t, b, l, r], pairs, SAME, VALID.
-
-    SAME pads so that the output has ceil(size / stride) rows, the extra one below and to the right; with a stride of
-    one it needs no size, so it exports with symbolic shapes.
-    """
-    if isinstance(padding, str):
-        kind = padding.upper()
-        if kind == "VALID":
-            return (0, 0), (0, 0)
-        if kind != "SAME":
-            raise ShapeError("unknown padding", received=repr(padding), allowed="SAME, VALID or numbers")
-        reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilation)]
-        if stride == (1, 1):
-            totals = [r - 1 for r in reach]
-        elif size is None or not all(isinstance(n, int) for n in size):
-            raise ShapeError(
-                "SAME padding with a stride depends on the size of the input, which is symbolic here",
-                received=size,
-                allowed="explicit padding such as kernel // 2",
-            )
-        else:
-            totals = [max((-(-n // s) - 1) * s + r - n, 0) for n, s, r in zip(size, stride, reach)]
-        return (totals[0] // 2, totals[0] - totals[0] // 2), (totals[1] // 2, totals[1] - totals[1] // 2)
-    if isinstance(padding, int):
-        return (padding, padding), (padding, padding)
-    if len(padding) == 2:
-        return pair(padding[0], "padding"), pair(padding[1], "padding")
-    numbers = [p for p in padding if isinstance(p, int)]
-    if len(padding) == len(numbers) == 4:
-        return (numbers[0], numbers[1]), (numbers[2], numbers[3])
-    raise ShapeError(
-        "padding of a 2-D convolution",
-        received=padding,
-        allowed="p, (ph, pw), [top, bottom, left, right], ((top, bottom), (left, right)), 'SAME' or 'VALID'",
-    )
+def _image_pads(edges: Edges) -> Pads:
+    rows, columns = edges
+    return rows, columns
 
 
 def check_conv(where: str, x: jax.Array, weight: jax.Array, groups: int, transposed: bool = False) -> None:
@@ -389,7 +351,7 @@ def conv2d(
     """
     check_conv("conv2d", x, weight, groups)
     kernel, strides, dilations = weight.shape[2:], pair(stride, "stride"), pair(dilation, "dilation")
-    pads = conv_padding(padding, kernel, dilations, strides, x.shape[1:3])
+    pads = _image_pads(spatial_padding(padding, kernel, strides, x.shape[1:3], dilations))
     for n, k, d, edges in zip(x.shape[1:3], kernel, dilations, pads):
         if isinstance(n, int) and n + sum(edges) < (k - 1) * d + 1:
             raise ShapeError(
@@ -482,7 +444,7 @@ def conv2d_transpose(
     """
     check_conv("conv2d_transpose", x, weight, groups, transposed=True)
     strides, dilations = pair(stride, "stride"), pair(dilation, "dilation")
-    pads = conv_padding(padding, weight.shape[2:], dilations, strides, None)
+    pads = _image_pads(spatial_padding(padding, weight.shape[2:], strides, None, dilations))
     extra = pair(output_padding, "output_padding")
     if output_size is not None:
         geometry = (weight.shape[2:], strides, pads, dilations, extra)

@@ -12,11 +12,10 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from framework.core.axes import per_axis
 from framework.core.errors import ShapeError
-from framework.nn.functional.conv import Pair, check_conv, conv2d_transpose, flat_padding
-from framework.nn.functional.windows import per_axis, transposed_padding
-
-Triple = tuple[int, int, int]
+from framework.nn.functional.conv import check_conv, conv2d_transpose, flat_padding
+from framework.nn.functional.windows import Axes, Edges, spatial_padding, transposed_padding
 
 
 def conv1d_transpose(
@@ -49,23 +48,14 @@ def conv1d_transpose(
     return y[:, 0]
 
 
-def triple(value: int | Sequence[int], name: str = "value") -> Triple:
-    """(d, h, w) from one number or three."""
-    if isinstance(value, int):
-        return value, value, value
-    if len(value) != 3:
-        raise ShapeError(f"{name} takes one or three numbers", received=value, allowed="k or (kd, kh, kw)")
-    return int(value[0]), int(value[1]), int(value[2])
-
-
 @functools.partial(jax.jit, static_argnames=("stride", "pads", "dilation", "groups"))
 def _conv3d(
     x: jax.Array,
     weight: jax.Array,
     bias: jax.Array | None,
-    stride: Triple,
-    pads: str | tuple[Pair, ...],
-    dilation: Triple,
+    stride: Axes,
+    pads: Edges,
+    dilation: Axes,
     groups: int,
 ) -> jax.Array:
     y = lax.conv_general_dilated(
@@ -94,17 +84,9 @@ def conv3d(
     `padding` is a number, (pd, ph, pw), six numbers front to right, 'SAME' or 'VALID'.
     """
     check_conv("conv3d", x, weight, groups)
-    return _conv3d(
-        x, jnp.asarray(weight), bias, triple(stride), _numeric_pads(padding), triple(dilation), groups
-    )
-
-
-def _numeric_pads(padding: int | str | Sequence[int]) -> str | tuple[Pair, ...]:
-    if isinstance(padding, str):
-        return padding.upper()
-    if not isinstance(padding, int) and len(padding) == 6:
-        return tuple((padding[i], padding[i + 1]) for i in (0, 2, 4))
-    return tuple((p, p) for p in triple(padding, "padding"))
+    strides, dilations = per_axis(stride, 3, "stride"), per_axis(dilation, 3, "dilation")
+    pads = spatial_padding(padding, weight.shape[2:], strides, x.shape[1:-1], dilations)
+    return _conv3d(x, jnp.asarray(weight), bias, strides, pads, dilations, groups)
 
 
 @functools.partial(jax.jit, static_argnames=("stride", "pads", "output_padding", "dilation", "groups"))
@@ -112,10 +94,10 @@ def _conv3d_transpose(
     x: jax.Array,
     weight: jax.Array,
     bias: jax.Array | None,
-    stride: Triple,
-    pads: tuple[Pair, ...],
-    output_padding: Triple,
-    dilation: Triple,
+    stride: Axes,
+    pads: Edges,
+    output_padding: Axes,
+    dilation: Axes,
     groups: int,
 ) -> jax.Array:
     channels, per_group, *kernel = weight.shape
@@ -154,14 +136,13 @@ def conv3d_transpose(
     `padding` is a number, (pd, ph, pw), six numbers front to right, or 'VALID'; `output_size` as in `conv2d_transpose`.
     """
     check_conv("conv3d_transpose", x, weight, groups, transposed=True)
-    pads = _numeric_pads(padding)
-    if isinstance(pads, str):
-        if pads != "VALID":
-            raise ShapeError(
-                "conv3d_transpose: unknown padding", received=repr(padding), allowed="numbers or 'VALID'"
-            )
-        pads = ((0, 0),) * 3
-    strides, extra, dilations = triple(stride), triple(output_padding), triple(dilation)
-    geometry = (weight.shape[2:], strides, pads, dilations, extra)
-    extra = triple(transposed_padding("conv3d_transpose", x.shape[1:4], *geometry, output_size))
+    if isinstance(padding, str) and padding.upper() != "VALID":
+        raise ShapeError(
+            "conv3d_transpose: unknown padding", received=repr(padding), allowed="numbers or 'VALID'"
+        )
+    strides, dilations = per_axis(stride, 3, "stride"), per_axis(dilation, 3, "dilation")
+    kernel, extra = weight.shape[2:], per_axis(output_padding, 3, "output_padding")
+    pads = spatial_padding(padding, kernel, strides)
+    geometry = (kernel, strides, pads, dilations, extra)
+    extra = transposed_padding("conv3d_transpose", x.shape[1:4], *geometry, output_size)
     return _conv3d_transpose(x, jnp.asarray(weight), bias, strides, pads, extra, dilations, groups)

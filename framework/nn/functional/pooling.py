@@ -1,4 +1,5 @@
-"""Pooling on NHWC arrays with Paddle's numerics: ceil mode, exclusive averages, adaptive windows.
+"""Pooling on channels-last arrays of one to three axes with Paddle's numerics: ceil mode, exclusive averages, adaptive
+windows, powers.
 
 Source: paddle.nn.functional pooling; `exclusive=True` means that padding does not count in an average.
 """
@@ -6,57 +7,34 @@ Source: paddle.nn.functional pooling; `exclusive=True` means that padding does n
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 
 from framework.core.errors import ShapeError
 from framework.nn.functional import lowering
-from framework.nn.functional.conv import (
+from framework.nn.functional.conv import Pads, Pair, flat_padding, gather_taps, out_size, shift_views
+from framework.nn.functional.lowering import Platform, choose, jitted
+from framework.nn.functional.pooling_places import adaptive_max_with_places, max_pool_with_places
+from framework.nn.functional.windows import (
+    Axes,
+    Edges,
     Padding,
-    Pads,
-    Pair,
-    conv_padding,
-    flat_padding,
-    gather_taps,
-    out_size,
-    pair,
-    shift_views,
+    Size,
+    bin_size,
+    bins,
+    pool_geometry,
+    pool_windows,
+    reduce_windows,
 )
-from framework.nn.functional.lowering import Platform, choose
-from framework.nn.functional.pooling_nd import (
-    adaptive_max_with_places,
-    max_pool_with_places,
-    override_divisor,
-)
-from framework.nn.functional.windows import pool_windows
 
 # Up to this many taps an average is a sum of shifted views: XLA's CPU reduce_window is a scalar loop.
 _FEW_VIEWS = 16
 _NO_PADS: Pads = ((0, 0), (0, 0))
-
-
-def _check_rank(x: jax.Array) -> None:
-    if x.ndim != 4:
-        raise ShapeError("2-D pooling takes [N, H, W, C]", received=x.shape, allowed="4 axes")
-
-
-def _reduce(
-    x: jax.Array,
-    init: float,
-    op: Callable[[jax.Array, jax.Array], jax.Array],
-    kernel: Pair,
-    stride: Pair,
-    pads: Pads,
-) -> jax.Array:
-    # The initial value is a numpy constant: with a traced one JAX sees no maximum or sum and has no gradient.
-    return lax.reduce_window(
-        x, np.asarray(init, x.dtype), op, (1, *kernel, 1), (1, *stride, 1), ((0, 0), *pads, (0, 0))
-    )
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(1, 2))
@@ -102,82 +80,103 @@ def _separable_max(x: jax.Array, kernel: Pair, stride: Pair, pads: Pads, low: fl
     return x
 
 
-@functools.partial(jax.jit, static_argnames=("kernel", "stride", "pads", "ceil_mode", "pad_value", "on"))
-def _max_pool2d(
-    x: jax.Array, kernel: Pair, stride: Pair, pads: Pads, ceil_mode: bool, pad_value: float, on: Platform
+def _padded(x: jax.Array, value: float, edges: Edges) -> jax.Array:
+    return lax.pad(x, jnp.asarray(value, x.dtype), [(0, 0, 0), *((*edge, 0) for edge in edges), (0, 0, 0)])
+
+
+@jitted("kernel", "stride", "pads", "ceil_mode", "pad_value", "on")
+def _max_pool(
+    x: jax.Array,
+    kernel: Axes,
+    stride: Axes,
+    pads: Edges,
+    ceil_mode: bool,
+    pad_value: float = -jnp.inf,
+    on: Platform = "other",
 ) -> jax.Array:
-    _, edges = pool_windows(x.shape[1:3], kernel, stride, pads, ceil_mode)
+    _, edges = pool_windows(x.shape[1:-1], kernel, stride, pads, ceil_mode)
     low = max(pad_value, float(jnp.finfo(x.dtype).min)) if pad_value != -jnp.inf else -jnp.inf
 
     def plain(x: jax.Array) -> jax.Array:
-        if low != -jnp.inf:
-            x = lax.pad(x, jnp.asarray(low, x.dtype), [(0, 0, 0), (*edges[0], 0), (*edges[1], 0), (0, 0, 0)])
-            return _reduce(x, -jnp.inf, lax.max, kernel, stride, ((0, 0), (0, 0)))
-        return _reduce(x, -jnp.inf, lax.max, kernel, stride, edges)
+        if low == -jnp.inf:
+            return reduce_windows(x, -jnp.inf, lax.max, kernel, stride, edges)
+        return reduce_windows(
+            _padded(x, low, edges), -jnp.inf, lax.max, kernel, stride, ((0, 0),) * len(edges)
+        )
 
-    if stride != (1, 1) and not all(isinstance(size, int) for size in x.shape[1:3]):
+    if stride != (1, 1) and not all(isinstance(size, int) for size in x.shape[1:-1]):
         return plain(x)  # whether a strided view of a symbolic size is empty cannot be decided
-    return choose(on, lambda x: _separable_max(x, kernel, stride, edges, low), plain, x)
+    return choose(on, lambda x: _separable_max(x, kernel, stride, edges, low), plain, x)  # type: ignore[arg-type]
+
+
+@jitted("kernel", "stride", "pads", "ceil_mode", "exclusive", "on")
+def _avg_pool(
+    x: jax.Array,
+    kernel: Axes,
+    stride: Axes,
+    pads: Edges,
+    ceil_mode: bool,
+    exclusive: bool,
+    on: Platform = "other",
+) -> jax.Array:
+    size, none = x.shape[1:-1], ((0, 0),) * len(kernel)
+    out, edges = pool_windows(size, kernel, stride, pads, ceil_mode)
+    taps = math.prod(kernel)
+
+    def views(x: jax.Array) -> jax.Array:
+        views = shift_views(_padded(x, 0.0, edges), kernel, stride, (1, 1), out)  # type: ignore[arg-type]
+        return functools.reduce(jnp.add, views)
+
+    def plain(x: jax.Array) -> jax.Array:
+        return reduce_windows(x, 0.0, lax.add, kernel, stride, edges)
+
+    total = choose(on, views, plain, x) if taps <= _FEW_VIEWS else plain(x)
+    if edges == none:
+        return total / taps
+    # Rows that only ceil mode added never count; declared padding does unless `exclusive`.
+    counted = none if exclusive else pads
+    inside = jnp.ones((1, *(n + sum(pad) for n, pad in zip(size, counted)), 1), x.dtype)
+    beyond = tuple((edge[0] - pad[0], edge[1] - pad[1]) for edge, pad in zip(edges, counted))
+    return total / reduce_windows(inside, 0.0, lax.add, kernel, stride, beyond)
 
 
 def max_pool2d(
     x: jax.Array,
-    kernel_size: int | Sequence[int],
-    stride: int | Sequence[int] | None = None,
+    kernel_size: Size,
+    stride: Size | None = None,
     padding: Padding = 0,
     return_mask: bool = False,
     ceil_mode: bool = False,
     pad_value: float = -float("inf"),
 ) -> Any:
-    """Maximum over windows. x [N, H, W, C]; with `return_mask` also the places of the maxima, see pooling_nd.py.
+    """Maximum over windows. x [N, H, W, C]; with `return_mask` also the places of the maxima, see pooling_places.py.
 
     `pad_value` is what padding holds: the activation's minimum (0 after a ReLU) keeps int8 quantisation exact.
     """
     if return_mask:
         return max_pool_with_places("max_pool2d", x, kernel_size, stride, padding, ceil_mode, 2)
-    _check_rank(x)
-    kernel = pair(kernel_size, "kernel_size")
-    strides = kernel if stride is None else pair(stride, "stride")
-    pads = conv_padding(padding, kernel, (1, 1), strides, x.shape[1:3])
-    return _max_pool2d(x, kernel, strides, pads, ceil_mode, pad_value, lowering.platform())
+    kernel, strides, pads = pool_geometry("max_pool2d", x, kernel_size, stride, padding, 2)
+    return _max_pool(x, kernel, strides, pads, ceil_mode, pad_value, lowering.platform())
 
 
-@functools.partial(jax.jit, static_argnames=("kernel", "stride", "pads", "ceil_mode", "exclusive", "on"))
-def _avg_pool2d(
+def max_pool3d(
     x: jax.Array,
-    kernel: Pair,
-    stride: Pair,
-    pads: Pads,
-    ceil_mode: bool,
-    exclusive: bool,
-    on: Platform,
-) -> jax.Array:
-    out, edges = pool_windows(x.shape[1:3], kernel, stride, pads, ceil_mode)
-    taps = kernel[0] * kernel[1]
-
-    def views(x: jax.Array) -> jax.Array:
-        x = lax.pad(x, jnp.zeros((), x.dtype), [(0, 0, 0), (*edges[0], 0), (*edges[1], 0), (0, 0, 0)])
-        return functools.reduce(jnp.add, shift_views(x, kernel, stride, (1, 1), out))
-
-    def plain(x: jax.Array) -> jax.Array:
-        return _reduce(x, 0.0, lax.add, kernel, stride, edges)
-
-    total = choose(on, views, plain, x) if taps <= _FEW_VIEWS else plain(x)
-    if edges == ((0, 0), (0, 0)):
-        return total / taps
-    if exclusive:
-        counted = jnp.ones((1, *x.shape[1:3], 1), x.dtype)
-        return total / _reduce(counted, 0.0, lax.add, kernel, stride, edges)
-    # Rows that only ceil mode added never count; declared padding does.
-    inside = jnp.ones((1, *(n + sum(pad) for n, pad in zip(x.shape[1:3], pads)), 1), x.dtype)
-    beyond = tuple((0, edge[1] - pad[1]) for edge, pad in zip(edges, pads))
-    return total / _reduce(inside, 0.0, lax.add, kernel, stride, beyond)  # type: ignore[arg-type]
+    kernel_size: Size,
+    stride: Size | None = None,
+    padding: Padding = 0,
+    return_mask: bool = False,
+    ceil_mode: bool = False,
+) -> Any:
+    """Maximum over windows. x [N, D, H, W, C]; with `return_mask` also the places, see pooling_places.py."""
+    if return_mask:
+        return max_pool_with_places("max_pool3d", x, kernel_size, stride, padding, ceil_mode, 3)
+    return _max_pool(x, *pool_geometry("max_pool3d", x, kernel_size, stride, padding, 3), ceil_mode)
 
 
 def avg_pool2d(
     x: jax.Array,
-    kernel_size: int | Sequence[int],
-    stride: int | Sequence[int] | None = None,
+    kernel_size: Size,
+    stride: Size | None = None,
     padding: Padding = 0,
     ceil_mode: bool = False,
     exclusive: bool = True,
@@ -187,12 +186,35 @@ def avg_pool2d(
 
     `divisor_override` as in Paddle: the mean times the size of the window, divided by this number.
     """
-    _check_rank(x)
-    kernel = pair(kernel_size, "kernel_size")
-    strides = kernel if stride is None else pair(stride, "stride")
-    pads = conv_padding(padding, kernel, (1, 1), strides, x.shape[1:3])
-    mean = _avg_pool2d(x, kernel, strides, pads, ceil_mode, exclusive, lowering.platform())
-    return override_divisor(mean, kernel, divisor_override)
+    kernel, strides, pads = pool_geometry("avg_pool2d", x, kernel_size, stride, padding, 2)
+    mean = _avg_pool(x, kernel, strides, pads, ceil_mode, exclusive, lowering.platform())
+    return _override_divisor(mean, kernel, divisor_override)
+
+
+def avg_pool3d(
+    x: jax.Array,
+    kernel_size: Size,
+    stride: Size | None = None,
+    padding: Padding = 0,
+    ceil_mode: bool = False,
+    exclusive: bool = True,
+    divisor_override: float | None = None,
+) -> jax.Array:
+    """`avg_pool2d` for x [N, D, H, W, C]."""
+    kernel, strides, pads = pool_geometry("avg_pool3d", x, kernel_size, stride, padding, 3)
+    return _override_divisor(
+        _avg_pool(x, kernel, strides, pads, ceil_mode, exclusive), kernel, divisor_override
+    )
+
+
+def _override_divisor(mean: jax.Array, kernel: Axes, divisor: float | None) -> jax.Array:
+    if divisor is None:
+        return mean
+    if not divisor > 0:
+        raise ShapeError(
+            "divisor_override is positive", received=divisor, allowed="a number above 0, or None"
+        )
+    return mean * (math.prod(kernel) / float(divisor))
 
 
 def _sums(x: jax.Array) -> jax.Array:
@@ -228,39 +250,27 @@ def global_avg_pool2d(x: jax.Array) -> jax.Array:
     return _global_mean(x, lowering.platform())
 
 
-def _bin_matrix(size: int, bins: int) -> jax.Array:
-    """[bins, size] weights of adaptive averaging: bin b covers floor(b*n/bins) to ceil((b+1)*n/bins)."""
-    b = jnp.arange(bins)[:, None]
-    start, stop = b * size // bins, -((-(b + 1) * size) // bins)
-    position = jnp.arange(size)[None]
-    inside = ((position >= start) & (position < stop)).astype(jnp.float32)
-    return inside / inside.sum(1, keepdims=True)
-
-
-@functools.partial(jax.jit, static_argnames=("output",))
-def _adaptive_mean(x: jax.Array, output: tuple[Any, Any]) -> jax.Array:
+@jitted("output")
+def _adaptive_mean(x: jax.Array, output: Axes) -> jax.Array:
     wide = x.dtype if x.dtype.itemsize > 2 else jnp.float32  # a share of 1/7 has few digits in 16 bits
-    rows, cols = (_bin_matrix(*pair).astype(wide) for pair in zip(x.shape[1:3], output))
-    return jnp.einsum("ih,nhwc,jw->nijc", rows, x.astype(wide), cols).astype(x.dtype)
+    inside = [bins(*pair).astype(wide) for pair in zip(x.shape[1:-1], output)]
+    first, *others = [one / one.sum(1, keepdims=True) for one in inside]
+    spec = "ih,nhwc,jw->nijc" if len(output) == 2 else "ih,nhwdc,jw,kd->nijkc"
+    return jnp.einsum(spec, first, x.astype(wide), *others).astype(x.dtype)
 
 
-@functools.partial(jax.jit, static_argnames=("output",))
-def _adaptive_max(x: jax.Array, output: tuple[Any, Any]) -> jax.Array:
-    low = jnp.asarray(-jnp.inf, x.dtype)
-    rows, cols = (_bin_matrix(*pair) > 0 for pair in zip(x.shape[1:3], output))
-    x = jnp.where(rows[None, :, :, None, None], x[:, None], low).max(2)
-    return jnp.where(cols[None, None, :, :, None], x[:, :, None], low).max(3)
-
-
-def _output_size(output_size: int | Sequence[int | None] | None, x: jax.Array) -> tuple[Any, Any]:
-    _check_rank(x)
-    sizes = (output_size, output_size) if output_size is None or isinstance(output_size, int) else output_size
-    return tuple(n if want is None else want for n, want in zip(x.shape[1:3], sizes))  # type: ignore[return-value]
+@jitted("output")
+def _adaptive_max(x: jax.Array, output: Axes) -> jax.Array:
+    for axis, pair in enumerate(zip(x.shape[1:-1], output), start=1):
+        inside = bins(*pair)
+        inside = inside.reshape(*inside.shape, *(1,) * (x.ndim - axis - 1))
+        x = jnp.where(inside, jnp.expand_dims(x, axis), jnp.asarray(-jnp.inf, x.dtype)).max(axis + 1)
+    return x
 
 
 def adaptive_avg_pool2d(x: jax.Array, output_size: int | Sequence[int | None]) -> jax.Array:
     """Mean over `output_size` bins that cover the input; None keeps an axis. x [N, H, W, C]."""
-    output = _output_size(output_size, x)
+    output = bin_size("adaptive_avg_pool2d", output_size, x, 2)
     if output == (1, 1):
         return global_avg_pool2d(x)
     if all(isinstance(n, int) for n in (*x.shape[1:3], *output)):
@@ -280,10 +290,23 @@ def adaptive_max_pool2d(
     """Maximum over `output_size` bins that cover the input; None keeps an axis. x [N, H, W, C]."""
     if return_mask:
         return adaptive_max_with_places("adaptive_max_pool2d", x, output_size, 2)
-    output = _output_size(output_size, x)
+    output = bin_size("adaptive_max_pool2d", output_size, x, 2)
     if output == (1, 1):
         return x.max((1, 2), keepdims=True)
     return _adaptive_max(x, output)
+
+
+def adaptive_avg_pool3d(x: jax.Array, output_size: int | Sequence[int | None]) -> jax.Array:
+    """Mean over `output_size` bins that cover the input; None keeps an axis. x [N, D, H, W, C]."""
+    return _adaptive_mean(x, bin_size("adaptive_avg_pool3d", output_size, x, 3))
+
+
+def adaptive_max_pool3d(
+    x: jax.Array, output_size: int | Sequence[int | None], return_mask: bool = False
+) -> Any:
+    """Maximum over `output_size` bins that cover the input; None keeps an axis. x [N, D, H, W, C]."""
+    maxima, places = adaptive_max_with_places("adaptive_max_pool3d", x, output_size, 3)
+    return (maxima, places) if return_mask else maxima
 
 
 # -- one axis -----------------------------------------------------------------------------------------------------
@@ -297,7 +320,7 @@ def max_pool1d(
     return_mask: bool = False,
     ceil_mode: bool = False,
 ) -> Any:
-    """Maximum over windows. x [N, T, C]; with `return_mask` also the places of the maxima, see pooling_nd.py."""
+    """Maximum over windows. x [N, T, C]; with `return_mask` also the places of the maxima, see pooling_places.py."""
     if return_mask:
         return max_pool_with_places("max_pool1d", x, kernel_size, stride, padding, ceil_mode, 1)
     step = (1, kernel_size if stride is None else stride)
@@ -327,3 +350,59 @@ def adaptive_max_pool1d(x: jax.Array, output_size: int, return_mask: bool = Fals
     if return_mask:
         return adaptive_max_with_places("adaptive_max_pool1d", x, output_size, 1)
     return adaptive_max_pool2d(x[:, None], (1, output_size))[:, 0]
+
+
+# -- powers -----------------------------------------------------------------------------------------------------------
+
+
+@jitted("norm_type", "kernel", "stride", "pads", "ceil_mode")
+def _lp_pool(
+    x: jax.Array, norm_type: float, kernel: Axes, stride: Axes, pads: Edges, ceil_mode: bool
+) -> jax.Array:
+    _, edges = pool_windows(x.shape[1:-1], kernel, stride, pads, ceil_mode)
+    total = reduce_windows(x**norm_type, 0.0, lax.add, kernel, stride, edges)
+    # The root is 0 with gradient 0 where all of a window is 0; of an odd power it has the sum's sign.
+    safe = jnp.where(total == 0, 1, jnp.abs(total))
+    return jnp.where(total == 0, 0, jnp.sign(total) * safe ** (1 / norm_type))
+
+
+def _power_pool(
+    where: str,
+    x: jax.Array,
+    norm_type: float,
+    kernel_size: Size,
+    stride: Size | None,
+    padding: Any,
+    ceil_mode: bool,
+    axes: int,
+) -> jax.Array:
+    kernel, strides, pads = pool_geometry(where, x, kernel_size, stride, padding, axes)
+    if math.isinf(norm_type):
+        return _max_pool(x, kernel, strides, pads, ceil_mode)
+    if not norm_type > 0:
+        raise ShapeError(f"{where}: norm_type is positive", received=norm_type, allowed="above 0, up to inf")
+    return _lp_pool(x, float(norm_type), kernel, strides, pads, ceil_mode)
+
+
+def lp_pool1d(
+    x: jax.Array,
+    norm_type: float,
+    kernel_size: Size,
+    stride: Size | None = None,
+    padding: int | Sequence[int] = 0,
+    ceil_mode: bool = False,
+) -> jax.Array:
+    """(the sum of x**norm_type over windows) ** (1 / norm_type); inf is the maximum. x [N, T, C]."""
+    return _power_pool("lp_pool1d", x, norm_type, kernel_size, stride, padding, ceil_mode, 1)
+
+
+def lp_pool2d(
+    x: jax.Array,
+    norm_type: float,
+    kernel_size: Size,
+    stride: Size | None = None,
+    padding: int | Sequence[int] = 0,
+    ceil_mode: bool = False,
+) -> jax.Array:
+    """(the sum of x**norm_type over windows) ** (1 / norm_type); inf is the maximum. x [N, H, W, C]."""
+    return _power_pool("lp_pool2d", x, norm_type, kernel_size, stride, padding, ceil_mode, 2)

@@ -24,6 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from framework.core.axes import per_axis
 from framework.core.dtypes import wide_type
 from framework.core.errors import ShapeError
 from framework.nn.functional.common import check_data_format
@@ -237,12 +238,12 @@ def interpolate(
     if align_mode not in (0, 1):
         raise ShapeError("interpolate: unknown align_mode", received=align_mode, allowed="0 or 1")
     sizes = x.shape[1:-1]
-    scales: list[float] | list[None] = [None] * len(sizes)
+    scales: tuple[float, ...] | tuple[None, ...] = (None,) * len(sizes)
     if size is not None:
-        outs = _per_axis(size, len(sizes), "size")
+        outs = per_axis(size, len(sizes), "interpolate: size", _number)
     else:
         assert scale_factor is not None
-        scales = _per_axis(scale_factor, len(sizes), "scale_factor")
+        scales = per_axis(scale_factor, len(sizes), "interpolate: scale_factor", _number)
         if min(scales) <= 0:
             raise ShapeError("interpolate: scales are positive", received=scale_factor, allowed="more than 0")
         outs = [_scale(n, s) for n, s in zip(sizes, scales)]
@@ -260,18 +261,6 @@ def interpolate(
     plans = [p for p in plans if p.size != p.out or p.ratio not in (0.0, 1.0, None)]
     # Columns first: rows are then combined as whole rows of memory.
     return _interpolate(x, tuple(reversed(plans)), platform()) if plans else x
-
-
-def _per_axis(value: N | Sequence[N], count: int, name: str) -> list[N]:
-    if not isinstance(value, Sequence):
-        return [_number(value)] * count
-    if len(value) != count:
-        raise ShapeError(
-            f"interpolate: {name} has one number or one for each spatial axis",
-            received=tuple(value),
-            allowed=f"{count} numbers",
-        )
-    return [_number(v) for v in value]
 
 
 def _number(value: N) -> N:

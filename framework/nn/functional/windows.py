@@ -1,41 +1,55 @@
-"""The windows of pooling over any number of axes: how many there are, and how far they reach beyond the input."""
+"""The windows of convolutions and pooling over any number of axes: how many there are, how far they reach beyond the
+input, and what is reduced in them. Arrays are channels-last."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from framework.core.axes import per_axis
 from framework.core.errors import ShapeError
 
+Size = int | Sequence[int]
+Padding = int | str | Sequence[int] | Sequence[Sequence[int]]  # the forms that spatial_padding lists
 Axes = tuple[int, ...]  # one number for each spatial axis
 Edges = tuple[tuple[int, int], ...]  # what is before and behind each axis
 
 
-def per_axis(value: int | Sequence[int], axes: int, name: str) -> Axes:
-    """One number for each axis, from one for all or from as many."""
-    if isinstance(value, int):
-        return (value,) * axes
-    if len(value) != axes:
-        raise ShapeError(
-            f"{name} takes one number, or one for each axis", received=value, allowed=f"{axes} numbers"
-        )
-    return tuple(int(n) for n in value)
+def spatial_padding(
+    padding: Padding, kernel: Axes, stride: Axes, size: tuple[Any, ...] | None = None, dilation: Axes = ()
+) -> Edges:
+    """The padding of each axis from Paddle's forms: p, one for each axis, two for each axis, pairs, SAME or VALID.
 
-
-def pool_padding(padding: Any, kernel: Axes, stride: Axes, size: tuple[Any, ...]) -> Edges:
-    """The padding of each axis from Paddle's forms: p, one for each axis, two for each axis, pairs, SAME or VALID."""
+    SAME pads so that the output has ceil(size / stride) rows, the extra one behind; with a stride of one it needs no
+    size, so it exports with symbolic shapes.
+    """
     axes = len(kernel)
     if isinstance(padding, str):
         kind = padding.upper()
-        if kind not in ("SAME", "VALID"):
-            raise ShapeError("unknown padding", received=repr(padding), allowed="SAME, VALID or numbers")
         if kind == "VALID":
             return ((0, 0),) * axes
-        totals = [max((-(-n // s) - 1) * s + k - n, 0) for n, s, k in zip(size, stride, kernel)]
+        if kind != "SAME":
+            raise ShapeError("unknown padding", received=repr(padding), allowed="SAME, VALID or numbers")
+        reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilation or (1,) * axes)]
+        if all(s == 1 for s in stride):
+            totals = [r - 1 for r in reach]
+        elif size is None or not all(isinstance(n, int) for n in size):
+            raise ShapeError(
+                "SAME padding with a stride depends on the size of the input, which is symbolic here",
+                received=size,
+                allowed="explicit padding such as kernel // 2",
+            )
+        else:
+            totals = [max((-(-n // s) - 1) * s + r - n, 0) for n, s, r in zip(size, stride, reach)]
         return tuple((total // 2, total - total // 2) for total in totals)
     if isinstance(padding, int):
         return ((padding, padding),) * axes
-    given = list(padding)
+    given: list[Any] = list(padding)
     if len(given) == axes + 2 and all(isinstance(pair, Sequence) for pair in given):
         given = given[1:-1]  # Paddle's form with the batch and the channels, which are not padded
     if len(given) == 2 * axes and all(isinstance(p, int) for p in given):
@@ -43,10 +57,67 @@ def pool_padding(padding: Any, kernel: Axes, stride: Axes, size: tuple[Any, ...]
     if len(given) == axes:
         return tuple((p, p) if isinstance(p, int) else (int(p[0]), int(p[1])) for p in given)
     raise ShapeError(
-        "padding of pooling",
+        "padding does not fit the spatial axes",
         received=padding,
         allowed=f"p, {axes} numbers, {2 * axes} numbers, {axes} pairs, 'SAME' or 'VALID'",
     )
+
+
+def check_rank(where: str, x: jax.Array, axes: int) -> None:
+    """Refuse an x that is not [N, ..., C] with so many axes between. Raises: ShapeError."""
+    if x.ndim != axes + 2:
+        names = {1: "T", 2: "H, W", 3: "D, H, W"}[axes]
+        raise ShapeError(
+            f"{where} takes [N, {names}, C]", received=x.shape, allowed=f"{axes + 2} axes, channels last"
+        )
+
+
+def pool_geometry(
+    where: str, x: jax.Array, kernel_size: Size, stride: Size | None, padding: Padding, axes: int
+) -> tuple[Axes, Axes, Edges]:
+    """(kernel, stride, padding) of each spatial axis of [N, ..., C]."""
+    check_rank(where, x, axes)
+    kernel = per_axis(kernel_size, axes, "kernel_size")
+    strides = kernel if stride is None else per_axis(stride, axes, "stride")
+    return kernel, strides, spatial_padding(padding, kernel, strides, x.shape[1:-1])
+
+
+def bin_size(where: str, output_size: Any, x: jax.Array, axes: int) -> tuple[Any, ...]:
+    """How many bins each spatial axis of [N, ..., C] has; None keeps an axis.
+
+    Raises:
+        ShapeError: they are not whole numbers from 1, or too many or few.
+    """
+    check_rank(where, x, axes)
+    given = [output_size] * axes if output_size is None or isinstance(output_size, int) else list(output_size)
+    numbers = [n for n in given if isinstance(n, int | float | np.number)]
+    if len(given) != axes or any(isinstance(n, float | np.floating) or n < 1 for n in numbers):
+        raise ShapeError(
+            f"{where}: output_size has one positive number, or one or None for each axis",
+            received=output_size,
+            allowed=f"{axes} of them",
+        )
+    return tuple(size if n is None else n for size, n in zip(x.shape[1:-1], given))
+
+
+def bins(size: int, count: int) -> jax.Array:
+    """[count, size] whether bin b, floor(b * size / count) to ceil((b + 1) * size / count), holds a position."""
+    b, position = jnp.arange(count)[:, None], jnp.arange(size)[None]
+    return (position >= b * size // count) & (position < -((-(b + 1) * size) // count))
+
+
+def reduce_windows(
+    x: jax.Array,
+    init: float,
+    op: Callable[[jax.Array, jax.Array], jax.Array],
+    kernel: Axes,
+    stride: Axes,
+    pads: Edges,
+) -> jax.Array:
+    """`op` over the windows of [N, ..., C]."""
+    # The initial value is a numpy constant: with a traced one jax sees no maximum or sum and has no gradient.
+    start, edges = np.asarray(init, x.dtype), ((0, 0), *pads, (0, 0))
+    return lax.reduce_window(x, start, op, (1, *kernel, 1), (1, *stride, 1), edges)
 
 
 def pool_windows(

@@ -14,8 +14,7 @@ import numpy as np
 
 from framework.config.registry import Kind, register
 from framework.core.errors import ConfigError, InputError, TraceError, WeightError
-
-Number = float | jax.Array  # a number on the host, or a scalar under a trace
+from framework.optimizer.lr.formulas import Number, is_better, reduced
 
 
 @dataclass(frozen=True)
@@ -152,16 +151,6 @@ class ReduceOnPlateau(LRScheduler):
         return self
 
 
-def power(base: float, exponent: Number, xp: ModuleType) -> Number:
-    """base**exponent; float32 would keep too little of a base near 1."""
-    return xp.exp(math.log(base) * exponent)
-
-
-def cosine(start: float, end: float, share: Number, xp: ModuleType) -> Number:
-    """From start (share 0) to end (share 1) along half a cosine."""
-    return end + (start - end) * (1 + xp.cos(math.pi * share)) / 2
-
-
 def call(function: Callable[[Number], Number], value: Number) -> Number:
     """What a user's function of the step gives. Raises: TraceError when it asks for the value in a compiled program."""
     try:
@@ -207,21 +196,15 @@ class PlateauState:
         if self.cooldown > 0:
             self.cooldown -= 1
             return self.factor
-        if not math.isnan(value) and (self.best is None or self._better(value, self.best)):
+        margin = schedule.mode, schedule.threshold, schedule.threshold_mode
+        if not math.isnan(value) and (self.best is None or is_better(value, self.best, *margin)):
             self.best, self.bad = value, 0
         else:
             self.bad += 1
         if self.bad > schedule.patience:
             self.cooldown, self.bad = schedule.cooldown, 0
-            lower = max(self.rate * schedule.factor, schedule.min_lr)
-            if self.rate - lower > schedule.epsilon:
-                self.rate = lower
+            self.rate = reduced(self.rate, schedule.factor, schedule.min_lr, schedule.epsilon)
         return self.factor
-
-    def _better(self, value: float, best: float) -> bool:
-        schedule = self.schedule
-        margin = schedule.threshold * (best if schedule.threshold_mode == "rel" else 1)
-        return value < best - margin if schedule.mode == "min" else value > best + margin
 
     def state_dict(self) -> dict[str, float | None]:
         return {key: getattr(self, key) for key in _KEYS}

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+import jax.numpy as jnp
+
 from framework.config.registry import register
 from framework.core.errors import ConfigError
-from framework.optimizer.lr.base import (
-    Constant,
-    LRScheduler,
-    Number,
-    Rate,
-    ReduceOnPlateau,
-    call,
-    cosine,
-    power,
-)
+from framework.optimizer.lr import formulas
+from framework.optimizer.lr.base import Constant, LRScheduler, Rate, ReduceOnPlateau, call
+from framework.optimizer.lr.formulas import Number, cosine, line
 
 # YAML holds no functions: for it this field is always null.
 if TYPE_CHECKING:
@@ -53,7 +49,7 @@ class LinearWarmup(LRScheduler):
         return rate if isinstance(rate, LRScheduler) else Constant(float(rate))
 
     def rate(self, step: Number, xp: ModuleType) -> Number:
-        rising = (self.end_lr - self.start_lr) * step / self.warmup_steps + self.start_lr
+        rising = line(self.start_lr, self.end_lr, step, self.warmup_steps)
         after = self.inner.rate(xp.maximum(step - self.warmup_steps, 0), xp)
         return xp.where(step < self.warmup_steps, rising, after)
 
@@ -101,8 +97,8 @@ class LinearLR(LRScheduler):
 
     def rate(self, step: Number, xp: ModuleType) -> Number:
         assert self.total_steps is not None
-        share = xp.minimum(step, self.total_steps) / self.total_steps
-        return self.learning_rate * (self.start_factor + (self.end_factor - self.start_factor) * share)
+        step = xp.minimum(step, self.total_steps)
+        return self.learning_rate * line(self.start_factor, self.end_factor, step, self.total_steps)
 
 
 @register("schedule")
@@ -124,7 +120,9 @@ class CosineAnnealingDecay(LRScheduler):
 
     def rate(self, step: Number, xp: ModuleType) -> Number:
         assert self.T_max is not None
-        return cosine(self.learning_rate, self.eta_min, step % (2 * self.T_max) / self.T_max, xp)
+        step = step % (2 * self.T_max) if xp is jnp else step  # float32 keeps too little of a large angle
+        angle = math.pi * step / self.T_max
+        return cosine(self.learning_rate, self.eta_min, angle, xp)
 
 
 @register("schedule")
@@ -147,7 +145,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
     def rate(self, step: Number, xp: ModuleType) -> Number:
         if self.T_mult == 1:
-            return cosine(self.learning_rate, self.eta_min, step % self.T_0 / self.T_0, xp)
+            return cosine(self.learning_rate, self.eta_min, math.pi * (step % self.T_0) / self.T_0, xp)
         starts, length = [0], self.T_0  # a table: a logarithm would miss restarts by rounding
         while starts[-1] + length < 2**31:
             starts.append(starts[-1] + length)
@@ -155,7 +153,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         at = xp.searchsorted(xp.asarray(starts), step, side="right") - 1
         since = step - xp.asarray(starts)[at]
         span = self.T_0 * xp.power(xp.asarray(float(self.T_mult)), at)
-        return cosine(self.learning_rate, self.eta_min, since / span, xp)
+        return cosine(self.learning_rate, self.eta_min, math.pi * since / span, xp)
 
 
 @register("schedule")
@@ -191,21 +189,16 @@ class OneCycleLR(LRScheduler):
 
     def rate(self, step: Number, xp: ModuleType) -> Number:
         assert self.total_steps is not None
-        first, last = self.phase_pct * self.total_steps - 1, float(self.total_steps - 1)
-        low, top = self.max_learning_rate / self.divide_factor, self.max_learning_rate
-        ends = [0.0, first, 2 * first, last] if self.three_phase else [0.0, first, last]
-        rates = (
-            [low, top, low, self.end_learning_rate]
-            if self.three_phase
-            else [low, top, self.end_learning_rate]
+        bounds, rates = formulas.one_cycle_phases(
+            self.max_learning_rate,
+            self.total_steps,
+            self.divide_factor,
+            self.end_learning_rate,
+            self.phase_pct,
+            self.three_phase,
         )
-        step, rate = xp.minimum(step, last), 0.0
-        for i in reversed(range(len(ends) - 1)):
-            share = (step - ends[i]) / (ends[i + 1] - ends[i])
-            linear = (rates[i + 1] - rates[i]) * share + rates[i]
-            here = linear if self.anneal_strategy == "linear" else cosine(rates[i], rates[i + 1], share, xp)
-            rate = here if i == len(ends) - 2 else xp.where(step <= ends[i + 1], here, rate)
-        return rate
+        step = xp.minimum(step, bounds[-1])
+        return formulas.one_cycle(step, bounds, rates, self.anneal_strategy == "linear", xp)
 
 
 @register("schedule")
@@ -235,12 +228,10 @@ class CyclicLR(LRScheduler):
     def rate(self, step: Number, xp: ModuleType) -> Number:
         up = self.step_size_up
         down = up if self.step_size_down is None else self.step_size_down
-        cycle, place = step // (up + down), step % (up + down)
-        height = xp.where(place <= up, place / up, (up + down - place) / down)
+        cycle, size = step // (up + down), up + down
+        height = formulas.triangle(step % size / size, up / size, xp)
         if self.scale_fn is not None:
             scale = call(self.scale_fn, cycle + 1 if self.scale_mode == "cycle" else step)
-        elif self.mode == "triangular2":
-            scale = power(0.5, cycle, xp)
         else:
-            scale = power(self.exp_gamma, step, xp) if self.mode == "exp_range" else 1.0
+            scale = formulas.triangle_scale(self.mode, cycle, step, self.exp_gamma, xp)
         return self.base_learning_rate + (self.max_learning_rate - self.base_learning_rate) * height * scale

@@ -10,10 +10,10 @@ from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from framework.config.registry import register
-from framework.optimizer.lr.base import LRScheduler, Number, call, power
+from framework.optimizer.lr.base import LRScheduler, call
+from framework.optimizer.lr.formulas import Number, passed, pick, power
 
 
 @register("schedule")
@@ -29,8 +29,8 @@ class NoamDecay(LRScheduler):
         self.check(d_model=0, warmup_steps=0)
 
     def rate(self, step: Number, xp: ModuleType) -> Number:
-        fall = xp.maximum(step, 1) ** -0.5
-        return self.learning_rate * self.d_model**-0.5 * xp.minimum(fall, step * self.warmup_steps**-1.5)
+        fall, rise = xp.maximum(step, 1) ** -0.5, self.warmup_steps**-1.5 * step
+        return self.learning_rate * self.d_model**-0.5 * xp.minimum(fall, rise)
 
 
 @register("schedule")
@@ -53,8 +53,8 @@ class PiecewiseDecay(LRScheduler):
             )
 
     def rate(self, step: Number, xp: ModuleType) -> Number:
-        index = xp.searchsorted(xp.asarray(self.boundaries), step, side="right")
-        return xp.asarray(self.values)[index]
+        index = passed(self.boundaries, step, xp)
+        return pick(self.values, xp.where(index < len(self.boundaries), index, -1), xp)
 
 
 @register("schedule")
@@ -74,8 +74,7 @@ class MultiStepDecay(LRScheduler):
             raise self.error("milestones do not rise", list(self.milestones), "rising numbers, at least one")
 
     def rate(self, step: Number, xp: ModuleType) -> Number:
-        passed = xp.searchsorted(xp.asarray(self.milestones), step, side="right")
-        return self.learning_rate * power(self.gamma, passed, xp)
+        return self.learning_rate * power(self.gamma, passed(self.milestones, step, xp), xp)
 
 
 @register("schedule")
@@ -160,10 +159,11 @@ class PolynomialDecay(LRScheduler):
 
     def rate(self, step: Number, xp: ModuleType) -> Number:
         assert self.decay_steps is not None
-        length = self.decay_steps
-        if self.cycle:
-            length = self.decay_steps * xp.maximum((step + self.decay_steps - 1) // self.decay_steps, 1)
-        left = (length - xp.minimum(step, length)) / length
+        steps = self.decay_steps
+        length = steps * xp.maximum(-(-step // steps), 1) if self.cycle else steps
+        left = xp.maximum(
+            1 - xp.minimum(step, length) / length, 0
+        )  # a compiled division may round to more than 1
         return (self.learning_rate - self.end_lr) * left**self.power + self.end_lr
 
 
@@ -187,7 +187,7 @@ class MultiplicativeDecay(LambdaDecay):
 
     def rate(self, step: Number, xp: ModuleType) -> Number:
         count = step // self.every
-        if xp is np:
-            return self.learning_rate * math.prod(self.lr_lambda(t) for t in range(1, int(count) + 1))
+        if xp is not jnp:
+            return math.prod((self.lr_lambda(t) for t in range(1, int(count) + 1)), start=self.learning_rate)
         start = jnp.float32(self.learning_rate)
         return jax.lax.fori_loop(1, count + 1, lambda t, rate: rate * call(self.lr_lambda, t), start)

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from framework.amp import ScalerState, next_scale
 from framework.paddle._kernel.tensor import Tensor, wrap
 from framework.paddle._kernel.x64 import x64
 from framework.paddle.amp import casting
@@ -29,16 +30,8 @@ def _unscale(grads: Sequence[jax.Array], scale: jax.Array) -> tuple[list[jax.Arr
 
 
 @jax.jit
-def _next_scale(
-    state: tuple[jax.Array, jax.Array, jax.Array], bad: jax.Array, settings: tuple[Any, ...]
-) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """(scale, good steps, bad steps) after a step; settings are those of the scaler."""
-    scale, good, wrong = state
-    up, down, good_needed, wrong_needed = settings
-    good, wrong = jnp.where(bad, 0, good + 1), jnp.where(bad, wrong + 1, 0)
-    grow, shrink = good == good_needed, wrong == wrong_needed
-    scale = jnp.where(shrink, scale * down, jnp.where(grow, scale * up, scale)).astype(scale.dtype)
-    return scale, jnp.where(grow, 0, good), jnp.where(shrink, 0, wrong)
+def _next_scale(state: ScalerState, bad: jax.Array, ratios: Any, needed: Any) -> ScalerState:
+    return next_scale(state, ~bad, ratios, needed, bounded=False)  # as Paddle's eager scaler
 
 
 class GradScaler:
@@ -124,13 +117,11 @@ class GradScaler:
         """Choose the scale of the next step."""
         if not self._enable or not self._use_dynamic_loss_scaling:
             return
-        settings = (
-            *(np.float32(self._incr_ratio), np.float32(self._decr_ratio)),
-            *(np.int32(self._incr_every_n_steps), np.int32(self._decr_every_n_nan_or_inf)),
-        )
-        state = (self._scale._value, self._good._value, self._bad._value)
+        ratios = np.float32(self._incr_ratio), np.float32(self._decr_ratio)
+        needed = np.int32(self._incr_every_n_steps), np.int32(self._decr_every_n_nan_or_inf)
+        state = ScalerState(self._scale._value, self._good._value, self._bad._value)
         with x64():
-            scale, good, bad = _next_scale(state, self._found_inf._value, settings)
+            scale, good, bad = _next_scale(state, self._found_inf._value, ratios, needed)
         self._scale._value, self._good._value, self._bad._value = scale, good, bad
         self._done.clear()
 

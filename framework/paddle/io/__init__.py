@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
+from framework.io.sampler import cut_batches as cut_batches
 from framework.paddle.io.dataset import (
     ChainDataset,
     ComposeDataset,
@@ -40,14 +41,7 @@ def batch(
         raise ValueError(f"paddle.batch: batch_size must be above 0, received {batch_size}")
 
     def read() -> Iterator[list[Sample]]:
-        samples: list[Sample] = []
-        for sample in reader():
-            samples.append(sample)
-            if len(samples) == size:
-                yield samples
-                samples = []
-        if samples and not drop_last:
-            yield samples
+        yield from cut_batches(reader(), size, drop_last)
 
     return read
 

@@ -4,11 +4,12 @@ do, so `np.random.seed` gives the same order here and there."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence, Sized
+from collections.abc import Iterator, Sequence, Sized
 from typing import Any
 
 import numpy as np
 
+from framework.io.sampler import count_batches, cut_batches, share_of_rank
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.io.dataset import IterableDataset, random_order
 
@@ -152,10 +153,10 @@ class BatchSampler(Sampler):
         self.batch_size, self.drop_last = _size(batch_size, "BatchSampler"), bool(drop_last)
 
     def __iter__(self) -> Iterator[list[Any]]:
-        return _cut(self.sampler, self.batch_size, self.drop_last)
+        return cut_batches(self.sampler, self.batch_size, self.drop_last)
 
     def __len__(self) -> int:
-        return _batches(len(self.sampler), self.batch_size, self.drop_last)
+        return count_batches(len(self.sampler), self.batch_size, self.drop_last)
 
 
 class DistributedBatchSampler(BatchSampler):
@@ -196,13 +197,11 @@ class DistributedBatchSampler(BatchSampler):
         if self.shuffle:
             np.random.RandomState(self.epoch).shuffle(order)
             self.epoch += 1
-        whole = self.total_size - self.total_size % (self.batch_size * self.nranks)
-        mine = order[:whole].reshape(-1, self.nranks, self.batch_size)[:, self.local_rank].ravel()
-        rest = order[whole:].reshape(self.nranks, -1)[self.local_rank]
-        return _cut(np.concatenate([mine, rest]).tolist(), self.batch_size, self.drop_last)
+        mine = share_of_rank(order, self.batch_size, self.nranks, self.local_rank)
+        return cut_batches(mine.tolist(), self.batch_size, self.drop_last)
 
     def __len__(self) -> int:
-        return _batches(self.num_samples, self.batch_size, self.drop_last)
+        return count_batches(self.num_samples, self.batch_size, self.drop_last)
 
     def set_epoch(self, epoch: int) -> None:
         """Choose the epoch whose order the next iteration gives."""
@@ -214,18 +213,3 @@ def _size(batch_size: Any, where: str) -> int:
         f"{where}: batch_size must be above 0, received {batch_size!r}"
     )
     return batch_size
-
-
-def _cut(order: Iterable[Any], batch_size: int, drop_last: bool) -> Iterator[list[Any]]:
-    batch: list[Any] = []
-    for index in order:
-        batch.append(index)
-        if len(batch) == batch_size:
-            yield batch
-            batch = []
-    if batch and not drop_last:
-        yield batch
-
-
-def _batches(count: int, batch_size: int, drop_last: bool) -> int:
-    return count // batch_size if drop_last else math.ceil(count / batch_size)

@@ -17,6 +17,7 @@ from jax import export
 from framework.core.errors import InputError, OarError
 from framework.export import Artifact, TensorSpec, load_artifact
 from framework.export.program import lower_program
+from framework.jit import InputSpec as CoreSpec
 from framework.paddle._kernel import dtypes as types
 from framework.paddle._kernel.dispatch import Compiled, run
 from framework.paddle._kernel.mode import mode
@@ -100,13 +101,7 @@ def _exported(layer: Any, call: Callable[..., Any], specs: Sequence[InputSpec]) 
     names = [spec.name or f"x{number}" for number, spec in enumerate(specs)]
     if len(set(names)) < len(names):
         raise InputError("two inputs have the same name", received=names, allowed="one name for each")
-    shapes = [
-        tuple(
-            ("n" if axis == 0 else f"d{number}_{axis}") if size == -1 else size
-            for axis, size in enumerate(s.shape)
-        )
-        for number, s in enumerate(specs)
-    ]
+    shapes = [CoreSpec(spec.shape).tensor_spec(number).shape for number, spec in enumerate(specs)]
     scope = export.SymbolicScope()
     with x64():
         tensors = [

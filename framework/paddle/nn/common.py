@@ -1,48 +1,20 @@
-"""Linear, embedding, dropout, padding, resizing, windows and similarity as layers."""
+"""Layers that are more than a row: embedding, shapes, padding and resizing, products, and losses with inputs behind
+their weights."""
 
 from __future__ import annotations
 
 import functools
 from typing import Any
 
-import jax.numpy as jnp
-
+from framework import nn as core
 from framework.core.errors import ShapeError
-from framework.paddle._kernel.dispatch import Array, operation
 from framework.paddle._kernel.dtypes import get_default_dtype
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle._kernel.x64 import x64
 from framework.paddle.nn import functional as F
-from framework.paddle.nn.functional_layer import functional_layer
+from framework.paddle.nn.faces import Face, face, parametric_face
 from framework.paddle.nn.layer import Layer
-
-_layer = functools.partial(functional_layer, module=__name__, prefix="")
-
-
-class Linear(Layer):
-    """x @ weight + bias; weight [in, out]."""
-
-    def __init__(
-        self,
-        in_features: int,
-        out_features: int,
-        weight_attr: Any = None,
-        bias_attr: Any = None,
-        name: str | None = None,
-    ) -> None:
-        super().__init__(dtype=get_default_dtype())
-        self._weight_attr, self._bias_attr, self.name = weight_attr, bias_attr, name
-        self._sizes = (in_features, out_features)
-        self.weight = self.create_parameter([in_features, out_features], weight_attr)
-        self.bias = self.create_parameter([out_features], bias_attr, is_bias=True)
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.linear(input, self.weight, self.bias)
-
-    def extra_repr(self) -> str:
-        rows, columns = self._sizes
-        text = f"in_features={rows}, out_features={columns}, dtype={self._dtype}"
-        return text + (f", name={self.name}" if self.name else "")
+from framework.paddle.ops.shaping import flatten, unflatten
 
 
 class Embedding(Layer):
@@ -80,33 +52,6 @@ class Embedding(Layer):
         return f"{text}, sparse={self._sparse}" + (f", name={self._name}" if self._name is not None else "")
 
 
-class Bilinear(Layer):
-    """x1' W[o] x2 + bias for each output o."""
-
-    def __init__(
-        self,
-        in1_features: int,
-        in2_features: int,
-        out_features: int,
-        weight_attr: Any = None,
-        bias_attr: Any = None,
-        name: str | None = None,
-    ) -> None:
-        super().__init__(dtype=get_default_dtype())
-        self._in1_features, self._in2_features, self._out_features = in1_features, in2_features, out_features
-        self._weight_attr, self._bias_attr, self._name = weight_attr, bias_attr, name
-        self.weight = self.create_parameter([out_features, in1_features, in2_features], weight_attr)
-        self.bias = self.create_parameter([1, out_features], bias_attr, is_bias=True)
-
-    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
-        return F.bilinear(x1, x2, self.weight, self.bias)
-
-    def extra_repr(self) -> str:
-        sizes = f"in1_features={self._in1_features}, in2_features={self._in2_features}"
-        text = f"{sizes}, out_features={self._out_features}, dtype={self._dtype}"
-        return text + (f", name={self._name}" if self._name else "")
-
-
 class Identity(Layer):
     """Gives back its input; takes any arguments."""
 
@@ -117,19 +62,23 @@ class Identity(Layer):
         return input
 
 
-AlphaDropout = _layer("AlphaDropout", F.alpha_dropout, inputs="input")
-Dropout = _layer("Dropout", F.dropout, inputs="input")
-Dropout2D = _layer("Dropout2D", F.dropout2d, inputs="input")
-Dropout3D = _layer("Dropout3D", F.dropout3d, inputs="input")
+class Softmax2D(Layer):
+    """softmax over the channels of [N, C, H, W] or [C, H, W]."""
+
+    def __init__(self, name: str | None = None) -> None:
+        super().__init__()
+        self._name = name
+
+    def forward(self, x: Tensor) -> Tensor:
+        if len(x.shape) not in (3, 4):
+            raise ShapeError("Softmax2D takes images", received=x.shape, allowed="[N, C, H, W] or [C, H, W]")
+        return F.softmax(x, -3)
+
+    def extra_repr(self) -> str:
+        return f"name={self._name}" if self._name else ""
 
 
 # Shape
-
-
-@operation(name="flatten")
-def _flatten(x: Array, start_axis: int, stop_axis: int) -> Array:
-    start, stop = start_axis % x.ndim, stop_axis % x.ndim
-    return x.reshape(*x.shape[:start], -1, *x.shape[stop + 1 :])
 
 
 class Flatten(Layer):
@@ -140,13 +89,7 @@ class Flatten(Layer):
         self.start_axis, self.stop_axis = start_axis, stop_axis
 
     def forward(self, input: Tensor) -> Tensor:
-        return _flatten(input, self.start_axis, self.stop_axis)
-
-
-@operation(name="unflatten")
-def _unflatten(x: Array, axis: int, shape: Any) -> Array:
-    axis %= x.ndim
-    return jnp.reshape(x, (*x.shape[:axis], *shape, *x.shape[axis + 1 :]))
+        return flatten(input, self.start_axis, self.stop_axis)
 
 
 class Unflatten(Layer):
@@ -157,178 +100,132 @@ class Unflatten(Layer):
         self.axis, self.shape, self.name = axis, shape, name
 
     def forward(self, input: Tensor) -> Tensor:
-        return _unflatten(input, self.axis, self.shape)
+        return unflatten(input, self.axis, self.shape)
 
     def extra_repr(self) -> str:
         return f"axis={self.axis}, shape={self.shape}" + (f", name={self.name}" if self.name else "")
 
 
-# Padding, resizing, windows
+# Padding and resizing
 
 
-class _PadNd(Layer):
-    """Padding of spatial axes: one number for all edges, or two for each axis, the last axis first."""
+class _Pad(Face):
+    """Two numbers for each axis, the last axis first, from one for all edges or a Tensor."""
 
-    def _build(
-        self, padding: Any, axes: int, mode: str, value: float, data_format: str, name: str | None
-    ) -> None:
-        if isinstance(padding, Tensor):
-            padding = padding.tolist()
-        self._pad = [padding] * (2 * axes) if isinstance(padding, int) else list(padding)
-        if len(self._pad) != 2 * axes:
+    def _settled(self, settings: dict[str, Any]) -> dict[str, Any]:
+        padding, axes = settings["padding"], len(settings["data_format"]) - 2
+        given = padding.tolist() if isinstance(padding, Tensor) else padding
+        edges = [given] * (2 * axes) if isinstance(given, int) else list(given)
+        if len(edges) != 2 * axes:
             raise ShapeError(
                 f"{type(self).__name__}: two numbers for each axis",
                 received=padding,
                 allowed=f"1 or {2 * axes} numbers",
             )
-        self._mode, self._value, self._data_format, self._name = mode, value, data_format, name
+        return settings | {"padding": edges}
 
-    def forward(self, x: Tensor) -> Tensor:
-        return F.pad(x, self._pad, self._mode, self._value, self._data_format)
+
+class _Upsample(Face):
+    """Prints the size, or the factor where it has one."""
+
+    def _settled(self, settings: dict[str, Any]) -> dict[str, Any]:
+        return settings | {"mode": settings["mode"].lower()}
 
     def extra_repr(self) -> str:
-        text = f"padding={self._pad}, mode={self._mode}, value={self._value}, data_format={self._data_format}"
-        return text + (f", name={self._name}" if self._name else "")
+        unused = "size=None, " if self.size is None else ", scale_factor=None"
+        return super().extra_repr().replace(unused, "", 1)
 
 
-class Pad1D(_PadNd):
-    """Padding of [N, C, L]: left, right."""
+class _Upsampling(_Upsample):
+    """A number is a square."""
+
+    def _settled(self, settings: dict[str, Any]) -> dict[str, Any]:
+        size = settings["size"]
+        return settings | {"size": [size, size] if isinstance(size, int) else size}
+
+
+_pad = functools.partial(face, module=__name__, base=_Pad, attributes={"padding": "_pad"})
+Pad1D = _pad(core.Pad1D, data_format="NCL")
+Pad2D = _pad(core.Pad2D)
+Pad3D = _pad(core.Pad3D, data_format="NCDHW")
+ZeroPad2D = _pad(core.ZeroPad2D)
+_resize = functools.partial(face, module=__name__, base=_Upsampling, prefix="")
+Upsample = _resize(core.Upsample, base=_Upsample)
+UpsamplingBilinear2D = _resize(core.UpsamplingBilinear2D)
+UpsamplingNearest2D = _resize(core.UpsamplingNearest2D)
+
+
+# Products and slopes
+
+_face = functools.partial(parametric_face, module=__name__)
+Bilinear = _face(
+    core.Bilinear,
+    F.bilinear,
+    inputs="x1 x2",
+    shown="in1_features={in1_features}, in2_features={in2_features}, out_features={out_features}, dtype={dtype}{named}",
+)
+Linear = _face(
+    core.Linear,
+    F.linear,
+    inputs="input",
+    attributes={"name": "name"},
+    shown="in_features={in_features}, out_features={out_features}, dtype={dtype}{named}",
+)
+PReLU = _face(
+    core.PReLU,
+    F.prelu,
+    sources={"weight": "_weight"},
+    shown="num_parameters={num_parameters}, data_format={data_format}, init={init}, dtype={dtype}{named}",
+)
+
+
+# Losses
+
+
+class CTCLoss(Layer):
+    """-log p(labels) of logits [T, N, C]."""
+
+    def __init__(self, blank: int = 0, reduction: str = "mean") -> None:
+        super().__init__()
+        self.blank, self.reduction = blank, reduction
+
+    def forward(
+        self,
+        log_probs: Tensor,
+        labels: Tensor,
+        input_lengths: Tensor,
+        label_lengths: Tensor,
+        norm_by_times: bool = False,
+    ) -> Tensor:
+        lengths = (input_lengths, label_lengths)
+        return F.ctc_loss(log_probs, labels, *lengths, self.blank, self.reduction, norm_by_times)
+
+
+class HSigmoidLoss(Layer):
+    """-log p(label) by the sigmoids along a path through a tree of classes, whose nodes have the weights."""
 
     def __init__(
         self,
-        padding: Any,
-        mode: str = "constant",
-        value: float = 0.0,
-        data_format: str = "NCL",
+        feature_size: int,
+        num_classes: int,
+        weight_attr: Any = None,
+        bias_attr: Any = None,
+        is_custom: bool = False,
+        is_sparse: bool = False,
         name: str | None = None,
     ) -> None:
         super().__init__()
-        self._build(padding, 1, mode, value, data_format, name)
+        if num_classes < 2 and not is_custom:
+            raise ValueError(f"HSigmoidLoss takes 2 or more classes, received {num_classes}")
+        self._feature_size, self._num_classes = feature_size, num_classes
+        self._is_custom, self._is_sparse = is_custom, is_sparse and is_custom
+        self._weight_attr, self._bias_attr, self._name = weight_attr, bias_attr, name
+        nodes, kind = num_classes if is_custom else num_classes - 1, get_default_dtype()
+        self.weight = self.create_parameter([nodes, feature_size], weight_attr, kind)
+        self.bias = self.create_parameter([nodes, 1], bias_attr, kind, is_bias=True)
 
-
-class Pad2D(_PadNd):
-    """Padding of [N, C, H, W]: left, right, top, bottom."""
-
-    def __init__(
-        self,
-        padding: Any,
-        mode: str = "constant",
-        value: float = 0.0,
-        data_format: str = "NCHW",
-        name: str | None = None,
-    ) -> None:
-        super().__init__()
-        self._build(padding, 2, mode, value, data_format, name)
-
-
-class Pad3D(_PadNd):
-    """Padding of [N, C, D, H, W]: left, right, top, bottom, front, back."""
-
-    def __init__(
-        self,
-        padding: Any,
-        mode: str = "constant",
-        value: float = 0.0,
-        data_format: str = "NCDHW",
-        name: str | None = None,
-    ) -> None:
-        super().__init__()
-        self._build(padding, 3, mode, value, data_format, name)
-
-
-class ZeroPad2D(_PadNd):
-    """Zeros around [N, C, H, W]: left, right, top, bottom."""
-
-    def __init__(self, padding: Any, data_format: str = "NCHW", name: str | None = None) -> None:
-        super().__init__()
-        self._build(padding, 2, "constant", 0.0, data_format, name)
-
-    def extra_repr(self) -> str:
-        text = f"padding={self._pad}, data_format={self._data_format}"
-        return text + (f", name={self._name}" if self._name else "")
-
-
-class _Upsample(Layer):
-    size: Any
-    scale_factor: Any
-    data_format: str
-    name: str | None
-
-    def _asked(self) -> str:
-        return f"size={self.size}" if self.scale_factor is None else f"scale_factor={self.scale_factor}"
-
-    def extra_repr(self) -> str:
-        text = f"{self._asked()}, data_format={self.data_format}"
-        return text + (f", name={self.name}" if self.name else "")
-
-
-class Upsample(_Upsample):
-    """`functional.interpolate` as a layer."""
-
-    def __init__(
-        self,
-        size: Any = None,
-        scale_factor: Any = None,
-        mode: str = "nearest",
-        align_corners: bool = False,
-        align_mode: int = 0,
-        data_format: str = "NCHW",
-        name: str | None = None,
-    ) -> None:
-        super().__init__()
-        self.size, self.scale_factor, self.mode = size, scale_factor, mode.lower()
-        self.align_corners, self.align_mode = align_corners, align_mode
-        self.data_format, self.name = data_format, name
-
-    def forward(self, x: Tensor) -> Tensor:
-        settings = (self.mode, self.align_corners, self.align_mode, self.data_format)
-        return F.interpolate(x, self.size, self.scale_factor, *settings)
-
-    def extra_repr(self) -> str:
-        text = f"{self._asked()}, mode={self.mode}, align_corners={self.align_corners}"
-        text += f", align_mode={self.align_mode}, data_format={self.data_format}"
-        return text + (f", name={self.name}" if self.name else "")
-
-
-class UpsamplingNearest2D(_Upsample):
-    """Images resized to the nearest pixel."""
-
-    def __init__(
-        self, size: Any = None, scale_factor: Any = None, data_format: str = "NCHW", name: str | None = None
-    ) -> None:
-        super().__init__()
-        self.size = [size, size] if isinstance(size, int) else size
-        self.scale_factor, self.data_format, self.name = scale_factor, data_format, name
-
-    def forward(self, x: Tensor) -> Tensor:
-        return F.interpolate(x, self.size, self.scale_factor, "nearest", False, 0, self.data_format)
-
-
-class UpsamplingBilinear2D(_Upsample):
-    """Images resized bilinearly, corners onto corners."""
-
-    def __init__(
-        self, size: Any = None, scale_factor: Any = None, data_format: str = "NCHW", name: str | None = None
-    ) -> None:
-        super().__init__()
-        self.size = [size, size] if isinstance(size, int) else size
-        self.scale_factor, self.data_format, self.name = scale_factor, data_format, name
-
-    def forward(self, x: Tensor) -> Tensor:
-        return F.interpolate(x, self.size, self.scale_factor, "bilinear", True, 0, self.data_format)
-
-
-_WINDOWS = "kernel_size={kernel_sizes}, dilation={dilations}, padding={paddings}, stride={strides}"
-_ORDER = ("kernel_sizes", "dilations", "paddings", "strides")
-Unfold = _layer("Unfold", F.unfold, inputs="input", settings=_ORDER, shown=_WINDOWS)
-Fold = _layer("Fold", F.fold, inputs="input", settings=("output_sizes", *_ORDER), shown=_WINDOWS)
-
-
-# Similarity and rearranging
-
-CosineSimilarity = _layer("CosineSimilarity", F.cosine_similarity, inputs="x1 x2", prefix="_")
-PairwiseDistance = _layer("PairwiseDistance", F.pairwise_distance, inputs="x y", quiet=("epsilon", "keepdim"))
-_QUIET = ("data_format",)
-PixelShuffle = _layer("PixelShuffle", F.pixel_shuffle, prefix="_", quiet=_QUIET)
-PixelUnshuffle = _layer("PixelUnshuffle", F.pixel_unshuffle, prefix="_", quiet=_QUIET)
-ChannelShuffle = _layer("ChannelShuffle", F.channel_shuffle, prefix="_", quiet=_QUIET)
+    def forward(
+        self, input: Tensor, label: Tensor, path_table: Tensor | None = None, path_code: Tensor | None = None
+    ) -> Tensor:
+        tree = (self.weight, self.bias, path_table, path_code)
+        return F.hsigmoid_loss(input, label, self._num_classes, *tree)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+from framework import nn as core
 from framework.core.errors import ShapeError
-from framework.paddle._kernel.dtypes import get_default_dtype
 from framework.paddle._kernel.tensor import Parameter, Tensor
 from framework.paddle.nn import functional as F
+from framework.paddle.nn.faces import ParametricFace, parametric_face
 from framework.paddle.nn.functional.norm import group_norm, spectral_norm
-from framework.paddle.nn.functional_layer import functional_layer
 from framework.paddle.nn.initializer import Constant, Normal
 from framework.paddle.nn.layer import Layer
 from framework.paddle.nn.param_attr import ParamAttr
@@ -24,38 +25,45 @@ def _statistic(layer: Layer, name: str | None, value: float, size: int) -> Param
     return parameter
 
 
-class _BatchNorm(Layer):
+_RANKS = {"NCL": (2, 3), "NCHW": (4,), "NCDHW": (5,)}
+
+
+class _Normalizer(ParametricFace):
+    """Images whose number of axes is that of the class, which its default format says."""
+
+    own_forward = True
+    _ranks: tuple[int, ...] = ()
+
+    def _settled(self, settings: dict[str, Any]) -> dict[str, Any]:
+        self._ranks = self._ranks or _RANKS[self.row.signature.parameters["data_format"].default]
+        return settings
+
+    def _check_axes(self, x: Tensor) -> None:
+        if x._value.ndim not in self._ranks:
+            raise ValueError(
+                f"{type(self).__name__} takes {' or '.join(map(str, self._ranks))} axes, received {x.shape}"
+            )
+
+
+class _BatchNorm(_Normalizer):
     """Normalise each channel over the batch; `weight, bias, _mean, _variance`."""
 
-    _ranks: ClassVar[tuple[int, ...]]
+    _use_global_stats: bool | None = None
 
-    def _build(
-        self,
-        num_features: int,
-        momentum: float,
-        epsilon: float,
-        weight_attr: Any,
-        bias_attr: Any,
-        data_format: str,
-        use_global_stats: bool | None,
-        name: str | None,
-    ) -> None:
-        kind = get_default_dtype()
-        self._dtype = "float32" if kind == "float16" else kind
-        self._num_features, self._momentum, self._epsilon = num_features, momentum, epsilon
-        self._weight_attr, self._bias_attr = weight_attr, bias_attr
-        self._use_global_stats, self._name, self._data_format = use_global_stats, name, data_format
+    def _parameter_type(self) -> str:
+        kind = super()._parameter_type()
+        return "float32" if kind == "float16" else kind
+
+    def _create(self, settings: Mapping[str, Any]) -> None:
+        size, name = settings["num_features"], settings["name"]
         one = Constant(1.0)
-        self.weight = self.create_parameter([num_features], weight_attr, default_initializer=one)
-        self.bias = self.create_parameter([num_features], bias_attr, is_bias=True)
-        self._mean = _statistic(self, name and f"{name}_mean", 0.0, num_features)
-        self._variance = _statistic(self, name and f"{name}_variance", 1.0, num_features)
+        self.weight = self.create_parameter([size], settings["weight_attr"], default_initializer=one)
+        self.bias = self.create_parameter([size], settings["bias_attr"], is_bias=True)
+        self._mean = _statistic(self, name and f"{name}_mean", 0.0, size)
+        self._variance = _statistic(self, name and f"{name}_variance", 1.0, size)
 
     def forward(self, input: Tensor) -> Tensor:
-        if input._value.ndim not in self._ranks:
-            raise ValueError(
-                f"{type(self).__name__} takes {' or '.join(map(str, self._ranks))} axes, received {input.shape}"
-            )
+        self._check_axes(input)
         return F.batch_norm(
             input,
             self._mean,
@@ -76,92 +84,15 @@ class _BatchNorm(Layer):
         return text + (f", name={self._name}" if self._name is not None else "")
 
 
-class BatchNorm1D(_BatchNorm):
-    """Batch normalisation of [N, C] or [N, C, L]."""
-
-    _ranks = (2, 3)
-
-    def __init__(
-        self,
-        num_features: int,
-        momentum: float = 0.9,
-        epsilon: float = 1e-05,
-        weight_attr: Any = None,
-        bias_attr: Any = None,
-        data_format: str = "NCL",
-        use_global_stats: bool | None = None,
-        name: str | None = None,
-    ) -> None:
-        super().__init__()
-        attributes = (weight_attr, bias_attr, data_format, use_global_stats, name)
-        self._build(num_features, momentum, epsilon, *attributes)
-
-
-class BatchNorm2D(_BatchNorm):
-    """Batch normalisation of [N, C, H, W]."""
-
-    _ranks = (4,)
-
-    def __init__(
-        self,
-        num_features: int,
-        momentum: float = 0.9,
-        epsilon: float = 1e-05,
-        weight_attr: Any = None,
-        bias_attr: Any = None,
-        data_format: str = "NCHW",
-        use_global_stats: bool | None = None,
-        name: str | None = None,
-    ) -> None:
-        super().__init__()
-        attributes = (weight_attr, bias_attr, data_format, use_global_stats, name)
-        self._build(num_features, momentum, epsilon, *attributes)
-
-
-class BatchNorm3D(_BatchNorm):
-    """Batch normalisation of [N, C, D, H, W]."""
-
-    _ranks = (5,)
-
-    def __init__(
-        self,
-        num_features: int,
-        momentum: float = 0.9,
-        epsilon: float = 1e-05,
-        weight_attr: Any = None,
-        bias_attr: Any = None,
-        data_format: str = "NCDHW",
-        use_global_stats: bool | None = None,
-        name: str | None = None,
-    ) -> None:
-        super().__init__()
-        attributes = (weight_attr, bias_attr, data_format, use_global_stats, name)
-        self._build(num_features, momentum, epsilon, *attributes)
-
-
-class SyncBatchNorm(_BatchNorm):
-    """Batch normalisation over the batch of all devices: a batch that is split over devices is one array here, and its
-    mean is that of the whole."""
+class _SyncBatchNorm(_BatchNorm):
+    """A batch that is split over devices is one array here, and its mean is that of the whole."""
 
     _ranks = (2, 3, 4, 5)
-
-    def __init__(
-        self,
-        num_features: int,
-        momentum: float = 0.9,
-        epsilon: float = 1e-05,
-        weight_attr: Any = None,
-        bias_attr: Any = None,
-        data_format: str = "NCHW",
-        name: str | None = None,
-    ) -> None:
-        super().__init__()
-        self._build(num_features, momentum, epsilon, weight_attr, bias_attr, data_format, None, name)
 
     @classmethod
     def convert_sync_batchnorm(cls, layer: Layer) -> Layer:
         """The layer with a SyncBatchNorm, which has the same parameters, in place of each batch norm inside."""
-        if isinstance(layer, _BatchNorm) and not isinstance(layer, SyncBatchNorm):
+        if isinstance(layer, _BatchNorm) and not isinstance(layer, _SyncBatchNorm):
             new = cls(
                 layer._num_features,
                 layer._momentum,
@@ -178,6 +109,76 @@ class SyncBatchNorm(_BatchNorm):
         for name, sublayer in layer.named_children():
             layer._sub_layers[name] = cls.convert_sync_batchnorm(sublayer)
         return layer
+
+
+class _InstanceNorm(_Normalizer):
+    """Normalise each channel of each sample over its pixels; `scale` and `bias`."""
+
+    def _settled(self, settings: dict[str, Any]) -> dict[str, Any]:
+        weight_attr, bias_attr = settings["weight_attr"], settings["bias_attr"]
+        if (weight_attr is False) != (bias_attr is False):
+            raise ShapeError(
+                f"{type(self).__name__} has both parameters or none",
+                received=f"weight_attr={weight_attr}, bias_attr={bias_attr}",
+                allowed="False for both",
+            )
+        return super()._settled(settings)
+
+    def forward(self, input: Tensor) -> Tensor:
+        self._check_axes(input)
+        return F.instance_norm(
+            input, None, None, self.scale, self.bias, True, self._momentum, self._epsilon, self._data_format
+        )
+
+
+class _LayerNorm(ParametricFace):
+    """The trailing axes as a list."""
+
+    def _settled(self, settings: dict[str, Any]) -> dict[str, Any]:
+        shape = settings["normalized_shape"]
+        return settings | {"normalized_shape": [shape] if isinstance(shape, int) else list(shape)}
+
+
+class _GroupNorm(ParametricFace):
+    """False keeps a parameter, as ones or zeros that are not trained."""
+
+    def _settled(self, settings: dict[str, Any]) -> dict[str, Any]:
+        if settings["data_format"] not in ("NCHW", "NHWC"):
+            raise ValueError(f"unsupported data layout: {settings['data_format']}")
+        return settings
+
+    def _create(self, settings: Mapping[str, Any]) -> None:
+        attrs = {name: settings[name] for name in ("weight_attr", "bias_attr")}
+        fixed = {name: ParamAttr(trainable=False) for name, attr in attrs.items() if attr is False}
+        super()._create({**settings, **fixed})
+
+
+_face = functools.partial(parametric_face, module=__name__, inputs="input")
+BatchNorm1D = _face(core.BatchNorm1D, F.batch_norm, _BatchNorm, data_format="NCL")
+BatchNorm2D = _face(core.BatchNorm2D, F.batch_norm, _BatchNorm)
+BatchNorm3D = _face(core.BatchNorm3D, F.batch_norm, _BatchNorm, data_format="NCDHW")
+SyncBatchNorm = _face(core.SyncBatchNorm, F.batch_norm, _SyncBatchNorm, without="use_global_stats")
+LayerNorm = _face(
+    core.LayerNorm,
+    F.layer_norm,
+    _LayerNorm,
+    shown="normalized_shape={normalized_shape}, epsilon={epsilon}",
+)
+GroupNorm = _face(
+    core.GroupNorm,
+    group_norm,
+    _GroupNorm,
+    shown="num_groups={num_groups}, num_channels={num_channels}, epsilon={epsilon}",
+)
+_instance = functools.partial(
+    _face,
+    base=_InstanceNorm,
+    sources={"weight": "scale", "eps": "_epsilon"},
+    shown="num_features={num_features}, epsilon={epsilon}",
+)
+InstanceNorm1D = _instance(core.InstanceNorm1D, F.instance_norm, data_format="NCL")
+InstanceNorm2D = _instance(core.InstanceNorm2D, F.instance_norm)
+InstanceNorm3D = _instance(core.InstanceNorm3D, F.instance_norm, data_format="NCDHW")
 
 
 class BatchNorm(Layer):
@@ -226,173 +227,6 @@ class BatchNorm(Layer):
             self._use_global_stats or None,
         )
         return y if self._act is None else getattr(F, self._act)(y)
-
-
-class LayerNorm(Layer):
-    """Normalise the trailing axes `normalized_shape`."""
-
-    def __init__(
-        self,
-        normalized_shape: int | Sequence[int],
-        epsilon: float = 1e-05,
-        weight_attr: Any = None,
-        bias_attr: Any = None,
-        name: str | None = None,
-    ) -> None:
-        super().__init__()
-        shape = [normalized_shape] if isinstance(normalized_shape, int) else list(normalized_shape)
-        self._normalized_shape, self._epsilon = shape, epsilon
-        self._weight_attr, self._bias_attr = weight_attr, bias_attr
-        one = Constant(1.0)
-        self.weight = self.create_parameter([math.prod(shape)], weight_attr, default_initializer=one)
-        self.bias = self.create_parameter([math.prod(shape)], bias_attr, is_bias=True)
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.layer_norm(input, self._normalized_shape, self.weight, self.bias, self._epsilon)
-
-    def extra_repr(self) -> str:
-        return f"normalized_shape={self._normalized_shape}, epsilon={self._epsilon}"
-
-
-class GroupNorm(Layer):
-    """Normalise each of `num_groups` runs of channels over all pixels of a sample."""
-
-    def __init__(
-        self,
-        num_groups: int,
-        num_channels: int,
-        epsilon: float = 1e-05,
-        weight_attr: Any = None,
-        bias_attr: Any = None,
-        data_format: str = "NCHW",
-        name: str | None = None,
-    ) -> None:
-        super().__init__()
-        if data_format not in ("NCHW", "NHWC"):
-            raise ValueError(f"unsupported data layout: {data_format}")
-        self._num_groups, self._num_channels, self._epsilon = num_groups, num_channels, epsilon
-        self._weight_attr, self._bias_attr, self._data_format = weight_attr, bias_attr, data_format
-        # False keeps the parameter, as ones or zeros that are not trained.
-        fixed = ParamAttr(trainable=False)
-        one = Constant(1.0)
-        weight_attr = fixed if weight_attr is False else weight_attr
-        bias_attr = fixed if bias_attr is False else bias_attr
-        self.weight = self.create_parameter([num_channels], weight_attr, default_initializer=one)
-        self.bias = self.create_parameter([num_channels], bias_attr, is_bias=True)
-
-    def forward(self, input: Tensor) -> Tensor:
-        return group_norm(
-            input, self.weight, self.bias, self._num_groups, float(self._epsilon), self._data_format
-        )
-
-    def extra_repr(self) -> str:
-        return f"num_groups={self._num_groups}, num_channels={self._num_channels}, epsilon={self._epsilon}"
-
-
-class _InstanceNorm(Layer):
-    """Normalise each channel of each sample over its pixels; `scale` and `bias`."""
-
-    _ranks: ClassVar[tuple[int, ...]]
-
-    def _build(
-        self,
-        num_features: int,
-        epsilon: float,
-        momentum: float,
-        weight_attr: Any,
-        bias_attr: Any,
-        data_format: str,
-    ) -> None:
-        if (weight_attr is False) != (bias_attr is False):
-            raise ShapeError(
-                f"{type(self).__name__} has both parameters or none",
-                received=f"weight_attr={weight_attr}, bias_attr={bias_attr}",
-                allowed="False for both",
-            )
-        self._num_features, self._epsilon, self._momentum = num_features, epsilon, momentum
-        self._weight_attr, self._bias_attr, self._data_format = weight_attr, bias_attr, data_format
-        one = Constant(1.0)
-        self.scale = self.create_parameter([num_features], weight_attr, default_initializer=one)
-        self.bias = self.create_parameter([num_features], bias_attr, is_bias=True)
-
-    def forward(self, input: Tensor) -> Tensor:
-        if input._value.ndim not in self._ranks:
-            raise ValueError(
-                f"{type(self).__name__} takes {' or '.join(map(str, self._ranks))} axes, received {input.shape}"
-            )
-        return F.instance_norm(
-            input, None, None, self.scale, self.bias, True, self._momentum, self._epsilon, self._data_format
-        )
-
-    def extra_repr(self) -> str:
-        return f"num_features={self._num_features}, epsilon={self._epsilon}"
-
-
-class InstanceNorm1D(_InstanceNorm):
-    """Instance normalisation of [N, C, L]."""
-
-    _ranks = (2, 3)
-
-    def __init__(
-        self,
-        num_features: int,
-        epsilon: float = 1e-05,
-        momentum: float = 0.9,
-        weight_attr: Any = None,
-        bias_attr: Any = None,
-        data_format: str = "NCL",
-        name: str | None = None,
-    ) -> None:
-        super().__init__()
-        self._build(num_features, epsilon, momentum, weight_attr, bias_attr, data_format)
-
-
-class InstanceNorm2D(_InstanceNorm):
-    """Instance normalisation of [N, C, H, W]."""
-
-    _ranks = (4,)
-
-    def __init__(
-        self,
-        num_features: int,
-        epsilon: float = 1e-05,
-        momentum: float = 0.9,
-        weight_attr: Any = None,
-        bias_attr: Any = None,
-        data_format: str = "NCHW",
-        name: str | None = None,
-    ) -> None:
-        super().__init__()
-        self._build(num_features, epsilon, momentum, weight_attr, bias_attr, data_format)
-
-
-class InstanceNorm3D(_InstanceNorm):
-    """Instance normalisation of [N, C, D, H, W]."""
-
-    _ranks = (5,)
-
-    def __init__(
-        self,
-        num_features: int,
-        epsilon: float = 1e-05,
-        momentum: float = 0.9,
-        weight_attr: Any = None,
-        bias_attr: Any = None,
-        data_format: str = "NCDHW",
-        name: str | None = None,
-    ) -> None:
-        super().__init__()
-        self._build(num_features, epsilon, momentum, weight_attr, bias_attr, data_format)
-
-
-LocalResponseNorm = functional_layer(
-    "LocalResponseNorm",
-    F.local_response_norm,
-    module=__name__,
-    inputs="input",
-    prefix="",
-    quiet=("data_format",),
-)
 
 
 class SpectralNorm(Layer):

@@ -10,12 +10,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from framework.core.axes import normalize_axis
 from framework.core.errors import ShapeError
 from framework.paddle._kernel.dispatch import Array, Arrays, freeze, operation
 from framework.paddle._kernel.dtypes import default_numpy, to_numpy, to_numpy_or
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 from framework.paddle._kernel.x64 import x64
-from framework.paddle.ops.promotion import as_float, axis_of, pair
+from framework.paddle.ops.promotion import as_float, pair
 
 __all__ = [
     "arange",
@@ -280,8 +281,8 @@ def diag_embed(input: Array, offset: int = 0, dim1: int = -2, dim2: int = -1) ->
     rows = jnp.arange(count) + max(-offset, 0)
     out = jnp.zeros((*input.shape[:-1], size, size), input.dtype)
     out = out.at[..., rows, rows + offset].set(input)
-    first = axis_of(dim1, input.ndim + 1, "paddle.diag_embed")
-    second = axis_of(dim2, input.ndim + 1, "paddle.diag_embed")
+    first = normalize_axis(dim1, input.ndim + 1, "paddle.diag_embed")
+    second = normalize_axis(dim2, input.ndim + 1, "paddle.diag_embed")
     return jnp.moveaxis(out, (-2, -1), (first, second))
 
 

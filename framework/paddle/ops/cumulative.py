@@ -7,10 +7,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from framework.core.axes import normalize_axis
 from framework.core.errors import ShapeError
 from framework.paddle._kernel.dispatch import Array, operation
 from framework.paddle._kernel.dtypes import to_numpy
-from framework.paddle.ops.promotion import as_float, axis_of, cast_or_keep
+from framework.paddle.ops.promotion import as_float, cast_or_keep
 
 __all__ = [
     "cummax",
@@ -26,7 +27,7 @@ __all__ = [
 
 def _line(x: Array, axis: int | None, where: str) -> tuple[Array, int]:
     """The Tensor and the axis to go along: None flattens."""
-    return (x.reshape(-1), 0) if axis is None else (x, axis_of(axis, x.ndim, where))
+    return (x.reshape(-1), 0) if axis is None else (x, normalize_axis(axis, x.ndim, where))
 
 
 @operation
@@ -91,7 +92,7 @@ def diff(
     parts = [part for part in (prepend, x, append) if part is not None]
     joined = jnp.concatenate(parts, axis) if len(parts) > 1 else x
     for _ in range(n):
-        along = axis_of(axis, joined.ndim, "paddle.diff")
+        along = normalize_axis(axis, joined.ndim, "paddle.diff")
         size = joined.shape[along]
         later = jax.lax.slice_in_dim(joined, 1, size, axis=along)
         earlier = jax.lax.slice_in_dim(joined, 0, size - 1, axis=along)
@@ -103,7 +104,7 @@ def _areas(y: Array, x: Array | None, dx: Array | None, axis: int, where: str) -
     """The area between each two neighbours, and the axis."""
     if x is not None and dx is not None:
         raise ShapeError("give x or dx, not both", where=where, received="both")
-    along = axis_of(axis, y.ndim, where)
+    along = normalize_axis(axis, y.ndim, where)
     size = y.shape[along]
     later = jax.lax.slice_in_dim(y, 1, size, axis=along)
     earlier = jax.lax.slice_in_dim(y, 0, size - 1, axis=along)

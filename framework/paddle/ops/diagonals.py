@@ -7,8 +7,9 @@ import itertools
 import jax.numpy as jnp
 import numpy as np
 
+from framework.core.axes import normalize_axis
 from framework.paddle._kernel.dispatch import Array, operation
-from framework.paddle.ops.promotion import as_float, axis_of
+from framework.paddle.ops.promotion import as_float
 
 __all__ = ["combinations", "diagonal", "renorm", "trace", "vander"]
 
@@ -45,7 +46,7 @@ def combinations(x: Array, r: int = 2, with_replacement: bool = False, name: str
 def renorm(x: Array, p: float, axis: int, max_norm: float) -> Array:
     """x with the slices along `axis` whose p-norm is above `max_norm` scaled down to it."""
     x = as_float(x)
-    along = axis_of(axis, x.ndim, "paddle.renorm")
+    along = normalize_axis(axis, x.ndim, "paddle.renorm")
     others = tuple(a for a in range(x.ndim) if a != along)
     norms = jnp.power(jnp.sum(jnp.power(jnp.abs(x), p), others, keepdims=True), 1 / p)
     return x * jnp.where(norms > max_norm, max_norm / (norms + 1e-7), 1.0).astype(x.dtype)

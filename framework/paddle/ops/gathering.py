@@ -15,11 +15,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from framework.core.axes import normalize_axis
 from framework.core.errors import ShapeError
 from framework.paddle._kernel.dispatch import Array, Arrays, operation
 from framework.paddle._kernel.methods import replace_value
 from framework.paddle._kernel.tensor import Tensor
-from framework.paddle.ops.promotion import axis_of, is_inexact
+from framework.paddle.ops.promotion import is_inexact
 from framework.paddle.ops.shaping import whole_number, whole_numbers
 
 __all__ = [
@@ -59,7 +60,7 @@ def _is_position(index: jax.Array, where: str, allowed: tuple[int, ...] = (0, 1)
 def gather(x: Array, index: Array, axis: int | None = None, name: str | None = None) -> Array:
     """The parts of `x` along an axis (None: the first) at these positions."""
     _is_position(index, "paddle.gather")
-    place = axis_of(0 if axis is None else whole_number(axis), x.ndim, "paddle.gather")
+    place = normalize_axis(0 if axis is None else whole_number(axis), x.ndim, "paddle.gather")
     return jnp.take(x, index.reshape(-1) if index.ndim == 2 else index, place)
 
 
@@ -67,7 +68,7 @@ def gather(x: Array, index: Array, axis: int | None = None, name: str | None = N
 def index_select(x: Array, index: Array, axis: int = 0, name: str | None = None) -> Array:
     """The parts of `x` along an axis at the positions [n]."""
     _is_position(index, "paddle.index_select", (1,))
-    return jnp.take(x, index.reshape(-1), axis_of(axis, x.ndim, "paddle.index_select"))
+    return jnp.take(x, index.reshape(-1), normalize_axis(axis, x.ndim, "paddle.index_select"))
 
 
 @operation
@@ -124,7 +125,7 @@ def scatter_nd(index: Array, updates: Array, shape: Sequence[int], name: str | N
 def index_add(x: Array, index: Array, axis: int, value: Array, name: str | None = None) -> Array:
     """`x` with the parts of `value` added along an axis at the positions [n]."""
     _is_position(index, "paddle.index_add", (1,))
-    place = axis_of(axis, x.ndim, "paddle.index_add")
+    place = normalize_axis(axis, x.ndim, "paddle.index_add")
     moved = jnp.moveaxis(x, place, 0).at[index.reshape(-1)].add(jnp.moveaxis(value, place, 0).astype(x.dtype))
     return jnp.moveaxis(moved, 0, place)
 
@@ -133,7 +134,7 @@ def index_add(x: Array, index: Array, axis: int, value: Array, name: str | None 
 def index_fill(x: Array, index: Array, axis: int, value: Array, name: str | None = None) -> Array:
     """`x` with one number in the parts along an axis at the positions [n]."""
     _is_position(index, "paddle.index_fill", (1,))
-    place = axis_of(axis, x.ndim, "paddle.index_fill")
+    place = normalize_axis(axis, x.ndim, "paddle.index_fill")
     filled = (
         jnp.moveaxis(x, place, 0).at[index.reshape(-1)].set(jnp.asarray(value).astype(x.dtype).reshape(()))
     )
@@ -187,7 +188,7 @@ def take(x: Tensor, index: Tensor, mode: str = "raise", name: str | None = None)
 
 def _along(x: jax.Array, indices: jax.Array, axis: int, broadcast: bool, where: str) -> tuple[jax.Array, int]:
     """The positions with the shape of the result, and the counted axis."""
-    place = axis_of(axis, x.ndim, where)
+    place = normalize_axis(axis, x.ndim, where)
     if x.ndim != indices.ndim:
         raise ShapeError(
             "the index needs as many dimensions as the input",
@@ -306,7 +307,7 @@ def masked_fill(x: Array, mask: Array, value: Array, name: str | None = None) ->
 @operation
 def select_scatter(x: Array, values: Array, axis: int, index: Array, name: str | None = None) -> Array:
     """`x` with `values` as its part number `index` along an axis."""
-    place = axis_of(axis, x.ndim, "paddle.select_scatter")
+    place = normalize_axis(axis, x.ndim, "paddle.select_scatter")
     if values.shape != x.shape[:place] + x.shape[place + 1 :]:
         raise ShapeError(
             "the values have the shape of the input without the axis",

@@ -9,11 +9,11 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from framework.core.axes import normalize_axis
 from framework.core.errors import ShapeError
 from framework.paddle._kernel.dispatch import Array, Arrays, freeze, operation
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.ops.indexing import getitem
-from framework.paddle.ops.promotion import axis_of
 from framework.paddle.ops.shaping import whole_number, whole_numbers
 
 __all__ = [
@@ -45,7 +45,7 @@ def concat(x: Arrays, axis: int = 0, name: str | None = None) -> Array:
     _one_type(x, "paddle.concat")
     kept = [part for part in x if part.shape != (0,)] or x  # an empty Tensor [0] goes with every shape
     ndim = kept[0].ndim
-    place = axis_of(whole_number(axis), ndim, "paddle.concat")
+    place = normalize_axis(whole_number(axis), ndim, "paddle.concat")
     shapes = [list(part.shape) for part in kept]
     if ndim == 0 or any(
         len(s) != ndim or s[:place] + s[place + 1 :] != shapes[0][:place] + shapes[0][place + 1 :]
@@ -67,7 +67,7 @@ def stack(x: Arrays, axis: int = 0, name: str | None = None) -> Array:
     shapes = [list(part.shape) for part in x]
     if any(s != shapes[0] for s in shapes):
         raise ShapeError("all shapes must be equal", where="paddle.stack", received=f"shapes {shapes}")
-    return jnp.stack(x, axis_of(whole_number(axis), x[0].ndim, "paddle.stack", last=1))
+    return jnp.stack(x, normalize_axis(whole_number(axis), x[0].ndim + 1, "paddle.stack"))
 
 
 @operation
@@ -76,7 +76,7 @@ def _split(x: Array, ends: Sequence[int], axis: int) -> tuple[Array, ...]:
 
 
 def _parts(x: Tensor, num_or_sections: Any, axis: Any, where: str) -> list[Tensor]:
-    axis = axis_of(whole_number(axis), x.ndim, where)
+    axis = normalize_axis(whole_number(axis), x.ndim, where)
     size = x.shape[axis] if x.ndim else 0
     if isinstance(num_or_sections, int | np.integer):
         count = int(num_or_sections)
@@ -126,7 +126,7 @@ def _unbind(x: Array, axis: int) -> tuple[Array, ...]:
 
 def unbind(input: Tensor, axis: int = 0) -> list[Tensor]:
     """The parts along an axis, without it."""
-    axis = axis_of(whole_number(axis), input.ndim, "paddle.unbind")
+    axis = normalize_axis(whole_number(axis), input.ndim, "paddle.unbind")
     if not input.ndim:
         raise ShapeError("a Tensor of no dimensions has no parts", where="paddle.unbind", received="shape []")
     return list(_unbind(input, axis))
@@ -150,7 +150,7 @@ def _of_axes(
         axes, *(whole_numbers(freeze(part)) for part in (starts, ends, strides)), strict=True
     ):
         last = None if stride < 0 and end == -1 else end
-        chosen[axis_of(axis, x.ndim, where)] = builtins.slice(start, last, stride)
+        chosen[normalize_axis(axis, x.ndim, where)] = builtins.slice(start, last, stride)
     return tuple(chosen)
 
 

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from framework.core.errors import ShapeError
+from framework.core.axes import normalize_axis
 from framework.paddle._kernel.dtypes import default_numpy, to_numpy
 
 Number = bool | int | float | complex
@@ -101,27 +101,10 @@ def cast_or_keep(x: jax.Array, dtype: object) -> jax.Array:
     return x if dtype is None else x.astype(to_numpy(dtype))
 
 
-def axis_of(axis: int, ndim: int, where: str, last: int = 0) -> int:
-    """A counted axis; `last` more are allowed, for a new one.
-
-    Raises:
-        ShapeError: there is no such axis.
-    """
-    size = ndim + last
-    if not -max(size, 1) <= axis < max(size, 1):
-        raise ShapeError(
-            "there is no such axis",
-            where=where,
-            received=f"axis {axis} of {ndim} dimensions",
-            allowed=f"{-size} to {size - 1}",
-        )
-    return axis + size if axis < 0 else axis
-
-
 def axes_of(axis: int | tuple[int, ...] | None, ndim: int, where: str) -> tuple[int, ...]:
     """Counted axes of a reduction: None and () mean all."""
     if axis is None or (isinstance(axis, tuple) and not axis):
         return tuple(range(ndim))
     if isinstance(axis, int):
         axis = (axis,)
-    return tuple(axis_of(a, ndim, where) for a in axis) if ndim else ()
+    return tuple(normalize_axis(a, ndim, where) for a in axis) if ndim else ()

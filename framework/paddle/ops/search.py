@@ -9,13 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from framework.core.axes import normalize_axis
 from framework.core.errors import ShapeError
 from framework.paddle._kernel.dispatch import Array, Key, operation
 from framework.paddle._kernel.dtypes import to_numpy
 from framework.paddle._kernel.methods import replace_value
 from framework.paddle._kernel.random import default_generator
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
-from framework.paddle.ops.promotion import axis_of, pair
+from framework.paddle.ops.promotion import pair
 from framework.paddle.ops.shaping import broadcast_to, parts_at, whole_number
 
 __all__ = [
@@ -92,7 +93,7 @@ def _argument(find: Any, x: jax.Array, axis: Any, keepdim: bool, dtype: Any, whe
         raise ShapeError("a type is needed", where=where, received="dtype=None", allowed="int32, int64")
     if x.ndim == 0:
         return jnp.zeros((), to_numpy(dtype))
-    axis = None if axis is None else axis_of(whole_number(axis), x.ndim, where)
+    axis = None if axis is None else normalize_axis(whole_number(axis), x.ndim, where)
     return find(x, axis, keepdims=keepdim).astype(to_numpy(dtype))
 
 
@@ -129,7 +130,7 @@ def argsort(x: Array, axis: int = -1, descending: bool = False, name: str | None
     """The positions of the elements in order along an axis; equal elements keep theirs."""
     if x.ndim == 0:
         return jnp.zeros((), jnp.int64)
-    return _order(x, axis_of(axis, x.ndim, "paddle.argsort"), descending)
+    return _order(x, normalize_axis(axis, x.ndim, "paddle.argsort"), descending)
 
 
 @operation
@@ -137,7 +138,7 @@ def sort(x: Array, axis: int = -1, descending: bool = False, name: str | None = 
     """The elements in order along an axis."""
     if x.ndim == 0:
         return x
-    place = axis_of(axis, x.ndim, "paddle.sort")
+    place = normalize_axis(axis, x.ndim, "paddle.sort")
     return jnp.take_along_axis(x, _order(x, place, descending), place)
 
 
@@ -156,7 +157,7 @@ def _has(k: int, x: jax.Array, place: int, where: str) -> None:
 def _topk(x: Array, k: int, axis: int | None, largest: bool) -> tuple[Array, Array]:
     if x.ndim == 0:
         return x, jnp.zeros((), jnp.int64)
-    place = axis_of(-1 if axis is None else axis, x.ndim, "paddle.topk")
+    place = normalize_axis(-1 if axis is None else axis, x.ndim, "paddle.topk")
     _has(k, x, place, "paddle.topk")
     last = jnp.moveaxis(x, place, -1)
     if largest:
@@ -192,7 +193,7 @@ def kthvalue(
     """The k-th smallest element (counted from 1) along an axis (None: the last), and its position."""
     if x.ndim == 0:
         return x, jnp.zeros((), jnp.int64)
-    place = axis_of(-1 if axis is None else axis, x.ndim, "paddle.kthvalue")
+    place = normalize_axis(-1 if axis is None else axis, x.ndim, "paddle.kthvalue")
     _has(k, x, place, "paddle.kthvalue")
     order = lax.slice_in_dim(_order(x, place, False), k - 1, k, axis=place)
     return _chosen(x, order, place, keepdim)
@@ -203,7 +204,7 @@ def mode(x: Array, axis: int = -1, keepdim: bool = False, name: str | None = Non
     """The most frequent element along an axis, of several the smallest, and its last position."""
     if x.ndim == 0:
         return x, jnp.zeros((), jnp.int64)
-    place = axis_of(axis, x.ndim, "paddle.mode")
+    place = normalize_axis(axis, x.ndim, "paddle.mode")
     last = jnp.moveaxis(x, place, -1)
     order = _order(last, -1, False)
     ordered = jnp.take_along_axis(lax.stop_gradient(last), order, -1)

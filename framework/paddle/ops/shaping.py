@@ -10,12 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from framework.core.axes import normalize_axis
 from framework.core.errors import ShapeError
 from framework.paddle._kernel.dispatch import Array, Arrays, freeze, operation
 from framework.paddle._kernel.dtypes import INEXACT, to_numpy
 from framework.paddle._kernel.dtypes import dtype as Dtype
 from framework.paddle._kernel.tensor import Tensor
-from framework.paddle.ops.promotion import axes_of, axis_of
+from framework.paddle.ops.promotion import axes_of
 
 __all__ = [
     "as_complex",
@@ -132,7 +133,7 @@ def view_as(x: Tensor, other: Tensor, name: str | None = None) -> Tensor:
 @operation
 def transpose(x: Array, perm: Whole, name: str | None = None) -> Array:
     """Axis i of the result is axis perm[i] of `x`."""
-    order = tuple(axis_of(axis, x.ndim, "paddle.transpose") for axis in whole_numbers(perm))
+    order = tuple(normalize_axis(axis, x.ndim, "paddle.transpose") for axis in whole_numbers(perm))
     if sorted(order) != list(range(x.ndim)):
         raise ShapeError(
             "perm must name every axis once",
@@ -172,7 +173,7 @@ def squeeze(x: Array, axis: Whole = None, name: str | None = None) -> Array:
 def unsqueeze(x: Array, axis: Whole, name: str | None = None) -> Array:
     """With new axes of size 1 at these places, put in one after the other."""
     for place in whole_numbers(axis):
-        x = jnp.expand_dims(x, axis_of(place, x.ndim, "paddle.unsqueeze", last=1))
+        x = jnp.expand_dims(x, normalize_axis(place, x.ndim + 1, "paddle.unsqueeze"))
     return x
 
 
@@ -181,8 +182,8 @@ def flatten(x: Array, start_axis: int = 0, stop_axis: int = -1, name: str | None
     """The axes from `start_axis` to `stop_axis` as one."""
     if x.ndim == 0:
         return x.reshape(1)
-    start = axis_of(whole_number(start_axis), x.ndim, "paddle.flatten")
-    stop = axis_of(whole_number(stop_axis), x.ndim, "paddle.flatten")
+    start = normalize_axis(whole_number(start_axis), x.ndim, "paddle.flatten")
+    stop = normalize_axis(whole_number(stop_axis), x.ndim, "paddle.flatten")
     if stop < start:
         raise ShapeError(
             "stop_axis comes before start_axis",
@@ -195,7 +196,7 @@ def flatten(x: Array, start_axis: int = 0, stop_axis: int = -1, name: str | None
 @operation
 def unflatten(x: Array, axis: int, shape: Whole, name: str | None = None) -> Array:
     """One axis as several of this shape, of which one size may be -1."""
-    place = axis_of(whole_number(axis), x.ndim, "paddle.unflatten")
+    place = normalize_axis(whole_number(axis), x.ndim, "paddle.unflatten")
     sizes = list(whole_numbers(shape))
     size, known = x.shape[place], math.prod(s for s in sizes if s != -1)
     if sizes.count(-1) == 1 and known and size % known == 0:
@@ -296,7 +297,7 @@ def roll(x: Array, shifts: Whole, axis: Whole = None, name: str | None = None) -
 def rot90(x: Array, k: int = 1, axes: Whole = (0, 1), name: str | None = None) -> Array:
     """Turned by k quarters in the plane of two axes, from the first to the second."""
     plane = whole_numbers(axes)
-    if len(plane) != 2 or len({axis_of(a, x.ndim, "paddle.rot90") for a in plane}) != 2:
+    if len(plane) != 2 or len({normalize_axis(a, x.ndim, "paddle.rot90") for a in plane}) != 2:
         raise ShapeError("a plane has two axes", where="paddle.rot90", received=f"axes {list(plane)}")
     return jnp.rot90(x, whole_number(k), (plane[0], plane[1]))
 
@@ -316,7 +317,7 @@ def repeat_interleave(x: Tensor, repeats: Any, axis: int | None = None, name: st
     """Each element along an axis (None: of all, flattened) so many times; `repeats` is a number or one for each."""
     if isinstance(repeats, Tensor) and repeats.size > 1:
         counts = repeats.numpy().reshape(-1)
-        size = x.size if axis is None else x.shape[axis_of(axis, x.ndim, "paddle.repeat_interleave")]
+        size = x.size if axis is None else x.shape[normalize_axis(axis, x.ndim, "paddle.repeat_interleave")]
         if counts.size != size:
             raise ShapeError(
                 "one number of repeats is needed for each element of the axis",
@@ -365,7 +366,7 @@ def as_strided(x: Array, shape: Whole, stride: Whole, offset: int = 0, name: str
 @operation
 def unfold(x: Array, axis: int, size: int, step: int, name: str | None = None) -> Array:
     """Windows of `size` every `step` places along an axis: [..., windows, ..., size]."""
-    place = axis_of(axis, x.ndim, "paddle.unfold")
+    place = normalize_axis(axis, x.ndim, "paddle.unfold")
     length = x.shape[place] if x.ndim else 1
     if size > length or step < 1:
         raise ShapeError(

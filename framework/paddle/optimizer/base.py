@@ -13,6 +13,7 @@ import numpy as np
 
 from framework.core.compilation import enable_compilation_cache
 from framework.optimizer.regularizer import WeightDecay
+from framework.optimizer.rules import Rule, Slot
 from framework.paddle._kernel import tape
 from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.symbol import Symbol
@@ -20,7 +21,6 @@ from framework.paddle._kernel.tensor import Parameter, Tensor, as_array, is_only
 from framework.paddle._kernel.x64 import enter_x64, leave_x64, x64
 from framework.paddle.optimizer.lr import LRScheduler
 from framework.paddle.optimizer.program import Clipping, Part, Plan, update, update_in_place
-from framework.paddle.optimizer.rules import Rule, Slot
 from framework.paddle.optimizer.state import (
     Pair,
     concrete,
@@ -245,7 +245,7 @@ class Optimizer:
         kind = owner._value.dtype
         if slot.wide and kind in _HALF:
             kind = np.dtype(np.float32)
-        shape = (1,) if slot.single else owner._value.shape
+        shape = (1,) if slot.power else owner._value.shape
         tensor = wrap(concrete(np.full(shape, slot.fill, kind)))
         tensor.name = unique_name.generate(f"{owner.name}_{name}")
         tensor.persistable = True

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from framework.optimizer.rules import Rule
 from framework.paddle._kernel import tape
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 from framework.paddle.optimizer.base import Optimizer
-from framework.paddle.optimizer.rules import Rule
 
 Point = tuple[Any, Any, np.ndarray, Any]  # step length, loss, gradient, its slope along the direction
 Evaluate = Callable[[Any], tuple[Any, np.ndarray]]  # step length -> (loss, gradient)

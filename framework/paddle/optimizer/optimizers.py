@@ -1,12 +1,12 @@
-"""The optimizers by Paddle's names, arguments and defaults; what they compute is in rules.py."""
+"""The optimizers by Paddle's names, arguments and defaults; what they compute is in framework.optimizer.rules."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from framework.optimizer import rules
 from framework.paddle._kernel.tensor import Tensor
-from framework.paddle.optimizer import rules
 from framework.paddle.optimizer.base import Group, Optimizer
 from framework.paddle.optimizer.lr import LRScheduler
 

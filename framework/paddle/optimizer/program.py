@@ -10,8 +10,9 @@ from typing import Protocol
 import jax
 import jax.numpy as jnp
 
+from framework.optimizer.base import wide
 from framework.optimizer.regularizer import WeightDecay
-from framework.paddle.optimizer.rules import Rule, Slot, State
+from framework.optimizer.rules import Rule, Slot, State
 
 
 class Clip(Protocol):
@@ -81,7 +82,7 @@ def _update(
     copies: list[jax.Array | None] = []
     changed: list[State] = []
     for i, (part, param, master, state) in enumerate(zip(plan.parts, params, masters, states, strict=True)):
-        full = _wide(param) if master is None else master
+        full = wide(param) if master is None else master
         kind = full.dtype
         grad = WeightDecay(l1=part.decay.l1).add_to(grads[i].astype(kind), full)
         if part.rescale != 1.0:
@@ -102,7 +103,3 @@ def _update(
 update = jax.jit(_update, static_argnums=0)
 update_in_place = jax.jit(_update, static_argnums=0, donate_argnames=("params", "masters", "states"))
 """As `update`, in the memory of what it replaces: the arrays given to it are gone afterwards."""
-
-
-def _wide(array: jax.Array) -> jax.Array:
-    return array.astype(jnp.float32) if array.dtype.itemsize < 4 else array

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from framework import paddle
+from framework.core.axes import normalize_axis
 from framework.core.errors import ShapeError
 from framework.paddle._kernel.dispatch import freeze
 from framework.paddle._kernel.dtypes import to_numpy
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.linalg import pca_lowrank as _pca_lowrank
 from framework.paddle.ops.joining import concat as _concat
-from framework.paddle.ops.promotion import axis_of
 from framework.paddle.ops.shaping import parts_at, whole_numbers
 from framework.paddle.sparse.tensor import (
     SparseCooTensor,
@@ -196,7 +196,7 @@ def masked_matmul(x: Tensor, y: Tensor, mask: Any, name: str | None = None) -> A
 
 def transpose(x: Any, perm: Sequence[int], name: str | None = None) -> Any:
     """Axis i of the result is axis perm[i] of x."""
-    coo, order = x.coo(), [axis_of(axis, x.ndim, "paddle.sparse.transpose") for axis in perm]
+    coo, order = x.coo(), [normalize_axis(axis, x.ndim, "paddle.sparse.transpose") for axis in perm]
     if len(coo.positions) != x.ndim or sorted(order) != list(range(x.ndim)):
         raise ShapeError(
             "perm names every axis once, and all axes are sparse",
@@ -231,7 +231,7 @@ def slice(x: Any, axes: Sequence[int], starts: Any, ends: Any, name: str | None 
     for axis, start, end in zip(
         axes, whole_numbers(freeze(starts)), whole_numbers(freeze(ends)), strict=True
     ):
-        place = axis_of(axis, x.ndim, "paddle.sparse.slice")
+        place = normalize_axis(axis, x.ndim, "paddle.sparse.slice")
         first, last, _ = np.s_[start:end].indices(x.shape[place])
         kept &= (positions[place] >= first) & (positions[place] < last)
         positions[place] -= first
@@ -246,7 +246,9 @@ def sum(
     """The sums along axes (None: all, then of shape [1]), sparse again."""
     coo = x.coo()
     gone = (
-        range(x.ndim) if axis is None else [axis_of(a, x.ndim, "paddle.sparse.sum") for a in np.ravel(axis)]
+        range(x.ndim)
+        if axis is None
+        else [normalize_axis(a, x.ndim, "paddle.sparse.sum") for a in np.ravel(axis)]
     )
     values = coo.values() if dtype is None else coo.values().astype(dtype)
     positions, sizes = coo.positions.copy(), x.shape

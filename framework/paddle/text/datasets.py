@@ -17,7 +17,7 @@ import numpy as np
 from framework.core.errors import FormatError, HubError
 from framework.paddle._kernel import dtypes as types
 from framework.paddle.io import Dataset
-from framework.vision.datasets.files import RemoteFile, check_mode, find_file
+from framework.paddle.vision.datasets.files import RemoteFile, check_mode, find_file
 
 _HOUSING = RemoteFile(
     "uci_housing",

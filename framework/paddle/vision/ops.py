@@ -13,12 +13,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from framework.core.errors import InputError
+from framework.nn.functional import boxes as core_boxes
+from framework.nn.functional import deform, proposals, roi, yolo
 from framework.paddle import nn
 from framework.paddle._kernel.dispatch import Array, operation
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 from framework.paddle.nn import initializer as I
 from framework.paddle.vision.models.parts import ConvNormActivation as ConvNormActivation
-from framework.vision import ops as core
+from framework.vision import image
+from framework.vision.transforms.functional import check_choice
 
 Size = int | Sequence[int]
 
@@ -48,7 +52,7 @@ def roi_align(
     name: str | None = None,
 ) -> Array:
     """[R, C, h, w]: each bin is the mean of points between pixels. x [N, C, H, W], boxes [R, 4], boxes_num [N]."""
-    out = core.roi_align(
+    out = roi.roi_align(
         _last(x), boxes, _narrow(boxes_num), output_size, spatial_scale, sampling_ratio, aligned
     )
     return _first(out)
@@ -64,7 +68,7 @@ def roi_pool(
     name: str | None = None,
 ) -> Array:
     """[R, C, h, w]: each bin is the greatest of its pixels."""
-    return _first(core.roi_pool(_last(x), boxes, _narrow(boxes_num), output_size, spatial_scale))
+    return _first(roi.roi_pool(_last(x), boxes, _narrow(boxes_num), output_size, spatial_scale))
 
 
 @operation
@@ -77,54 +81,28 @@ def psroi_pool(
     name: str | None = None,
 ) -> Array:
     """[R, C, h, w]: each bin is the mean of its pixels in channels of its own; x [N, C * h * w, H, W]."""
-    return _first(core.psroi_pool(_last(x), boxes, _narrow(boxes_num), output_size, spatial_scale))
+    return _first(roi.psroi_pool(_last(x), boxes, _narrow(boxes_num), output_size, spatial_scale))
 
 
 @operation
-def _deform_conv2d(
+def deform_conv2d(
     x: Array,
     offset: Array,
     weight: Array,
-    bias: Array | None,
-    mask: Array | None,
-    stride: Size,
-    padding: Size,
-    dilation: Size,
-    deformable_groups: int,
-    groups: int,
-) -> Array:
-    out = core.deform_conv2d(
-        _last(x),
-        _last(offset),
-        weight,
-        bias,
-        stride,
-        padding,
-        dilation,
-        deformable_groups,
-        groups,
-        None if mask is None else _last(mask),
-    )
-    return _first(out)
-
-
-def deform_conv2d(
-    x: Tensor,
-    offset: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
+    bias: Array | None = None,
     stride: Size = 1,
     padding: Size = 0,
     dilation: Size = 1,
     deformable_groups: int = 1,
     groups: int = 1,
-    mask: Tensor | None = None,
+    mask: Array | None = None,
     name: str | None = None,
-) -> Tensor:
+) -> Array:
     """A convolution that reads each tap `offset` [N, 2 * groups * kh * kw, H', W'] (down, right) beside its place; with
     `mask` [N, groups * kh * kw, H', W'] taps are weighed."""
     steps = (stride, padding, dilation, deformable_groups, groups)
-    return _deform_conv2d(x, offset, weight, bias, mask, *steps)
+    weights = None if mask is None else _last(mask)
+    return _first(deform.deform_conv2d(_last(x), _last(offset), weight, bias, *steps, weights))
 
 
 @operation
@@ -138,7 +116,7 @@ def box_coder(
     name: str | None = None,
 ) -> Array:
     """Boxes relative to priors, or back: encoded [N, M, 4]. prior_box [M, 4]; prior_box_var [M, 4] or four numbers."""
-    return core.box_coder(prior_box, prior_box_var, target_box, code_type, box_normalized, axis)
+    return proposals.box_coder(prior_box, prior_box_var, target_box, code_type, box_normalized, axis)
 
 
 @operation(differentiable=False)
@@ -157,7 +135,7 @@ def prior_box(
     name: str | None = None,
 ) -> tuple[Array, Array]:
     """The priors of SSD at each place of a map, and their variances, both [H, W, P, 4]."""
-    return core.prior_box(
+    return proposals.prior_box(
         _last(input),
         _last(image),
         min_sizes,
@@ -187,7 +165,7 @@ def yolo_box(
     iou_aware_factor: float = 0.5,
 ) -> tuple[Array, Array]:
     """(boxes [N, A * H * W, 4], scores [N, A * H * W, classes]) of a map x [N, A * (5 + classes), H, W]."""
-    return core.yolo_box(
+    return yolo.yolo_box(
         _last(x),
         _narrow(img_size),
         anchors,
@@ -195,7 +173,6 @@ def yolo_box(
         conf_thresh,
         downsample_ratio,
         clip_bbox,
-        None,
         scale_x_y,
         iou_aware,
         iou_aware_factor,
@@ -203,52 +180,25 @@ def yolo_box(
 
 
 @operation
-def _yolo_loss(
+def yolo_loss(
     x: Array,
     gt_box: Array,
     gt_label: Array,
-    gt_score: Array | None,
     anchors: Sequence[int],
     anchor_mask: Sequence[int],
     class_num: int,
     ignore_thresh: float,
     downsample_ratio: int,
-    use_label_smooth: bool,
-    scale_x_y: float,
-) -> Array:
-    return core.yolo_loss(
-        _last(x),
-        gt_box,
-        _narrow(gt_label),
-        anchors,
-        anchor_mask,
-        class_num,
-        ignore_thresh,
-        downsample_ratio,
-        gt_score,
-        use_label_smooth,
-        None,
-        scale_x_y,
-    )
-
-
-def yolo_loss(
-    x: Tensor,
-    gt_box: Tensor,
-    gt_label: Tensor,
-    anchors: Sequence[int],
-    anchor_mask: Sequence[int],
-    class_num: int,
-    ignore_thresh: float,
-    downsample_ratio: int,
-    gt_score: Tensor | None = None,
+    gt_score: Array | None = None,
     use_label_smooth: bool = True,
     name: str | None = None,
     scale_x_y: float = 1.0,
-) -> Tensor:
+) -> Array:
     """[N]: the loss of YOLOv3 at one scale. gt_box [N, B, 4] as shares, gt_label and gt_score [N, B]."""
-    settings = (anchors, anchor_mask, class_num, ignore_thresh, downsample_ratio, use_label_smooth, scale_x_y)
-    return _yolo_loss(x, gt_box, gt_label, gt_score, *settings)
+    settings = (anchors, anchor_mask, class_num, ignore_thresh, downsample_ratio)
+    return yolo.yolo_loss(
+        _last(x), gt_box, _narrow(gt_label), *settings, gt_score, use_label_smooth, scale_x_y
+    )
 
 
 def _array(x: Tensor) -> jax.Array:
@@ -274,7 +224,7 @@ def nms(
     top_k: int | None = None,
 ) -> Tensor:
     """Indices [M] int64 of the boxes that stay, best first; within categories where they are given."""
-    kept = core.nms(
+    kept = core_boxes.nms(
         _array(boxes), iou_threshold, _array_or_none(scores), _array_or_none(category_idxs), categories, top_k
     )
     return wrap(as_array(np.asarray(kept), "int64"))
@@ -296,7 +246,7 @@ def matrix_nms(
     name: str | None = None,
 ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
     """(rows [R, 6] of class, score and box, numbers of rows [N], indices [R, 1]); what is not asked for is None."""
-    rows, counts, index = core.matrix_nms(
+    rows, counts, index = core_boxes.matrix_nms(
         _array(bboxes),
         _array(scores),
         score_threshold,
@@ -307,9 +257,8 @@ def matrix_nms(
         gaussian_sigma,
         background_label,
         normalized,
-        return_index,
-        return_rois_num,
     )
+    counts, index = (counts if return_rois_num else None), (index if return_index else None)
     return _given(rows), _given(counts, "int32"), _given(index, "int32")
 
 
@@ -324,7 +273,7 @@ def distribute_fpn_proposals(
     name: str | None = None,
 ) -> tuple[list[Tensor | None], Tensor | None, list[Tensor | None] | None]:
     """(proposals of each level of a pyramid, index [R, 1] back to their order, numbers of each level [N] or None)."""
-    levels, restore, counts = core.distribute_fpn_proposals(
+    levels, restore, counts = proposals.distribute_fpn_proposals(
         _array(fpn_rois),
         min_level,
         max_level,
@@ -356,7 +305,7 @@ def generate_proposals(
     count = scores.size // scores.shape[0]
     # Paddle reads as many anchors and variances as there are scores, whatever shape they stand in.
     rows = [jnp.asarray(np.asarray(_array(x)).reshape(-1, 4)[:count]) for x in (anchors, variances)]
-    rois, probabilities, numbers = core.generate_proposals(
+    rois, probabilities, numbers = proposals.generate_proposals(
         _last(_array(scores)),
         _last(_array(bbox_deltas)),
         _array(img_size),
@@ -368,19 +317,43 @@ def generate_proposals(
         min_size,
         eta,
         pixel_offset,
-        return_rois_num,
     )
-    return _given(rois), _given(probabilities), _given(numbers, "int32")
+    return _given(rois), _given(probabilities), _given(numbers if return_rois_num else None, "int32")
 
 
 def read_file(filename: str, name: str | None = None) -> Tensor:
-    """The bytes of a file, uint8 [size]."""
-    return wrap(as_array(core.read_file(filename)))
+    """The bytes of a file, uint8 [size]. Raises: InputError, where there is none or it is empty."""
+    return wrap(as_array(np.frombuffer(image.read_bytes(filename, "image")[0], np.uint8)))
 
 
 def decode_jpeg(x: Tensor, mode: str = "unchanged", name: str | None = None) -> Tensor:
-    """The image [C, H, W] uint8 in the bytes of a JPEG; mode "unchanged", "gray" or "rgb"."""
-    return wrap(as_array(np.ascontiguousarray(np.moveaxis(core.decode_jpeg(x.numpy(), mode), -1, 0))))
+    """The image [C, H, W] uint8 in the bytes of a JPEG.
+
+    Args:
+        mode: "unchanged" keeps the file's channels (1 or 3, 4 of a CMYK), "gray" and "rgb" turn it into 1 and 3.
+
+    Raises:
+        InputError: the bytes are no JPEG, or damaged.
+    """
+    check_choice(mode, ("unchanged", "gray", "rgb"), "decode_jpeg.mode")
+    data = np.asarray(x.numpy(), np.uint8).tobytes()
+    found = image.open_header(data, "decode_jpeg")
+    if found.format != "JPEG":
+        raise InputError(
+            "these are not the bytes of a JPEG",
+            where="decode_jpeg",
+            received=found.format,
+            allowed="JPEG",
+            fix="paddle.vision.image_load reads all formats",
+        )
+    try:
+        found.load()
+        pixels = np.array(found if mode == "unchanged" else found.convert("L" if mode == "gray" else "RGB"))
+    except Exception as error:  # damaged data makes the decoder raise anything
+        raise image.damage_error(data, "decode_jpeg", error) from error
+    return wrap(
+        as_array(pixels[None] if pixels.ndim == 2 else np.ascontiguousarray(np.moveaxis(pixels, -1, 0)))
+    )
 
 
 class _Pool(nn.Layer):
@@ -438,11 +411,11 @@ class DeformConv2D(nn.Layer):
         super().__init__()
         kernel = _two(kernel_size)
         self._steps = (stride, padding, dilation, deformable_groups, groups)
-        fan_in = in_channels // groups * kernel[0] * kernel[1]
-        start: Callable[..., Any] = I.Normal(0.0, (2.0 / fan_in) ** 0.5)
+        taps = in_channels * kernel[0] * kernel[1]  # of all groups, as in Paddle
+        start: Callable[..., Any] = I.Normal(0.0, (2.0 / taps) ** 0.5)
         shape = [out_channels, in_channels // groups, *kernel]
         self.weight = self.create_parameter(shape, weight_attr, default_initializer=start)
         self.bias = self.create_parameter([out_channels], bias_attr, is_bias=True)
 
     def forward(self, x: Tensor, offset: Tensor, mask: Tensor | None = None) -> Tensor:
-        return _deform_conv2d(x, offset, self.weight, self.bias, mask, *self._steps)
+        return deform_conv2d(x, offset, self.weight, self.bias, *self._steps, mask)

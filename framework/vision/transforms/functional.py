@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from types import ModuleType
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -75,6 +76,11 @@ def is_pil_image(img: object) -> bool:
     return isinstance(img, Image.Image)
 
 
+def _library(img: ImageLike) -> ModuleType:
+    """The module with the operations on this kind of image."""
+    return pil if isinstance(img, Image.Image) else arrays
+
+
 def image_size(img: ImageLike) -> tuple[int, int]:
     """(height, width)."""
     if isinstance(img, Image.Image):
@@ -112,9 +118,7 @@ def resize(img: ImageLike, size: int | Sequence[int], interpolation: str = "bili
             "an image has no such size", where="resize.size", received=size, allowed="sides >= 1"
         )
     check_interpolation(img, interpolation, "resize")
-    if isinstance(img, Image.Image):
-        return pil.resize(img, size_hw, interpolation)
-    return arrays.resize(img, size_hw, interpolation)
+    return _library(img).resize(img, size_hw, interpolation)
 
 
 def pad(
@@ -128,9 +132,7 @@ def pad(
     img = check_image(img, "pad")
     check_choice(padding_mode, PADDING_MODES, "pad.padding_mode")
     borders = expand_borders(padding)
-    if isinstance(img, Image.Image):
-        return pil.pad(img, borders, fill, padding_mode)
-    return arrays.pad(img, borders, fill, padding_mode)
+    return _library(img).pad(img, borders, fill, padding_mode)
 
 
 def crop(img: ImageLike, top: int, left: int, height: int, width: int) -> ImageLike:
@@ -140,9 +142,7 @@ def crop(img: ImageLike, top: int, left: int, height: int, width: int) -> ImageL
         ShapeError: the part of an array reaches beyond it. Of a PIL image, what lies beyond is black.
     """
     img = check_image(img, "crop")
-    if isinstance(img, Image.Image):
-        return pil.crop(img, top, left, height, width)
-    return arrays.crop(img, top, left, height, width)
+    return _library(img).crop(img, top, left, height, width)
 
 
 def center_crop(img: ImageLike, output_size: int | Sequence[int]) -> ImageLike:
@@ -157,47 +157,36 @@ def center_crop(img: ImageLike, output_size: int | Sequence[int]) -> ImageLike:
 def hflip(img: ImageLike) -> ImageLike:
     """Left and right exchanged."""
     img = check_image(img, "hflip")
-    return pil.hflip(img) if isinstance(img, Image.Image) else arrays.hflip(img)
+    return _library(img).hflip(img)
 
 
 def vflip(img: ImageLike) -> ImageLike:
     """Top and bottom exchanged."""
     img = check_image(img, "vflip")
-    return pil.vflip(img) if isinstance(img, Image.Image) else arrays.vflip(img)
+    return _library(img).vflip(img)
 
 
-class _ColourBackend(Protocol):
-    """A module that changes the colours of one kind of image."""
-
-    def adjust_brightness(self, img: Any, factor: float, /) -> Any: ...
-    def adjust_contrast(self, img: Any, factor: float, /) -> Any: ...
-    def adjust_saturation(self, img: Any, factor: float, /) -> Any: ...
-    def adjust_hue(self, img: Any, factor: float, /) -> Any: ...
-
-
-def _colour_backend(img: ImageLike) -> _ColourBackend:
+def _colour_library(img: ImageLike) -> ModuleType:
     """Paddle has rules of its own for PIL images, for bytes and for floats."""
-    if isinstance(img, Image.Image):
-        return pil
-    return floats if img.dtype.kind == "f" else arrays
+    return _library(img) if isinstance(img, Image.Image) or img.dtype.kind != "f" else floats
 
 
 def adjust_brightness(img: ImageLike, brightness_factor: float) -> ImageLike:
     """Blended with black: 0 is black, 1 the image."""
     img = check_image(img, "adjust_brightness")
-    return _colour_backend(img).adjust_brightness(img, brightness_factor)
+    return _colour_library(img).adjust_brightness(img, brightness_factor)
 
 
 def adjust_contrast(img: ImageLike, contrast_factor: float) -> ImageLike:
     """Blended with a grey: 0 is grey, 1 the image. Of bytes it is the grey 74, of PIL images and floats their mean."""
     img = check_image(img, "adjust_contrast")
-    return _colour_backend(img).adjust_contrast(img, contrast_factor)
+    return _colour_library(img).adjust_contrast(img, contrast_factor)
 
 
 def adjust_saturation(img: ImageLike, saturation_factor: float) -> ImageLike:
     """Blended with the grey image: 0 is without colours, 1 the image."""
     img = check_image(img, "adjust_saturation")
-    return _colour_backend(img).adjust_saturation(img, saturation_factor)
+    return _colour_library(img).adjust_saturation(img, saturation_factor)
 
 
 def adjust_hue(img: ImageLike, hue_factor: float) -> ImageLike:
@@ -213,7 +202,7 @@ def adjust_hue(img: ImageLike, hue_factor: float) -> ImageLike:
             received=hue_factor,
             allowed="-0.5 to 0.5",
         )
-    return _colour_backend(img).adjust_hue(img, hue_factor)
+    return _colour_library(img).adjust_hue(img, hue_factor)
 
 
 def affine(
@@ -264,9 +253,7 @@ def rotate(
     if center is not None:
         x, y = check_numbers(center, 2, "rotate.center")
         about = (x, y)
-    if isinstance(img, Image.Image):
-        return pil.rotate(img, angle, interpolation, expand, about, fill)
-    return arrays.rotate(img, angle, interpolation, expand, about, fill)
+    return _library(img).rotate(img, angle, interpolation, expand, about, fill)
 
 
 def perspective(
@@ -296,9 +283,7 @@ def to_grayscale(img: ImageLike, num_output_channels: int = 1) -> ImageLike:
     """The grey image in one channel, or three equal ones."""
     img = check_image(img, "to_grayscale")
     check_choice(num_output_channels, (1, 3), "to_grayscale.num_output_channels")
-    if isinstance(img, Image.Image):
-        return pil.to_grayscale(img, num_output_channels)
-    return arrays.to_grayscale(img, num_output_channels)
+    return _library(img).to_grayscale(img, num_output_channels)
 
 
 def normalize(
@@ -377,8 +362,7 @@ def check_choice(value: object, allowed: Sequence[object], where: str) -> None:
 
 def check_interpolation(img: ImageLike, interpolation: str, where: str) -> None:
     """Raises: ConfigError, where the image's library has no such interpolation."""
-    known = pil.INTERPOLATIONS if isinstance(img, Image.Image) else arrays.INTERPOLATIONS
-    check_choice(interpolation, tuple(known), f"{where}.interpolation")
+    check_choice(interpolation, tuple(_library(img).INTERPOLATIONS), f"{where}.interpolation")
 
 
 def check_pair(size: int | Sequence[int], where: str) -> tuple[int, int]:

@@ -36,7 +36,6 @@ _DECIDING = (
     "framework.export.program",
     "framework.export.formats.onnx",
     "framework.vision.normalize",
-    "framework.vision.ops",
     "framework.workflow.domain.weights",
     "framework.workflow.export.export",
     "framework.workflow.export.onnx",

@@ -14,7 +14,7 @@ from jax.core import Tracer
 
 from framework.core.errors import ShapeError, TraceError
 from framework.interop.graph.onnx.shapes import concat as concat_items
-from framework.interop.graph.onnx.shapes import normal_axis, reshaped
+from framework.interop.graph.onnx.shapes import reshaped
 from framework.interop.graph.operator import Call, Table, registrar
 from framework.interop.graph.values import Item, Value, is_known, shape_of, to_jax
 
@@ -239,7 +239,7 @@ def _scan(call: Call, *items: Item) -> tuple[Item, ...]:
 
 
 def _lane(call: Call, item: Item, axis: int, backwards: int) -> jax.Array:
-    array = jnp.moveaxis(to_jax(item), normal_axis(call, axis, len(shape_of(item))), 0)
+    array = jnp.moveaxis(to_jax(item), call.axis(axis, len(shape_of(item))), 0)
     return array[::-1] if backwards else array
 
 

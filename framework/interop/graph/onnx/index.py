@@ -12,10 +12,11 @@ from jax.core import Tracer
 
 from framework.core.errors import ShapeError
 from framework.interop.graph.onnx.elementwise import namespace
-from framework.interop.graph.onnx.shapes import normal_axis
 from framework.interop.graph.operator import Call, Table, registrar
 from framework.interop.graph.values import Item, Value, is_known
 from framework.nn import functional as F
+from framework.nn.functional.boxes import pick_boxes
+from framework.vision import boxes as host_boxes
 
 OPERATORS: Table = {}
 operator = registrar(OPERATORS)
@@ -40,7 +41,7 @@ def _check(call: Call, index: Array, size: Any) -> None:
 
 @operator("Gather", folds=True, weights=(0,))
 def _gather(call: Call, x: Array, index: Array) -> Array:
-    axis = normal_axis(call, call.attr("axis", 0), x.ndim)
+    axis = call.axis(call.attr("axis", 0), x.ndim)
     _check(call, index, x.shape[axis])
     if is_known(x, index):
         return np.take(x, index.astype(np.int64), axis)
@@ -49,7 +50,7 @@ def _gather(call: Call, x: Array, index: Array) -> Array:
 
 @operator("GatherElements", folds=True)
 def _gather_elements(call: Call, x: Array, index: Array) -> Array:
-    axis = normal_axis(call, call.attr("axis", 0), x.ndim)
+    axis = call.axis(call.attr("axis", 0), x.ndim)
     _check(call, index, x.shape[axis])
     parts = tuple(slice(0, n) if i != axis else slice(None) for i, n in enumerate(index.shape))
     return namespace(x, index).take_along_axis(x[parts], positive(index, x.shape[axis]), axis)
@@ -85,7 +86,7 @@ def _combine(target: Array, places: Any, updates: Array, how: str) -> Array:
 
 @operator("ScatterElements", "Scatter", folds=True)
 def _scatter_elements(call: Call, x: Array, index: Array, updates: Array) -> Array:
-    axis, xp = normal_axis(call, call.attr("axis", 0), x.ndim), namespace(x, index, updates)
+    axis, xp = call.axis(call.attr("axis", 0), x.ndim), namespace(x, index, updates)
     _check(call, index, x.shape[axis])
     places = []
     for i, n in enumerate(index.shape):
@@ -105,7 +106,7 @@ def _scatter_nd(call: Call, x: Array, index: Array, updates: Array) -> Array:
 @operator("TensorScatter")
 def _tensor_scatter(call: Call, cache: Array, update: Array, start: Array | None = None) -> Array:
     """`update` written into `cache` along `axis`, for each row of the batch from its own start."""
-    axis = normal_axis(call, call.attr("axis", -2), cache.ndim)
+    axis = call.axis(call.attr("axis", -2), cache.ndim)
     begin = jnp.zeros(cache.shape[0], jnp.int32) if start is None else start
     size, count = cache.shape[axis], update.shape[axis]
     at = begin[:, None] + jnp.arange(count)
@@ -125,7 +126,7 @@ def _compress(call: Call, x: Array, condition: Item) -> Array:
     axis = call.attr("axis")
     if axis is None:
         return x.reshape(-1)[chosen]
-    return namespace(x).take(x, chosen, normal_axis(call, axis, x.ndim))
+    return namespace(x).take(x, chosen, call.axis(axis, x.ndim))
 
 
 # -- losses of training graphs --------------------------------------------------------------------------------------
@@ -178,6 +179,7 @@ def _nms(
     if call.attr("center_point_box"):
         centre, half = b[..., :2], b[..., 2:] / 2
         b = namespace(b).concatenate([centre - half, centre + half], -1)
+    b = _corners(b)
     if not isinstance(b, Tracer) and not isinstance(s, Tracer):
         return _exact_nms(np.asarray(b), np.asarray(s), limit, iou, threshold)
     limit = min(limit, b.shape[1])
@@ -190,48 +192,30 @@ def _nms(
     return Value.of(rows[jnp.argsort(rows[:, 2] < 0, stable=True)])
 
 
-def _corners(xp: Any, boxes: Array) -> Array:
+def _corners(boxes: Array) -> Array:
     """Two opposite corners in any order as (smaller, larger)."""
-    a, b = boxes[..., :2], boxes[..., 2:]
+    xp, a, b = namespace(boxes), boxes[..., :2], boxes[..., 2:]
     return xp.concatenate([xp.minimum(a, b), xp.maximum(a, b)], -1)
-
-
-def _overlaps(xp: Any, box: Array, boxes: Array) -> Array:
-    low, high = xp.maximum(box[:2], boxes[:, :2]), xp.minimum(box[2:], boxes[:, 2:])
-    both = xp.maximum(high - low, 0).prod(-1)
-    union = (box[2:] - box[:2]).prod() + (boxes[:, 2:] - boxes[:, :2]).prod(-1) - both
-    return xp.where(union > 0, both / xp.where(union > 0, union, 1), 0)
 
 
 def _exact_nms(
     boxes: np.ndarray, scores: np.ndarray, limit: int, iou: float, threshold: float | None
 ) -> np.ndarray:
-    kept: list[tuple[int, int, int]] = []
-    for image, places in enumerate(_corners(np, boxes)):
-        for label, values in enumerate(scores[image]):
-            queue = np.argsort(-values, kind="stable")
-            queue = queue if threshold is None else queue[values[queue] > threshold]
-            found = 0
-            while len(queue) and found < limit:
-                kept.append((image, label, int(queue[0])))
-                found += 1
-                queue = queue[1:][_overlaps(np, places[queue[0]], places[queue[1:]]) <= iou]
-    return np.array(kept, np.int64).reshape(-1, 3)
+    kept = [np.zeros((0, 3), np.int64)]
+    for image, label in np.ndindex(scores.shape[:2]):
+        values = scores[image, label]
+        queue = np.argsort(-values, kind="stable")
+        queue = queue if threshold is None else queue[values[queue] > threshold]
+        stays = queue[host_boxes.suppress(boxes[image, queue], iou, count=limit)]
+        kept.append(np.stack([np.full_like(stays, image), np.full_like(stays, label), stays], 1))
+    return np.concatenate(kept)
 
 
 def _padded_nms(
     boxes: jax.Array, scores: jax.Array, limit: int, iou: float, threshold: float | None
 ) -> jax.Array:
     """The kept boxes of one class, best first, and -1."""
-    places = _corners(jnp, boxes)
-    values = scores if threshold is None else jnp.where(scores > threshold, scores, -jnp.inf)
-
-    def step(values: jax.Array, _: None) -> tuple[jax.Array, jax.Array]:
-        best = jnp.argmax(values)
-        there = values[best] > -jnp.inf
-        out = (_overlaps(jnp, places[best], places) > iou) & there
-        return jnp.where(out, -jnp.inf, values).at[best].set(-jnp.inf), jnp.where(there, best, -1).astype(
-            jnp.int32
-        )
-
-    return lax.scan(step, values, None, length=limit)[1]
+    order = jnp.argsort(-scores, stable=True).astype(jnp.int32)
+    valid = scores[order] > (-jnp.inf if threshold is None else threshold)
+    kept = pick_boxes(boxes[order], valid, limit, iou)
+    return jnp.where(kept < 0, -1, order[kept])

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from framework.interop.graph.layer import apply
 from framework.interop.graph.onnx import linear, norm, pool, quantize, resize
 from framework.interop.graph.onnx.conv import convolve
-from framework.interop.graph.onnx.shapes import concat, normal_axis
+from framework.interop.graph.onnx.shapes import concat
 from framework.interop.graph.operator import Call, Operator, Table, registrar
 from framework.interop.graph.values import Item, Value, align, to_jax, to_value
 from framework.nn import functional as F
@@ -156,7 +156,7 @@ def _qlinear_softmax(call: Call, x: Item, x_scale: Item, x_zero: Item, scale: It
         raise call.error(
             "a softmax of opset 12 over several axes", fix="quantise the model at opset 13 or newer"
         )
-    y = F.softmax(wide.data, v.order[normal_axis(call, call.attr("axis", -1), v.ndim)])
+    y = F.softmax(wide.data, v.order[call.axis(call.attr("axis", -1), v.ndim)])
     return v.keep(_rounded(call, y, to_jax(scale), to_jax(zero), v.data))
 
 

@@ -7,7 +7,6 @@ import jax.numpy as jnp
 from jax import lax
 
 from framework.core.dtypes import wide_type
-from framework.interop.graph.onnx.shapes import normal_axis
 from framework.interop.graph.operator import Call, Table, registrar
 from framework.interop.graph.values import Item, Value, channels_last, to_jax, to_value
 from framework.nn import functional as F
@@ -67,7 +66,7 @@ def standardise(x: jax.Array, axes: tuple[int, ...], epsilon: float) -> tuple[ja
 def _layer_norm(
     call: Call, x: jax.Array, weight: jax.Array, bias: jax.Array | None = None
 ) -> tuple[jax.Array, ...] | jax.Array:
-    axis, epsilon = normal_axis(call, call.attr("axis", -1), x.ndim), call.attr("epsilon", 1e-5)
+    axis, epsilon = call.axis(call.attr("axis", -1), x.ndim), call.attr("epsilon", 1e-5)
     axes = tuple(range(axis, x.ndim))
     if not (call.wants(1) or call.wants(2)) and weight.shape == x.shape[axis:]:
         return F.layer_norm(x, x.shape[axis:], weight, bias, epsilon)
@@ -78,7 +77,7 @@ def _layer_norm(
 
 @operator("RMSNormalization", weights=(1,))
 def _rms_norm(call: Call, x: jax.Array, weight: jax.Array) -> jax.Array:
-    axis = normal_axis(call, call.attr("axis", -1), x.ndim)
+    axis = call.axis(call.attr("axis", -1), x.ndim)
     wide = x.astype(wide_type(x.dtype))
     square = jnp.square(wide).mean(tuple(range(axis, x.ndim)), keepdims=True)
     return (wide * lax.rsqrt(square + call.attr("epsilon", 1e-5))).astype(x.dtype) * weight
@@ -100,7 +99,7 @@ def _lrn(call: Call, x: Item) -> Item:
 @operator("MeanVarianceNormalization", style="values")
 def _mean_variance(call: Call, x: Item) -> Item:
     v = to_value(x)
-    axes = tuple(v.order[normal_axis(call, axis, v.ndim)] for axis in call.ints("axes", (0, 2, 3)) or ())
+    axes = tuple(v.order[call.axis(axis, v.ndim)] for axis in call.ints("axes", (0, 2, 3)) or ())
     mean = v.data.mean(axes, keepdims=True)
     deviation = jnp.sqrt(jnp.square(v.data - mean).mean(axes, keepdims=True))
     return v.keep((v.data - mean) / (deviation + 1e-9))

@@ -12,7 +12,6 @@ import numpy as np
 
 from framework.interop.graph.onnx.conv import convolve
 from framework.interop.graph.onnx.elementwise import cast, element_type
-from framework.interop.graph.onnx.shapes import normal_axis
 from framework.interop.graph.operator import Call, Table, registrar
 from framework.interop.graph.values import Item, Value, to_jax, to_value
 
@@ -25,7 +24,7 @@ def spread(call: Call, scale: Array, v: Value, axis: int, block: int = 0) -> Arr
     """A scale or zero point of one number, of one a slice of `axis`, or of one a block, to multiply v's array with."""
     if scale.size == 1:
         return scale.reshape(())
-    place = normal_axis(call, axis, v.ndim)
+    place = call.axis(axis, v.ndim)
     if scale.ndim == 1:
         shape = [1] * v.ndim
         shape[v.order[place]] = scale.shape[0]

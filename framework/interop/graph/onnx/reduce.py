@@ -13,7 +13,7 @@ from jax import lax
 
 from framework.core.dtypes import wide_type
 from framework.interop.graph.onnx.elementwise import namespace
-from framework.interop.graph.onnx.shapes import axes_of, normal_axis
+from framework.interop.graph.onnx.shapes import axes_of
 from framework.interop.graph.operator import Call, Run, Table, registrar
 from framework.interop.graph.values import Item, Value, is_known, shape_of, to_value
 from framework.nn import functional as F
@@ -30,7 +30,7 @@ def _reduced(function: Reduction) -> Run:
         if not given and call.attr("noop_with_empty_axes"):
             places: tuple[int, ...] = ()
         else:
-            places = tuple(normal_axis(call, axis, rank) for axis in given or range(rank))
+            places = tuple(call.axis(axis, rank) for axis in given or range(rank))
         return reduce_axes(x, places, bool(call.attr("keepdims", 1)), function)
 
     return run
@@ -106,7 +106,7 @@ for _name, _function in _REDUCTIONS.items():
 @operator("ArgMax", "ArgMin", style="values")
 def _arg(call: Call, x: Item) -> Item:
     rank, last = len(shape_of(x)), bool(call.attr("select_last_index"))
-    axis, smallest = normal_axis(call, call.attr("axis", 0), rank), call.node.op == "ArgMin"
+    axis, smallest = call.axis(call.attr("axis", 0), rank), call.node.op == "ArgMin"
 
     def find(xp: Any, x: Array, axes: tuple[int, ...]) -> Array:
         x = xp.flip(x, axes) if last else x
@@ -129,7 +129,7 @@ def _arg(call: Call, x: Item) -> Item:
 def _softmax(call: Call, x: Item) -> Item:
     function = F.softmax if call.node.op == "Softmax" else F.log_softmax
     v = to_value(x)
-    axis = normal_axis(call, call.attr("axis", -1 if call.version >= 13 else 1), v.ndim)
+    axis = call.axis(call.attr("axis", -1 if call.version >= 13 else 1), v.ndim)
     if call.version >= 13 or axis == v.ndim - 1:
         return v.keep(function(v.data, v.order[axis]))
     # Before opset 13 all axes from `axis` on are one.
@@ -141,7 +141,7 @@ def _softmax(call: Call, x: Item) -> Item:
 @operator("Hardmax", style="values")
 def _hardmax(call: Call, x: Item) -> Item:
     v = to_value(x)
-    axis = normal_axis(call, call.attr("axis", -1 if call.version >= 13 else 1), v.ndim)
+    axis = call.axis(call.attr("axis", -1 if call.version >= 13 else 1), v.ndim)
     if call.version < 13 and axis != v.ndim - 1:
         data = v.logical()
         flat = data.reshape(*data.shape[:axis], math.prod(data.shape[axis:]))
@@ -156,7 +156,7 @@ def _first_largest(x: jax.Array, axis: int) -> jax.Array:
 @operator("LpNormalization", style="values")
 def _lp_normalization(call: Call, x: Item) -> Item:
     v = to_value(x)
-    place = v.order[normal_axis(call, call.attr("axis", -1), v.ndim)]
+    place = v.order[call.axis(call.attr("axis", -1), v.ndim)]
     if call.attr("p", 2) == 1:
         norm = jnp.abs(v.data).sum(place, keepdims=True)
     else:
@@ -166,7 +166,7 @@ def _lp_normalization(call: Call, x: Item) -> Item:
 
 @operator("CumSum", "CumProd", static=(1,), folds=True)
 def _cumulative(call: Call, x: Array, axis: Item) -> Array:
-    xp, place = namespace(x), normal_axis(call, int(call.number(axis, "the axis")), x.ndim)
+    xp, place = namespace(x), call.axis(int(call.number(axis, "the axis")), x.ndim)
     product = call.node.op == "CumProd"
     x = xp.flip(x, place) if call.attr("reverse") else x
     y = (xp.cumprod if product else xp.cumsum)(x, place, dtype=x.dtype)
@@ -179,7 +179,7 @@ def _cumulative(call: Call, x: Array, axis: Item) -> Array:
 @operator("TopK", static=(1,))
 def _top_k(call: Call, x: Array, k: Item = None) -> tuple[Array, Array]:
     size = call.required("k") if k is None else call.number(k, "k")
-    axis = normal_axis(call, call.attr("axis", -1), x.ndim)
+    axis = call.axis(call.attr("axis", -1), x.ndim)
     x = jnp.moveaxis(x, axis, -1)
     if call.attr("largest", 1):
         values, indices = lax.top_k(x, size)

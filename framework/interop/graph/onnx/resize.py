@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from framework.core.errors import ShapeError
-from framework.interop.graph.onnx.shapes import axes_of, normal_axis
+from framework.interop.graph.onnx.shapes import axes_of
 from framework.interop.graph.operator import Call, Table, registrar
 from framework.interop.graph.values import (
     Dim,
@@ -82,7 +82,7 @@ def _resize(call: Call, x: Item, roi: Item = None, scales: Item = None, sizes: I
         "coordinate_transformation_mode", "half_pixel" if call.version >= 11 else "asymmetric"
     )
     rounding = call.attr("nearest_mode", "round_prefer_floor" if call.version >= 11 else "floor")
-    axes = [normal_axis(call, a, v.ndim) for a in axes_of(call, None) or range(v.ndim)]
+    axes = [call.axis(a, v.ndim) for a in axes_of(call, None) or range(v.ndim)]
     outs, factors = list(v.shape), [1.0] * v.ndim
     if scales is not None and np.size(call.static(scales, "the scales")):
         for axis, scale in zip(axes, call.static(scales, "the scales").tolist(), strict=True):

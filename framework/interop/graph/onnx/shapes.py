@@ -45,13 +45,6 @@ def axes_of(call: Call, given: Item, name: str = "axes") -> tuple[int, ...] | No
     return call.ints(name)
 
 
-def normal_axis(call: Call, axis: int, rank: int) -> int:
-    """The axis counted from the front. Raises: ShapeError."""
-    if not -rank <= axis < max(rank, 1):
-        raise call.error("there is no such axis", ShapeError, received=axis, allowed=f"{-rank} to {rank - 1}")
-    return axis % max(rank, 1)
-
-
 # -- sizes --------------------------------------------------------------------------------------------------------
 
 
@@ -115,7 +108,7 @@ def _eye_like(call: Call, x: Item) -> Item:
 def _one_hot(call: Call, indices: Array, depth: Item, values: Array) -> Array:
     xp, size = namespace(indices, values), as_dims(call.static(depth, "the depth"))[0]
     rank = indices.ndim + 1
-    axis = normal_axis(call, call.attr("axis", -1), rank)
+    axis = call.axis(call.attr("axis", -1), rank)
     count([*indices.shape, size], call.where)
     line = xp.arange(size).reshape([size if i == axis else 1 for i in range(rank)])
     index = xp.expand_dims(indices, axis).astype(np.int32)
@@ -166,7 +159,7 @@ def _flatten(call: Call, x: Item) -> Item:
 def _unsqueeze(call: Call, x: Item, axes: Item = None) -> Item:
     added = axes_of(call, axes) or ()
     rank = len(shape_of(x)) + len(added)
-    places = {normal_axis(call, axis, rank) for axis in added}
+    places = {call.axis(axis, rank) for axis in added}
     rest = iter(shape_of(x))
     return reshaped(call, x, [1 if i in places else next(rest) for i in range(rank)])
 
@@ -177,7 +170,7 @@ def _squeeze(call: Call, x: Item, axes: Item = None) -> Item:
     if dropped is None:
         places = {i for i, dim in enumerate(shape) if isinstance(dim, int) and dim == 1}
     else:
-        places = {normal_axis(call, axis, len(shape)) for axis in dropped}
+        places = {call.axis(axis, len(shape)) for axis in dropped}
     return reshaped(call, x, [dim for i, dim in enumerate(shape) if i not in places])
 
 
@@ -236,9 +229,9 @@ def concat(call: Call, items: tuple[Item, ...], axis: int) -> Item:
     if is_known(*items):
         arrays = [np.asarray(item) for item in items]
         count([sum(a.size for a in arrays)], call.where, MAX_KNOWN)
-        return np.concatenate(arrays, normal_axis(call, axis, arrays[0].ndim))
+        return np.concatenate(arrays, call.axis(axis, arrays[0].ndim))
     values = [to_value(item) for item in items]
-    axis = normal_axis(call, axis, values[0].ndim)
+    axis = call.axis(axis, values[0].ndim)
     count(
         [
             sum(v.shape[axis] if i == axis else 0 for v in values) if i == axis else dim
@@ -293,7 +286,7 @@ def _slice(
     places = axes_of(call, axes) or tuple(range(len(first)))
     strides = [1] * len(first) if steps is None else [int(s) for s in call.dims(steps, "steps")]
     for axis, start, stop, step in zip(places, first, last, strides, strict=True):
-        axis = normal_axis(call, axis, len(shape))
+        axis = call.axis(axis, len(shape))
         begin, end = _clamp(start, shape[axis], step), _clamp(stop, shape[axis], step)
         if step > 0 and all(isinstance(n, int) for n in (begin, end)):
             end = max(begin, end)
@@ -304,7 +297,7 @@ def _slice(
 @operator("Split", style="values")
 def _split(call: Call, x: Item, sizes: Item = None) -> tuple[Item, ...]:
     shape = shape_of(x)
-    axis = normal_axis(call, call.attr("axis", 0), len(shape))
+    axis = call.axis(call.attr("axis", 0), len(shape))
     if sizes is not None:
         lengths = call.dims(sizes, "the sizes")
     elif (given := call.ints("split")) is not None:
@@ -334,7 +327,7 @@ def _pad(call: Call, x: Item, pads: Item = None, value: Item = None, axes: Item 
     assert places is not None
     edges: list[tuple[Dim, Dim]] = [(0, 0)] * len(shape)
     for i, axis in enumerate(places):
-        edges[normal_axis(call, axis, len(shape))] = (widths[i], widths[i + len(places)])
+        edges[call.axis(axis, len(shape))] = (widths[i], widths[i + len(places)])
     return pad(call, x, edges, mode, call.attr("value", 0.0) if value is None else value)
 
 
@@ -375,7 +368,7 @@ def _center_crop_pad(call: Call, x: Item, shape: Item) -> Item:
     axes = call.ints("axes", range(len(sizes)))
     edges: list[tuple[Dim, Dim]] = [(0, 0)] * len(sizes)
     for axis, size in zip(axes or (), wanted, strict=True):
-        axis = normal_axis(call, axis, len(sizes))
+        axis = call.axis(axis, len(sizes))
         extra = size - sizes[axis]
         edges[axis] = (
             (extra // 2, extra - extra // 2) if extra >= 0 else (-(-extra // 2), extra + (-extra // 2))
@@ -460,7 +453,7 @@ def _sequence_erase(call: Call, items: list, position: Item = None) -> Item:
 @operator("SplitToSequence", style="values")
 def _split_to_sequence(call: Call, x: Item, sizes: Item = None) -> Item:
     shape = shape_of(x)
-    axis = normal_axis(call, call.attr("axis", 0), len(shape))
+    axis = call.axis(call.attr("axis", 0), len(shape))
     if sizes is None:
         lengths = [1] * shape[axis]
     elif np.ndim(call.static(sizes, "the sizes")) == 0:
@@ -481,7 +474,7 @@ def _concat_from_sequence(call: Call, items: list) -> Item:
     if not call.attr("new_axis"):
         return concat(call, tuple(items), axis)
     rank = len(shape_of(items[0])) + 1
-    place = normal_axis(call, axis, rank)
+    place = call.axis(axis, rank)
     grown = [reshaped(call, x, [*shape_of(x)[:place], 1, *shape_of(x)[place:]]) for x in items]
     return concat(call, tuple(grown), place)
 

@@ -11,7 +11,6 @@ from jax import lax
 
 from framework.core.rng import next_key
 from framework.interop.graph.onnx.elementwise import element_type
-from framework.interop.graph.onnx.shapes import normal_axis
 from framework.interop.graph.operator import Call, Table, registrar
 from framework.interop.graph.values import Item, Value, count, device_type, shape_of
 
@@ -29,7 +28,7 @@ def _dft(call: Call, x: jax.Array, length: Item = None, axis: Item = None) -> ja
         if axis is None
         else int(call.number(axis, "the axis"))
     )
-    place = normal_axis(call, at, x.ndim)
+    place = call.axis(at, x.ndim)
     size = x.shape[place] if length is None else int(call.number(length, "dft_length"))
     count([n for n in (*x.shape[:place], size) if isinstance(n, int)], call.where)
     inverse, onesided = bool(call.attr("inverse")), bool(call.attr("onesided"))

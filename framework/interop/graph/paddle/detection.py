@@ -19,18 +19,22 @@ from framework.interop.graph.operator import Table
 from framework.interop.graph.paddle.arguments import Arguments, registrar
 from framework.interop.graph.values import Item, Value
 from framework.nn.functional import boxes as F
+from framework.nn.functional.yolo import yolo_box
+from framework.vision import boxes as host_boxes
 
 OPERATORS: Table = {}
 operator = registrar(OPERATORS)
 
 
-def _classes(a: Arguments, count: int) -> tuple[int, ...]:
-    background = int(a.attr("background_label", 0))
-    return tuple(label for label in range(count) if label != background)
-
-
-def _offset(a: Arguments) -> float:
-    return 0.0 if a.attr("normalized", True) else 1.0
+def _settings(a: Arguments) -> dict[str, Any]:
+    """What both suppressions are set by, as the core names it."""
+    return {
+        "score_threshold": float(a.attr("score_threshold", 0.0)),
+        "nms_top_k": int(a.attr("nms_top_k", -1)),
+        "keep_top_k": int(a.attr("keep_top_k", -1)),
+        "background_label": int(a.attr("background_label", 0)),
+        "normalized": bool(a.attr("normalized", True)),
+    }
 
 
 def _inputs(a: Arguments) -> tuple[jax.Array, jax.Array]:
@@ -63,49 +67,21 @@ def _multiclass_nms(a: Arguments) -> dict[str, Any]:
 
 
 def _padded_nms(a: Arguments, boxes: jax.Array, scores: jax.Array) -> dict[str, Any]:
-    classes, sizes = _chosen(a, scores)
-    rows, counts, index = F.multiclass_nms(
-        boxes,
-        scores,
-        classes=classes,
-        sizes=sizes,
-        score=float(a.attr("score_threshold", 0.0)),
-        iou=float(a.attr("nms_threshold", 0.3)),
-        eta=float(a.attr("nms_eta", 1.0)),
-        offset=_offset(a),
-    )
-    return _in_one_list(rows, counts, index, boxes.shape[1], -1)
+    limit, eta = float(a.attr("nms_threshold", 0.3)), float(a.attr("nms_eta", 1.0))
+    rows, counts, index = F.multiclass_nms(boxes, scores, **_settings(a), nms_threshold=limit, nms_eta=eta)
+    return _in_one_list(rows, counts, index, boxes.shape[1])
 
 
-def _chosen(a: Arguments, scores: jax.Array) -> tuple[Any, tuple[Any, Any]]:
-    """The classes that are looked at, and how many boxes are compared of each class and kept of an image."""
-    classes, compared, keep = (
-        _classes(a, scores.shape[1]),
-        int(a.attr("nms_top_k", -1)),
-        int(a.attr("keep_top_k", -1)),
-    )
-    compared = scores.shape[2] if compared < 0 else _least(compared, scores.shape[2])
-    total = compared * len(classes)
-    return classes, (compared, total if keep < 0 else _least(keep, total))
-
-
-def _least(number: int, size: Any) -> Any:
-    """The smaller one; an open size is taken to be enough."""
-    return min(number, size) if isinstance(size, int) else number
-
-
-def _in_one_list(
-    rows: jax.Array, counts: jax.Array, index: jax.Array, boxes: Any, filling: int
-) -> dict[str, Any]:
-    """The rows of all images one after the other, and filling at the end."""
+def _in_one_list(rows: jax.Array, counts: jax.Array, index: jax.Array, boxes: Any) -> dict[str, Any]:
+    """The rows of all images one after the other, and -1 at the end."""
     images, kept = index.shape
     there = jnp.arange(kept) < counts[:, None]
     order = jnp.argsort(~there.reshape(-1), stable=True)
     valid = there.reshape(-1)[order][:, None]
     places = (index + jnp.arange(images, dtype=index.dtype)[:, None] * boxes).reshape(-1, 1)[order]
     return {
-        "Out": Value.of(jnp.where(valid, rows.reshape(-1, 6)[order], filling)),
-        "Index": Value.of(jnp.where(valid, places, filling)),
+        "Out": Value.of(jnp.where(valid, rows.reshape(-1, 6)[order], -1)),
+        "Index": Value.of(jnp.where(valid, places, -1)),
         "NmsRoisNum": Value.of(counts),
         "RoisNum": Value.of(counts),
     }
@@ -131,12 +107,14 @@ def _exact_nms(a: Arguments, boxes: np.ndarray, scores: np.ndarray) -> dict[str,
     else:
         starts = np.arange(len(scores) + 1) * boxes.shape[1]
         images = [(np.broadcast_to(b, (scores.shape[1], *b.shape)), s) for b, s in zip(boxes, scores)]
-    classes, keep = _classes(a, scores.shape[1]), int(a.attr("keep_top_k", -1))
+    background, keep = int(a.attr("background_label", 0)), int(a.attr("keep_top_k", -1))
+    labels = scores.shape[1]
     rows, index, found = [], [], []
     for (own, values), start in zip(images, starts):
         pairs = [
-            (label, int(box))
-            for label in classes
+            (label, box)
+            for label in range(labels)
+            if label != background
             for box in _one_class(a, own[label], values[label], regions)
         ]
         if -1 < keep < len(pairs):
@@ -145,7 +123,6 @@ def _exact_nms(a: Arguments, boxes: np.ndarray, scores: np.ndarray) -> dict[str,
             best.sort(key=lambda at: order[at])
             pairs = [pairs[at] for at in best]
         rows += [[label, values[label, box], *own[label, box]] for label, box in pairs]
-        labels = scores.shape[1]
         index += [(start + box) * labels + label if regions else start + box for label, box in pairs]
         found.append(len(pairs))
     out = np.array(rows, scores.dtype).reshape(-1, 6)
@@ -164,30 +141,16 @@ def _one_class(a: Arguments, boxes: np.ndarray, scores: np.ndarray, regions: boo
     queue = queue[scores[queue] > np.float32(a.attr("score_threshold", 0.0))]
     top, keep = int(a.attr("nms_top_k", -1)), int(a.attr("keep_top_k", -1))
     queue = queue if top < 0 else queue[:top]
-    limit, eta = np.float32(a.attr("nms_threshold", 0.3)), np.float32(a.attr("nms_eta", 1.0))
-    # Of a class no more than keep_top_k can be among the best of the image: the others are not looked for.
-    most = len(queue) if keep < 0 or regions else keep
-    if eta < 1:
-        return _adaptive(boxes, queue, limit, eta, _offset(a), regions)
-    kept: list[int] = []
-    while len(queue) and len(kept) < most:
-        best, queue = queue[0], queue[1:]
-        kept.append(int(best))
-        queue = queue[F.overlaps(boxes[queue], boxes[best][None], _offset(a)) <= limit]
-    return sorted(kept) if regions else kept
-
-
-def _adaptive(
-    boxes: np.ndarray, queue: np.ndarray, limit: np.float32, eta: np.float32, offset: float, regions: bool
-) -> list[int]:
-    """With a limit that falls with each box that stays: every box is held against all of them by the limit of then."""
-    kept: list[int] = []
-    for box in queue:
-        if kept and not (F.overlaps(boxes[box], boxes[kept], offset) <= limit).all():
-            continue
-        kept.append(int(box))
-        if limit > 0.5:
-            limit = limit * eta
+    kept = queue[
+        host_boxes.suppress(
+            boxes[queue],
+            np.float32(a.attr("nms_threshold", 0.3)),
+            # Of a class no more than keep_top_k can be among the best of the image: the others are not looked for.
+            count=None if keep < 0 or regions else keep,
+            eta=np.float32(a.attr("nms_eta", 1.0)),
+            offset=0.0 if a.attr("normalized", True) else 1.0,
+        )
+    ].tolist()
     return sorted(kept) if regions else kept
 
 
@@ -196,17 +159,16 @@ def _matrix_nms(a: Arguments) -> dict[str, Any]:
     boxes, scores = _inputs(a)
     if scores.ndim != 3:
         raise a.call.error("scores are [N, C, M]", ShapeError, received=scores.shape)
-    classes, sizes = _chosen(a, scores)
     rows, counts, index = F.matrix_nms(
         boxes,
         scores,
-        classes=classes,
-        limits=(float(a.attr("score_threshold", 0.0)), float(a.attr("post_threshold", 0.0))),
-        sizes=sizes,
-        sigma=float(a.attr("gaussian_sigma", 2.0)) if a.attr("use_gaussian", False) else None,
-        offset=_offset(a),
+        **_settings(a),
+        post_threshold=float(a.attr("post_threshold", 0.0)),
+        use_gaussian=bool(a.attr("use_gaussian", False)),
+        gaussian_sigma=float(a.attr("gaussian_sigma", 2.0)),
+        padded=True,
     )
-    found = _in_one_list(rows, counts, index, boxes.shape[1], -1)
+    found = _in_one_list(rows, counts, index, boxes.shape[1])
     if not isinstance(rows, Tracer):
         number = int(np.asarray(counts).sum())
         found |= {slot: Value.of(found[slot].data[:number]) for slot in ("Out", "Index")}
@@ -225,14 +187,16 @@ def _yolo_box(a: Arguments) -> dict[str, Item]:
             received=f"{x.shape[-1]} channels, {len(anchors)} numbers of anchors",
             allowed=f"[N, {channels}, H, W], anchors w, h, w, h, ...",
         )
-    boxes, scores = F.yolo_box(
+    boxes, scores = yolo_box(
         x,
         a.array("ImgSize"),
-        anchors=anchors,
-        threshold=float(a.attr("conf_thresh", 0.01)),
-        downsample=int(a.attr("downsample_ratio", 32)),
-        clips=bool(a.attr("clip_bbox", True)),
-        stretch=float(a.attr("scale_x_y", 1.0)),
-        factor=float(a.attr("iou_aware_factor", 0.5)) if aware else None,
+        anchors,
+        classes,
+        float(a.attr("conf_thresh", 0.01)),
+        int(a.attr("downsample_ratio", 32)),
+        bool(a.attr("clip_bbox", True)),
+        float(a.attr("scale_x_y", 1.0)),
+        aware,
+        float(a.attr("iou_aware_factor", 0.5)),
     )
     return {"Boxes": Value.of(boxes), "Scores": Value.of(scores)}

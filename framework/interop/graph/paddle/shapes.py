@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from framework.core.errors import ShapeError
 from framework.interop.graph.operator import Table
 from framework.interop.graph.paddle.arguments import Arguments, rank, registrar
 from framework.interop.graph.values import Dim, Item, Value, dims_array, shape_of, to_jax
@@ -25,9 +24,7 @@ def axis_of(a: Arguments, item: Item, name: str = "axis", default: int = 0, tens
     """An axis from the front. Raises: ShapeError."""
     found = a.get(tensor) if tensor else None
     axis = int(a.attr(name, default)) if found is None else int(a.call.number(found, tensor))
-    if not -rank(item) <= axis < max(rank(item), 1):
-        raise a.call.error("no such axis", ShapeError, received=axis, allowed=f"below {rank(item)}")
-    return axis % rank(item) if rank(item) else 0
+    return a.call.axis(axis, rank(item))
 
 
 @operator("shape", "shape64")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import jax.numpy as jnp
+from collections.abc import Callable
+
+import jax
 
 from framework.core.errors import ShapeError
 from framework.nn import functional as core
@@ -10,103 +12,34 @@ from framework.paddle._kernel.dispatch import Array, Key, operation
 from framework.paddle._kernel.dtypes import to_numpy
 from framework.paddle._kernel.methods import in_place
 from framework.paddle._kernel.tensor import Tensor
-from framework.paddle.nn.functional.layout import from_last, to_last
+from framework.paddle.nn.functional.face import channels_first, face
 
-
-@operation
-def relu(x: Array, name: str | None = None) -> Array:
-    """max(x, 0)."""
-    return core.relu(x)
-
-
-@operation
-def relu6(x: Array, name: str | None = None) -> Array:
-    """x clamped to [0, 6]."""
-    return core.relu6(x)
-
-
-@operation
-def sigmoid(x: Array, name: str | None = None) -> Array:
-    """1 / (1 + exp(-x))."""
-    return core.sigmoid(x)
-
-
-@operation
-def log_sigmoid(x: Array, name: str | None = None) -> Array:
-    """log(sigmoid(x))."""
-    return core.log_sigmoid(x)
-
-
-@operation
-def tanh(x: Array, name: str | None = None) -> Array:
-    """Hyperbolic tangent."""
-    return core.tanh(x)
-
-
-@operation
-def silu(x: Array, name: str | None = None) -> Array:
-    """x * sigmoid(x)."""
-    return core.silu(x)
+elu = face(core.elu)
+gelu = face(core.gelu)
+glu = face(core.glu)
+hardshrink = face(core.hardshrink)
+hardsigmoid = face(core.hardsigmoid, slope=0.1666667)
+hardswish = face(core.hardswish)
+hardtanh = face(core.hardtanh)
+leaky_relu = face(core.leaky_relu)
+log_sigmoid = face(core.log_sigmoid)
+maxout = face(core.maxout, axis=1)
+mish = face(core.mish)
+relu = face(core.relu)
+relu6 = face(core.relu6)
+sigmoid = face(core.sigmoid)
+silu = face(core.silu)
+softplus = face(core.softplus, beta=1, threshold=20)
+softsign = face(core.softsign)
+tanh = face(core.tanh)
+tanhshrink = face(core.tanhshrink)
+thresholded_relu = face(core.thresholded_relu)
 
 
 @operation
 def swish(x: Array, name: str | None = None) -> Array:
     """x * sigmoid(x)."""
     return core.silu(x)
-
-
-@operation
-def mish(x: Array, name: str | None = None) -> Array:
-    """x * tanh(softplus(x))."""
-    return core.mish(x)
-
-
-@operation
-def hardswish(x: Array, name: str | None = None) -> Array:
-    """x * relu6(x + 3) / 6."""
-    return core.hardswish(x)
-
-
-@operation
-def softsign(x: Array, name: str | None = None) -> Array:
-    """x / (1 + |x|)."""
-    return core.softsign(x)
-
-
-@operation
-def tanhshrink(x: Array, name: str | None = None) -> Array:
-    """x - tanh(x)."""
-    return core.tanhshrink(x)
-
-
-@operation
-def hardsigmoid(x: Array, slope: float = 0.1666667, offset: float = 0.5, name: str | None = None) -> Array:
-    """slope * x + offset clamped to [0, 1]."""
-    return core.hardsigmoid(x, slope, offset)
-
-
-@operation
-def hardtanh(x: Array, min: float = -1.0, max: float = 1.0, name: str | None = None) -> Array:
-    """x clamped to [min, max]."""
-    return core.hardtanh(x, min, max)
-
-
-@operation
-def gelu(x: Array, approximate: bool = False, name: str | None = None) -> Array:
-    """x * Phi(x), or its tanh form."""
-    return core.gelu(x, bool(approximate))
-
-
-@operation
-def leaky_relu(x: Array, negative_slope: float = 0.01, name: str | None = None) -> Array:
-    """x where positive, negative_slope * x elsewhere."""
-    return core.leaky_relu(x, negative_slope)
-
-
-@operation
-def elu(x: Array, alpha: float = 1.0, name: str | None = None) -> Array:
-    """x where positive, alpha * (exp(x) - 1) elsewhere."""
-    return core.elu(x, alpha)
 
 
 @operation
@@ -131,12 +64,6 @@ def selu(
 
 
 @operation
-def softplus(x: Array, beta: float = 1, threshold: float = 20, name: str | None = None) -> Array:
-    """log(1 + exp(beta * x)) / beta; x itself where beta * x exceeds `threshold`."""
-    return core.softplus(x, beta, threshold)
-
-
-@operation
 def softshrink(x: Array, threshold: float = 0.5, name: str | None = None) -> Array:
     """x moved towards zero by `threshold`."""
     if threshold < 0:
@@ -144,24 +71,13 @@ def softshrink(x: Array, threshold: float = 0.5, name: str | None = None) -> Arr
     return core.softshrink(x, threshold)
 
 
-@operation
-def hardshrink(x: Array, threshold: float = 0.5, name: str | None = None) -> Array:
-    """x where |x| exceeds `threshold`, else 0."""
-    return core.hardshrink(x, threshold)
-
-
-@operation
-def thresholded_relu(x: Array, threshold: float = 1.0, name: str | None = None) -> Array:
-    """x where it exceeds `threshold`, else 0."""
-    return core.thresholded_relu(x, threshold)
-
-
-@operation
-def prelu(x: Array, weight: Array, data_format: str = "NCHW", name: str | None = None) -> Array:
-    """x where positive, weight * x elsewhere; one weight, or one for each channel."""
+def _prelu(
+    function: Callable[..., jax.Array], x: jax.Array, weight: jax.Array, data_format: str
+) -> jax.Array:
+    """Channels are the axis that `data_format` says."""
     if weight.size == 1 or x.ndim < 2:
-        return core.prelu(x, weight)
-    return from_last(core.prelu(to_last(x, data_format), weight), data_format)
+        return function(x, weight)
+    return channels_first(function, x, data_format, weight=weight)
 
 
 @operation(name="rrelu")
@@ -186,30 +102,9 @@ def rrelu(
     return _rrelu(x, lower, upper) if training else leaky_relu(x, (lower + upper) / 2)
 
 
-@operation
-def maxout(x: Array, groups: int, axis: int = 1, name: str | None = None) -> Array:
-    """The maximum of each run of `groups` neighbouring channels."""
-    return core.maxout(x, groups, axis)
-
-
-@operation
-def glu(x: Array, axis: int = -1, name: str | None = None) -> Array:
-    """The first half of the axis times the sigmoid of the second."""
-    return core.glu(x, axis)
-
-
-@operation
-def softmax(x: Array, axis: int = -1, dtype: object = None, name: str | None = None) -> Array:
-    """exp(x) normalised to sum 1 over the axis, in `dtype` when given."""
+def _over_axis(function: Callable[..., jax.Array], x: jax.Array, axis: int, dtype: object) -> jax.Array:
     x = x if dtype is None else x.astype(to_numpy(dtype))
-    return core.softmax(x, axis) if x.ndim else jnp.ones_like(x)
-
-
-@operation
-def log_softmax(x: Array, axis: int = -1, dtype: object = None, name: str | None = None) -> Array:
-    """log of the softmax over the axis, in `dtype` when given."""
-    x = x if dtype is None else x.astype(to_numpy(dtype))
-    return core.log_softmax(x, axis) if x.ndim else jnp.zeros_like(x)
+    return function(x, axis) if x.ndim else function(x.reshape(1), -1).reshape(())
 
 
 @operation
@@ -219,6 +114,10 @@ def gumbel_softmax(
     """A differentiable sample of the categorical distribution with logits x; `hard` rounds it to one-hot."""
     return core.gumbel_softmax(x, temperature, hard, axis, key)
 
+
+log_softmax = face(core.log_softmax, _over_axis)
+prelu = face(core.prelu, _prelu, data_format="NCHW")
+softmax = face(core.softmax, _over_axis)
 
 relu_ = in_place(relu, "relu_")
 elu_ = in_place(elu, "elu_")

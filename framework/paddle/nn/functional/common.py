@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -16,6 +17,7 @@ from framework.paddle._kernel.dispatch import Array, Key, operation
 from framework.paddle._kernel.dtypes import default_numpy, to_numpy
 from framework.paddle._kernel.mode import mode as modes
 from framework.paddle._kernel.tensor import Tensor, wrap
+from framework.paddle.nn.functional.face import face
 from framework.paddle.nn.functional.layout import from_last, is_last, to_last
 
 
@@ -28,26 +30,14 @@ def linear(x: Array, weight: Array, bias: Array | None = None, name: str | None 
     return core.linear(x, weight, bias)
 
 
-@operation
-def embedding(
-    x: Array, weight: Array, padding_idx: int | None = None, sparse: bool = False, name: str | None = None
-) -> Array:
-    """The rows of weight [V, D] that x names; `padding_idx` gives zeros without a gradient."""
-    return core.embedding(x, weight, padding_idx)
+embedding = face(core.embedding)
+bilinear = face(core.bilinear)
 
 
 @operation(differentiable=False)
 def one_hot(x: Array, num_classes: int, name: str | None = None) -> Array:
     """[...] labels -> [..., num_classes] of the default floating type."""
     return core.one_hot(x, num_classes, default_numpy())
-
-
-@operation
-def bilinear(
-    x1: Array, x2: Array, weight: Array, bias: Array | None = None, name: str | None = None
-) -> Array:
-    """x1' W[o] x2 + bias for each output o: [N, I], [N, J], [O, I, J] -> [N, O]."""
-    return core.bilinear(x1, x2, weight, bias)
 
 
 # Dropout
@@ -159,32 +149,18 @@ def zeropad2d(x: Tensor, padding: Any, data_format: str = "NCHW", name: str | No
     return pad(x, padding, "constant", 0.0, data_format)
 
 
-@operation
-def unfold(
-    x: Array,
-    kernel_sizes: Any,
-    strides: Any = 1,
-    paddings: Any = 0,
-    dilations: Any = 1,
-    name: str | None = None,
-) -> Array:
+def _to_columns(function: Callable[..., jax.Array], x: jax.Array, **settings: object) -> jax.Array:
     """The windows of [N, C, H, W] as columns [N, C * kh * kw, windows]."""
-    return jnp.swapaxes(core.unfold(to_last(x, "NCHW"), kernel_sizes, strides, paddings, dilations), 1, 2)
+    return jnp.swapaxes(function(to_last(x, "NCHW"), **settings), 1, 2)
 
 
-@operation
-def fold(
-    x: Array,
-    output_sizes: Any,
-    kernel_sizes: Any,
-    strides: Any = 1,
-    paddings: Any = 0,
-    dilations: Any = 1,
-    name: str | None = None,
-) -> Array:
-    """Sum columns [N, C * kh * kw, windows] into [N, C, H, W]."""
-    windows = core.fold(jnp.swapaxes(x, 1, 2), output_sizes, kernel_sizes, strides, paddings, dilations)
-    return from_last(windows, "NCHW")
+def _from_columns(function: Callable[..., jax.Array], x: jax.Array, **settings: object) -> jax.Array:
+    """Columns [N, C * kh * kw, windows] summed into [N, C, H, W]."""
+    return from_last(function(jnp.swapaxes(x, 1, 2), **settings), "NCHW")
+
+
+fold = face(core.fold, _from_columns)
+unfold = face(core.unfold, _to_columns)
 
 
 # Resizing
@@ -230,56 +206,24 @@ def interpolate(
     return _interpolate(x, None, scale_factor, mode, align_corners, align_mode, data_format)
 
 
-def upsample(
-    x: Tensor,
-    size: Any = None,
-    scale_factor: Any = None,
-    mode: str = "nearest",
-    align_corners: bool = False,
-    align_mode: int = 0,
-    data_format: str = "NCHW",
-    name: str | None = None,
-) -> Tensor:
-    """`interpolate` by another name."""
-    return interpolate(x, size, scale_factor, mode, align_corners, align_mode, data_format)
+upsample = interpolate
 
 
 # Similarity and labels
 
 
-@operation
-def cosine_similarity(x1: Array, x2: Array, axis: int = 1, eps: float = 1e-8) -> Array:
-    """x1 . x2 / max(|x1| |x2|, eps) along the axis, with broadcasting."""
-    return core.cosine_similarity(x1, x2, axis, eps)
+def _of_label_type(function: Callable[..., jax.Array], label: jax.Array, **arguments: object) -> jax.Array:
+    return function(label, **arguments).astype(label.dtype)
 
 
-@operation
-def label_smooth(
-    label: Array, prior_dist: Array | None = None, epsilon: float = 0.1, name: str | None = None
-) -> Array:
-    """(1 - epsilon) * label + epsilon * prior; the prior is uniform unless given."""
-    return core.label_smooth(label, prior_dist, epsilon).astype(label.dtype)
+def _normalize(function: Callable[..., jax.Array], x: jax.Array, axis: int, **settings: object) -> jax.Array:
+    return function(x, axis=0 if x.ndim == 1 else axis, **settings)
 
 
-@operation
-def pairwise_distance(
-    x: Array,
-    y: Array,
-    p: float = 2.0,
-    epsilon: float = 1e-6,
-    keepdim: bool = False,
-    name: str | None = None,
-) -> Array:
-    """The p-norm of x - y + epsilon over the last axis."""
-    return core.pairwise_distance(x, y, p, epsilon, keepdim)
-
-
-@operation
-def normalize(
-    x: Array, p: float = 2, axis: int = 1, epsilon: float = 1e-12, name: str | None = None
-) -> Array:
-    """x / max(|x|_p, epsilon) along the axis."""
-    return core.normalize(x, p, 0 if x.ndim == 1 else axis, epsilon)
+cosine_similarity = face(core.cosine_similarity, name=False)
+label_smooth = face(core.label_smooth, _of_label_type)
+normalize = face(core.normalize, _normalize)
+pairwise_distance = face(core.pairwise_distance)
 
 
 @operation(name="sequence_mask", differentiable=False)

@@ -7,10 +7,11 @@ from typing import Any
 
 import jax
 
+from framework.core.axes import per_axis
 from framework.core.errors import ShapeError
 from framework.nn import functional as core
-from framework.paddle._kernel.dispatch import Array, operation
-from framework.paddle.nn.functional.layout import Size, edges, from_last, numbers, same_edges, to_last
+from framework.paddle.nn.functional.face import face
+from framework.paddle.nn.functional.layout import Size, edges, from_last, same_edges, to_last
 
 
 def _one_number(values: tuple[int, ...]) -> Any:
@@ -32,59 +33,11 @@ def _convolve(
     pads = edges(padding, axes, data_format)
     if pads == "SAME":
         dilation = 1  # as in Paddle
-    strides, dilations = numbers(stride, axes, "stride"), numbers(dilation, axes, "dilation")
+    strides, dilations = per_axis(stride, axes, "stride"), per_axis(dilation, axes, "dilation")
     y = function(
         to_last(x, data_format), weight, bias, _one_number(strides), pads, _one_number(dilations), groups
     )
     return from_last(y, data_format)
-
-
-@operation
-def conv1d(
-    x: Array,
-    weight: Array,
-    bias: Array | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-    data_format: str = "NCL",
-    name: str | None = None,
-) -> Array:
-    """Convolution of [N, C, L] with weight [out, C / groups, k]."""
-    return _convolve(core.conv1d, x, weight, bias, stride, padding, dilation, groups, data_format)
-
-
-@operation
-def conv2d(
-    x: Array,
-    weight: Array,
-    bias: Array | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-    data_format: str = "NCHW",
-    name: str | None = None,
-) -> Array:
-    """Convolution of [N, C, H, W] with weight [out, C / groups, kh, kw]."""
-    return _convolve(core.conv2d, x, weight, bias, stride, padding, dilation, groups, data_format)
-
-
-@operation
-def conv3d(
-    x: Array,
-    weight: Array,
-    bias: Array | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-    data_format: str = "NCDHW",
-    name: str | None = None,
-) -> Array:
-    """Convolution of [N, C, D, H, W] with weight [out, C / groups, kd, kh, kw]."""
-    return _convolve(core.conv3d, x, weight, bias, stride, padding, dilation, groups, data_format)
 
 
 def _transposed(
@@ -101,7 +54,7 @@ def _transposed(
     data_format: str,
 ) -> jax.Array:
     axes = weight.ndim - 2
-    images, strides = to_last(x, data_format), numbers(stride, axes, "stride")
+    images, strides = to_last(x, data_format), per_axis(stride, axes, "stride")
     pads = edges(padding, axes, data_format)
     if pads == "SAME":
         pads, dilation = same_edges(images.shape[1:-1], weight.shape[2:], strides), 1
@@ -119,66 +72,17 @@ def _transposed(
         bias,
         stride=_one_number(strides),
         padding=pads,
-        output_padding=_one_number(numbers(output_padding, axes, "output_padding")),
-        dilation=_one_number(numbers(dilation, axes, "dilation")),
+        output_padding=_one_number(per_axis(output_padding, axes, "output_padding")),
+        dilation=_one_number(per_axis(dilation, axes, "dilation")),
         groups=groups,
-        output_size=None if output_size is None else numbers(output_size, axes, "output_size"),
+        output_size=None if output_size is None else per_axis(output_size, axes, "output_size"),
     )
     return from_last(y, data_format)
 
 
-@operation
-def conv1d_transpose(
-    x: Array,
-    weight: Array,
-    bias: Array | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
-    groups: int = 1,
-    dilation: Any = 1,
-    output_size: Any = None,
-    data_format: str = "NCL",
-    name: str | None = None,
-) -> Array:
-    """Transposed convolution of [N, C, L] with weight [C, out / groups, k]."""
-    settings = (stride, padding, output_padding, dilation, groups, output_size, data_format)
-    return _transposed(core.conv1d_transpose, x, weight, bias, *settings)
-
-
-@operation
-def conv2d_transpose(
-    x: Array,
-    weight: Array,
-    bias: Array | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-    output_size: Any = None,
-    data_format: str = "NCHW",
-    name: str | None = None,
-) -> Array:
-    """Transposed convolution of [N, C, H, W] with weight [C, out / groups, kh, kw]."""
-    settings = (stride, padding, output_padding, dilation, groups, output_size, data_format)
-    return _transposed(core.conv2d_transpose, x, weight, bias, *settings)
-
-
-@operation
-def conv3d_transpose(
-    x: Array,
-    weight: Array,
-    bias: Array | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
-    groups: int = 1,
-    dilation: Any = 1,
-    output_size: Any = None,
-    data_format: str = "NCDHW",
-    name: str | None = None,
-) -> Array:
-    """Transposed convolution of [N, C, D, H, W] with weight [C, out / groups, kd, kh, kw]."""
-    settings = (stride, padding, output_padding, dilation, groups, output_size, data_format)
-    return _transposed(core.conv3d_transpose, x, weight, bias, *settings)
+conv1d = face(core.conv1d, _convolve, data_format="NCL")
+conv2d = face(core.conv2d, _convolve, data_format="NCHW")
+conv3d = face(core.conv3d, _convolve, data_format="NCDHW")
+conv1d_transpose = face(core.conv1d_transpose, _transposed, data_format="NCL")
+conv2d_transpose = face(core.conv2d_transpose, _transposed, data_format="NCHW")
+conv3d_transpose = face(core.conv3d_transpose, _transposed, data_format="NCDHW")

@@ -13,97 +13,7 @@ from framework.nn import functional as core
 from framework.paddle._kernel.dispatch import Array, operation
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.nn.functional.common import pairwise_distance
-
-
-def _alike(*arrays: jax.Array) -> list[jax.Array]:
-    """Arrays of one shape and of the first one's type."""
-    return [a.astype(arrays[0].dtype) for a in jnp.broadcast_arrays(*arrays)]
-
-
-@operation
-def mse_loss(input: Array, label: Array, reduction: str = "mean", name: str | None = None) -> Array:
-    """(input - label)^2."""
-    return core.mse_loss(*_alike(input, label), reduction=reduction)
-
-
-@operation
-def square_error_cost(input: Array, label: Array) -> Array:
-    """(input - label)^2, unreduced."""
-    return core.square_error_cost(*_alike(input, label))
-
-
-@operation
-def l1_loss(input: Array, label: Array, reduction: str = "mean", name: str | None = None) -> Array:
-    """|input - label|."""
-    return core.l1_loss(*_alike(input, label), reduction=reduction)
-
-
-@operation
-def smooth_l1_loss(
-    input: Array, label: Array, reduction: str = "mean", delta: float = 1.0, name: str | None = None
-) -> Array:
-    """d^2 / 2 up to `delta`, delta (d - delta / 2) beyond."""
-    return core.smooth_l1_loss(*_alike(input, label), reduction=reduction, delta=delta)
-
-
-@operation
-def kl_div(input: Array, label: Array, reduction: str = "mean", name: str | None = None) -> Array:
-    """label (log label - input) of log-probabilities; batchmean divides the sum by the batch. As in Paddle the
-    labels get no gradient."""
-    kind = jnp.promote_types(input.dtype, label.dtype)
-    return core.kl_div(input.astype(kind), lax.stop_gradient(label.astype(kind)), reduction)
-
-
-@operation
-def margin_ranking_loss(
-    input: Array,
-    other: Array,
-    label: Array,
-    margin: float = 0.0,
-    reduction: str = "mean",
-    name: str | None = None,
-) -> Array:
-    """max(0, -label (input - other) + margin)."""
-    return core.margin_ranking_loss(*_alike(input, other, label), margin=margin, reduction=reduction)
-
-
-@operation
-def hinge_embedding_loss(
-    input: Array, label: Array, margin: float = 1.0, reduction: str = "mean", name: str | None = None
-) -> Array:
-    """input for label 1, max(0, margin - input) for label -1."""
-    return core.hinge_embedding_loss(*_alike(input, label), margin=margin, reduction=reduction)
-
-
-@operation
-def cosine_embedding_loss(
-    input1: Array,
-    input2: Array,
-    label: Array,
-    margin: float = 0,
-    reduction: str = "mean",
-    name: str | None = None,
-) -> Array:
-    """1 - cos for label 1, max(0, cos - margin) for label -1; input [N, D] or [D], label [N]."""
-    if input1.ndim == 1:  # one pair, and a label for each result
-        input1, input2 = (jnp.broadcast_to(a, (label.size, a.size)) for a in (input1, input2))
-    return core.cosine_embedding_loss(input1, input2, label, margin, reduction)
-
-
-@operation
-def triplet_margin_loss(
-    input: Array,
-    positive: Array,
-    negative: Array,
-    margin: float = 1.0,
-    p: float = 2,
-    epsilon: float = 1e-6,
-    swap: bool = False,
-    reduction: str = "mean",
-    name: str | None = None,
-) -> Array:
-    """max(0, d(input, positive) - d(input, negative) + margin) with the p-norm as distance."""
-    return core.triplet_margin_loss(input, positive, negative, margin, p, epsilon, swap, reduction)
+from framework.paddle.nn.functional.face import face
 
 
 @operation(name="triplet_margin_with_distance_loss")
@@ -137,57 +47,56 @@ def _smaller(x: Array, y: Array) -> Array:
     return jnp.minimum(x, y)
 
 
-@operation
-def soft_margin_loss(input: Array, label: Array, reduction: str = "mean", name: str | None = None) -> Array:
-    """log(1 + exp(-label * input)) with labels 1 and -1."""
-    return core.soft_margin_loss(input, label, reduction)
+def _alike(function: Callable[..., jax.Array], **arguments: object) -> jax.Array:
+    """Arrays are broadcast, and take the first one's type."""
+    data = {name: value for name, value in arguments.items() if isinstance(value, jax.Array)}
+    arrays = jnp.broadcast_arrays(*data.values())
+    shaped = {name: array.astype(arrays[0].dtype) for name, array in zip(data, arrays, strict=True)}
+    return function(**arguments | shaped)
 
 
-@operation
-def multi_label_soft_margin_loss(
-    input: Array, label: Array, weight: Array | None = None, reduction: str = "mean", name: str | None = None
-) -> Array:
-    """Binary cross entropy of logits [..., C] with labels 0 and 1, the mean over the classes."""
-    return core.multi_label_soft_margin_loss(input, label, weight, reduction)
+def _without_gradient(
+    function: Callable[..., jax.Array], input: jax.Array, label: jax.Array, reduction: str
+) -> jax.Array:
+    """As in Paddle the labels of kl_div get no gradient."""
+    kind = jnp.promote_types(input.dtype, label.dtype)
+    return function(input.astype(kind), lax.stop_gradient(label.astype(kind)), reduction)
 
 
-@operation
-def multi_margin_loss(
-    input: Array,
-    label: Array,
-    p: int = 1,
-    margin: float = 1.0,
-    weight: Array | None = None,
-    reduction: str = "mean",
-    name: str | None = None,
-) -> Array:
-    """The mean over the other classes of w[label] max(0, margin - input[label] + input[i])^p. input [N, C]."""
-    return core.multi_margin_loss(input, label.reshape(-1), p, margin, weight, reduction)
+def _pairs(
+    function: Callable[..., jax.Array],
+    input1: jax.Array,
+    input2: jax.Array,
+    label: jax.Array,
+    **settings: object,
+) -> jax.Array:
+    if input1.ndim == 1:  # one pair, and a label for each result
+        input1, input2 = (jnp.broadcast_to(a, (label.size, a.size)) for a in (input1, input2))
+    return function(input1, input2, label, **settings)
 
 
-@operation
-def poisson_nll_loss(
-    input: Array,
-    label: Array,
-    log_input: bool = True,
-    full: bool = False,
-    epsilon: float = 1e-8,
-    reduction: str = "mean",
-    name: str | None = None,
-) -> Array:
-    """exp(input) - label * input, or input - label * log(input + epsilon) when `input` is no logarithm."""
-    return core.poisson_nll_loss(input, label, log_input, full, epsilon, reduction)
+def _flat_label(function: Callable[..., jax.Array], label: jax.Array, **arguments: object) -> jax.Array:
+    return function(label=label.reshape(-1), **arguments)
 
 
-@operation
-def gaussian_nll_loss(
-    input: Array,
-    label: Array,
-    variance: Array,
-    full: bool = False,
-    epsilon: float = 1e-6,
-    reduction: str = "mean",
-    name: str | None = None,
-) -> Array:
-    """(log v + (input - label)^2 / v) / 2; the variance gets no gradient, as in Paddle."""
-    return core.gaussian_nll_loss(input, label, lax.stop_gradient(variance), full, epsilon, reduction)
+def _fixed_variance(
+    function: Callable[..., jax.Array], variance: jax.Array, **arguments: object
+) -> jax.Array:
+    """As in Paddle the variance gets no gradient."""
+    return function(variance=lax.stop_gradient(variance), **arguments)
+
+
+cosine_embedding_loss = face(core.cosine_embedding_loss, _pairs, margin=0)
+gaussian_nll_loss = face(core.gaussian_nll_loss, _fixed_variance)
+hinge_embedding_loss = face(core.hinge_embedding_loss, _alike)
+kl_div = face(core.kl_div, _without_gradient)
+l1_loss = face(core.l1_loss, _alike)
+margin_ranking_loss = face(core.margin_ranking_loss, _alike)
+mse_loss = face(core.mse_loss, _alike)
+multi_label_soft_margin_loss = face(core.multi_label_soft_margin_loss)
+multi_margin_loss = face(core.multi_margin_loss, _flat_label)
+poisson_nll_loss = face(core.poisson_nll_loss)
+smooth_l1_loss = face(core.smooth_l1_loss, _alike)
+soft_margin_loss = face(core.soft_margin_loss)
+square_error_cost = face(core.square_error_cost, _alike, name=False)
+triplet_margin_loss = face(core.triplet_margin_loss)

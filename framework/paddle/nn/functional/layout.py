@@ -41,22 +41,6 @@ def from_last(x: jax.Array, data_format: str) -> jax.Array:
     return x if is_last(data_format) or x.ndim < 3 else jnp.moveaxis(x, -1, 1)
 
 
-def numbers(value: Size, axes: int, name: str) -> tuple[int, ...]:
-    """One number for each spatial axis, from one for all, from a list of one or of as many."""
-    if isinstance(value, int):
-        return (value,) * axes
-    given = tuple(int(v) for v in value)
-    if len(given) == 1:
-        return given * axes
-    if len(given) != axes:
-        raise ShapeError(
-            f"{name} takes one number, or one for each spatial axis",
-            received=list(given),
-            allowed=f"1 or {axes} numbers",
-        )
-    return given
-
-
 def edges(padding: Any, axes: int, data_format: str) -> str | tuple[int, ...]:
     """Padding as SAME, VALID, or two numbers for each spatial axis in a row, from any form that Paddle takes: a number,
     one or two for each axis, pairs for each spatial axis or for all axes of the data."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -15,6 +16,7 @@ from framework.nn.functional.losses import LabelError
 from framework.paddle._kernel.dispatch import Array, operation
 from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.tensor import Tensor
+from framework.paddle.nn.functional.face import face
 
 # So many labels are looked at before a program runs; more, or those of another device, would make it wait. A label that
 # is no class gives NaN there.
@@ -137,86 +139,6 @@ def nll_loss(
     return _nll_loss(input, label, weight, ignore_index, reduction)
 
 
-@operation
-def binary_cross_entropy(
-    input: Array, label: Array, weight: Array | None = None, reduction: str = "mean", name: str | None = None
-) -> Array:
-    """-(y log p + (1 - y) log(1 - p)) of probabilities."""
-    return core.binary_cross_entropy(input, label, weight, reduction)
-
-
-@operation
-def binary_cross_entropy_with_logits(
-    logit: Array,
-    label: Array,
-    weight: Array | None = None,
-    reduction: str = "mean",
-    pos_weight: Array | None = None,
-    name: str | None = None,
-) -> Array:
-    """Binary cross entropy of sigmoid(logit); `pos_weight` multiplies the term of the positive labels."""
-    return core.binary_cross_entropy_with_logits(logit, label, weight, reduction, pos_weight)
-
-
-@operation
-def sigmoid_focal_loss(
-    logit: Array,
-    label: Array,
-    normalizer: Array | None = None,
-    alpha: float = 0.25,
-    gamma: float = 2.0,
-    reduction: str = "sum",
-    name: str | None = None,
-) -> Array:
-    """alpha_t (1 - p_t)^gamma times binary cross entropy, divided by `normalizer`."""
-    return core.sigmoid_focal_loss(logit, label, normalizer, alpha, gamma, reduction)
-
-
-@operation
-def log_loss(input: Array, label: Array, epsilon: float = 0.0001, name: str | None = None) -> Array:
-    """Binary cross entropy of probabilities with `epsilon` inside the logarithms, unreduced."""
-    return core.log_loss(input, label, epsilon)
-
-
-@operation
-def dice_loss(input: Array, label: Array, epsilon: float = 0.00001, name: str | None = None) -> Array:
-    """1 - 2 |p y| / (|p| + |y|), the mean over samples; input [N, ..., C], label [N, ..., 1]."""
-    return core.dice_loss(input, label, epsilon)
-
-
-@operation
-def ctc_loss(
-    log_probs: Array,
-    labels: Array,
-    input_lengths: Array,
-    label_lengths: Array,
-    blank: int = 0,
-    reduction: str = "mean",
-    norm_by_times: bool = False,
-) -> Array:
-    """-log p(labels) of logits [T, N, C]; labels [N, L], lengths [N]. The mean divides by the labels' lengths first."""
-    input_lengths, label_lengths = input_lengths.reshape(-1), label_lengths.reshape(-1)
-    lengths = (input_lengths, label_lengths)
-    loss = core.ctc_loss(log_probs, labels, *lengths, blank, reduction, norm_by_times)
-    return loss.astype(log_probs.dtype)
-
-
-@operation
-def rnnt_loss(
-    input: Array,
-    label: Array,
-    input_lengths: Array,
-    label_lengths: Array,
-    blank: int = 0,
-    fastemit_lambda: float = 0.001,
-    reduction: str = "mean",
-    name: str | None = None,
-) -> Array:
-    """-log p(label) of a transducer's logits [N, T, U + 1, V]; label [N, U], lengths [N]."""
-    loss = core.rnnt_loss(input, label, input_lengths, label_lengths, blank, fastemit_lambda, reduction)
-    return loss.astype(input.dtype)
-
-
 @operation(name="hsigmoid_loss")
 def _hsigmoid_loss(
     input: Array,
@@ -277,7 +199,27 @@ def margin_cross_entropy(
     )
 
 
-@operation
-def npair_loss(anchor: Array, positive: Array, labels: Array, l2_reg: float = 0.002) -> Array:
-    """Cross entropy of the similarities of embeddings [N, D], with equal labels [N] as targets."""
-    return core.npair_loss(anchor, positive, labels, l2_reg)
+def _flat_lengths(
+    function: Callable[..., jax.Array],
+    log_probs: jax.Array,
+    labels: jax.Array,
+    input_lengths: jax.Array,
+    label_lengths: jax.Array,
+    **settings: object,
+) -> jax.Array:
+    loss = function(log_probs, labels, input_lengths.reshape(-1), label_lengths.reshape(-1), **settings)
+    return loss.astype(log_probs.dtype)
+
+
+def _of_its_type(function: Callable[..., jax.Array], input: jax.Array, **arguments: object) -> jax.Array:
+    return function(input, **arguments).astype(input.dtype)
+
+
+binary_cross_entropy = face(core.binary_cross_entropy)
+binary_cross_entropy_with_logits = face(core.binary_cross_entropy_with_logits)
+ctc_loss = face(core.ctc_loss, _flat_lengths, name=False)
+dice_loss = face(core.dice_loss)
+log_loss = face(core.log_loss)
+npair_loss = face(core.npair_loss, name=False)
+rnnt_loss = face(core.rnnt_loss, _of_its_type)
+sigmoid_focal_loss = face(core.sigmoid_focal_loss)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable
+
+import jax
 
 from framework.core.errors import ShapeError
 from framework.nn import functional as core
 from framework.paddle._kernel.dispatch import Array, operation
 from framework.paddle._kernel.tensor import Tensor
-from framework.paddle.nn.functional.layout import from_last, is_last, to_last
+from framework.paddle.nn.functional.face import channels_first, face
+from framework.paddle.nn.functional.layout import is_last
 
 
 @operation(name="batch_norm")
@@ -68,76 +70,29 @@ def batch_norm(
     return y
 
 
-@operation(name="layer_norm")
-def _layer_norm(
-    x: Array, weight: Array | None, bias: Array | None, normalized_shape: Any, epsilon: float
-) -> Array:
-    return core.layer_norm(x, normalized_shape, weight, bias, epsilon)
+def _own_statistics(
+    function: Callable[..., jax.Array],
+    x: jax.Array,
+    weight: jax.Array | None,
+    bias: jax.Array | None,
+    eps: float,
+    data_format: str,
+    **unused: object,
+) -> jax.Array:
+    """Running statistics change nothing, as in Paddle."""
+    return channels_first(function, x, data_format, weight=weight, bias=bias, eps=eps)
 
 
-def layer_norm(
-    x: Tensor,
-    normalized_shape: int | Sequence[int],
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
-    epsilon: float = 1e-05,
-    name: str | None = None,
-) -> Tensor:
-    """Normalise the trailing axes `normalized_shape`; weight and bias have as many values."""
-    shape = [normalized_shape] if isinstance(normalized_shape, int) else list(normalized_shape)
-    return _layer_norm(x, weight, bias, shape, epsilon)
-
-
-@operation(name="instance_norm")
-def _instance_norm(x: Array, weight: Array | None, bias: Array | None, eps: float, data_format: str) -> Array:
-    return from_last(
-        core.instance_norm(to_last(x, data_format), None, None, weight, bias, eps=eps), data_format
-    )
-
-
-def instance_norm(
-    x: Tensor,
-    running_mean: Tensor | None = None,
-    running_var: Tensor | None = None,
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
-    use_input_stats: bool = True,
-    momentum: float = 0.9,
-    eps: float = 1e-05,
-    data_format: str = "NCHW",
-    name: str | None = None,
-) -> Tensor:
-    """Normalise each channel of each sample over its pixels; running statistics change nothing, as in Paddle."""
-    return _instance_norm(x, weight, bias, float(eps), data_format)
-
-
-@operation(name="group_norm")
-def group_norm(
-    x: Array, weight: Array | None, bias: Array | None, num_groups: int, epsilon: float, data_format: str
-) -> Array:
-    """Normalise each of `num_groups` runs of channels over all pixels of a sample."""
-    return from_last(core.group_norm(to_last(x, data_format), num_groups, epsilon, weight, bias), data_format)
-
-
-@operation
-def local_response_norm(
-    x: Array,
-    size: int,
-    alpha: float = 1e-4,
-    beta: float = 0.75,
-    k: float = 1.0,
-    data_format: str = "NCHW",
-    name: str | None = None,
-) -> Array:
-    """x / (k + alpha * the mean square over `size` neighbouring channels) ** beta."""
+def _of_images(
+    function: Callable[..., jax.Array], x: jax.Array, data_format: str, **settings: object
+) -> jax.Array:
     if x.ndim < 3:
         raise ShapeError("local_response_norm takes 3 or more axes", received=x.shape, allowed="[N, C, ...]")
-    return from_last(core.local_response_norm(to_last(x, data_format), size, alpha, beta, k), data_format)
+    return channels_first(function, x, data_format, **settings)
 
 
-@operation
-def spectral_norm(
-    weight: Array, u: Array, v: Array, dim: int = 0, power_iters: int = 1, eps: float = 1e-12
-) -> tuple[Array, Array, Array]:
-    """(weight / sigma, u, v) after `power_iters` steps of power iteration."""
-    return core.spectral_norm(weight, u, v, dim, power_iters, eps)
+group_norm = face(core.group_norm, data_format="NCHW")
+instance_norm = face(core.instance_norm, _own_statistics, data_format="NCHW")
+layer_norm = face(core.layer_norm)
+local_response_norm = face(core.local_response_norm, _of_images, data_format="NCHW")
+spectral_norm = face(core.spectral_norm, name=False)

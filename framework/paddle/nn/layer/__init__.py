@@ -415,8 +415,9 @@ class Layer:
     def __getattr__(self, name: str) -> Any:
         state = self.__dict__
         for kind in ("_parameters", "_sub_layers", "_buffers"):
-            if kind in state and name in state[kind]:
-                return state[kind][name]
+            members = state.get(kind)
+            if members and name in members:
+                return members[name]
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __delattr__(self, name: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -11,31 +10,24 @@ import jax.numpy as jnp
 
 from framework import paddle
 from framework.core.errors import ShapeError
+from framework.nn.functional.attention import attention_values, attention_weights
 from framework.paddle._kernel import dtypes as types
 from framework.paddle._kernel.dispatch import Array, Key, operation
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.nn import functional as F
-from framework.paddle.nn.common import Dropout, Linear
+from framework.paddle.nn.common import Linear
 from framework.paddle.nn.containers import LayerList
 from framework.paddle.nn.layer import Layer
+from framework.paddle.nn.leaf_layers import Dropout
 from framework.paddle.nn.norm import LayerNorm
-
-_HIDDEN = 1e9  # what a hidden place loses
 
 
 def _attend(q: jax.Array, k: jax.Array, v: jax.Array, mask: jax.Array | None, thin: Any) -> Any:
     """q [N, Tq, E], k and v [N, heads, Tk, D] -> (out [N, Tq, heads * D], weights [N, heads, Tq, Tk])."""
-    heads, size = k.shape[1], k.shape[3]
-    q = q.reshape(*q.shape[:2], heads, size) * (1 / math.sqrt(size))
-    scores = jnp.einsum("nqhd,nhkd->nhqk", q.astype(k.dtype), k)
-    if mask is not None:
-        if mask.dtype.kind in "biu":
-            mask = (mask.astype(scores.dtype) - 1) * _HIDDEN
-        scores = scores + mask.astype(scores.dtype)
-    wide = scores.astype(jnp.promote_types(scores.dtype, jnp.float32))
-    weights = thin(jax.nn.softmax(wide, -1).astype(scores.dtype))
-    out = jnp.einsum("nhqk,nhkd->nqhd", weights, v)
-    return out.reshape(*out.shape[:2], heads * v.shape[3]), weights
+    key, value = jnp.swapaxes(k, 1, 2), jnp.swapaxes(v, 1, 2)
+    query = q.reshape(*q.shape[:2], *key.shape[2:]).astype(key.dtype)
+    weights = thin(attention_weights(query, key, mask))
+    return attention_values(weights, value).reshape(*q.shape[:2], -1), weights
 
 
 @operation(name="attention")

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from framework.optimizer.lr.formulas import is_better, reduced
 from framework.paddle._kernel.tensor import Tensor
 
 log = logging.getLogger("oar")
@@ -164,17 +165,14 @@ class ReduceOnPlateau(LRScheduler):
         if self.cooldown_counter > 0:
             self.cooldown_counter -= 1
             return
-        if self.best is None or self._is_better(metrics, self.best):
+        margin = self.mode, self.threshold, self.threshold_mode
+        if self.best is None or is_better(metrics, self.best, *margin):
             self.best, self.num_bad_epochs = metrics, 0
         else:
             self.num_bad_epochs += 1
         if self.num_bad_epochs > self.patience:
             self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
-            lower = max(self.last_lr * self.factor, self.min_lr)
-            if self.last_lr - lower > self.epsilon:
+            lower = reduced(self.last_lr, self.factor, self.min_lr, self.epsilon)
+            if lower != self.last_lr:
                 self.last_lr = lower
                 self._say()
-
-    def _is_better(self, current: Any, best: Any) -> bool:
-        margin = best * self.threshold if self.threshold_mode == "rel" else self.threshold
-        return bool(current < best - margin if self.mode == "min" else current > best + margin)

@@ -6,7 +6,11 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from framework.optimizer.lr import cycle as core
+from framework.optimizer.lr import formulas
+from framework.optimizer.lr.formulas import HOST
 from framework.paddle.optimizer.lr.base import LRScheduler, number, positive
+from framework.paddle.optimizer.lr.faces import COUNT, FROM_ZERO, POSITIVE, UP_TO_ONE, make_schedule
 
 
 class LinearWarmup(LRScheduler):
@@ -47,33 +51,20 @@ class LinearWarmup(LRScheduler):
 
     def get_lr(self) -> float:
         if self.last_epoch < self.warmup_steps:
-            return (self.end_lr - self.start_lr) * self.last_epoch / self.warmup_steps + self.start_lr
+            return float(formulas.line(self.start_lr, self.end_lr, self.last_epoch, self.warmup_steps))
         if isinstance(self.learning_rate, LRScheduler):
             self.learning_rate.step(self.last_epoch - self.warmup_steps)
             return self.learning_rate()
         return self.learning_rate
 
 
-class LinearLR(LRScheduler):
-    """From `lr * start_factor` to `lr * end_factor` in a line of `total_steps`, then constant."""
+_Linear = make_schedule(core.LinearLR, total_steps=POSITIVE, start_factor=UP_TO_ONE, end_factor=FROM_ZERO)
+_Cosine = make_schedule(core.CosineAnnealingDecay, T_max=COUNT)
 
-    def __init__(
-        self,
-        learning_rate: float,
-        total_steps: int,
-        start_factor: float = 1.0 / 3,
-        end_factor: float = 1.0,
-        last_epoch: int = -1,
-        verbose: bool = False,
-    ) -> None:
-        if not 0 < start_factor <= 1.0:
-            raise ValueError(f"LinearLR: start_factor must be above 0 and up to 1, received {start_factor}")
-        if not 0 <= end_factor <= 1.0:
-            raise ValueError(f"LinearLR: end_factor must be from 0 to 1, received {end_factor}")
-        if total_steps <= 0:
-            raise ValueError(f"LinearLR: total_steps must be above 0, received {total_steps}")
-        self.total_steps, self.start_factor, self.end_factor = total_steps, start_factor, end_factor
-        super().__init__(learning_rate, last_epoch, verbose)
+
+class LinearLR(_Linear):
+    """From `lr * start_factor` to `lr * end_factor` in a line of `total_steps`, then constant. Each rate goes on from
+    the one before, so a rate that was changed by hand is kept."""
 
     def get_lr(self) -> float:
         if self.last_epoch == 0:
@@ -85,41 +76,22 @@ class LinearLR(LRScheduler):
         return self.last_lr * (1.0 + rise / before)
 
 
-class CosineAnnealingDecay(LRScheduler):
+class CosineAnnealingDecay(_Cosine):
     """Half a cosine from lr to `eta_min` within `T_max` steps, and up again as long after it. Each rate goes on from
     the one before, so a rate that was changed by hand is kept."""
-
-    def __init__(
-        self,
-        learning_rate: float,
-        T_max: int,
-        eta_min: float = 0,
-        last_epoch: int = -1,
-        verbose: bool = False,
-    ) -> None:
-        if not isinstance(T_max, int):
-            raise TypeError(f"CosineAnnealingDecay: T_max is an int, received {type(T_max).__name__}")
-        if not isinstance(eta_min, float | int):
-            raise TypeError(f"CosineAnnealingDecay: eta_min is a number, received {type(eta_min).__name__}")
-        positive(T_max, "T_max", "CosineAnnealingDecay")
-        self.T_max, self.eta_min = T_max, float(eta_min)
-        super().__init__(learning_rate, last_epoch, verbose)
-
-    def _height(self, epoch: int) -> float:
-        return 1 + math.cos(math.pi * epoch / self.T_max)
 
     def get_lr(self) -> float:
         if self.last_epoch == 0:
             return self.base_lr
-        if (self.last_epoch - 1 - self.T_max) % (
-            2 * self.T_max
-        ) == 0:  # it was at the bottom: nothing to go on from
+        if (self.last_epoch - 1 - self.T_max) % (2 * self.T_max) == 0:  # at the bottom: nothing to go on from
             return self.last_lr + (self.base_lr - self.eta_min) * (1 - math.cos(math.pi / self.T_max)) / 2
-        ratio = self._height(self.last_epoch) / self._height(self.last_epoch - 1)
-        return ratio * (self.last_lr - self.eta_min) + self.eta_min
+        height, before = (
+            1 + math.cos(math.pi * n / self.T_max) for n in (self.last_epoch, self.last_epoch - 1)
+        )
+        return height / before * (self.last_lr - self.eta_min) + self.eta_min
 
     def _get_closed_form_lr(self) -> float:
-        return self.eta_min + (self.base_lr - self.eta_min) * self._height(self.last_epoch) / 2
+        return super().get_lr()
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
@@ -145,8 +117,8 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         super().__init__(learning_rate, last_epoch, verbose)
 
     def get_lr(self) -> float:
-        height = 1 + math.cos(math.pi * self.T_cur / self.T_i)
-        return self.eta_min + (self.base_lr - self.eta_min) * height / 2
+        angle = math.pi * self.T_cur / self.T_i
+        return float(formulas.cosine(self.base_lr, self.eta_min, angle, HOST))
 
     def step(self, epoch: float | None = None) -> None:  # type: ignore[override]
         """Go on to the next rate, or to that of `epoch`, which may be a part of one: `epoch + batch / batches`."""
@@ -209,22 +181,18 @@ class OneCycleLR(LRScheduler):
             )
         if anneal_strategy not in ("cos", "linear"):
             raise ValueError(f"OneCycleLR: anneal_strategy is cos or linear, received {anneal_strategy!r}")
-        low, first, last = top / float(divide_factor), phase_pct * total_steps - 1, total_steps - 1
         self.total_steps, self.anneal_strategy = total_steps, anneal_strategy
-        self._rates = [low, top, low, end] if three_phase else [low, top, end]
-        self._ends = [0, first, 2 * first, last] if three_phase else [0, first, last]
-        super().__init__(low, last_epoch, verbose)
+        self._bounds, self._rates = formulas.one_cycle_phases(
+            top, total_steps, float(divide_factor), end, phase_pct, three_phase
+        )
+        super().__init__(self._rates[0], last_epoch, verbose)
 
     def get_lr(self) -> float:
-        step, ends, rates = self.last_epoch, self._ends, self._rates
+        step = self.last_epoch
         if step > self.total_steps:
             raise ValueError(f"OneCycleLR: step {step} of a schedule of {self.total_steps} steps")
-        phase = next((i for i in range(len(ends) - 2) if step <= ends[i + 1]), len(ends) - 2)
-        start, end = rates[phase], rates[phase + 1]
-        share = (step - ends[phase]) / (ends[phase + 1] - ends[phase])
-        if self.anneal_strategy == "cos":
-            return end + (start - end) / 2.0 * (math.cos(math.pi * share) + 1)
-        return (end - start) * share + start
+        is_linear = self.anneal_strategy == "linear"
+        return float(formulas.one_cycle(step, self._bounds, self._rates, is_linear, HOST))
 
 
 class CyclicLR(LRScheduler):
@@ -271,14 +239,10 @@ class CyclicLR(LRScheduler):
 
     def get_lr(self) -> float:
         cycle = 1 + self.last_epoch // self.cycle_size
-        place = 1.0 + self.last_epoch / self.cycle_size - cycle
-        rising = place <= self.step_up_pct
-        height = place / self.step_up_pct if rising else (1 - place) / (1 - self.step_up_pct)
-        return self.base_lr + self.amplitude * height * self._scale(cycle)
-
-    def _scale(self, cycle: float) -> float:
+        position = 1.0 + self.last_epoch / self.cycle_size - cycle
+        height = formulas.triangle(position, self.step_up_pct, HOST)
         if self.scale_fn is not None:
-            return self.scale_fn(cycle if self.scale_mode == "cycle" else self.last_epoch)
-        if self.mode == "triangular2":
-            return 1 / 2.0 ** (cycle - 1)
-        return self.gamma**self.last_epoch if self.mode == "exp_range" else 1.0
+            scale = self.scale_fn(cycle if self.scale_mode == "cycle" else self.last_epoch)
+        else:
+            scale = formulas.triangle_scale(self.mode, cycle - 1, self.last_epoch, self.gamma, HOST)
+        return float(self.base_lr + self.amplitude * height * scale)

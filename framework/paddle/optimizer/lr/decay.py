@@ -1,204 +1,24 @@
-"""Schedules that fall: by a formula, by steps, by a function.
+"""Schedules that fall: by a formula, by steps, by a function. The core's, as a program of Paddle moves them on."""
 
-The formulas stand here too, not only in framework.optimizer.lr, because a program prints and compares the floats that
-Paddle gives: those of the core differ in the last digits, and its schedules cannot be changed once they are made.
-"""
+from framework.optimizer.lr import decay as core
+from framework.paddle.optimizer.lr.faces import (
+    BELOW_ONE,
+    COUNT,
+    FUNCTION,
+    POSITIVE,
+    RISING,
+    SHARE,
+    SOME,
+    make_schedule,
+)
 
-from __future__ import annotations
-
-import bisect
-import math
-from collections.abc import Callable, Sequence
-
-from framework.paddle.optimizer.lr.base import LRScheduler, positive
-
-
-class NoamDecay(LRScheduler):
-    """`lr * d_model**-0.5 * min(t**-0.5, t * warmup_steps**-1.5)`."""
-
-    def __init__(
-        self,
-        d_model: float,
-        warmup_steps: int,
-        learning_rate: float = 1.0,
-        last_epoch: int = -1,
-        verbose: bool = False,
-    ) -> None:
-        if d_model <= 0:
-            raise ValueError(f"NoamDecay: d_model must be above 0, received {d_model}")
-        self.d_model, self.warmup_steps = d_model, warmup_steps
-        super().__init__(learning_rate, last_epoch, verbose)
-
-    def get_lr(self) -> float:
-        falling = 1 if self.last_epoch == 0 else self.last_epoch**-0.5
-        rising = self.warmup_steps**-1.5 * self.last_epoch
-        return self.base_lr * self.d_model**-0.5 * min(falling, rising)
-
-
-class PiecewiseDecay(LRScheduler):
-    """`values[i]` before `boundaries[i]`, and the last value from the last boundary on."""
-
-    def __init__(
-        self, boundaries: Sequence[int], values: Sequence[float], last_epoch: int = -1, verbose: bool = False
-    ) -> None:
-        if len(boundaries) == 0 or len(values) <= len(boundaries):
-            raise ValueError(
-                f"PiecewiseDecay: {len(boundaries)} boundaries (at least one) need one value more, "
-                f"received {len(values)}"
-            )
-        self.boundaries, self.values = boundaries, values
-        super().__init__(last_epoch=last_epoch, verbose=verbose)
-
-    def get_lr(self) -> float:
-        for boundary, value in zip(self.boundaries, self.values, strict=False):
-            if self.last_epoch < boundary:
-                return value
-        return self.values[len(self.values) - 1]
-
-
-class NaturalExpDecay(LRScheduler):
-    """`lr * exp(-gamma * t)`."""
-
-    def __init__(
-        self, learning_rate: float, gamma: float, last_epoch: int = -1, verbose: bool = False
-    ) -> None:
-        assert gamma > 0.0, f"NaturalExpDecay: gamma must be above 0, received {gamma}"
-        self.gamma = gamma
-        super().__init__(learning_rate, last_epoch, verbose)
-
-    def get_lr(self) -> float:
-        return self.base_lr * math.exp(-1 * self.gamma * self.last_epoch)
-
-
-class InverseTimeDecay(LRScheduler):
-    """`lr / (1 + gamma * t)`."""
-
-    def __init__(
-        self, learning_rate: float, gamma: float, last_epoch: int = -1, verbose: bool = False
-    ) -> None:
-        self.gamma = gamma
-        super().__init__(learning_rate, last_epoch, verbose)
-
-    def get_lr(self) -> float:
-        return self.base_lr / (1 + self.gamma * self.last_epoch)
-
-
-class ExponentialDecay(LRScheduler):
-    """`lr * gamma**t`."""
-
-    def __init__(
-        self, learning_rate: float, gamma: float, last_epoch: int = -1, verbose: bool = False
-    ) -> None:
-        assert 0.0 < gamma < 1.0, f"ExponentialDecay: gamma must be between 0 and 1, received {gamma}"
-        self.gamma = gamma
-        super().__init__(learning_rate, last_epoch, verbose)
-
-    def get_lr(self) -> float:
-        return self.base_lr * self.gamma**self.last_epoch
-
-
-class PolynomialDecay(LRScheduler):
-    """From lr to `end_lr` as `(1 - t / decay_steps)**power`; then constant, or with `cycle` over again and longer."""
-
-    def __init__(
-        self,
-        learning_rate: float,
-        decay_steps: int,
-        end_lr: float = 0.0001,
-        power: float = 1.0,
-        cycle: bool = False,
-        last_epoch: int = -1,
-        verbose: bool = False,
-    ) -> None:
-        positive(decay_steps, "decay_steps", "PolynomialDecay")
-        assert power > 0.0, f"PolynomialDecay: power must be above 0, received {power}"
-        self.decay_steps, self.end_lr, self.power, self.cycle = decay_steps, end_lr, power, cycle
-        super().__init__(learning_rate, last_epoch, verbose)
-
-    def get_lr(self) -> float:
-        time, length = self.last_epoch, self.decay_steps
-        if self.cycle:
-            length *= max(math.ceil(time / length), 1)
-        else:
-            time = min(time, length)
-        return (self.base_lr - self.end_lr) * (1 - time / length) ** self.power + self.end_lr
-
-
-class MultiStepDecay(LRScheduler):
-    """`lr * gamma**k` when k milestones are reached."""
-
-    def __init__(
-        self,
-        learning_rate: float,
-        milestones: Sequence[int],
-        gamma: float = 0.1,
-        last_epoch: int = -1,
-        verbose: bool = False,
-    ) -> None:
-        if not isinstance(milestones, tuple | list):
-            raise TypeError(
-                f"MultiStepDecay: milestones is a list or tuple, received {type(milestones).__name__}"
-            )
-        if list(milestones) != sorted(set(milestones)):
-            raise ValueError(f"MultiStepDecay: milestones must rise, received {milestones}")
-        if gamma >= 1.0:
-            raise ValueError(f"MultiStepDecay: gamma must be below 1, received {gamma}")
-        self.milestones, self.gamma = milestones, gamma
-        super().__init__(learning_rate, last_epoch, verbose)
-
-    def get_lr(self) -> float:
-        return self.base_lr * self.gamma ** bisect.bisect_right(self.milestones, self.last_epoch)
-
-
-class StepDecay(LRScheduler):
-    """`lr * gamma**(t // step_size)`."""
-
-    def __init__(
-        self,
-        learning_rate: float,
-        step_size: int,
-        gamma: float = 0.1,
-        last_epoch: int = -1,
-        verbose: bool = False,
-    ) -> None:
-        if not isinstance(step_size, int):
-            raise TypeError(f"StepDecay: step_size is an int, received {type(step_size).__name__}")
-        if gamma >= 1.0:
-            raise ValueError(f"StepDecay: gamma must be below 1, received {gamma}")
-        positive(step_size, "step_size", "StepDecay")
-        self.step_size, self.gamma = step_size, gamma
-        super().__init__(learning_rate, last_epoch, verbose)
-
-    def get_lr(self) -> float:
-        return self.base_lr * self.gamma ** (self.last_epoch // self.step_size)
-
-
-class LambdaDecay(LRScheduler):
-    """`lr * lr_lambda(t)`."""
-
-    def __init__(
-        self,
-        learning_rate: float,
-        lr_lambda: Callable[[int], float],
-        last_epoch: int = -1,
-        verbose: bool = False,
-    ) -> None:
-        if not callable(lr_lambda):
-            raise TypeError(
-                f"{type(self).__name__}: lr_lambda is a function, received {type(lr_lambda).__name__}"
-            )
-        self.lr_lambda = lr_lambda
-        super().__init__(learning_rate, last_epoch, verbose)
-
-    def get_lr(self) -> float:
-        return self.base_lr * self.lr_lambda(self.last_epoch)
-
-
-class MultiplicativeDecay(LambdaDecay):
-    """`lr * lr_lambda(1) * ... * lr_lambda(t)`."""
-
-    def get_lr(self) -> float:
-        rate = self.base_lr
-        for epoch in range(1, self.last_epoch + 1):
-            rate = rate * self.lr_lambda(epoch)
-        return rate
+NoamDecay = make_schedule(core.NoamDecay, d_model=POSITIVE)
+PiecewiseDecay = make_schedule(core.PiecewiseDecay, boundaries=SOME)
+NaturalExpDecay = make_schedule(core.NaturalExpDecay, gamma=POSITIVE)
+InverseTimeDecay = make_schedule(core.InverseTimeDecay)
+ExponentialDecay = make_schedule(core.ExponentialDecay, gamma=SHARE)
+PolynomialDecay = make_schedule(core.PolynomialDecay, decay_steps=COUNT, power=POSITIVE)
+MultiStepDecay = make_schedule(core.MultiStepDecay, milestones=RISING, gamma=BELOW_ONE)
+StepDecay = make_schedule(core.StepDecay, step_size=COUNT, gamma=BELOW_ONE)
+LambdaDecay = make_schedule(core.LambdaDecay, lr_lambda=FUNCTION)
+MultiplicativeDecay = make_schedule(core.MultiplicativeDecay, lr_lambda=FUNCTION)

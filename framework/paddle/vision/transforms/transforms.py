@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.vision.transforms import functional as F
@@ -12,12 +12,19 @@ from framework.vision.transforms.image_transforms import BaseTransform as BaseTr
 from framework.vision.transforms.image_transforms import Compose as Compose
 
 Keys = Sequence[str] | None
+Kind = TypeVar("Kind", bound=BaseTransform)
 
 
-class _OnTensors(BaseTransform):
-    def _apply_image(self, img: Any) -> Any:
-        apply = super()._apply_image  # type: ignore[misc]
-        return F.on_tensors(apply)(img)
+def _on_tensors(kind: type[Kind]) -> type[Kind]:
+    """The core's transform of images, on Tensors too."""
+
+    def _apply_image(self: Any, img: Any) -> Any:
+        return F.on_tensors(kind._apply_image.__get__(self))(img)  # type: ignore[attr-defined]
+
+    doc = f"`{kind.__name__}` of the core, on Tensors too."
+    body = {"__module__": __name__, "__doc__": doc, "_apply_image": _apply_image}
+    made: Any = type(kind.__name__, (kind,), body)
+    return made
 
 
 class ToTensor(core.ToTensor):
@@ -54,69 +61,20 @@ class Transpose(core.Transpose):
         return img.transpose(list(self.order)) if isinstance(img, Tensor) else super()._apply_image(img)
 
 
-class BrightnessTransform(_OnTensors, core.BrightnessTransform):
-    """`BrightnessTransform` of the core, on Tensors too."""
-
-
-class CenterCrop(_OnTensors, core.CenterCrop):
-    """`CenterCrop` of the core, on Tensors too."""
-
-
-class ColorJitter(_OnTensors, core.ColorJitter):
-    """`ColorJitter` of the core, on Tensors too."""
-
-
-class ContrastTransform(_OnTensors, core.ContrastTransform):
-    """`ContrastTransform` of the core, on Tensors too."""
-
-
-class Grayscale(_OnTensors, core.Grayscale):
-    """`Grayscale` of the core, on Tensors too."""
-
-
-class HueTransform(_OnTensors, core.HueTransform):
-    """`HueTransform` of the core, on Tensors too."""
-
-
-class Pad(_OnTensors, core.Pad):
-    """`Pad` of the core, on Tensors too."""
-
-
-class RandomAffine(_OnTensors, core.RandomAffine):
-    """`RandomAffine` of the core, on Tensors too."""
-
-
-class RandomCrop(_OnTensors, core.RandomCrop):
-    """`RandomCrop` of the core, on Tensors too."""
-
-
-class RandomErasing(_OnTensors, core.RandomErasing):
-    """`RandomErasing` of the core, on Tensors too."""
-
-
-class RandomHorizontalFlip(_OnTensors, core.RandomHorizontalFlip):
-    """`RandomHorizontalFlip` of the core, on Tensors too."""
-
-
-class RandomPerspective(_OnTensors, core.RandomPerspective):
-    """`RandomPerspective` of the core, on Tensors too."""
-
-
-class RandomResizedCrop(_OnTensors, core.RandomResizedCrop):
-    """`RandomResizedCrop` of the core, on Tensors too."""
-
-
-class RandomRotation(_OnTensors, core.RandomRotation):
-    """`RandomRotation` of the core, on Tensors too."""
-
-
-class RandomVerticalFlip(_OnTensors, core.RandomVerticalFlip):
-    """`RandomVerticalFlip` of the core, on Tensors too."""
-
-
-class Resize(_OnTensors, core.Resize):
-    """`Resize` of the core, on Tensors too."""
-
-
-class SaturationTransform(_OnTensors, core.SaturationTransform):
-    """`SaturationTransform` of the core, on Tensors too."""
+BrightnessTransform = _on_tensors(core.BrightnessTransform)
+CenterCrop = _on_tensors(core.CenterCrop)
+ColorJitter = _on_tensors(core.ColorJitter)
+ContrastTransform = _on_tensors(core.ContrastTransform)
+Grayscale = _on_tensors(core.Grayscale)
+HueTransform = _on_tensors(core.HueTransform)
+Pad = _on_tensors(core.Pad)
+RandomAffine = _on_tensors(core.RandomAffine)
+RandomCrop = _on_tensors(core.RandomCrop)
+RandomErasing = _on_tensors(core.RandomErasing)
+RandomHorizontalFlip = _on_tensors(core.RandomHorizontalFlip)
+RandomPerspective = _on_tensors(core.RandomPerspective)
+RandomResizedCrop = _on_tensors(core.RandomResizedCrop)
+RandomRotation = _on_tensors(core.RandomRotation)
+RandomVerticalFlip = _on_tensors(core.RandomVerticalFlip)
+Resize = _on_tensors(core.Resize)
+SaturationTransform = _on_tensors(core.SaturationTransform)

@@ -10,7 +10,6 @@ from jax import export
 
 from detection.layers.nms import NMS, multiclass_nms
 from framework.core.errors import ConfigError
-from framework.vision.ops.geometry import suppress_boxes
 
 CONFIG = NMS(score_threshold=0.1, iou_threshold=0.5, nms_top_k=20, keep_top_k=5)
 BOXES = np.asarray([[0, 0, 10, 10], [0, 0, 10, 8], [20, 20, 30, 30]], np.float32)  # IoU 0.8 of the first two
@@ -114,11 +113,6 @@ def test_images_of_a_batch_are_apart() -> None:
     scores = jnp.asarray([[[0.9], [0.8], [0.7]], [[0.0], [0.8], [0.0]]])
     found = multiclass_nms(jnp.stack([jnp.asarray(BOXES)] * 2), scores, CONFIG)
     assert (found.scores > 0).sum(axis=1).tolist() == [2, 1]
-
-
-def test_invalid_boxes_neither_stay_nor_suppress() -> None:
-    valid = jnp.asarray([False, True, True])
-    assert suppress_boxes(jnp.asarray(BOXES), valid, 0.5).tolist() == [False, True, True]
 
 
 def test_number_of_boxes_may_be_symbolic() -> None:

@@ -18,21 +18,21 @@ import pytest
 
 import framework
 from framework import amp, nn, optimizer
-from framework.core import foreign_names
 from framework.core.errors import ConfigError, ForeignNameError, OarError
+from framework.core.foreign_names import TABLES
 from framework.nn import functional as F
 from framework.optimizer import SGD, Adam, Lamb
 
 LAYER, PARAMETER = nn.Linear(2, 3), nn.Linear(2, 3).parameters()[0]
 X = jnp.ones((1, 2))
 _OWNERS: dict[str, tuple[Any, Mapping[str, str]]] = {
-    "layer": (LAYER, foreign_names.LAYER),
-    "parameter": (PARAMETER, foreign_names.PARAMETER),
-    "optimizer": (Adam(), foreign_names.OPTIMIZER),
-    "scaler": (amp.GradScaler(), foreign_names.GRAD_SCALER),
-    "framework": (framework, foreign_names.TOP),
-    "array": (X, foreign_names.ARRAY),
-    "utils": (nn.utils, foreign_names.UTILS),
+    "layer": (LAYER, TABLES["layer"]),
+    "parameter": (PARAMETER, TABLES["parameter"]),
+    "optimizer": (Adam(), TABLES["optimizer"]),
+    "scaler": (amp.GradScaler(), TABLES["scaler"]),
+    "framework": (framework, TABLES["framework"]),
+    "array": (X, TABLES["array"]),
+    "utils": (nn.utils, TABLES["framework.nn.utils"]),
 }
 
 
@@ -87,10 +87,9 @@ def test_hints_name_what_there_is() -> None:
     """`nn.X`, `functional.x`, `framework.x`, `optimizer.x` and `jax.numpy.x` of every hint exist."""
     modules = {"nn": (nn,), "functional": (F,), "framework": (framework,), "jax.numpy": (jnp,)}
     modules["optimizer"] = (optimizer, optimizer.Optimizer)
-    tables = [hints for _, hints in _OWNERS.values()]
-    tables += [foreign_names._LAYERS, foreign_names._FUNCTIONALS]
-    tables += [foreign_names.LAYER_KEYWORDS, foreign_names.OPTIMIZER_KEYWORDS]
-    hints = " ".join(hint for table in tables for hint in table.values()).replace("framework.paddle", "")
+    hints = " ".join(hint for table in TABLES.values() for hint in table.values()).replace(
+        "framework.paddle", ""
+    )
     found = re.findall(r"(?<![\w.])(nn|functional|framework|optimizer|jax\.numpy)\.([A-Za-z_]\w*)", hints)
     assert len(found) > 100
     wrong = [(m, n) for m, n in found if not any(getattr(owner, n, None) for owner in modules[m])]

@@ -573,7 +573,7 @@ def recurrent_layers(x, lengths):
 
 @case(floats(2, 12, 4, high=9), floats(2, 12), symbolic=("n,12,4", "n,12"))
 def suppression(boxes, scores):
-    from framework.vision.ops import nms
+    from framework.nn.functional.boxes import nms
 
     corners = jnp.concatenate([boxes[..., :2], boxes[..., :2] + boxes[..., 2:]], -1)
     return jax.vmap(lambda b, s: nms(b, 0.3, s, padded=True))(corners, scores)
@@ -582,7 +582,7 @@ def suppression(boxes, scores):
 @case(floats(2, 12, 4, high=9), integers(3, 2, 12), floats(2, 12), symbolic=("n,12,4", "n,12", "n,12"))
 def suppression_by_labels(boxes, labels, scores):
     """One box of the first image is turned inside out: it is empty and suppresses nothing."""
-    from framework.vision.ops.geometry import suppress_boxes
+    from framework.nn.functional.boxes import suppress_boxes
 
     corners = jnp.concatenate([boxes[..., :2], boxes[..., :2] + boxes[..., 2:] * 9], -1)
     corners = corners.at[:, 2, 0].set(corners[:, 2, 2] + 5)
@@ -606,7 +606,8 @@ def shuffled_channels(x):
 
 @case(floats(1, 9, 11, 3), floats(2, 4, low=0, high=8))
 def regions(x, boxes):
-    from framework.vision.ops import deform_conv2d, roi_align
+    from framework.nn.functional.deform import deform_conv2d
+    from framework.nn.functional.roi import roi_align
 
     offset = jnp.asarray(np.random.RandomState(1).uniform(-2, 2, (1, 9, 11, 18)).astype(np.float32))
     corners = jnp.concatenate([boxes[:, :2], boxes[:, :2] + boxes[:, 2:]], -1)

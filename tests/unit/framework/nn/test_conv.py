@@ -95,7 +95,7 @@ def test_repr_tells_the_geometry():
         (lambda: nn.Conv3D(3, 4, 3)(jnp.ones((1, 5, 5, 3))), "conv3d: input, weight and groups do not agree"),
         (
             lambda: nn.Conv3D(3, 4, 3, padding=[1, 1])(jnp.ones((1, 5, 5, 5, 3))),
-            "padding takes one or three numbers",
+            "padding does not fit the spatial axes",
         ),
         (
             lambda: nn.Conv2DTranspose(3, 4, 3)(jnp.ones((1, 5, 5, 2))),
@@ -109,7 +109,7 @@ def test_repr_tells_the_geometry():
         ),
         (
             lambda: nn.Conv2D(1, 1, 3, padding=[1, 2, 3])(jnp.ones((1, 5, 5, 1))),
-            "padding of a 2-D convolution",
+            "padding does not fit the spatial axes",
         ),
         (lambda: nn.Conv2D(1, 1, 3, padding="FULL")(jnp.ones((1, 5, 5, 1))), "unknown padding"),
     ],

@@ -91,10 +91,10 @@ def test_repr():
             lambda: F.avg_pool2d(jnp.ones((1, 2, 2, 1)), 3),
             "the pooling window is larger than the padded input",
         ),
-        (lambda: F.max_pool2d(jnp.ones((2, 2, 1)), 2), r"2-D pooling takes \[N, H, W, C\]"),
-        (lambda: F.avg_pool2d(jnp.ones((2, 2, 1)), 2), r"2-D pooling takes \[N, H, W, C\]"),
-        (lambda: F.adaptive_avg_pool2d(jnp.ones((2, 2, 1)), 1), r"2-D pooling takes \[N, H, W, C\]"),
-        (lambda: F.max_pool2d(X, (2, 2, 2)), "kernel_size takes one or two numbers"),
+        (lambda: F.max_pool2d(jnp.ones((2, 2, 1)), 2), r"max_pool2d takes \[N, H, W, C\]"),
+        (lambda: F.avg_pool2d(jnp.ones((2, 2, 1)), 2), r"avg_pool2d takes \[N, H, W, C\]"),
+        (lambda: F.adaptive_avg_pool2d(jnp.ones((2, 2, 1)), 1), r"adaptive_avg_pool2d takes \[N, H, W, C\]"),
+        (lambda: F.max_pool2d(X, (2, 2, 2)), "kernel_size takes one number, or one for each axis"),
     ],
 )
 def test_errors(run, message):

@@ -6,7 +6,7 @@ import numpy as np
 from framework import nn
 from framework.interop.named_weights import named_weights
 from framework.nn.reparam import centred, deploy_state, fuse_conv_bn, reparameterize
-from zoo.layers.conv_bn import ConvBN
+from zoo.layers.conv_bn import ConvBN, ConvBNOptions
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Net(nn.Layer):
     def __init__(self, config: NetConfig) -> None:
         super().__init__()
         self.config = config
-        self.stem = ConvBN(3, config.width, 3, deploy=config.deploy)
+        self.stem = ConvBN(3, config.width, 3, options=ConvBNOptions(deploy=config.deploy))
         self.plain = nn.Sequential(nn.Conv2D(config.width, 2, 1), nn.BatchNorm2D(2))
         self.register_buffer("shown", np.ones(2), persistable=False)
 

@@ -43,7 +43,7 @@ def test_layers():
     np.testing.assert_array_equal(nn.ChannelShuffle(3)(X), X)
     assert nn.Unfold(2)(X).shape == (2, 15, 12)
     assert nn.CosineSimilarity(axis=-1)(X, X).shape == (2, 4, 6)
-    assert "scale_factor=2" in repr(nn.Upsample(scale_factor=2)) and "padding=(1, 2, 3, 4)" in repr(
+    assert "scale_factor=2" in repr(nn.Upsample(scale_factor=2)) and "padding=[1, 2, 3, 4]" in repr(
         nn.Pad2D([1, 2, 3, 4])
     )
 
@@ -153,7 +153,10 @@ PAD = jnp.ones((1, 3, 3, 1))
         (lambda: F.interpolate(X, size=2, scale_factor=2), "one of size and scale_factor"),
         (lambda: F.interpolate(X, size=2, align_corners=True), "nearest has no align_corners"),
         (lambda: F.interpolate(X, size=2, mode="bilinear", align_mode=2), "unknown align_mode"),
-        (lambda: F.interpolate(X, size=[2, 2, 2]), "size has one number or one for each spatial axis"),
+        (
+            lambda: F.interpolate(X, size=[2, 2, 2]),
+            "interpolate: size takes one number, or one for each axis",
+        ),
         (lambda: F.interpolate(X, size=[0, 2]), "sizes start at 1"),
         (lambda: F.interpolate(X, scale_factor=-1.0), "scales are positive"),
         (lambda: F.interpolate(X, scale_factor=0.1), "sizes start at 1"),

@@ -121,7 +121,7 @@ def test_errors_of_patterns() -> None:
         SGD(layer_decay=0.5).param_groups(Vector())
     with pytest.raises(ConfigError, match="this is no weight decay"):
         SGD().param_groups(Vector(regularizer="l2"))
-    with pytest.raises(NotImplementedError, match="Optimizer defines neither"):
+    with pytest.raises(NotImplementedError, match="Optimizer defines no rule"):
         optimizer.Optimizer(0.1).init({"v": jnp.ones(())}, {"v": SGD().param_groups(Vector())["v"]})
 
 
@@ -175,6 +175,30 @@ def test_the_state_keeps_its_structure(name: str, accumulate: int) -> None:
     for _ in range(2):
         params, state, info = donated(grads, state, params, np.float32(0.1))
     assert bool(info["applied"]) and int(state["step"]) == 2
+
+
+def test_checkpoints_have_the_names_they_always_had() -> None:
+    """Those of optax where the core used its transformations: runs that were begun with them go on."""
+    names = {
+        "Adadelta": {"e_g/v", "e_x/v"},
+        "Adagrad": {"moment/v"},
+        "Adam": {"count", "moment1/v", "moment2/v"},
+        "Adamax": {"count", "moment/v", "inf_norm/v"},
+        "ASGD": {"count", "sum/v", "past/v"},
+        "Lion": {"count", "mu/v"},
+        "Momentum": {"trace/v"},
+        "NAdam": {"count", "product", "moment1/v", "moment2/v"},
+        "RMSProp": {"scale/nu/v", "momentum/v"},
+        "Rprop": {"before/v", "scale/v"},
+        "SGD": set(),
+    }
+    names |= {"AdamW": names["Adam"], "Lamb": names["Adam"], "RAdam": names["Adam"]}
+    layer = Vector()
+    for name in NAMES:
+        state = getattr(optimizer, name)(0.1, frozen="w").state_dict(layer)
+        assert set(state) == {"step"} | {f"rule/{entry}" for entry in names[name]}, name
+    state = optimizer.RMSProp(0.1, centered=True, frozen="w").state_dict(layer)
+    assert set(state) == {"step", "rule/scale/nu/v", "rule/scale/mu/v", "rule/momentum/v"}
 
 
 def test_accumulate_is_the_mean_gradient() -> None:
@@ -261,9 +285,9 @@ def test_one_compilation() -> None:
     traces = []
 
     class Counting(SGD):
-        def rule(self) -> Any:
+        def rule(self, group: optimizer.ParamGroup) -> Any:
             traces.append(1)
-            return super().rule()
+            return super().rule(group)
 
     opt, layer = Counting(lr.StepDecay(1.0, 1, 0.5)), Vector()
     opt.step(layer, grads_like(layer))

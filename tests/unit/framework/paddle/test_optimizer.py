@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import jax
 import numpy as np
 import pytest
@@ -317,6 +319,33 @@ def test_a_users_schedule_and_the_state_of_one():
     assert state == {"last_epoch": 1, "last_lr": 4.0} and other() == 2.0
     with pytest.raises(RuntimeError):
         other.set_state_dict({})
+
+
+def test_schedules_are_paddles_classes():
+    """Made from the core's: pickled, subclassed, moved to a step, changed, checked."""
+    schedule = pickle.loads(pickle.dumps(lr.StepDecay(1.0, step_size=2, gamma=0.5)))
+    schedule.step(3)
+    assert schedule() == 0.5 and schedule.step_size == 2
+    schedule.gamma = 0.25
+    schedule.step()
+    assert schedule() == 0.0625
+
+    class Mine(lr.ExponentialDecay):
+        def __init__(self):
+            super().__init__(2.0, 0.5)
+
+    assert Mine()() == 2.0 and isinstance(Mine(), lr.LRScheduler)
+    for make in (
+        lambda: lr.ExponentialDecay(1.0, 1.5),
+        lambda: lr.StepDecay(1.0, 2.5),
+        lambda: lr.MultiStepDecay(1.0, [3, 2]),
+        lambda: lr.PiecewiseDecay([], [1.0]),
+        lambda: lr.LinearLR(1.0, 3, start_factor=0.0),
+    ):
+        with pytest.raises(ValueError, match="is out of range"):
+            make()
+    with pytest.raises(TypeError):
+        lr.ExponentialDecay(1.0)
 
 
 def test_plateau():

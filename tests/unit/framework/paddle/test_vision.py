@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import io
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,7 @@ import pytest
 from PIL import Image
 
 from framework import hub, paddle
-from framework.core.errors import HubError, ShapeError
+from framework.core.errors import ConfigError, HubError, InputError, ShapeError
 from framework.interop.named_weights import named_weights
 from framework.workflow.open.models import create_model
 
@@ -75,6 +77,22 @@ def test_regions_are_pooled_channels_first() -> None:
     pooled.backward()
     assert x.grad is not None and x.grad.numpy().sum() == 8
     assert ops.RoIAlign(2)(x, boxes, counts).shape == [1, 2, 2, 2]
+    wide = paddle.concat([x] * 2, axis=1)
+    for layer, function in (
+        (ops.RoIAlign, ops.roi_align),
+        (ops.RoIPool, ops.roi_pool),
+        (ops.PSRoIPool, ops.psroi_pool),
+    ):
+        expected = function(wide, boxes, counts, 2, 0.5).numpy()
+        np.testing.assert_allclose(layer(2, 0.5)(wide, boxes, counts).numpy(), expected)
+
+
+def test_convolution_normalisation_activation() -> None:
+    block = ops.ConvNormActivation(3, 8, 5, stride=2, groups=1)
+    assert list(block.state_dict())[:2] == ["0.weight", "1.weight"] and len(block) == 3
+    assert block(paddle.ones([1, 3, 7, 7])).shape == [1, 8, 4, 4]
+    bare = ops.ConvNormActivation(3, 8, norm_layer=None, activation_layer=None)
+    assert list(bare.state_dict()) == ["0.weight", "0.bias"]
 
 
 def test_deformable_convolution_without_offsets_is_a_convolution() -> None:
@@ -82,6 +100,8 @@ def test_deformable_convolution_without_offsets_is_a_convolution() -> None:
     x = paddle.Tensor(np.random.default_rng(0).standard_normal((1, 2, 5, 5)).astype(np.float32))
     plain = paddle.nn.functional.conv2d(x, layer.weight, layer.bias, padding=1)
     np.testing.assert_allclose(layer(x, paddle.zeros([1, 18, 5, 5])).numpy(), plain.numpy(), atol=1e-5)
+    grouped = ops.DeformConv2D(64, 64, 3, groups=4).weight.numpy()
+    assert grouped.shape == (64, 16, 3, 3) and abs(grouped.std() - (2 / (64 * 9)) ** 0.5) < 2e-3
 
 
 def test_nms_keeps_the_best_of_each_category() -> None:
@@ -91,6 +111,38 @@ def test_nms_keeps_the_best_of_each_category() -> None:
     labels = paddle.to_tensor([0, 1, 1])
     kept = ops.nms(boxes, 0.5, scores, labels, [0, 1], top_k=2)
     assert kept.numpy().tolist() == [1, 0] and kept.dtype == paddle.int64
+
+
+def test_matrix_nms_gives_what_is_asked_for() -> None:
+    boxes, scores = paddle.to_tensor([[[0.0, 0, 4, 4]]]), paddle.to_tensor([[[0.9], [0.8]]])
+    rows, counts, index = ops.matrix_nms(
+        boxes, scores, 0.1, 0.0, 5, 5, background_label=-1, return_index=True
+    )
+    assert rows.numpy()[:, 0].tolist() == [0, 1] and counts.numpy().tolist() == [2]
+    assert index.numpy().tolist() == [[0], [0]]
+    assert ops.matrix_nms(boxes, scores, 0.1, 0.0, 5, 5, return_rois_num=False)[1:] == (None, None)
+
+
+def test_files(tmp_path: Path) -> None:
+    pixels = np.full((6, 9, 3), (200, 20, 20), np.uint8)
+    Image.fromarray(pixels).save(tmp_path / "a.jpg")
+    data = ops.read_file(tmp_path / "a.jpg")
+    assert data.dtype == paddle.uint8 and data.shape == [(tmp_path / "a.jpg").stat().st_size]
+    decoded = ops.decode_jpeg(data)
+    assert np.abs(decoded.numpy().astype(int) - np.moveaxis(pixels, -1, 0)).max() < 4
+    assert ops.decode_jpeg(data, "gray").shape == [1, 6, 9]
+    gray, png = io.BytesIO(), io.BytesIO()
+    Image.fromarray(pixels[..., 0]).save(gray, "JPEG")
+    Image.fromarray(pixels).save(png, "PNG")
+    encoded, other = (paddle.Tensor(np.frombuffer(file.getvalue(), np.uint8)) for file in (gray, png))
+    assert ops.decode_jpeg(encoded).shape == [1, 6, 9] and ops.decode_jpeg(encoded, "rgb").shape == [3, 6, 9]
+    for damaged, message in ((data[:-2], "cut off"), (other, "not the bytes of a JPEG")):
+        with pytest.raises(InputError, match=message):
+            ops.decode_jpeg(damaged)
+    with pytest.raises(ConfigError, match="unchanged"):
+        ops.decode_jpeg(data, "hsv")
+    with pytest.raises(InputError, match="there is no such"):
+        ops.read_file(tmp_path / "b.jpg")
 
 
 def test_proposals_go_to_levels_and_back() -> None:

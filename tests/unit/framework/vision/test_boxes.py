@@ -25,6 +25,15 @@ def test_intersection_and_iou():
     assert boxes.iou(np.zeros((1, 4)), np.zeros((1, 4))).tolist() == [[0]]
 
 
+def test_suppress():
+    rows = np.array([[0, 0, 10, 10], [0, 0, 10, 8], [0, 0, 10, 9.9], [20, 20, 30, 30]])
+    assert boxes.suppress(rows, 0.8).tolist() == [0, 1, 3]  # just so much stays
+    labels = np.array(["a", "b", "a", "a"])
+    assert boxes.suppress(rows, 0.7, labels=labels).tolist() == [0, 1, 3]
+    assert boxes.suppress(rows, 0.7, labels=labels, other_threshold=0.7).tolist() == [0, 3]
+    assert boxes.suppress(rows, 0.8, count=0).tolist() == boxes.suppress(NONE, 0.8).tolist() == []
+
+
 def test_clip():
     assert boxes.clip(np.array([[-3, 1, 50, 60], [30, 30, 40, 40]]), (20, 10)).tolist() == [
         [0, 1, 10, 20],

@@ -4,43 +4,11 @@ import numpy as np
 
 from framework.interop.named_weights import named_weights
 from framework.nn.reparam import deploy_state
-from ocr.layers.svtr import MLP, Attention, LightSVTR, LightSVTRConfig, SVTRBlock
+from ocr.layers.svtr import LightSVTR, LightSVTRConfig, SVTRBlock
 
 
 def rows(n: int, length: int, dims: int) -> np.ndarray:
     return np.random.RandomState(0).standard_normal((n, length, dims)).astype(np.float32)
-
-
-def test_attention_by_the_equations() -> None:
-    layer = Attention(6, num_heads=2).eval()
-    state = named_weights(layer.state_shapes())
-    layer.set_state_dict(state)
-    x = rows(1, 4, 6)
-    qkv = x[0] @ state["qkv.weight"] + state["qkv.bias"]
-    heads = []
-    for h in range(2):
-        q, k, v = (qkv[:, 6 * part + 3 * h : 6 * part + 3 * h + 3] for part in range(3))
-        scores = q @ k.T / np.sqrt(3)
-        weights = np.exp(scores) / np.exp(scores).sum(1, keepdims=True)
-        heads.append(weights @ v)
-    want = np.concatenate(heads, 1) @ state["proj.weight"] + state["proj.bias"]
-    np.testing.assert_allclose(layer(x)[0], want, atol=1e-5)
-
-
-def test_one_column_attends_to_itself() -> None:
-    layer = Attention(4, num_heads=2).eval()
-    state = named_weights(layer.state_shapes())
-    layer.set_state_dict(state)
-    x = rows(2, 1, 4)
-    value = x @ state["qkv.weight"][:, 8:] + state["qkv.bias"][8:]
-    np.testing.assert_allclose(layer(x), value @ state["proj.weight"] + state["proj.bias"], atol=1e-5)
-
-
-def test_mlp_takes_its_activation() -> None:
-    layer = MLP(1, 1, jax.nn.relu).eval()
-    one, zero = np.ones((1, 1)), np.zeros(1)
-    layer.set_state_dict({"fc1.weight": one, "fc1.bias": zero, "fc2.weight": 2 * one, "fc2.bias": zero + 1})
-    assert np.asarray(layer(jnp.array([[3.0], [-3.0]]))).tolist() == [[7.0], [1.0]]
 
 
 def test_block_starts_near_the_identity_and_drops_out_in_training() -> None:

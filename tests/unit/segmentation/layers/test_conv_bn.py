@@ -1,10 +1,12 @@
+from dataclasses import replace
+
 import numpy as np
 
-from segmentation.layers.conv_bn import conv_bn, conv_bn_relu
+from segmentation.layers.conv_bn import BIASED, NAMED, conv_bn, conv_bn_relu
 
 
 def test_names_bias_and_activation() -> None:
-    plain, biased = conv_bn(2, 3, 3), conv_bn_relu(2, 3, 3, bias=True)
+    plain, biased = conv_bn(2, 3, 3), conv_bn_relu(2, 3, 3, options=BIASED)
     norm = [f"_batch_norm.{name}" for name in ("weight", "bias", "_mean", "_variance")]
     assert list(plain.state_shapes()) == ["_conv.weight", *norm]
     assert list(biased.state_shapes()) == ["_conv.weight", "_conv.bias", *norm]
@@ -21,5 +23,5 @@ def test_names_bias_and_activation() -> None:
 
 def test_sizes() -> None:
     x = np.ones((1, 7, 5, 4), np.float32)
-    assert conv_bn_relu(4, 6, 3, dilation=3).eval()(x).shape == (1, 7, 5, 6)
-    assert conv_bn(4, 4, 3, stride=2, groups=4).eval()(x).shape == (1, 4, 3, 4)
+    assert conv_bn_relu(4, 6, 3, options=replace(NAMED, dilation=3)).eval()(x).shape == (1, 7, 5, 6)
+    assert conv_bn(4, 4, 3, stride=2, options=replace(NAMED, groups=4)).eval()(x).shape == (1, 4, 3, 4)

@@ -2,6 +2,7 @@ import numpy as np
 
 from framework.interop.named_weights import named_weights
 from framework.nn import functional as F
+from zoo.layers.conv_bn import ConvBNOptions
 from zoo.layers.deformable import DeformableConv, DeformableConvBN
 
 
@@ -27,7 +28,10 @@ def test_offsets_move_the_taps_and_weights_scale_them() -> None:
 
 
 def test_deploy_form() -> None:
-    layer, deployed = (DeformableConvBN(3, 4, 3, 2, act=F.relu, deploy=d).eval() for d in (False, True))
+    layer, deployed = (
+        DeformableConvBN(3, 4, 3, 2, act=F.relu, options=ConvBNOptions(deploy=d)).eval()
+        for d in (False, True)
+    )
     layer.set_state_dict(named_weights(layer.state_shapes()))
     deployed.set_state_dict(layer.deploy_state())  # type: ignore[attr-defined]
     x = np.random.RandomState(1).standard_normal((1, 9, 8, 3)).astype(np.float32)

@@ -36,7 +36,7 @@ def test_the_pooling_pads_with_the_least_value() -> None:
     def border(least: float) -> float:
         """The pooled value in the last corner where the activation gives -1 everywhere."""
         seen.clear()
-        stem = StemBlock(2, 2, lambda i, o, k, stride=1, padding=None: Constant(-1.0, o, stride), least)
+        stem = StemBlock(2, 2, lambda i, o, k, stride=1: Constant(-1.0, o, stride), least)
         stem(np.zeros((1, 8, 8, 3), np.float32))
         joined = seen[3]  # what stem3 takes: two pooled channels and two convolved ones
         assert joined.shape == (1, 4, 4, 4) and (joined[:, :3, :3] == -1).all()

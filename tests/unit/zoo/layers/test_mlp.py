@@ -1,12 +1,14 @@
 import math
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
-from zoo.layers.mlp import Mlp, narrow_linear
+from zoo.layers.mlp import MLP, narrow_linear
 
 
 def test_linear_gelu_linear() -> None:
-    model = Mlp(1, 2)
+    model = MLP(1, 2)
     model.set_state_dict(
         {
             "fc1.weight": np.array([[1.0, -1.0]]),
@@ -22,6 +24,13 @@ def test_linear_gelu_linear() -> None:
     out = model(np.array([[[1.0]], [[3.0]]], np.float32))
     want = [2 * gelu(1) + 10 * gelu(0) + 0.5, 2 * gelu(3) + 10 * gelu(-2) + 0.5]
     np.testing.assert_allclose(np.asarray(out).reshape(-1), want, rtol=1e-5)
+
+
+def test_names_and_activation() -> None:
+    layer = MLP(1, 1, jax.nn.relu, ("w_1", "w_2"))
+    one, zero = np.ones((1, 1)), np.zeros(1)
+    layer.set_state_dict({"w_1.weight": one, "w_1.bias": zero, "w_2.weight": 2 * one, "w_2.bias": zero + 1})
+    assert np.asarray(layer(jnp.array([[3.0], [-3.0]]))).tolist() == [[7.0], [1.0]]
 
 
 def test_start() -> None:

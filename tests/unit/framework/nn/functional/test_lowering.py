@@ -9,7 +9,8 @@ from jax import export
 from framework.core.errors import ShapeError
 from framework.nn import functional as F
 from framework.nn.functional import lowering
-from framework.nn.functional.conv import channel_sums, conv_padding
+from framework.nn.functional.conv import channel_sums
+from framework.nn.functional.windows import spatial_padding
 
 
 def test_the_platform_is_the_backend_or_the_scope():
@@ -87,14 +88,14 @@ def test_the_table_of_plans(in_channels, kernel_hw, groups, out_channels, stride
     ],
 )
 def test_paddings(padding, expected):
-    assert conv_padding(padding, (3, 5), (1, 1), (2, 3), (7, 8)) == expected
+    assert spatial_padding(padding, (3, 5), (2, 3), (7, 8)) == expected
 
 
 def test_same_padding_of_a_symbolic_size():
     (h,) = export.symbolic_shape("h")
-    assert conv_padding("SAME", (3, 4), (1, 2), (1, 1), (h, h)) == ((1, 1), (3, 3))
+    assert spatial_padding("SAME", (3, 4), (1, 1), (h, h), (1, 2)) == ((1, 1), (3, 3))
     with pytest.raises(ShapeError, match="SAME padding with a stride depends on the size"):
-        conv_padding("SAME", (3, 3), (1, 1), (2, 2), (h, h))
+        spatial_padding("SAME", (3, 3), (2, 2), (h, h))
 
 
 def test_channel_sums_adds_over_everything_but_channels():

@@ -9,8 +9,7 @@ import pytest
 
 import framework
 import zoo
-from framework import nn, vision
-from framework.core.errors import ConfigError, HubError, InputError, OarError, WeightError
+from framework.core.errors import ConfigError, HubError, InputError, WeightError
 from framework.hub import entries
 from framework.workflow.open.models import _plain, create_model, list_models
 from zoo.contracts import Backbone
@@ -172,51 +171,10 @@ def test_weights_that_are_not_here() -> None:
         ("resnet50", {"output_stride": 8, "num_classes": 3, "in_channels": 1}, "resnet50_imagenet"),
         ("resnet18", {}, "resnet18_imagenet"),
         ("resnet18", {"project_first": False, "output_stride": 8}, "resnet18_vision_imagenet"),
+        ("resnet34", {"project_first": False}, "resnet34_vision_imagenet"),
+        ("mobilenetv3_large_x1_0", {"original": True}, "mobilenetv3_large_x1_0_vision_imagenet"),
     ],
 )
 def test_the_default_weights_are_of_these_options(name: str, options: dict[str, Any], weights: str) -> None:
     with pytest.raises(HubError, match=rf"^{weights} \(weights\)"):
         create_model(name, pretrained=True, **options)
-
-
-@pytest.mark.usefixtures("offline")
-def test_paddles_functions_take_paddles_weights() -> None:
-    for name, weights in (
-        ("resnet34", "resnet34_vision"),
-        ("mobilenet_v3_large", "mobilenetv3_large_x1_0_vision"),
-    ):
-        with pytest.raises(HubError, match=rf"^{weights}_imagenet \(weights\)"):
-            getattr(vision.models, name)(pretrained=True)
-
-
-# -- paddle.vision.models ----------------------------------------------------------------------------------------------
-
-
-def test_paddles_functions() -> None:
-    counts = {"resnet18": 11_689_512, "resnext50_64x4d": 45_192_488, "vgg16": 138_357_544}
-    counts |= {"alexnet": 61_100_840, "MobileNetV2": 3_504_872, "shufflenet_v2_x2_0": 7_366_536}
-    for name, count in counts.items():
-        net = getattr(vision.models, name)()
-        assert sum(parameter.size for parameter in net.parameters()) == count
-    assert vision.models.vgg16(batch_norm=True).config.variant == "vgg16_bn"
-    assert vision.models.mobilenet_v3_small(scale=0.5).config.variant == "mobilenetv3_small_x0_5"
-    assert vision.models.MobileNetV1(scale=0.25, num_classes=3).state_shapes()["fc.bias"] == (3,)
-    assert isinstance(vision.models.LeNet(), nn.Layer)
-    assert "resnet50" in dir(vision.models)
-
-
-def test_paddles_functions_that_are_not_here() -> None:
-    with pytest.raises(
-        ConfigError, match=r"another constructor[\s\S]*SqueezeNet[\s\S]*models\.squeezenet1_0\(\)"
-    ):
-        _ = vision.models.SqueezeNet
-    with pytest.raises(ConfigError, match=r"another constructor[\s\S]*VGG[\s\S]*models\.vgg16\(\)"):
-        _ = vision.models.VGG
-    with pytest.raises(AttributeError, match="did you mean 'resnet50'"):
-        _ = vision.models.resnet5
-    with pytest.raises(InputError, match=r"vision.models.resnet50[\s\S]*received: scale, with_pool\n"):
-        vision.models.resnet50(scale=0.5, with_pool=False)
-    with pytest.raises(InputError, match=r"received: num_classes\n[\s\S]*features_only=True"):
-        vision.models.mobilenet_v1(num_classes=0)
-    with pytest.raises(OarError, match="there is no model of this name"):
-        vision.models.mobilenet_v1(scale=0.3)

@@ -1,0 +1,47 @@
+"""Axes of arrays as callers count and give them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from framework.core.errors import ShapeError
+
+N = TypeVar("N")
+
+
+def normalize_axis(axis: int, ndim: int, where: str | None = None, fix: str | None = None) -> int:
+    """An axis of `ndim` counted from the front; a single number takes 0 and -1.
+
+    Raises:
+        ShapeError: there is no such axis.
+    """
+    size = max(ndim, 1)
+    if not -size <= axis < size:
+        raise ShapeError(
+            "there is no such axis",
+            where=where,
+            received=f"axis {axis} of {ndim} dimensions",
+            allowed=f"{-size} to {size - 1}",
+            fix=fix,
+        )
+    return axis % size
+
+
+def per_axis(value: N | Sequence[N], axes: int, name: str, number: Callable[[N], N] = int) -> tuple[N, ...]:
+    """One number for each of `axes` axes, from one for all or from as many; `number` makes each a plain one.
+
+    Raises:
+        ShapeError: they are more or fewer.
+    """
+    if isinstance(value, int):
+        return (number(value),) * axes
+    given = tuple(value) if hasattr(value, "__len__") else (value,)  # type: ignore[arg-type]
+    if len(given) not in (1, axes):
+        raise ShapeError(
+            f"{name} takes one number, or one for each axis",
+            received=value,
+            allowed=f"1 or {axes} numbers",
+        )
+    numbers = tuple(number(n) for n in given)  # type: ignore[arg-type]
+    return numbers * axes if len(given) == 1 else numbers

@@ -1,0 +1,106 @@
+"""The layers without parameters, one row each, made from those of the core."""
+
+from __future__ import annotations
+
+import functools
+
+from framework import nn as core
+from framework.paddle.nn import functional as F
+from framework.paddle.nn.faces import face
+
+# -- activations ------------------------------------------------------------------------------------------------------
+
+_face = functools.partial(face, module=__name__)
+CELU = _face(core.CELU)
+ELU = _face(core.ELU)
+GELU = _face(core.GELU)
+GLU = _face(core.GLU)
+Hardshrink = _face(core.Hardshrink)
+Hardsigmoid = _face(core.Hardsigmoid, settings="")
+Hardswish = _face(core.Hardswish)
+Hardtanh = _face(core.Hardtanh)
+LeakyReLU = _face(core.LeakyReLU)
+LogSigmoid = _face(core.LogSigmoid)
+LogSoftmax = _face(core.LogSoftmax, settings="axis")
+Maxout = _face(core.Maxout)
+Mish = _face(core.Mish)
+ReLU = _face(core.ReLU)
+ReLU6 = _face(core.ReLU6)
+RReLU = _face(core.RReLU, shown="lower={lower}, upper={upper}, training={training}, dtype={dtype}{named}")
+SELU = _face(core.SELU)
+Sigmoid = _face(core.Sigmoid)
+Silu = _face(core.Silu)
+Softmax = _face(core.Softmax, settings="axis")
+Softplus = _face(core.Softplus)
+Softshrink = _face(core.Softshrink)
+Softsign = _face(core.Softsign)
+Swish = _face(core.Swish, F.swish)
+Tanh = _face(core.Tanh)
+Tanhshrink = _face(core.Tanhshrink)
+ThresholdedReLU = _face(core.ThresholdedReLU)
+
+# -- similarity and channels ------------------------------------------------------------------------------------------
+
+CosineSimilarity = _face(core.CosineSimilarity)
+_QUIET = ("data_format",)
+ChannelShuffle = _face(core.ChannelShuffle, quiet=_QUIET)
+PixelShuffle = _face(core.PixelShuffle, quiet=_QUIET)
+PixelUnshuffle = _face(core.PixelUnshuffle, quiet=_QUIET)
+
+# -- dropout, normalisation and windows -------------------------------------------------------------------------------
+
+_face = functools.partial(face, module=__name__, prefix="")
+AlphaDropout = _face(core.AlphaDropout, inputs="input")
+Dropout = _face(core.Dropout, inputs="input")
+Dropout2D = _face(core.Dropout2D, inputs="input")
+Dropout3D = _face(core.Dropout3D, F.dropout3d, inputs="input")
+LocalResponseNorm = _face(core.LocalResponseNorm, inputs="input", quiet=_QUIET)
+PairwiseDistance = _face(core.PairwiseDistance, quiet=("epsilon", "keepdim"))
+_SIZES = "kernel_size={kernel_sizes}, dilation={dilations}, padding={paddings}, stride={strides}"
+Fold = _face(core.Fold, inputs="input", shown=_SIZES)
+Unfold = _face(core.Unfold, inputs="input", shown=_SIZES)
+
+# -- pooling ----------------------------------------------------------------------------------------------------------
+
+_WINDOWS = "kernel_size={kernel_size}, stride={stride}, padding={padding}"
+_SIZE, _MASK = "output_size={output_size}", "output_size={output_size}, return_mask={return_mask}"
+_KSIZE = {"kernel_size": "ksize", "divisor_override": "divisor"}
+_HIDDEN = {"output_size": "_output_size", "data_format": "_data_format", "return_mask": "_return_mask"}
+MaxPool1D = _face(core.MaxPool1D, inputs="input", shown=_WINDOWS)
+MaxPool2D = _face(core.MaxPool2D, attributes=_KSIZE, shown=_WINDOWS)
+MaxPool3D = _face(core.MaxPool3D, attributes=_KSIZE, shown=_WINDOWS)
+AvgPool1D = _face(core.AvgPool1D, shown=_WINDOWS)
+AvgPool2D = _face(core.AvgPool2D, attributes=_KSIZE, shown=_WINDOWS)
+AvgPool3D = _face(core.AvgPool3D, attributes=_KSIZE, shown=_WINDOWS)
+AdaptiveAvgPool1D = _face(core.AdaptiveAvgPool1D, inputs="input", shown=_SIZE)
+AdaptiveAvgPool2D = _face(core.AdaptiveAvgPool2D, attributes=_HIDDEN, shown=_SIZE)
+AdaptiveAvgPool3D = _face(core.AdaptiveAvgPool3D, attributes=_HIDDEN, shown=_SIZE)
+AdaptiveMaxPool1D = _face(core.AdaptiveMaxPool1D, inputs="input", shown=_MASK)
+AdaptiveMaxPool2D = _face(core.AdaptiveMaxPool2D, attributes=_HIDDEN, shown=_MASK)
+AdaptiveMaxPool3D = _face(core.AdaptiveMaxPool3D, attributes=_HIDDEN, shown=_MASK)
+MaxUnPool1D = _face(core.MaxUnPool1D, attributes=_KSIZE, shown=_SIZE)
+MaxUnPool2D = _face(core.MaxUnPool2D, attributes=_KSIZE, shown=_SIZE)
+MaxUnPool3D = _face(core.MaxUnPool3D, attributes=_KSIZE, shown=_SIZE)
+
+# -- losses -----------------------------------------------------------------------------------------------------------
+
+_face = functools.partial(face, module=__name__, prefix="", shown="")
+BCELoss = _face(core.BCELoss)
+BCEWithLogitsLoss = _face(core.BCEWithLogitsLoss)
+CosineEmbeddingLoss = _face(core.CosineEmbeddingLoss)
+CrossEntropyLoss = _face(core.CrossEntropyLoss)
+GaussianNLLLoss = _face(core.GaussianNLLLoss)
+HingeEmbeddingLoss = _face(core.HingeEmbeddingLoss)
+KLDivLoss = _face(core.KLDivLoss)
+L1Loss = _face(core.L1Loss)
+MSELoss = _face(core.MSELoss)
+MarginRankingLoss = _face(core.MarginRankingLoss)
+MultiLabelSoftMarginLoss = _face(core.MultiLabelSoftMarginLoss)
+MultiMarginLoss = _face(core.MultiMarginLoss)
+NLLLoss = _face(core.NLLLoss, prefix="_")
+PoissonNLLLoss = _face(core.PoissonNLLLoss, prefix="_")
+RNNTLoss = _face(core.RNNTLoss)
+SmoothL1Loss = _face(core.SmoothL1Loss)
+SoftMarginLoss = _face(core.SoftMarginLoss)
+TripletMarginLoss = _face(core.TripletMarginLoss)
+TripletMarginWithDistanceLoss = _face(core.TripletMarginWithDistanceLoss)
