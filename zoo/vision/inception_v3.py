@@ -40,14 +40,8 @@ def _conv(
     padding: int | None = None,
 ) -> ConvBN:
     """With ReLU. At stride 1 it keeps the size, if `padding` is not 0."""
-    return ConvBN(
-        in_channels,
-        out_channels,
-        kernel_size,
-        stride,
-        act=F.relu,
-        options=ConvBNOptions(padding, names=("0", "1")),
-    )
+    options = ConvBNOptions(padding=padding, names=("0", "1"))
+    return ConvBN(in_channels, out_channels, kernel_size, stride, act=F.relu, options=options)
 
 
 def _mean3(x: jax.Array) -> jax.Array:

@@ -8,7 +8,7 @@ Weights: `state_dict()` has the names of paddle.vision.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import jax
@@ -24,7 +24,6 @@ from zoo.layers.variants import VariantConfig
 
 STEM_WIDTH = 24
 DEPTHS = (4, 8, 4)  # blocks of the stages
-_NAMES = ConvBNOptions(names=("0", "1"))
 ACTIVATIONS: dict[str, Activation] = {"relu": F.relu, "swish": F.silu}
 
 
@@ -63,11 +62,13 @@ class ShuffleNetV2Config(VariantConfig[Size], table=VARIANTS):
 def _conv(
     in_channels: int, out_channels: int, act: Activation, kernel_size: int = 1, stride: int = 1
 ) -> ConvBN:
-    return ConvBN(in_channels, out_channels, kernel_size, stride, act=act, options=_NAMES)
+    return ConvBN(
+        in_channels, out_channels, kernel_size, stride, act=act, options=ConvBNOptions(names=("0", "1"))
+    )
 
 
 def _depthwise(channels: int, stride: int) -> ConvBN:
-    return ConvBN(channels, channels, 3, stride, options=replace(_NAMES, groups=channels))
+    return ConvBN(channels, channels, 3, stride, options=ConvBNOptions(groups=channels, names=("0", "1")))
 
 
 def _shuffled(left: jax.Array, right: jax.Array) -> jax.Array:
