@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import itertools
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -43,12 +44,18 @@ def pipelines() -> str:
         stages = load(path).plain()["pipeline"]
         entries = [hub.entry(stages[stage]["weights"]) for stage in ("detector", "recognizer")]
         sizes = [_megabytes(entry) for entry in entries]
-        about = path.read_text(encoding="utf-8").partition("\n")[0].lstrip("# ").rstrip(".")
+        about = _first_sentence(path.read_text(encoding="utf-8"))
         here = all(any(s.kind == "package" for s in entry.files["weights"].sources) for entry in entries)
         place = "in the `ocr` extra" if here else "downloaded at first use"
-        size = f"{sum(sizes):.0f} MB" if None not in sizes else "?"  # type: ignore[arg-type]
+        size = f"{sum(sizes):.0f} MB" if None not in sizes else ""  # type: ignore[arg-type]
         rows.append((f"`{path.stem}`", about, *map(_score, entries), size, place))
     return _markdown(("name", "languages and size", "detector", "recogniser", "file size", "weights"), rows)
+
+
+def _first_sentence(text: str) -> str:
+    """Of the comment at the head of a config."""
+    head = itertools.takewhile(lambda line: line.startswith("#"), text.splitlines())
+    return re.split(r"\.(?: |$)", " ".join(line.lstrip("# ") for line in head), maxsplit=1)[0]
 
 
 def weights() -> str:
@@ -59,7 +66,7 @@ def weights() -> str:
         if entry.domain == "ocr" and entry.form == "deploy":
             size = _megabytes(entry)
             trainable = "yes" if f"{name}_pretrained" in known else ""
-            rows.append((f"`{name}`", entry.family, f"{size:.1f}" if size else "?", _score(entry), trainable))
+            rows.append((f"`{name}`", entry.family, f"{size:.1f}" if size else "", _score(entry), trainable))
     return _markdown(("name", "family", "MB", "published score", "checkpoint"), rows)
 
 

@@ -34,9 +34,9 @@ _REASONS: tuple[tuple[str, str], ...] = (
     (r"paddle\.incubate\b.*", "not yet: an experiment of Paddle's"),
     (
         r"paddle\.distributed\.(fleet\.)?(.*PS.*|.*Dataset|.*Entry|.*DataGenerator|.*RoleMaker.*|Role|UtilBase)(\..*)?",
-        "parameter servers: tables that do not fit into one machine come with the issue on many processes",
+        "parameter servers: tables that do not fit into one machine are not here yet",
     ),
-    (r"paddle\.distributed\b.*", "not yet: it comes with the issue on many processes"),
+    (r"paddle\.distributed\b.*", "not here yet: training on several machines"),
     (
         r"paddle\.static\.nn\.(sequence_.*|StaticRNN|row_conv|sparse_embedding|multi_box_head|nce)",
         "works on LoD Tensors, which are gone from Paddle 3: pad the sequences and use paddle.nn",
