@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 
 from framework.interop.source import Source
+from tools.golden import interop
 
 REPO = Path(__file__).resolve().parents[4]
 
@@ -23,12 +23,7 @@ def data() -> Path:
 @pytest.fixture(scope="session")
 def values() -> Callable[[str, tuple[int, ...]], np.ndarray]:
     """The values that the script which made the files gives to a parameter of this name."""
-    path = REPO / "tools" / "golden" / "make_interop_fixtures.py"
-    spec = importlib.util.spec_from_file_location("make_interop_fixtures", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.values
+    return interop.values
 
 
 @pytest.fixture(scope="session")
