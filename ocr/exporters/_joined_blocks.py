@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ocr.results.blocks import Block, Table
+from ocr.text.hyphens import join_at_hyphen
 from ocr.text.reading_order import join_texts
 
 if TYPE_CHECKING:
@@ -55,10 +56,8 @@ def join_blocks(parts: Sequence[Block]) -> Block:
     text = first.text.rstrip()
     for part in parts[1:]:
         start = part.text.strip()
-        if text[-1:] in ("-", "\u00ad", "\u2010") and start[:1].islower():
-            text = text[:-1] + start
-        else:
-            text = join_texts(text, start)
+        joined = join_at_hyphen(text, start)
+        text = join_texts(text, start) if joined is None else joined
     return replace(first, text=text, lines=lines)
 
 

@@ -14,9 +14,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from framework.core.errors import InputError, ShapeError
+from ocr.results.spans import spans_in
 
 Polygon = tuple[tuple[float, float], ...]
 
+SPAN_STYLES = ("superscript", "subscript", "strike", "link")
 _FROM_GEOMETRY: Any = None
 
 
@@ -84,22 +86,50 @@ class Char:
 
 
 @dataclass(frozen=True)
+class Span:
+    """Characters `start` to `end`, exclusive, of a text that are set in a way that says something.
+
+    `style` is one of SPAN_STYLES; `target` is the address of a link.
+    """
+
+    start: int
+    end: int
+    style: str
+    target: str = ""
+
+    def __post_init__(self) -> None:
+        if self.style not in SPAN_STYLES or not 0 <= self.start < self.end:
+            raise InputError(
+                "no span of a text",
+                where="Span",
+                received=f"{self.style} from {self.start} to {self.end}",
+                allowed=f"{', '.join(SPAN_STYLES)}; from 0, at least one character long",
+            )
+
+
+@dataclass(frozen=True)
 class Word:
-    """A run of characters without a space. `chars` is empty when the recogniser gives no character positions."""
+    """A run of characters without a space. `chars` is empty when the recogniser gives no character positions; `spans`
+    are those of its text.
+    """
 
     text: str
     score: float
     polygon: Polygon
     chars: tuple[Char, ...] = ()
+    spans: tuple[Span, ...] = ()
 
     def __post_init__(self) -> None:
         _freeze(self)
         object.__setattr__(self, "chars", tuple(self.chars))
+        object.__setattr__(self, "spans", tuple(self.spans))
 
 
 @dataclass(frozen=True)
 class LineStyle:
-    """How most of a line is set. `size` in pixels of the page; `hyphen` says that the line's last one breaks a word."""
+    """How most of a line is set. `size` in pixels of the page; `hyphen` says that the line's last one breaks a word;
+    `mono` that all its letters are of one width; `invisible` that its letters are neither filled nor stroked.
+    """
 
     size: float
     bold: bool
@@ -107,6 +137,7 @@ class LineStyle:
     font: str
     invisible: bool = False
     hyphen: bool = False
+    mono: bool = False
 
 
 @dataclass(frozen=True)
@@ -136,6 +167,11 @@ class Line:
             object.__setattr__(self, "orientation", turn)
         if self.vertical is None:
             object.__setattr__(self, "vertical", _is_vertical(self))
+
+    @property
+    def spans(self) -> tuple[Span, ...]:
+        """Those of its text."""
+        return spans_in(self.text, (self,))
 
     @property
     def is_bold(self) -> bool:
@@ -171,15 +207,30 @@ def _is_vertical(line: Line) -> bool:
 
 
 def line_to_dict(line: Line) -> dict[str, Any]:
-    """{"text", "score", "polygon", "words"}, a word {…, "chars"}. Scores have 4 decimals, coordinates 1."""
-    words = [_piece(word) | {"chars": [_piece(char) for char in word.chars]} for word in line.words]
+    """{"text", "score", "polygon", "words"}, a word {…, "chars"}, and "spans" where it has some: {"start", "end",
+    "style"}, of links "target" too. Scores have 4 decimals, coordinates 1.
+    """
+    words = []
+    for word in line.words:
+        plain = _piece(word) | {"chars": [_piece(char) for char in word.chars]}
+        words.append(plain | {"spans": list(map(span_to_dict, word.spans))} if word.spans else plain)
     return _piece(line) | {"words": words}
+
+
+def span_to_dict(span: Span) -> dict[str, Any]:
+    """{"start", "end", "style"}, of a link "target" too."""
+    target = {"target": span.target} if span.target else {}
+    return {"start": span.start, "end": span.end, "style": span.style} | target
 
 
 def line_from_dict(data: Mapping[str, Any]) -> Line:
     """The line that `line_to_dict` wrote; KeyError, TypeError or InputError where keys or values do not fit."""
     words = (
-        Word(*_parts(word), chars=tuple(Char(*_parts(char)) for char in word.get("chars", ())))
+        Word(
+            *_parts(word),
+            chars=tuple(Char(*_parts(char)) for char in word.get("chars", ())),
+            spans=tuple(Span(**span) for span in word.get("spans", ())),
+        )
         for word in data["words"]
     )
     return Line(*_parts(data), words=tuple(words))

@@ -9,15 +9,17 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 
+from ocr.results.bidi import starts_right
 from ocr.results.blocks import Block, Box
 from ocr.results.geometry import bounding_box, line_box
 from ocr.results.lines import Line, has_styles
 from ocr.text.columns import LIST_MARK, find_columns
+from ocr.text.hyphens import NO_WORDS, WordList, join_at_hyphen
 from ocr.text.reading_order import DETECTOR_MARGIN, is_unspaced, join_texts, reading_regions
 
 # Multiples of the size of the type.
@@ -41,6 +43,10 @@ FOOTNOTE = 0.92  # to the page's usual size, with a mark, in the lower half
 TABLE_CAPTION = re.compile(
     r"(table|tab\.|tabelle|tableau|tabla|tabella|表)\s*\.?\s*[\dIVXA-Z]", re.IGNORECASE
 )
+CHECK_BOXES = "☐☑☒"
+CONTENTS = re.compile(r".*\S … (\d+|[ivxlcIVXLC]+|[A-Z]?-?\d+)$")  # an entry with its page
+_LEADERS = re.compile(r"\s*[.]{4,}\s*(\S+)$")
+_PAGE = re.compile(r"\d+|[ivxlcIVXLC]+")
 _BULLET = re.compile(rf"{LIST_MARK}\s+\S")
 _NUMBERED = re.compile(r"(\d{1,2}(?:\.\d{1,2})*)\.?\s+\S")
 _SECTION = re.compile(r"\d{1,2}(?:\.\d{1,2})*\.?\s+(?![a-z])[^\W\d_].*[^.,;:]$")
@@ -53,7 +59,7 @@ class Row:
     """The lines of one height in a region, from left to right.
 
     `cells` are those that stand together, apart from others, such as a label and its price; `hyphen` says that the
-    row's end breaks a word.
+    row's end breaks a word, `rightward` that it runs from right to left: its cells are in that order.
     """
 
     cells: tuple[tuple[Line, ...], ...]
@@ -61,6 +67,7 @@ class Row:
     size: float
     bold: bool
     hyphen: bool
+    rightward: bool = False
 
     @classmethod
     def of(cls, lines: Sequence[Line]) -> Row:
@@ -73,12 +80,16 @@ class Row:
                 cells.append([])
             cells[-1].append(line)
         end = lines[-1].style
+        rightward = starts_right("".join(line.text for line in lines))
+        if rightward:
+            cells = [cell[::-1] for cell in reversed(cells)]
         return cls(
             tuple(map(tuple, cells)),
             bounding_box(boxes),
             size,
             all(line.is_bold for line in lines),
             end is not None and end.hyphen,
+            rightward,
         )
 
     @property
@@ -87,7 +98,8 @@ class Row:
 
     @property
     def text(self) -> str:
-        return " ".join(line.text.strip() for line in self.lines)
+        text = " ".join(line.text.strip() for line in self.lines)
+        return _LEADERS.sub(r" … \1", text) if "...." in text else text
 
     @property
     def middle(self) -> float:
@@ -97,6 +109,8 @@ class Row:
         """How much of the column from `left` to `right` a row leaves free for the beginning of the one below it."""
         apart = abs(self.box[0] + self.box[2] - below.box[0] - below.box[2]) / 2
         centred = apart < 0.5 * self.size and abs(self.box[0] - below.box[0]) > self.size
+        if self.rightward:  # such text may still be flush left
+            return self.box[0] - left + right - self.box[2]
         return right - self.box[2] + (self.box[0] - left if centred else 0.0)
 
 
@@ -108,11 +122,12 @@ class Paragraph:
     left: float
     right: float
     label: str
+    words: WordList = NO_WORDS
 
     @property
     def text(self) -> str:
         """What it says; a heading on one line."""
-        text = join_rows(self.rows, self.left, self.right)
+        text = join_rows(self.rows, self.left, self.right, words=self.words)
         return text.replace("\n", " ") if self.label in HEADINGS else text
 
 
@@ -151,13 +166,31 @@ def find_paragraphs(lines: Sequence[Line], *, height: float, others: Sequence[Bl
         left, right = min(row.box[0] for row in rows), max(row.box[2] for row in rows)
         groups += [(group, left, right) for group in _split_paragraphs(rows, left, right, known)]
     found = []
+    words = WordList(tuple(line.text for line in lines))
     for number, (group, left, right) in enumerate(groups):
-        label = _label(group, join_rows(group, left, right), usual, usual_bold, known, height)
+        label = _label(group, join_rows(group, left, right, words=words), usual, usual_bold, known, height)
         if not known and label in ("text", "list_item"):
             around = [groups[n][0] if 0 <= n < len(groups) else None for n in (number - 1, number + 1)]
             label = "paragraph_title" if _is_section(group, *around) else label
-        found.append(Paragraph(tuple(group), left, right, label))
-    return found
+        found.append(Paragraph(tuple(group), left, right, label, words))
+    return _with_whole_contents(found)
+
+
+def _with_whole_contents(paragraphs: list[Paragraph]) -> list[Paragraph]:
+    """Paragraphs, with those of a table of contents whose entries have no leaders labelled as the others of it."""
+    labels = [one.label for one in paragraphs]
+    if "content" not in labels:
+        return paragraphs
+    numbers = range(len(paragraphs))
+    for order in (numbers, reversed(numbers)):
+        before = ""
+        for n in order:
+            cells = [row.cells for row in paragraphs[n].rows]
+            entries = all(len(row) > 1 and _PAGE.fullmatch(row[-1][-1].text.strip()) for row in cells)
+            if before == "content" and entries:
+                labels[n] = "content"
+            before = labels[n]
+    return [replace(one, label=label) for one, label in zip(paragraphs, labels, strict=True)]
 
 
 def _size(line: Line) -> float:
@@ -247,15 +280,24 @@ def _split_paragraphs(rows: Sequence[Row], left: float, right: float, known: boo
     for before, row in pairwise(rows):
         gap = row.middle - before.middle - leading > PARAGRAPH_GAP * size
         sizes = sorted((before.size, row.size))
-        indent = row.box[0] - left
+        indent, other = row.box[0] - left, right - row.box[2]
+        before_indent = before.box[0] - left
+        if row.rightward:
+            indent, other, before_indent = other, indent, right - before.box[2]
         indented = (
             INDENT[0] * size <= indent <= INDENT[1] * size
-            and before.box[0] - left < INDENT[0] / 2 * size
-            and right - row.box[2] < indent  # else it is centred
+            and before_indent < INDENT[0] / 2 * size
+            and other < indent  # else it is centred
             and not _BULLET.match(before.text)  # else it hangs below its bullet
         )
         starts = bool(_BULLET.match(row.text)) and (
             bool(_BULLET.match(groups[-1][0].text)) or before.text.rstrip().endswith((":", ".", ";"))
+        )
+        # What follows a check box's label begins anew, unless it hangs below the label.
+        starts |= (
+            groups[-1][0].text[:1] in CHECK_BOXES
+            and row.box[0] <= groups[-1][0].box[0] + 0.5 * size
+            and right - before.box[2] > SECTION_ROOM * (right - left)
         )
         section = (
             len(groups[-1]) == 1
@@ -281,6 +323,8 @@ def _split_paragraphs(rows: Sequence[Row], left: float, right: float, known: boo
 def _label(
     group: Sequence[Row], text: str, usual: float, usual_bold: bool, known: bool, height: float
 ) -> str:
+    if all(CONTENTS.match(row) for row in text.split("\n")):
+        return "content"
     letters = sum(char.isalpha() for char in text)
     size = min(row.size for row in group)
     if TABLE_CAPTION.match(text) and len(group) <= 4:
@@ -309,28 +353,34 @@ def join_rows(
     text_of: Callable[[Row], str] = lambda row: row.text,
     *,
     keep_cells: bool = False,
+    words: WordList = NO_WORDS,
 ) -> str:
     """The rows of one paragraph as a person would type it.
 
     A row runs on into the next one where that one's first word had no room on it any more, up to `right`, and from
     `left` on where the two are centred; other line ends are kept as newlines, as in addresses and verse. Nothing stands
-    between Chinese or Japanese characters. A hyphen at a row's end goes where the document says that it breaks a word,
-    or where a small letter follows.
+    between Chinese or Japanese characters. Hyphens at row ends: `join_at_hyphen`. Entries of a table of contents, which
+    end with a page number behind leaders, keep their line ends.
 
     Args:
         text_of: What a row says.
         keep_cells: Rows with cells that stand apart keep their line ends.
+        words: Of the page, for hyphens.
     """
     text = text_of(rows[0])
     for before, row in pairwise(rows):
         said, box = text_of(row), row.box
         first = 1 if is_unspaced(said[0]) else len(said.split(maxsplit=1)[0])
         needed = (box[2] - box[0]) * first / max(len(said), 1)
-        hyphen = re.search(r"\w[-\u00ad\u2010]$", text) is not None and (said[0].islower() or before.hyphen)
         cells = keep_cells and max(len(before.cells), len(row.cells)) > 1
-        if hyphen and not cells:
-            text = text[:-1] + said
-        elif cells or before.room(row, left, right) > needed + 0.5 * (box[3] - box[1]):
+        joined = None if cells else join_at_hyphen(text, said, words)
+        if joined is not None:
+            text = joined
+        elif (
+            cells
+            or CONTENTS.match(before.text)
+            or before.room(row, left, right) > needed + 0.5 * (box[3] - box[1])
+        ):
             text += "\n" + said
         else:
             text = join_texts(text, said)
