@@ -15,6 +15,8 @@ SIDES = (5.0, 22.0)  # points
 NEAR = 1.2  # points: by which sides miss their corners
 SQUARE = 1.25  # of the longer to the shorter side
 MARK_SIZE = 0.25  # of a box's side, which what is drawn in it must reach
+LABEL = (2.5, 1.5)  # of the side, to the label at the right, at the left
+LEVEL = 0.6  # of the side, by which the middles of box and label differ at most
 APART = 0.35  # of the side, to the next square: nearer ones are the cells of a grid
 
 
@@ -29,6 +31,7 @@ def find_check_boxes(page: PageContent, ruling: RulingLines) -> tuple[list[tuple
         if not any(_touch(box, other) for n, other in enumerate(squares) if n != number)
         and not _is_crossed(box, level, upright, ruling.unit)
     ]
+    alone = _with_labels(page, alone)
     if not alone:
         return [], ruling
     outer = np.array(alone)
@@ -94,7 +97,7 @@ def _rounded(page: PageContent) -> list[Box]:
             is_box = straight.min() > 0.4 * min(width, height)
         else:
             white = path.fill is not None and min(path.fill[:3]) > 240
-            is_box = (path.stroke is not None or white) and _has_label(page, path.bbox)
+            is_box = (path.stroke is not None or white) and _label_side(page, path.bbox) == "right"
         if is_box:
             # A box is often filled and drawn round: two paths.
             found = [box for box in found if not _touch(box, path.bbox)]
@@ -102,12 +105,25 @@ def _rounded(page: PageContent) -> list[Box]:
     return found
 
 
-def _has_label(page: PageContent, box: Box) -> bool:
-    """Whether a letter stands right of a box, level with it."""
-    cells, side = page.text.cells, box[2] - box[0]
-    middle = (cells[:, 1] + cells[:, 3]) / 2
-    beside = (cells[:, 0] > box[2]) & (cells[:, 0] < box[2] + 1.5 * side)
-    return bool((beside & (np.abs(middle - (box[1] + box[3]) / 2) < 0.5 * side)).any())
+def _with_labels(page: PageContent, boxes: list[Box]) -> list[Box]:
+    """The boxes that a text stands beside: right of each, or left of several. The sign at a proof's end is another."""
+    sides = [_label_side(page, box) for box in boxes]
+    least = 1 if "right" in sides else 2
+    enough = sum(side != "" for side in sides) >= least
+    return [box for box, side in zip(boxes, sides, strict=True) if side == "right" or (side and enough)]
+
+
+def _label_side(page: PageContent, box: Box) -> str:
+    """Where a letter stands beside a box, level with it: "right", "left", or "" where there is none."""
+    text, side = page.text, box[2] - box[0]
+    middle = (text.cells[:, 1] + text.cells[:, 3]) / 2
+    level = (np.abs(middle - (box[1] + box[3]) / 2) < LEVEL * side) & ~text.unseen
+    letters = np.array([char.isalnum() for char in text.text], bool)
+    right = text.cells[:, 0] - box[2]
+    left = box[0] - text.cells[:, 2]
+    if (level & letters & (right > -0.1 * side) & (right < LABEL[0] * side)).any():
+        return "right"
+    return "left" if (level & letters & (left > -0.1 * side) & (left < LABEL[1] * side)).any() else ""
 
 
 def _touch(first: Box, second: Box) -> bool:

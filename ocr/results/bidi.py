@@ -38,14 +38,19 @@ def logical_order(chars: Sequence[str]) -> tuple[list[int], list[int]]:
     strong = [kind for kind in kinds if kind in ("R", "L")]
     ends = {strong[0], strong[-1]} if strong else set()
     rightward = ends == {"R"} or ("R" in ends and starts_right("".join(chars)))
-    if any(unicodedata.bidirectional(char[:1]) == "AL" for char in chars if char):
-        # Beside Arabic letters digits are Arabic numbers (rule W2), which signs do not join (W4, W5).
-        kinds = ["N" if kind in ("ES", "ET") else kind for kind in kinds]
+    arabic = any(unicodedata.bidirectional(char[:1]) == "AL" for char in chars if char)
+    if arabic:
+        # Beside Arabic letters digits are Arabic numbers (rule W2), which signs do not join (W4, W5). A percent sign is
+        # read behind its number on whichever side it stands.
+        kinds = [
+            "N" if kind in ("ES", "ET") and char not in "%٪‰" else kind
+            for kind, char in zip(kinds, chars, strict=True)
+        ]
     order = list(range(len(chars)))
     if rightward:
         order.reverse()
         read = [chars[at] for at in order]
-        runs = _left_runs([kinds[at] for at in order])
+        runs = _left_runs([kinds[at] for at in order], arabic)
         _reverse_runs(order, [_with_bracket(read, first, end) for first, end in runs])
     else:
         _reverse_runs(order, _right_runs(kinds))
@@ -68,7 +73,7 @@ def _kind(char: str) -> str:
     return kind if kind in _NUMBER else "M" if kind == "NSM" else "N"
 
 
-def _left_runs(kinds: Sequence[str]) -> list[tuple[int, int]]:
+def _left_runs(kinds: Sequence[str], arabic: bool) -> list[tuple[int, int]]:
     """Where (from, to) words of other scripts and numbers stand in kinds that are read from right to left, and are
     still backwards.
 
@@ -89,7 +94,7 @@ def _left_runs(kinds: Sequence[str]) -> list[tuple[int, int]]:
         if "L" in kinds[at : last + 1]:
             runs.append((at, last + 1))
         else:
-            runs += _numbers(kinds, at, last + 1)
+            runs += _numbers(kinds, at, last + 1, arabic)
         at = last + 1
     return runs
 
@@ -105,7 +110,7 @@ def _with_bracket(chars: Sequence[str], first: int, end: int) -> tuple[int, int]
     return first, end
 
 
-def _numbers(kinds: Sequence[str], first: int, end: int) -> list[tuple[int, int]]:
+def _numbers(kinds: Sequence[str], first: int, end: int, arabic: bool) -> list[tuple[int, int]]:
     """The single numbers of a run without letters, with the separators and signs in them."""
     runs: list[tuple[int, int]] = []
     at = first
@@ -114,13 +119,14 @@ def _numbers(kinds: Sequence[str], first: int, end: int) -> list[tuple[int, int]
             at += 1
             continue
         stop = at
-        while stop < end and kinds[stop] in _NUMBER:
+        while stop < end and kinds[stop] in _NUMBER and not (arabic and kinds[stop] == "ET"):
             stop += 1
+        stop = max(stop, at + 1)
         start = at
         # A sign that touches a number belongs to it: a currency, a percent sign.
         while start > 0 and kinds[start - 1] == "ET":
             start -= 1
-        while stop < len(kinds) and kinds[stop] == "ET":
+        while not arabic and stop < len(kinds) and kinds[stop] == "ET":
             stop += 1
         runs.append((start, stop))
         at = stop
@@ -163,19 +169,21 @@ def _inside_right(order: Sequence[int], kinds: Sequence[str], rightward: bool) -
 def _turned_brackets(chars: Sequence[str], order: Sequence[int], right: Sequence[bool]) -> list[int]:
     """Brackets among right-to-left text, where reading them as they are closes before it opens."""
     turned: list[int] = []
-    open_at = -1
+    opened = ""  # the bracket that is open, as it is meant
     for place, char in enumerate(chars):
-        if not right[place]:
+        if not right[place] or char not in _OPENING + _CLOSING:
             continue
-        if char in _CLOSING and open_at < 0:
-            partner = next(
-                (n for n in range(place + 1, len(chars)) if chars[n] == mirror(char)),
-                None,
-            )
-            if partner is not None or not any(other in _OPENING for other in chars):
-                turned += [order[place], *([order[partner]] if partner is not None else [])]
+        rest = [other for n, other in enumerate(chars) if n > place and right[n]]
+        if opened:
+            # The next one of its kind closes, however it is drawn, unless its partner is still to come.
+            if char == mirror(opened):
+                opened = ""
+            elif char == opened and mirror(opened) not in rest:
+                turned.append(order[place])
+                opened = ""
         elif char in _OPENING:
-            open_at = -1 if order[place] in turned else place
-        elif char in _CLOSING:
-            open_at = -1
+            opened = char
+        elif char in rest or mirror(char) in rest:
+            turned.append(order[place])
+            opened = mirror(char)
     return turned

@@ -12,37 +12,34 @@ import math
 import statistics
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from itertools import pairwise
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 
 from framework.workflow.files.pdf_content import PageContent, PageText
-from ocr.results.bidi import is_right_to_left, logical_order, mirror
+from ocr.results.bidi import is_right_to_left, mirror
 from ocr.results.char_marks import linked_chars, struck_chars
 from ocr.results.geometry import bounding_box, box_polygon
-from ocr.results.lines import Char, Line, LineStyle, Polygon, Span, Word
+from ocr.results.lines import Char, Line, LineStyle, Polygon, Word
+from ocr.results.run_words import (
+    RAISED_ALONE,
+    Chars,
+    Content,
+    Run,
+    by_place,
+    in_order,
+    is_leader,
+    logical_words,
+    spans,
+    split_words,
+)
 from ocr.results.watermarks import find_watermarks
 
-WORD_GAP = 0.17  # of the font size, over the line's own letter spacing
 RUN_GAP = 1.0  # between neighbours in the content
 LEVEL_GAP = 0.6  # between runs that are level, but not neighbours: columns stand 1.0 apart and more
 SLANT = 5.0  # degrees off the page's sides
-OVERLAP = (
-    0.1,
-    0.25,
-)  # of the font size, by which two texts must overlap to be two words: of several letters, of one
-RAISED, LOWERED, SMALL = (
-    0.15,
-    0.06,
-    0.87,
-)  # of the line's font size: rise and drop of notes' numbers, their size
-RAISED_ALONE, LONGEST_RAISED = 0.25, 12  # the rise that tells it whatever the size; its characters
+LONGEST_RAISED, TOUCH = 12, 0.2  # characters and gap, in sizes, of what is raised without being smaller
 LEAST_SIZE = 2.0  # points: nobody reads smaller type
-LEADERS = ".·․…_"  # which lead the eye to a page number
-LEADER_CHARS = 4  # at least, in a row
 
 # Bullets and marks of Symbol and Wingdings, which have no Unicode map.
 _PRIVATE = {
@@ -121,7 +118,7 @@ def read_text_layer(
         if text.unmapped[i] or codes[i] == "\ufffd" or unicodedata.category(codes[i][0]) in ("Co", "Cc", "Cn")
     )
     linked, addresses = linked_chars(page, seen) if page.annotations.links else (None, ())
-    content = _Content(
+    content = Content(
         text, codes, sizes, struck_chars(page, seen & (np.abs(angles) < 1), sizes), linked, addresses
     )
     lines = _lines_of(content, angles, seen)
@@ -158,21 +155,7 @@ def _hidden(page: PageContent, sizes: np.ndarray, angles: np.ndarray) -> dict[st
     }
 
 
-@dataclass(frozen=True, eq=False)
-class _Content:
-    """The characters of a page: what they say, the sizes of their type, which are struck out, and for each the number
-    of the address behind it, -1 for none.
-    """
-
-    text: PageText
-    codes: Sequence[str]
-    sizes: np.ndarray
-    struck: np.ndarray
-    linked: np.ndarray | None = None
-    addresses: tuple[str, ...] = ()
-
-
-def _lines_of(content: _Content, angles: np.ndarray, members: np.ndarray) -> list[tuple[int, Line]]:
+def _lines_of(content: Content, angles: np.ndarray, members: np.ndarray) -> list[tuple[int, Line]]:
     """The lines of some characters, each with where it begins in the content."""
     lines: list[tuple[int, Line]] = []
     for angle in sorted(set(np.round(angles[members] / 2) * 2 % 360)):
@@ -196,39 +179,7 @@ def _character(value: str) -> str:
     return value
 
 
-class _Chars(NamedTuple):
-    """The characters of one angle: their places in the page's text, extents along and across the text, sizes of the
-    font, and how many spaces of the document come before each.
-    """
-
-    members: np.ndarray
-    left: list[float]
-    right: list[float]
-    top: list[float]
-    bottom: list[float]
-    size: list[float]
-    base: list[float]
-    object: list[int]
-    spaces: list[int]
-
-
-@dataclass
-class _Run:
-    """Characters of one baseline: u along the text, v across it. `parts` are those that follow one another in the
-    content, in its order.
-    """
-
-    parts: list[list[int]]
-    left: float
-    right: float
-    base: float
-    size: float
-    last: int  # the place in the content of its end
-    first: int = field(default=0)  # and of its beginning
-    count: int = field(default=0)
-
-
-def _lines_at(content: _Content, members: np.ndarray, angle: float) -> list[tuple[int, Line]]:
+def _lines_at(content: Content, members: np.ndarray, angle: float) -> list[tuple[int, Line]]:
     """The lines of the characters that are turned clockwise by `angle`, each with where it begins in the content."""
     if not len(members):
         return []
@@ -261,7 +212,7 @@ def _lines_at(content: _Content, members: np.ndarray, angle: float) -> list[tupl
     starts = np.flatnonzero(np.concatenate([[True], ~joined]))
     ends = np.append(starts[1:], len(members))
     spaces = np.cumsum(np.array([code == " " for code in codes]) & ~text.generated)
-    chars = _Chars(
+    chars = Chars(
         members,
         left.tolist(),
         right.tolist(),
@@ -273,7 +224,7 @@ def _lines_at(content: _Content, members: np.ndarray, angle: float) -> list[tupl
         spaces[members].tolist(),
     )
     runs = [
-        _Run(
+        Run(
             [list(range(s, e))],
             min(chars.left[s:e]),
             max(chars.right[s:e]),
@@ -285,7 +236,7 @@ def _lines_at(content: _Content, members: np.ndarray, angle: float) -> list[tupl
         )
         for s, e in zip(starts.tolist(), ends.tolist(), strict=True)
     ]
-    return [_line(content, chars, run, (along, across), angle) for run in _join(runs)]
+    return [_line(content, chars, run, (along, across), angle) for run in _join(_join_raised(runs))]
 
 
 def _slanted_extents(
@@ -308,10 +259,41 @@ def _is_vertical(base: np.ndarray, left: np.ndarray, size: np.ndarray) -> bool:
     return bool(steps.mean() > 0.6)
 
 
-def _join(runs: list[_Run]) -> list[_Run]:
+def _join_raised(runs: list[Run]) -> list[Run]:
+    """Runs, those that are raised or lowered, whatever the size of their type, with the run that they touch: few
+    characters that follow it in the content.
+    """
+    joined: list[Run] = []
+    for run in runs:
+        before = joined[-1] if joined else None
+        if before is not None and before.count > run.count <= LONGEST_RAISED:
+            rise, gap = abs(run.base - before.base), run.left - before.right
+            level = RAISED_ALONE * before.size < rise < 0.6 * before.size
+            if level and run.size <= before.size and abs(gap) < TOUCH * before.size:
+                joined[-1] = _merged(before, run)
+                continue
+        joined.append(run)
+    return joined
+
+
+def _merged(first: Run, second: Run) -> Run:
+    big = first if first.count * first.size >= second.count * second.size else second
+    return Run(
+        first.parts + second.parts,
+        min(first.left, second.left),
+        max(first.right, second.right),
+        big.base,
+        big.size,
+        max(first.last, second.last),
+        first.first,
+        first.count + second.count,
+    )
+
+
+def _join(runs: list[Run]) -> list[Run]:
     """Runs of one line together: level ones at a small gap, and superscripts and subscripts with their neighbour."""
     runs = sorted(runs, key=lambda run: run.base)
-    groups: list[_Run | None] = list(runs)
+    groups: list[Run | None] = list(runs)
     bases = np.array([run.base for run in runs])
     changed = True
     while changed:
@@ -326,48 +308,31 @@ def _join(runs: list[_Run]) -> list[_Run]:
                 if other is None or other is run:
                     continue
                 if _belongs(run, other):
-                    big = run if run.count * run.size >= other.count * other.size else other
-                    groups[i] = run = _Run(
-                        run.parts + other.parts,
-                        min(run.left, other.left),
-                        max(run.right, other.right),
-                        big.base,
-                        big.size,
-                        max(run.last, other.last),
-                        run.first,
-                        run.count + other.count,
-                    )
+                    groups[i] = run = _merged(run, other)
                     groups[j] = None
                     changed = True
     return [run for run in groups if run is not None]
 
 
-def _belongs(first: _Run, second: _Run) -> bool:
+def _belongs(first: Run, second: Run) -> bool:
     left, right = (first, second) if first.left <= second.left else (second, first)
     gap = right.left - left.right
     big, small = max(first.size, second.size), min(first.size, second.size)
     rise = abs(first.base - second.base)
-    inner, outer = (first, second) if first.size < second.size else (second, first)
-    if first.size == second.size and first.count < second.count:
-        inner, outer = first, second
-    if rise < 0.6 * big and outer.left <= inner.left and inner.right <= outer.right:
-        within = outer.first < inner.first < outer.last and inner.count <= LONGEST_RAISED
-        if small < 0.93 * big or (within and rise > RAISED_ALONE * big):
-            return True  # a superscript in the gap that it fills
+    inner, outer = (first, second) if first.size <= second.size else (second, first)
+    inside = outer.left <= inner.left and inner.right <= outer.right
+    if small < 0.93 * big and rise < 0.6 * big and inside:
+        return True  # a superscript in the gap that it fills
     if gap < -0.5 * big and not (gap > -1.5 * big and small < 0.93 * big):
         return False
     neighbours = min(abs(left.last - right.first), abs(right.last - left.first)) <= 1
     if rise < 0.15 * big:
         return gap < (RUN_GAP if neighbours else LEVEL_GAP) * big
-    if small >= 0.93 * big and not (
-        neighbours and rise > RAISED_ALONE * big and inner.count <= LONGEST_RAISED
-    ):
-        return False
-    return rise < 0.6 * big and gap < 0.35 * big
+    return small < 0.93 * big and rise < 0.6 * big and gap < 0.35 * big
 
 
 def _line(
-    content: _Content, chars: _Chars, run: _Run, axes: tuple[np.ndarray, np.ndarray], angle: float
+    content: Content, chars: Chars, run: Run, axes: tuple[np.ndarray, np.ndarray], angle: float
 ) -> tuple[int, Line]:
     members, left, right, top, bottom = chars[:5]
     codes = content.codes
@@ -382,11 +347,11 @@ def _line(
         )
 
     rightward = any(is_right_to_left(codes[int(members[i])]) for part in run.parts for i in part)
-    order = _by_place(content, chars, run) if rightward else _in_order(content, chars, run)
-    words = _split_words(content, chars, order)
+    order = by_place(content, chars, run) if rightward else in_order(content, chars, run)
+    words = split_words(content, chars, order, rightward)
     turned: set[int] = set()
     if rightward:
-        words, turned = _logical_words(content, chars, words)
+        words, turned = logical_words(content, chars, words)
     made, boxes = [], []
     for word in words:
         box = (
@@ -396,7 +361,7 @@ def _line(
             max(bottom[i] for i in word),
         )
         boxes.append(box)
-        if _is_leader(content, chars, word) and word is not words[-1]:
+        if is_leader(content, chars, word) and word is not words[-1]:
             if not made or made[-1].text != "…":  # leaders are one sign, however many dots they are
                 made.append(Word("…", 1.0, polygon(*box), (Char("…", 1.0, polygon(*box)),)))
             continue
@@ -408,8 +373,8 @@ def _line(
             )
             for i in word
         )
-        spans = _spans(content, chars, word, run)
-        made.append(Word("".join(char.text for char in parts), 1.0, polygon(*box), parts, spans))
+        text = "".join(char.text for char in parts)
+        made.append(Word(text, 1.0, polygon(*box), parts, spans(content, chars, word, run)))
     at = members[order]
     line = Line(
         " ".join(word.text for word in made),
@@ -421,158 +386,6 @@ def _line(
         style=_line_style(content.text, at),
     )
     return int(at.min()), line
-
-
-def _by_place(content: _Content, chars: _Chars, run: _Run) -> list[int]:
-    """The characters of a run from left to right, with vowel signs behind their letters."""
-    every = [i for part in run.parts for i in part]
-    signs = [i for i in every if unicodedata.combining(content.codes[int(chars.members[i])][0])]
-    order = sorted(set(every) - set(signs), key=lambda i: (chars.left[i] + chars.right[i], i))
-    for sign in signs:
-        middle = (chars.left[sign] + chars.right[sign]) / 2
-        if not order:
-            return sorted(every)
-        near = min(order, key=lambda i: abs((chars.left[i] + chars.right[i]) / 2 - middle))
-        order.insert(order.index(near), sign)  # what is read from right to left is turned round
-    return order
-
-
-def _in_order(content: _Content, chars: _Chars, run: _Run) -> list[int]:
-    """The characters of a run as they are read: each of its parts as the content has it, from left to right. One that
-    fills a gap of another one stands there; one that is the same as what it lies on is drawn twice.
-    """
-    if len(run.parts) == 1:
-        return run.parts[0]
-    left, right = chars.left, chars.right
-    order: list[int] = []
-    reach = -math.inf
-    for part in sorted(run.parts, key=lambda part: min(left[i] for i in part)):
-        first, last = min(left[i] for i in part), max(right[i] for i in part)
-        if order and last <= reach + 0.1 * chars.size[part[0]]:
-            under = [j for j in order if left[j] < last and right[j] > first]
-            near = 0.2 * chars.size[part[0]]
-            same = sum(
-                any(
-                    abs(left[i] - left[j]) < near
-                    and abs(chars.base[i] - chars.base[j]) < near
-                    and content.codes[int(chars.members[i])] == content.codes[int(chars.members[j])]
-                    for j in under
-                )
-                for i in part
-            )
-            if same > 0.8 * len(part):
-                continue
-            at = next((n for n, j in enumerate(order) if left[j] >= first - 0.05 * chars.size[j]), len(order))
-            order[at:at] = part
-        else:
-            order += part
-        reach = max(reach, last)
-    return order
-
-
-def _split_words(content: _Content, chars: _Chars, order: list[int]) -> list[list[int]]:
-    """Characters from left to right as words: at gaps that are wider than the line's letters stand apart, at spaces of
-    the document, and where two texts overlap.
-    """
-    members, left, right = chars[:3]
-    size, spaces = chars.size, chars.spaces
-    gaps = [left[after] - right[before] for before, after in pairwise(order)]
-    codes = [content.codes[int(members[i])] for i in order]
-    leaders = _leaders(codes)
-    letters = [gap for n, gap in enumerate(gaps) if not leaders[n] and not leaders[n + 1]]
-    spacing = max(statistics.median(letters), 0.0) if len(letters) > 3 else 0.0
-    words: list[list[int]] = [[order[0]]]
-    for n, (gap, (before, after)) in enumerate(zip(gaps, pairwise(order), strict=True)):
-        em = min(size[after], size[before])
-        wide = gap > (WORD_GAP + (spacing / em if spacing > 0.1 * em else 0.0)) * em
-        spaced = spaces[after] > spaces[before]
-        if (
-            leaders[n] != leaders[n + 1]
-            or (wide and not leaders[n])
-            or (spaced and gap > 0.02 * em and spacing < 0.1 * em and not leaders[n])
-            or (gap < -OVERLAP[0] * em and _overlap(chars, before, after, gap / em))
-        ):
-            words.append([after])
-        else:
-            words[-1].append(after)
-    return words
-
-
-def _overlap(chars: _Chars, before: int, after: int, gap: float) -> bool:
-    """Whether a text begins on the end of another one of its size and line: these are two words."""
-    if chars.object[before] == chars.object[after]:
-        return False
-    level = abs(chars.base[before] - chars.base[after]) < 0.12 * chars.size[after]
-    if not level or abs(chars.size[before] - chars.size[after]) > 0.05 * chars.size[after]:
-        return False
-    several = before > 0 and chars.object[before - 1] == chars.object[before]
-    return gap < -OVERLAP[1] or several
-
-
-def _leaders(codes: Sequence[str]) -> list[bool]:
-    """Which characters of a line are dots and the like in a row of at least LEADER_CHARS."""
-    found = [False] * len(codes)
-    at = 0
-    while at < len(codes):
-        end = at
-        while end < len(codes) and codes[end] == codes[at] and codes[at] in LEADERS:
-            end += 1
-        if end - at >= (2 if codes[at] == "…" else LEADER_CHARS):
-            found[at:end] = [True] * (end - at)
-        at = max(end, at + 1)
-    return found
-
-
-def _is_leader(content: _Content, chars: _Chars, word: Sequence[int]) -> bool:
-    said = {content.codes[int(chars.members[i])] for i in word}
-    return len(word) >= LEADER_CHARS and len(said) == 1 and said <= set(".·․…")
-
-
-def _logical_words(
-    content: _Content, chars: _Chars, words: list[list[int]]
-) -> tuple[list[list[int]], set[int]]:
-    """Words that stand from left to right as they are read, and the brackets that are turned round."""
-    places: list[int] = []
-    for word in words:
-        places += [*([-1] if places else []), *word]
-    said = [" " if i < 0 else content.codes[int(chars.members[i])] for i in places]
-    order, turned = logical_order(said)
-    read: list[list[int]] = [[]]
-    for at in order:
-        if places[at] < 0:
-            read.append([])
-        else:
-            read[-1].append(places[at])
-    return [word for word in read if word], {places[at] for at in turned}
-
-
-def _spans(content: _Content, chars: _Chars, word: Sequence[int], run: _Run) -> tuple[Span, ...]:
-    """What is raised, lowered, struck out or a link in a word."""
-    marks: list[tuple[int, str, str]] = []  # of each character that has one: its number, style, target
-    for number, i in enumerate(word):
-        at = int(chars.members[i])
-        rise = (run.base - chars.base[i]) / run.size
-        small = chars.size[i] < SMALL * run.size
-        if (small and (rise > RAISED or rise < -LOWERED)) or abs(rise) > RAISED_ALONE:
-            marks.append((number, "superscript" if rise > 0 else "subscript", ""))
-        if content.struck[at]:
-            marks.append((number, "strike", ""))
-        if content.linked is not None and content.linked[at] >= 0:
-            marks.append((number, "link", content.addresses[content.linked[at]]))
-    if not marks:
-        return ()
-    starts = [0]
-    for i in word:
-        starts.append(starts[-1] + len(content.codes[int(chars.members[i])]))
-    spans: list[Span] = []
-    for style, target in dict.fromkeys((style, target) for _, style, target in marks):
-        numbers = [number for number, *mark in marks if mark == [style, target]]
-        first = numbers[0]
-        for before, after in pairwise([*numbers, len(word) + 1]):
-            if after != before + 1:
-                spans.append(Span(starts[first], starts[before + 1], style, target))
-                first = after
-    return tuple(spans)
 
 
 def _line_style(text: PageText, at: np.ndarray) -> LineStyle:
@@ -594,7 +407,7 @@ def _line_style(text: PageText, at: np.ndarray) -> LineStyle:
     )
 
 
-def _vertical_lines(content: _Content, members: np.ndarray) -> list[tuple[int, Line]]:
+def _vertical_lines(content: Content, members: np.ndarray) -> list[tuple[int, Line]]:
     """Columns of upright characters, top to bottom."""
     text, codes, sizes = content.text, content.codes, content.sizes
     columns: list[list[int]] = []
