@@ -15,6 +15,7 @@ SIDES = (5.0, 22.0)  # points
 NEAR = 1.2  # points: by which sides miss their corners
 SQUARE = 1.25  # of the longer to the shorter side
 MARK_SIZE = 0.25  # of a box's side, which what is drawn in it must reach
+MARKS = set("xX×✓✔✗✘✕✖☓☑☒●•■▪◼+*√\uf0fc\uf0fb\uf0fd\uf0fe")  # what people tick with; those of Wingdings last
 LABEL = (2.5, 1.5)  # of the side, to the label at the right, at the left
 LEVEL = 0.6  # of the side, by which the middles of box and label differ at most
 APART = 0.35  # of the side, to the next square: nearer ones are the cells of a grid
@@ -31,7 +32,7 @@ def find_check_boxes(page: PageContent, ruling: RulingLines) -> tuple[list[tuple
         if not any(_touch(box, other) for n, other in enumerate(squares) if n != number)
         and not _is_crossed(box, level, upright, ruling.unit)
     ]
-    alone = _with_labels(page, alone)
+    alone = _with_labels(page, [box for box in alone if _inside(page, box) <= MARKS])
     if not alone:
         return [], ruling
     outer = np.array(alone)
@@ -189,8 +190,13 @@ def _is_marked(page: PageContent, box: Box) -> bool:
             return True
         if path.curved and not frame and (solid or path.stroke is not None):
             return True
+    return bool(_inside(page, box))
+
+
+def _inside(page: PageContent, box: Box) -> set[str]:
+    """The characters in a box."""
     text = page.text
-    middle_x = (text.boxes[:, 0] + text.boxes[:, 2]) / 2
-    middle_y = (text.boxes[:, 1] + text.boxes[:, 3]) / 2
-    inside = (middle_x > box[0]) & (middle_x < box[2]) & (middle_y > box[1]) & (middle_y < box[3])
-    return any(text.text[at].strip() for at in np.flatnonzero(inside & ~text.unseen).tolist())
+    x, y = (text.boxes[:, 0] + text.boxes[:, 2]) / 2, (text.boxes[:, 1] + text.boxes[:, 3]) / 2
+    inside = (x > box[0]) & (x < box[2]) & (y > box[1]) & (y < box[3])
+    said = (text.text[at].strip() for at in np.flatnonzero(inside & ~text.unseen).tolist())
+    return {char for char in said if char}

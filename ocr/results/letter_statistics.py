@@ -14,14 +14,17 @@ from collections.abc import Iterable, Sequence
 from ocr.results.lines import Line
 
 LEAST_WORDS, LEAST_LETTERS = 5, 24  # of a font that can be judged
-LITTLE_WORDS = 0.01  # of all words: more are a language's own
-VOWELS = (0.28, 0.58)  # of the letters, in any language
+# The share of one language's little words from which on a text is of it, by how many different ones at least.
+LITTLE_WORDS = {1: 0.12, 3: 0.04}
+VOWELS = (0.27, 0.6)  # of the letters, in any language
 CLUSTERS = 0.10  # of the words: those with LONG_CLUSTER consonants or VOWEL_RUN vowels in a row, at most
 LONG_CLUSTER, VOWEL_RUN = 5, 4
-MANY_WORDS = 30  # of which one at least is a little one, whatever the letters
+VOWELLESS = 0.08  # of the words, at most, are without a vowel
+SAMPLE, FEW_VOWELS = 15, 0.22  # words that can be judged by these; the vowels of fewer words
 
-# Of English, German, Dutch, the Scandinavian, Romance and Slavic languages, Hungarian, Finnish, Estonian, Turkish,
-# Latvian, Lithuanian, Welsh, Irish, Vietnamese, Indonesian, Swahili, Filipino and Latin.
+# A line a language or some that are akin: English, German, Dutch, the Scandinavian, Romance and Slavic languages,
+# Hungarian, Finnish, Estonian, Turkish, Latvian, Lithuanian, Welsh, Irish, Vietnamese, Indonesian, Swahili, Filipino
+# and Latin.
 _LITTLE_WORDS_LIST = """
 the of and to in is that for it was on are with as be at by this not or from an
 der die das und ist von zu den mit nicht auf ein eine für im dem des sich
@@ -48,8 +51,9 @@ ya na wa kwa ni katika za la
 ang ng sa mga at ay
 et in est non ad cum qui ut sed
 """
-_LITTLE = frozenset(_LITTLE_WORDS_LIST.split())
+_LITTLE = tuple(frozenset(words.split()) for words in _LITTLE_WORDS_LIST.strip().splitlines())
 _WORD = re.compile(r"[^\W\d_]+")
+_ADDRESS = re.compile(r"\S*(?:://|www\.|@)\S*|\S*[/_\\]\S*|\S*\d\S*")  # and what holds digits
 _VOWELS = frozenset("aeiouyæøœıwаеиоуыэюя")
 
 
@@ -68,15 +72,14 @@ def doubtful_fonts(lines: Iterable[Line]) -> dict[str, list[Line]]:
 
 def is_doubtful(texts: Sequence[str]) -> bool:
     """Whether texts of one font make no words of any language. Texts of other scripts are not judged."""
-    words = [word for text in texts for word in _WORD.findall(text) if _is_latin(word)]
+    words = [word for text in texts for word in _WORD.findall(_ADDRESS.sub(" ", text)) if _is_latin(word)]
     # Names of things in capitals, and single letters, say nothing about a language.
     plain = [word.casefold() for word in words if not (word.isupper() and len(word) > 1)]
     long = [word for word in plain if len(word) > 1]
     letters = sum(map(len, long))
     if len(long) < LEAST_WORDS or letters < LEAST_LETTERS:
         return False
-    little = sum(word in _LITTLE for word in plain)
-    if little > LITTLE_WORDS * len(plain):
+    if any(_speaks(plain, language) for language in _LITTLE):
         return False
     bare = [
         "".join(c for c in unicodedata.normalize("NFKD", word) if not unicodedata.combining(c))
@@ -84,7 +87,19 @@ def is_doubtful(texts: Sequence[str]) -> bool:
     ]
     vowels = sum(char in _VOWELS for word in bare for char in word) / max(sum(map(len, bare)), 1)
     odd = sum(_has_odd_cluster(word) for word in bare) / len(bare)
-    return not VOWELS[0] <= vowels <= VOWELS[1] or odd > CLUSTERS or len(plain) >= MANY_WORDS
+    mute = sum(not any(char in _VOWELS for char in word) for word in bare) / len(bare)
+    if len(long) < SAMPLE:  # few words say little
+        return vowels < FEW_VOWELS and mute > VOWELLESS
+    return not VOWELS[0] <= vowels <= VOWELS[1] or odd > CLUSTERS or mute > VOWELLESS
+
+
+def _speaks(words: Sequence[str], language: frozenset[str]) -> bool:
+    """Whether words are of a language, by its little ones among them."""
+    little = [word for word in words if word in language]
+    distinct = len(set(little))
+    return any(
+        distinct >= least and len(little) > share * len(words) for least, share in LITTLE_WORDS.items()
+    )
 
 
 def _is_latin(word: str) -> bool:

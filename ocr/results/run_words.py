@@ -6,7 +6,7 @@ import math
 import statistics
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -21,6 +21,7 @@ OVERLAP = (0.12, 0.3)  # of the font size, by which texts must overlap to be two
 RAISED, LOWERED, SMALL = 0.15, 0.06, 0.87  # of the line's type: rise and drop of notes' numbers, their size
 LEADERS = ".·․…_"  # which lead the eye to a page number
 LEADER_CHARS = 4  # at least, in a row
+LONGEST_NOTE = 6  # characters of a note's sign that stands alone
 RAISED_ALONE = 0.25  # the rise that tells it whatever the size
 
 
@@ -66,8 +67,13 @@ class Run:
     base: float
     size: float
     last: int  # the place in the content of its end
-    first: int = field(default=0)  # and of its beginning
-    count: int = field(default=0)
+    first: int  # and of its beginning
+    count: int  # of its characters
+
+    def share_off(self, chars: Chars) -> float:
+        """The share of its characters that are off its baseline."""
+        off = sum(abs(chars.base[i] - self.base) > LOWERED * self.size for part in self.parts for i in part)
+        return off / max(self.count, 1)
 
 
 def by_place(content: Content, chars: Chars, run: Run) -> list[int]:
@@ -203,17 +209,22 @@ def logical_words(content: Content, chars: Chars, words: list[list[int]]) -> tup
 
 def spans(content: Content, chars: Chars, word: Sequence[int], run: Run) -> tuple[Span, ...]:
     """What is raised, lowered, struck out or a link in a word."""
+    few = len(run.parts) > 1 and run.share_off(chars) <= 0.5  # else it is the large letter that stands out
     marks: list[tuple[int, str, str]] = []  # of each character that has one: its number, style, target
     for number, i in enumerate(word):
         at = int(chars.members[i])
         rise = (run.base - chars.base[i]) / run.size
         small = chars.size[i] < SMALL * run.size
-        if (small and (rise > RAISED or rise < -LOWERED)) or abs(rise) > RAISED_ALONE:
+        if few and ((small and (rise > RAISED or rise < -LOWERED)) or abs(rise) > RAISED_ALONE):
             marks.append((number, "superscript" if rise > 0 else "subscript", ""))
         if content.struck[at]:
             marks.append((number, "strike", ""))
         if content.linked is not None and content.linked[at] >= 0:
             marks.append((number, "link", content.addresses[content.linked[at]]))
+    raised = [style for _, style, _ in marks if style in ("superscript", "subscript")]
+    if len(raised) == len(word) and ("subscript" in raised or len(word) > LONGEST_NOTE):
+        # A word of its own is a text that stands a little lower or higher, such as a label.
+        marks = [mark for mark in marks if mark[1] not in ("superscript", "subscript")]
     if not marks:
         return ()
     starts = [0]

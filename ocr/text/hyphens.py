@@ -15,7 +15,7 @@ _RANGE = re.compile(r"\d\s?–$")
 
 # First parts of compounds that English writes with a hyphen.
 _FIRST_PART_WORDS = """
-well self non all vice ex half quasi semi cross long short high low mid post full part so first second third one two
+well self non all vice half quasi semi cross long short high low mid post full part so first second third one two
 three four five six seven eight nine ten twenty thirty forty fifty sixty seventy eighty ninety hundred open large small
 good bad best old new early late right left free fast slow hard soft north south east west anglo franco afro euro
 """
@@ -75,7 +75,8 @@ def join_at_hyphen(text: str, following: str, words: WordList = NO_WORDS) -> str
 
 
 def _belongs(first: str, second: str, following: str, words: WordList) -> bool:
-    last = re.split("[-\u2010]", first)[-1]
+    last = re.split(r"\W", first)[-1]  # behind quotes, brackets and hyphens
+    first = re.sub(r"^.*[^\w\u2010-]", "", first)
     if not following[0].islower():
         # Words in capitals are broken as others are.
         return not (last.isupper() and len(last) > 1 and following[:2].isupper())
