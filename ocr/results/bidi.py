@@ -51,10 +51,13 @@ def logical_order(chars: Sequence[str]) -> tuple[list[int], list[int]]:
         order.reverse()
         read = [chars[at] for at in order]
         runs = _left_runs([kinds[at] for at in order], arabic)
-        _reverse_runs(order, [_with_bracket(read, first, end) for first, end in runs])
+        runs = [_with_bracket(read, first, end) for first, end in runs]
     else:
-        _reverse_runs(order, _right_runs(kinds))
-    right = _inside_right(order, kinds, rightward)
+        runs = _right_runs(kinds)
+    right = [rightward] * len(chars)  # whether each, as it is read, stands among right-to-left ones
+    for first, end in runs:
+        order[first:end] = reversed(order[first:end])
+        right[first:end] = [not rightward] * (end - first)
     return order, _turned_brackets([chars[at] for at in order], order, right)
 
 
@@ -149,21 +152,6 @@ def _right_runs(kinds: Sequence[str]) -> list[tuple[int, int]]:
         runs.append((at, last + 1))
         at = last + 1
     return runs
-
-
-def _reverse_runs(order: list[int], runs: Sequence[tuple[int, int]]) -> None:
-    for first, end in runs:
-        order[first:end] = reversed(order[first:end])
-
-
-def _inside_right(order: Sequence[int], kinds: Sequence[str], rightward: bool) -> list[bool]:
-    """Whether each character, in the order read, stands among right-to-left ones."""
-    inside, now = [], rightward
-    for at in order:
-        if kinds[at] in ("R", "L"):
-            now = kinds[at] == "R"
-        inside.append(now)
-    return inside
 
 
 def _turned_brackets(chars: Sequence[str], order: Sequence[int], right: Sequence[bool]) -> list[int]:

@@ -2,7 +2,7 @@
 
 A map that is wrong but there gives letters like any other, so only what they say can tell. A font is doubted where it
 sets enough words of Latin letters, none of which is one of the little words that every text of its language holds, and
-vowels and consonants do not take turns as they do in languages; OCR then decides.
+vowels and consonants do not take turns as they do in languages, or the frequent letters are others; OCR then decides.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ VOWELS = (0.27, 0.6)  # of the letters, in any language
 CLUSTERS = 0.10  # of the words: those with LONG_CLUSTER consonants or VOWEL_RUN vowels in a row, at most
 LONG_CLUSTER, VOWEL_RUN = 5, 4
 VOWELLESS = 0.08  # of the words, at most, are without a vowel
+COMMON = 0.42  # of the letters, at least, are those that are frequent in all languages
 SAMPLE, FEW_VOWELS = 15, 0.22  # words that can be judged by these; the vowels of fewer words
 
 # A line a language or some that are akin: English, German, Dutch, the Scandinavian, Romance and Slavic languages,
@@ -54,6 +55,7 @@ et in est non ad cum qui ut sed
 _LITTLE = tuple(frozenset(words.split()) for words in _LITTLE_WORDS_LIST.strip().splitlines())
 _WORD = re.compile(r"[^\W\d_]+")
 _ADDRESS = re.compile(r"\S*(?:://|www\.|@)\S*|\S*[/_\\]\S*|\S*\d\S*")  # and what holds digits
+_COMMON = frozenset("eainrtso")
 _VOWELS = frozenset("aeiouyæøœıwаеиоуыэюя")
 
 
@@ -90,7 +92,8 @@ def is_doubtful(texts: Sequence[str]) -> bool:
     mute = sum(not any(char in _VOWELS for char in word) for word in bare) / len(bare)
     if len(long) < SAMPLE:  # few words say little
         return vowels < FEW_VOWELS and mute > VOWELLESS
-    return not VOWELS[0] <= vowels <= VOWELS[1] or odd > CLUSTERS or mute > VOWELLESS
+    common = sum(char in _COMMON for word in bare for char in word) / max(sum(map(len, bare)), 1)
+    return not VOWELS[0] <= vowels <= VOWELS[1] or odd > CLUSTERS or mute > VOWELLESS or common < COMMON
 
 
 def _speaks(words: Sequence[str], language: frozenset[str]) -> bool:
