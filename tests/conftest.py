@@ -57,6 +57,11 @@ def pytest_configure(config: pytest.Config) -> None:
         _forget_old_programs()
 
 
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Bytes of an archive hold the time: workers would collect tests of different names, and none would run."""
+    return "bytes" if isinstance(val, bytes) else None
+
+
 def pytest_unconfigure() -> None:
     shutil.rmtree(_HOME, ignore_errors=True)
 
