@@ -383,7 +383,37 @@ def conv1d(
 # -- transposed convolution ---------------------------------------------------------------------------------------
 
 
-@functools.partial(jax.jit, static_argnames=("stride", "pads", "output_padding", "dilation", "groups", "low"))
+def transposed_windows(
+    x: jax.Array,
+    kernel: jax.Array,
+    stride: Sequence[int],
+    edges: Sequence[tuple[int, int]],
+    dilation: Sequence[int],
+    groups: int,
+    on: Platform,
+) -> jax.Array:
+    """A convolution of x [N, ..., C] with `stride - 1` zeros between its pixels. kernel [..., in / groups, out]."""
+    axes = len(stride)
+    if groups > 1 and on != "graph":  # cuDNN refuses groups of a dilated input, so the zeros are written out
+        zeros = [(low, high, step - 1) for (low, high), step in zip(edges, stride)]
+        x = lax.pad(x, jnp.zeros((), x.dtype), [(0, 0, 0), *zeros, (0, 0, 0)])
+        stride, edges = (1,) * axes, ((0, 0),) * axes
+    letters = "DHW"[-axes:]
+    return lax.conv_general_dilated(
+        x,
+        kernel,
+        (1,) * axes,
+        edges,
+        lhs_dilation=stride,
+        rhs_dilation=dilation,
+        dimension_numbers=(f"N{letters}C", f"{letters}IO", f"N{letters}C"),
+        feature_group_count=groups,
+    )
+
+
+@functools.partial(
+    jax.jit, static_argnames=("stride", "pads", "output_padding", "dilation", "groups", "low", "on")
+)
 def _conv2d_transpose(
     x: jax.Array,
     weight: jax.Array,
@@ -394,6 +424,7 @@ def _conv2d_transpose(
     dilation: Pair,
     groups: int,
     low: bool,
+    on: Platform,
 ) -> jax.Array:
     channels, per_group, kh, kw = weight.shape
     n, h, w, _ = x.shape
@@ -413,16 +444,7 @@ def _conv2d_transpose(
             ((k - 1) * d - p[0], (k - 1) * d - p[1] + extra)
             for k, d, p, extra in zip((kh, kw), dilation, pads, output_padding)
         ]
-        y = lax.conv_general_dilated(
-            x,
-            flipped,
-            (1, 1),
-            edges,
-            lhs_dilation=stride,
-            rhs_dilation=dilation,
-            dimension_numbers=("NHWC", "HWIO", "NHWC"),
-            feature_group_count=groups,
-        )
+        y = transposed_windows(x, flipped, stride, edges, dilation, groups, on)
     return y if bias is None else add_bias(y, bias)
 
 
@@ -449,6 +471,5 @@ def conv2d_transpose(
     if output_size is not None:
         geometry = (weight.shape[2:], strides, pads, dilations, extra)
         extra = pair(transposed_padding("conv2d_transpose", x.shape[1:3], *geometry, output_size))
-    return _conv2d_transpose(
-        x, weight, bias, strides, pads, extra, dilations, groups, precision() == "bfloat16"
-    )
+    low, on = precision() == "bfloat16", lowering.platform()
+    return _conv2d_transpose(x, weight, bias, strides, pads, extra, dilations, groups, low, on)
