@@ -319,7 +319,7 @@ def _conv2d(
         return _plain(x, w, stride, pads, dilation, groups)
 
     plan = conv_plan(x.shape[3], weight.shape[2:], groups, weight.shape[0], stride, dilation)
-    if plan == "pointwise" and on != "graph":
+    if plan == "pointwise" and on != "graph" and stride == (1, 1):
         y = _pointwise(x, weight, stride, pads, low)  # as good on every platform
     else:
         on_cpu: dict[str, Callable[[jax.Array, jax.Array], jax.Array]] = {
@@ -328,7 +328,8 @@ def _conv2d(
             "winograd": lambda x, w: _conv_3x3(x, w, pads),
             # bfloat16 convolutions are slow on a CPU: there only dots run in low precision.
             "plain": lambda x, w: _plain(x, w, stride, pads, dilation, groups),
-            "pointwise": plain,
+            # Never on a GPU with a stride: XLA of jaxlib 0.11 ends the process where a dot takes every second pixel.
+            "pointwise": plain if on == "graph" else lambda x, w: _pointwise(x, w, stride, pads, low),
         }
         # Programs of low precision keep the weights of their dots in bfloat16.
         y = choose(on, on_cpu[plan], plain, x, weight.astype(x.dtype))
@@ -396,7 +397,8 @@ def transposed_windows(
     axes = len(stride)
     if groups > 1 and on != "graph":  # cuDNN refuses groups of a dilated input, so the zeros are written out
         zeros = [(low, high, step - 1) for (low, high), step in zip(edges, stride)]
-        x = lax.pad(x, jnp.zeros((), x.dtype), [(0, 0, 0), *zeros, (0, 0, 0)])
+        # Behind a barrier, or XLA makes them a dilation again.
+        x = lax.optimization_barrier(lax.pad(x, jnp.zeros((), x.dtype), [(0, 0, 0), *zeros, (0, 0, 0)]))
         stride, edges = (1,) * axes, ((0, 0),) * axes
     letters = "DHW"[-axes:]
     return lax.conv_general_dilated(
