@@ -6,9 +6,13 @@ left; words of other scripts and numbers within them from left to right.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Sequence
 
+_BLOCKS = re.compile(
+    "[\u0590-\u08ff\u200f\u202b\u202e\ufb1d-\ufdff\ufe70-\ufeff\U00010800-\U00010fff\U0001e800-\U0001efff]"
+)
 _RIGHT = ("R", "AL", "RLE", "RLO")
 _NUMBER = ("EN", "AN", "ES", "ET", "CS")  # digits, signs and separators of numbers
 _MIRRORED = str.maketrans("()[]{}<>«»‹›", ")(][}{><»«›‹")
@@ -20,8 +24,15 @@ def is_right_to_left(char: str) -> bool:
     return char >= "\u0590" and any(unicodedata.bidirectional(one) in _RIGHT for one in char)
 
 
+def may_run_right(text: str) -> bool:
+    """Whether a text holds characters of the blocks of such scripts: what is asked of every line is asked fast."""
+    return _BLOCKS.search(text) is not None
+
+
 def starts_right(text: str) -> bool:
     """Whether a text as a whole runs from right to left: most of its letters do."""
+    if not may_run_right(text):
+        return False
     right = sum(is_right_to_left(char) for char in text)
     return right > 0 and 2 * right > sum(char.isalpha() for char in text)
 

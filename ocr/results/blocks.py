@@ -363,7 +363,7 @@ def _content_from_dict(data: Mapping[str, Any]) -> Content:
     values = {name: value for name, value in data.items() if name != "type"}
     if data["type"] == "table":
         values["cells"] = tuple(
-            Cell(**_known(cell) | {"lines": tuple(line_from_dict(line) for line in cell.get("lines", ()))})
+            Cell(**{**_known(cell), "lines": tuple(map(line_from_dict, cell.get("lines", ())))})
             for cell in data["cells"]
         )
     return kinds[data["type"]](**values)

@@ -63,7 +63,8 @@ def doubtful_fonts(lines: Iterable[Line]) -> dict[str, list[Line]]:
     """The lines, the longest first, of each font that may say something else than it shows."""
     by_font: dict[str, list[Line]] = {}
     for line in lines:
-        if line.style is not None and line.orientation == 0 and not line.vertical:
+        # Program text is of no language.
+        if line.style is not None and not line.style.mono and line.orientation == 0 and not line.vertical:
             by_font.setdefault(line.style.font, []).append(line)
     found: dict[str, list[Line]] = {}
     for font, members in by_font.items():

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from framework.workflow.files.pdf_content import PageContent, PageText
-from ocr.results.bidi import is_right_to_left, mirror
+from ocr.results.bidi import is_right_to_left, may_run_right, mirror
 from ocr.results.char_marks import linked_chars, struck_chars
 from ocr.results.geometry import bounding_box, box_polygon
 from ocr.results.lines import Char, Line, LineStyle, Polygon, Word
@@ -100,10 +100,12 @@ def read_text_layer(
         & (text.boxes[:, 1] < page.height + 2)
     )
     codes = [_character(value) for value in text.text]
-    printed = np.array([bool(code.strip()) for code in codes]) & inside
+    printed = np.array([bool(code.strip()) for code in codes])
     reasons = _hidden(page, sizes, angles) if not keep_hidden else {}
     if keep_invisible:
         reasons.pop("invisible", None)
+    printed_there = printed & inside
+    reasons = {"off the page": ~inside, **reasons} if not keep_hidden else reasons
     hidden = np.zeros(len(codes), bool)
     counts = []
     for reason, these in reasons.items():
@@ -111,7 +113,7 @@ def read_text_layer(
         hidden |= these
         if these.any():
             counts.append((reason, int(these.sum())))
-    seen = printed & ~hidden
+    seen = printed_there & ~hidden
     broken = sum(
         1
         for i in np.flatnonzero(seen)
@@ -166,6 +168,8 @@ def _lines_of(content: Content, angles: np.ndarray, members: np.ndarray) -> list
 
 
 def _character(value: str) -> str:
+    if value < "\u00a0":
+        return value
     if len(value) == 1 and ord(value) in _PRIVATE:
         return _PRIVATE[ord(value)]
     # Latin ligatures; letters of Arabic and Hebrew as they are shaped in a word.
@@ -203,8 +207,8 @@ def _lines_at(content: Content, members: np.ndarray, angle: float) -> list[tuple
     spaced = np.diff(members) > 1  # a space character between them
     limit = np.where(spaced, np.maximum(RUN_GAP, 1.2), RUN_GAP) * em
     joined = level & (gap < limit) & (gap > -0.7 * em)
-    rightward = np.array([is_right_to_left(codes[i]) for i in members.tolist()])
-    if rightward.any():
+    if may_run_right("".join(codes)):
+        rightward = np.array([is_right_to_left(codes[int(i)]) for i in members])
         # Such letters may follow one another to the left.
         back = left[:-1] - right[1:]
         either = rightward[1:] | rightward[:-1]
@@ -214,6 +218,7 @@ def _lines_at(content: Content, members: np.ndarray, angle: float) -> list[tuple
     spaces = np.cumsum(np.array([code == " " for code in codes]) & ~text.generated)
     chars = Chars(
         members,
+        [codes[int(i)] for i in members],
         left.tolist(),
         right.tolist(),
         top.tolist(),
@@ -334,8 +339,7 @@ def _belongs(first: Run, second: Run) -> bool:
 def _line(
     content: Content, chars: Chars, run: Run, axes: tuple[np.ndarray, np.ndarray], angle: float
 ) -> tuple[int, Line]:
-    members, left, right, top, bottom = chars[:5]
-    codes = content.codes
+    members, codes, left, right, top, bottom = chars[:6]
     (ax, ay), (bx, by) = axes[0].tolist(), axes[1].tolist()
 
     def polygon(u0: float, v0: float, u1: float, v1: float) -> Polygon:
@@ -346,12 +350,13 @@ def _line(
             (u0 * ax + v1 * bx, u0 * ay + v1 * by),
         )
 
-    rightward = any(is_right_to_left(codes[int(members[i])]) for part in run.parts for i in part)
-    order = by_place(content, chars, run) if rightward else in_order(content, chars, run)
-    words = split_words(content, chars, order, rightward)
+    rightward = may_run_right("".join([codes[i] for part in run.parts for i in part]))
+    order = by_place(chars, run) if rightward else in_order(chars, run)
+    words = split_words(chars, order, rightward)
     turned: set[int] = set()
     if rightward:
-        words, turned = logical_words(content, chars, words)
+        words, turned = logical_words(chars, words)
+    said = codes if not turned else [mirror(code) if i in turned else code for i, code in enumerate(codes)]
     made, boxes = [], []
     for word in words:
         box = (
@@ -361,17 +366,12 @@ def _line(
             max(bottom[i] for i in word),
         )
         boxes.append(box)
-        if is_leader(content, chars, word) and word is not words[-1]:
+        if is_leader(chars, word) and word is not words[-1]:
             if not made or made[-1].text != "…":  # leaders are one sign, however many dots they are
                 made.append(Word("…", 1.0, polygon(*box), (Char("…", 1.0, polygon(*box)),)))
             continue
         parts = tuple(
-            Char(
-                mirror(codes[int(members[i])]) if i in turned else codes[int(members[i])],
-                1.0,
-                polygon(left[i], top[i], max(right[i], left[i]), bottom[i]),
-            )
-            for i in word
+            Char(said[i], 1.0, polygon(left[i], top[i], max(right[i], left[i]), bottom[i])) for i in word
         )
         text = "".join(char.text for char in parts)
         made.append(Word(text, 1.0, polygon(*box), parts, spans(content, chars, word, run)))

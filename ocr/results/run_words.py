@@ -7,6 +7,7 @@ import statistics
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -38,13 +39,19 @@ class Content:
     linked: np.ndarray | None = None
     addresses: tuple[str, ...] = ()
 
+    @cached_property
+    def is_marked(self) -> bool:
+        """Whether anything is struck out or a link."""
+        return bool(self.struck.any()) or self.linked is not None
+
 
 class Chars(NamedTuple):
-    """The characters of one angle: their places in the page's text, extents along and across the text, sizes of the
-    font, and how many spaces of the document come before each.
+    """The characters of one angle: their places in the page's text, what they say, extents along and across the text,
+    sizes of the font, baselines, text objects, and how many spaces of the document come before each.
     """
 
     members: np.ndarray
+    codes: list[str]
     left: list[float]
     right: list[float]
     top: list[float]
@@ -76,10 +83,10 @@ class Run:
         return off / max(self.count, 1)
 
 
-def by_place(content: Content, chars: Chars, run: Run) -> list[int]:
+def by_place(chars: Chars, run: Run) -> list[int]:
     """The characters of a run from left to right, with vowel signs behind their letters."""
     every = [i for part in run.parts for i in part]
-    signs = [i for i in every if unicodedata.combining(content.codes[int(chars.members[i])][0])]
+    signs = [i for i in every if unicodedata.combining(chars.codes[i][0])]
     order = sorted(set(every) - set(signs), key=lambda i: (chars.left[i] + chars.right[i], i))
     for sign in signs:
         middle = (chars.left[sign] + chars.right[sign]) / 2
@@ -90,7 +97,7 @@ def by_place(content: Content, chars: Chars, run: Run) -> list[int]:
     return order
 
 
-def in_order(content: Content, chars: Chars, run: Run) -> list[int]:
+def in_order(chars: Chars, run: Run) -> list[int]:
     """The characters of a run as they are read: each of its parts as the content has it, from left to right. One that
     fills a gap of another one stands there; one that is the same as what it lies on is drawn twice.
     """
@@ -108,7 +115,7 @@ def in_order(content: Content, chars: Chars, run: Run) -> list[int]:
                 any(
                     abs(left[i] - left[j]) < near
                     and abs(chars.base[i] - chars.base[j]) < near
-                    and content.codes[int(chars.members[i])] == content.codes[int(chars.members[j])]
+                    and chars.codes[i] == chars.codes[j]
                     for j in under
                 )
                 for i in part
@@ -123,27 +130,31 @@ def in_order(content: Content, chars: Chars, run: Run) -> list[int]:
     return order
 
 
-def split_words(content: Content, chars: Chars, order: list[int], rightward: bool) -> list[list[int]]:
+def split_words(chars: Chars, order: list[int], rightward: bool) -> list[list[int]]:
     """Characters from left to right as words: at gaps that are wider than the line's letters stand apart, at spaces of
     the document, and where two texts overlap.
     """
-    members, left, right = chars[:3]
+    members, _, left, right = chars[:4]
     size, spaces = chars.size, chars.spaces
     gaps = [left[after] - right[before] for before, after in pairwise(order)]
-    codes = [content.codes[int(members[i])] for i in order]
+    codes = [chars.codes[i] for i in order]
     leaders = _leaders(codes)
-    letters = [gap for n, gap in enumerate(gaps) if not leaders[n] and not leaders[n + 1]]
+    letters = gaps
+    if True in leaders:
+        letters = [gap for n, gap in enumerate(gaps) if not leaders[n] and not leaders[n + 1]]
     spacing = max(statistics.median(letters), 0.0) if len(letters) > 3 else 0.0
     words: list[list[int]] = [[order[0]]]
     for n, (gap, (before, after)) in enumerate(zip(gaps, pairwise(order), strict=True)):
         em = min(size[after], size[before])
         wide = gap > (WORD_GAP + (spacing / em if spacing > 0.1 * em else 0.0)) * em
-        spaced = spaces[after] != spaces[before] if rightward else spaces[after] > spaces[before]
+        spaced = spaces[after] > spaces[before]
+        if rightward:  # the content may have such letters in either order
+            spaced = spaces[after] != spaces[before] and abs(int(members[after]) - int(members[before])) <= 3
         if (
             leaders[n] != leaders[n + 1]
             or (wide and not leaders[n])
             or (spaced and gap > 0.02 * em and spacing < 0.1 * em and not leaders[n])
-            or (gap < -OVERLAP[0] * em and _overlap(content, chars, before, after, gap / em))
+            or (gap < -OVERLAP[0] * em and _overlap(chars, before, after, gap / em))
         ):
             words.append([after])
         else:
@@ -151,7 +162,7 @@ def split_words(content: Content, chars: Chars, order: list[int], rightward: boo
     return words
 
 
-def _overlap(content: Content, chars: Chars, before: int, after: int, gap: float) -> bool:
+def _overlap(chars: Chars, before: int, after: int, gap: float) -> bool:
     """Whether a text begins on the end of another one of its size and line: these are two words. Letters of one word
     may overlap a little, too, where it is set in parts.
     """
@@ -160,7 +171,7 @@ def _overlap(content: Content, chars: Chars, before: int, after: int, gap: float
     level = abs(chars.base[before] - chars.base[after]) < 0.12 * chars.size[after]
     if not level or abs(chars.size[before] - chars.size[after]) > 0.05 * chars.size[after]:
         return False
-    first, second = (content.codes[int(chars.members[i])] for i in (before, after))
+    first, second = (chars.codes[i] for i in (before, after))
     if any(unicodedata.category(code[0]) in ("Sk", "Lm", "Mn") for code in (first, second)):
         return False  # an accent that is drawn by itself
     goes_on = (
@@ -175,6 +186,9 @@ def _overlap(content: Content, chars: Chars, before: int, after: int, gap: float
 def _leaders(codes: Sequence[str]) -> list[bool]:
     """Which characters of a line are dots and the like in a row of at least LEADER_CHARS."""
     found = [False] * len(codes)
+    said = "".join(codes)
+    if "……" not in said and not any(sign * LEADER_CHARS in said for sign in LEADERS):
+        return found
     at = 0
     while at < len(codes):
         end = at
@@ -186,17 +200,17 @@ def _leaders(codes: Sequence[str]) -> list[bool]:
     return found
 
 
-def is_leader(content: Content, chars: Chars, word: Sequence[int]) -> bool:
-    said = {content.codes[int(chars.members[i])] for i in word}
+def is_leader(chars: Chars, word: Sequence[int]) -> bool:
+    said = {chars.codes[i] for i in word}
     return len(word) >= LEADER_CHARS and len(said) == 1 and said <= set(".·․…")
 
 
-def logical_words(content: Content, chars: Chars, words: list[list[int]]) -> tuple[list[list[int]], set[int]]:
+def logical_words(chars: Chars, words: list[list[int]]) -> tuple[list[list[int]], set[int]]:
     """Words that stand from left to right as they are read, and the brackets that are turned round."""
     places: list[int] = []
     for word in words:
         places += [*([-1] if places else []), *word]
-    said = [" " if i < 0 else content.codes[int(chars.members[i])] for i in places]
+    said = [" " if i < 0 else chars.codes[i] for i in places]
     order, turned = logical_order(said)
     read: list[list[int]] = [[]]
     for at in order:
@@ -209,13 +223,16 @@ def logical_words(content: Content, chars: Chars, words: list[list[int]]) -> tup
 
 def spans(content: Content, chars: Chars, word: Sequence[int], run: Run) -> tuple[Span, ...]:
     """What is raised, lowered, struck out or a link in a word."""
+    if len(run.parts) == 1 and not content.is_marked:
+        return ()
     few = len(run.parts) > 1 and run.share_off(chars) <= 0.5  # else it is the large letter that stands out
     marks: list[tuple[int, str, str]] = []  # of each character that has one: its number, style, target
     for number, i in enumerate(word):
         at = int(chars.members[i])
         rise = (run.base - chars.base[i]) / run.size
         small = chars.size[i] < SMALL * run.size
-        if few and ((small and (rise > RAISED or rise < -LOWERED)) or abs(rise) > RAISED_ALONE):
+        printable = unicodedata.category(chars.codes[i][0])[0] != "C"
+        if few and printable and ((small and (rise > RAISED or rise < -LOWERED)) or abs(rise) > RAISED_ALONE):
             marks.append((number, "superscript" if rise > 0 else "subscript", ""))
         if content.struck[at]:
             marks.append((number, "strike", ""))
@@ -229,7 +246,7 @@ def spans(content: Content, chars: Chars, word: Sequence[int], run: Run) -> tupl
         return ()
     starts = [0]
     for i in word:
-        starts.append(starts[-1] + len(content.codes[int(chars.members[i])]))
+        starts.append(starts[-1] + len(chars.codes[i]))
     spans: list[Span] = []
     for style, target in dict.fromkeys((style, target) for _, style, target in marks):
         numbers = [number for number, *mark in marks if mark == [style, target]]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 HYPHENS = "\u00ad\u2010-"
+_ENDS = (*HYPHENS, "–")
 _END = re.compile(rf"([^\s{HYPHENS}]*(?:[-\u2010][^\s{HYPHENS}]+)*)[{HYPHENS}]$")
 _WORD = re.compile(r"[^\W\d_]+(?:[-\u2010][^\W\d_]+)+|[^\W\d_]+")
 _FIRST = re.compile(r"[^\W_]+")
@@ -43,7 +44,8 @@ class WordList:
         """In small letters; compounds with "-"."""
         found: set[str] = set()
         for text in self.texts:
-            body = _END.sub("", text.rstrip())
+            text = text.rstrip()
+            body = text.rsplit(None, 1)[0] if text[-1:] in _ENDS else text
             found.update(word.casefold().replace("\u2010", "-") for word in _WORD.findall(body))
         return frozenset(found)
 
@@ -58,11 +60,11 @@ def join_at_hyphen(text: str, following: str, words: WordList = NO_WORDS) -> str
     or a single letter, after first parts such as "well" and "self", between two equal vowels ("re-elect"), and before a
     capital. Else it only breaks the word, before a small letter, and goes.
     """
-    if not following:
+    if not following or text[-1:] not in _ENDS:
         return None
-    if _RANGE.search(text) and following[0].isdigit():
+    if _RANGE.search(text[-3:]) and following[0].isdigit():
         return text + following
-    end = _END.search(text)
+    end = _END.search(text.rsplit(None, 1)[-1])
     if end is None or not end[1] or not end[1][-1].isalnum() or not following[0].isalnum():
         return None
     match = _FIRST.match(following)

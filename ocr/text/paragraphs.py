@@ -323,7 +323,7 @@ def _split_paragraphs(rows: Sequence[Row], left: float, right: float, known: boo
 def _label(
     group: Sequence[Row], text: str, usual: float, usual_bold: bool, known: bool, height: float
 ) -> str:
-    if all(CONTENTS.match(row) for row in text.split("\n")):
+    if all(map(_is_entry, text.split("\n"))):
         return "content"
     letters = sum(char.isalpha() for char in text)
     size = min(row.size for row in group)
@@ -385,6 +385,11 @@ def join_rows(
         else:
             text = join_texts(text, said)
     return text
+
+
+def _is_entry(text: str) -> bool:
+    """Whether a row is an entry of a table of contents."""
+    return "…" in text and CONTENTS.match(text) is not None
 
 
 def heading_depth(text: str) -> int | None:

@@ -50,12 +50,12 @@ def make_pdf(*pages: PdfPage, rotate: int = 0) -> bytes:
         f"/{name} {pdf.add(f'<< /Type /Font /Subtype /Type1 /BaseFont /{base} /Encoding /WinAnsiEncoding >>')} 0 R"
         for name, base in (("Regular", "Helvetica"), ("Bold", "Helvetica-Bold"), ("Mono", "Courier"))
     )
-    for name, first in (("Hebrew", 0x5D0), ("Wrong", 0x64)):
+    for name, base, first in (("Hebrew", "Courier", 0x5D0), ("Wrong", "Helvetica", 0x64)):
         pairs = "".join(f"<{0x61 + n:02x}> <{first + n:04x}>\n" for n in range(23))
         unicode = pdf.add_stream(
             "", f"1 begincodespacerange <00> <ff> endcodespacerange 23 beginbfchar {pairs} endbfchar".encode()
         )
-        body = f"<< /Type /Font /Subtype /Type1 /BaseFont /Courier /ToUnicode {unicode} 0 R >>"
+        body = f"<< /Type /Font /Subtype /Type1 /BaseFont /{base} /ToUnicode {unicode} 0 R >>"
         fonts += f" /{name} {pdf.add(body)} 0 R"
     pixels = pdf.add_stream(
         "/Type /XObject /Subtype /Image /Width 1 /Height 1 /ColorSpace /DeviceGray /BitsPerComponent 8",
