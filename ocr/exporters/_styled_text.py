@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from urllib.parse import quote
 
-from ocr.results.lines import Span
-from ocr.results.spans import mark_spans, replace_marks
+from ocr.results.spans import Span, mark_spans, replace_marks
 
 _SAFE = re.compile(r"(https?|ftp|mailto|tel):", re.IGNORECASE)
 _TAGS = {"superscript": "sup", "subscript": "sub", "strike": "s"}

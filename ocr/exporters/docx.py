@@ -22,8 +22,7 @@ from ocr.exporters._styled_text import styled_runs
 from ocr.exporters._xml import xml_text
 from ocr.results.bidi import starts_right
 from ocr.results.blocks import Block, Cell, Formula, Table
-from ocr.results.lines import Span
-from ocr.results.spans import spans_in
+from ocr.results.spans import Span, spans_in
 
 if TYPE_CHECKING:
     from ocr.results.pages import Document, Page

@@ -17,8 +17,8 @@ import numpy as np
 
 from framework.core.errors import InputError
 from ocr.results.geometry import Box as Box
-from ocr.results.lines import Line, Span, line_from_dict, line_to_dict, span_to_dict
-from ocr.results.spans import spans_in
+from ocr.results.lines import Line, line_from_dict, line_to_dict
+from ocr.results.spans import Span, span_to_dict, spans_in
 
 # Names of PP-DocLayout's 23 classes (PaddleX, PP-DocLayout-L.yaml), and "list_item", which it counts as text.
 BLOCK_LABELS = (

@@ -14,11 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from framework.core.errors import InputError, ShapeError
-from ocr.results.spans import spans_in
+from ocr.results.spans import Span, span_to_dict, spans_in
 
 Polygon = tuple[tuple[float, float], ...]
 
-SPAN_STYLES = ("superscript", "subscript", "strike", "link")
 _FROM_GEOMETRY: Any = None
 
 
@@ -83,28 +82,6 @@ class Char:
 
     def __post_init__(self) -> None:
         _freeze(self)
-
-
-@dataclass(frozen=True)
-class Span:
-    """Characters `start` to `end`, exclusive, of a text that are set in a way that says something.
-
-    `style` is one of SPAN_STYLES; `target` is the address of a link.
-    """
-
-    start: int
-    end: int
-    style: str
-    target: str = ""
-
-    def __post_init__(self) -> None:
-        if self.style not in SPAN_STYLES or not 0 <= self.start < self.end:
-            raise InputError(
-                "no span of a text",
-                where="Span",
-                received=f"{self.style} from {self.start} to {self.end}",
-                allowed=f"{', '.join(SPAN_STYLES)}; from 0, at least one character long",
-            )
 
 
 @dataclass(frozen=True)
@@ -215,12 +192,6 @@ def line_to_dict(line: Line) -> dict[str, Any]:
         plain = _piece(word) | {"chars": [_piece(char) for char in word.chars]}
         words.append(plain | {"spans": list(map(span_to_dict, word.spans))} if word.spans else plain)
     return _piece(line) | {"words": words}
-
-
-def span_to_dict(span: Span) -> dict[str, Any]:
-    """{"start", "end", "style"}, of a link "target" too."""
-    target = {"target": span.target} if span.target else {}
-    return {"start": span.start, "end": span.end, "style": span.style} | target
 
 
 def line_from_dict(data: Mapping[str, Any]) -> Line:

@@ -15,7 +15,7 @@ import numpy as np
 
 from framework.workflow.files.pdf_content import PageText
 from ocr.results.bidi import logical_order
-from ocr.results.lines import Span
+from ocr.results.spans import Span
 
 WORD_GAP = 0.17  # of the font size, over the line's own letter spacing
 OVERLAP = (0.12, 0.3)  # of the font size, by which texts must overlap to be two words; where one may go on

@@ -7,17 +7,49 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from framework.core.errors import InputError
 
 if TYPE_CHECKING:
-    from ocr.results.lines import Line, Span
+    from ocr.results.lines import Line
 
+SPAN_STYLES = ("superscript", "subscript", "strike", "link")
 MARK = "\ufdd0"  # a noncharacter: no text holds it
 _ORDER = ("link", "strike", "superscript", "subscript")  # from the outer to the inner one
 _RAISED = dict(zip("0123456789+-=()−ni", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾⁻ⁿⁱ", strict=True))
 _LOWERED = dict(zip("0123456789+-=()−aeoxhklmnpst", "₀₁₂₃₄₅₆₇₈₉₊₋₌₍₎₋ₐₑₒₓₕₖₗₘₙₚₛₜ", strict=True))
+
+
+@dataclass(frozen=True)
+class Span:
+    """Characters `start` to `end`, exclusive, of a text that are set in a way that says something.
+
+    `style` is one of SPAN_STYLES; `target` is the address of a link.
+    """
+
+    start: int
+    end: int
+    style: str
+    target: str = ""
+
+    def __post_init__(self) -> None:
+        if self.style not in SPAN_STYLES or not 0 <= self.start < self.end:
+            raise InputError(
+                "no span of a text",
+                where="Span",
+                received=f"{self.style} from {self.start} to {self.end}",
+                allowed=f"{', '.join(SPAN_STYLES)}; from 0, at least one character long",
+            )
+
+
+def span_to_dict(span: Span) -> dict[str, Any]:
+    """{"start", "end", "style"}, of a link "target" too."""
+    target = {"target": span.target} if span.target else {}
+    return {"start": span.start, "end": span.end, "style": span.style} | target
 
 
 def spans_in(text: str, lines: Iterable[Line]) -> tuple[Span, ...]:
@@ -51,8 +83,6 @@ def spans_in(text: str, lines: Iterable[Line]) -> tuple[Span, ...]:
 
 
 def _runs(text: str, marked: dict[int, frozenset[tuple[str, str]]]) -> tuple[Span, ...]:
-    from ocr.results.lines import Span
-
     spans: list[Span] = []
     for style, target in {mark for marks in marked.values() for mark in marks}:
         at = sorted(place for place, marks in marked.items() if (style, target) in marks)

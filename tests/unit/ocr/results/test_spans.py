@@ -6,8 +6,8 @@ import pytest
 
 from framework.core.errors import InputError
 from ocr.results.geometry import box_polygon
-from ocr.results.lines import Line, Span, Word, line_from_dict, line_to_dict
-from ocr.results.spans import mark_spans, plain_text, replace_marks, spans_in
+from ocr.results.lines import Line, Word, line_from_dict, line_to_dict
+from ocr.results.spans import Span, mark_spans, plain_text, replace_marks, spans_in
 
 BOX = box_polygon((0.0, 0.0, 10.0, 10.0))
 
