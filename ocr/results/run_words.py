@@ -20,6 +20,7 @@ from ocr.results.spans import Span
 WORD_GAP = 0.17  # of the font size, over the line's own letter spacing
 OVERLAP = (0.12, 0.3)  # of the font size, by which texts must overlap to be two words; where one may go on
 RAISED, LOWERED, SMALL = 0.15, 0.06, 0.87  # of the line's type: rise and drop of notes' numbers, their size
+NARROWEST = 0.1  # of the font size, a space between right-to-left words
 LEADERS = ".·․…_"  # which lead the eye to a page number
 LEADER_CHARS = 4  # at least, in a row
 LONGEST_NOTE = 6  # characters of a note's sign that stands alone
@@ -149,7 +150,8 @@ def split_words(chars: Chars, order: list[int], rightward: bool) -> list[list[in
         wide = gap > (WORD_GAP + (spacing / em if spacing > 0.1 * em else 0.0)) * em
         spaced = spaces[after] > spaces[before]
         if rightward:  # the content may have such letters in either order
-            spaced = spaces[after] != spaces[before] and abs(int(members[after]) - int(members[before])) <= 3
+            near = abs(int(members[after]) - int(members[before])) <= 3
+            spaced = spaces[after] != spaces[before] and near and gap > NARROWEST * em
         if (
             leaders[n] != leaders[n + 1]
             or (wide and not leaders[n])
@@ -201,6 +203,7 @@ def _leaders(codes: Sequence[str]) -> list[bool]:
 
 
 def is_leader(chars: Chars, word: Sequence[int]) -> bool:
+    """Whether a word is dots and the like in a row, which lead to a page number."""
     said = {chars.codes[i] for i in word}
     return len(word) >= LEADER_CHARS and len(said) == 1 and said <= set(".·․…")
 
