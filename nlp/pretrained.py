@@ -163,6 +163,8 @@ def _kind(settings: Mapping[str, Any], head: str | None, where: str) -> str:
     name = str((settings.get("architectures") or [""])[0])
     for ending, kind in _ARCHITECTURES.items():
         if name.endswith(ending):
+            if ending.lower() == "forpretraining":
+                return encoder_family(settings, where).encoder.heads.pretraining
             return kind
     raise ConfigError(
         "no model for this architecture",
@@ -192,7 +194,7 @@ def _encoder_state(
         found = {name.removeprefix(one): value for name, value in state.items() if name.startswith(one)}
         if found:
             return found
-    own = ("embeddings.", "encoder.", "pooler.")
+    own = ("embeddings.", "embeddings_project.", "encoder.", "pooler.")
     found = {name: value for name, value in state.items() if name.startswith(own)}
     if not found:
         raise WeightError(

@@ -53,13 +53,13 @@ class SentenceEncoder(EncoderModel):
                 received="pooler",
                 allowed="cls, mean" + ("; or encoder.pooler: true" if self.names.pooler else ""),
             )
-        words = self.names.masked_lm.partition(".")[0]
-        self.training_only = (*self.training_only, *_HEADS, f"{words}.")
+        words = (self.names.masked_lm.partition(".")[0] + ".", self.names.bias, *self.names.unused)
+        self.training_only = (*self.training_only, *_HEADS, *words)
         if config.pooling != "pooler" and self.text_encoder.pooler is None:
             self.training_only = (*self.training_only, f"{self.prefix}.pooler.", "pooler.")
         self.state_renames = (  # type: ignore[misc]
             *self.state_renames,
-            (r"^(embeddings|encoder|pooler)\.", rf"{self.prefix}.\1."),
+            (r"^(embeddings|embeddings_project|encoder|pooler)\.", rf"{self.prefix}.\1."),
         )
 
     def embed(self, tokens: Tokens) -> jax.Array:

@@ -1,7 +1,7 @@
 """A tag for each token, chosen by itself, from what an encoder makes of it.
 
 Paper: Devlin et al. 2019, https://arxiv.org/abs/1810.04805, section 5.3
-Reference: PaddleNLP `{Bert,Ernie,Roberta,Albert}ForTokenClassification`
+Reference: PaddleNLP `{Bert,Ernie,Roberta,Albert,Electra}ForTokenClassification`
 Differs: nothing in the function computed.
 Weights: PaddleNLP's and Hugging Face's; `state_dict()` has PaddleNLP's names.
 """

@@ -166,7 +166,9 @@ class Albert(TextEncoder):
     """See TextEncoder."""
 
     prefix = "transformer"
-    heads = HeadNames("albert", "qa_outputs", "predictions", "dense", "bias", renames=HUGGING_FACE)
+    heads = HeadNames(
+        "albert", "qa_outputs", "predictions", "dense", "predictions.bias", renames=HUGGING_FACE
+    )
     state_renames = ((r"^(?:transformer|albert)\.", ""), *HUGGING_FACE)
 
     def build_blocks(self) -> Blocks:

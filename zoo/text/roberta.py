@@ -41,7 +41,7 @@ class Roberta(TextEncoder):
     """See TextEncoder. Positions count from `pad_id` + 1, and only tokens that are no padding."""
 
     prefix = "roberta"
-    heads = HeadNames("roberta", masked_lm="lm_head", transform="dense", bias="bias", pooler=False)
+    heads = HeadNames("roberta", masked_lm="lm_head", transform="dense", bias="lm_head.bias", pooler=False)
     state_renames = ((r"^roberta\.", ""), *HUGGING_FACE)
 
     @property
