@@ -223,7 +223,9 @@ def assign_cells(grid: Grid, boxes: jax.Array, valid: jax.Array) -> Assignment:
     index = jnp.where(fits, area[:, None], jnp.inf).argmin(axis=0).astype(jnp.int32)
     positive = fits.any(axis=0)
     own = jnp.take_along_axis(sides, index[None, :, None], axis=0)[0]  # [L, 4]
-    return Assignment(positive, index, jnp.where(positive, centerness(jnp.where(positive[:, None], own, 1.0)), 0))
+    return Assignment(
+        positive, index, jnp.where(positive, centerness(jnp.where(positive[:, None], own, 1.0)), 0)
+    )
 
 
 def centerness(distances: jax.Array) -> jax.Array:

@@ -19,7 +19,7 @@ from framework import nn
 from framework.interop.named_weights import named_weights
 from tests.golden.parity import spelled
 from tests.golden.thinning import amplify, thin
-from tools.golden.detectors import objects
+from tools.golden.detectors import fcos_objects
 
 DATA = Path(__file__).parent / "data" / "fcos"
 # High images, so that every map has an object
@@ -89,7 +89,7 @@ def model(reference: dict[str, np.ndarray]) -> FCOS:
 
 
 def targets() -> Targets:
-    boxes, labels, valid = objects(SIZE_HW)
+    boxes, labels, valid = fcos_objects(SIZE_HW)
     return Targets(*map(jnp.asarray, (boxes, labels.astype(np.int32), valid, np.int32(0))))
 
 
@@ -102,9 +102,10 @@ def test_cells_and_losses(model: FCOS, reference: dict[str, np.ndarray]) -> None
     def run(params: Any, buffers: Any) -> Any:
         found = nn.apply(graphdef, params, buffers, None, x, method="flatten")[0]
         losses = [
-            nn.apply(graph, params, buffers, None, x, targets(), method="loss")[0] for graph in (graphdef, by_iou)
+            nn.apply(graph, params, buffers, None, x, targets(), method="loss")[0]
+            for graph in (graphdef, by_iou)
         ]
-        boxes, _, valid = objects(SIZE_HW)
+        boxes, _, valid = fcos_objects(SIZE_HW)
         cells = assign_cells(found.grid, jnp.asarray(boxes[0]), jnp.asarray(valid[0]))
         return found.scores(), found.boxes(), losses, cells
 
@@ -115,7 +116,7 @@ def test_cells_and_losses(model: FCOS, reference: dict[str, np.ndarray]) -> None
         limit = 1e-4 * max(1.0, float(np.abs(want).max()))
         np.testing.assert_allclose(thin(np.asarray(ours), 400), want, rtol=0, atol=limit, err_msg=name)
 
-    labels = np.where(cells.positive, objects(SIZE_HW)[1][0][cells.index] + 1, 0)
+    labels = np.where(cells.positive, fcos_objects(SIZE_HW)[1][0][cells.index] + 1, 0)
     np.testing.assert_array_equal(labels, reference["labels"])
     np.testing.assert_allclose(
         thin(np.asarray(cells.quality), 400), reference["centerness"], rtol=0, atol=1e-5
