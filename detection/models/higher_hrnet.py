@@ -15,7 +15,7 @@ from typing import ClassVar, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from detection.contracts import PoseEstimator, Poses, PoseTargets
+from detection.contracts import DetectorContract, PoseEstimator, Poses, PoseTargets
 from detection.layers.heatmap import PoseConfig, PoseSize, draw_gaussians, flip_permutation, mirror_maps
 from detection.layers.tag_grouping import group_by_tags
 from framework import nn
@@ -30,7 +30,6 @@ from zoo.vision.hrnet import BasicBlock, HRNetConfig
 VARIANTS: dict[str, PoseSize] = {
     "w32": PoseSize(HRNetConfig("w32", multi_scale_output=False), 1509, 28_645_331),
 }
-SMALL = "w32"
 
 SIGMA, RADIUS = 2, 7  # of the Gaussians, in pixels of each map
 STRIDES = (4, 2)
@@ -102,6 +101,7 @@ class HigherHRNet(PoseEstimator):
     """Heights and widths are multiples of 32."""
 
     example_shape = (1, 512, 512, 3)
+    contract = DetectorContract(people=2, slow=True)
 
     def __init__(self, config: HigherHRNetConfig) -> None:
         super().__init__(config.parts.backbone, strides=(4,))

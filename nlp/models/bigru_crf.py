@@ -23,6 +23,7 @@ from framework.nn import initializer as I
 from nlp.contracts import Tokens
 from nlp.layers.crf import LinearChainCRF
 from nlp.layers.token_embedding import embed
+from zoo.contracts import Contract
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,8 @@ class BiGRUCRF(nn.Layer):
     state_renames: ClassVar[tuple[tuple[str, str], ...]] = (
         (r"^(?:crf_loss\.crf|viterbi_decoder)\.transitions$", "crf.transitions"),
     )
+
+    contract = Contract(fields={"direct": True})
 
     def __init__(self, config: BiGRUCRFConfig) -> None:
         super().__init__()

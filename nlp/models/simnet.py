@@ -22,6 +22,7 @@ from framework.nn import initializer as I
 from nlp.contracts import Tokens
 from nlp.layers.token_embedding import check_network, embed
 from nlp.models.text_cnn import WidthEncoder
+from zoo.contracts import Contract
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,8 @@ class SimNet(nn.Layer):
         (r"^model\.", ""),
         (r"^(?:gru_encoder\.gru_layer|lstm_encoder\.lstm_layer)\.", "rnn."),
     )
+
+    contract = Contract(fields={"network": "cnn", "compare": "difference"})
 
     def __init__(self, config: SimNetConfig) -> None:
         super().__init__()

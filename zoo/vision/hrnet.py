@@ -58,7 +58,6 @@ VARIANTS: dict[str, Size] = {
     "w18_small_v1": Size(16, 13_183_624, first=(1, 32), modules=(1, 1, 1), blocks=2),
     "w18_small_v2": Size(18, 15_593_624, first=(2, 64), modules=(1, 3, 2), blocks=2),
 }
-SMALL = "w18_small_v1"
 
 _HEAD_WIDTHS = (32, 64, 128, 256)  # of the head's bottlenecks, which give four times as many channels
 _LAST_WIDTH = 2048

@@ -28,7 +28,6 @@ VARIANTS: dict[str, ScaledSize] = {
     "mobilenetv1_x0_75": ScaledSize(0.75, 2_585_560),
     "mobilenetv1_x1_0": ScaledSize(1.0, 4_231_976),
 }
-SMALL = "mobilenetv1_x0_25"
 
 STEM_WIDTH = 32
 # (width behind the block at scale 1, stride); paper, table 1

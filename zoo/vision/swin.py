@@ -22,7 +22,7 @@ import numpy as np
 from framework import nn
 from framework.config import register
 from framework.nn import functional as F
-from zoo.contracts import Backbone, Feature
+from zoo.contracts import Backbone, Contract, Feature
 from zoo.layers.mlp import MLP, NARROW, DropPath, drop_rates, narrow_linear
 from zoo.layers.variants import VariantConfig
 
@@ -52,7 +52,6 @@ VARIANTS: dict[str, Size] = {
     "swin_large": Size(192, (2, 2, 18, 2), 6, 0.1, 196_532_476),
     "swin_large_384": Size(192, (2, 2, 18, 2), 6, 0.1, 196_735_516, window=12),
 }
-SMALL = "swin_tiny"
 
 
 @dataclass(frozen=True)
@@ -212,6 +211,9 @@ class SwinTransformer(Backbone):
         (r"^(layers\.\d\.blocks\.\d+\.mlp)\.0\.", r"\1.fc1."),
         (r"^(layers\.\d\.blocks\.\d+\.mlp)\.3\.", r"\1.fc2."),
     )
+
+    # The number of windows is a number of the program.
+    contract = Contract(inputs=("n", 64, 96, 3))
 
     def __init__(self, config: SwinTransformerConfig) -> None:
         super().__init__()

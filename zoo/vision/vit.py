@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from framework import nn
 from framework.config import register
 from framework.core.errors import ConfigError, ShapeError
-from zoo.contracts import Backbone, Feature
+from zoo.contracts import Backbone, Contract, Feature
 from zoo.layers.attention import Attention
 from zoo.layers.mlp import MLP, NARROW, DropPath, drop_rates, narrow_linear
 from zoo.layers.variants import VariantConfig
@@ -59,7 +59,6 @@ VARIANTS: dict[str, Size] = {
     "vit_large_patch16_384": Size(1024, 24, 16, 304_715_752, image=384),
     "vit_large_patch32_384": Size(1024, 24, 16, 306_632_680, patch=32, image=384),
 }
-SMALL = "deit_tiny"
 
 
 @dataclass(frozen=True)
@@ -125,6 +124,8 @@ class VisionTransformer(Backbone):
         (r"^encoder\.ln\.", "norm."),
         (r"^heads\.head\.", "head."),
     )
+
+    contract = Contract(fields={"image_size": 64}, inputs=("n", 64, 64, 3))
 
     def __init__(self, config: VisionTransformerConfig) -> None:
         super().__init__()
