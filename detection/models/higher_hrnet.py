@@ -10,7 +10,7 @@ Weights: PaddleDetection's names load through `state_renames` with 0 missing and
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -22,6 +22,7 @@ from framework import nn
 from framework.config import register
 from framework.core.errors import ConfigError
 from framework.engine.task import Losses
+from framework.hub.names import Names
 from framework.nn import functional as F
 from framework.nn import initializer as I
 from zoo.vision.hrnet import BasicBlock, HRNetConfig
@@ -69,7 +70,7 @@ class Maps(NamedTuple):
 class HrHRNetHead(nn.Layer):
     """Heatmaps and tags of the backbone's finest map; from both together finer heatmaps."""
 
-    state_renames: ClassVar[tuple[tuple[str, str], ...]] = ((r"^(blocks\..*)\.norm\.", r"\1.bn."),)
+    state_renames = Names("detection/weights/keypoint.yml", "HrHRNetHead")
 
     def official_names(self, suite: str) -> dict[str, str]:
         """Names of PaddleDetection to ours."""

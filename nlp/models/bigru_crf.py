@@ -11,7 +11,6 @@ Weights: the state dict of LAC holds its GRU and its transitions several times; 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -63,9 +62,7 @@ class BiGRUCRFConfig:
 class BiGRUCRF(nn.Layer):
     """A Tagger whose tags are chosen together."""
 
-    state_renames: ClassVar[tuple[tuple[str, str], ...]] = (
-        (r"^(?:crf_loss\.crf|viterbi_decoder)\.transitions$", "crf.transitions"),
-    )
+    state_renames = ((r"^(?:crf_loss\.crf|viterbi_decoder)\.transitions$", "crf.transitions"),)
 
     contract = Contract(fields={"direct": True})
 

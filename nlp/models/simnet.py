@@ -10,7 +10,7 @@ Weights: PaddleNLP's names but for the recurrent layers, see `state_renames`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
@@ -57,7 +57,7 @@ class SimNet(nn.Layer):
     """A Matcher."""
 
     apart = True
-    state_renames: ClassVar[tuple[tuple[str, str], ...]] = (
+    state_renames = (
         (r"^model\.", ""),
         (r"^(?:gru_encoder\.gru_layer|lstm_encoder\.lstm_layer)\.", "rnn."),
     )

@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import ClassVar, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -268,7 +268,7 @@ class HRNet(Backbone):
         ConfigError: the classifier was asked for without `multi_scale_output`.
     """
 
-    state_renames: ClassVar[tuple[tuple[str, str], ...]] = _other_names()
+    state_renames = _other_names()
 
     def official_names(self, suite: str) -> dict[str, str]:
         """Names of PaddleSeg or PaddleDetection to ours, which are PaddleClas's."""

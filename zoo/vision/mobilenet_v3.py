@@ -23,6 +23,7 @@ import jax
 from framework import nn
 from framework.config import register
 from framework.core.errors import ShapeError
+from framework.hub.names import Names
 from framework.nn import functional as F
 from zoo.contracts import Contract, Feature
 from zoo.layers.conv_bn import ConvBN, ConvBNOptions
@@ -181,11 +182,7 @@ class MobileNetV3(WideHead):
     for a height of 48 and those of the classifier, (2, 2, 2, 2).
     """
 
-    # PaddleDetection numbers the stem and the units together.
-    state_renames = (
-        (r"^conv1\.(?=conv|bn)", "conv."),
-        *((rf"^conv{number + 2}\.", f"blocks.{number}.") for number in range(len(UNITS["large"]))),
-    )
+    state_renames = Names("zoo/weights/mobilenet_v3.yml", "MobileNetV3")
 
     # Smaller scales have two channels in the first squeeze: with the tests' weights ReLU cuts both.
     contract = Contract(compiled=("mobilenetv3_small_x1_0",))

@@ -18,6 +18,7 @@ import jax.numpy as jnp
 from framework import nn
 from framework.config import register
 from framework.core.errors import ConfigError, ShapeError
+from framework.hub.names import Names
 from zoo.contracts import Backbone, Contract, Feature
 from zoo.layers.attention import Attention
 from zoo.layers.mlp import MLP, NARROW, DropPath, drop_rates, narrow_linear
@@ -110,20 +111,7 @@ class VisionTransformer(Backbone):
     The logits of a distilled variant are the mean of its two classifiers', in training too.
     """
 
-    # torchvision's `vit_*`
-    state_renames = (
-        (r"^conv_proj\.", "patch_embed.proj."),
-        (r"^class_token$", "cls_token"),
-        (r"^encoder\.pos_embedding$", "pos_embed"),
-        (r"^encoder\.layers\.encoder_layer_(\d+)\.", r"blocks.\1."),
-        (r"^(blocks\.\d+)\.ln_([12])\.", r"\1.norm\2."),
-        (r"^(blocks\.\d+)\.self_attention\.in_proj_", r"\1.attn.qkv."),
-        (r"^(blocks\.\d+)\.self_attention\.out_proj\.", r"\1.attn.proj."),
-        (r"^(blocks\.\d+)\.mlp\.(?:0|linear_1)\.", r"\1.mlp.fc1."),
-        (r"^(blocks\.\d+)\.mlp\.(?:3|linear_2)\.", r"\1.mlp.fc2."),
-        (r"^encoder\.ln\.", "norm."),
-        (r"^heads\.head\.", "head."),
-    )
+    state_renames = Names("zoo/weights/vit.yml", "VisionTransformer")
 
     contract = Contract(fields={"image_size": 64}, inputs=("n", 64, 64, 3))
 
