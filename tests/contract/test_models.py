@@ -27,7 +27,6 @@ from framework.interop.named_weights import named_weights
 from framework.nn.reparam import deploy_state
 from tests.contract.cases import (
     CASES,
-    OF_WORDS,
     WITH_DETECTORS,
     WITHOUT_FEATURES,
     Case,
@@ -35,6 +34,7 @@ from tests.contract.cases import (
     has_features,
     is_classifier,
     maps,
+    of_words,
     within_models,
 )
 from tests.contract.compiling import (
@@ -80,7 +80,7 @@ compiled = pytest.mark.parametrize(
 def test_one_variant_of_every_model_and_form_is_compiled_by_default() -> None:
     """A backbone alone, or within a model of another domain."""
     known = {name for name, module in available("model", WITH_DETECTORS).items() if _is_of_images(module)}
-    known -= set(OF_WORDS)
+    known = {name for name in known if not of_words(name)}
     backbones = {
         name
         for name, module in available("backbone", WITH_DETECTORS).items()
@@ -94,6 +94,16 @@ def test_one_variant_of_every_model_and_form_is_compiled_by_default() -> None:
         entry = find("backbone", name, WITH_DETECTORS)
         for form in forms(entry) or (None,):
             assert (entry.config, form) in alone | within_models(), (name, form)
+
+
+def test_what_other_tests_hold_is_there() -> None:
+    """A model that reads words says which tests hold what it keeps to."""
+    root = Path(__file__).resolve().parents[2]
+    for name in filter(of_words, available("model", WITH_DETECTORS)):
+        layer = find("model", name, WITH_DETECTORS).layer
+        for path in layer.contract.tested_in:  # type: ignore[union-attr]
+            files = [root / path] if path.endswith(".py") else sorted((root / path).glob("test_*.py"))
+            assert any(name in file.read_text(encoding="utf-8") for file in files), (name, path)
 
 
 def _is_of_images(module: str) -> bool:

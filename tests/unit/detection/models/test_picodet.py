@@ -116,10 +116,6 @@ def test_unknown_variant(variant: str) -> None:
         PicoDetESNetConfig(variant)
 
 
-def test_small_variants() -> None:
-    assert picodet.SMALL in picodet.VARIANTS and picodet_esnet.SMALL in picodet_esnet.VARIANTS
-
-
 def test_negative_steps_are_refused() -> None:
     with pytest.raises(ConfigError, match="static_steps"):
         PicoDetConfig(static_steps=-1)

@@ -6,7 +6,6 @@ from framework import nn
 from framework.core.errors import ConfigError
 from segmentation.contracts import Embedded
 from segmentation.models.hrnet_w48_contrast import (
-    SMALL,
     VARIANTS,
     HRNetW48Contrast,
     HRNetW48ContrastConfig,
@@ -32,7 +31,9 @@ def test_logits_and_in_training_the_embedding(variant: str) -> None:
 
 
 def test_other_channels_classes_and_sizes() -> None:
-    config = HRNetW48ContrastConfig(SMALL, num_classes=2, in_channels=5, align_corners=True, embedding_dim=7)
+    config = HRNetW48ContrastConfig(
+        "hrnet_w18_small_v1", num_classes=2, in_channels=5, align_corners=True, embedding_dim=7
+    )
     model = HRNetW48Contrast(config)
     logits, embedded = outputs(model, (2, 65, 33, 5))
     assert logits.shape == (2, 65, 33, 2)

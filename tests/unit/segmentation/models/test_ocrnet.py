@@ -5,7 +5,7 @@ import pytest
 
 from framework import nn
 from framework.core.errors import ConfigError
-from segmentation.models.ocrnet import SMALL, VARIANTS, OCRHead, OCRNet, OCRNetConfig, gather_regions
+from segmentation.models.ocrnet import VARIANTS, OCRHead, OCRNet, OCRNetConfig, gather_regions
 
 
 def shapes(model: nn.Layer, x: tuple[int, ...]) -> list[tuple[int, ...]]:
@@ -23,7 +23,9 @@ def test_outputs_of_the_image_s_size(variant: str) -> None:
 
 
 def test_other_channels_classes_and_sizes() -> None:
-    model = OCRNet(OCRNetConfig(SMALL, num_classes=2, in_channels=5, align_corners=True)).eval()
+    model = OCRNet(
+        OCRNetConfig("hrnet_w18_small_v1", num_classes=2, in_channels=5, align_corners=True)
+    ).eval()
     assert shapes(model, (2, 65, 33, 5)) == [(2, 65, 33, 2)]
     assert shapes(model, (1, 1, 1, 5)) == [(1, 1, 1, 2)]
 

@@ -7,7 +7,7 @@ from framework.core.errors import ConfigError
 from framework.interop.weights.match import from_torch
 from tests.family import family
 from zoo.contracts import Feature, build_backbone
-from zoo.vision.resnet import SMALL, VARIANTS, Block, ResNet, ResNetConfig, Size
+from zoo.vision.resnet import VARIANTS, Block, ResNet, ResNetConfig, Size
 
 
 def shapes(model: nn.Layer, x: tuple[int, ...]) -> list[tuple[int, ...]]:
@@ -45,7 +45,7 @@ def test_output_stride_dilates() -> None:
     assert dilations(32) == ([4, 8, 16, 32], [1] * 16)
     assert dilations(16) == ([4, 8, 16, 16], [1] * 13 + [2] * 3)
     assert dilations(8, (1, 2, 4)) == ([4, 8, 8, 8], [1] * 7 + [2] * 6 + [4, 8, 16])
-    model = ResNet(ResNetConfig(SMALL, 0, output_stride=8))
+    model = ResNet(ResNetConfig("resnet18", 0, output_stride=8))
     assert model.features == (Feature(64, 4), Feature(128, 8), Feature(256, 8), Feature(512, 8))
     assert shapes(model, (1, 33, 64, 3)) == [(1, 9, 16, 64), (1, 5, 8, 128), (1, 5, 8, 256), (1, 5, 8, 512)]
 
@@ -64,7 +64,7 @@ def test_every_variant_has_weights() -> None:
 
 
 def test_one_pixel() -> None:
-    graphdef, params, buffers = nn.split(ResNet(ResNetConfig(SMALL, num_classes=3)).eval())
+    graphdef, params, buffers = nn.split(ResNet(ResNetConfig("resnet18", num_classes=3)).eval())
     out = jax.jit(lambda x: nn.apply(graphdef, params, buffers, None, x)[0])(
         np.ones((1, 1, 1, 3), np.float32)
     )
