@@ -20,7 +20,7 @@ import jax.numpy as jnp
 
 from detection.assigners.assignment import Assignment
 from detection.boxes import boxes_to_distances, centers, distances_to_boxes
-from detection.contracts import Detections, Detector, Targets
+from detection.contracts import Detections, Detector, DetectorContract, Targets
 from detection.layers.backbone import set_param_groups
 from detection.layers.grid import Grid, flatten_maps, make_grid
 from detection.layers.nms import DenseDetectorConfig, multiclass_nms
@@ -52,7 +52,6 @@ class Size(NamedTuple):
 
 # configs/fcos/_base_/fcos_r50_fpn.yml
 VARIANTS: dict[str, Size] = {"r50_fpn": Size(ResNetConfig("resnet50"), 324, 32_297_370)}
-SMALL = "r50_fpn"
 
 
 @dataclass(frozen=True)
@@ -100,8 +99,10 @@ class FlatOutputs(NamedTuple):
 
 
 class FPN(nn.Layer):
-    """Three maps of a backbone, each with what the coarser ones know, and two coarser maps of the last: [N, H, W, WIDTH]
-    at STRIDES."""
+    """Three maps of a backbone, each with what the coarser ones know, and two coarser maps of the last.
+
+    Each is [N, H, W, WIDTH], at STRIDES.
+    """
 
     def __init__(self, in_channels: Sequence[int]) -> None:
         super().__init__()
@@ -256,6 +257,14 @@ class FCOS(Detector):
     """Heights and widths are multiples of 32; upstream pads images to multiples of 128."""
 
     example_shape = (1, 800, 1344, 3)
+    contract = DetectorContract(
+        small={"backbone": ResNetConfig("resnet18")},
+        image=(2, 160, 160, 3),
+        flat=(
+            r"fcos_head\.p[567]_feat\.scale_reg",
+            "no object of a small image is as large as these maps learn",
+        ),
+    )
 
     def __init__(self, config: FCOSConfig) -> None:
         super().__init__(config.parts.backbone, config.deploy)

@@ -17,13 +17,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 
 from framework import nn
 from framework.config import register
 from framework.core.errors import ShapeError
-from ocr.layers.ctc_head import greedy
-from ocr.layers.parseq import END, PARSeqHead
+from ocr.layers.ctc_head import greedy, keep_apart
+from ocr.layers.parseq import PARSeqHead
 from zoo.contracts import Contract
 from zoo.layers.mlp import NARROW
 from zoo.layers.variants import VariantConfig
@@ -123,16 +122,8 @@ class PARSeq(nn.Layer):
         return self.head(self._encode(x))
 
     def read(self, x: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Symbols and their probabilities, int32 and float32 [N, 2 * max_text_length], as `ctc_decode` takes them.
-
-        Behind every symbol stands class 0, which keeps equal neighbours apart; behind the end stands nothing else.
-        """
-        indices, probabilities = greedy(self.forward(x)[:, : self.config.max_text_length])
-        indices = jnp.where(jnp.cumsum(indices == END, axis=-1) > 0, END, indices)
-        apart = ((0, 0), (0, 0), (0, 1))
-        indices = jnp.pad(indices[..., None], apart, constant_values=END)
-        probabilities = jnp.pad(probabilities[..., None], apart, constant_values=1.0)
-        return indices.reshape(indices.shape[0], -1), probabilities.reshape(indices.shape[0], -1)
+        """Symbols and their probabilities, int32 and float32 [N, 2 * max_text_length], see `keep_apart`."""
+        return keep_apart(*greedy(self.forward(x)[:, : self.config.max_text_length]))
 
     def forward_permuted(self, x: jax.Array, tokens: jax.Array, permutations: jax.Array) -> jax.Array:
         """Training: logits under each order of reading, see PARSeqHead.permuted and draw_permutations."""

@@ -56,18 +56,6 @@ class PermutedTextRecognition(TextRecognition):
                     allowed="none, or the task TextRecognition",
                 )
 
-    def check(self, model: Layer, labels: tuple[str, ...]) -> None:
-        super().check(model, labels)
-        length = getattr(getattr(model, "config", None), "max_text_length", self.max_text_length)
-        if length != self.max_text_length:
-            raise ConfigError(
-                "model and task have texts of different lengths",
-                where="task.max_text_length",
-                received=f"{self.max_text_length}, the model {length}",
-                allowed="the same",
-                fix=f"-o task.max_text_length={length}",
-            )
-
     def loss(self, model: Layer, batch: Batch) -> Losses:
         network: Any = model
         tokens = self.word_tokens(batch["target"], batch["target_length"])

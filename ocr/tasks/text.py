@@ -187,7 +187,8 @@ class TextDetection(Task):
 class TextRecognition(Task):
     """What lines say. Inputs: "image" [N, H, W, 3] uint8 RGB and "width" [N] int32, the columns that are no padding.
 
-    Any model will do that gives CTC logits [N, T, num_classes] of normalised images, class 0 being the blank.
+    Any model will do that gives CTC logits [N, T, num_classes] of normalised images, class 0 being the blank, or that
+    has a loss of its own (`LearnsSymbols`).
 
     Attributes:
         characters: The dictionary; needed for training and evaluation. A model with `num_classes: null` gets a class
@@ -302,6 +303,23 @@ class TextRecognition(Task):
         classes = getattr(getattr(model, "config", None), "num_classes", None)
         if self.characters is not None and classes is not None:
             self.alphabet.characters.check_head(classes, "the model")
+        length = getattr(getattr(model, "config", None), "max_text_length", self.max_text_length)
+        if length != self.max_text_length:
+            raise ConfigError(
+                "model and task have texts of different lengths",
+                where="task.max_text_length",
+                received=f"{self.max_text_length}, the model {length}",
+                allowed="the same",
+                fix=f"-o task.max_text_length={length}",
+            )
+        for name in ("center", "distill", "keep_known") if isinstance(model, LearnsSymbols) else ():
+            if getattr(self, name):
+                raise ConfigError(
+                    f"{name} is for recognisers with a CTC head",
+                    where=f"task.{name}",
+                    received=f"{plain(getattr(self, name))}, and a {type(model).__name__}",
+                    allowed="none, or a model with such a head",
+                )
 
     def pretrained_model(self, config: Any) -> Any:
         pretrained = self.alphabet.pretrained
@@ -333,6 +351,9 @@ class TextRecognition(Task):
     def _loss_of(self, model: Any, image: jax.Array, batch: Batch) -> tuple[Losses, Any]:
         """The loss of one model by the labels alone, and what it was computed of."""
         target, length, counts = batch["target"], batch["target_length"], batch["counts"]
+        if isinstance(model, LearnsSymbols):
+            total = model.symbol_loss(image, target, length, counts)
+            return Losses(total, {"symbols": total}), None
         tokens = None
         if getattr(getattr(model, "config", None), "guided", False):
             tokens = guide_tokens(target, length)
@@ -443,6 +464,24 @@ class ReadsColumns(Protocol):
     """A recogniser that gives the best class of each column and its probability without all logits in memory."""
 
     def read(self, x: jax.Array) -> tuple[jax.Array, jax.Array]: ...
+
+
+@runtime_checkable
+class LearnsSymbols(Protocol):
+    """A recogniser that is not trained by CTC, such as one that has a place for each symbol.
+
+    Its config's `max_text_length` is the task's.
+    """
+
+    def symbol_loss(self, x: jax.Array, target: jax.Array, length: jax.Array, counts: jax.Array) -> jax.Array:
+        """The loss [] of normalised images x and their texts.
+
+        Args:
+            target: [N, max_text_length] int32, symbols and then 0.
+            length: [N] int32, the symbols of each text.
+            counts: [N] float32, 0 for texts that do not count.
+        """
+        ...
 
 
 class _Logits(NamedTuple):

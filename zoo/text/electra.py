@@ -49,7 +49,6 @@ VARIANTS: dict[str, TextSize] = {
     "chinese-electra-base": TextSize(21128, *_BASE, embedding_size=768, params=101_677_056),
     "ernie-health-chinese": TextSize(22608, *_BASE, embedding_size=768, epsilon=1e-5, params=102_813_696),
 }
-SMALL = "chinese-electra-small"
 # What PaddleNLP takes where config.json says nothing, unlike transformers.
 _PADDLES = {
     "vocab_size": 22608,
