@@ -65,7 +65,8 @@ def from_pretrained(folder: str | Path, head: str | None = None) -> nn.Layer:
 
     Args:
         head: "encoder", "sequence_classification", "token_classification", "question_answering" or "masked_lm"; None is
-            what `architectures` of config.json says. "encoder" leaves out whatever stands on the encoder.
+            what `architectures` of config.json says: of ELECTRA's discriminator, the encoder. "encoder" leaves out
+            whatever stands on the encoder.
 
     Raises:
         FormatError: a file is missing or damaged.
