@@ -171,6 +171,7 @@ class Scale(nn.Layer):
 
 
 def output_conv(out_channels: int, bias: float = 0.0) -> nn.Conv2D:
+    """The last 3x3 convolution of a branch."""
     start = nn.ParamAttr(initializer=I.Constant(bias))
     return nn.Conv2D(WIDTH, out_channels, 3, padding=1, weight_attr=_NARROW, bias_attr=start)
 
