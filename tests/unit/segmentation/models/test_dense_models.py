@@ -35,7 +35,7 @@ from segmentation.models.ocrnet import OCRNetConfig
 from segmentation.models.pp_humanseg_lite import PPHumanSegLiteConfig, ShuffleBlock
 from segmentation.models.pp_liteseg import PPLiteSegConfig, SpatialFusion, _strongest
 from segmentation.models.segformer import SegFormerConfig
-from tests.family import family
+from tests.family import family, shapes
 from zoo.vision.resnet import ResNet, ResNetConfig
 
 TABLES: tuple[tuple[Any, Any], ...] = (
@@ -73,14 +73,6 @@ def name(config: Any) -> str:
     return "-".join([type(config).__name__.removesuffix("Config"), getattr(config, "variant", "")]).rstrip(
         "-"
     )
-
-
-def shapes(model: nn.Layer, x: tuple[int, ...]) -> list[tuple[int, ...]]:
-    graphdef, params, buffers = nn.abstract(model)
-    image, key = jax.ShapeDtypeStruct(x, np.float32), jax.random.key(0)
-    out = jax.eval_shape(lambda p, b, x: nn.apply(graphdef, p, b, key, x)[0], params, buffers, image)
-    assert all(leaf.dtype == np.float32 for leaf in out)
-    return [leaf.shape for leaf in out]
 
 
 @pytest.mark.parametrize("config", COUNTS, ids=name)

@@ -3,7 +3,6 @@ import numpy as np
 import pytest
 
 from framework import nn
-from framework.core.errors import ConfigError
 from segmentation.contracts import Embedded
 from segmentation.models.hrnet_w48_contrast import (
     VARIANTS,
@@ -45,9 +44,3 @@ def test_embeddings_have_length_1() -> None:
     head = ProjectionHead(16, 6)
     out = head(np.random.default_rng(0).standard_normal((2, 3, 5, 16), np.float32))
     np.testing.assert_allclose(np.linalg.norm(out, axis=-1), 1, rtol=1e-5)
-
-
-def test_unknown_variant() -> None:
-    with pytest.raises(ConfigError, match="unknown variant of HRNetW48Contrast") as error:
-        HRNetW48ContrastConfig("hrnet_w84")
-    assert "did you mean 'hrnet_w48'?" in str(error.value)
