@@ -137,9 +137,14 @@ def check_shapes(case: Case, mode: str, sizes: tuple[tuple[int, ...], ...]) -> N
 
 
 def _ends(cases: Sequence[Case]) -> Iterator[Any]:
-    """Those that are compiled, and the last of each family; of the others the numbers of parameters are tested."""
+    """Those that are compiled, and the last of each family; of the others the numbers of parameters are tested.
+
+    `test_model` has the shapes of those that it compiles, but of classifiers without their classifier.
+    """
     last = {(case.kind, case.name, getattr(case.full, "form", None)): case for case in cases}
     for case in cases:
+        if case.small is not None and not case.slow and not is_classifier(case):
+            continue
         default = case.small is not None or case in last.values()
         yield pytest.param(case, marks=[] if default else [pytest.mark.slow], id=str(case))
 
