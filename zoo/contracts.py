@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import ClassVar, NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol, TypeVar
 
 import jax
 import numpy as np
@@ -39,7 +39,10 @@ class BackboneConfig(Protocol):
     def variant(self) -> str: ...
 
 
-class Backbone(nn.Layer):
+ConfigT = TypeVar("ConfigT", bound=BackboneConfig)
+
+
+class Backbone(nn.Model[ConfigT]):
     """Base of the image networks that classify, or give their maps to a neck. They are built from a `BackboneConfig`.
 
     Images are [N, H, W, 3] float32, normalised as the weights expect. `forward` gives logits [N, num_classes], and

@@ -13,6 +13,7 @@ from framework.config.bind import item_of, spell, unwrap
 from framework.config.registry import Catalog, name_of
 from framework.config.tree import parse, write
 from framework.core.errors import ConfigError
+from framework.core.types import JSON
 
 
 def dump(value: Any) -> str:
@@ -93,6 +94,6 @@ def _default(field: dataclasses.Field) -> str:
     return "(required)"
 
 
-def plain(config: Any) -> Any:
+def plain(config: object) -> JSON:
     """A bound dataclass as the plain data that binds back to it."""
     return parse(dump(config), "plain").plain()

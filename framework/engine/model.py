@@ -71,7 +71,7 @@ def _named(metric: Metric) -> dict[str, float]:
 
 
 @dataclass(frozen=True)
-class _Supervised(Task):
+class _Supervised(Task[Sequence[object], Layer]):
     """A network, a loss of (outputs…, labels…) and metrics, as a Task."""
 
     inputs: int
@@ -79,7 +79,7 @@ class _Supervised(Task):
     loss_fn: Callable[..., Any] | None
     judges: tuple[Metric, ...]
 
-    def pack(self, sample: Any) -> dict[str, np.ndarray]:
+    def pack(self, sample: Sequence[object]) -> dict[str, np.ndarray]:
         if isinstance(sample, Mapping):
             names = [f"sample[{name!r}]" for name in sample]
             raise ConfigError(

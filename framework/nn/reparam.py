@@ -7,14 +7,14 @@ is data: build the deploy form from the same config, and load what `deploy_state
 
 from __future__ import annotations
 
-import dataclasses
 from itertools import pairwise
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import numpy as np
 from jax.typing import ArrayLike
 
 from framework import nn
+from framework.nn.model import rebuild
 
 Arrays = dict[str, np.ndarray]
 _Model = TypeVar("_Model", bound=nn.Layer)
@@ -97,14 +97,14 @@ def reparameterize(model: _Model) -> _Model:
     Training-only branches (threshold maps, auxiliary heads, attention guidance) are not in it. A model says that it has
     two forms by a field `deploy` of its config.
     """
-    config = getattr(model, "config", None)
-    if "deploy" not in getattr(config, "__dataclass_fields__", ()):
+    deployed = rebuild(model, deploy=True)
+    if deployed is None:
         return model
-    deployed: Any = type(model)(dataclasses.replace(cast(Any, config), deploy=True))  # type: ignore[call-arg]
     if deployed.state_shapes() == model.state_shapes():
         return model
     deployed.set_state_dict(deploy_state(model))
-    return deployed.eval()
+    deployed.eval()
+    return deployed
 
 
 def fold_norms(model: nn.Layer) -> nn.Layer:

@@ -93,7 +93,7 @@ class DBNetConfig(VariantConfig[Parts], table=VARIANTS):
 
 
 @register("model", config=DBNetConfig)
-class DBNet(nn.Layer):
+class DBNet(nn.Model[DBNetConfig]):
     """[N, H, W, 3] -> DBMaps of [N, H, W]. H and W are multiples of 32."""
 
     # What checkpoints of the training form hold and the deploy form does not, and what upstream's hold unused.
@@ -101,8 +101,7 @@ class DBNet(nn.Layer):
     example_shape = (1, 64, 64, 3)
 
     def __init__(self, config: DBNetConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         backbone, neck, head = config.parts
         self.backbone = build_backbone(backbone, config.deploy)
         in_channels = [feature.channels for feature in self.backbone.features]

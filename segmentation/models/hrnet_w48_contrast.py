@@ -51,7 +51,7 @@ class ProjectionHead(nn.Layer):
 
 
 @register("model", config=HRNetW48ContrastConfig)
-class HRNetW48Contrast(HRNetSegmenter):
+class HRNetW48Contrast(HRNetSegmenter[HRNetW48ContrastConfig]):
     """Segmenter of segmentation/contracts.py. In training an `Embedded` at stride 4 follows, for `PixelContrast`."""
 
     def __init__(self, config: HRNetW48ContrastConfig) -> None:

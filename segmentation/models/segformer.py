@@ -53,12 +53,12 @@ class SegFormerConfig(SegmenterConfig[Size], table=VARIANTS):
 
 
 @register("model", config=SegFormerConfig)
-class SegFormer(nn.Layer):
+class SegFormer(nn.Model[SegFormerConfig]):
     """Segmenter of segmentation/contracts.py, of one output. Both sides of an image are at least 29 pixels."""
 
     def __init__(self, config: SegFormerConfig) -> None:
-        super().__init__()
-        self.config, size = config, config.parts
+        super().__init__(config)
+        size = config.parts
         self.backbone = build_backbone(size.backbone, config.in_channels)
         self.levels = range(len(self.backbone.features), 0, -1)
         for level in self.levels:

@@ -184,12 +184,11 @@ class InceptionE(nn.Layer):
 
 
 @register("model", config=InceptionV3Config)
-class InceptionV3(nn.Layer):
+class InceptionV3(nn.Model[InceptionV3Config]):
     """[N, H, W, 3], sides of 75 at least and 299 as trained -> logits [N, num_classes]."""
 
     def __init__(self, config: InceptionV3Config) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         self.inception_stem = Stem()
         self.inception_block_list = nn.Sequential(
             InceptionA(192, 32),

@@ -142,12 +142,11 @@ def neighbours(height: int, width: int) -> jax.Array:
 
 
 @register("backbone", config=SVTRNetConfig)
-class SVTRNet(Backbone):
+class SVTRNet(Backbone[SVTRNetConfig]):
     """[N, *image_hw, 3] -> one row [N, 1, columns, out_channels]."""
 
     def __init__(self, config: SVTRNetConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         size = self.size = config.parts
         first = size.widths[0]
         options = ConvBNOptions(

@@ -49,7 +49,7 @@ def trained_model(experiment: Experiment, config: Path) -> tuple[nn.Layer, Path,
     Raises:
         ConfigError: the experiment names no weights and was not trained here.
     """
-    experiment.require("model", "task")
+    model_config, task = experiment.model_and_task()
     spec = experiment.weights or str(run_folder(config))
     if experiment.weights is None and not Path(spec).is_dir():
         raise ConfigError(
@@ -61,8 +61,7 @@ def trained_model(experiment: Experiment, config: Path) -> tuple[nn.Layer, Path,
             + config.as_posix(),
         )
     path = resolve_weights(spec, experiment.domain)
-    task = cast(Task, experiment.task)  # `require` saw it
-    model = load_model(task.adapt_model(experiment.model), path)
+    model = load_model(task.adapt_model(model_config), path)
     labels = load_checkpoint(path).meta.get("labels", []) if (path / STATE).is_file() else _published(spec)
     return model, path, tuple(labels)
 
@@ -171,8 +170,7 @@ def export_config(
     extras = domain.capability(ExportExtras)
     prepared = experiment if extras is None else extras.prepare(experiment)
     model, path, kept = trained_model(prepared, config.path)
-    task, labels = prepared.task, labels_of(prepared, kept)
-    assert task is not None  # trained_model requires it
+    labels, (model_config, task) = labels_of(prepared, kept), prepared.model_and_task()
     task.check(model, labels)
     specs = {name: TensorSpec(spec.shape, spec.dtype) for name, spec in prepared.export.inputs.items()}
     if not specs:
@@ -187,7 +185,7 @@ def export_config(
         "domain": experiment.domain,
         "name": config.name,
         **_needed_imports(experiment),
-        "model": plain(task.adapt_model(prepared.model)),
+        "model": plain(task.adapt_model(model_config)),
         "batch_size": predict.batch_size,
         **({} if buckets is None else {"buckets": list(buckets)}),
         "labels": list(labels),
