@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from framework.core.errors import ConfigError, FormatError
 from framework.core.types import JSON
@@ -127,7 +127,7 @@ class OCRDomain(Domain[OCROptions]):
         return OCRPredictor(pipeline, str(artifact.config.get("name", "")))
 
 
-def _given(options: OCROptions, *names: str) -> dict[str, Any]:
+def _given(options: OCROptions, *names: str) -> dict[str, JSON]:
     """Those of the options that are set."""
     return {name: value for name in names if (value := getattr(options, name)) is not None}
 

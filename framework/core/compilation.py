@@ -7,7 +7,6 @@ import logging
 import os
 import threading
 from pathlib import Path
-from typing import Any
 
 import jax
 from jax.experimental.compilation_cache import compilation_cache
@@ -21,12 +20,12 @@ log = logging.getLogger("oar")
 # Compile options of the CPU backend: convolutions leave the YNN library for Eigen (detector at 640: 100 to 89 ms),
 # dots stay in it (bf16 dots run at twice the float32 speed there). Vectors of 512 bits stay off: with
 # `xla_cpu_prefer_vector_width: 512` jaxlib 0.10 computes arctan of 64 and more numbers wrongly, by up to 1.37.
-CPU_COMPILE_OPTIONS: dict[str, Any] = {
+CPU_COMPILE_OPTIONS: dict[str, str | bool] = {
     "xla_cpu_experimental_ynn_fusion_type": "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT",
 }
 # For programs that recompute: the CPU backend drops optimisation barriers before it schedules, and a block that is to
 # run again is then merged with its first run (8 wide blocks: 9.5 MB of temporaries either way; 2.2 with this).
-CPU_RECOMPUTE_OPTIONS: dict[str, Any] = {"xla_disable_hlo_passes": "cse_barrier_expander"}
+CPU_RECOMPUTE_OPTIONS: dict[str, str | bool] = {"xla_disable_hlo_passes": "cse_barrier_expander"}
 
 _cache_lock = threading.Lock()
 
@@ -88,7 +87,7 @@ def _make_folder(folder: str | Path | None) -> Path:
     return folder
 
 
-def compile_options(device: Device) -> dict[str, str | bool | int]:
+def compile_options(device: Device) -> dict[str, str | bool]:
     """XLA options for programs on this device."""
     if device.platform != "cpu":
         return {}

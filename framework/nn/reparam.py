@@ -8,7 +8,7 @@ is data: build the deploy form from the same config, and load what `deploy_state
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from jax.typing import ArrayLike
@@ -53,7 +53,7 @@ def fold_batch_norm(
 
 
 def fuse_conv_bn(
-    weight: Any, bias: Any | None, bn: nn.BatchNorm, out_axis: int = 0
+    weight: ArrayLike, bias: ArrayLike | None, bn: nn.BatchNorm, out_axis: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
     """(weight, bias) of a convolution with the normalisation behind it folded in; `out_axis=1` for a transposed one."""
     return fold_batch_norm(

@@ -14,6 +14,7 @@ from framework import hub, nn
 from framework.config import plain
 from framework.core.dtypes import Precision
 from framework.core.errors import ConfigError, InputError
+from framework.core.types import JSON
 from framework.engine.experiment import Experiment
 from framework.engine.task import Pipeline, Stage, Task, check_transforms
 from framework.export import Artifact, TensorSpec
@@ -204,7 +205,7 @@ def export_config(
     return made
 
 
-def _engine_table(experiment: Experiment, low: Sequence[str]) -> dict[str, Any]:
+def _engine_table(experiment: Experiment, low: Sequence[str]) -> dict[str, JSON]:
     """What was measured of engines, for the config of an artifact, `low` in bfloat16; nothing where nothing was."""
     table = experiment.export.engines
     return {
@@ -265,7 +266,10 @@ def _export_pipeline(
 
 
 def _export_stage(stage: Stage, name: str, experiment: Experiment, onnx: OnnxOptions | None) -> Artifact:
-    about: dict[str, Any] = {
+    provenance = {"weights": stage.weights, "file": stage.path.name}
+    if stage.path.is_file():
+        provenance["sha256"] = hub.digest(stage.path)
+    about: dict[str, JSON] = {
         "domain": experiment.domain,
         "kind": name,
         "name": stage.weights,
@@ -273,10 +277,8 @@ def _export_stage(stage: Stage, name: str, experiment: Experiment, onnx: OnnxOpt
         **stage.config,
         "bf16_verified": stage.bf16_verified,
         **_engine_table(experiment, stage.bf16_engines),
-        "provenance": {"weights": stage.weights, "file": stage.path.name},
+        "provenance": provenance,
     }
-    if stage.path.is_file():
-        about["provenance"]["sha256"] = hub.digest(stage.path)
     model, precisions = load_model(stage.model, stage.path), experiment.export.precisions
     return model_artifact(model, stage.task, stage.inputs, (), about, precisions, stage.constraints, onnx)
 
@@ -304,7 +306,7 @@ def model_artifact(
     task: Task,
     specs: Mapping[str, TensorSpec],
     transforms: Iterable[Any],
-    about: Mapping[str, Any],
+    about: Mapping[str, JSON],
     precisions: Sequence[Precision],
     constraints: Sequence[str] = (),
     onnx: OnnxOptions | None = None,

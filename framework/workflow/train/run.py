@@ -198,6 +198,7 @@ def make_trainer(
         shown.append(C.EarlyStopping(patience=options.early_stop))
     shown += (*options.callbacks, *callbacks)
     held_out = experiment.data.eval if evaluate else None
+    assert experiment.optim is not None  # as `train` requires
     return Trainer(
         model,
         task,

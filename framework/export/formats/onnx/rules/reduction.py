@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 from jax.extend.core import JaxprEqn
+from jax.typing import DTypeLike
 
 from framework.export.formats.onnx.convert import Converter
-from framework.export.formats.onnx.graph import is_symbolic
+from framework.export.formats.onnx.graph import Size, is_symbolic
 from framework.export.formats.onnx.registry import Rule, primitive
 from framework.export.formats.onnx.rules.elementwise import convert, out_aval
 from framework.export.formats.onnx.rules.shapes import pad_value
@@ -28,7 +29,7 @@ _REDUCTIONS = {
 class Abstract:
     """Shape and type of an array that the program does not name."""
 
-    def __init__(self, shape: Sequence[Any], dtype: Any) -> None:
+    def __init__(self, shape: Sequence[Size], dtype: DTypeLike) -> None:
         self.shape, self.dtype = tuple(shape), np.dtype(dtype)
 
 
@@ -96,11 +97,11 @@ def _cumulative(c: Converter, eqn: JaxprEqn, x: Value) -> Value | None:
     return x
 
 
-def _least(dtype: np.dtype) -> Any:
+def _least(dtype: np.dtype) -> float:
     return -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
 
 
-def _greatest(dtype: np.dtype) -> Any:
+def _greatest(dtype: np.dtype) -> float:
     return np.inf if dtype.kind == "f" else np.iinfo(dtype).max
 
 
