@@ -24,14 +24,14 @@ from ocr.results.pages import Char, Line, Page, Word
 from ocr.text.char_boxes import char_spans, text_quads, upright_quads
 from ocr.text.characters import reading_indices
 from ocr.text.curved_lines import Band
-from ocr.text.postprocess import Text, apply_orientation
+from ocr.text.directions import read_directed
+from ocr.text.postprocess import Text
 from ocr.text.preprocess import crop_lines, turned_lines
 from ocr.text.reading_order import reading_order, words_from_chars
 from ocr.text.stages import Detector, OrientationClassifier, Recognizer, RecognizerGroup
 from ocr.text.tiles import detect_in_tiles, split_long
 
 LONGEST = 1.5  # a line that would be squeezed more than this to fit the recogniser is read in parts
-SURE = 0.9  # mean probability of a line's characters: text on its head hardly reaches it
 _EDGE = 12  # points of each edge of a curved line
 
 
@@ -50,12 +50,7 @@ class LineCrops(NamedTuple):
     warps: Mapping[int, GridWarp]
 
 
-class Directions(NamedTuple):
-    """[N] bool each: which lines stand on their heads, of which that must be confirmed, and of which nobody is sure."""
-
-    upside_down: np.ndarray
-    doubtful: np.ndarray
-    unsure: np.ndarray
+Readings = tuple[list[tuple[Text, int, float]], np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -213,10 +208,11 @@ class OCRPipeline:
         clock = time.perf_counter()
         crops = self._cut(image, detected)
         clock = timed("crop", clock)
-        images, directions = self._orient(crops.images)
-        if self.orientation is not None and images:
+        probabilities = None
+        if self.orientation is not None and crops.images:
+            probabilities = self.orientation(crops.images)
             clock = timed("orient", clock)
-        texts, upside_down = self._read(images, directions)
+        texts, upside_down = self._read(crops, probabilities)
         clock = timed("recognize", clock)
         lines = self._arrange(detected.quads, crops, texts, upside_down)
         timed("arrange", clock)
@@ -234,36 +230,12 @@ class OCRPipeline:
             crops[number] = warp.image(image)
         return LineCrops(crops, rotated, warps)
 
-    def _orient(self, crops: list[np.ndarray]) -> tuple[list[np.ndarray], Directions]:
-        """The lines upright, as the classifier sees it, and which of them stood on their heads."""
-        if self.orientation is None or not crops:
-            return crops, Directions(*np.zeros((3, len(crops)), bool))
-        probabilities, thresh = self.orientation(crops), self.orientation.options.thresh
-        crops, upside_down = apply_orientation(crops, probabilities, thresh)
-        # The classifier errs on one line in a hundred. Where it turns some lines of a page and others not, the fewer
-        # must be confirmed.
-        turns_most = 2 * upside_down.sum() > len(upside_down)
-        doubtful = (upside_down != turns_most) & upside_down.any()
-        unsure = (probabilities.max(axis=1) < thresh) & ~doubtful
-        return crops, Directions(upside_down, doubtful, unsure)
-
-    def _read(
-        self, crops: list[np.ndarray], directions: Directions
-    ) -> tuple[list[tuple[Text, int, float]], np.ndarray]:
-        """What each line says, with its columns and its share of them, and which lines stand on their heads."""
-        upside_down = directions.upside_down
-        # Doubtful lines are read both ways, and the surer reading wins.
-        second = np.flatnonzero(directions.doubtful).tolist()
-        texts = self.recognizer([*crops, *(rotate90(crops[i], 2) for i in second)])
-        for i, other in zip(second, texts[len(crops) :]):
-            if other[0].score > texts[i][0].score:
-                texts[i], upside_down[i] = other, not upside_down[i]
-        # Nor can it tell for every line. One that it left upright and that reads badly may read well on its head.
-        third = [i for i in np.flatnonzero(directions.unsure).tolist() if texts[i][0].score < SURE]
-        for i, other in zip(third, self.recognizer([rotate90(crops[i], 2) for i in third])):
-            if other[0].score >= SURE:
-                texts[i], upside_down[i] = other, True
-        return texts[: len(crops)], upside_down
+    def _read(self, crops: LineCrops, probabilities: np.ndarray | None) -> Readings:
+        """What each line says, the right way up, and which lines stand on their heads."""
+        if self.orientation is None or probabilities is None:
+            return self.recognizer(crops.images), np.zeros(len(crops.images), bool)
+        thresh = self.orientation.options.thresh
+        return read_directed(crops.images, probabilities, crops.rotated, self.recognizer, thresh)
 
     def _arrange(
         self,
