@@ -20,26 +20,19 @@ from framework.vision.image import rotate90
 from framework.workflow import ImageItem
 from ocr.pages.preparation import PagePreparation, PreparedImage
 from ocr.pages.stages import PageOrientationClassifier, Unwarper
+from ocr.pipeline.small_letters import READ_WELL, are_among, are_low, badly_read, closer_scale, merge_looks
 from ocr.results.pages import Char, Line, Page, Word
 from ocr.text.char_boxes import char_spans, text_quads, upright_quads
 from ocr.text.characters import reading_indices
-from ocr.text.curved_lines import Band
 from ocr.text.directions import read_directed
 from ocr.text.postprocess import Text
 from ocr.text.preprocess import crop_lines, turned_lines
-from ocr.text.reading_order import reading_order, words_from_chars
-from ocr.text.stages import Detector, OrientationClassifier, Recognizer, RecognizerGroup
-from ocr.text.tiles import detect_in_tiles, split_long
+from ocr.text.reading_order import quad_of, reading_order, words_from_chars
+from ocr.text.stages import DetectedLines, Detector, OrientationClassifier, Recognizer, RecognizerGroup
+from ocr.text.tiles import detect_in_grid, detect_in_tiles, split_long
 
 LONGEST = 1.5  # a line that would be squeezed more than this to fit the recogniser is read in parts
 _EDGE = 12  # points of each edge of a curved line
-
-
-class DetectedLines(NamedTuple):
-    """Lines of a page: quads [N, 4, 2], and those that are curved by their number."""
-
-    quads: np.ndarray
-    curved: Mapping[int, Band]
 
 
 class LineCrops(NamedTuple):
@@ -170,31 +163,79 @@ class OCRPipeline:
         if self.orientation is not None:
             self.orientation.prepare()
         most = self.detector.options.max_aspect
-        if self.detector.finds_outlines and max(image.shape[:2]) <= most * min(image.shape[:2]):
-            return DetectedLines(*self.detector.find_bands(image)), {"detect": time.perf_counter() - started}
-        quads, _ = detect_in_tiles(self.detector, image, most)
+        if max(image.shape[:2]) <= most * min(image.shape[:2]):
+            detected = self.detector.find_lines(image)
+            if not self.detector.finds_outlines:
+                quads = detected.quads
+                if are_low(quads, self.detector.view_scale(image.shape[:2])):
+                    quads, detected = self._detect_closer(image, quads), detected._replace(faint=0)
+                assert quads is not None
+                detected = detected._replace(quads=self._split_long(image, quads))
+        else:
+            quads, _ = detect_in_tiles(self.detector, image, most)
+            detected = DetectedLines(self._split_long(image, quads), {})
+        return detected, {"detect": time.perf_counter() - started}
+
+    def _split_long(self, image: np.ndarray, quads: np.ndarray) -> np.ndarray:
+        """Quads [N, 4, 2] of which none has to be squeezed for the recogniser."""
         options = self.recognizer.options
-        if len(quads) and options.widths:
-            quads = split_long(
-                image, quads, LONGEST * options.widths[-1] / (options.height * options.width_scale)
-            )
-        return DetectedLines(quads, {}), {"detect": time.perf_counter() - started}
+        if not len(quads) or not options.widths:
+            return quads
+        longest = LONGEST * options.widths[-1] / (options.height * options.width_scale)
+        return split_long(image, quads, longest)
 
     def _recognize(self, detected: DetectedLines, seconds: dict[str, float], item: ImageItem) -> Page:
         page = self._recognize_lines(detected, seconds, item)
         quarter = 0 if detected.curved else _sideways(page.lines)
-        if not quarter:
+        if quarter:
+            # Detectors are trained on horizontal text and run lines of a page on its side into one another. The crops
+            # are cut from the image as it is, with the corners in the order of the upright page.
+            upright, more = self._detect(rotate90(item.image, -quarter))
+            again = self._recognize_lines(_turn_back(upright, quarter, page.size_hw), more, item)
+            seconds = _add_seconds(page, again)
+            if _certainty(again.lines) >= _certainty(page.lines):
+                page, detected = replace(again, seconds=seconds), upright
+            else:
+                page, quarter = replace(page, seconds=seconds), 0
+        return self._look_closer(page, detected, quarter, item)
+
+    def _look_closer(self, page: Page, detected: DetectedLines, quarter: int, item: ImageItem) -> Page:
+        """The page, with what was seen too small to be read well read in tiles.
+
+        Args:
+            detected: Its lines on the image turned by `-quarter` quarters.
+        """
+        bad = 0 if detected.curved else badly_read(page.lines, len(detected.quads), detected.faint)
+        image = rotate90(item.image, -quarter) if quarter else item.image
+        started = time.perf_counter()
+        quads = self._detect_closer(image, detected.quads) if bad else None
+        if quads is None:
             return page
-        # Detectors are trained on horizontal text and run lines of a page on its side into one another. The crops are
-        # cut from the image as it is, with the corners in the order of the upright page.
-        (quads, _), more = self._detect(rotate90(item.image, -quarter))
-        again = self._recognize_lines(
-            DetectedLines(_rotate_back(quads, quarter, page.size_hw), {}), more, item
-        )
-        best = max(again, page, key=lambda p: sum(x.score * sum(map(str.isalnum, x.text)) for x in p.lines))
-        keys = {**page.seconds, **again.seconds}
-        both = {key: page.seconds.get(key, 0.0) + again.seconds.get(key, 0.0) for key in keys}
-        return replace(best, seconds=both)
+        closer = _turn_back(DetectedLines(quads, {}), quarter, page.size_hw)
+        again = self._recognize_lines(closer, {"detect": time.perf_counter() - started}, item)
+        both = [*again.lines, *(line for line in page.lines if line.score >= READ_WELL)]
+        outlines = np.stack([quad_of(line.polygon) for line in both]) if both else np.zeros((0, 4, 2))
+        lost = ~are_among(outlines, outlines[: len(again.lines)])
+        lines = [line for i, line in enumerate(both) if i < len(again.lines) or lost[i]]
+        if _certainty(lines) > _certainty(page.lines):
+            order = reading_order([line.polygon for line in lines])
+            page = replace(page, lines=tuple(lines[i] for i in order))
+            bad = badly_read(lines, max(len(quads), len(lines)), 0)
+        warnings = (*page.warnings, *([_too_small(bad, max(page.size_hw))] if bad else []))
+        return replace(page, seconds=_add_seconds(page, again), warnings=warnings)
+
+    def _detect_closer(self, image: np.ndarray, quads: np.ndarray) -> np.ndarray | None:
+        """The lines [N, 4, 2] of an image, seen in tiles; None where the detector saw it about as large as it is.
+
+        Args:
+            quads: [M, 4, 2], what it found in the whole image.
+        """
+        scale = self.detector.view_scale(image.shape[:2])
+        closer = closer_scale(quads, scale)
+        if closer is None:
+            return None
+        tiles, _ = detect_in_grid(self.detector, image, round(scale / closer * max(image.shape[:2])))
+        return self._split_long(image, merge_looks(quads, tiles, scale))
 
     def _recognize_lines(self, detected: DetectedLines, seconds: dict[str, float], item: ImageItem) -> Page:
         """The page of detected lines, unless it lies on its side; `seconds` gets what each step took."""
@@ -296,6 +337,24 @@ def _words(text: Text, quads: np.ndarray) -> tuple[Word, ...]:
     return words_from_chars([Char(text.chars[i].char, text.chars[i].score, quads[1 + i]) for i in order])
 
 
+def _certainty(lines: Sequence[Line]) -> float:
+    """By which of several readings of one page the best is told."""
+    return sum(line.score * sum(map(str.isalnum, line.text)) for line in lines)
+
+
+def _add_seconds(first: Page, second: Page) -> dict[str, float]:
+    keys = {**first.seconds, **second.seconds}
+    return {key: first.seconds.get(key, 0.0) + second.seconds.get(key, 0.0) for key in keys}
+
+
+def _too_small(lines: int, longest: int) -> str:
+    """The warning that lines read badly, maybe as their letters are too small."""
+    return (
+        f"about {lines} lines could not be read well; where their letters are small, "
+        f"max_side={longest} (--max_side {longest}) looks for them in the image as large as it is"
+    )
+
+
 def _sideways(lines: Sequence[Line]) -> int:
     """By how many quarters most of the text is turned clockwise, if it is on its side: 1, 3, or 0 for any other."""
     for quarter in (1, 3):
@@ -305,8 +364,14 @@ def _sideways(lines: Sequence[Line]) -> int:
     return 0
 
 
+def _turn_back(detected: DetectedLines, quarter: int, size_hw: tuple[int, int]) -> DetectedLines:
+    """Lines of an image that was turned by `-quarter` (0, 1 or 3) quarters, in pixels of the original."""
+    if not quarter or not len(detected.quads):
+        return detected
+    return detected._replace(quads=_rotate_back(detected.quads, quarter, size_hw), curved={})
+
+
 def _rotate_back(quads: np.ndarray, quarter: int, size_hw: tuple[int, int]) -> np.ndarray:
-    """Quads [N, 4, 2] of an image that was turned by `-quarter` (1 or 3) quarters, in pixels of the original."""
     x, y = quads[..., 0], quads[..., 1]
     height, width = size_hw
     return np.stack([width - y, x] if quarter == 1 else [y, height - x], axis=-1).astype(np.float32)
