@@ -24,8 +24,8 @@ _QUESTIONED = (
 )
 _SAMPLE = 48  # lines that are read both ways then: those that tell most
 _FEW = 4  # numbers such as 66 and 99, of which the surer reading is an accident
-_ROTATABLE = frozenset("012568 9HINOSXZosxzlunpdbq+-=.,:%/()[]")
-"""Characters that are characters on their heads, too."""
+_ROTATABLE = frozenset("0125689 HINOSXZosxzl+-=.,:%/()[]")
+"""Characters that are themselves or one another on their heads; letters such as b and q are not told apart by chance."""
 
 
 class Scored(Protocol):
