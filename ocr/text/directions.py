@@ -25,7 +25,7 @@ _QUESTIONED = (
 _SAMPLE = 48  # lines that are read both ways then: those that tell most
 _FEW = 4  # numbers such as 66 and 99, of which the surer reading is an accident
 _ROTATABLE = frozenset("0125689 HINOSXZosxzl+-=.,:%/()[]")
-"""Characters that are themselves or one another on their heads; letters such as b and q are not told apart by chance."""
+"""Characters that are themselves or one another on their heads. Not b and q: words of such letters alone are rare."""
 
 
 class Scored(Protocol):
