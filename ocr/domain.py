@@ -84,7 +84,9 @@ class OCRDomain(Domain[OCROptions]):
         kind = artifact.config.get("kind")
         if kind in _SINGLE and not artifact.stages:
             return OCRPredictor(
-                _SINGLE[kind](artifact, options, runtime), str(artifact.config.get("name", ""))
+                _SINGLE[kind](artifact, options, runtime),
+                str(artifact.config.get("name", "")),
+                bgr=options.bgr,
             )
         if kind in _FIELD_KINDS:
             raise FormatError(
@@ -120,7 +122,7 @@ class OCRDomain(Domain[OCROptions]):
         pipeline = OCRPipeline(
             detector, recognizer, orientation, kept, _open_preparation(artifact, options, runtime)
         )
-        return OCRPredictor(pipeline, str(artifact.config.get("name", "")))
+        return OCRPredictor(pipeline, str(artifact.config.get("name", "")), bgr=options.bgr)
 
 
 def _given(options: OCROptions, *names: str) -> dict[str, Any]:

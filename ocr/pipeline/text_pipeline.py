@@ -259,7 +259,16 @@ class OCRPipeline:
         timed("arrange", clock)
         seconds["total"] = sum(seconds.values())
         height, width = image.shape[:2]
-        return Page(lines, item.number, seconds, source=item.source, width=width, height=height, image=image)
+        return Page(
+            lines,
+            item.number,
+            seconds,
+            warnings=item.warnings,
+            source=item.source,
+            width=width,
+            height=height,
+            image=image,
+        )
 
     def _cut(self, image: np.ndarray, detected: DetectedLines) -> LineCrops:
         """The image of each line, from left to right; curved ones are straightened."""

@@ -17,11 +17,9 @@ from framework.core.errors import DeviceError, FormatError, MissingExtraError
 from framework.inference.engine import TensorShape
 from framework.inference.engines.onnx_file import OnnxEngine
 
-
 KEPT = 32
-"""What the CPU plugin prepared for shapes of an operation, a stream at a time: those that were used last. By default it
-keeps 5,000, so that a process that reads pages of many sizes grows by 8 MB a page. In 300 pages of as many sizes 32 take
-no more time."""
+"""What the CPU plugin prepared for shapes of an operation: those that were used last. By default it keeps 5,000, so
+that a process that reads pages of many sizes grows by 8 MB a page. 300 pages of as many sizes take no longer."""
 
 
 @functools.cache
