@@ -158,15 +158,24 @@ class DocumentReader:
             return Document(finish_document(list(opened.read_all(workers))), opened.label)
 
     def open(
-        self, source: ImageSource, *, pages: str | None = None, password: str | None = None
+        self,
+        source: ImageSource,
+        *,
+        pages: str | None = None,
+        password: str | None = None,
+        label: str | None = None,
     ) -> OpenDocument:
         """The document of a source, to be read page by page: what is held does not grow with their number.
 
         Its pages are not finished: `DocumentFacts` tells what only the whole document does.
 
+        Args:
+            label: What the source is called; its path where it is None.
+
         Raises: as a call.
         """
-        label = str(source) if isinstance(source, (str, os.PathLike)) else ""
+        if label is None:
+            label = str(source) if isinstance(source, (str, os.PathLike)) else ""
         if is_pdf(source):
             pdf = PdfReader(source, dpi=self.dpi, password=password)  # type: ignore[arg-type]
             try:

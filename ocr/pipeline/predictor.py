@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from framework.core.errors import InputError
 from framework.vision import image as vision_image
 from framework.vision.image_pages import ImagePages
 from framework.workflow import ImageItem
@@ -53,7 +54,7 @@ class OCRPredictor(ImagePredictor[Page]):
 
     def pages(self, source: ImageSource | Iterable[ImageSource]) -> Iterator[Page]:
         """As a call, page by page: memory does not grow with their number."""
-        return self.predict_stream(self._read_items(source))
+        return self.predict_stream(self.read_items(source))
 
     def predict_stream(self, items: Iterable[ImageItem]) -> Iterator[Page]:
         return self.pipeline.predict_stream(items)
@@ -65,14 +66,18 @@ class OCRPredictor(ImagePredictor[Page]):
         (page,) = self.pipeline.predict_stream([item])
         return page, None
 
-    def _read_items(self, source: Any) -> Iterator[ImageItem]:
-        label = _label(source)
+    def read_items(self, source: Any, label: str | None = None) -> Iterator[ImageItem]:
+        """Every page of an image, a PDF or a list of them, as a call reads them; `label` is what they are called.
+
+        Raises: InputError.
+        """
+        label = _label(source) if label is None else label
         if isinstance(source, io.IOBase):  # they are iterators too, of lines
             label = str(getattr(source, "name", ""))
             source, _ = vision_image.read_bytes(source, "image or PDF")  # type: ignore[arg-type]
         if isinstance(source, (list, tuple, Iterator)):
             for item in source:
-                yield from self._read_items(item)
+                yield from self.read_items(item)
             return
         if is_pdf(source):
             with PdfReader(source, dpi=self.pdf_dpi) as pages:
@@ -90,10 +95,26 @@ class OCRPredictor(ImagePredictor[Page]):
         return ImageItem(pages.read(number), _label(source), number, (*pages.notes, *more))
 
     def read_all(self, source: ImageSource) -> Iterator[ImageItem]:
-        """Every page of an image. Raises: InputError, also where a later one is damaged."""
+        """Every page of an image; frames of an animation that show what the one before showed are left out.
+
+        Raises: InputError, once all others are out, where one cannot be read.
+        """
         pages = ImagePages(self._as_rgb(source), ground="contrast")
-        for number, image in pages.changes():
-            yield ImageItem(image, _label(source), number, pages.notes if number == pages.numbers[0] else ())
+        failure, notes = None, pages.notes
+        if pages.is_animation:
+            found = pages.changes()
+        else:
+            found = ((number, None) for number in pages.numbers)
+        for number, image in found:
+            try:
+                image = pages.read(number) if image is None else image
+            except InputError as error:
+                failure = failure or error
+                continue
+            yield ImageItem(image, _label(source), number, notes)
+            notes = ()
+        if failure is not None:
+            raise failure
 
     def _as_rgb(self, source: ImageSource) -> ImageSource:
         return to_rgb(source) if self.bgr else source

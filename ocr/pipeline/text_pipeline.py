@@ -24,14 +24,16 @@ from ocr.pipeline.small_letters import READ_WELL, are_among, are_low, badly_read
 from ocr.results.pages import Char, Line, Page, Word
 from ocr.text.char_boxes import char_spans, text_quads, upright_quads
 from ocr.text.characters import reading_indices
-from ocr.text.directions import read_directed
+from ocr.text.directions import SURE, read_directed
 from ocr.text.postprocess import Text
 from ocr.text.preprocess import crop_lines, turned_lines
-from ocr.text.reading_order import quad_of, reading_order, words_from_chars
+from ocr.text.reading_order import quad_of, reading_order, upright_boxes, words_from_chars
+from ocr.text.stacked_letters import LEAST_STACKED, find_stacks, join_stack, letters_in_a_row
 from ocr.text.stages import DetectedLines, Detector, OrientationClassifier, Recognizer, RecognizerGroup
 from ocr.text.tiles import detect_in_grid, detect_in_tiles, split_long
 
 LONGEST = 1.5  # a line that would be squeezed more than this to fit the recogniser is read in parts
+_WEAK = 0.25  # score of a letter alone, such as an I
 _EDGE = 12  # points of each edge of a curved line
 
 
@@ -300,10 +302,38 @@ class OCRPipeline:
             for number, ((text, steps, share), quad, rotated, flip) in enumerate(
                 zip(texts, quads, crops.rotated, upside_down)
             )
-            if text.text.strip() and text.score >= self.options.drop_score
+            if text.text.strip() and text.score >= min(self.options.drop_score, _least_score(text))
         ]
-        # Now that it is known which way up each line is: a page on its head starts at its lower edge.
-        return tuple(lines[i] for i in reading_order([line.polygon for line in lines]))
+        lines = self._join_stacked(lines, quads, crops)
+        lines = [line for line in lines if line.score >= self.options.drop_score]
+        # Now that it is known which way up each line is: a page on its head starts at its lower edge. Letters below one
+        # another stand where the first of them does.
+        first = [line.words[0].chars[0].polygon if _is_stacked(line) else line.polygon for line in lines]
+        return tuple(lines[i] for i in reading_order(first))
+
+    def _join_stacked(
+        self,
+        lines: list[Line],
+        quads: np.ndarray,
+        crops: LineCrops,
+    ) -> list[Line]:
+        """The lines, with single letters below one another as one."""
+        if sum(len(line.text) == 1 for line in lines) < LEAST_STACKED:
+            return lines
+        stacks = find_stacks(upright_boxes([line.polygon for line in lines]), [line.text for line in lines])
+        if not stacks or any(line.orientation for line in lines):
+            return lines
+        image_of = {_corners(quad): crop for quad, crop in zip(quads, crops.images)}
+        joined, rows = [], []
+        for stack in stacks:
+            found = [image_of.get(_corners(np.array(lines[i].polygon))) for i in stack]
+            rows.append(letters_in_a_row([crop for crop in found if crop is not None]))
+        # Side by side a word is read as one: of a letter alone nobody can tell whether it is an O or a zero.
+        for stack, (text, _, _) in zip(stacks, self.recognizer(rows)):
+            whole = text.text if len(text.text) == len(stack) and text.score >= SURE else None
+            joined.append(join_stack([lines[i] for i in stack], whole))
+        gone = {i for stack in stacks for i in stack}
+        return [*(line for i, line in enumerate(lines) if i not in gone), *joined]
 
     def _line(
         self,
@@ -362,6 +392,21 @@ def _too_small(lines: int, longest: int) -> str:
         f"about {lines} lines could not be read well; where their letters are small, "
         f"max_side={longest} (--max_side {longest}) looks for them in the image as large as it is"
     )
+
+
+def _least_score(text: Text) -> float:
+    """A letter alone may read badly and be one of a word all the same."""
+    return _WEAK if len(text.text.strip()) == 1 else 1.0
+
+
+def _is_stacked(line: Line) -> bool:
+    """Whether it is a word whose letters were lines of their own."""
+    chars = line.words[0].chars if len(line.words) == 1 else ()
+    return line.vertical and len(chars) >= LEAST_STACKED and all(ord(char.text[0]) < 0x2E80 for char in chars)
+
+
+def _corners(quad: np.ndarray) -> tuple[int, ...]:
+    return tuple(quad.round().astype(int).ravel().tolist())
 
 
 def _sideways(lines: Sequence[Line]) -> int:
