@@ -51,6 +51,7 @@ from ocr.documents.processors import (
 )
 from ocr.documents.whole_document import finish_document
 from ocr.formulas.blocks import FormulaReader
+from ocr.pages.tilt import Straightened
 from ocr.pipeline.predictor import OCRPredictor, is_pdf, to_rgb
 from ocr.results.blocks import Block, Box, Figure
 from ocr.results.lines import Line
@@ -289,8 +290,14 @@ class DocumentReader:
             image = prepared.image
             to_points = None if to_points is None else prepared.compose(to_points)
         started = time.perf_counter()
-        ruling = ruling_lines_of_image(image, dpi=dpi) if self.tables else None
-        blocks = self._make_blocks(PageContent(page.lines, page.width, page.height, ruling, image, scan=True))
+        straight = Straightened.make(image, page.lines)
+        lines = page.lines if straight is None else straight.lines
+        seen = image if straight is None else straight.image
+        ruling = ruling_lines_of_image(seen, dpi=dpi) if self.tables else None
+        height, width = seen.shape[:2]
+        blocks = self._make_blocks(PageContent(lines, width, height, ruling, seen, scan=True))
+        if straight is not None:
+            blocks = straight.restore(blocks)
         seconds = {**page.seconds, "blocks": time.perf_counter() - started}
         seconds["total"] = page.seconds.get("total", 0.0) + seconds["blocks"]
         return replace(
