@@ -88,7 +88,9 @@ class OCRDomain(Domain[OCROptions]):
         kind = str(artifact.config.get("kind"))
         if kind in _SINGLE and not artifact.stages:
             return OCRPredictor(
-                _SINGLE[kind](artifact, options, runtime), str(artifact.config.get("name", ""))
+                _SINGLE[kind](artifact, options, runtime),
+                str(artifact.config.get("name", "")),
+                bgr=options.bgr,
             )
         if kind in _FIELD_KINDS:
             raise FormatError(
@@ -124,7 +126,7 @@ class OCRDomain(Domain[OCROptions]):
         pipeline = OCRPipeline(
             detector, recognizer, orientation, kept, _open_preparation(artifact, options, runtime)
         )
-        return OCRPredictor(pipeline, str(artifact.config.get("name", "")))
+        return OCRPredictor(pipeline, str(artifact.config.get("name", "")), bgr=options.bgr)
 
 
 def _given(options: OCROptions, *names: str) -> dict[str, JSON]:

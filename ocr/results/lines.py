@@ -84,7 +84,7 @@ class Char:
         _freeze(self)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Word:
     """A run of characters without a space. `chars` is empty when the recogniser gives no character positions."""
 
@@ -96,6 +96,9 @@ class Word:
     def __post_init__(self) -> None:
         _freeze(self)
         object.__setattr__(self, "chars", tuple(self.chars))
+
+    def __repr__(self) -> str:
+        return f"Word({self.text!r}, {self.score:.3f})"
 
 
 @dataclass(frozen=True)
@@ -110,7 +113,7 @@ class LineStyle:
     hyphen: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Line:
     """One line of text, or one column of vertical text.
 
@@ -137,6 +140,10 @@ class Line:
             object.__setattr__(self, "orientation", turn)
         if self.vertical is None:
             object.__setattr__(self, "vertical", _is_vertical(self))
+
+    def __repr__(self) -> str:
+        turned = f", orientation={self.orientation}" if self.orientation else ""
+        return f"Line({self.text!r}, {self.score:.3f}{turned}{', vertical' if self.vertical else ''})"
 
     @property
     def is_bold(self) -> bool:

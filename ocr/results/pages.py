@@ -40,7 +40,7 @@ from ocr.results.lines import Polygon as Polygon
 from ocr.results.lines import Word as Word
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Page(ImageResult):
     """The lines of one image or one page of a PDF, in reading order.
 
@@ -124,6 +124,12 @@ class Page(ImageResult):
             content["unwarped"] = True
         return content
 
+    def __repr__(self) -> str:
+        blocks = f", {len(self.blocks)} blocks" if self.blocks else ""
+        return (
+            f"Page({self.source!r}, {self.page}, {self.width}x{self.height}, {len(self.lines)} lines{blocks})"
+        )
+
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Page:
         """The page that `to_dict` wrote, without its image. Raises: FormatError when keys or values do not fit."""
@@ -164,7 +170,7 @@ class Page(ImageResult):
         return self.draw(side_by_side=False)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Document(Result):
     """The pages of one source: one for an image, several for a PDF."""
 
@@ -267,6 +273,16 @@ class Document(Result):
         from ocr.exporters.alto import to_alto
 
         return to_alto(self, chars=chars)
+
+    def to_tsv(self) -> str:
+        """Tab-separated values with the columns of Tesseract; see `ocr.exporters.tsv`."""
+        from ocr.exporters.tsv import to_tsv
+
+        return to_tsv(self)
+
+    def __repr__(self) -> str:
+        lines = sum(len(page.lines) for page in self.pages)
+        return f"Document({self.source!r}, {len(self.pages)} pages, {lines} lines)"
 
     def to_searchable_pdf(self, path: str | Path, *, dpi: float = 200.0, quality: int = 85) -> None:
         """Writes the page images with the text under them; see `ocr.exporters.searchable_pdf`."""
