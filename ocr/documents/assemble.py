@@ -91,7 +91,9 @@ def _begin_columns(heading: Box, boxes: Sequence[Box]) -> bool:
     first = min((box[1] for box in below), default=0.0)
     level = [box for box in below if box[1] - first <= LEVEL * (heading[3] - heading[1])]
     own = any(box[0] < heading[2] and box[2] > heading[0] for box in level)
-    return own and max(box[0] for box in level) >= min(box[2] for box in level)
+    first_end = min((box[2] for box in level), default=0.0)
+    # A heading that begins right of the first column is that of another one.
+    return own and heading[0] < first_end <= max(box[0] for box in level)
 
 
 def _goes_on(heading: Box, box: Box) -> bool:
