@@ -26,7 +26,9 @@ MIN_WORDS = 3  # of such a row
 
 def words_of(row: Sequence[Line]) -> list[Line | Word]:
     """The words of a row from left to right; a line without words is one."""
-    return sorted((word for line in row for word in line.words or (line,)), key=lambda word: line_box(word)[0])
+    return sorted(
+        (word for line in row for word in line.words or (line,)), key=lambda word: line_box(word)[0]
+    )
 
 
 def is_row_of_numbers(row: Sequence[Line]) -> bool:
@@ -84,7 +86,9 @@ def _beside_numbers(stripe: tuple[float, float], rows: Sequence[Sequence[Line | 
     middle = sum(stripe) / 2
     after = [next((word.text for word in row if line_box(word)[0] >= middle), "") for row in rows]
     before = [next((word.text for word in reversed(row) if line_box(word)[2] <= middle), "") for row in rows]
-    thousands = [_GROUP.fullmatch(right) and (not left or left.isdigit()) for left, right in zip(before, after)]
+    thousands = [
+        _GROUP.fullmatch(right) and (not left or left.isdigit()) for left, right in zip(before, after)
+    ]
     if all(thousands[1:]) and (not before[0] or before[0].isdigit() or after[0].isdigit()):
         return False
     return sum(map(is_number, after)) >= NUMBERS * len(rows)

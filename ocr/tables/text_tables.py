@@ -150,9 +150,7 @@ def _is_tabular(lines: list[Line], above: np.ndarray, below: np.ndarray, height:
     return len(rows[0]) > 1 or sum(len(row) > 1 for row in rows) >= 0.4 * len(rows)
 
 
-def _segments(
-    row: Sequence[Line], height: float, cuts: Sequence[tuple[float, float]] = ()
-) -> list[_Segment]:
+def _segments(row: Sequence[Line], height: float, cuts: Sequence[tuple[float, float]] = ()) -> list[_Segment]:
     """The words of a row, joined where they stand close together and none of the stripes `cuts` parts them."""
     segments: list[_Segment] = []
     for line in row:

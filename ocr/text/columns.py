@@ -42,7 +42,9 @@ ITEMS = 0.3  # of the lines of a list begin with a mark, at least
 LETTERS, WORDS = 0.6, 0.5  # of the characters: of prose, of anything that is read
 SAME_STRIPE = 0.5  # of a known stripe's width
 
-UNLEVEL = 0.5  # of the rows of the shorter side are level at most, where nothing else tells columns
+# Of the rows of the shorter side are level at most, where nothing else tells columns: of one size of type, of two.
+UNLEVEL = {True: 0.5, False: 0.75}
+OTHER_SIZE = 1.2  # of the other side's height of rows
 UNLEVEL_GUTTER = 1.0  # multiples of the height: the white between them
 
 MIN_ROWS = {False: 3, True: 2}  # of a column; beside a table or figure
@@ -281,7 +283,9 @@ class _Cutter:
         if len(few) < MIN_ROWS[True] or len(many) < MIN_ROWS[False]:
             return False
         apart = abs(few[:, None] - many[None]).min(axis=1)
-        return bool(np.mean(apart <= LEVEL * self.height) <= UNLEVEL)
+        heights = sorted(float(np.median(rows[:, 3] - rows[:, 1])) for rows in (left, right))
+        same_size = heights[1] < OTHER_SIZE * heights[0]
+        return bool(np.mean(apart <= LEVEL * self.height) <= UNLEVEL[same_size])
 
     def _are_prose(
         self, first: _Items, second: _Items, left: NDArray[np.float64], right: NDArray[np.float64]

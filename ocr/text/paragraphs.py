@@ -27,7 +27,7 @@ WIDEST_LEADING = 1.9
 INDENT = (0.8, 4.0)  # of a first line: the least, the greatest
 CELL_GAP = 1.0  # lines of a row nearer than this are one cell
 ROW_GAP = 1.5  # between two cells of a row that does not run on
-SHORT_WORDS, SHORT_MOST = 3.5, 5  # of rows that tell nothing of their column's width: the mean, the most
+SHORT_WORDS, SHORT_MOST = 3.4, 5  # of rows that tell nothing of their column's width: the mean, the most
 SIZE_CHANGE = {
     True: 1.12,
     False: 1.4,
@@ -40,7 +40,9 @@ HEADING_CHARS, HEADING_ROWS = 160, 3
 SECTION_ROOM = 0.25  # of the column's width, which a numbered heading leaves free
 SECTION_TEXT = 12.0  # multiples of its size: the least width of the text below it
 CAPTIONED = ("table", "image", "chart")
-CAPTION_GAP = 2.5  # heights of a caption's line: the most white to what it belongs to, where captions are level
+CAPTION_GAP = (
+    2.5  # heights of a caption's line: the most white to what it belongs to, where captions are level
+)
 FOOTNOTE = 0.92  # to the page's usual size, with a mark, in the lower half
 
 TABLE_CAPTION = re.compile(
@@ -141,7 +143,9 @@ def make_text_blocks(lines: Sequence[Line], *, height: float, others: Sequence[B
     """
     paragraphs = find_paragraphs(lines, height=height, others=others)
     scale = 1.0 if has_styles(lines) else OCR_SIZE
-    marks = [Mark(one.rows[0].box[0], scale * one.rows[0].size, one.label == "list_item") for one in paragraphs]
+    marks = [
+        Mark(one.rows[0].box[0], scale * one.rows[0].size, one.label == "list_item") for one in paragraphs
+    ]
     return [
         Block(
             one.label,
@@ -224,10 +228,8 @@ def _regions(lines: Sequence[Line], others: Sequence[Block], margin: float) -> l
     return regions
 
 
-def _captions_apart(
-    lines: Sequence[Line], boxes: Sequence[Box]
-) -> tuple[list[list[Line]], list[Line]]:
-    """(the lines of captions, those of each in a list; the other lines): of tables and figures that stand beside one
+def _captions_apart(lines: Sequence[Line], boxes: Sequence[Box]) -> tuple[list[list[Line]], list[Line]]:
+    """(the lines of captions, each in a list of its own; the other lines): of tables and figures that stand beside one
     another, rows of which each line is right above or below another one.
     """
     reach: dict[Box, float] = {}  # half of the white to the nearest neighbour
@@ -322,8 +324,8 @@ def _split_paragraphs(rows: Sequence[Row], left: float, right: float, known: boo
 
 
 def _starts_item(text: str, first: str, before: str) -> bool:
-    """Whether a row begins an item of a list, by its text, that of its paragraph's first row, and of the row before it.
-    Initials in a bibliography begin none.
+    """Whether a row begins an item of a list, by its text, that of its paragraph's first row, and that of the row
+    before it. Initials in a bibliography begin none.
     """
     if not _BULLET.match(text):
         return False
@@ -340,7 +342,7 @@ def _hangs(item: Sequence[Row], row: Row, left: float, right: float) -> bool:
     if row.box[0] > mark:
         return True
     hung = len(item) > 1 and item[-1].box[0] > mark
-    return not hung and not _has_room(item[-1], row, row.text, left, right)
+    return not hung and (row.text[:1].islower() or not _has_room(item[-1], row, row.text, left, right))
 
 
 def may_be_heading(text: str) -> bool:
@@ -396,7 +398,7 @@ def join_rows(
     A row runs on into the next one where that one's first word had no room on it any more, up to `right`, and from
     `left` on where the two are centred; other line ends are kept as newlines, as in addresses and verse. So are those
     of rows with wide white inside, such as a label and its value, and, since a few words do not tell how much room
-    there was, those of short rows but before a small letter. Nothing stands between Chinese or Japanese characters. A
+    there was, those of short rows before a capital or a digit. Nothing stands between Chinese or Japanese characters. A
     hyphen at a row's end goes where the document says that it breaks a word, or where a small letter follows.
 
     Args:
@@ -415,7 +417,7 @@ def join_rows(
             cells
             or _has_room(before, row, said, left, right)
             or max(before.white, row.white) > ROW_GAP
-            or (short and not said[:1].islower())
+            or (short and not text.endswith("-") and (said[0].isupper() or not said[0].isalpha()))
         ):
             text += "\n" + said
         else:
@@ -433,8 +435,7 @@ def _has_room(before: Row, row: Row, said: str, left: float, right: float) -> bo
 def _are_short(rows: Sequence[Row]) -> bool:
     """Whether rows have so few words that they may be addresses, options or entries, and their ends the author's."""
     words = [len(row.text.split()) for row in rows]
-    unspaced = any(is_unspaced(row.text[0]) for row in rows if row.text)
-    return not unspaced and sum(words) <= SHORT_WORDS * len(words) and max(words) <= SHORT_MOST
+    return sum(words) <= SHORT_WORDS * len(words) and max(words) <= SHORT_MOST
 
 
 def heading_depth(text: str) -> int | None:
