@@ -21,7 +21,7 @@ MIN_ROWS = 5
 CROSSED = 0.1  # of the rows at most have ink in the white
 NUMBERS = 0.6  # of the words of a row of numbers; of the rows with a number at one side of the white
 ALIKE = 0.6  # of the rows have one number of words, at least, where that tells the columns
-MIN_WORDS = 3  # of such a row
+MIN_WORDS = 4  # of such a row
 
 
 def words_of(row: Sequence[Line]) -> list[Line | Word]:
@@ -32,7 +32,7 @@ def words_of(row: Sequence[Line]) -> list[Line | Word]:
 
 
 def is_row_of_numbers(row: Sequence[Line]) -> bool:
-    """Whether most of a row's words, three at least, are numbers."""
+    """Whether most of a row's words, four at least, are numbers."""
     words = words_of(row)
     return len(words) >= MIN_WORDS and sum(is_number(word.text) for word in words) >= NUMBERS * len(words)
 

@@ -23,7 +23,7 @@ from ocr.tables.cell_text import (
     part_of_line,
     split_lines,
 )
-from ocr.tables.narrow_columns import is_row_of_numbers, narrow_stripes, words_of
+from ocr.tables.narrow_columns import MIN_WORDS, is_row_of_numbers, narrow_stripes, words_of
 from ocr.tables.ruling_lines import RulingLines, merge_lines
 from ocr.text.columns import BULLETS, LIST_MARK, find_columns
 from ocr.text.paragraphs import TABLE_CAPTION
@@ -210,7 +210,7 @@ def _is_close_set(rows: Sequence[Sequence[Line]], number: int) -> bool:
     if not below or not is_row_of_numbers(below):
         return False
     words = len(words_of(rows[number]))
-    return words >= 3 and abs(words - len(words_of(below))) <= 1
+    return words >= MIN_WORDS and abs(words - len(words_of(below))) <= 1
 
 
 def _are_level(rows: Sequence[Sequence[Line]], slope: float) -> bool:

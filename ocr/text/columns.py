@@ -237,12 +237,12 @@ class _Cutter:
         for number, (stripe, (left, right)) in enumerate(zip(stripes, pairwise(rows), strict=True)):
             if not len(left) or not len(right):
                 parted = True  # a figure or a table beside something
-            elif self._are_prose(parts[number], parts[number + 1], left, right) or (
-                self._are_words(parts[number], parts[number + 1]) and self._are_unlevel(stripe, left, right)
-            ):
+            elif self._are_prose(parts[number], parts[number + 1], left, right):
                 parted = True
                 if learn and stripe not in known:
                     known.append(stripe)
+            elif self._are_words(parts[number], parts[number + 1]) and self._are_unlevel(stripe, left, right):
+                parted = True  # here alone: elsewhere labels may stand beside their values
             else:
                 parted = any(_share(stripe, other) >= SAME_STRIPE for other in known)
             if parted:

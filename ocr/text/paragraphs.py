@@ -56,6 +56,7 @@ _FIGURE_CAPTION = re.compile(r"(figure|fig\.|abbildung|abb\.|figura|图|図)\s*\
 _RELATION = re.compile(r"[=<>≤≥≈≡≠±×÷∑∏∫∂√∞→∈+]")
 _WORD = re.compile(r"[^\W\d_]{4,}")
 _FUNCTIONS = ("sinh", "cosh", "tanh", "diag", "rank", "span", "sign", "argmax", "argmin")
+_AMOUNT = re.compile(r"\d[.,]\d\d\W*[A-Za-z]{0,3}$")  # at the end of a row
 _FOOTNOTE_MARK = re.compile(r"(\d{1,2}|[*†‡§¶]|[a-z])\)?\s*\S")
 
 
@@ -352,7 +353,7 @@ def may_be_heading(text: str) -> bool:
 
 
 def is_formula(text: str) -> bool:
-    """Whether a line is mathematics: a sign of a relation or sum, and no word of four letters but names of functions."""
+    """Whether a line is mathematics: a relation or a sum, and no word of four letters but the names of functions."""
     words = [word for word in _WORD.findall(text) if word.lower() not in _FUNCTIONS]
     return bool(_RELATION.search(text)) and not words
 
@@ -398,8 +399,9 @@ def join_rows(
     A row runs on into the next one where that one's first word had no room on it any more, up to `right`, and from
     `left` on where the two are centred; other line ends are kept as newlines, as in addresses and verse. So are those
     of rows with wide white inside, such as a label and its value, and, since a few words do not tell how much room
-    there was, those of short rows before a capital or a digit. Nothing stands between Chinese or Japanese characters. A
-    hyphen at a row's end goes where the document says that it breaks a word, or where a small letter follows.
+    there was, those of short rows before a capital or a digit, and of rows that all end with amounts. Nothing stands
+    between Chinese or Japanese characters. A hyphen at a row's end goes where the document says that it breaks a word,
+    or where a small letter follows.
 
     Args:
         text_of: What a row says.
@@ -418,6 +420,7 @@ def join_rows(
             or _has_room(before, row, said, left, right)
             or max(before.white, row.white) > ROW_GAP
             or (short and not text.endswith("-") and (said[0].isupper() or not said[0].isalpha()))
+            or (_AMOUNT.search(before.text) and _AMOUNT.search(row.text))
         ):
             text += "\n" + said
         else:
