@@ -34,11 +34,14 @@ STRIPE = 0.6  # of the text height: the least white between columns
 # Of the text height: neighbours in a row are so level; boxes of OCR are not as exact.
 LEVEL = {True: 0.25, False: 0.35}
 FULL_ROWS = 0.4  # of the rows of what may be a table have several pieces, at least
+# Of the text height, between rows: usually at most; at most where all rows are REGULAR, to the row before.
+ROW_GAP, WIDE_ROW_GAP, REGULAR = 1.8, 3.5, 1.25
 NUMERIC = 0.5  # of the pieces of a column of numbers, at least
 CAPTION_ROWS = 4  # at the top of what looks like a table, one of which may be its caption
 _MARK = re.compile(rf"{LIST_MARK}$")
 _ITEM = re.compile(rf"[{BULLETS}]\s+\S")  # of a list
 _LEADER = re.compile(r"(\. ?){4,}|…{2,}|·{4,}|_{4,}")
+_AMOUNT = re.compile(r"\W{0,3}\d[\d.,]*[.,]\d\d\W?")
 _MONOSPACED = re.compile(r"mono|courier|consol|menlo|code|typewriter|cmtt", re.IGNORECASE)
 
 
@@ -187,19 +190,34 @@ def _runs_of_rows(rows: Sequence[Sequence[Line]], slope: float) -> list[list[Lin
     run: list[Sequence[Line]] = []
     full: Sequence[Line] = ()  # the last row of the run with several pieces
     count = 0  # of such rows
+    steady = 0.0  # white between its last rows
     for number, row in enumerate([*rows, []]):
         height = _height(row) if row else 1.0
         several = bool(row) and (len(_segments(row, height)) > 1 or _is_close_set(rows, number))
-        near = bool(run) and bool(row) and line_box(row[0])[1] - line_box(run[-1][0])[3] < 1.8 * height
+        gap = line_box(row[0])[1] - line_box(run[-1][0])[3] if run and row else 0.0
+        near = (
+            bool(run) and bool(row) and gap < (WIDE_ROW_GAP if gap < REGULAR * steady else ROW_GAP) * height
+        )
         if row and ((several and (not run or near)) or (near and _is_continuation(row, full, run[-1]))):
             run.append(row)
             full = row if several else full
             count += several
+            # Rows that stand far apart are told by their even distance, or by the table's next row.
+            steady = gap if len(run) > 1 else _gap_after(rows, number)
             continue
         if len(run) >= 3 and count >= FULL_ROWS * len(run) and _are_level(run, slope):
             found.append([line for row_ in run for line in row_])
         run, full, count = ([row], row, 1) if several else ([], (), 0)
+        steady = _gap_after(rows, number) if several else 0.0
     return found
+
+
+def _gap_after(rows: Sequence[Sequence[Line]], number: int) -> float:
+    """The white below the next row, where that and the one below it have as many lines as this one."""
+    after = rows[number + 1 : number + 3]
+    if len(after) < 2 or any(len(row) != len(rows[number]) for row in after):
+        return 0.0
+    return line_box(after[1][0])[1] - line_box(after[0][0])[3]
 
 
 def _is_close_set(rows: Sequence[Sequence[Line]], number: int) -> bool:
@@ -287,6 +305,18 @@ def _stripes(rows: list[list[_Segment]], height: float) -> list[tuple[float, flo
     return [(a, b) for a, b in stripes if a > first]
 
 
+def _stripes_below(
+    rows: list[list[_Segment]], stripes: list[tuple[float, float]], height: float
+) -> list[tuple[float, float]]:
+    """The stripes of the rows below the first one where those of all make more columns than any row has pieces, and
+    those below as many as the first row has: heads at the left over numbers at the right, as spreadsheets print them.
+    """
+    if len(rows) < 4 or len(stripes) + 1 <= max(map(len, rows)):
+        return []
+    below = _stripes(rows[1:], height)
+    return below if len(below) + 1 == len(rows[0]) == max(map(len, rows)) else []
+
+
 def _build(lines: Sequence[Line], level: np.ndarray, *, hinted: bool) -> Block | None:
     lines = [line for line in lines if line.text.strip()]
     if len(lines) < 3:
@@ -298,11 +328,15 @@ def _build(lines: Sequence[Line], level: np.ndarray, *, hinted: bool) -> Block |
     stripes = _stripes(rows, height)
     apart = [cut for cut in narrow if not any(a < cut[1] and cut[0] < b for a, b in stripes)]
     stripes = sorted([*stripes, *apart])
+    below = _stripes_below(rows, stripes, height)
+    stripes = below or stripes
     columns = len(stripes) + 1
     if columns < 2 or len(rows) < 2:
         return None
     middles = [(a + b) / 2 for a, b in stripes]
     placed = [_place(row, stripes, middles) for row in rows]
+    if below:
+        placed[0] = [(column, column) for column in range(columns)]
     box = bounding_box(map(line_box, lines))
     tops = [min(segment.box[1] for segment in row) for row in rows]
     bottoms = [max(segment.box[3] for segment in row) for row in rows]
@@ -472,7 +506,9 @@ def _looks_like_table(
     texts = [segment.line.text for segment in segments]
     if len(rows) < 3 or any(_LEADER.search(text) for text in texts):
         return False
-    if sum(_is_monospaced(segment.line) for segment in segments) > 0.5 * len(segments):
+    amounts = [_AMOUNT.fullmatch(row[-1].line.text) is not None for row in rows if len(row) > 1]
+    code = sum(_is_monospaced(segment.line) for segment in segments) > 0.5 * len(segments)
+    if code and not (amounts and all(amounts)):
         return False
     filled = sum(len({place for member in group for place in placed[member]}) for group in groups)
     if filled < 0.6 * len(groups) * columns:

@@ -44,6 +44,7 @@ SAME_STRIPE = 0.5  # of a known stripe's width
 
 # Of the rows of the shorter side are level at most, where nothing else tells columns: of one size of type, of two.
 UNLEVEL = {True: 0.5, False: 0.75}
+LONG_ROW = 15.0  # multiples of the height
 OTHER_SIZE = 1.2  # of the other side's height of rows
 UNLEVEL_GUTTER = 1.0  # multiples of the height: the white between them
 
@@ -174,8 +175,11 @@ class _Cutter:
                 joins = second
             elif joins:
                 above = np.concatenate(groups[-1][0])
-                plain = not stripes[number] and not self._stripes(above)
-                joins = plain or bool(self._stripes(np.concatenate([above, band])))
+                own, shared = self._stripes(above), self._stripes(np.concatenate([above, band]))
+                joins = bool(shared) or not (own or stripes[number])
+                if shared and stripes[number] and not own:
+                    # A title in the middle leaves a little of the white below it free.
+                    joins = any(_share(a, b) >= SAME_STRIPE for a in shared for b in stripes[number])
             if joins:
                 groups[-1][0].append(band)
             else:
@@ -237,7 +241,9 @@ class _Cutter:
         for number, (stripe, (left, right)) in enumerate(zip(stripes, pairwise(rows), strict=True)):
             if not len(left) or not len(right):
                 parted = True  # a figure or a table beside something
-            elif self._are_prose(parts[number], parts[number + 1], left, right):
+            elif self._are_prose(parts[number], parts[number + 1], left, right) or (
+                self._are_words(parts[number], parts[number + 1]) and self._are_long(stripe, left, right)
+            ):
                 parted = True
                 if learn and stripe not in known:
                     known.append(stripe)
@@ -286,6 +292,19 @@ class _Cutter:
         heights = sorted(float(np.median(rows[:, 3] - rows[:, 1])) for rows in (left, right))
         same_size = heights[1] < OTHER_SIZE * heights[0]
         return bool(np.mean(apart <= LEVEL * self.height) <= UNLEVEL[same_size])
+
+    def _are_long(
+        self, stripe: tuple[float, float], left: NDArray[np.float64], right: NDArray[np.float64]
+    ) -> bool:
+        """Whether two rows [R, 4] or more are long on both sides, as short paragraphs below their headings are."""
+        if stripe[1] - stripe[0] < UNLEVEL_GUTTER * self.height:
+            return False
+        long = [rows[rows[:, 2] - rows[:, 0] >= LONG_ROW * self.height] for rows in (left, right)]
+        if not all(map(len, long)):
+            return False
+        first, second = map(self._middles, long)
+        apart = abs(first[:, None] - second[None]).min(axis=1)
+        return bool((apart <= LEVEL * self.height).sum() >= 2)
 
     def _are_prose(
         self, first: _Items, second: _Items, left: NDArray[np.float64], right: NDArray[np.float64]

@@ -46,13 +46,15 @@ CAPTION_GAP = (
 FOOTNOTE = 0.92  # to the page's usual size, with a mark, in the lower half
 
 TABLE_CAPTION = re.compile(
-    r"(table|tab\.|tabelle|tableau|tabla|tabella|表)\s*\.?\s*[\dIVXA-Z]", re.IGNORECASE
+    r"(table|tab\.|tabelle|tableau|tabla|tabella|表)\s*\.?\s*(?-i:[\dIVXA-Z])(?![a-z])", re.IGNORECASE
 )
 _BULLET = re.compile(rf"{LIST_MARK}\s+\S|\(?([a-z]|\d{{1,2}})\)\w")  # OCR may lose the space
 _SIGN = re.compile(rf"[{BULLETS}]\s+\S")
 _NUMBERED = re.compile(r"(\d{1,2}(?:\.\d{1,2})*)\.?\s+\S")
 _SECTION = re.compile(r"\d{1,2}(?:\.\d{1,2})*\.?\s+(?![a-z])[^\W\d_].*[^.,;:]$")
-_FIGURE_CAPTION = re.compile(r"(figure|fig\.|abbildung|abb\.|figura|图|図)\s*\.?\s*[\dIVXA-Z]", re.IGNORECASE)
+_FIGURE_CAPTION = re.compile(
+    r"(figure|fig\.|abbildung|abb\.|figura|图|図)\s*\.?\s*(?-i:[\dIVXA-Z])(?![a-z])", re.IGNORECASE
+)
 _RELATION = re.compile(r"[=<>≤≥≈≡≠±×÷∑∏∫∂√∞→∈+]")
 _WORD = re.compile(r"[^\W\d_]{4,}")
 _FUNCTIONS = ("sinh", "cosh", "tanh", "diag", "rank", "span", "sign", "argmax", "argmin")
