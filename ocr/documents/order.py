@@ -12,7 +12,7 @@ Source: Nagy and Seth 1984 (XY-cut); Breuel 2003, "High performance document lay
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,6 +20,8 @@ from numpy.typing import ArrayLike, NDArray
 from ocr.results.geometry import split_at_stripes
 
 TRIM = 0.05  # of a box's sides: boxes of detectors touch and overlap a little
+SAME_STRIPE = 0.5  # of the width of the white between columns
+AHEAD = 8  # bands that tell how wide that is
 _Boxes = NDArray[np.float64]
 _Items = NDArray[np.intp]
 
@@ -56,9 +58,14 @@ def _order(boxes: _Boxes, items: _Items) -> list[int]:
 def _join_bands(boxes: _Boxes, bands: list[_Items]) -> list[_Items]:
     """Bands with those after them that have a stripe between columns in common."""
     groups = [[bands[0]]]
-    for band in bands[1:]:
-        columns = split_at_stripes(boxes, np.concatenate([*groups[-1], band]), axis=0)
-        if len(columns) > 1 and _stand_beside(boxes, columns):
+    for number, band in enumerate(bands[1:], 1):
+        above = np.concatenate(groups[-1])
+        columns = split_at_stripes(boxes, np.concatenate([above, band]), axis=0)
+        if (
+            len(columns) > 1
+            and _stand_beside(boxes, columns)
+            and _keeps_stripe(boxes, above, bands[number : number + AHEAD])
+        ):
             groups[-1].append(band)
         else:
             groups.append([band])
@@ -67,6 +74,28 @@ def _join_bands(boxes: _Boxes, bands: list[_Items]) -> list[_Items]:
         count = len(group) if number == len(groups) - 1 else _without_line_below(boxes, group)
         joined += [np.concatenate(group[:count]), *group[count:]]
     return joined
+
+
+def _keeps_stripe(boxes: _Boxes, above: _Items, bands: Sequence[_Items]) -> bool:
+    """Whether the white between the columns that begin with the first band is that of what is above it, too: a title in
+    the middle leaves a little of it free where they begin with short lines.
+    """
+    if not _stripes(boxes, bands[0]) or _stripes(boxes, above):
+        return True
+    columns = bands[0]
+    for band in bands[1:]:
+        if not _stripes(boxes, longer := np.concatenate([columns, band])):
+            break
+        columns = longer
+    shared = _stripes(boxes, np.concatenate([above, columns]))
+    own = _stripes(boxes, columns)
+    return any(min(a[1], b[1]) - max(a[0], b[0]) >= SAME_STRIPE * (b[1] - b[0]) for a in shared for b in own)
+
+
+def _stripes(boxes: _Boxes, items: _Items) -> list[tuple[float, float]]:
+    """The white (left, right) between the columns of the items."""
+    columns = split_at_stripes(boxes, items, axis=0)
+    return [(float(boxes[a, 2].max()), float(boxes[b, 0].min())) for a, b in pairwise(columns)]
 
 
 def _without_line_below(boxes: _Boxes, bands: list[_Items]) -> int:
