@@ -20,8 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from ocr.results.geometry import split_at_stripes
 
 TRIM = 0.05  # of a box's sides: boxes of detectors touch and overlap a little
-SAME_STRIPE = 0.5  # of the width of the white between columns
-AHEAD = 8  # bands that tell how wide that is
+INSIDE = 0.1  # of the width of the white between columns: what begins so far inside stands in none
 _Boxes = NDArray[np.float64]
 _Items = NDArray[np.intp]
 
@@ -58,14 +57,10 @@ def _order(boxes: _Boxes, items: _Items) -> list[int]:
 def _join_bands(boxes: _Boxes, bands: list[_Items]) -> list[_Items]:
     """Bands with those after them that have a stripe between columns in common."""
     groups = [[bands[0]]]
-    for number, band in enumerate(bands[1:], 1):
+    for band in bands[1:]:
         above = np.concatenate(groups[-1])
         columns = split_at_stripes(boxes, np.concatenate([above, band]), axis=0)
-        if (
-            len(columns) > 1
-            and _stand_beside(boxes, columns)
-            and _keeps_stripe(boxes, above, bands[number : number + AHEAD])
-        ):
+        if len(columns) > 1 and _stand_beside(boxes, columns) and _keeps_stripe(boxes, above, band):
             groups[-1].append(band)
         else:
             groups.append([band])
@@ -76,20 +71,16 @@ def _join_bands(boxes: _Boxes, bands: list[_Items]) -> list[_Items]:
     return joined
 
 
-def _keeps_stripe(boxes: _Boxes, above: _Items, bands: Sequence[_Items]) -> bool:
-    """Whether the white between the columns that begin with the first band is that of what is above it, too: a title in
-    the middle leaves a little of it free where they begin with short lines.
+def _keeps_stripe(boxes: _Boxes, above: _Items, band: _Items) -> bool:
+    """Whether what is above columns stands in one of them: a title in the middle begins in the white between them, and
+    leaves a little of it free where they begin with short lines.
     """
-    if not _stripes(boxes, bands[0]) or _stripes(boxes, above):
+    own = _stripes(boxes, band)
+    if not own or _stripes(boxes, above):
         return True
-    columns = bands[0]
-    for band in bands[1:]:
-        if not _stripes(boxes, longer := np.concatenate([columns, band])):
-            break
-        columns = longer
-    shared = _stripes(boxes, np.concatenate([above, columns]))
-    own = _stripes(boxes, columns)
-    return any(min(a[1], b[1]) - max(a[0], b[0]) >= SAME_STRIPE * (b[1] - b[0]) for a in shared for b in own)
+    starts = boxes[above, 0]
+    edges = [(left + INSIDE * (right - left), right - INSIDE * (right - left)) for left, right in own]
+    return not all(bool(((starts > left) & (starts < right)).any()) for left, right in edges)
 
 
 def _stripes(boxes: _Boxes, items: _Items) -> list[tuple[float, float]]:

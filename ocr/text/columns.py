@@ -178,13 +178,17 @@ class _Cutter:
                 own, shared = self._stripes(above), self._stripes(np.concatenate([above, band]))
                 joins = bool(shared) or not (own or stripes[number])
                 if shared and stripes[number] and not own:
-                    # A title in the middle leaves a little of the white below it free.
-                    joins = any(_share(a, b) >= SAME_STRIPE for a in shared for b in stripes[number])
+                    joins = not all(self._begins_within(above, stripe) for stripe in stripes[number])
             if joins:
                 groups[-1][0].append(band)
             else:
                 groups.append(([band], heading))
         return [(np.concatenate(parts), heading) for parts, heading in groups]
+
+    def _begins_within(self, items: _Items, stripe: tuple[float, float]) -> bool:
+        """Whether one of the items begins inside a stripe, as a title in the middle does: it stands in no column."""
+        starts = self.boxes[items, 0]
+        return bool(((starts > stripe[0] + self.height) & (starts < stripe[1] - self.height)).any())
 
     def _is_heading(self, bands: Sequence[_Items], number: int, second: bool) -> bool:
         """Whether a band without a stripe is a line over columns that begin below it, one of them to its right.

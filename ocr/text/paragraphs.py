@@ -420,7 +420,8 @@ def join_rows(
         elif (
             cells
             or _has_room(before, row, said, left, right)
-            or max(before.white, row.white) > ROW_GAP
+            or row.white > ROW_GAP
+            or (before.white > ROW_GAP and not _is_beside_the_label(row, before))
             or (short and not text.endswith("-") and (said[0].isupper() or not said[0].isalpha()))
             or (_AMOUNT.search(before.text) and _AMOUNT.search(row.text))
         ):
