@@ -47,7 +47,6 @@ VARIANTS: dict[str, Size] = {
     "picodet_l_esnet": Size(ESNetConfig("esnet_x1_25"), 160, 4, 3_305_009),
     "picodet_layout_1x": Size(PPLCNetConfig("pplcnet_x1_0"), 128, 4, 1_830_688),
 }
-SMALL = "picodet_s_esnet"
 
 
 @dataclass(frozen=True)

@@ -6,16 +6,22 @@ import hashlib
 import logging
 import os
 import threading
+from importlib import metadata
 from pathlib import Path
-from typing import Any
-
-import jax
-from jax.experimental.compilation_cache import compilation_cache
+from typing import TYPE_CHECKING, Any
 
 from framework.core.device import Device, cpu_features
 from framework.core.errors import HubError
 from framework.core.home import home
+from framework.core.lazy import LazyModule
 from framework.core.process_state import state
+
+if TYPE_CHECKING:
+    import jax
+    from jax.experimental.compilation_cache import compilation_cache
+else:
+    jax = LazyModule("jax")
+    compilation_cache = LazyModule("jax.experimental.compilation_cache.compilation_cache")
 
 log = logging.getLogger("oar")
 # Compile options of the CPU backend: convolutions leave the YNN library for Eigen (detector at 640: 100 to 89 ms),
@@ -27,13 +33,6 @@ CPU_COMPILE_OPTIONS: dict[str, Any] = {
 # For programs that recompute: the CPU backend drops optimisation barriers before it schedules, and a block that is to
 # run again is then merged with its first run (8 wide blocks: 9.5 MB of temporaries either way; 2.2 with this).
 CPU_RECOMPUTE_OPTIONS: dict[str, Any] = {"xla_disable_hlo_passes": "cse_barrier_expander"}
-# For programs that run once, whose values are compared: half of the time of a comparison is XLA's. jax 0.11 has no
-# emitters to turn off, and ends the process where an option is unknown.
-QUICK_COMPILE_OPTIONS: dict[str, Any] = {
-    "xla_backend_optimization_level": 0,
-    "xla_llvm_disable_expensive_passes": True,
-} | ({"xla_cpu_use_fusion_emitters": False} if jax.__version_info__ < (0, 11) else {})
-
 _cache_lock = threading.Lock()
 
 
@@ -77,6 +76,18 @@ def cache_folder() -> Path | None:
     if _turned_off():
         return None
     return state.cache_folder or _own_folder()
+
+
+def quick_compile_options() -> dict[str, Any]:
+    """Options of the CPU for programs that run once, whose values are compared: half of the time of a comparison is
+    XLA's. jax 0.11 has no emitters to turn off, and ends the process where an option is unknown."""
+    options = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
+    return options if jax.__version_info__ >= (0, 11) else {**options, "xla_cpu_use_fusion_emitters": False}
+
+
+def jax_version() -> str:
+    """The version of the jax that is installed, which is not imported for it."""
+    return metadata.version("jax")
 
 
 def _turned_off() -> bool:

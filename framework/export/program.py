@@ -8,7 +8,6 @@ in the program; each platform compiles its own.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -18,39 +17,10 @@ from jax import export
 from framework.core.dtypes import Precision, precision_scope
 from framework.core.errors import ShapeError
 from framework.core.trace import explain_trace_errors
+from framework.export.specs import PLATFORMS, TensorSpec
 from framework.nn import functional_core
 from framework.nn.functional.lowering import platform_scope
 from framework.nn.layer import Layer
-
-PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
-
-
-@dataclass(frozen=True)
-class TensorSpec:
-    """Shape and dtype of one input; a string is a symbolic size such as "n" or "32*h"."""
-
-    shape: tuple[int | str, ...]
-    dtype: str = "float32"
-
-    def __post_init__(self) -> None:
-        try:
-            np.dtype(self.dtype)
-        except TypeError:
-            raise ShapeError(
-                "unknown dtype of an input",
-                received=repr(self.dtype),
-                allowed="float32, int32, uint8, bool, …",
-            ) from None
-        try:
-            if not all(isinstance(n, str) or (isinstance(n, int) and n > 0) for n in self.shape):
-                raise ValueError("a size is neither a positive number nor a name")
-            export.symbolic_shape(",".join(map(str, self.shape)))
-        except ValueError as error:
-            raise ShapeError(
-                "an input size is positive or symbolic",
-                received=f"{self.shape}: {str(error).splitlines()[0]}",
-                allowed='1, "n", "32*h"',
-            ) from None
 
 
 def symbolic_arguments(

@@ -5,9 +5,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from jax import export
+from framework.core.lazy import LazyModule
+
+if TYPE_CHECKING:
+    from jax import export
+else:
+    export = LazyModule("jax.export")
 
 
 class Program(Protocol):

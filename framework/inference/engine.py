@@ -17,21 +17,27 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
 from framework.core.compilation import compile_options
 from framework.core.device import Device, default_device
 from framework.core.errors import DeviceError, ShapeError
+from framework.core.lazy import LazyModule
 from framework.core.process import check_process, cpu_count
 from framework.export.program_bytes import Program, program_digest
 from framework.export.sizes import size_fits
 from framework.inference import executables
 from framework.inference.memory import release_memory
+
+if TYPE_CHECKING:
+    import jax
+    import jax.numpy as jnp
+else:
+    jax = LazyModule("jax")
+    jnp = LazyModule("jax.numpy")
 
 log = logging.getLogger("oar")
 KEPT = 64

@@ -26,17 +26,23 @@ import zlib
 from collections.abc import Callable, Mapping
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import jax
-from jax import monitoring
 from jaxlib import xla_client
 
 from framework.core.compilation import cache_folder
 from framework.core.device import Device, cpu_features
 from framework.core.errors import HubError
 from framework.core.home import home
+from framework.core.lazy import LazyModule
 from framework.core.process import cpu_count
+
+if TYPE_CHECKING:
+    import jax
+    from jax import monitoring
+else:
+    jax = LazyModule("jax")
+    monitoring = LazyModule("jax.monitoring")
 
 log = logging.getLogger("oar")
 KEPT_BYTES = 512 << 20
@@ -277,7 +283,9 @@ def _count_hits(event: str, **_: object) -> None:
         _seen.hits = getattr(_seen, "hits", 0) + 1
 
 
-monitoring.register_event_listener(_count_hits)
+@functools.cache
+def _listen() -> None:
+    monitoring.register_event_listener(_count_hits)
 
 
 def compile_and_dump(build: Callable[[], Any]) -> tuple[Any, bytes | None]:
@@ -285,6 +293,7 @@ def compile_and_dump(build: Callable[[], Any]) -> tuple[Any, bytes | None]:
 
     A program that jax itself read from its cache has none: its machine code cannot be written a second time.
     """
+    _listen()
     hits = getattr(_seen, "hits", 0)
     compiled = build()
     if getattr(_seen, "hits", 0) > hits:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import jax
 import numpy as np
 
 from framework.core.compilation import compile_options, enable_compilation_cache
 from framework.core.device import Device, default_device
 from framework.core.dtypes import narrow
 from framework.core.errors import ShapeError, TraceError
+from framework.core.lazy import LazyModule
 from framework.core.process import check_process
 from framework.inference.engine import TensorShape, describe
 from framework.interop import load_program
@@ -22,6 +22,11 @@ from framework.interop.graph.parts import split_program
 from framework.interop.programs.program import TensorSpec
 from framework.interop.source import Source
 from framework.nn import functional_core
+
+if TYPE_CHECKING:
+    import jax
+else:
+    jax = LazyModule("jax")
 
 log = logging.getLogger("oar")
 

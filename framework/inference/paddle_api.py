@@ -20,17 +20,23 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
-from framework.core.compilation import enable_compilation_cache
+from framework.core.compilation import enable_compilation_cache, jax_version
 from framework.core.dtypes import narrow
 from framework.core.errors import InputError, ShapeError, nearest
+from framework.core.lazy import LazyModule
 from framework.core.process import cpu_count
 from framework.export.artifact import CONFIG, WEIGHTS, Artifact, load_artifact, program_file
 from framework.inference.engine import Engine
 from framework.inference.runtime import Runtime
+
+if TYPE_CHECKING:
+    import jax
+    import jax.numpy as jnp
+else:
+    jax = LazyModule("jax")
+    jnp = LazyModule("jax.numpy")
 
 if TYPE_CHECKING:
     from framework.inference.graph_engine import GraphEngine
@@ -425,7 +431,7 @@ Tensor = Handle  # Paddle's name of it
 
 def get_version() -> str:
     """The versions of Oar and jax, a line each."""
-    return f"version: {metadata.version('oar-toolkit')}\njax: {jax.__version__}\n"
+    return f"version: {metadata.version('oar-toolkit')}\njax: {jax_version()}\n"
 
 
 def get_trt_compile_version() -> tuple[int, int, int]:

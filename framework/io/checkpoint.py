@@ -20,15 +20,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import NoneType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import jax
 import numpy as np
 
 from framework.core.disk import DiskError, disk_errors, free_bytes, write_file
 from framework.core.errors import FormatError, InputError, WeightError
+from framework.core.lazy import LazyModule
 from framework.interop.paddle_runs import name_of_checkpoint
 from framework.interop.weights.safetensors_io import read_safetensors, write_safetensors
+
+if TYPE_CHECKING:
+    import jax
+else:
+    jax = LazyModule("jax")
 
 MODEL, TRAIN, STATE, BEST = "model.safetensors", "train.safetensors", "state.json", "best.json"
 CHECKPOINTS, RUN_CONFIG = "checkpoints", "config.yml"

@@ -16,7 +16,7 @@ There is no tape: gradients come from `nn.value_and_grad(layer, loss_fn)`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -154,9 +154,9 @@ class Layer:
     training: bool
     statistics_frozen: bool = False
     """Set by `freeze`: running statistics do not change, and stand for those of the batch in training too."""
-    state_renames: ClassVar[tuple[tuple[str, str], ...]] = ()
+    state_renames: ClassVar[Sequence[tuple[str, str]]] = ()
     """Regular expressions and replacements that turn another official spelling of the names below this layer into ours;
-    `set_state_dict` applies them in order to names that it does not know."""
+    `set_state_dict` applies them in order to names that it does not know, and looks at them only then."""
     float32_parameters: ClassVar[bool] = False
     """Whether own parameters stay float32 under `amp.auto_cast(level="O2")`, as those of normalisation do."""
     transposed_in_torch: ClassVar[tuple[str, ...]] = ()
@@ -408,12 +408,13 @@ class Layer:
     def _without_aliases(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
         """`state` under first names only; where both names are present the first one counts."""
         names, own = {}, {full for full, *_ in self._state_slots()}
+        other = [key for key in state if key not in own]
         for path, layer in self.named_sublayers(include_self=True):
             dot = f"{path}." if path else ""
             aliases = {dot + alias: dot + name for alias, name in layer.state_aliases().items()}
             names |= aliases
-            for key in state if layer.state_renames else ():
-                if key.startswith(dot) and key not in own and key not in aliases:
+            for key in other if other and layer.state_renames else ():
+                if key.startswith(dot) and key not in aliases:
                     renamed = key[len(dot) :]
                     for pattern, replacement in layer.state_renames:
                         renamed = re.sub(pattern, replacement, renamed)

@@ -11,7 +11,6 @@ Weights: the state dict of LAC holds its GRU and its transitions several times; 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -23,6 +22,7 @@ from framework.nn import initializer as I
 from nlp.contracts import Tokens
 from nlp.layers.crf import LinearChainCRF
 from nlp.layers.token_embedding import embed
+from zoo.contracts import Contract
 
 
 @dataclass(frozen=True)
@@ -62,9 +62,9 @@ class BiGRUCRFConfig:
 class BiGRUCRF(nn.Layer):
     """A Tagger whose tags are chosen together."""
 
-    state_renames: ClassVar[tuple[tuple[str, str], ...]] = (
-        (r"^(?:crf_loss\.crf|viterbi_decoder)\.transitions$", "crf.transitions"),
-    )
+    state_renames = ((r"^(?:crf_loss\.crf|viterbi_decoder)\.transitions$", "crf.transitions"),)
+
+    contract = Contract(fields={"direct": True})
 
     def __init__(self, config: BiGRUCRFConfig) -> None:
         super().__init__()

@@ -10,7 +10,7 @@ Weights: PaddleNLP's names but for the recurrent layers, see `state_renames`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
@@ -22,6 +22,7 @@ from framework.nn import initializer as I
 from nlp.contracts import Tokens
 from nlp.layers.token_embedding import check_network, embed
 from nlp.models.text_cnn import WidthEncoder
+from zoo.contracts import Contract
 
 
 @dataclass(frozen=True)
@@ -56,10 +57,12 @@ class SimNet(nn.Layer):
     """A Matcher."""
 
     apart = True
-    state_renames: ClassVar[tuple[tuple[str, str], ...]] = (
+    state_renames = (
         (r"^model\.", ""),
         (r"^(?:gru_encoder\.gru_layer|lstm_encoder\.lstm_layer)\.", "rnn."),
     )
+
+    contract = Contract(fields={"network": "cnn", "compare": "difference"})
 
     def __init__(self, config: SimNetConfig) -> None:
         super().__init__()

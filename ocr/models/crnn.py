@@ -18,7 +18,7 @@ from framework import nn
 from framework.config import Kind, register
 from framework.core.errors import ShapeError
 from ocr.layers.ctc_head import CTCHead, CTCHeadConfig
-from zoo.contracts import BackboneConfig, build_backbone
+from zoo.contracts import BackboneConfig, Contract, build_backbone
 from zoo.vision.mobilenet_v3 import MobileNetV3Config
 
 _NUM_LAYERS = 2
@@ -64,6 +64,11 @@ class CRNN(nn.Layer):
     """[N, 32, W, 3] -> CTC logits [N, W // 4, num_classes]; class 0 is the blank."""
 
     example_shape = (1, 32, 64, 3)
+    contract = Contract(
+        inputs=("n", 32, "4*w", 3),
+        image=(2, 32, 44, 3),
+        outputs=lambda layer, n, h, w: [(n, w // 4, layer.config.num_classes)],
+    )
 
     def __init__(self, config: CRNNConfig) -> None:
         super().__init__()

@@ -17,6 +17,7 @@ import jax
 from framework import nn
 from framework.config import Kind, build, register
 from ocr.models.dbnet import DBNetConfig
+from zoo.contracts import Contract
 
 __all__ = ["Distillation", "DistillationConfig"]
 
@@ -51,6 +52,7 @@ class Distillation(nn.Layer):
     """The student's outputs; a task that trains both takes `pair`."""
 
     example_shape = (1, 64, 64, 3)
+    contract = Contract(flat=(r"Teacher\..*", "the student alone runs outside of training"))
 
     def __init__(self, config: DistillationConfig) -> None:
         super().__init__()

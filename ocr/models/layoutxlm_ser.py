@@ -17,6 +17,7 @@ import jax
 from framework import nn
 from framework.config import register
 from ocr.layers.layoutxlm import LayoutXLM, LayoutXLMConfig
+from zoo.contracts import Contract
 from zoo.layers.mlp import narrow_linear
 
 
@@ -45,6 +46,8 @@ class LayoutXLMForSer(nn.Layer):
     """Tokens with boxes -> logits of tags [N, T, num_classes]; the inputs are those of LayoutXLM."""
 
     training_only = tuple(f"layoutxlm.{name}" for name in LayoutXLM.training_only)
+
+    contract = Contract(tested_in=("tests/golden/test_layoutxlm.py",))
 
     def __init__(self, config: LayoutXLMForSerConfig) -> None:
         super().__init__()

@@ -21,6 +21,7 @@ import jax
 from framework import nn
 from framework.config import register
 from ocr.layers.sla_head import SLAHead, Structure, read_structure
+from zoo.contracts import Contract
 from zoo.layers.csp_pan import CSPPAN
 from zoo.layers.variants import VariantConfig
 from zoo.vision.pp_lcnet import PPLCNet, PPLCNetConfig
@@ -43,7 +44,6 @@ VARIANTS: dict[str, Size] = {
     "SLANet_ch": Size("pplcnet_x1_0", 96, 256, 50, 8, 1_897_242),
     "SLANet_plus": Size("pplcnet_x1_0", 96, 256, 50, 8, 1_897_242),
 }
-SMALL = "SLANet"
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,9 @@ class SLANet(nn.Layer):
     """
 
     example_shape = (1, 64, 64, 3)
+    contract = Contract(
+        outputs=lambda layer, n, h, w: [(n, 501, layer.head.tokens), (n, 501, layer.head.coordinates)]
+    )
 
     def __init__(self, config: SLANetConfig) -> None:
         super().__init__()

@@ -22,6 +22,7 @@ from framework.config import register
 from framework.nn import functional as F
 from ocr.layers.sla_head import Structure, read_structure
 from ocr.layers.table_master_head import TableMasterHead, TableMasterHeadConfig
+from zoo.contracts import Contract
 from zoo.layers.variants import VariantConfig
 
 _RATIO = 16  # of a block's channels to those that its context is pressed into
@@ -60,15 +61,6 @@ class TableMasterConfig(VariantConfig[Size], table=VARIANTS):
     blocks: tuple[int, ...] | None = None
     attention_heads: int | None = None
     feed_forward: int | None = None
-
-
-SMALL = TableMasterConfig(
-    max_text_length=20,
-    channels=(8, 16, 32, 64, 64, 64),
-    blocks=(1, 1, 2, 1),
-    attention_heads=2,
-    feed_forward=32,
-)
 
 
 class GlobalContext(nn.Layer):
@@ -155,6 +147,17 @@ class TableMaster(nn.Layer):
     """
 
     example_shape = (1, 64, 64, 3)
+    contract = Contract(
+        small={
+            "max_text_length": 20,
+            "channels": (8, 16, 32, 64, 64, 64),
+            "blocks": (1, 1, 2, 1),
+            "attention_heads": 2,
+            "feed_forward": 32,
+        },
+        inputs=("n", 64, 96, 3),
+        outputs=lambda layer, n, h, w: [(n, layer.head.steps, count) for count in (43, 4)],
+    )
 
     def __init__(self, config: TableMasterConfig) -> None:
         super().__init__()

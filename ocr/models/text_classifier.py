@@ -20,7 +20,7 @@ from framework.config import Kind, register
 from framework.core.errors import ShapeError
 from framework.nn import functional as F
 from ocr.layers.ctc_head import uniform_linear
-from zoo.contracts import BackboneConfig, build_backbone
+from zoo.contracts import BackboneConfig, Contract, build_backbone
 from zoo.layers.variants import VariantConfig
 from zoo.vision.mobilenet_v3 import MobileNetV3Config
 from zoo.vision.pp_lcnet import PPLCNetConfig
@@ -77,6 +77,13 @@ class TextClassifier(nn.Layer):
     """
 
     example_shape = (1, 48, 192, 3)
+    contract = Contract(
+        fields={"num_classes": None},
+        compiled=("ch_ppocr_mobile_v2.0_cls", "PP-LCNet_x0_25_textline_ori"),
+        inputs=("n", 48, "w", 3),
+        image=(4, 48, 77, 3),
+        outputs=lambda layer, n, h, w: [(n, layer.config.parts.num_classes)],
+    )
 
     def __init__(self, config: TextClassifierConfig) -> None:
         super().__init__()

@@ -37,7 +37,6 @@ VARIANTS: dict[str, Size] = {
     "resnet50": Size(ResNetConfig("resnet50_vd", output_stride=8, multi_grid=(1, 2, 4)), 26_723_395),
     "resnet101": Size(ResNetConfig("resnet101_vd", output_stride=8, multi_grid=(1, 2, 4)), 45_715_523),
 }
-SMALL = "resnet50"
 
 # By output stride. Paper on DeepLabV3, https://arxiv.org/abs/1706.05587, section 3.3
 _DILATIONS = {8: (12, 24, 36), 16: (6, 12, 18)}

@@ -19,6 +19,7 @@ from framework import nn
 from framework.config import register
 from framework.nn import functional as F
 from segmentation.layers.conv_bn import conv_bn_relu, separable_conv
+from zoo.contracts import Contract
 
 _STEM, _SHORTCUT, _DECODER = 36, 18, 64
 _WIDTHS, _DEPTHS = (72, 144), (4, 8)  # at strides 8 and 16
@@ -65,6 +66,12 @@ def _stage(in_channels: int, out_channels: int, depth: int) -> nn.Sequential:
 @register("model", config=PPHumanSegLiteConfig)
 class PPHumanSegLite(nn.Layer):
     """Segmenter of segmentation/contracts.py, of one output."""
+
+    contract = Contract(
+        inputs=("n", "h", "w", 3),
+        image=(2, 61, 95, 3),
+        flat=(r"block[12]\.[1-9]\._depthwise_separable_0\..*", "upstream has it and does not call it"),
+    )
 
     def __init__(self, config: PPHumanSegLiteConfig) -> None:
         super().__init__()

@@ -40,7 +40,6 @@ VARIANTS: dict[str, Size] = {
     "resnet56": Size(9, 853_018),
     "resnet110": Size(18, 1_727_962),
 }
-SMALL = "resnet20"
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from framework import nn
 from framework.config import register
 from framework.nn import functional as F
 from framework.nn import initializer as I
+from zoo.contracts import Contract
 
 PARAMS = 11_535_736  # with 1000 classes, counted in paddle.vision; the inner classifiers are among them
 
@@ -103,6 +104,12 @@ class GoogLeNet(nn.Layer):
 
     In training, where sides are 192 to 239: (logits, logits of the first inner classifier, of the second).
     """
+
+    contract = Contract(
+        # Its inner classifiers, which only training runs, take a map of 11 to 13 pixels.
+        inputs=("n", 192, 192, 3),
+        outputs=lambda layer, n, h, w: [(n, layer.config.num_classes)] * (3 if layer.training else 1),
+    )
 
     def __init__(self, config: GoogLeNetConfig) -> None:
         super().__init__()

@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import ClassVar, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -58,7 +58,6 @@ VARIANTS: dict[str, Size] = {
     "w18_small_v1": Size(16, 13_183_624, first=(1, 32), modules=(1, 1, 1), blocks=2),
     "w18_small_v2": Size(18, 15_593_624, first=(2, 64), modules=(1, 3, 2), blocks=2),
 }
-SMALL = "w18_small_v1"
 
 _HEAD_WIDTHS = (32, 64, 128, 256)  # of the head's bottlenecks, which give four times as many channels
 _LAST_WIDTH = 2048
@@ -269,7 +268,7 @@ class HRNet(Backbone):
         ConfigError: the classifier was asked for without `multi_scale_output`.
     """
 
-    state_renames: ClassVar[tuple[tuple[str, str], ...]] = _other_names()
+    state_renames = _other_names()
 
     def official_names(self, suite: str) -> dict[str, str]:
         """Names of PaddleSeg or PaddleDetection to ours, which are PaddleClas's."""

@@ -14,6 +14,7 @@ import jax
 
 from framework import nn
 from framework.config import register
+from zoo.contracts import Contract
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,8 @@ class LeNetConfig:
 @register("model", config=LeNetConfig)
 class LeNet(nn.Layer):
     """[N, 28, 28, 1 or 3] float32 to logits [N, num_classes]."""
+
+    contract = Contract(inputs=("n", 28, 28, 3))
 
     def __init__(self, config: LeNetConfig) -> None:
         super().__init__()

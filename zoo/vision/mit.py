@@ -50,7 +50,6 @@ VARIANTS: dict[str, Size] = {
     "mit_b4": Size((64, 128, 320, 512), (3, 8, 27, 3), 61_355_688),
     "mit_b5": Size((64, 128, 320, 512), (3, 6, 40, 3), 81_956_008),
 }
-SMALL = "mit_b0"
 
 
 @dataclass(frozen=True)

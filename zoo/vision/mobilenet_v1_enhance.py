@@ -18,7 +18,7 @@ from framework import nn
 from framework.config import register
 from framework.core.errors import ShapeError
 from framework.nn import functional as F
-from zoo.contracts import Backbone, Feature
+from zoo.contracts import Backbone, Contract, Feature
 from zoo.layers.conv_bn import ConvBN, ConvBNOptions
 from zoo.layers.squeeze_excite import SqueezeExcite
 from zoo.layers.text_row import TEXT_ROW_STRIDE
@@ -93,6 +93,8 @@ class DepthwiseSeparable(nn.Layer):
 @register("backbone", config=MobileNetV1EnhanceConfig)
 class MobileNetV1Enhance(Backbone):
     """[N, 48, W, 3] -> one row of features [N, 1, W // 8, C]."""
+
+    contract = Contract(inputs=("n", 48, "8*w", 3))
 
     def __init__(self, config: MobileNetV1EnhanceConfig) -> None:
         super().__init__()

@@ -73,7 +73,6 @@ VARIANTS: dict[str, Size] = {
         (96, 96, 160), 7, _stages((192, 224, 256, 288), (320, 640, 960, 1280), (1, 2, 3, 2)), 71_578_184, 0.2
     ),
 }
-SMALL = "pphgnet_tiny"
 
 
 @dataclass(frozen=True)

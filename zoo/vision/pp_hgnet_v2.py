@@ -92,7 +92,6 @@ VARIANTS: dict[str, Size] = {
         75_256_776, (48, 96), 6, False, (96, 192, 384, 768), (192, 512, 1024, 2048), (2, 3, 6, 3)
     ),
 }
-SMALL = "pphgnetv2_b0"
 _KERNEL_SIZES = (3, 3, 5, 5)
 _FIRST_LIGHT = 2  # number of the first stage with light layers
 

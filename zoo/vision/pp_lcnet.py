@@ -59,7 +59,6 @@ VARIANTS: dict[str, ScaledSize] = {
     "pplcnet_x2_0": ScaledSize(2.0, 6_521_512),
     "pplcnet_x2_5": ScaledSize(2.5, 9_017_560),
 }
-SMALL = "pplcnet_x0_25"
 
 
 @dataclass(frozen=True)

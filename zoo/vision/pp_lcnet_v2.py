@@ -66,7 +66,6 @@ VARIANTS: dict[str, Size] = {
     "pplcnetv2_base": Size(1.0, (2, 2, 6, 2), 6_800_360),
     "pplcnetv2_large": Size(1.25, (2, 2, 8, 2), 10_716_840),
 }
-SMALL = "pplcnetv2_small"
 
 
 @dataclass(frozen=True)

@@ -95,7 +95,6 @@ VARIANTS: dict[str, Size] = {
         16_550_440,
     ),
 }
-SMALL = "pplcnetv4_tiny"
 HEAD_WIDTH = 1280  # as in PP-LCNet
 
 

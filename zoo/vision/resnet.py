@@ -76,7 +76,6 @@ VARIANTS: dict[str, Size] = {
     "wide_resnet50_2": Size((3, 4, 6, 3), 68_883_240, base_width=128),
     "wide_resnet101_2": Size((3, 4, 23, 3), 126_886_696, base_width=128),
 }
-SMALL = "resnet18"
 
 
 @dataclass(frozen=True)

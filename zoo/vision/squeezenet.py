@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from framework import nn
 from framework.config import register
 from framework.nn import functional as F
+from zoo.contracts import Contract
 from zoo.layers.variants import VariantConfig
 
 
@@ -81,6 +82,9 @@ class Fire(nn.Layer):
 @register("model", config=SqueezeNetConfig)
 class SqueezeNet(nn.Layer):
     """[N, H, W, 3], sides of 31 at least -> logits [N, num_classes], which are not negative."""
+
+    # Convolutions and poolings without padding: the sides are numbers of the program.
+    contract = Contract(inputs=("n", 64, 96, 3))
 
     def __init__(self, config: SqueezeNetConfig) -> None:
         super().__init__()

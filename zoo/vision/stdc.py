@@ -38,7 +38,6 @@ class Size(NamedTuple):
 
 # Paper, table 1: 8.44 and 12.47 million; exact: counted in the authors' nets/stdcnet.py without the unused `bn`
 VARIANTS: dict[str, Size] = {"stdc1": Size((2, 2, 2), 8_441_504), "stdc2": Size((4, 5, 3), 12_471_968)}
-SMALL = "stdc1"
 
 _DROPOUT = 0.2
 

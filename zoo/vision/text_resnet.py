@@ -17,7 +17,7 @@ import jax
 from framework import nn
 from framework.config import register
 from framework.nn import functional as F
-from zoo.contracts import Backbone, Feature
+from zoo.contracts import Backbone, Contract, Feature
 from zoo.layers.conv_bn import ConvBN, ConvBNOptions
 from zoo.layers.variants import VariantConfig
 
@@ -39,7 +39,6 @@ VARIANTS: dict[str, Size] = {
     "text_resnet34_vd": Size((3, 4, 6, 3), 21_308_128),
     "text_resnet50_vd": Size((3, 4, 6, 3), 23_527_264, bottleneck=True),
 }
-SMALL = "text_resnet18_vd"
 
 
 @dataclass(frozen=True)
@@ -91,6 +90,8 @@ class Block(nn.Layer):
 @register("backbone", config=TextResNetConfig)
 class TextResNet(Backbone):
     """[N, 32, W, 3] -> one row [N, 1, W // 4, C]."""
+
+    contract = Contract(inputs=("n", 32, "8*w", 3))
 
     def __init__(self, config: TextResNetConfig) -> None:
         super().__init__()

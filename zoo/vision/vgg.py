@@ -16,7 +16,7 @@ import jax
 from framework import nn
 from framework.config import register
 from framework.nn import functional as F
-from zoo.contracts import Backbone, Feature
+from zoo.contracts import Backbone, Contract, Feature
 from zoo.layers.variants import VariantConfig
 
 WIDTHS = (64, 128, 256, 512, 512)
@@ -55,9 +55,6 @@ class VGGConfig(VariantConfig[Size], table=VARIANTS):
     in_channels: int = 3
 
 
-SMALL = VGGConfig("vgg11_bn", hidden_size=16)
-
-
 @register("model", config=VGGConfig)
 @register("backbone", config=VGGConfig)
 class VGG(Backbone):
@@ -65,6 +62,8 @@ class VGG(Backbone):
 
     Pooling rounds down, so as a backbone it takes sides that are multiples of 32.
     """
+
+    contract = Contract(small={"variant": "vgg11_bn", "hidden_size": 16})
 
     def __init__(self, config: VGGConfig) -> None:
         super().__init__()

@@ -48,7 +48,6 @@ VARIANTS: dict[str, Size] = {
     "l": Size(1.0, 1.0),
     "x": Size(1.33, 1.25),
 }
-SMALL = "nano"
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,6 @@ VARIANTS: dict[str, Size] = {
     "esnet_x1_0": Size(1.0, _RATIOS),
     "esnet_x1_25": Size(1.25, _RATIOS),
 }
-SMALL = "esnet_x0_75"
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import jax
 import numpy as np
 from jax import export
 
-from framework.core.compilation import QUICK_COMPILE_OPTIONS
+from framework.core.compilation import quick_compile_options
 from framework.core.disk import disk_errors
 from framework.core.errors import FormatError, MissingExtraError, ShapeError
 from framework.export.formats.onnx.graph import is_symbolic, linear_form
@@ -26,7 +26,8 @@ from framework.export.formats.onnx.model import (
     move_files,
     write_onnx,
 )
-from framework.export.program import TensorSpec, symbolic_arguments
+from framework.export.program import symbolic_arguments
+from framework.export.specs import TensorSpec
 from framework.nn.functional.lowering import platform_scope
 
 Sizes = dict[str, int]
@@ -145,7 +146,7 @@ def compare(
             return fn(weights, inputs)
 
         with platform_scope("other"), jax.default_device(jax.devices("cpu")[0]):
-            program = jax.jit(fresh).lower(arrays, feed).compile(compiler_options=QUICK_COMPILE_OPTIONS)
+            program = jax.jit(fresh).lower(arrays, feed).compile(compiler_options=quick_compile_options())
             wanted = {name: np.asarray(array) for name, array in program(arrays, feed).items()}
         got = run(feed)
         found += _differences(wanted, got, shapes)

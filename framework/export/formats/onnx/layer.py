@@ -11,7 +11,8 @@ import jax
 from framework.core.errors import InputError
 from framework.export.formats.onnx.check import Draw, export_file
 from framework.export.formats.onnx.model import MOST_BYTES, OPSET
-from framework.export.program import TensorSpec, layer_function
+from framework.export.program import layer_function
+from framework.export.specs import TensorSpec
 from framework.nn.layer import Layer
 
 

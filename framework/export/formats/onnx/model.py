@@ -21,7 +21,8 @@ from framework.export.formats.onnx.convert import Converter
 from framework.export.formats.onnx.graph import Graph, Node, is_symbolic
 from framework.export.formats.onnx.optimize import optimize
 from framework.export.formats.onnx.values import Value
-from framework.export.program import TensorSpec, symbolic_arguments
+from framework.export.program import symbolic_arguments
+from framework.export.specs import TensorSpec
 from framework.nn.functional.lowering import platform_scope
 
 if TYPE_CHECKING:
