@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -57,11 +56,10 @@ class PermutedTextRecognition(TextRecognition):
                 )
 
     def loss(self, model: Layer, batch: Batch) -> Losses:
-        network: Any = model
         tokens = self.word_tokens(batch["target"], batch["target_length"])
         orders = random_permutations(next_key(), self.max_text_length, self.permutations)
-        logits = network.forward_permuted(self.normalize(batch["image"]), tokens, orders)
-        head = network.head
+        logits = model.forward_permuted(self.normalize(batch["image"]), tokens, orders)
+        head = model.head
         value = permuted_cross_entropy(logits, tokens, batch["counts"], end=END, padding=head.padding)
         return Losses(value)
 
@@ -75,6 +73,5 @@ class PermutedTextRecognition(TextRecognition):
 
     def infer(self, model: Layer, inputs: Batch) -> dict[str, jax.Array]:
         """As of TextRecognition; "width" is not looked at."""
-        network: Any = model
-        indices, probabilities = network.read(self.normalize(inputs["image"]))
+        indices, probabilities = model.read(self.normalize(inputs["image"]))
         return {"indices": indices, "probabilities": probabilities}

@@ -404,7 +404,7 @@ class Encoded(NamedTuple):
     pooled: jax.Array | None
 
 
-class TextEncoder(nn.Layer):
+class TextEncoder(nn.Model[TextEncoderConfig]):
     """Base of the networks that read N texts of up to T tokens. What is padded does not change the result of a token.
 
     The methods are those of BERT; a subclass has its own where it differs.
@@ -421,8 +421,8 @@ class TextEncoder(nn.Layer):
     """Names that files may hold besides: constants in older ones"""
 
     def __init__(self, config: TextEncoderConfig) -> None:
-        super().__init__()
-        self.config, self.size = config, config.size()
+        super().__init__(config)
+        self.size = config.size()
         self.embeddings = TextEmbeddings(self.size, self.pads)
         width = self.size.embedding_size or self.size.hidden_size
         self.projected = self.projects and width != self.size.hidden_size
