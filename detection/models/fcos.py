@@ -254,7 +254,7 @@ def overlaps(distances: jax.Array, targets: jax.Array) -> tuple[jax.Array, jax.A
 
 
 @register("model", config=FCOSConfig)
-class FCOS(Detector):
+class FCOS(Detector[FCOSConfig]):
     """Heights and widths are multiples of 32; upstream pads images to multiples of 128."""
 
     example_shape = (1, 800, 1344, 3)
@@ -268,8 +268,7 @@ class FCOS(Detector):
     )
 
     def __init__(self, config: FCOSConfig) -> None:
-        super().__init__(config.parts.backbone, config.deploy)
-        self.config = config
+        super().__init__(config, config.parts.backbone, config.deploy)
         self.neck = FPN(self.in_channels)
         self.fcos_head = FCOSHead(config.num_classes)
         set_param_groups(self, 1.0, _FROZEN, freeze_norms=True)

@@ -90,7 +90,7 @@ class Encoder(nn.Layer):
 
 
 @register("model", config=ViTSTRConfig)
-class ViTSTR(nn.Layer):
+class ViTSTR(nn.Model[ViTSTRConfig]):
     """[N, 224, 224, 3] in 0 to 1 -> logits [N, max_text_length + 2, num_classes + 1]; the first place is the start."""
 
     example_shape = (1, _SIDE, _SIDE, 3)
@@ -100,8 +100,7 @@ class ViTSTR(nn.Layer):
     )
 
     def __init__(self, config: ViTSTRConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         size = config.parts
         self.backbone = Encoder(size, config.max_text_length + 2)
         num_classes = _CLASSES if config.num_classes is None else config.num_classes
