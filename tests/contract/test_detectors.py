@@ -16,7 +16,7 @@ import framework
 from framework import nn
 from framework.config import available
 from framework.config.registry import find
-from framework.core.compilation import QUICK_COMPILE_OPTIONS
+from framework.core.compilation import quick_compile_options
 from framework.core.dtypes import precision_scope
 from framework.export import Artifact, TensorSpec, load_artifact, lower_layer
 from framework.inference import XLAEngine
@@ -193,7 +193,7 @@ def check_gradients(row: Row) -> None:
     # In plain operations, which compile in half of the time; golden tests have the CPU's.
     with platform_scope("other"):
         step = jax.jit(jax.value_and_grad(loss, has_aux=True)).lower(*args)
-    (total, (parts, after)), grads = step.compile(compiler_options=QUICK_COMPILE_OPTIONS)(*args)
+    (total, (parts, after)), grads = step.compile(compiler_options=quick_compile_options())(*args)
 
     assert np.isfinite(total) and all(np.isfinite(part) and part >= 0 for part in parts.values())
     sizes = {name: float(np.abs(grad).max()) for name, grad in grads.items()}
@@ -226,7 +226,7 @@ def check_artifact(row: Row, tmp_path: Path) -> None:
     folder = tmp_path / "artifact"
     Artifact({"domain": "detection"}, {"float32": program}, arrays).save(folder)
     again = load_artifact(folder)
-    engine = XLAEngine(again.programs["float32"], again.weights, options=QUICK_COMPILE_OPTIONS)
+    engine = XLAEngine(again.programs["float32"], again.weights, options=quick_compile_options())
     alone = engine({"image": images(row.image)[:1]})
     for name, value in detected(row)[0].items():
         np.testing.assert_allclose(alone[name], value[:1], rtol=0, atol=1e-3, err_msg=name)

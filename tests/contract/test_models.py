@@ -20,7 +20,7 @@ import framework
 from framework import nn
 from framework.config import available
 from framework.config.registry import KINDS, find
-from framework.core.compilation import QUICK_COMPILE_OPTIONS
+from framework.core.compilation import quick_compile_options
 from framework.core.dtypes import precision_scope
 from framework.core.errors import WeightError
 from framework.export import PLATFORMS, TensorSpec, lower_layer
@@ -237,7 +237,7 @@ def export(case: Case, layer: nn.Layer) -> XLAEngine:
         constraints=case.constraints,
     )
     assert set(program.platforms) == set(PLATFORMS) == {"cpu", "cuda", "rocm", "tpu"}
-    return XLAEngine(program, arrays, options=QUICK_COMPILE_OPTIONS)
+    return XLAEngine(program, arrays, options=quick_compile_options())
 
 
 def check_engine(engine: XLAEngine, x: np.ndarray, want: list[np.ndarray]) -> None:
@@ -322,7 +322,7 @@ def check_gradients(case: Case, layer: nn.Layer, x: np.ndarray, model_in_eval: s
     # In plain operations, which compile in half of the time; golden tests have the CPU's.
     with platform_scope("other"):
         lowered = jax.jit(jax.value_and_grad(loss, has_aux=True)).lower(*args)
-    step = lowered.compile(compiler_options=QUICK_COMPILE_OPTIONS)
+    step = lowered.compile(compiler_options=quick_compile_options())
     (value, after), grads = step(*args)
     with part("gradients"):
         assert np.isfinite(value) and set(grads) == trained

@@ -17,7 +17,7 @@ import framework
 from framework import nn
 from framework.config import available, build
 from framework.config.registry import find
-from framework.core.compilation import QUICK_COMPILE_OPTIONS
+from framework.core.compilation import quick_compile_options
 from framework.export import TensorSpec, lower_layer
 from framework.io.dataset import Dataset
 from framework.nn import functional_core
@@ -193,7 +193,9 @@ def test_gradients_are_finite_and_reach_the_parameters(kind: str, name: str) -> 
             return bound.loss(Tokens(IDS, MASK), IDS % 5)
         return sum(((x * w).sum() for x, w in zip(run(bound, kind, IDS, MASK), weights)), jnp.zeros(()))
 
-    gradients = jax.jit(jax.grad(loss)).lower(params).compile(compiler_options=QUICK_COMPILE_OPTIONS)(params)
+    gradients = (
+        jax.jit(jax.grad(loss)).lower(params).compile(compiler_options=quick_compile_options())(params)
+    )
     flat = [
         jax.tree_util.keystr(path)
         for path, g in jax.tree_util.tree_leaves_with_path(gradients)
