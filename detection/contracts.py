@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol
 import jax
 
 from detection.layers.backbone import BackboneModel
+from framework.core.model_config import ConfigT
 from framework.engine.task import Losses, Metric
 from zoo.contracts import Contract
 
@@ -56,7 +57,7 @@ class Detections(NamedTuple):
     """[N, K] int32"""
 
 
-class Detector(BackboneModel):
+class Detector(BackboneModel[ConfigT]):
     """For normalised images [N, H, W, 3] float32. `loss` and `detect` are pure and of fixed shapes."""
 
     def loss(self, images: jax.Array, targets: Targets) -> Losses:
@@ -88,7 +89,7 @@ class Poses(NamedTuple):
     """[N, K] float32 in [0, 1]"""
 
 
-class PoseEstimator(BackboneModel):
+class PoseEstimator(BackboneModel[ConfigT]):
     """For normalised images [N, H, W, 3] float32. `loss` and `detect` are pure and of fixed shapes."""
 
     def loss(self, images: jax.Array, targets: PoseTargets) -> Losses:

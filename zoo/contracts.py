@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import jax
 import numpy as np
@@ -86,7 +86,10 @@ class BackboneConfig(Protocol):
     def variant(self) -> str: ...
 
 
-class Backbone(nn.Layer):
+ConfigT = TypeVar("ConfigT", bound=BackboneConfig)
+
+
+class Backbone(nn.Model[ConfigT]):
     """Base of the image networks that classify, or give their maps to a neck. They are built from a `BackboneConfig`.
 
     Images are [N, H, W, 3] float32, normalised as the weights expect. `forward` gives logits [N, num_classes], and

@@ -170,7 +170,7 @@ def box_positions(boxes: jax.Array) -> jax.Array:
 
 
 @register("model", config=DINOConfig)
-class DINO(QueryDetector):
+class DINO(QueryDetector[DINOConfig]):
     """Images [N, H, W, 3] of ImageNet's mean and deviation.
 
     Raises:

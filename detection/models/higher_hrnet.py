@@ -98,15 +98,14 @@ class HrHRNetHead(nn.Layer):
 
 
 @register("model", config=HigherHRNetConfig)
-class HigherHRNet(PoseEstimator):
+class HigherHRNet(PoseEstimator[HigherHRNetConfig]):
     """Heights and widths are multiples of 32."""
 
     example_shape = (1, 512, 512, 3)
     contract = DetectorContract(people=2, slow=True)
 
     def __init__(self, config: HigherHRNetConfig) -> None:
-        super().__init__(config.parts.backbone, strides=(4,))
-        self.config = config
+        super().__init__(config, config.parts.backbone, strides=(4,))
         self.hrhrnet_head = HrHRNetHead(self.in_channels[0], config.num_keypoints)
 
     def forward(self, images: jax.Array) -> Maps:

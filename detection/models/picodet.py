@@ -104,14 +104,13 @@ class PicoHead(PicoHeadBase):
 
 
 @register("model", config=PicoDetConfig)
-class PicoDet(PicoDetector):
+class PicoDet(PicoDetector[PicoDetConfig]):
     """Heights and widths are multiples of 32."""
 
     contract = DetectorContract(published_hw=(416, 416), image=(2, 320, 320, 3))
 
     def __init__(self, config: PicoDetConfig) -> None:
         super().__init__(config, lc_block, PicoHead)
-        self.config = config
 
     def forward(self, images: jax.Array) -> tuple[Level, ...]:
         return self.head(self.maps(images))

@@ -76,12 +76,11 @@ class PicoSharedHead(PicoHeadBase):
 
 
 @register("model", config=PicoDetESNetConfig)
-class PicoDetESNet(PicoDetector):
+class PicoDetESNet(PicoDetector[PicoDetESNetConfig]):
     """Heights and widths are multiples of 32."""
 
     def __init__(self, config: PicoDetESNetConfig) -> None:
         super().__init__(config, CSPBlock, PicoSharedHead)
-        self.config = config
 
     def forward(self, images: jax.Array) -> tuple[Level, ...]:
         return tuple(

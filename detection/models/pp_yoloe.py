@@ -160,7 +160,7 @@ class FlatOutputs(NamedTuple):
 
 
 @register("model", config=PPYOLOEConfig)
-class PPYOLOE(Detector):
+class PPYOLOE(Detector[PPYOLOEConfig]):
     """Heights and widths are multiples of 32. `forward` gives the coarsest map first."""
 
     example_shape = (1, 320, 320, 3)
@@ -168,8 +168,7 @@ class PPYOLOE(Detector):
 
     def __init__(self, config: PPYOLOEConfig) -> None:
         size = config.parts
-        super().__init__(size.backbone, config.deploy)
-        self.config = config
+        super().__init__(config, size.backbone, config.deploy)
         widths = [max(round(width * size.width), 1) for width in NECK_WIDTHS]
         depth = max(round(NECK_DEPTH * size.depth), 1)
         self.neck = CustomCSPPAN(self.in_channels, widths, depth, config.deploy)

@@ -85,7 +85,7 @@ class RTDETRTransformer(QueryTransformer):
 
 
 @register("model", config=RTDETRConfig)
-class RTDETR(QueryDetector):
+class RTDETR(QueryDetector[RTDETRConfig]):
     """Images [N, H, W, 3], sides a multiple of 32.
 
     Raises:

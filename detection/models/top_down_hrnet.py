@@ -48,15 +48,14 @@ class TopDownHRNetConfig(PoseConfig, table=VARIANTS):
 
 
 @register("model", config=TopDownHRNetConfig)
-class TopDownHRNet(PoseEstimator):
+class TopDownHRNet(PoseEstimator[TopDownHRNetConfig]):
     """One person an image, K = M = 1; sides are multiples of 32."""
 
     example_shape = (1, 256, 192, 3)
     contract = DetectorContract(slow=True)
 
     def __init__(self, config: TopDownHRNetConfig) -> None:
-        super().__init__(config.parts.backbone, strides=(4,))
-        self.config = config
+        super().__init__(config, config.parts.backbone, strides=(4,))
         self.final_conv = nn.Conv2D(
             self.in_channels[0], config.num_keypoints, 1, weight_attr=I.Normal(std=0.001)
         )

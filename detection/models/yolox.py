@@ -143,7 +143,7 @@ class YOLOXHead(nn.Layer):
 
 
 @register("model", config=YOLOXConfig)
-class YOLOX(Detector):
+class YOLOX(Detector[YOLOXConfig]):
     """Heights and widths are multiples of 32.
 
     Images keep their aspect when resized, are filled with 114 to the right and below, and have values of 0 to 255: BGR
@@ -155,8 +155,8 @@ class YOLOX(Detector):
 
     def __init__(self, config: YOLOXConfig) -> None:
         size = config.parts
-        super().__init__(size.backbone, config.deploy)
-        self.config, channels = config, self.in_channels
+        super().__init__(config, size.backbone, config.deploy)
+        channels = self.in_channels
         self.neck = YOLOCSPPAN(channels, size.depth, size.depthwise, config.deploy)
         width = int(HEAD_WIDTH * size.width)
         self.head = YOLOXHead(channels, width, config.num_classes, size.depthwise, config.deploy)

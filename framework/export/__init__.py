@@ -4,7 +4,7 @@ What lowers programs is loaded when it is first used: running an artifact needs 
 """
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from framework.export.artifact import CONFIG as CONFIG
 from framework.export.artifact import Artifact as Artifact
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _LOWERING = ("lower_layer", "lower_program")
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name in _LOWERING:
         return getattr(importlib.import_module("framework.export.program"), name)
     raise AttributeError(f"module 'framework.export' has no attribute {name!r}")

@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -111,7 +111,7 @@ class Parameter:
 
     if not TYPE_CHECKING:
 
-        def __getattr__(self, name: str) -> Any:
+        def __getattr__(self, name: str) -> object:
             error = foreign_name("a Parameter", name, "parameter")
             raise error or AttributeError(f"'Parameter' object has no attribute {name!r}")
 
@@ -136,6 +136,9 @@ class Parameter:
 
     def __repr__(self) -> str:
         return f"Parameter(shape={self.shape}, dtype={self.dtype}, trainable={self.trainable})"
+
+
+ArrayT = TypeVar("ArrayT")
 
 
 class HookHandle:
@@ -325,7 +328,7 @@ class Layer:
     def buffers(self) -> list[jax.Array]:
         return [buffer for _, buffer in self.named_buffers()]
 
-    def apply(self, fn: Callable[[Layer], Any]) -> Layer:
+    def apply(self, fn: Callable[[Layer], object]) -> Layer:
         """Call `fn` on every sublayer, children first, and then on this layer."""
         for child in self.children():
             child.apply(fn)
@@ -405,7 +408,7 @@ class Layer:
         """Second names under which `set_state_dict` accepts own arrays: {alias: local name}."""
         return {}
 
-    def _without_aliases(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _without_aliases(self, state: Mapping[str, ArrayT]) -> Mapping[str, ArrayT]:
         """`state` under first names only; where both names are present the first one counts."""
         names, own = {}, {full for full, *_ in self._state_slots()}
         other = [key for key in state if key not in own]
@@ -424,7 +427,9 @@ class Layer:
         renamed = {names[key]: value for key, value in state.items() if key in names}
         return renamed | {key: value for key, value in state.items() if key not in names}
 
-    def set_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> tuple[list[str], list[str]]:
+    def set_state_dict(
+        self, state: Mapping[str, ArrayLike], strict: bool = True
+    ) -> tuple[list[str], list[str]]:
         """Load values by dotted name; returns (missing, unexpected), both empty when `strict`.
 
         Raises:

@@ -59,7 +59,7 @@ class BiGRUCRFConfig:
 
 
 @register("model", config=BiGRUCRFConfig)
-class BiGRUCRF(nn.Layer):
+class BiGRUCRF(nn.Model[BiGRUCRFConfig]):
     """A Tagger whose tags are chosen together."""
 
     state_renames = ((r"^(?:crf_loss\.crf|viterbi_decoder)\.transitions$", "crf.transitions"),)
@@ -67,8 +67,7 @@ class BiGRUCRF(nn.Layer):
     contract = Contract(fields={"direct": True})
 
     def __init__(self, config: BiGRUCRFConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         uniform = nn.ParamAttr(initializer=I.Uniform(-0.1, 0.1))
         self.word_embedding = nn.Embedding(config.vocab_size, config.embedding_dim, weight_attr=uniform)
         self.dropout = nn.Dropout(config.dropout)

@@ -41,14 +41,13 @@ class SentenceEncoderConfig:
 
 
 @register("model", config=SentenceEncoderConfig)
-class SentenceEncoder(EncoderModel):
+class SentenceEncoder(EncoderModel[SentenceEncoderConfig]):
     """What is padded does not change a text's vector."""
 
     contract = Contract(fields={"pooling": "mean", "normalized": True})
 
     def __init__(self, config: SentenceEncoderConfig) -> None:
-        super().__init__(config.encoder)
-        self.config = config
+        super().__init__(config, config.encoder)
         if config.pooling == "pooler" and self.text_encoder.pooler is None:
             raise ConfigError(
                 "the encoder has no pooler",

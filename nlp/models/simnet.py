@@ -53,7 +53,7 @@ class SimNetConfig:
 
 
 @register("model", config=SimNetConfig)
-class SimNet(nn.Layer):
+class SimNet(nn.Model[SimNetConfig]):
     """A Matcher."""
 
     apart = True
@@ -65,8 +65,7 @@ class SimNet(nn.Layer):
     contract = Contract(fields={"network": "cnn", "compare": "difference"})
 
     def __init__(self, config: SimNetConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         uniform = nn.ParamAttr(initializer=I.Uniform(-0.1, 0.1))
         self.embedder = nn.Embedding(config.vocab_size, config.embedding_dim, weight_attr=uniform)
         self.dropout = nn.Dropout(config.dropout)

@@ -154,12 +154,12 @@ class PositionalEmbedding(nn.Layer):
 
 
 @register("model", config=TransformerConfig)
-class Transformer(nn.Layer):
+class Transformer(nn.Model[TransformerConfig]):
     """A SequenceToSequence: reads one text and writes another, token by token."""
 
     def __init__(self, config: TransformerConfig) -> None:
-        super().__init__()
-        self.config, size = config, config.size
+        super().__init__(config)
+        size = config.size
         width = size.hidden_size
         self.src_word_embedding = WordEmbedding(config.vocab_size, width, config.pad_id)
         self.src_pos_embedding = PositionalEmbedding(config.max_length, width)

@@ -60,7 +60,7 @@ class Neck(nn.Layer):
 
 
 @register("model", config=CRNNConfig)
-class CRNN(nn.Layer):
+class CRNN(nn.Model[CRNNConfig]):
     """[N, 32, W, 3] -> CTC logits [N, W // 4, num_classes]; class 0 is the blank."""
 
     example_shape = (1, 32, 64, 3)
@@ -71,8 +71,7 @@ class CRNN(nn.Layer):
     )
 
     def __init__(self, config: CRNNConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         self.backbone = build_backbone(config.backbone, config.deploy)
         self.neck = Neck(self.backbone.features[-1].channels, config.hidden_size)
         num_classes = _CLASSES if config.num_classes is None else config.num_classes

@@ -100,7 +100,7 @@ def _shapes(model: DBNet, shape: tuple[int, int, int]) -> list[tuple[int, ...]]:
 
 
 @register("model", config=DBNetConfig)
-class DBNet(nn.Layer):
+class DBNet(nn.Model[DBNetConfig]):
     """[N, H, W, 3] -> DBMaps of [N, H, W]. H and W are multiples of 32."""
 
     # What checkpoints of the training form hold and the deploy form does not, and what upstream's hold unused.
@@ -112,8 +112,7 @@ class DBNet(nn.Layer):
     )
 
     def __init__(self, config: DBNetConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         backbone, neck, head = config.parts
         self.backbone = build_backbone(backbone, config.deploy)
         in_channels = [feature.channels for feature in self.backbone.features]

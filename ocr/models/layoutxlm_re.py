@@ -92,7 +92,7 @@ class REDecoder(nn.Layer):
 
 
 @register("model", config=LayoutXLMForReConfig)
-class LayoutXLMForRe(nn.Layer):
+class LayoutXLMForRe(nn.Model[LayoutXLMForReConfig]):
     """Tokens with boxes and E entities -> logits [N, E, E, 2] of "entity i is the key of entity j": no, yes."""
 
     training_only = tuple(f"layoutxlm.{name}" for name in LayoutXLM.training_only)
@@ -100,8 +100,7 @@ class LayoutXLMForRe(nn.Layer):
     contract = Contract(tested_in=("tests/golden/test_layoutxlm.py",))
 
     def __init__(self, config: LayoutXLMForReConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         self.layoutxlm = LayoutXLM(config)
         self.extractor = REDecoder(self.layoutxlm.size.hidden_size, config.dropout)
         self.dropout = nn.Dropout(config.head_dropout)

@@ -93,7 +93,7 @@ class Encoder(nn.Layer):
 
 
 @register("model", config=PARSeqConfig)
-class PARSeq(nn.Layer):
+class PARSeq(nn.Model[PARSeqConfig]):
     """[N, 32, 128, 3] -> logits [N, max_text_length + 1, num_classes]; class 0 ends the text."""
 
     # What upstream's checkpoints hold unused.
@@ -105,8 +105,7 @@ class PARSeq(nn.Layer):
     )
 
     def __init__(self, config: PARSeqConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         size = VARIANTS[config.variant]
         self.backbone = Encoder(size)
         self.head = PARSeqHead(

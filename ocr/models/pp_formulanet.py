@@ -77,7 +77,7 @@ class Backbone(nn.Layer):
 
 
 @register("model", config=PPFormulaNetConfig)
-class PPFormulaNet(nn.Layer):
+class PPFormulaNet(nn.Model[PPFormulaNetConfig]):
     """[N, H, W, 3] and the tokens said so far -> logits [N, T, vocab_size]; see FormulaHead."""
 
     # What upstream's checkpoints hold unused.
@@ -96,8 +96,8 @@ class PPFormulaNet(nn.Layer):
     )
 
     def __init__(self, config: PPFormulaNetConfig) -> None:
-        super().__init__()
-        self.config, size = config, config.parts
+        super().__init__(config)
+        size = config.parts
         self.backbone = Backbone(size.backbone, config.deploy)
         sizes = (size.width, size.depth, size.heads, size.feed_forward, size.vocab_size, size.step)
         self.head = FormulaHead(DecoderConfig(*sizes, size.max_tokens, self.backbone.out_channels))

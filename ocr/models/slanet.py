@@ -60,7 +60,7 @@ class SLANetConfig(VariantConfig[Size], table=VARIANTS):
 
 
 @register("model", config=SLANetConfig)
-class SLANet(nn.Layer):
+class SLANet(nn.Model[SLANetConfig]):
     """[N, H, W, 3] -> logits [N, T, tokens] and boxes [N, T, 4 or 8], T = max_text_length + 1.
 
     Boxes are in 0 to 1, of what the task says: left, top, right, bottom, or four corners clockwise.
@@ -72,8 +72,7 @@ class SLANet(nn.Layer):
     )
 
     def __init__(self, config: SLANetConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         size = VARIANTS[config.variant]
         tokens = size.tokens if config.num_tokens is None else config.num_tokens
         self.backbone = PPLCNet(PPLCNetConfig(size.backbone, num_classes=0, deploy=config.deploy))

@@ -68,7 +68,7 @@ class SLANeXtConfig(VariantConfig[Size], table=VARIANTS):
 
 
 @register("model", config=SLANeXtConfig)
-class SLANeXt(nn.Layer):
+class SLANeXt(nn.Model[SLANeXtConfig]):
     """[N, S, S, 3] -> logits [N, T, tokens] and boxes [N, T, 8], T = max_text_length + 1, S = image_size."""
 
     example_shape = (1, 512, 512, 3)
@@ -89,8 +89,7 @@ class SLANeXt(nn.Layer):
     )
 
     def __init__(self, config: SLANeXtConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         size = config.parts
         tokens = size.tokens if config.num_tokens is None else config.num_tokens
         encoder = VaryViTConfig(

@@ -46,7 +46,7 @@ class SVTRConfig:
 
 
 @register("model", config=SVTRConfig)
-class SVTR(nn.Layer):
+class SVTR(nn.Model[SVTRConfig]):
     """[N, *backbone.image_hw, 3] -> CTC logits [N, backbone.columns, num_classes]; class 0 is the blank."""
 
     example_shape = (1, 32, 100, 3)
@@ -56,8 +56,7 @@ class SVTR(nn.Layer):
     )
 
     def __init__(self, config: SVTRConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         if config.rectify is not None:
             self.transform = STN(config.rectify, config.deploy)
         self.backbone = build_backbone(config.backbone, config.deploy)

@@ -172,7 +172,7 @@ def make_lines(between: jax.Array, count: int) -> Lines:
 
 
 @register("model", config=TableGridNetConfig)
-class TableGridNet(nn.Layer):
+class TableGridNet(nn.Model[TableGridNetConfig]):
     """[N, H, W, 3] -> `GridLogits`; both sides are multiples of 32."""
 
     example_shape = (1, 64, 64, 3)
@@ -181,8 +181,7 @@ class TableGridNet(nn.Layer):
     )
 
     def __init__(self, config: TableGridNetConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         size, deploy = VARIANTS[config.variant], config.deploy
         self.conv1 = ConvBN(3, 16, 3, 2, act=F.hardswish, options=ConvBNOptions(deploy=deploy))
         self.conv2 = DepthwiseSeparable(Block(3, size.width), 16, size.width, (2, 2), deploy)

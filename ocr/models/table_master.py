@@ -140,7 +140,7 @@ class TableResNetExtra(nn.Layer):
 
 
 @register("model", config=TableMasterConfig)
-class TableMaster(nn.Layer):
+class TableMaster(nn.Model[TableMasterConfig]):
     """[N, H, W, 3] -> logits [N, T, tokens] and boxes [N, T, 4], T = max_text_length + 1.
 
     Boxes are centre x, centre y, width and height, in 0 to 1 of the padded image. H * W is at most 320,000.
@@ -160,8 +160,8 @@ class TableMaster(nn.Layer):
     )
 
     def __init__(self, config: TableMasterConfig) -> None:
-        super().__init__()
-        self.config, size = config, config.parts
+        super().__init__(config)
+        size = config.parts
         tokens = size.tokens if config.num_tokens is None else config.num_tokens
         self.backbone = TableResNetExtra(size.channels, size.blocks)
         self.head = TableMasterHead(

@@ -70,7 +70,7 @@ class ClassHead(nn.Layer):
 
 
 @register("model", config=TextClassifierConfig)
-class TextClassifier(nn.Layer):
+class TextClassifier(nn.Model[TextClassifierConfig]):
     """[N, H, W, 3] -> logits [N, num_classes].
 
     Official weights take lines of 48 x 192 pixels, those of PP-LCNet lines of 80 x 160 and pages of 224 x 224.
@@ -86,8 +86,7 @@ class TextClassifier(nn.Layer):
     )
 
     def __init__(self, config: TextClassifierConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         backbone, num_classes = config.parts
         self.backbone = build_backbone(backbone, config.deploy)
         self.head = ClassHead(self.backbone.features[-1].channels, num_classes)

@@ -138,7 +138,7 @@ class LineOutputs(NamedTuple):
 
 
 @register("model", config=TextRecognizerConfig)
-class TextRecognizer(nn.Layer):
+class TextRecognizer(nn.Model[TextRecognizerConfig]):
     """[N, 48, W, 3] -> CTC logits [N, W // 8, num_classes]."""
 
     # What checkpoints of the guided training form hold and other forms do not; that of PP-OCRv3 has SAR as its guide,
@@ -159,8 +159,7 @@ class TextRecognizer(nn.Layer):
     )
 
     def __init__(self, config: TextRecognizerConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         parts = config.parts
         self.backbone = build_backbone(parts.backbone, config.deploy)
         self.head = MultiHead(

@@ -166,7 +166,7 @@ class GridHead(NormedConvs):
 
 
 @register("model", config=UVDocConfig)
-class UVDoc(nn.Layer):
+class UVDoc(nn.Model[UVDocConfig]):
     """[N, H, W, 3] -> the grid [N, h, w, 2]: where in the image, (x, y), each point of the flat page is to be read.
 
     -1 and 1 are the centres of the image's first and last pixels. Of images of 712 x 488 the grid is of 45 x 31 points,
@@ -185,8 +185,7 @@ class UVDoc(nn.Layer):
     )
 
     def __init__(self, config: UVDocConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         wide = config.width << (len(STAGE_DEPTHS) - 1)
         self.resnet_head = Stem(config)
         self.resnet_down = Encoder(config)

@@ -303,6 +303,13 @@ def _rows(boxes: NDArray[np.float64], items: NDArray[np.intp]) -> Region:
     may bend over the page; two items above one another are never in one row.
     """
     x0, y0, x1, y1 = boxes[items].T.tolist()
+    # Boxes of single letters overlap by the detector's margin.
+    trims = [
+        min(DETECTOR_MARGIN * (bottom - top), (right - left) / 4)
+        for left, top, right, bottom in zip(x0, y0, x1, y1)
+    ]
+    x0 = [left + trim for left, trim in zip(x0, trims)]
+    x1 = [right - trim for right, trim in zip(x1, trims)]
     middles = [(top + bottom) / 2 for top, bottom in zip(y0, y1)]
     heights = [bottom - top for top, bottom in zip(y0, y1)]
     rows: list[Row] = []

@@ -102,7 +102,7 @@ class Head(nn.Layer):
 
 
 @register("model", config=DeepLabV3PConfig)
-class DeepLabV3P(nn.Layer):
+class DeepLabV3P(nn.Model[DeepLabV3PConfig]):
     """Segmenter of segmentation/contracts.py, of one output.
 
     Raises:
@@ -110,8 +110,7 @@ class DeepLabV3P(nn.Layer):
     """
 
     def __init__(self, config: DeepLabV3PConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         self.backbone = build_backbone(config.parts.backbone, config.in_channels)
         fine, *_, coarse = self.backbone.features
         if coarse.stride not in _DILATIONS:

@@ -48,7 +48,7 @@ class FCNHead(nn.Layer):
 
 
 @register("model", config=FCNConfig)
-class FCN(HRNetSegmenter):
+class FCN(HRNetSegmenter[FCNConfig]):
     """Segmenter of segmentation/contracts.py, with one output."""
 
     def __init__(self, config: FCNConfig) -> None:

@@ -61,7 +61,7 @@ def _shapes(
 
 
 @register("model", config=HRNetW48ContrastConfig)
-class HRNetW48Contrast(HRNetSegmenter):
+class HRNetW48Contrast(HRNetSegmenter[HRNetW48ContrastConfig]):
     """Segmenter of segmentation/contracts.py. In training an `Embedded` at stride 4 follows, for `PixelContrast`."""
 
     contract = Contract(outputs=lambda layer, n, h, w: _shapes(layer.config, layer.training, (n, h, w)))

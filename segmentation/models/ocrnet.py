@@ -106,7 +106,7 @@ class OCRHead(nn.Layer):
 
 
 @register("model", config=OCRNetConfig)
-class OCRNet(HRNetSegmenter):
+class OCRNet(HRNetSegmenter[OCRNetConfig]):
     """Segmenter of segmentation/contracts.py. In training the logits of the coarse segmentation follow."""
 
     contract = Contract(

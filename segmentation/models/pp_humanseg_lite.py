@@ -64,7 +64,7 @@ def _stage(in_channels: int, out_channels: int, depth: int) -> nn.Sequential:
 
 
 @register("model", config=PPHumanSegLiteConfig)
-class PPHumanSegLite(nn.Layer):
+class PPHumanSegLite(nn.Model[PPHumanSegLiteConfig]):
     """Segmenter of segmentation/contracts.py, of one output."""
 
     contract = Contract(
@@ -74,8 +74,7 @@ class PPHumanSegLite(nn.Layer):
     )
 
     def __init__(self, config: PPHumanSegLiteConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         self.conv_bn0 = conv_bn_relu(config.in_channels, _STEM, 3, stride=2)
         self.conv_bn1 = conv_bn_relu(_STEM, _SHORTCUT, 1)
         self.block1 = _stage(_STEM, _WIDTHS[0], _DEPTHS[0])

@@ -158,7 +158,7 @@ class Head(nn.Layer):
 
 
 @register("model", config=PPLiteSegConfig)
-class PPLiteSeg(nn.Layer):
+class PPLiteSeg(nn.Model[PPLiteSegConfig]):
     """Segmenter of segmentation/contracts.py. In training, logits from strides 16 and 32 follow those from stride 8."""
 
     contract = Contract(
@@ -168,8 +168,8 @@ class PPLiteSeg(nn.Layer):
     )
 
     def __init__(self, config: PPLiteSegConfig) -> None:
-        super().__init__()
-        self.config, size = config, config.parts
+        super().__init__(config)
+        size = config.parts
         self.backbone = build_backbone(size.backbone, config.in_channels)
         self.places = find_strides(self.backbone, _STRIDES)
         in_channels = [self.backbone.features[place].channels for place in self.places]

@@ -53,14 +53,14 @@ class SegFormerConfig(SegmenterConfig[Size], table=VARIANTS):
 
 
 @register("model", config=SegFormerConfig)
-class SegFormer(nn.Layer):
+class SegFormer(nn.Model[SegFormerConfig]):
     """Segmenter of segmentation/contracts.py, of one output. Both sides of an image are at least 29 pixels."""
 
     contract = Contract(inputs=("n", "h", "w", 3), image=(2, 61, 95, 3), constraints=("h >= 32", "w >= 32"))
 
     def __init__(self, config: SegFormerConfig) -> None:
-        super().__init__()
-        self.config, size = config, config.parts
+        super().__init__(config)
+        size = config.parts
         self.backbone = build_backbone(size.backbone, config.in_channels)
         self.levels = range(len(self.backbone.features), 0, -1)
         for level in self.levels:

@@ -193,7 +193,9 @@ def test_gradients_are_finite_and_reach_the_parameters(kind: str, name: str) -> 
             return bound.loss(Tokens(IDS, MASK), IDS % 5)
         return sum(((x * w).sum() for x, w in zip(run(bound, kind, IDS, MASK), weights)), jnp.zeros(()))
 
-    gradients = jax.jit(jax.grad(loss)).lower(params).compile(compiler_options=quick_compile_options())(params)
+    gradients = (
+        jax.jit(jax.grad(loss)).lower(params).compile(compiler_options=quick_compile_options())(params)
+    )
     flat = [
         jax.tree_util.keystr(path)
         for path, g in jax.tree_util.tree_leaves_with_path(gradients)

@@ -50,14 +50,13 @@ class ConvPool(nn.Layer):
 
 
 @register("model", config=AlexNetConfig)
-class AlexNet(nn.Layer):
+class AlexNet(nn.Model[AlexNetConfig]):
     """[N, H, W, 3], sides of 63 at least -> logits [N, num_classes]."""
 
     contract = Contract(small={"hidden_size": 16})
 
     def __init__(self, config: AlexNetConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         self._conv1 = ConvPool(3, 64, 11, 4, 2)
         self._conv2 = ConvPool(64, 192, 5, 1, 2)
         self._conv3 = _conv(192, 384, 3, 1, 1)

@@ -70,12 +70,11 @@ class BasicBlock(nn.Layer):
 
 @register("model", config=CifarResNetConfig)
 @register("backbone", config=CifarResNetConfig)
-class CifarResNet(Backbone):
+class CifarResNet(Backbone[CifarResNetConfig]):
     """[N, H, W, 3] -> logits [N, num_classes], or maps at strides 1, 2 and 4."""
 
     def __init__(self, config: CifarResNetConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         self.conv1 = nn.Conv2D(3, WIDTHS[0], 3, padding=1, bias_attr=False)
         self.bn1 = nn.BatchNorm2D(WIDTHS[0])
         channels = WIDTHS[0]

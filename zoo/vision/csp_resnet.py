@@ -146,7 +146,7 @@ class CSPResStage(nn.Layer):
 
 @register("model", config=CSPResNetConfig)
 @register("backbone", config=CSPResNetConfig)
-class CSPResNet(Backbone):
+class CSPResNet(Backbone[CSPResNetConfig]):
     """[N, H, W, 3] -> maps at strides 4, 8, 16 and 32, or logits [N, num_classes]."""
 
     contract = Contract(
@@ -154,8 +154,8 @@ class CSPResNet(Backbone):
     )
 
     def __init__(self, config: CSPResNetConfig) -> None:
-        super().__init__()
-        self.config, size, deploy = config, VARIANTS[config.variant], config.deploy
+        super().__init__(config)
+        size, deploy = VARIANTS[config.variant], config.deploy
         channels, *widths = (round(width * size.width) for width in (STEM_WIDTH, *WIDTHS))
         conv = partial(ConvBN, act=F.silu, options=ConvBNOptions(deploy=deploy))
         self.stem = nn.Sequential(

@@ -77,14 +77,13 @@ class Block(nn.Layer):
 
 
 @register("backbone", config=DeformableResNetConfig)
-class DeformableResNet(Backbone):
+class DeformableResNet(Backbone[DeformableResNetConfig]):
     """[N, H, W, 3] -> maps at strides 4, 8, 16 and 32."""
 
     contract = Contract(small={"depths": (1, 1, 1, 1)})
 
     def __init__(self, config: DeformableResNetConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         size = config.parts
         self.conv = ConvBN(3, 64, 7, 2, act=F.relu, options=ConvBNOptions(names=_NAMES, deploy=config.deploy))
         channels, self.ends, self.names = 64, [], []

@@ -99,7 +99,7 @@ class Transition(nn.Layer):
 
 @register("model", config=DenseNetConfig)
 @register("backbone", config=DenseNetConfig)
-class DenseNet(Backbone):
+class DenseNet(Backbone[DenseNetConfig]):
     """[N, H, W, 3] -> logits [N, num_classes], or the maps of the four blocks at strides 4 to 32, the last normalised.
 
     Transitions round down, so as a backbone it takes sides that are multiples of 32.
@@ -108,8 +108,8 @@ class DenseNet(Backbone):
     contract = Contract(small={"depths": (2, 2, 2, 2)})
 
     def __init__(self, config: DenseNetConfig) -> None:
-        super().__init__()
-        self.config, size = config, config.parts
+        super().__init__(config)
+        size = config.parts
         self.conv1_func = ConvBN(
             3, size.width, 7, 2, act=F.relu, options=ConvBNOptions(names=("_conv", "_batch_norm"))
         )

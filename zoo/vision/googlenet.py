@@ -99,7 +99,7 @@ class Inception(nn.Layer):
 
 
 @register("model", config=GoogLeNetConfig)
-class GoogLeNet(nn.Layer):
+class GoogLeNet(nn.Model[GoogLeNetConfig]):
     """[N, H, W, 3], sides of 64 at least -> logits [N, num_classes].
 
     In training, where sides are 192 to 239: (logits, logits of the first inner classifier, of the second).
@@ -112,8 +112,8 @@ class GoogLeNet(nn.Layer):
     )
 
     def __init__(self, config: GoogLeNetConfig) -> None:
-        super().__init__()
-        self.config, classes = config, config.num_classes
+        super().__init__(config)
+        classes = config.num_classes
         self._conv = Conv(3, 64, 7, 2)
         self._conv_1 = Conv(64, 64, 1)
         self._conv_2 = Conv(64, 192, 3)

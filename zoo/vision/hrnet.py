@@ -261,7 +261,7 @@ def _other_names() -> tuple[tuple[str, str], ...]:
 
 @register("model", config=HRNetConfig)
 @register("backbone", config=HRNetConfig)
-class HRNet(Backbone):
+class HRNet(Backbone[HRNetConfig]):
     """Contract: zoo/contracts.py. `features` are the maps at strides 4, 8, 16 and 32, or only the first of them.
 
     Raises:
@@ -277,14 +277,13 @@ class HRNet(Backbone):
         return {_other_name(name, suite): name for name in self.state_shapes()}
 
     def __init__(self, config: HRNetConfig) -> None:
-        super().__init__()
+        super().__init__(config)
         if config.num_classes and not config.multi_scale_output:
             raise ConfigError(
                 "HRNet: the classifier reads the maps of all strides",
                 received=f"num_classes={config.num_classes}, multi_scale_output=False",
                 allowed="num_classes=0, or multi_scale_output=True",
             )
-        self.config = config
         size, same = VARIANTS[config.variant], config.same_padding
         widths = tuple(size.width * 2**branch for branch in range(4))
         outputs = 4 if config.multi_scale_output else 1

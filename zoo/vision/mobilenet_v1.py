@@ -83,14 +83,13 @@ class DepthwiseSeparable(nn.Layer):
 
 @register("model", config=MobileNetV1Config)
 @register("backbone", config=MobileNetV1Config)
-class MobileNetV1(Backbone):
+class MobileNetV1(Backbone[MobileNetV1Config]):
     """[N, H, W, 3] -> logits [N, num_classes], or the maps at strides 4, 8, 16 and 32."""
 
     state_renames = Names("zoo/weights/mobilenet_v1.yml", "MobileNetV1")
 
     def __init__(self, config: MobileNetV1Config) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         scale, deploy = VARIANTS[config.variant].scale, config.deploy
         act = _LeakyReLU(config.slope) if config.slope else F.relu
         width = int(STEM_WIDTH * scale)

@@ -173,7 +173,7 @@ class ResidualUnit(nn.Layer):
 
 @register("model", config=MobileNetV3Config)
 @register("backbone", config=MobileNetV3Config)
-class MobileNetV3(WideHead):
+class MobileNetV3(WideHead[MobileNetV3Config]):
     """[N, H, W, 3] -> logits [N, num_classes], or maps.
 
     Form `image`: the maps at strides 4, 8, 16 and 32, or `output_stride` at most. `page`, of text detectors: the last
@@ -188,8 +188,7 @@ class MobileNetV3(WideHead):
     contract = Contract(compiled=("mobilenetv3_small_x1_0",))
 
     def __init__(self, config: MobileNetV3Config) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         self.form = "image" if config.num_classes else config.form
         table, scale, _ = VARIANTS[config.variant]
         width, last = scaled_width(STEM_WIDTH, scale), scaled_width(LAST_WIDTH[table], scale)

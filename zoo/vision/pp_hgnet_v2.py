@@ -218,7 +218,7 @@ class HGStage(nn.Layer):
 
 @register("model", config=PPHGNetV2Config)
 @register("backbone", config=PPHGNetV2Config)
-class PPHGNetV2(WideHead):
+class PPHGNetV2(WideHead[PPHGNetV2Config]):
     """[N, H, W, 3] -> logits [N, num_classes], or maps.
 
     Form `image`: the maps at strides 4, 8, 16 and 32. `line`, of the PP-OCR recognisers: one row [N, 1, T, C], where T
@@ -226,8 +226,7 @@ class PPHGNetV2(WideHead):
     """
 
     def __init__(self, config: PPHGNetV2Config) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         self.form = "image" if config.num_classes else config.form
         size = VARIANTS[config.variant]
         self.use_lab = size.affine if config.use_lab is None else config.use_lab

@@ -147,12 +147,11 @@ class DepthwiseSeparable(nn.Layer):
 
 @register("model", config=PPLCNetV2Config)
 @register("backbone", config=PPLCNetV2Config)
-class PPLCNetV2(WideHead):
+class PPLCNetV2(WideHead[PPLCNetV2Config]):
     """[N, H, W, 3] -> logits [N, num_classes], or the maps at strides 4, 8, 16 and 32."""
 
     def __init__(self, config: PPLCNetV2Config) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         scale, depths, _ = VARIANTS[config.variant]
         deploy = config.deploy
         first, width = (scaled_width(value, scale) for value in STEM_WIDTHS)

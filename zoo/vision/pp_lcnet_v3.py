@@ -203,7 +203,7 @@ class LCNetV3Block(nn.Layer):
 
 @register("model", config=PPLCNetV3Config)
 @register("backbone", config=PPLCNetV3Config)
-class PPLCNetV3(WideHead):
+class PPLCNetV3(WideHead[PPLCNetV3Config]):
     """[N, H, W, 3] -> logits [N, num_classes], or maps.
 
     Form `image`: the maps at strides 4, 8, 16 and 32. `page`, of the PP-OCR detectors: these maps, narrowed by 1x1
@@ -216,8 +216,7 @@ class PPLCNetV3(WideHead):
     )
 
     def __init__(self, config: PPLCNetV3Config) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         self.form = "image" if config.num_classes else config.form
         scale, deploy = VARIANTS[config.variant].scale, config.deploy
 

@@ -92,12 +92,11 @@ class DenseConcat(nn.Layer):
 
 @register("model", config=STDCConfig)
 @register("backbone", config=STDCConfig)
-class STDC(Backbone):
+class STDC(Backbone[STDCConfig]):
     """Contract: zoo/contracts.py. `features` are the maps at strides 2, 4, 8, 16 and 32."""
 
     def __init__(self, config: STDCConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         widths = [feature.channels for feature in self.features]
         blocks = nn.Sequential(
             ConvBN(config.in_channels, widths[0], 3, 2, act=F.relu),

@@ -141,14 +141,13 @@ def neighbours(height: int, width: int) -> jax.Array:
 
 
 @register("backbone", config=SVTRNetConfig)
-class SVTRNet(Backbone):
+class SVTRNet(Backbone[SVTRNetConfig]):
     """[N, *image_hw, 3] -> one row [N, 1, columns, out_channels]."""
 
     contract = Contract(fields={"image_hw": (32, 32), "columns": 8}, inputs=("n", 32, 32, 3))
 
     def __init__(self, config: SVTRNetConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         size = self.size = config.parts
         first = size.widths[0]
         options = ConvBNOptions(

@@ -199,7 +199,7 @@ class PatchEmbed(nn.Layer):
 
 @register("model", config=SwinTransformerConfig)
 @register("backbone", config=SwinTransformerConfig)
-class SwinTransformer(Backbone):
+class SwinTransformer(Backbone[SwinTransformerConfig]):
     """Swin for [N, H, W, 3] of any size: logits [N, num_classes], or maps at strides 4, 8, 16 and 32."""
 
     state_renames = Names("zoo/weights/swin.yml", "SwinTransformer")
@@ -208,8 +208,8 @@ class SwinTransformer(Backbone):
     contract = Contract(inputs=("n", 64, 96, 3))
 
     def __init__(self, config: SwinTransformerConfig) -> None:
-        super().__init__()
-        self.config, size = config, config.parts
+        super().__init__(config)
+        size = config.parts
         widths = [size.width << i for i in range(len(size.depths))]
         self.patch_embed = PatchEmbed(size.width)
         self.layers = nn.LayerList()

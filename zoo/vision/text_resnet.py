@@ -88,14 +88,13 @@ class Block(nn.Layer):
 
 
 @register("backbone", config=TextResNetConfig)
-class TextResNet(Backbone):
+class TextResNet(Backbone[TextResNetConfig]):
     """[N, 32, W, 3] -> one row [N, 1, W // 4, C]."""
 
     contract = Contract(inputs=("n", 32, "8*w", 3))
 
     def __init__(self, config: TextResNetConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         size = VARIANTS[config.variant]
         conv = partial(ConvBN, act=F.relu, options=ConvBNOptions(names=_NAMES, deploy=config.deploy))
         self.conv1_1, self.conv1_2, self.conv1_3 = conv(3, 32, 3), conv(32, 32, 3), conv(32, 64, 3)

@@ -57,7 +57,7 @@ class VGGConfig(VariantConfig[Size], table=VARIANTS):
 
 @register("model", config=VGGConfig)
 @register("backbone", config=VGGConfig)
-class VGG(Backbone):
+class VGG(Backbone[VGGConfig]):
     """[N, H, W, in_channels] -> logits [N, num_classes], or the pooled maps at strides 2 to 32.
 
     Pooling rounds down, so as a backbone it takes sides that are multiples of 32.
@@ -66,8 +66,8 @@ class VGG(Backbone):
     contract = Contract(small={"variant": "vgg11_bn", "hidden_size": 16})
 
     def __init__(self, config: VGGConfig) -> None:
-        super().__init__()
-        self.config, size = config, VARIANTS[config.variant]
+        super().__init__(config)
+        size = VARIANTS[config.variant]
         channels, layers = config.in_channels, []
         for width, depth in zip(WIDTHS, size.depths, strict=True):
             for _ in range(depth):

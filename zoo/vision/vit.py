@@ -105,7 +105,7 @@ class Block(nn.Layer):
 
 @register("model", config=VisionTransformerConfig)
 @register("backbone", config=VisionTransformerConfig)
-class VisionTransformer(Backbone):
+class VisionTransformer(Backbone[VisionTransformerConfig]):
     """ViT or DeiT for [N, S, S, 3]: logits [N, num_classes], or the patches as one map at the patch's stride.
 
     The logits of a distilled variant are the mean of its two classifiers', in training too.
@@ -116,9 +116,9 @@ class VisionTransformer(Backbone):
     contract = Contract(fields={"image_size": 64}, inputs=("n", 64, 64, 3))
 
     def __init__(self, config: VisionTransformerConfig) -> None:
-        super().__init__()
+        super().__init__(config)
         size = VARIANTS[config.variant]
-        self.config, self.size = config, size
+        self.size = size
         self.image_size = size.image if config.image_size is None else config.image_size
         if self.image_size < size.patch or self.image_size % size.patch:
             raise ConfigError(

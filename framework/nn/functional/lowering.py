@@ -66,7 +66,7 @@ def platform_scope(value: Platform) -> Iterator[None]:
         _platform.reset(token)
 
 
-def describe(operation: str, **settings: Any) -> contextlib.AbstractContextManager[Any]:
+def describe(operation: str, **settings: object) -> contextlib.AbstractContextManager[object]:
     """A scope of a trace that says which operation stands in it and how it is set: what a jaxpr does not keep of
     static arguments, and what an exporter needs that knows the operation as one. See `settings_of`."""
     return jax.named_scope(operation + json.dumps(settings))

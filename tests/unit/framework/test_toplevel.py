@@ -35,7 +35,8 @@ def test_what_opens_a_model_of_another_engine_loads_no_jax() -> None:
         "import sys, framework.commands.infer, framework.inference.engines.openvino as _; "
         "from framework.core.device import default_device_name; "
         "from framework.workflow.domain.domain import all_domains; "
-        "print(len(all_domains()), default_device_name(), [m for m in ('jax', 'framework.nn') if m in sys.modules])"
+        "print(len(list(all_domains())), default_device_name(), "
+        "[m for m in ('jax', 'framework.nn') if m in sys.modules])"
     )
     environment = {**os.environ, "JAX_PLATFORMS": "cpu"}
     done = subprocess.run(
