@@ -70,10 +70,11 @@ def _stripes_by_count(
     numbers = sum(sum(is_number(word.text) for word in row) >= NUMBERS * len(row) for row in rows)
     if usual <= MIN_WORDS or len(alike) < max(MIN_ROWS, ALIKE * len(rows)) or numbers < ALIKE * len(rows):
         return []
-    ends = np.median(np.array(alike), axis=0)  # [words, 2]
-    middles = np.array(alike).mean(axis=2)
-    pitch = np.diff(np.median(middles, axis=0))
-    apart = abs(middles - np.median(middles, axis=0)).max(axis=0)
+    ends = np.asarray(np.median(np.array(alike), axis=0), np.float64)  # [words, 2]
+    middles = np.array(alike, np.float64).mean(axis=2)
+    usual_middles = np.asarray(np.median(middles, axis=0), np.float64)
+    pitch = np.asarray(np.diff(usual_middles), np.float64)
+    apart = abs(middles - usual_middles).max(axis=0)
     if (apart[1:] > 0.5 * pitch).any() or (apart[:-1] > 0.5 * pitch).any():
         return []
     edges = (ends[:-1, 1] + ends[1:, 0]) / 2

@@ -10,6 +10,7 @@ import pytest
 from framework.core.errors import InputError
 from ocr.documents.lazy import Lazy
 from ocr.documents.reader import DocumentReader
+from ocr.pipeline.predictor import OCRPredictor
 from tests.unit.ocr.documents.pdf_pages import HEIGHT, PdfPage, make_pdf
 
 TEXT = (
@@ -20,7 +21,7 @@ TEXT = (
 WORDS = TEXT.split()
 
 
-def no_ocr() -> None:
+def no_ocr() -> OCRPredictor:
     raise InputError("OCR was asked for")
 
 
@@ -266,6 +267,59 @@ def test_a_row_that_goes_on_over_the_page_is_one() -> None:
         ["Art. 5", "The tenant has to leave in writing and with a copy.", "120.00"],
         ["Art. 6", "Pets are allowed.", "0.00"],
     ]
+
+
+def test_heads_at_the_left_over_numbers_at_the_right() -> None:
+    """As a spreadsheet is printed: a head is nearer to the numbers of the column before."""
+    page = PdfPage()
+    rows = [
+        ["Station", "Jan", "Feb", "Mar", "Apr"],
+        *([f"Town {n}", *(str(100 + n + k) for k in range(4))] for n in range(6)),
+    ]
+    for number, row in enumerate(rows):
+        page.text(20, 40 + 12 * number, row[0], 8)
+        for k, said in enumerate(row[1:]):
+            page.text(80 + 60 * k + (0 if number == 0 else 44), 40 + 12 * number, said, 8)
+    assert table_of(markdown(page)) == rows
+
+
+def test_rows_of_a_table_may_stand_far_apart() -> None:
+    page = PdfPage()
+    rows = [
+        ("Description", "Qty", "Amount"),
+        ("Anchor", "2", "160.00"),
+        ("Rope", "3", "73.50"),
+        ("Paint", "10", "99.00"),
+    ]
+    rows_of_text(page, (30, 180, 300), 40, rows, step=28)
+    assert table_of(markdown(page)) == [list(row) for row in rows]
+
+
+def test_a_line_below_short_columns_is_read_after_both() -> None:
+    page = PdfPage()
+    left, right = (
+        ("Bill to:", "Maria Example", "5 Main Street"),
+        ("Ship to:", "Example Works", "Gate 3, Dock Road"),
+    )
+    rows_of_text(page, (30, 220), 40, list(zip(left, right, strict=True)), step=10)
+    page.text(30, 92, "Invoice no. 5512", 8)
+    prose(page, 30, 120, 4, words=14)
+    text = markdown(page)
+    assert (
+        text.index("Main Street")
+        < text.index("Example Works")
+        < text.index("Invoice no.")
+        < text.index("The council")
+    )
+
+
+def test_cards_are_read_row_by_row() -> None:
+    page = PdfPage().text(30, 30, "Spring catalogue", 14, "Bold")
+    for number, name in enumerate(("Anchor", "Rope", "Lamp", "Paint")):
+        x, y = 30 + 190 * (number % 2), 70 + 80 * (number // 2)
+        page.text(x, y, name, 10, "Bold")
+        prose(page, x, y + 16, 3, words=7, size=7)
+    assert re.findall("Anchor|Rope|Lamp|Paint", markdown(page)) == ["Anchor", "Rope", "Lamp", "Paint"]
 
 
 @pytest.mark.parametrize("formula", ["f(x) = ax + b", "E = mc2  (2)", "x + y > 7"])
