@@ -7,7 +7,6 @@ are one program). `rescale_grad` multiplies gradients after they are clipped.
 from __future__ import annotations
 
 import dataclasses
-import inspect
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -15,10 +14,10 @@ from typing import Any, ClassVar
 from framework.optimizer import base as core_base
 from framework.optimizer import optimizers as core
 from framework.optimizer import rules
+from framework.paddle._kernel.constructors import make_class, parameters
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.optimizer.base import Group, Optimizer
 
-_PLAIN = inspect.Parameter.POSITIONAL_OR_KEYWORD
 _COMMON: dict[str, object] = {
     **dict.fromkeys(("parameters", "weight_decay", "grad_clip", "name")),
     **dict.fromkeys(("lazy_mode", "multi_precision", "use_multi_tensor"), False),
@@ -35,19 +34,15 @@ class _Face(Optimizer):
     """Base of the optimizers that `_optimizer` makes. Settings are attributes, and a group may have its own."""
 
     _core: ClassVar[type[core_base.Optimizer]]
-    _signature: ClassVar[inspect.Signature]
     _attributes: ClassVar[dict[str, str]]  # of settings: their names as attributes
     _numbers: ClassVar[tuple[str, ...]]  # settings that are not negative, betas below 1
     _rescale_grad = 1.0
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        bound = self._signature.bind(self, *args, **kwargs)
-        bound.apply_defaults()
-        settings = bound.arguments
+    def _begin(self, settings: dict[str, Any]) -> None:
         self._check(settings)
         decay = None if self._core.decoupled else settings.get("weight_decay")
         common = (settings["learning_rate"], settings["parameters"], decay, settings["grad_clip"])
-        super().__init__(*common, settings["name"])
+        Optimizer.__init__(self, *common, settings["name"])
         for name, attribute in self._attributes.items():
             setattr(self, attribute, settings[name])
 
@@ -145,34 +140,22 @@ def _optimizer(
         numbers: see `_Face`.
         public: settings whose attributes have no underscore before their name.
     """
-    fields = {field.name: field.default for field in dataclasses.fields(kind)}
-    settings = [name for name in order.split() if name not in _COMMON and name != "learning_rate"]
-    settings += [name for name in ("weight_decay",) if kind.decoupled and name in order.split()]
-    parameters = [inspect.Parameter("self", _PLAIN)]
-    for name in order.split():
-        default = fields[name] if name in settings or name not in _COMMON else _COMMON[name]
-        needed = default is dataclasses.MISSING
-        parameters.append(
-            inspect.Parameter(name, _PLAIN, default=inspect.Parameter.empty if needed else default)
-        )
-    signature = inspect.Signature(parameters)
-    kept = [*settings, *(n for n in ("lazy_mode", "multi_precision", "rescale_grad") if n in order.split())]
-
-    def __init__(self: _Face, *args: Any, **kwargs: Any) -> None:
-        base.__init__(self, *args, **kwargs)
-
-    __init__.__signature__ = signature  # type: ignore[attr-defined]
+    names = order.split()
+    own = {f.name: f.default for f in dataclasses.fields(kind) if f.default is not dataclasses.MISSING}
+    shared = {name: value for name, value in _COMMON.items() if name != "weight_decay" or not kind.decoupled}
+    settings = [name for name in names if name not in shared and name != "learning_rate"]
+    settings += [name for name in ("lazy_mode", "multi_precision", "rescale_grad") if name in names]
     doc = (kind.__doc__ or "").split("\n\n")[0]
-    body = {
-        "__module__": __name__,
-        "__doc__": doc if base is _Face else f"{doc}\n\n{base.__doc__}",
-        "__init__": __init__,
-        "_core": kind,
-        "_signature": signature,
-        "_attributes": {name: name if name in public else f"_{name}" for name in kept},
-        "_numbers": tuple(numbers.split()),
-    }
-    return type(kind.__name__, (base,), body)
+    return make_class(
+        kind.__name__,
+        base,
+        parameters(names, own | shared),
+        __name__,
+        doc if base is _Face else f"{doc}\n\n{base.__doc__}",
+        _core=kind,
+        _attributes={name: name if name in public else f"_{name}" for name in settings},
+        _numbers=tuple(numbers.split()),
+    )
 
 
 _BETAS = "beta1 beta2 epsilon"
