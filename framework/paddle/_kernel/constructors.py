@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 _PLAIN = inspect.Parameter.POSITIONAL_OR_KEYWORD
 
 
-class Rowed(Protocol):
-    """What `make_class` derives from."""
+class Rowed:
+    """Base of what `make_class` makes: the arguments go to `_begin` by name, with defaults."""
 
-    def _begin(self, settings: dict[str, Any], /) -> None: ...
+    _signature: ClassVar[inspect.Signature]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        try:
+            bound = self._signature.bind(self, *args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{type(self).__name__}.__init__() {error}") from None
+        bound.apply_defaults()
+        del bound.arguments["self"]
+        self._begin(bound.arguments)
+
+    def _begin(self, settings: dict[str, Any]) -> None:
+        raise NotImplementedError
 
 
 KindT = TypeVar("KindT", bound=Rowed)
@@ -31,17 +43,13 @@ def make_class(
     doc: str | None,
     **members: object,
 ) -> type[KindT]:
-    """A class whose constructor takes these parameters and gives them by name, with defaults, to `_begin` of `base`."""
+    """A class derived from `base` whose constructor takes these parameters."""
+
+    def __init__(self: KindT, *args: Any, **kwargs: Any) -> None:
+        base.__init__(self, *args, **kwargs)
+
     signature = inspect.Signature([inspect.Parameter("self", _PLAIN), *takes])
-
-    def __init__(self: Any, *args: object, **kwargs: object) -> None:
-        try:
-            bound = signature.bind(self, *args, **kwargs)
-        except TypeError as error:
-            raise TypeError(f"{name}.__init__() {error}") from None
-        bound.apply_defaults()
-        base._begin(bound.arguments.pop("self"), bound.arguments)
-
     __init__.__signature__ = signature  # type: ignore[attr-defined]
-    made: Any = type(name, (base,), {"__module__": module, "__doc__": doc, "__init__": __init__, **members})
+    body = {"__module__": module, "__doc__": doc, "__init__": __init__, "_signature": signature, **members}
+    made: Any = type(name, (base,), body)
     return made

@@ -14,7 +14,7 @@ from framework.core.rng import next_initializer_rng
 from framework.nn import initializer as core
 from framework.nn.initializer import calculate_gain as calculate_gain
 from framework.paddle._kernel import dtypes as types
-from framework.paddle._kernel.constructors import make_class, parameters
+from framework.paddle._kernel.constructors import Rowed, make_class, parameters
 from framework.paddle._kernel.tensor import Tensor, as_array
 
 Shape = tuple[int, ...]
@@ -39,16 +39,16 @@ class Initializer:
         return param
 
 
-class _Face(Initializer):
+class _Face(Rowed, Initializer):
     """Base of the initializers that `_face` makes."""
 
     _kind: ClassVar[type[core.Initializer]]
 
     def _begin(self, settings: dict[str, Any]) -> None:
         settings.pop("name", None)
-        self.core = self._make(**settings)
+        self.core = self._make(settings)
 
-    def _make(self, **settings: Any) -> core.Initializer:
+    def _make(self, settings: dict[str, Any]) -> core.Initializer:
         return self._kind(**settings)
 
 
@@ -65,7 +65,8 @@ class _Assign(_Face):
 
     core: core.Assign
 
-    def _make(self, value: Any) -> core.Initializer:
+    def _make(self, settings: dict[str, Any]) -> core.Initializer:
+        value = settings["value"]
         return core.Assign(value.numpy() if isinstance(value, Tensor) else np.array(value))
 
     def values(self, shape: Shape) -> np.ndarray:
@@ -75,12 +76,14 @@ class _Assign(_Face):
 class _TruncatedNormal(_Face):
     """The bounds are two deviations away from the mean."""
 
-    def _make(self, mean: float, std: float) -> core.Initializer:
+    def _make(self, settings: dict[str, Any]) -> core.Initializer:
+        mean, std = settings["mean"], settings["std"]
         return core.TruncatedNormal(mean, std, mean - 2 * abs(std), mean + 2 * abs(std))
 
 
 class _Uniform(_Face):
-    def _make(self, low: float, high: float) -> core.Initializer:
+    def _make(self, settings: dict[str, Any]) -> core.Initializer:
+        low, high = settings["low"], settings["high"]
         if low >= high:
             raise ShapeError(
                 "low is to be below high", where="nn.initializer.Uniform", received=f"low {low}, high {high}"
@@ -105,7 +108,7 @@ def _face(
         *(known[setting] for setting in settings.split()),
         *(parameters(["name"], {"name": None}) if name else ()),
     ]
-    doc = " ".join(filter(None, (kind.__doc__, base is not _Face and base.__doc__)))
+    doc = " ".join(text for text in (kind.__doc__, None if base is _Face else base.__doc__) if text)
     return make_class(kind.__name__, base, takes, __name__, doc, _kind=kind)
 
 

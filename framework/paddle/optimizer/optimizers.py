@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from framework.optimizer import base as core_base
 from framework.optimizer import optimizers as core
 from framework.optimizer import rules
-from framework.paddle._kernel.constructors import make_class, parameters
+from framework.paddle._kernel.constructors import Rowed, make_class, parameters
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.optimizer.base import Group, Optimizer
 
@@ -30,7 +30,7 @@ def _number(value: Any) -> Any:
     return value if value is None or isinstance(value, bool) or callable(value) else float(value)
 
 
-class _Face(Optimizer):
+class _Face(Rowed, Optimizer):
     """Base of the optimizers that `_optimizer` makes. Settings are attributes, and a group may have its own."""
 
     _core: ClassVar[type[core_base.Optimizer]]
@@ -85,6 +85,9 @@ class _AdamW(_Face):
     """`apply_decay_param_fun(name)` says whether the parameter of this name decays, `lr_ratio(parameter)` multiplies
     its rate. A regularizer of a ParamAttr is added to the gradient, and the decoupled decay stays beside it."""
 
+    _weight_decay: float | Tensor
+    _lr_ratio: Callable[[Tensor], float] | None
+
     def _check(self, settings: dict[str, Any]) -> None:
         super()._check(settings)
         decay, ratio = settings["weight_decay"], settings["lr_ratio"]
@@ -97,9 +100,10 @@ class _AdamW(_Face):
         """A group's decay is the decoupled one: the regularizers of its parameters stay."""
 
     def _rule(self, param: Tensor, group: Group) -> rules.Rule:
-        ratio: Callable[[Tensor], float] | None = self._lr_ratio
         rule: Any = super()._rule(param, group)
-        return rule if ratio is None else dataclasses.replace(rule, ratio=float(ratio(param)))
+        return (
+            rule if self._lr_ratio is None else dataclasses.replace(rule, ratio=float(self._lr_ratio(param)))
+        )
 
     def _decoupled(self, param: Tensor, settings: Any) -> float:
         decays = settings.apply_decay_param_fun

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from framework.optimizer.lr import cycle as core
@@ -76,6 +76,10 @@ class _Linear(Face):
     """From `lr * start_factor` to `lr * end_factor` in a line of `total_steps`, then constant. Each rate goes on from
     the one before, so a rate that was changed by hand is kept."""
 
+    total_steps: int
+    start_factor: float
+    end_factor: float
+
     def get_lr(self) -> float:
         if self.last_epoch == 0:
             return self.base_lr * self.start_factor
@@ -89,6 +93,9 @@ class _Linear(Face):
 class _Cosine(Face):
     """Half a cosine from lr to `eta_min` within `T_max` steps, and up again as long after it. Each rate goes on from
     the one before, so a rate that was changed by hand is kept."""
+
+    T_max: int
+    eta_min: float
 
     def get_lr(self) -> float:
         if self.last_epoch == 0:
@@ -106,6 +113,10 @@ class _Cosine(Face):
 
 class _WarmRestarts(Face):
     """Half a cosine from lr to `eta_min` within `T_0` steps, then again within `T_0 * T_mult`, and so on."""
+
+    T_0: int
+    T_mult: int
+    eta_min: float
 
     def _start_rate(self, settings: dict[str, Any]) -> float:
         self.T_i: int = settings["T_0"]
@@ -147,14 +158,21 @@ class _OneCycle(Face):
     """Up from `max_learning_rate / divide_factor` within `phase_pct` of the steps and down to `end_learning_rate`;
     with `three_phase` first down to the initial rate as fast as it rose."""
 
+    total_steps: int
+    anneal_strategy: str
+
     def _start_rate(self, settings: dict[str, Any]) -> float:
         share, three_phase = settings["phase_pct"], settings["three_phase"]
         if three_phase and share >= 0.5:
             raise ValueError(f"OneCycleLR: phase_pct must be below 0.5 with three phases, received {share}")
-        numbers = (
-            settings[n] for n in ("max_learning_rate", "total_steps", "divide_factor", "end_learning_rate")
+        self._bounds, self._rates = formulas.one_cycle_phases(
+            settings["max_learning_rate"],
+            settings["total_steps"],
+            settings["divide_factor"],
+            settings["end_learning_rate"],
+            share,
+            three_phase,
         )
-        self._bounds, self._rates = formulas.one_cycle_phases(*numbers, share, three_phase)
         return self._rates[0]
 
     def get_lr(self) -> float:
@@ -171,6 +189,10 @@ class _Cyclic(Face):
     `triangular2` halves the height with each cycle, `exp_range` multiplies it by `exp_gamma**step`. `scale_fn` takes
     the place of `mode`: it gets the number of the cycle from 1, or the step when `scale_mode` is "iterations".
     """
+
+    mode: str
+    scale_fn: Callable[[float], float] | None
+    scale_mode: str
 
     def _start_rate(self, settings: dict[str, Any]) -> float:
         mode, up, down = settings["mode"], settings["step_size_up"], settings["step_size_down"]

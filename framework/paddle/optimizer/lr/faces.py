@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 from framework.core.errors import ConfigError
 from framework.optimizer.lr.base import LRScheduler as CoreSchedule
 from framework.optimizer.lr.formulas import HOST
-from framework.paddle._kernel.constructors import make_class, parameters
+from framework.paddle._kernel.constructors import Rowed, make_class, parameters
 from framework.paddle.optimizer.lr.base import LRScheduler
 
 
@@ -51,7 +51,7 @@ def one_of(*names: str) -> Check:
     return Check(lambda value: value in names, " or ".join(names))
 
 
-class Face(LRScheduler):
+class Face(Rowed, LRScheduler):
     """Base of the schedules that `make_schedule` makes: the settings of the core's are attributes, which a program may
     change, and `get_lr` gives the core's rate at `last_epoch` in Paddle's digits. Steps are what the program counts."""
 
@@ -67,11 +67,10 @@ class Face(LRScheduler):
             if not check.fits(value):
                 problem = f"{name} is out of range"
                 raise ConfigError(problem, where=where, received=repr(value), allowed=check.allowed)
-        last_epoch, verbose = settings.pop("last_epoch"), settings.pop("verbose")
-        self.last_epoch = last_epoch
-        rate = self._start_rate(settings)
+        self.last_epoch: int = settings.pop("last_epoch")
+        verbose, rate = settings.pop("verbose"), self._start_rate(settings)
         vars(self).update(settings)
-        LRScheduler.__init__(self, rate, last_epoch, verbose)
+        LRScheduler.__init__(self, rate, self.last_epoch, verbose)
 
     def _start_rate(self, settings: dict[str, Any]) -> float:
         """`base_lr`, taken out of the settings or made of them."""
