@@ -174,32 +174,40 @@ class _Block(Layer):
 
     norms: int
 
-    def __init__(self, config: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int,
+        dropout: float = 0.1,
+        activation: str = "relu",
+        attn_dropout: float | None = None,
+        act_dropout: float | None = None,
+        normalize_before: bool = False,
+        weight_attr: Any = None,
+        bias_attr: Any = None,
+    ) -> None:
+        # Copies of this layer, in an encoder or a decoder, are made from it.
+        config = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
         super().__init__()
+        self._config = config
         for name in ("d_model", "nhead", "dim_feedforward"):
             if config[name] <= 0:
                 raise ShapeError(f"{name} is positive", where=type(self).__name__, received=config[name])
-        # Copies of this layer, in an encoder or a decoder, are made from it.
-        self._config = {name: value for name, value in config.items() if name not in ("self", "__class__")}
-        d_model, dropout = config["d_model"], config["dropout"]
-        self.normalize_before = config["normalize_before"]
-        weights = _attrs(config["weight_attr"], self.norms)
-        biases = _attrs(config["bias_attr"], self.norms)
-        inner = dropout if config["attn_dropout"] is None else config["attn_dropout"]
+        self.normalize_before = normalize_before
+        weights, biases = _attrs(weight_attr, self.norms), _attrs(bias_attr, self.norms)
+        inner = dropout if attn_dropout is None else attn_dropout
         for number, name in enumerate(("self_attn", "cross_attn")[: self.norms - 1]):
-            attention = MultiHeadAttention(
-                d_model, config["nhead"], inner, weight_attr=weights[number], bias_attr=biases[number]
-            )
-            setattr(self, name, attention)
-        wide = config["dim_feedforward"]
-        self.linear1 = Linear(d_model, wide, weights[-1], bias_attr=biases[-1])
-        self.dropout = Dropout(dropout if config["act_dropout"] is None else config["act_dropout"])
-        self.linear2 = Linear(wide, d_model, weights[-1], bias_attr=biases[-1])
+            attrs = {"weight_attr": weights[number], "bias_attr": biases[number]}
+            setattr(self, name, MultiHeadAttention(d_model, nhead, inner, **attrs))
+        self.linear1 = Linear(d_model, dim_feedforward, weights[-1], bias_attr=biases[-1])
+        self.dropout = Dropout(dropout if act_dropout is None else act_dropout)
+        self.linear2 = Linear(dim_feedforward, d_model, weights[-1], bias_attr=biases[-1])
         for number in range(1, self.norms + 1):
             setattr(self, f"norm{number}", LayerNorm(d_model))
         for number in range(1, self.norms + 1):
             setattr(self, f"dropout{number}", Dropout(dropout))
-        self.activation = getattr(F, config["activation"])
+        self.activation = getattr(F, activation)
 
     def _residual(self, x: Tensor, number: int, run: Callable[[Tensor], Tensor]) -> Tensor:
         """x + dropout(run(x)), with norm `number` of the input or of the result."""
@@ -226,21 +234,6 @@ class TransformerEncoderLayer(_Block):
     norms = 2
     self_attn: MultiHeadAttention
 
-    def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int,
-        dropout: float = 0.1,
-        activation: str = "relu",
-        attn_dropout: float | None = None,
-        act_dropout: float | None = None,
-        normalize_before: bool = False,
-        weight_attr: Any = None,
-        bias_attr: Any = None,
-    ) -> None:
-        super().__init__(locals())
-
     def forward(self, src: Tensor, src_mask: Tensor | None = None, cache: Any = None) -> Any:
         """src [N, T, C]; with a cache (output, new cache)."""
         kept: list[Any] = []
@@ -262,21 +255,6 @@ class TransformerDecoderLayer(_Block):
     norms = 3
     self_attn: MultiHeadAttention
     cross_attn: MultiHeadAttention
-
-    def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int,
-        dropout: float = 0.1,
-        activation: str = "relu",
-        attn_dropout: float | None = None,
-        act_dropout: float | None = None,
-        normalize_before: bool = False,
-        weight_attr: Any = None,
-        bias_attr: Any = None,
-    ) -> None:
-        super().__init__(locals())
 
     def forward(
         self,
