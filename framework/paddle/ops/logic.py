@@ -13,6 +13,7 @@ from framework.core.errors import ShapeError
 from framework.paddle._kernel.dispatch import Array, operation
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.ops.promotion import pair
+from framework.paddle.ops.rows import named
 
 __all__ = [
     "allclose",
@@ -37,17 +38,11 @@ __all__ = [
 ]
 
 
-def _named(function: Callable[..., Any], name: str, doc: str) -> Callable[..., Tensor]:
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
-    return function
-
-
 def _comparison(name: str, sign: str, function: Callable[[Any, Any], Any]) -> Callable[..., Tensor]:
     def compare(x: Array, y: Array, name: str | None = None) -> Array:
         return function(*pair(x, y))
 
-    return operation(differentiable=False)(_named(compare, name, f"x {sign} y, element by element."))
+    return operation(differentiable=False)(named(compare, name, f"x {sign} y, element by element."))
 
 
 equal = _comparison("equal", "==", operator.eq)
@@ -117,7 +112,7 @@ def _binary(name: str, function: Callable[[Any, Any], Any], doc: str) -> Callabl
     def call(x: Tensor, y: Tensor, out: Tensor | None = None, name: str | None = None) -> Tensor:
         return _into(out, compute(x, y))
 
-    return _named(call, name, doc)
+    return named(call, name, doc)
 
 
 def _unary(name: str, function: Callable[[Any], Any], doc: str) -> Callable[..., Tensor]:
@@ -130,7 +125,7 @@ def _unary(name: str, function: Callable[[Any], Any], doc: str) -> Callable[...,
     def call(x: Tensor, out: Tensor | None = None, name: str | None = None) -> Tensor:
         return _into(out, compute(x))
 
-    return _named(call, name, doc)
+    return named(call, name, doc)
 
 
 logical_and = _binary("logical_and", jnp.logical_and, "Whether both elements are true (not 0).")
