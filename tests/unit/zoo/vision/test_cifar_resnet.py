@@ -4,15 +4,9 @@ import pytest
 
 from framework import nn
 from framework.core.errors import ConfigError
+from tests.shapes import shapes
 from zoo.contracts import Feature, build_backbone
 from zoo.vision.cifar_resnet import VARIANTS, BasicBlock, CifarResNet, CifarResNetConfig
-
-
-def shapes(model: nn.Layer, x: tuple[int, ...]) -> list[tuple[int, ...]]:
-    graphdef, params, buffers = nn.abstract(model.eval())
-    image = jax.ShapeDtypeStruct(x, np.float32)
-    out = jax.eval_shape(lambda p, b, x: nn.apply(graphdef, p, b, None, x)[0], params, buffers, image)
-    return [leaf.shape for leaf in jax.tree.leaves(out)]
 
 
 def test_one_convolution_of_the_count_by_hand() -> None:

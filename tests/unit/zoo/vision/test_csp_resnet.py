@@ -5,15 +5,9 @@ import pytest
 from framework import nn
 from framework.core.errors import ConfigError
 from tests.family import family
+from tests.shapes import shapes
 from zoo.contracts import Feature
 from zoo.vision.csp_resnet import VARIANTS, CSPResNet, CSPResNetConfig, RepVGGBlock
-
-
-def shapes(model: nn.Layer, x: tuple[int, ...]) -> list[tuple[int, ...]]:
-    graphdef, params, buffers = nn.abstract(model.eval())
-    image = jax.ShapeDtypeStruct(x, np.float32)
-    out = jax.eval_shape(lambda p, b, x: nn.apply(graphdef, p, b, None, x)[0], params, buffers, image)
-    return [leaf.shape for leaf in jax.tree.leaves(out)]
 
 
 def count(model: nn.Layer) -> int:

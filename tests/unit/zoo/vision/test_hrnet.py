@@ -1,23 +1,16 @@
-import jax
 import numpy as np
 import pytest
 
 from framework import nn
 from framework.core.errors import ConfigError
 from tests.family import family
+from tests.shapes import shapes
 from zoo.contracts import Feature, build_backbone
 from zoo.vision.hrnet import SMALL, VARIANTS, FuseLayers, Halve, HRNet, HRNetConfig
 
 
 def count(model: nn.Layer) -> int:
     return sum(parameter.size for parameter in model.parameters())
-
-
-def shapes(model: nn.Layer, x: tuple[int, ...]) -> list[tuple[int, ...]]:
-    graphdef, params, buffers = nn.abstract(model.eval())
-    image = jax.ShapeDtypeStruct(x, np.float32)
-    out = jax.eval_shape(lambda p, b, x: nn.apply(graphdef, p, b, None, x)[0], params, buffers, image)
-    return [leaf.shape for leaf in jax.tree.leaves(out)]
 
 
 def test_parameters_of_the_other_forms() -> None:

@@ -1,18 +1,10 @@
-import jax
 import numpy as np
 import pytest
 
-from framework import nn
 from framework.core.errors import ConfigError, ShapeError
+from tests.shapes import shapes
 from zoo.contracts import Feature, build_backbone
 from zoo.vision.mit import VARIANTS, MixVisionTransformer, MixVisionTransformerConfig
-
-
-def shapes(model: nn.Layer, image: tuple[int, ...]) -> list[tuple[int, ...]]:
-    graphdef, params, buffers = nn.abstract(model.eval())
-    x = jax.ShapeDtypeStruct(image, np.float32)
-    out = jax.eval_shape(lambda p, b, x: nn.apply(graphdef, p, b, None, x)[0], params, buffers, x)
-    return [one.shape for one in jax.tree.leaves(out)]
 
 
 @pytest.mark.parametrize("variant", VARIANTS)

@@ -1,18 +1,10 @@
-import jax
 import numpy as np
 import pytest
 
-from framework import nn
 from framework.core.errors import ConfigError
+from tests.shapes import shapes
 from zoo.contracts import Feature, build_backbone
 from zoo.vision.mobilenet_v1 import DepthwiseSeparable, MobileNetV1, MobileNetV1Config, _LeakyReLU
-
-
-def shapes(model: nn.Layer, x: tuple[int, ...]) -> list[tuple[int, ...]]:
-    graphdef, params, buffers = nn.abstract(model.eval())
-    image = jax.ShapeDtypeStruct(x, np.float32)
-    out = jax.eval_shape(lambda p, b, x: nn.apply(graphdef, p, b, None, x)[0], params, buffers, image)
-    return [leaf.shape for leaf in jax.tree.leaves(out)]
 
 
 def test_maps_of_the_smallest_size_and_of_one_pixel() -> None:

@@ -4,10 +4,10 @@ import jax
 import numpy as np
 import pytest
 
-from framework import nn
 from framework.core.errors import ConfigError, ShapeError
 from framework.interop.named_weights import named_weights
 from framework.nn.reparam import deploy_state
+from tests.shapes import shapes
 from zoo.contracts import Feature, build_backbone
 from zoo.vision.mobilenet_v3 import (
     UNITS,
@@ -16,13 +16,6 @@ from zoo.vision.mobilenet_v3 import (
     ResidualUnit,
     Unit,
 )
-
-
-def shapes(model: nn.Layer, x: tuple[int, ...]) -> list[tuple[int, ...]]:
-    graphdef, params, buffers = nn.abstract(model.eval())
-    image = jax.ShapeDtypeStruct(x, np.float32)
-    out = jax.eval_shape(lambda p, b, x: nn.apply(graphdef, p, b, None, x)[0], params, buffers, image)
-    return [leaf.shape for leaf in jax.tree.leaves(out)]
 
 
 def loud_weights(shapes: dict[str, tuple[int, ...]]) -> dict[str, np.ndarray]:

@@ -1,19 +1,10 @@
-import jax
 import numpy as np
 import pytest
 
-from framework import nn
 from framework.core.errors import ConfigError
 from framework.interop.named_weights import named_weights
 from framework.nn.reparam import reparameterize
 from zoo.vision.pp_hgnet_v2 import ConvBNAct, HGBlock, PPHGNetV2, PPHGNetV2Config, Stage
-
-
-def shapes(model: nn.Layer, x: tuple[int, ...]) -> list[tuple[int, ...]]:
-    graphdef, params, buffers = nn.abstract(model.eval())
-    image = jax.ShapeDtypeStruct(x, np.float32)
-    out = jax.eval_shape(lambda p, b, x: nn.apply(graphdef, p, b, None, x)[0], params, buffers, image)
-    return [leaf.shape for leaf in jax.tree.leaves(out)]
 
 
 def test_affines_where_the_variant_or_the_config_has_them() -> None:

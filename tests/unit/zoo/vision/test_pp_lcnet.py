@@ -6,17 +6,11 @@ from framework import nn
 from framework.core.errors import ConfigError
 from framework.interop.named_weights import named_weights
 from framework.nn.reparam import deploy_state
+from tests.shapes import shapes
 from zoo.contracts import Feature, build_backbone
 from zoo.vision.pp_lcnet import PPLCNet, PPLCNetConfig
 
 ALONG = ((1, 2), (2, 1), (2, 1), (2, 1), (2, 1))
-
-
-def shapes(model: nn.Layer, x: tuple[int, ...]) -> list[tuple[int, ...]]:
-    graphdef, params, buffers = nn.abstract(model.eval())
-    image = jax.ShapeDtypeStruct(x, np.float32)
-    out = jax.eval_shape(lambda p, b, x: nn.apply(graphdef, p, b, None, x)[0], params, buffers, image)
-    return [leaf.shape for leaf in jax.tree.leaves(out)]
 
 
 def test_pooled_or_as_a_map() -> None:

@@ -1,4 +1,3 @@
-import jax
 import numpy as np
 import pytest
 
@@ -7,13 +6,6 @@ from framework.core.errors import ConfigError
 from framework.interop.named_weights import named_weights
 from framework.nn.reparam import deploy_state
 from zoo.vision.pp_lcnet_v2 import STAGES, DepthwiseSeparable, PPLCNetV2, PPLCNetV2Config, Stage
-
-
-def shapes(model: nn.Layer, x: tuple[int, ...]) -> list[tuple[int, ...]]:
-    graphdef, params, buffers = nn.abstract(model.eval())
-    image = jax.ShapeDtypeStruct(x, np.float32)
-    out = jax.eval_shape(lambda p, b, x: nn.apply(graphdef, p, b, None, x)[0], params, buffers, image)
-    return [leaf.shape for leaf in jax.tree.leaves(out)]
 
 
 def count(model: nn.Layer) -> int:

@@ -6,15 +6,9 @@ from framework import hub, nn
 from framework.core.errors import ConfigError
 from framework.interop.weights.match import from_torch
 from tests.family import family
+from tests.shapes import shapes
 from zoo.contracts import Feature, build_backbone
 from zoo.vision.resnet import SMALL, VARIANTS, Block, ResNet, ResNetConfig, Size
-
-
-def shapes(model: nn.Layer, x: tuple[int, ...]) -> list[tuple[int, ...]]:
-    graphdef, params, buffers = nn.abstract(model.eval())
-    image = jax.ShapeDtypeStruct(x, np.float32)
-    out = jax.eval_shape(lambda p, b, x: nn.apply(graphdef, p, b, None, x)[0], params, buffers, image)
-    return [leaf.shape for leaf in jax.tree.leaves(out)]
 
 
 def count(model: nn.Layer) -> int:

@@ -1,4 +1,3 @@
-import jax
 import numpy as np
 import pytest
 
@@ -6,15 +5,9 @@ from framework import nn
 from framework.core.errors import ConfigError
 from framework.interop.named_weights import named_weights
 from tests.family import family
+from tests.shapes import shapes
 from zoo.contracts import Feature, build_backbone
 from zoo.vision.stdc import STDC, VARIANTS, DenseConcat, STDCConfig
-
-
-def shapes(model: nn.Layer, x: tuple[int, ...]) -> list[tuple[int, ...]]:
-    graphdef, params, buffers = nn.abstract(model.eval())
-    image = jax.ShapeDtypeStruct(x, np.float32)
-    out = jax.eval_shape(lambda p, b, x: nn.apply(graphdef, p, b, None, x)[0], params, buffers, image)
-    return [leaf.shape for leaf in jax.tree.leaves(out)]
 
 
 @pytest.mark.parametrize("variant", family(VARIANTS))

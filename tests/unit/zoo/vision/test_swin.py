@@ -1,4 +1,3 @@
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -6,6 +5,7 @@ import pytest
 from framework import nn
 from framework.core.errors import ConfigError, WeightError
 from framework.interop.named_weights import named_weights
+from tests.shapes import shapes
 from zoo.contracts import Feature, build_backbone
 from zoo.vision.swin import (
     VARIANTS,
@@ -16,13 +16,6 @@ from zoo.vision.swin import (
     axis_regions,
     position_index,
 )
-
-
-def shapes(model: nn.Layer, image: tuple[int, ...]) -> list[tuple[int, ...]]:
-    graphdef, params, buffers = nn.abstract(model.eval())
-    x = jax.ShapeDtypeStruct(image, np.float32)
-    out = jax.eval_shape(lambda p, b, x: nn.apply(graphdef, p, b, None, x)[0], params, buffers, x)
-    return [one.shape for one in jax.tree.leaves(out)]
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
