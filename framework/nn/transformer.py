@@ -6,12 +6,13 @@ Source: Vaswani et al. 2017. Sequences are [N, T, C].
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from framework.core.errors import ShapeError
+from framework.core.types import PyTree
 from framework.nn import functional as F
 from framework.nn import transformer_blocks as blocks
 from framework.nn.common import Linear
@@ -84,7 +85,7 @@ class MultiHeadAttention(Layer):
         """Projected keys and values, [N, T, heads, D] each."""
         return self._heads(self.k_proj(key)), self._heads(self.v_proj(value))
 
-    def gen_cache(self, key: jax.Array, value: Any = None, type: Any = None) -> Any:
+    def gen_cache(self, key: jax.Array, value: PyTree = None, type: type | None = None) -> PyTree:
         """For the batch of `key` an empty Cache, or FixedCache of `value` tokens, or a StaticCache of key and value."""
         if type is MultiHeadAttention.FixedCache:
             room = jnp.zeros((key.shape[0], value, self.num_heads, self.head_dim), key.dtype)
@@ -102,8 +103,8 @@ class MultiHeadAttention(Layer):
         key: jax.Array | None = None,
         value: jax.Array | None = None,
         attn_mask: jax.Array | None = None,
-        cache: Any = None,
-    ) -> Any:
+        cache: PyTree = None,
+    ) -> PyTree:
         key = query if key is None else key
         value = query if value is None else value
         q = self._heads(self.q_proj(query))

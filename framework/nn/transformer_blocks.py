@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 from framework.core.errors import ShapeError
+from framework.core.types import PyTree
 
 
 class Kinds(NamedTuple):
@@ -20,7 +21,7 @@ class Kinds(NamedTuple):
     dropout: Any
     norm: Any
     layer_list: Any
-    activation: Callable[[str, str], Callable[[Any], Any]]
+    activation: Callable[[str, str], Callable[[PyTree], PyTree]]
 
 
 def spread(attr: Any, count: int, where: str) -> list[Any]:
@@ -101,18 +102,25 @@ class Block:
         for number in range(1, parts + 1):
             setattr(self, f"dropout{number}", kinds.dropout(dropout))
 
-    def _residual(self, x: Any, norm: Any, dropout: Any, inner: Callable[[Any], Any]) -> Any:
+    def _residual(self, x: PyTree, norm: Any, dropout: Any, inner: Callable[[PyTree], PyTree]) -> PyTree:
         if self.normalize_before:
             return x + dropout(inner(norm(x)))
         return norm(x + dropout(inner(x)))
 
     def _attend(
-        self, x: Any, norm: Any, dropout: Any, attention: Any, mask: Any, cache: Any, memory: Any = None
-    ) -> tuple[Any, Any]:
+        self,
+        x: PyTree,
+        norm: Any,
+        dropout: Any,
+        attention: Any,
+        mask: PyTree,
+        cache: PyTree,
+        memory: PyTree = None,
+    ) -> tuple[PyTree, PyTree]:
         """The residual of an attention over `memory`, or over x itself, and the new cache where there is one."""
         new_cache = cache
 
-        def attend(x: Any) -> Any:
+        def attend(x: PyTree) -> PyTree:
             nonlocal new_cache
             over = x if memory is None else memory
             out = attention(x, over, over, mask, cache)
@@ -123,7 +131,7 @@ class Block:
 
         return self._residual(x, norm, dropout, attend), new_cache
 
-    def _feed_forward(self, x: Any) -> Any:
+    def _feed_forward(self, x: PyTree) -> PyTree:
         return self.linear2(self.dropout(self.activation(self.linear1(x))))
 
 
@@ -132,13 +140,13 @@ class EncoderLayer(Block):
 
     attentions = ("self_attn",)
 
-    def forward(self, src: Any, src_mask: Any = None, cache: Any = None) -> Any:
+    def forward(self, src: PyTree, src_mask: PyTree = None, cache: PyTree = None) -> PyTree:
         """src [N, T, d_model]; with a cache the result is (output, new cache)."""
         x, new_cache = self._attend(src, self.norm1, self.dropout1, self.self_attn, src_mask, cache)
         x = self._residual(x, self.norm2, self.dropout2, self._feed_forward)
         return x if cache is None else (x, new_cache)
 
-    def gen_cache(self, src: Any) -> Any:
+    def gen_cache(self, src: PyTree) -> PyTree:
         """An empty cache for the batch of `src`."""
         return self.self_attn.gen_cache(src)
 
@@ -149,8 +157,13 @@ class DecoderLayer(Block):
     attentions = ("self_attn", "cross_attn")
 
     def forward(
-        self, tgt: Any, memory: Any, tgt_mask: Any = None, memory_mask: Any = None, cache: Any = None
-    ) -> Any:
+        self,
+        tgt: PyTree,
+        memory: PyTree,
+        tgt_mask: PyTree = None,
+        memory_mask: PyTree = None,
+        cache: PyTree = None,
+    ) -> PyTree:
         """tgt [N, T, d_model], memory [N, S, d_model]; with a cache pair the result is (output, new pair)."""
         growing, static = (None, None) if cache is None else cache
         x, growing = self._attend(tgt, self.norm1, self.dropout1, self.self_attn, tgt_mask, growing)
@@ -158,7 +171,7 @@ class DecoderLayer(Block):
         x = self._residual(x, self.norm3, self.dropout3, self._feed_forward)
         return x if cache is None else (x, (growing, static))
 
-    def gen_cache(self, memory: Any) -> tuple[Any, Any]:
+    def gen_cache(self, memory: PyTree) -> tuple[PyTree, PyTree]:
         """(empty self-attention cache, projected keys and values of the memory)."""
         static = self.cross_attn.gen_cache(memory, memory, type=self.kinds.attention.StaticCache)
         return self.self_attn.gen_cache(memory), static
@@ -175,7 +188,7 @@ class _Stack:
         self.layers = self.kinds.layer_list([layer, *copies])
         self.num_layers, self.norm = num_layers, norm
 
-    def _run(self, x: Any, cache: Any, call: Callable[[Any, Any, Any], Any]) -> Any:
+    def _run(self, x: PyTree, cache: PyTree, call: Callable[[Any, PyTree, PyTree], PyTree]) -> PyTree:
         caches = []
         for index, layer in enumerate(self.layers):
             if cache is None:
@@ -194,15 +207,15 @@ class Encoder(_Stack):
         super().__init__()
         self._build(encoder_layer, num_layers, norm)
 
-    def forward(self, src: Any, src_mask: Any = None, cache: Any = None) -> Any:
+    def forward(self, src: PyTree, src_mask: PyTree = None, cache: PyTree = None) -> PyTree:
         """src [N, T, d_model]; with a list of caches the result is (output, new caches)."""
 
-        def call(layer: Any, x: Any, own: Any) -> Any:
+        def call(layer: Any, x: PyTree, own: PyTree) -> PyTree:
             return layer(x, src_mask=src_mask) if own is None else layer(x, src_mask=src_mask, cache=own)
 
         return self._run(src, cache, call)
 
-    def gen_cache(self, src: Any) -> list[Any]:
+    def gen_cache(self, src: PyTree) -> list[PyTree]:
         """A cache for each layer."""
         return [layer.gen_cache(src) for layer in self.layers]
 
@@ -215,16 +228,21 @@ class Decoder(_Stack):
         self._build(decoder_layer, num_layers, norm)
 
     def forward(
-        self, tgt: Any, memory: Any, tgt_mask: Any = None, memory_mask: Any = None, cache: Any = None
-    ) -> Any:
+        self,
+        tgt: PyTree,
+        memory: PyTree,
+        tgt_mask: PyTree = None,
+        memory_mask: PyTree = None,
+        cache: PyTree = None,
+    ) -> PyTree:
         """tgt [N, T, d_model], memory [N, S, d_model]; with a list of caches the result is (output, new caches)."""
 
-        def call(layer: Any, x: Any, own: Any) -> Any:
+        def call(layer: Any, x: PyTree, own: PyTree) -> PyTree:
             return layer(x, memory, tgt_mask=tgt_mask, memory_mask=memory_mask, cache=own)
 
         return self._run(tgt, cache, call)
 
-    def gen_cache(self, memory: Any, do_zip: bool = False) -> list[Any]:
+    def gen_cache(self, memory: PyTree, do_zip: bool = False) -> list[PyTree]:
         """A pair of caches for each layer; with `do_zip` all own ones, then all of the memory."""
         caches = [layer.gen_cache(memory) for layer in self.layers]
         return list(zip(*caches, strict=True)) if do_zip else caches
@@ -269,8 +287,13 @@ class EncoderDecoder:
         self.d_model, self.nhead = d_model, nhead
 
     def forward(
-        self, src: Any, tgt: Any, src_mask: Any = None, tgt_mask: Any = None, memory_mask: Any = None
-    ) -> Any:
+        self,
+        src: PyTree,
+        tgt: PyTree,
+        src_mask: PyTree = None,
+        tgt_mask: PyTree = None,
+        memory_mask: PyTree = None,
+    ) -> PyTree:
         """src [N, S, d_model], tgt [N, T, d_model] -> [N, T, d_model]."""
         memory = self.encoder(src, src_mask=src_mask)
         return self.decoder(tgt, memory, tgt_mask=tgt_mask, memory_mask=memory_mask)
