@@ -44,10 +44,15 @@ def get_worker_info() -> WorkerInfo | None:
 
 
 def enter_worker(
-    number: int, count: int, dataset: Indexed[object] | IterableDataset, init_fn: InitFn | None
+    number: int,
+    count: int,
+    dataset: Indexed[object] | IterableDataset,
+    init_fn: InitFn | None,
+    one_reader: bool = True,
 ) -> None:
-    """Make this thread a worker: what `get_worker_info` gives here, then `init_fn`."""
-    one = isinstance(dataset, IterableDataset)
+    """Make this thread a worker: what `get_worker_info` gives here, then `init_fn`. `one_reader`: an IterableDataset is
+    read by one worker; else each worker iterates over it."""
+    one = one_reader and isinstance(dataset, IterableDataset)
     _here.info = WorkerInfo(0 if one else number, 1 if one else count, dataset)
     if init_fn is not None:
         init_fn(number)

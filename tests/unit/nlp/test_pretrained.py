@@ -27,6 +27,7 @@ from nlp.models.sequence_classification import SequenceClassifier, SequenceClass
 from nlp.models.token_classification import TokenClassifier
 from nlp.pretrained import encoder_config, from_pretrained, labels_of
 from nlp.pretrained_artifact import export_folder
+from tests.transformers_names import transformers_name
 from zoo.text.albert import Albert, AlbertConfig
 from zoo.text.bert import BertConfig
 from zoo.text.electra import Electra, ElectraConfig
@@ -75,19 +76,7 @@ def torch_layout(state: dict[str, Any]) -> dict[str, np.ndarray]:
     for name, value in state.items():
         value = np.asarray(value)
         linear = value.ndim == 2 and "embeddings" not in name
-        for a, b in (
-            ("encoder.layers.", "encoder.layer."),
-            ("self_attn.out_proj", "attention.output.dense"),
-            ("self_attn.q_proj", "attention.self.query"),
-            ("self_attn.k_proj", "attention.self.key"),
-            ("self_attn.v_proj", "attention.self.value"),
-            ("linear1", "intermediate.dense"),
-            ("linear2", "output.dense"),
-            ("norm1", "attention.output.LayerNorm"),
-            ("norm2", "output.LayerNorm"),
-            ("layer_norm", "LayerNorm"),
-        ):
-            name = name.replace(a, b)
+        name = transformers_name(name)
         theirs[name] = np.ascontiguousarray(value.T) if linear else value
     return theirs
 

@@ -15,6 +15,7 @@ from framework import nn
 from framework.config import Kind, bind, build
 from framework.core.errors import ConfigError, ShapeError
 from framework.workflow.domain.weights import is_torch, load_state_into
+from tests.transformers_names import transformers_name
 from zoo.layers.text_encoder import TextEncoderConfig, encoder_families
 from zoo.text.albert import Albert, AlbertConfig
 from zoo.text.bert import BertConfig
@@ -248,19 +249,7 @@ def hugging_face(state: dict[str, Any], prefix: str, old: bool) -> dict[str, np.
         value = np.asarray(value)
         if value.ndim == 2 and "embeddings" not in name:
             value = value.T
-        for a, b in (
-            ("encoder.layers.", "encoder.layer."),
-            ("self_attn.out_proj", "attention.output.dense"),
-            ("self_attn.q_proj", "attention.self.query"),
-            ("self_attn.k_proj", "attention.self.key"),
-            ("self_attn.v_proj", "attention.self.value"),
-            ("linear1", "intermediate.dense"),
-            ("linear2", "output.dense"),
-            ("norm1", "attention.output.LayerNorm"),
-            ("norm2", "output.LayerNorm"),
-            ("layer_norm", "LayerNorm"),
-        ):
-            name = name.replace(a, b)
+        name = transformers_name(name)
         if old and "LayerNorm" in name:
             name = name.replace(".weight", ".gamma").replace(".bias", ".beta")
         theirs[prefix + name] = value
