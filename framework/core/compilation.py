@@ -7,6 +7,7 @@ import logging
 import os
 import threading
 from pathlib import Path
+from typing import Any
 
 import jax
 from jax.experimental.compilation_cache import compilation_cache
@@ -28,7 +29,7 @@ CPU_COMPILE_OPTIONS: dict[str, str | bool] = {
 CPU_RECOMPUTE_OPTIONS: dict[str, str | bool] = {"xla_disable_hlo_passes": "cse_barrier_expander"}
 # For programs that run once, whose values are compared: half of the time of a comparison is XLA's. jax 0.11 has no
 # emitters to turn off, and ends the process where an option is unknown.
-QUICK_COMPILE_OPTIONS: dict[str, str | bool | int] = {
+QUICK_COMPILE_OPTIONS: dict[str, Any] = {
     "xla_backend_optimization_level": 0,
     "xla_llvm_disable_expensive_passes": True,
 } | ({"xla_cpu_use_fusion_emitters": False} if jax.__version_info__ < (0, 11) else {})
