@@ -548,7 +548,7 @@ def test_nothing_is_left_to_do() -> None:
     # A method of a base is no stub: a subclass here has it, or it is for users to write.
     for_users = {"Layer.forward", "PyLayer.forward", "PyLayer.backward"}
     overridden = {
-        f"{dotted(base).rpartition('.')[2]}.{member.name}"
+        f"{dotted(base.value if isinstance(base, ast.Subscript) else base).rpartition('.')[2]}.{member.name}"
         for source in code()
         for node in source.nodes
         if isinstance(node, ast.ClassDef)

@@ -20,7 +20,7 @@ MOST = {
     "detection/data": 14,
     "framework/commands": 1,
     "framework/config": 8,
-    "framework/core": 5,
+    "framework/core": 6,
     "framework/engine": 11,
     "framework/export": 44,
     "framework/hub": 15,

@@ -98,7 +98,7 @@ class GraphLayer(Layer):
 
     def run_nodes(
         self, numbers: Sequence[int], values: Mapping[str, Item], wanted: Sequence[str]
-    ) -> dict[str, Item]:
+    ) -> dict[str, PyTree]:
         """Some of the program's nodes, with what they need besides weights and constants; gives `wanted` by name."""
         items = {
             name: _to_item(value, TensorSpec(name, (), ""), self.program.name)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from jax.typing import ArrayLike
+from jax.typing import ArrayLike, DTypeLike
 
 from framework.export.formats.onnx.graph import Graph, Size, is_symbolic
 
@@ -37,7 +37,7 @@ def same_shape(a: Sequence[Size], b: Sequence[Size]) -> bool:
 class Abstract:
     """Shape and type of an array that the program does not name."""
 
-    def __init__(self, shape: Sequence[Any], dtype: Any) -> None:
+    def __init__(self, shape: Sequence[Size], dtype: DTypeLike) -> None:
         self.shape, self.dtype = tuple(shape), np.dtype(dtype)
 
 
