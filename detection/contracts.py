@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import jax
 
@@ -26,7 +26,7 @@ class DetectorContract(Contract):
         people: M of the targets of a pose model.
     """
 
-    row: Any = None
+    row: tuple | None = None
     published_hw: tuple[int, int] | None = None
     gain: float | None = None
     selects: bool | None = None

@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
+from typing import ClassVar, NamedTuple, Protocol, TypeVar
 
 import jax
 import numpy as np
@@ -46,14 +46,14 @@ class Contract:
         tested_in: The files of tests that hold what the model keeps to, where it takes neither images nor tokens alone.
     """
 
-    small: Mapping[str, Any] = field(default_factory=dict)
-    fields: Mapping[str, Any] = field(default_factory=dict)
+    small: Mapping[str, object] = field(default_factory=dict)
+    fields: Mapping[str, object] = field(default_factory=dict)
     compiled: tuple[str, ...] | None = None
     inputs: tuple[int | str, ...] | None = None
     image: Shape | None = None
     other: Shape | None = None
     constraints: tuple[str, ...] | None = None
-    outputs: Callable[[Any, int, int, int], list[Shape]] | None = None
+    outputs: Callable[..., list[Shape]] | None = None
     bfloat16: float | None = None
     flat: tuple[str, str] | None = None
     slow: bool | None = None

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, overload
+from typing import overload
 
 import yaml
 
@@ -76,7 +76,7 @@ class Names(Sequence[tuple[str, str]]):
         return iter(self.rules)
 
 
-def read_document(path: Path) -> Any:
+def read_document(path: Path) -> object:
     """What a file of the index says. Raises: ConfigError: it is no text, or no YAML."""
     try:
         return load_yaml(read_text(path, SETTINGS, "index of weights", ConfigError))
@@ -89,14 +89,14 @@ def read_document(path: Path) -> Any:
         ) from None
 
 
-def check_names(value: Any, where: str) -> dict[str, Rules]:
+def check_names(value: object, where: str) -> dict[str, Rules]:
     """Rules by layer. Raises: ConfigError: not mappings of texts, a wrong expression, a group that it does not have."""
     if not isinstance(value, Mapping):
         raise ConfigError("a mapping is needed here", where=where, received=repr(value))
     return {str(layer): tuple(_rules(body, f"{where}.{layer}")) for layer, body in value.items()}
 
 
-def _rules(body: Any, where: str) -> Iterator[tuple[str, str]]:
+def _rules(body: object, where: str) -> Iterator[tuple[str, str]]:
     if not isinstance(body, Mapping) or not body:
         raise ConfigError(
             "a mapping is needed here",
