@@ -12,13 +12,19 @@ import contextlib
 import contextvars
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from framework.core.errors import ShapeError
+from framework.core.lazy import LazyModule
+
+if TYPE_CHECKING:
+    import jax
+    import jax.numpy as jnp
+else:
+    jax = LazyModule("jax")
+    jnp = LazyModule("jax.numpy")
 
 Precision = Literal["float32", "bfloat16"]
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from framework.core.errors import InputError, ShapeError
+from framework.core.types import JSON
 
 Polygon = tuple[tuple[float, float], ...]
 
@@ -177,7 +178,7 @@ def _is_vertical(line: Line) -> bool:
     return height > 1.5 * width
 
 
-def line_to_dict(line: Line) -> dict[str, Any]:
+def line_to_dict(line: Line) -> dict[str, JSON]:
     """{"text", "score", "polygon", "words"}, a word {…, "chars"}. Scores have 4 decimals, coordinates 1."""
     words = [_piece(word) | {"chars": [_piece(char) for char in word.chars]} for word in line.words]
     return _piece(line) | {"words": words}
@@ -192,7 +193,7 @@ def line_from_dict(data: Mapping[str, Any]) -> Line:
     return Line(*_parts(data), words=tuple(words))
 
 
-def _piece(piece: Line | Word | Char) -> dict[str, Any]:
+def _piece(piece: Line | Word | Char) -> dict[str, JSON]:
     polygon = [[round(x, 1), round(y, 1)] for x, y in piece.polygon]
     return {"text": piece.text, "score": round(piece.score, 4), "polygon": polygon}
 

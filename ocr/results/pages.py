@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from framework.core.errors import FormatError, OarError, ShapeError
+from framework.core.types import JSON
 from framework.workflow.domain.result import ImageResult, Json, Result
 from ocr.results.blocks import (
     Block,
@@ -134,19 +135,19 @@ class Page(ImageResult):
         """The page that `to_dict` wrote, without its image. Raises: FormatError when keys or values do not fit."""
         return _read(data, _page, "a page: source, width, height, page, lines, seconds")
 
-    def to_v2(self) -> list[list[Any]]:
+    def to_v2(self) -> list[list[object]]:
         """The page as PaddleOCR 2.x gives it: a list of `[quad, (text, score)]`."""
         from ocr.exporters.paddle import page_to_v2
 
         return page_to_v2(self)
 
-    def to_predict_dict(self) -> dict[str, Any]:
+    def to_predict_dict(self) -> dict[str, object]:
         """The page under the keys of PaddleOCR 3.x' `predict`; see `ocr.exporters.paddle.page_to_predict_dict`."""
         from ocr.exporters.paddle import page_to_predict_dict
 
         return page_to_predict_dict(self)
 
-    def to_paddle(self) -> dict[str, Any]:
+    def to_paddle(self) -> dict[str, object]:
         """The page under the keys of PP-StructureV3; see `ocr.exporters.paddle_structure`."""
         from ocr.exporters.paddle_structure import page_to_paddle
 
@@ -197,9 +198,9 @@ class Document(Result):
         """The pages' texts, joined by form feeds (U+000C), as Tesseract and pdftotext write them."""
         return "\f".join(page.text for page in self.pages)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, JSON]:
         """`{"source": ..., "pages": [Page.to_dict(), ...]}`, with "fields" where there are any."""
-        plain: dict[str, Any] = {"source": self.source, "pages": [page.to_dict() for page in self.pages]}
+        plain: dict[str, JSON] = {"source": self.source, "pages": [page.to_dict() for page in self.pages]}
         if self.fields:
             plain["fields"] = [field_to_dict(item) for item in self.fields]
         return plain
@@ -223,11 +224,11 @@ class Document(Result):
         # A lone surrogate cannot be written as UTF-8; JSON can still say it as an escape.
         return re.sub("[\ud800-\udfff]", lambda match: f"\\u{ord(match[0]):04x}", text)
 
-    def to_v2(self) -> list[list[list[Any]]]:
+    def to_v2(self) -> list[list[list[object]]]:
         """The document as PaddleOCR 2.x gives it: a list of pages of `[quad, (text, score)]`."""
         return [page.to_v2() for page in self.pages]
 
-    def to_predict_dict(self) -> list[dict[str, Any]]:
+    def to_predict_dict(self) -> list[dict[str, object]]:
         """The document as PaddleOCR 3.x' `predict` gives it: a list of one dict a page."""
         return [page.to_predict_dict() for page in self.pages]
 
@@ -255,7 +256,7 @@ class Document(Result):
 
         write_xlsx(self, path)
 
-    def to_paddle(self) -> list[dict[str, Any]]:
+    def to_paddle(self) -> list[dict[str, object]]:
         """The document under the keys of PP-StructureV3: a dict a page; see `ocr.exporters.paddle_structure`."""
         from ocr.exporters.paddle_structure import page_to_paddle
 

@@ -21,7 +21,7 @@ Edges = tuple[tuple[int, int], ...]  # what is before and behind each axis
 
 
 def spatial_padding(
-    padding: Padding, kernel: Axes, stride: Axes, size: tuple[Any, ...] | None = None, dilation: Axes = ()
+    padding: Padding, kernel: Axes, stride: Axes, size: Sequence[int] | None = None, dilation: Axes = ()
 ) -> Edges:
     """The padding of each axis from Paddle's forms: p, one for each axis, two for each axis, pairs, SAME or VALID.
 
@@ -82,7 +82,9 @@ def pool_geometry(
     return kernel, strides, spatial_padding(padding, kernel, strides, x.shape[1:-1])
 
 
-def bin_size(where: str, output_size: Any, x: jax.Array, axes: int) -> tuple[Any, ...]:
+def bin_size(
+    where: str, output_size: int | Sequence[int | None] | None, x: jax.Array, axes: int
+) -> tuple[int, ...]:
     """How many bins each spatial axis of [N, ..., C] has; None keeps an axis.
 
     Raises:
@@ -116,15 +118,19 @@ def reduce_windows(
     stride: Axes,
     pads: Edges,
 ) -> jax.Array:
-    """`op` over the windows of [N, ..., C]."""
+    """`op` over the windows of [N, ..., C]. 16-bit values are added in float32: a GPU adds in the type of the values,
+    where 0.5 is lost beside 256 (the mean of 2,048 such bfloat16 numbers came out as 0.125)."""
+    if op is lax.add and jnp.issubdtype(x.dtype, jnp.floating) and x.dtype.itemsize < 4:
+        wide = x.astype(jnp.float32)
+        return reduce_windows(wide, init, op, kernel, stride, pads).astype(x.dtype)
     # The initial value is a numpy constant: with a traced one jax sees no maximum or sum and has no gradient.
     start, edges = np.asarray(init, x.dtype), ((0, 0), *pads, (0, 0))
     return lax.reduce_window(x, start, op, (1, *kernel, 1), (1, *stride, 1), edges)
 
 
 def pool_windows(
-    size: tuple[Any, ...], kernel: Axes, stride: Axes, pads: Edges, ceil_mode: bool
-) -> tuple[Any, Any]:
+    size: Sequence[int], kernel: Axes, stride: Axes, pads: Edges, ceil_mode: bool
+) -> tuple[Axes, Edges]:
     """Output size, and the pads with the rows that ceil mode adds behind each axis. Sizes may be symbolic.
 
     Raises:

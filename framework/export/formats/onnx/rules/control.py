@@ -8,12 +8,13 @@ from typing import Any
 import jax
 import numpy as np
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Var, jaxpr_as_fun
+from jax.typing import DTypeLike
 
 from framework.export.formats.onnx.convert import Converter, closed
+from framework.export.formats.onnx.graph import Atom
 from framework.export.formats.onnx.registry import primitive
 from framework.export.formats.onnx.rules.elementwise import convert
-from framework.export.formats.onnx.rules.reduction import Abstract
-from framework.export.formats.onnx.values import Value
+from framework.export.formats.onnx.values import Abstract, Value
 
 
 @primitive("platform_index")
@@ -36,8 +37,8 @@ def _branch(
     c: Converter,
     eqn: JaxprEqn,
     which: str,
-    dtype: Any,
-    branches: list[tuple[int, Any]],
+    dtype: DTypeLike,
+    branches: list[tuple[int, ClosedJaxpr]],
     args: Sequence[Value],
 ) -> list[str]:
     """One If for two branches, and one in the other for more."""
@@ -61,17 +62,18 @@ def finish(body: Converter, names: Sequence[str], avals: Sequence[Any]) -> None:
         body.graph.outputs.append((own, np.dtype(aval.dtype), tuple(aval.shape)))
 
 
-def avals_of(variables: Sequence[Any]) -> list[Any]:
+def avals_of(variables: Sequence[Atom]) -> list[Any]:
     """Shapes and types of variables."""
     return [var.aval for var in variables]
 
 
-def _carry(body: Converter, variables: Sequence[Any]) -> list[Value]:
+def _carry(body: Converter, variables: Sequence[Atom]) -> list[Value]:
     """New inputs of a body."""
     values = []
     for var in variables:
         name = body.graph.unique("carried")
-        body.graph.inputs.append((name, np.dtype(var.aval.dtype), tuple(var.aval.shape)))
+        aval: Any = var.aval
+        body.graph.inputs.append((name, np.dtype(aval.dtype), tuple(aval.shape)))
         values.append(body.value(name, var.aval))
     return values
 
@@ -131,10 +133,19 @@ def _any(c: Converter, value: Value) -> str:
     return c.plain(convert(c, found, np.bool_))
 
 
+def _scan_sizes(eqn: JaxprEqn) -> tuple[int, int]:
+    """The number of constants and of carried values. jax 0.11 has the trees of its arguments instead."""
+    p = eqn.params
+    if "ft_in" not in p:
+        return p["num_consts"], p["num_carry"]
+    constants, carried, _ = p["ft_in"].unpack()
+    return len(constants), len(carried)
+
+
 @primitive("scan")
 def _scan(c: Converter, eqn: JaxprEqn, *args: Value) -> list[Value]:
     p = eqn.params
-    constants, carries = p["num_consts"], p["num_carry"]
+    constants, carries = _scan_sizes(eqn)
     step, step_constants = closed(p["jaxpr"])
     fixed, start, rows = args[:constants], args[constants : constants + carries], args[constants + carries :]
     if rows and not carries and not _loops(step):
@@ -167,7 +178,7 @@ def _scan(c: Converter, eqn: JaxprEqn, *args: Value) -> list[Value]:
 def _map(c: Converter, eqn: JaxprEqn, args: Sequence[Value]) -> list[Value]:
     """A scan whose turns know nothing of one another, as lax.map makes it: all of them at once. Runtimes neither join
     operators across the border of a body, nor compute what is in it with fewer bits."""
-    constants, avals = eqn.params["num_consts"], avals_of(eqn.invars)
+    constants, avals = _scan_sizes(eqn)[0], avals_of(eqn.invars)
     axes = [None if i < constants else 0 for i in range(len(avals))]
     together = jax.make_jaxpr(jax.vmap(jaxpr_as_fun(eqn.params["jaxpr"]), axes))(*avals)
     return c.run(together.jaxpr, together.consts, args)
@@ -185,11 +196,11 @@ def _loops(jaxpr: Jaxpr) -> bool:
 
 def _count(c: Converter, eqn: JaxprEqn, fixed: Sequence[Value], begin: list[str]) -> list[Value]:
     """A scan over nothing: a Loop of so many turns; what each turn gives is turned around where it runs backwards."""
-    p, carries = eqn.params, eqn.params["num_carry"]
+    p, (constants, carries) = eqn.params, _scan_sizes(eqn)
     step, step_constants = closed(p["jaxpr"])
     body = _loop_body(c)
     going = body.graph.inputs[1][0]
-    inside = _carry(body, step.invars[p["num_consts"] :])
+    inside = _carry(body, step.invars[constants:])
     moved = body.run(step, step_constants, [*fixed, *inside])
     names = [body.plain(value, var.aval.shape) for value, var in zip(moved, step.outvars)]  # type: ignore[attr-defined]
     own = body.graph.add("Identity", going)
