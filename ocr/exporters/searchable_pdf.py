@@ -119,7 +119,9 @@ def _add_page(
         page = replace(
             page, lines=tuple(map(rotation.line, page.lines)), image=None, width=size[0], height=size[1]
         )
-    width, height = paper = paper[::-1] if rotation.angle in (90, 270) else paper
+    if rotation.angle in (90, 270):
+        paper = paper[1], paper[0]
+    width, height = paper
     commands = [f"q {' '.join(map(number, matrix))} cm /Scan Do Q", "BT 3 Tr"]
     commands += _text_layer(page, np.array(paper), codes)
     content = pdf.add_stream("", "\n".join([*commands, "ET"]).encode("ascii"), compress=True)
