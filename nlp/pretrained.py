@@ -18,6 +18,7 @@ import numpy as np
 from framework import nn
 from framework.config import build
 from framework.core.errors import ConfigError, WeightError, nearest
+from framework.core.model_config import ModelConfig
 from framework.interop import load_weights
 from framework.interop.weights.model_folder import CONFIG, find_weights, is_paddles, read_settings
 from framework.workflow.domain.weights import load_state_into
@@ -48,7 +49,7 @@ class Pretrained:
     kind: str
     """One of KINDS"""
     model: nn.Layer
-    config: Any
+    config: ModelConfig
     """What the model was built from"""
     labels: tuple[str, ...]
     """The names of the classes by index; () where the head has none"""
@@ -65,7 +66,8 @@ def from_pretrained(folder: str | Path, head: str | None = None) -> nn.Layer:
 
     Args:
         head: "encoder", "sequence_classification", "token_classification", "question_answering" or "masked_lm"; None is
-            what `architectures` of config.json says. "encoder" leaves out whatever stands on the encoder.
+            what `architectures` of config.json says: of ELECTRA's discriminator, the encoder. "encoder" leaves out
+            whatever stands on the encoder.
 
     Raises:
         FormatError: a file is missing or damaged.
@@ -86,7 +88,7 @@ def read_pretrained(folder: str | Path, head: str | None = None) -> Pretrained:
     state = load_weights(path)
     encoder = dataclasses.replace(encoder, pooler=any(".pooler." in f".{name}" for name in state))
     if kind == "encoder":
-        config: Any = encoder
+        config = encoder
         state = _encoder_state(state, encoder_family(settings, where).encoder, str(path))
     else:
         config = _model_config(kind, encoder, settings, len(labels))
@@ -163,6 +165,8 @@ def _kind(settings: Mapping[str, Any], head: str | None, where: str) -> str:
     name = str((settings.get("architectures") or [""])[0])
     for ending, kind in _ARCHITECTURES.items():
         if name.endswith(ending):
+            if ending.lower() == "forpretraining":
+                return encoder_family(settings, where).encoder.heads.pretraining
             return kind
     raise ConfigError(
         "no model for this architecture",
@@ -173,7 +177,9 @@ def _kind(settings: Mapping[str, Any], head: str | None, where: str) -> str:
     )
 
 
-def _model_config(kind: str, encoder: TextEncoderConfig, settings: Mapping[str, Any], classes: int) -> Any:
+def _model_config(
+    kind: str, encoder: TextEncoderConfig, settings: Mapping[str, Any], classes: int
+) -> ModelConfig:
     if kind == "masked_lm":
         return MaskedLMConfig(encoder)
     if kind == "question_answering":
@@ -192,7 +198,7 @@ def _encoder_state(
         found = {name.removeprefix(one): value for name, value in state.items() if name.startswith(one)}
         if found:
             return found
-    own = ("embeddings.", "encoder.", "pooler.")
+    own = ("embeddings.", "embeddings_project.", "encoder.", "pooler.")
     found = {name: value for name, value in state.items() if name.startswith(own)}
     if not found:
         raise WeightError(

@@ -6,10 +6,11 @@ import abc
 import bisect
 import dataclasses
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from framework.core.errors import ConfigError, ShapeError
 from framework.core.transform import WindowTransform
@@ -25,6 +26,14 @@ class Indexed(Protocol[SampleT_co]):
     def __getitem__(self, index: int, /) -> SampleT_co: ...
 
     def __len__(self) -> int: ...
+
+
+class DatasetError(ConfigError, AssertionError):
+    """These datasets cannot be joined; Paddle asserts it."""
+
+
+class NoSuchSample(IndexError, ValueError):
+    """A dataset has no sample of this index; Paddle raises a ValueError where it counts from the end."""
 
 
 class Dataset(abc.ABC):
@@ -63,7 +72,7 @@ Dataset.register(IterableDataset)  # isinstance(x, Dataset) holds for both, as i
 class LazyDataset(Dataset):
     """A frozen dataclass that keeps what it has read in cached properties, which are not pickled."""
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         settings = {field.name for field in dataclasses.fields(self)}  # pyright: ignore[reportArgumentType]
         return {name: value for name, value in vars(self).items() if name in settings}
 
@@ -75,7 +84,7 @@ class TensorDataset(Dataset):
         ShapeError: there is no array, or they differ in their first dimension.
     """
 
-    def __init__(self, tensors: Sequence[Any]) -> None:
+    def __init__(self, tensors: Sequence[ArrayLike]) -> None:
         self.tensors = tuple(np.asarray(tensor) for tensor in tensors)
         if len({tensor.shape[:1] for tensor in self.tensors} - {()}) != 1 or any(
             tensor.ndim == 0 for tensor in self.tensors
@@ -98,21 +107,21 @@ class ComposeDataset(Dataset):
     """Sample i is one tuple of all fields of the samples i of several datasets of one length.
 
     Raises:
-        ConfigError: there is no dataset, one of them has no index, or they differ in length.
+        DatasetError: there is no dataset, one of them has no index, or they differ in length.
     """
 
-    def __init__(self, datasets: Iterable[Dataset]) -> None:
+    def __init__(self, datasets: Iterable[Indexed[Any]]) -> None:
         self.datasets = _check_indexed(datasets, "ComposeDataset")
         if len({len(dataset) for dataset in self.datasets}) > 1:
-            raise ConfigError(
+            raise DatasetError(
                 "the datasets differ in length",
                 where="ComposeDataset",
                 received=[len(dataset) for dataset in self.datasets],
                 allowed="one length",
             )
 
-    def __getitem__(self, index: int) -> tuple[Any, ...]:
-        fields: list[Any] = []
+    def __getitem__(self, index: int) -> tuple[object, ...]:
+        fields: list[object] = []
         for dataset in self.datasets:
             sample = dataset[index]
             fields.extend(sample if isinstance(sample, (tuple, list)) else (sample,))
@@ -126,16 +135,21 @@ class ConcatDataset(Dataset):
     """The samples of several datasets one after another; negative indices count from the end.
 
     Raises:
-        ConfigError: there is no dataset, or one of them has no index.
+        DatasetError: there is no dataset, or one of them has no index.
     """
 
-    def __init__(self, datasets: Iterable[Dataset]) -> None:
+    @staticmethod
+    def cumsum(sequence: Iterable[Sized]) -> list[int]:
+        """The sum of the lengths up to each dataset."""
+        return list(itertools.accumulate(len(dataset) for dataset in sequence))
+
+    def __init__(self, datasets: Iterable[Indexed[Any]]) -> None:
         self.datasets = _check_indexed(datasets, "ConcatDataset")
-        self.cumulative_sizes = list(itertools.accumulate(len(dataset) for dataset in self.datasets))
+        self.cumulative_sizes = self.cumsum(self.datasets)
 
     def __getitem__(self, index: int) -> Any:
         if not -len(self) <= index < len(self):
-            raise IndexError(f"index {index} of a ConcatDataset with {len(self)} samples")
+            raise NoSuchSample(f"index {index} of a ConcatDataset with {len(self)} samples")
         index = index + len(self) if index < 0 else index
         part = bisect.bisect_right(self.cumulative_sizes, index)
         return self.datasets[part][index - (self.cumulative_sizes[part - 1] if part else 0)]
@@ -148,13 +162,13 @@ class ChainDataset(IterableDataset):
     """The samples of several iterable datasets one after another.
 
     Raises:
-        ConfigError: there is no dataset, or one of them is no IterableDataset.
+        DatasetError: there is no dataset, or one of them is no IterableDataset.
     """
 
     def __init__(self, datasets: Iterable[IterableDataset]) -> None:
         self.datasets = list(datasets)
         if not self.datasets or not all(isinstance(dataset, IterableDataset) for dataset in self.datasets):
-            raise ConfigError(
+            raise DatasetError(
                 "these datasets cannot be chained",
                 where="ChainDataset",
                 received=[type(dataset).__name__ for dataset in self.datasets],
@@ -174,11 +188,11 @@ class ChainDataset(IterableDataset):
 class Subset(Dataset):
     """The samples of `dataset` at `indices`, in that order."""
 
-    def __init__(self, dataset: Dataset, indices: Sequence[int]) -> None:
+    def __init__(self, dataset: Indexed[Any], indices: Sequence[int]) -> None:
         self.dataset, self.indices = dataset, indices
 
     def __getitem__(self, index: int) -> Any:
-        return self.dataset[int(self.indices[index])]
+        return self.dataset[self.indices[index]]
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -202,10 +216,10 @@ def random_split(dataset: Dataset, lengths: Sequence[int], seed: int = 0) -> lis
     return [Subset(dataset, order[end - length : end].tolist()) for end, length in zip(ends, lengths)]
 
 
-def _check_indexed(datasets: Iterable[Dataset], where: str) -> list[Dataset]:
+def _check_indexed(datasets: Iterable[Indexed[Any]], where: str) -> list[Indexed[Any]]:
     found = list(datasets)
     if not found or any(isinstance(dataset, IterableDataset) for dataset in found):
-        raise ConfigError(
+        raise DatasetError(
             "these datasets cannot be joined",
             where=where,
             received=[type(dataset).__name__ for dataset in found],

@@ -75,7 +75,7 @@ class Accuracy(Metric):
         self.reset()
 
     def reset(self) -> None:
-        self.total, self.count = [0] * len(self.topk), 0
+        self.total, self.count = [0.0] * len(self.topk), [0] * len(self.topk)
 
     def compute(self, pred: ArrayLike, label: ArrayLike) -> np.ndarray:
         return top_k_correct(pred, label, max(self.topk))
@@ -84,12 +84,12 @@ class Accuracy(Metric):
         """Take in what `compute` gave; returns the accuracies of this batch."""
         hits, rows = count_hits(correct, self.topk)
         self.total = [total + hit for total, hit in zip(self.total, hits)]
-        self.count += rows
+        self.count = [count + rows for count in self.count]
         shares = [hit / max(1, rows) for hit in hits]
         return shares[0] if len(shares) == 1 else shares
 
     def accumulate(self) -> float | list[float]:
-        shares = [total / self.count if self.count else 0.0 for total in self.total]
+        shares = [total / count if count else 0.0 for total, count in zip(self.total, self.count)]
         return shares[0] if len(shares) == 1 else shares
 
     def name(self) -> str | list[str]:
@@ -167,7 +167,12 @@ class Auc(Metric):
             return 0.0
         true = np.concatenate([[0], np.cumsum(self.positive[::-1])]) / positives
         false = np.concatenate([[0], np.cumsum(self.negative[::-1])]) / negatives
-        return float(np.sum((false[1:] - false[:-1]) * (true[1:] + true[:-1]) / 2))
+        return float(np.sum(self.trapezoid_area(false[1:], false[:-1], true[1:], true[:-1])))
+
+    @staticmethod
+    def trapezoid_area(x1: ArrayLike, x2: ArrayLike, y1: ArrayLike, y2: ArrayLike) -> Any:
+        """The area of a trapezoid between x1 and x2 with the heights y1 and y2."""
+        return np.abs(np.subtract(x1, x2)) * np.add(y1, y2) / 2.0
 
     def name(self) -> str:
         return self._name

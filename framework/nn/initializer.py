@@ -39,6 +39,17 @@ def fans(shape: Shape) -> tuple[int, int]:
     return shape[1] * receptive, shape[0] * receptive
 
 
+def check_fill(name: str, shape: Shape, fits: bool, allowed: str) -> None:
+    """Raises: ShapeError, unless the initializer fills parameters of this shape."""
+    if not fits:
+        raise ShapeError(
+            "the parameter has a shape that this initializer does not fill",
+            where=f"nn.initializer.{name}",
+            received=list(shape),
+            allowed=allowed,
+        )
+
+
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     """The gain that keeps the variance through a nonlinearity, as `paddle.nn.initializer.calculate_gain`."""
     slope = 0.01 if param is None else param
@@ -165,6 +176,7 @@ class Orthogonal(Initializer):
     gain: float = 1.0
 
     def __call__(self, rng: np.random.Generator, shape: Shape) -> np.ndarray:
+        check_fill("Orthogonal", shape, len(shape) >= 2, "two dimensions or more")
         rows, cols = shape[0], math.prod(shape[1:])
         q, r = np.linalg.qr(rng.standard_normal((max(rows, cols), min(rows, cols))))
         q = q * np.sign(np.diag(r))
@@ -177,7 +189,20 @@ class Dirac(Initializer):
 
     groups: int = 1
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.groups, int) or self.groups < 1:
+            raise ShapeError(
+                "groups is a positive number", where="nn.initializer.Dirac", received=self.groups
+            )
+
     def __call__(self, rng: np.random.Generator, shape: Shape) -> np.ndarray:
+        check_fill("Dirac", shape, 3 <= len(shape) <= 5, "the weight of a convolution")
+        if shape[0] % self.groups:
+            raise ShapeError(
+                "the output channels do not divide into the groups",
+                where="nn.initializer.Dirac",
+                received=f"{shape[0]} channels, {self.groups} groups",
+            )
         out = np.zeros(shape, np.float32)
         per_group = shape[0] // self.groups
         centre = tuple(n // 2 for n in shape[2:])

@@ -22,7 +22,7 @@ from framework.nn.layer import AttrLike, Layer
 Attrs = tuple[AttrLike, AttrLike, AttrLike, AttrLike]
 States = jax.Array | tuple[jax.Array, ...]  # one array, or the pair of an LSTM
 
-_NAMES = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+NAMES = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 
 
 def _add_weights(layer: Layer, sizes: tuple[int, int, int], suffix: str, attrs: Attrs) -> None:
@@ -30,13 +30,13 @@ def _add_weights(layer: Layer, sizes: tuple[int, int, int], suffix: str, attrs: 
     gates, inputs, hidden = sizes
     bound = 1 / math.sqrt(hidden)
     shapes = ((gates * hidden, inputs), (gates * hidden, hidden), (gates * hidden,), (gates * hidden,))
-    for name, shape, attr in zip(_NAMES, shapes, attrs):
+    for name, shape, attr in zip(NAMES, shapes, attrs):
         parameter = layer.create_parameter(shape, attr, default_initializer=I.Uniform(-bound, bound))
         setattr(layer, name + suffix, parameter)
 
 
 def _weights(layer: Layer, suffix: str = "") -> CellWeights:
-    return CellWeights(*(getattr(layer, name + suffix) for name in _NAMES))
+    return CellWeights(*(getattr(layer, name + suffix) for name in NAMES))
 
 
 class RNNCellBase(Layer):
@@ -221,7 +221,7 @@ class _Stacked(Layer):
         for layer in range(self.num_layers):
             cells = ("cell",) if self.num_directions == 1 else ("cell_fw", "cell_bw")
             for cell, suffix in zip(cells, self._directions()):
-                aliases |= {f"{layer}.{cell}.{name}": f"{name}_l{layer}{suffix}" for name in _NAMES}
+                aliases |= {f"{layer}.{cell}.{name}": f"{name}_l{layer}{suffix}" for name in NAMES}
         return aliases
 
     def forward(

@@ -41,6 +41,9 @@ class Metric(abc.ABC):
         return args
 
 
+Metric.register(core.Metric)
+
+
 def _best(scores: jax.Array, k: int) -> jax.Array:
     """The k best classes (int64), best first; ties go to the lower class."""
     return jax.lax.top_k(scores, k)[1].astype(jnp.int64)
@@ -73,97 +76,61 @@ def accuracy(
     return _accuracy(input, label, k)
 
 
-class Accuracy(Metric):
+class Accuracy(core.Accuracy):
     """Top-k accuracy, for one or several k."""
 
     def __init__(
         self, topk: Sequence[int] = (1,), name: str | None = None, *args: Any, **kwargs: Any
     ) -> None:
-        super().__init__(*args, **kwargs)
-        self.topk, self.maxk = topk, max(topk)
-        base = name or "acc"
-        self._name = [f"{base}_top{k}" for k in topk] if self.maxk != 1 else [base]
-        self.reset()
+        super().__init__(topk, name)
+        self.maxk = max(topk)
 
-    def compute(self, pred: Tensor, label: Tensor, *args: Any) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def compute(self, pred: Tensor, label: Tensor, *args: Any) -> Tensor:  # type: ignore[override]
         """[…, maxk] float32: whether the i-th best class of `pred` is the label ([N], [N, 1], or one-hot)."""
         return _correct(pred, label, self.maxk)
 
-    def update(self, correct: Any, *args: Any) -> float | list[float]:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Take in what `compute` gave; returns the accuracies of this batch."""
-        hits, rows = core.count_hits(correct, self.topk)
-        self.total = [total + hit for total, hit in zip(self.total, hits, strict=True)]
-        self.count = [count + rows for count in self.count]
-        shares = [hit / rows for hit in hits]
-        return shares[0] if len(shares) == 1 else shares
-
-    def reset(self) -> None:
-        self.total, self.count = [0.0] * len(self.topk), [0] * len(self.topk)
-
-    def accumulate(self) -> float | list[float]:
-        shares = [
-            float(total) / count if count else 0.0
-            for total, count in zip(self.total, self.count, strict=True)
-        ]
-        return shares[0] if len(shares) == 1 else shares
+    def update(self, correct: Any, *args: Any) -> float | list[float]:  # type: ignore[override]
+        return super().update(correct)
 
     def name(self) -> list[str]:
-        return self._name
+        """As a list, of one k too."""
+        names = super().name()
+        return [names] if isinstance(names, str) else names
 
 
-class _Counted(Metric):
-    """A metric whose counts the core keeps."""
+class _Checked:
+    """Of the metrics that take predictions and labels: both are arrays or Tensors."""
 
-    _core: core.Metric
-
-    def __init__(self, counts: core.Metric, name: str) -> None:
-        super().__init__()
-        self._core, self._name = counts, name
-
-    def update(self, preds: Any, labels: Any) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Take in predictions and labels of a batch."""
+    def update(self, preds: Any, labels: Any) -> None:
+        """Take in predictions and labels of a batch. Raises: ValueError."""
         for what, value in (("preds", preds), ("labels", labels)):
             if not isinstance(value, Tensor | np.ndarray | np.generic):
                 raise ValueError(f"{what} must be a Tensor or an array, received {type(value).__name__}")
-        self._core.update(np.asarray(preds), np.asarray(labels))
-
-    def reset(self) -> None:
-        self._core.reset()
-
-    def accumulate(self) -> float:
-        return self._core.accumulate()
-
-    def name(self) -> str:
-        return self._name
+        super().update(np.asarray(preds), np.asarray(labels))  # type: ignore[misc]
 
 
-class Precision(_Counted):
+class Precision(_Checked, core.Precision):
     """The share of the positive predictions (from 0.5 up) that are right."""
 
     def __init__(self, name: str = "precision", *args: Any, **kwargs: Any) -> None:
-        super().__init__(core.Precision(name), name)
+        super().__init__(name)
 
 
-class Recall(_Counted):
+class Recall(_Checked, core.Recall):
     """The share of the positives that were found; a prediction is positive from 0.5 up."""
 
     def __init__(self, name: str = "recall", *args: Any, **kwargs: Any) -> None:
-        super().__init__(core.Recall(name), name)
+        super().__init__(name)
 
 
-class Auc(_Counted):
+class Auc(_Checked, core.Auc):
     """The area under the ROC curve over `num_thresholds` bins of the probability, preds [N, 2] of the second class."""
 
     def __init__(
         self, curve: str = "ROC", num_thresholds: int = 4095, name: str = "auc", *args: Any, **kwargs: Any
     ) -> None:
-        super().__init__(core.Auc("ROC", num_thresholds, name), name)
+        super().__init__("ROC", num_thresholds, name)
         self._curve, self._num_thresholds = curve, num_thresholds
-
-    @staticmethod
-    def trapezoid_area(x1: float, x2: float, y1: float, y2: float) -> float:
-        """The area of a trapezoid between x1 and x2 with the heights y1 and y2."""
-        return abs(x1 - x2) * (y1 + y2) / 2.0
 
 
 __all__ = ["Accuracy", "Auc", "Metric", "Precision", "Recall", "accuracy"]

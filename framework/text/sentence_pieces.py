@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from framework.core.errors import FormatError, MissingExtraError
+from framework.core.types import JSON
 from framework.text.segmenter import SubwordEncoding, encode_pieces
 
 _SPACE = "▁"
@@ -153,7 +154,7 @@ class SentencePieces:
                 kept.append(one)
         return " ".join(part for part in [*parts, self.core.Decode(kept) if kept else ""] if part)
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_plain(self) -> dict[str, JSON]:
         return {
             "kind": "sentencepiece",
             "lower": self.lower,

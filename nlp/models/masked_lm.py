@@ -1,7 +1,7 @@
 """The words behind masked tokens: what encoders are pre-trained with.
 
 Paper: Devlin et al. 2019, https://arxiv.org/abs/1810.04805, section 3.1
-Reference: PaddleNLP `{Bert,Ernie,Roberta,Albert}ForMaskedLM`
+Reference: PaddleNLP `{Bert,Ernie,Roberta,Albert,Electra}ForMaskedLM`
 Differs: upstream's state dict holds the word embeddings and the bias a second time, as the decoder's; ours does not,
     and takes them from there where a file has nothing else. A second head of pre-training (`cls.seq_relationship`,
     `sop_classifier`) may be in a file and is not ours. The head's normalisation has the
@@ -35,7 +35,7 @@ class MaskedLMConfig:
 
 
 class WordHead(nn.Layer):
-    """[..., hidden_size] -> logits [..., vocab_size]: a layer, and products with the word embeddings."""
+    """[..., hidden_size] -> logits [..., vocab_size] without a bias: a layer, and products with the word embeddings."""
 
     def __init__(self, size: TextSize, names: HeadNames) -> None:
         super().__init__()
@@ -43,33 +43,34 @@ class WordHead(nn.Layer):
         self.names, self.activation = names, ACTIVATIONS[size.activation]
         self.add_sublayer(names.transform, head_linear(size.hidden_size, width))
         self.layer_norm = nn.LayerNorm(width, size.epsilon)
-        self.add_parameter(names.bias, self.create_parameter((size.vocab_size,), is_bias=True))
 
     def forward(self, hidden: jax.Array, words: jax.Array) -> jax.Array:
         """`words` [vocab_size, width] are the encoder's."""
         x = self.layer_norm(self.activation(getattr(self, self.names.transform)(hidden)))
-        return F.matmul(x, words, transpose_y=True) + getattr(self, self.names.bias)
+        return F.matmul(x, words, transpose_y=True)
 
 
 @register("model", config=MaskedLMConfig)
-class MaskedLM(EncoderModel):
+class MaskedLM(EncoderModel[MaskedLMConfig]):
     """Scores every word of the vocabulary for each token."""
 
     def __init__(self, config: MaskedLMConfig) -> None:
-        super().__init__(config.encoder)
-        self.config = config
+        super().__init__(config, config.encoder)
         names = self.names
         *above, last = names.masked_lm.split(".")
         owner: nn.Layer = self
         for name in above:
             owner = owner.add_sublayer(name, nn.Layer())
         owner.add_sublayer(last, WordHead(self.size, names))
+        *above, last = names.bias.split(".")
+        owner = functools.reduce(getattr, above, self)
+        owner.add_parameter(last, self.create_parameter((self.size.vocab_size,), is_bias=True))
         head = re.escape(names.masked_lm)
-        self.training_only = (*self.training_only, "cls.seq_relationship.", "sop_classifier.")
+        self.training_only = (*self.training_only, "cls.seq_relationship.", "sop_classifier.", *names.unused)
         self.state_renames = (  # type: ignore[misc]
             *self.state_renames,
             (rf"^{head}\.decoder[._]weight$", f"{self.prefix}.embeddings.word_embeddings.weight"),
-            (rf"^{head}\.(?:decoder[._])?bias$", f"{names.masked_lm}.{names.bias}"),
+            (rf"^{head}\.(?:decoder[._])?bias$", names.bias),
             (rf"^({head}\.)transform\.LayerNorm\.", r"\1layer_norm."),
             (rf"^({head}\.)transform\.dense\.", r"\1transform."),
         )
@@ -79,9 +80,12 @@ class MaskedLM(EncoderModel):
         hidden = self.encode(tokens).hidden
         if positions is not None:
             hidden = jnp.take_along_axis(hidden, positions[..., None], axis=1)
-        head = functools.reduce(getattr, self.names.masked_lm.split("."), self)
+        head, bias = (
+            functools.reduce(getattr, path.split("."), self)
+            for path in (self.names.masked_lm, self.names.bias)
+        )
         words = self.text_encoder.embeddings.word_embeddings.weight
-        return head(hidden, words).astype(jnp.float32)
+        return (head(hidden, words) + bias).astype(jnp.float32)
 
     def loss(self, tokens: Tokens, words: jax.Array, positions: jax.Array | None = None) -> jax.Array:
         """Cross-entropy of `words` [N, T] int32, or [N, K] at `positions`: the mean over those that are not below 0."""

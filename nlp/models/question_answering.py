@@ -1,7 +1,7 @@
 """The answer to a question as a span of a text: where it starts and where it ends.
 
 Paper: Devlin et al. 2019, https://arxiv.org/abs/1810.04805, section 4.2
-Reference: PaddleNLP `{Bert,Ernie,Roberta,Albert}ForQuestionAnswering`
+Reference: PaddleNLP `{Bert,Ernie,Roberta,Albert,Electra}ForQuestionAnswering`
 Differs: padding is never a start or an end; PaddleNLP's BERT drops some of the hidden states before the head in
     training, the others and the paper do not; its ALBERT returns the logits of the start twice.
 Weights: PaddleNLP's and Hugging Face's; `state_dict()` has PaddleNLP's names.
@@ -39,12 +39,11 @@ class QuestionAnsweringConfig:
 
 
 @register("model", config=QuestionAnsweringConfig)
-class QuestionAnswering(EncoderModel):
+class QuestionAnswering(EncoderModel[QuestionAnsweringConfig]):
     """Reads a question and a text as a pair, and gives Answers."""
 
     def __init__(self, config: QuestionAnsweringConfig) -> None:
-        super().__init__(config.encoder)
-        self.config = config
+        super().__init__(config, config.encoder)
         self.add_sublayer(self.names.answers, head_linear(self.size.hidden_size, 2))
         self.state_renames = (*self.state_renames, (r"^qa_outputs\.", f"{self.names.answers}."))  # type: ignore[misc]
 

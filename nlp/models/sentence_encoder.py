@@ -19,6 +19,7 @@ from framework.core.errors import ConfigError
 from framework.nn import functional as F
 from nlp.contracts import Tokens
 from nlp.layers.encoder_model import EncoderModel
+from zoo.contracts import Contract
 from zoo.layers.text_encoder import TextEncoderConfig
 
 # Heads that files hold besides; that of a masked language model is the family's own.
@@ -40,12 +41,13 @@ class SentenceEncoderConfig:
 
 
 @register("model", config=SentenceEncoderConfig)
-class SentenceEncoder(EncoderModel):
+class SentenceEncoder(EncoderModel[SentenceEncoderConfig]):
     """What is padded does not change a text's vector."""
 
+    contract = Contract(fields={"pooling": "mean", "normalized": True})
+
     def __init__(self, config: SentenceEncoderConfig) -> None:
-        super().__init__(config.encoder)
-        self.config = config
+        super().__init__(config, config.encoder)
         if config.pooling == "pooler" and self.text_encoder.pooler is None:
             raise ConfigError(
                 "the encoder has no pooler",
@@ -53,13 +55,13 @@ class SentenceEncoder(EncoderModel):
                 received="pooler",
                 allowed="cls, mean" + ("; or encoder.pooler: true" if self.names.pooler else ""),
             )
-        words = self.names.masked_lm.partition(".")[0]
-        self.training_only = (*self.training_only, *_HEADS, f"{words}.")
+        words = (self.names.masked_lm.partition(".")[0] + ".", self.names.bias, *self.names.unused)
+        self.training_only = (*self.training_only, *_HEADS, *words)
         if config.pooling != "pooler" and self.text_encoder.pooler is None:
             self.training_only = (*self.training_only, f"{self.prefix}.pooler.", "pooler.")
         self.state_renames = (  # type: ignore[misc]
             *self.state_renames,
-            (r"^(embeddings|encoder|pooler)\.", rf"{self.prefix}.\1."),
+            (r"^(embeddings|embeddings_project|encoder|pooler)\.", rf"{self.prefix}.\1."),
         )
 
     def embed(self, tokens: Tokens) -> jax.Array:

@@ -1,7 +1,7 @@
 """A class for a text, or for a pair of texts, from what an encoder makes of the first token.
 
 Paper: Devlin et al. 2019, https://arxiv.org/abs/1810.04805, section 4.1
-Reference: PaddleNLP `{Bert,Ernie,Roberta,Albert}ForSequenceClassification`
+Reference: PaddleNLP `{Bert,Ernie,Roberta,Albert,Electra}ForSequenceClassification`
 Differs: nothing in the function computed.
 Weights: PaddleNLP's and Hugging Face's; `state_dict()` has PaddleNLP's names.
 """
@@ -16,9 +16,9 @@ import jax.numpy as jnp
 from framework import nn
 from framework.config import register
 from framework.core.errors import ConfigError
-from framework.nn import functional as F
 from nlp.contracts import Tokens
 from nlp.layers.encoder_model import ClassifierConfig, EncoderModel, head_linear
+from zoo.layers.text_encoder import ACTIVATIONS
 
 
 @dataclass(frozen=True)
@@ -27,29 +27,31 @@ class SequenceClassifierConfig(ClassifierConfig):
 
 
 class FirstTokenClassifier(nn.Layer):
-    """RoBERTa's: a layer and tanh instead of the pooler, [N, T, width] -> [N, num_classes]."""
+    """A layer and a function instead of a pooler, [N, T, width] -> [N, num_classes]."""
 
-    def __init__(self, width: int, num_classes: int, dropout: float) -> None:
+    def __init__(self, width: int, num_classes: int, dropout: float, activation: str) -> None:
         super().__init__()
+        self.activation = ACTIVATIONS[activation]
         self.dense = head_linear(width, width)
         self.dropout = nn.Dropout(dropout)
         self.out_proj = head_linear(width, num_classes)
 
     def forward(self, hidden: jax.Array) -> jax.Array:
-        x = F.tanh(self.dense(self.dropout(hidden[:, 0])))
+        x = self.activation(self.dense(self.dropout(hidden[:, 0])))
         return self.out_proj(self.dropout(x))
 
 
 @register("model", config=SequenceClassifierConfig)
-class SequenceClassifier(EncoderModel):
+class SequenceClassifier(EncoderModel[SequenceClassifierConfig]):
     """A TextClassifier."""
 
     def __init__(self, config: SequenceClassifierConfig) -> None:
-        super().__init__(config.encoder, config.dropout)
-        self.config = config
+        super().__init__(config, config.encoder, config.dropout)
         width = self.size.hidden_size
         if not self.names.pooler:
-            self.classifier = FirstTokenClassifier(width, config.num_classes, self.dropout.p)
+            self.classifier = FirstTokenClassifier(
+                width, config.num_classes, self.dropout.p, self.names.activation
+            )
         elif self.text_encoder.pooler is None:
             raise ConfigError(
                 "the classifier reads what the pooler gives",

@@ -1,7 +1,7 @@
 """A tag for each token, chosen by itself, from what an encoder makes of it.
 
 Paper: Devlin et al. 2019, https://arxiv.org/abs/1810.04805, section 5.3
-Reference: PaddleNLP `{Bert,Ernie,Roberta,Albert}ForTokenClassification`
+Reference: PaddleNLP `{Bert,Ernie,Roberta,Albert,Electra}ForTokenClassification`
 Differs: nothing in the function computed.
 Weights: PaddleNLP's and Hugging Face's; `state_dict()` has PaddleNLP's names.
 """
@@ -25,12 +25,11 @@ class TokenClassifierConfig(ClassifierConfig):
 
 
 @register("model", config=TokenClassifierConfig)
-class TokenClassifier(EncoderModel):
+class TokenClassifier(EncoderModel[TokenClassifierConfig]):
     """A Tagger."""
 
     def __init__(self, config: TokenClassifierConfig) -> None:
-        super().__init__(config.encoder, config.dropout)
-        self.config = config
+        super().__init__(config, config.encoder, config.dropout)
         self.classifier = head_linear(self.size.hidden_size, config.num_classes)
 
     def forward(self, tokens: Tokens) -> jax.Array:

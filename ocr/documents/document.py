@@ -52,6 +52,7 @@ def make_reader(
         default_layout(runtime),
         options.hidden,
         options.figure_text,
+        options.bgr,
     )
 
 

@@ -1,4 +1,4 @@
-"""What a page's text layer leaves out or tells wrongly, read by OCR: text in pictures, letters drawn as outlines, and
+"""What a page's text layer leaves out or tells wrongly, read by OCR: text in images, letters drawn as outlines, and
 fonts whose letters make no words.
 """
 
@@ -21,13 +21,13 @@ from ocr.results.lines import Char, Line, LineStyle, Polygon, Word
 
 NO_OCR = (ConfigError, DeviceError, HubError, MissingExtraError, WeightError)
 """What opening OCR raises where it cannot be had: a page with a text layer is read without it."""
-WIDE = 0.15  # of the page's width: narrower pictures are logos and the like
-SCORE = 0.6  # of a line that is read in a picture, at least
+WIDE = 0.15  # of the page's width: narrower images are logos and the like
+SCORE = 0.6  # of a line that is read in a image, at least
 TYPE_SIZE = 0.75  # of a line's height, as OCR finds it
 ALIKE = 0.5  # of the letters that a font says and OCR reads, at least
 LINES = 2  # of a font that are read to judge it
 PADDING = 0.35  # of a line's height, around it
-# Of pictures that may hold text: the share of their most frequent grey; grey levels between neighbours that are an
+# Of images that may hold text: the share of their most frequent grey; grey levels between neighbours that are an
 # edge; edges in a row; the share of rows with so many.
 GROUND, EDGE, EDGES, ROWS = 0.3, 50, 8, 0.03
 
@@ -98,7 +98,7 @@ class LayerGaps:
 
 
 def may_hold_text(image: np.ndarray) -> bool:
-    """Whether a picture [H, W, 3] looks like a drawing, a table or a screen: much of one grey, and rows with many sharp
+    """Whether a image [H, W, 3] looks like a drawing, a table or a screen: much of one grey, and rows with many sharp
     edges. Photographs have few such rows or no ground.
     """
     grey = image.astype(np.float32).mean(2)

@@ -33,7 +33,7 @@ class DocumentOptions(OCROptions):
     )
     figure_text: TextSource = option(
         "auto",
-        "text in pictures on pages with a text layer, by OCR: of pictures that look like drawings or screens (auto), "
+        "text in images on pages with a text layer, by OCR: of images that look like drawings or screens (auto), "
         "always, or never",
     )
     tables: bool = option(

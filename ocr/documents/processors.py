@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 
 import numpy as np
 
@@ -21,13 +22,14 @@ from ocr.formulas.blocks import FormulaReader, read_formulas
 from ocr.pages.sideways import find_rotation
 from ocr.pipeline.predictor import OCRPredictor
 from ocr.results.blocks import Block
-from ocr.results.geometry import line_box
+from ocr.results.geometry import bounding_box, line_box
 from ocr.results.lines import Line
 from ocr.tables.network_tables import TableReader, replace_tables
 from ocr.tables.ruled_tables import find_ruled_tables
 from ocr.tables.text_tables import find_text_tables
 from ocr.text.code_blocks import find_code
 from ocr.text.paragraphs import make_text_blocks
+from ocr.text.reading_order import join_texts
 
 Processor = Callable[[PageContent], PageContent]
 
@@ -144,7 +146,12 @@ class AddParagraphs:
     margin: float = 0.12
 
     def __call__(self, page: PageContent) -> PageContent:
-        blocks = make_text_blocks(page.lines, height=page.height, others=page.unordered)
+        turned = [
+            line for line in page.lines if page.scan and line.orientation in (90, 270) and not line.vertical
+        ]
+        asides = [_aside_block(group) for group in _beside(turned)]
+        level = [line for line in page.lines if line not in turned]
+        blocks = [*make_text_blocks(level, height=page.height, others=page.unordered), *asides]
         paragraphs = tuple(
             replace(block, label="aside_text", level=0) if self._is_aside(block, page.width) else block
             for block in blocks
@@ -155,6 +162,31 @@ class AddParagraphs:
         """Whether it stands at the page's side, turned against its text: a stamp, a vertical running title."""
         turned = bool(block.lines) and all(line.orientation in (90, 270) for line in block.lines)
         return turned and (block.bbox[2] <= self.margin * width or block.bbox[0] >= (1 - self.margin) * width)
+
+
+def _beside(lines: Sequence[Line]) -> list[list[Line]]:
+    """Lines that run up or down a page, those together that stand beside one another as the lines of one text do."""
+    groups: list[list[Line]] = []
+    for line in sorted(lines, key=lambda one: line_box(one)[0]):
+        x0, y0, x1, y1 = line_box(line)
+        for group in groups:
+            _, top, right, bottom = line_box(group[-1])
+            shared = min(y1, bottom) - max(y0, top)
+            if line.orientation == group[-1].orientation and (
+                x0 - right <= x1 - x0 and 2 * shared > min(y1 - y0, bottom - top)
+            ):
+                group.append(line)
+                break
+        else:
+            groups.append([line])
+    # Text that runs down has its first line on the right.
+    return [group[::-1] if group[0].orientation == 90 else group for group in groups]
+
+
+def _aside_block(lines: Sequence[Line]) -> Block:
+    text = reduce(join_texts, (line.text for line in lines))
+    score = sum(line.score for line in lines) / len(lines)
+    return Block("text", bounding_box(map(line_box, lines)), text, tuple(lines), score=score)
 
 
 def arrange_blocks(page: PageContent) -> PageContent:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 MOST_COLUMNS = 63  # Word opens no wider table
 MONO = "Courier New"
+BULLET_STYLES = 3  # that Word has: "List Bullet", "List Bullet 2", "List Bullet 3"
+LIST_INDENT = 18.0  # points a level of a numbered list, beyond that of its style
 _NAMESPACE = (
     'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main" '
     'xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships"'
@@ -117,10 +119,12 @@ class _Writer:
             self._add_runs(heading, text, spans_in(text, block.lines))
         elif block.label == "list_item":
             marker, number, body = list_marker(block.text)
-            # Word would count on from the list before: a number is written as it stands.
-            bullet = marker and number is None and marker not in CHECK_BOXES
-            text, style = (body, "List Bullet") if bullet else (block.text, "List Paragraph")
-            self._paragraph(text, style, spans_in(text, block.lines))
+            level = max(block.level, 1)
+            if marker and number is None and marker not in CHECK_BOXES:
+                style = "List Bullet" + (f" {min(level, BULLET_STYLES)}" if level > 1 else "")
+                self._paragraph(body, style, spans_in(body, block.lines))
+            else:  # Word would count on from the list before: a number is written as it stands
+                self._paragraph(block.text, "List Paragraph", block.spans, indent=LIST_INDENT * (level - 1))
         else:
             style = "Caption" if block.label in ("table_title", "figure_title", "chart_title") else "Normal"
             self._paragraph(block.text, style, block.spans, size=8.0 if block.label == "footnote" else None)
@@ -136,12 +140,15 @@ class _Writer:
         italic: bool = False,
         size: float | None = None,
         font: str | None = None,
+        indent: float = 0.0,
     ) -> None:
         from docx.shared import Pt
 
         if not text.strip() and font is None:
             return
         paragraph = self._word.add_paragraph(style=style)
+        if indent:
+            paragraph.paragraph_format.left_indent = Pt(indent)
         self._add_runs(paragraph, text, spans)
         for run in paragraph.runs:
             run.italic = italic or None

@@ -5,6 +5,7 @@ few hundred bytes. Every distinct character of the document gets a code of its o
 (characters outside the BMP to a surrogate pair). A word is one run of text, from the lower left corner of its quad
 along its lower edge, as high as the quad and stretched to its length; where the characters' places are known, each
 is stretched from its own to the next one's. So what a viewer selects is what one sees, for turned and skewed text too.
+A page on its side or its head is shown upright: viewers take letters that run against the page for lines of their own.
 
 Source: ISO 32000-1, 9.3 (text state), 9.7 (composite fonts), 9.10.3 (ToUnicode).
 """
@@ -14,6 +15,7 @@ from __future__ import annotations
 import io
 import unicodedata
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -26,6 +28,7 @@ from framework.core.errors import InputError
 from framework.workflow.files.pdf import PdfReader
 from ocr.exporters._pdf import ADVANCE, PdfFile, add_font, number
 from ocr.exporters._xml import xml_text
+from ocr.pages.sideways import find_rotation
 from ocr.text.reading_order import quad_of, spaced_words
 
 if TYPE_CHECKING:
@@ -109,14 +112,34 @@ def _add_page(
     tree: int,
 ) -> int:
     image = _add_image(pdf, jpeg)
+    rotation = find_rotation(page.lines, page.width, page.height)
+    matrix = _image_matrix(rotation.angle, *paper)
+    if rotation.angle:
+        size = tuple(map(int, rotation.size))
+        page = replace(
+            page, lines=tuple(map(rotation.line, page.lines)), image=None, width=size[0], height=size[1]
+        )
+    if rotation.angle in (90, 270):
+        paper = paper[1], paper[0]
     width, height = paper
-    commands = [f"q {number(width)} 0 0 {number(height)} 0 0 cm /Scan Do Q", "BT 3 Tr"]
+    commands = [f"q {' '.join(map(number, matrix))} cm /Scan Do Q", "BT 3 Tr"]
     commands += _text_layer(page, np.array(paper), codes)
     content = pdf.add_stream("", "\n".join([*commands, "ET"]).encode("ascii"), compress=True)
     return pdf.add(
         f"<< /Type /Page /Parent {tree} 0 R /MediaBox [0 0 {number(width)} {number(height)}] /Contents {content} 0 R "
         f"/Resources << /XObject << /Scan {image} 0 R >> /Font << /Text {font} 0 R >> >> >>"
     )
+
+
+def _image_matrix(angle: int, width: float, height: float) -> tuple[float, ...]:
+    """What brings the unit square of an image, whose page of `width` x `height` points is found turned clockwise by
+    `angle` degrees, to where it stands upright."""
+    return {
+        0: (width, 0, 0, height, 0, 0),
+        90: (0, width, -height, 0, height, 0),
+        180: (-width, 0, 0, -height, width, height),
+        270: (0, -width, height, 0, 0, width),
+    }[angle]
 
 
 def to_jpeg(page: Page, quality: int = 85) -> bytes:

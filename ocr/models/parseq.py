@@ -17,13 +17,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 
 from framework import nn
 from framework.config import register
 from framework.core.errors import ShapeError
-from ocr.layers.ctc_head import greedy
-from ocr.layers.parseq import END, PARSeqHead
+from ocr.layers.ctc_head import greedy, keep_apart
+from ocr.layers.parseq import PARSeqHead
+from zoo.contracts import Contract
 from zoo.layers.mlp import NARROW
 from zoo.layers.variants import VariantConfig
 from zoo.vision.vit import Block
@@ -55,7 +55,6 @@ VARIANTS: dict[str, Size] = {
     "parseq_tiny": Size(192, 12, 3, 1, 6, 6_018_143),
     "parseq_base": Size(384, 12, 6, 1, 12, 23_832_671),
 }
-SMALL = "parseq_tiny"
 
 
 @dataclass(frozen=True)
@@ -93,16 +92,19 @@ class Encoder(nn.Layer):
 
 
 @register("model", config=PARSeqConfig)
-class PARSeq(nn.Layer):
+class PARSeq(nn.Model[PARSeqConfig]):
     """[N, 32, 128, 3] -> logits [N, max_text_length + 1, num_classes]; class 0 ends the text."""
 
     # What upstream's checkpoints hold unused.
     training_only = ("backbone.cls_token",)
     example_shape = (1, 32, 128, 3)
+    contract = Contract(
+        inputs=("n", 32, 128, 3),
+        outputs=lambda layer, n, h, w: [(n, layer.config.max_text_length + 1, layer.config.num_classes)],
+    )
 
     def __init__(self, config: PARSeqConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         size = VARIANTS[config.variant]
         self.backbone = Encoder(size)
         self.head = PARSeqHead(
@@ -119,16 +121,8 @@ class PARSeq(nn.Layer):
         return self.head(self._encode(x))
 
     def read(self, x: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Symbols and their probabilities, int32 and float32 [N, 2 * max_text_length], as `ctc_decode` takes them.
-
-        Behind every symbol stands class 0, which keeps equal neighbours apart; behind the end stands nothing else.
-        """
-        indices, probabilities = greedy(self.forward(x)[:, : self.config.max_text_length])
-        indices = jnp.where(jnp.cumsum(indices == END, axis=-1) > 0, END, indices)
-        apart = ((0, 0), (0, 0), (0, 1))
-        indices = jnp.pad(indices[..., None], apart, constant_values=END)
-        probabilities = jnp.pad(probabilities[..., None], apart, constant_values=1.0)
-        return indices.reshape(indices.shape[0], -1), probabilities.reshape(indices.shape[0], -1)
+        """Symbols and their probabilities, int32 and float32 [N, 2 * max_text_length], see `keep_apart`."""
+        return keep_apart(*greedy(self.forward(x)[:, : self.config.max_text_length]))
 
     def forward_permuted(self, x: jax.Array, tokens: jax.Array, permutations: jax.Array) -> jax.Array:
         """Training: logits under each order of reading, see PARSeqHead.permuted and draw_permutations."""

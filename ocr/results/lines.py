@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from framework.core.errors import InputError, ShapeError
+from framework.core.types import JSON
 from ocr.results.spans import Span, span_to_dict, spans_in
 
 Polygon = tuple[tuple[float, float], ...]
@@ -84,7 +85,7 @@ class Char:
         _freeze(self)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Word:
     """A run of characters without a space. `chars` is empty when the recogniser gives no character positions; `spans`
     are those of its text.
@@ -100,6 +101,9 @@ class Word:
         _freeze(self)
         object.__setattr__(self, "chars", tuple(self.chars))
         object.__setattr__(self, "spans", tuple(self.spans))
+
+    def __repr__(self) -> str:
+        return f"Word({self.text!r}, {self.score:.3f})"
 
 
 @dataclass(frozen=True)
@@ -117,7 +121,7 @@ class LineStyle:
     mono: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Line:
     """One line of text, or one column of vertical text.
 
@@ -144,6 +148,10 @@ class Line:
             object.__setattr__(self, "orientation", turn)
         if self.vertical is None:
             object.__setattr__(self, "vertical", _is_vertical(self))
+
+    def __repr__(self) -> str:
+        turned = f", orientation={self.orientation}" if self.orientation else ""
+        return f"Line({self.text!r}, {self.score:.3f}{turned}{', vertical' if self.vertical else ''})"
 
     @property
     def spans(self) -> tuple[Span, ...]:
@@ -183,7 +191,7 @@ def _is_vertical(line: Line) -> bool:
     return height > 1.5 * width
 
 
-def line_to_dict(line: Line) -> dict[str, Any]:
+def line_to_dict(line: Line) -> dict[str, JSON]:
     """{"text", "score", "polygon", "words"}, a word {…, "chars"}, and "spans" where it has some: {"start", "end",
     "style"}, of links "target" too. Scores have 4 decimals, coordinates 1.
     """
@@ -207,7 +215,7 @@ def line_from_dict(data: Mapping[str, Any]) -> Line:
     return Line(*_parts(data), words=tuple(words))
 
 
-def _piece(piece: Line | Word | Char) -> dict[str, Any]:
+def _piece(piece: Line | Word | Char) -> dict[str, JSON]:
     polygon = [[round(x, 1), round(y, 1)] for x, y in piece.polygon]
     return {"text": piece.text, "score": round(piece.score, 4), "polygon": polygon}
 

@@ -19,6 +19,7 @@ from detection.contracts import Detections
 from detection.layers.nms import NMS, multiclass_nms
 from framework import jit
 from framework.interop.programs import onnx
+from tests.golden.coco_statistics import coco_statistics
 
 Decoded = tuple[jax.Array, jax.Array]  # boxes [L, 4] relative to the image, scores [L, 80]
 
@@ -56,9 +57,7 @@ def measure(
     folder: Path, size: int, interpolation: int, detect: Callable[[np.ndarray], Detections]
 ) -> np.ndarray:
     """COCO's statistics. `detect` takes an image [1, 3, size, size] in BGR, 0 to 255."""
-    evaluation = pytest.importorskip("faster_coco_eval")
     truth = json.loads((folder / "instances_val.json").read_text(encoding="utf-8"))
-    categories = sorted(category["id"] for category in truth["categories"])
     results = []
     for entry in truth["images"]:
         image = cv2.imread(str(folder / "images" / "val2017" / Path(entry["file_name"]).name))
@@ -67,25 +66,8 @@ def measure(
         found = detect(small.transpose(2, 0, 1)[None].astype(np.float32))
         boxes, scores, labels = (np.asarray(array[0]) for array in found)
         height, width = image.shape[:2]
-        boxes = boxes * [width, height, width, height]
-        boxes[:, 2:] -= boxes[:, :2]
-        results += [
-            {
-                "image_id": entry["id"],
-                "category_id": categories[label],
-                "bbox": box.tolist(),
-                "score": float(score),
-            }
-            for box, score, label in zip(boxes, scores, labels, strict=True)
-            if score > 0
-        ]
-    assert len(truth["images"]) == 103
-    known = evaluation.COCO(truth)
-    scorer = evaluation.COCOeval_faster(known, known.loadRes(results), "bbox")
-    scorer.evaluate()
-    scorer.accumulate()
-    scorer.summarize()
-    return scorer.stats
+        results.append((entry["id"], boxes * [width, height, width, height], scores, labels))
+    return coco_statistics(truth, results)
 
 
 CASES = {

@@ -19,6 +19,7 @@ from detection.models.pp_yoloe import PPYOLOE, PPYOLOEConfig
 from detection.models.yolox import YOLOX, YOLOXConfig
 from framework import nn
 from framework.interop.named_weights import named_weights
+from tools.golden.detectors import calmer, objects
 
 DATA = Path(__file__).parent / "data" / "yolo_detectors"
 KEPT = 400  # values of each output, as in tools/golden
@@ -31,38 +32,6 @@ CASES: dict[str, tuple[nn.Layer, tuple[int, int]]] = {
 
 
 SLOW = ("640", "416")
-
-
-def weights(shapes: dict[str, tuple[int, ...]]) -> dict[str, np.ndarray]:
-    state = named_weights(shapes)
-    for name, value in state.items():
-        if name.startswith("head.conv_") and name.split(".")[3] == "2":
-            state[name] = value * 0.4
-        if "pred_reg" in name:
-            state[name] = value * 0.5
-        if "pred_cls" in name:
-            state[name] = value * 0.02
-        if name.startswith("head.conv_reg") and name.endswith("2.bias"):
-            state[name] = np.array([0, 0, 1.2, 1.2, 0], np.float32)
-        if name == "yolo_head.proj_conv.weight":
-            state[name] = np.arange(17, dtype=np.float32).reshape(1, 17, 1, 1)
-    return state
-
-
-def objects(size_hw: tuple[int, int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    height, width = size_hw
-    share = np.array(
-        [
-            [0.053, 0.107, 0.557, 0.703],
-            [0.31, 0.32, 0.957, 0.95],
-            [0.621, 0.05, 0.757, 0.2],
-            [0.1, 0.123, 0.5, 0.75],
-        ]
-    )  # no centre lies where several cells are equally near: implementations choose differently there
-    boxes = np.zeros((2, 4, 4), np.float32)
-    boxes[0] = share * (width, height, width, height)
-    labels = np.array([[3, 0, 79, 3], [0, 0, 0, 0]], np.int32)
-    return boxes, labels, np.array([[True] * 4, [False] * 4])
 
 
 def close(ours: Any, want: np.ndarray, name: str) -> None:
@@ -79,7 +48,7 @@ def test_outputs_losses_and_gradients(case: str) -> None:
     model, size_hw = CASES[case]
     with np.load(DATA / f"{case}.npz") as data:
         want = {name: data[name] for name in data.files}
-    model.set_state_dict(weights(model.state_shapes()))
+    model.set_state_dict(calmer(named_weights(model.state_shapes()), {}))
     images = np.random.RandomState(7).standard_normal((2, 3, *size_hw)).astype(np.float32)
     graphdef, params, buffers = nn.split(model.eval())
 

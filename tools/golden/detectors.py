@@ -1,4 +1,4 @@
-"""Losses and detections of PicoDet, PP-YOLOE+, YOLOX, RT-DETR and DINO, from PaddleDetection: rows name these."""
+"""Losses and detections of PicoDet, PP-YOLOE+, YOLOX, FCOS, RT-DETR and DINO, from PaddleDetection: rows name these."""
 
 from __future__ import annotations
 
@@ -170,6 +170,44 @@ def yolo(reference: Reference, row: Row) -> Arrays:
             if name in YOLO_GRADIENTS:
                 found[f"grad {name}@{epoch}"] = thin(parameter.grad.numpy(), row["kept"])
         model.clear_gradients()
+    return found
+
+
+def fcos_objects(size_hw: tuple[int, int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """As `objects`, one of them small enough for the finest map."""
+    boxes, labels, valid = objects(size_hw)
+    boxes[0, 3] = (21, 37, 70, 81)
+    return boxes, labels, valid
+
+
+def fcos(reference: Reference, row: Row) -> Arrays:
+    """Scores and boxes of the cells in pixels, what the cells learn, and the parts of the loss for either quality."""
+    model, paddle = reference.model, reference.library
+    head, size_hw = model.fcos_head, row["size_hw"]
+    x = paddle.to_tensor(np.random.RandomState(7).standard_normal((2, 3, *size_hw)).astype(np.float32))
+    boxes, labels, _ = fcos_objects(size_hw)
+    assign = find("ppdet.data.transform.batch_operators.Gt2FCOSTarget")(
+        object_sizes_boundary=[64, 128, 256, 512],
+        center_sampling_radius=1.5,
+        downsample_ratios=head.fpn_stride,
+    )
+    one = {"image": np.zeros((3, *size_hw), np.float32), "gt_bbox": boxes[0], "gt_class": labels[0][:, None]}
+    cells = assign([one])[0]  # upstream's samples without objects are left out before
+    kinds = [f"{kind}{level}" for kind in ("labels", "reg_target", "centerness") for level in range(5)]
+    targets = {name: np.stack([cells[name], np.zeros_like(cells[name])]) for name in kinds}
+    model.eval()
+    with paddle.no_grad():
+        maps = model.neck(model.backbone({"image": x}))
+        pairs = [head._post_process_by_level(*level) for level in zip(*head(maps))]
+        scores, places = (np.concatenate([out.numpy() for out in outs], 1) for outs in zip(*pairs))
+        found = {"scores": thin(scores, row["kept"]), "boxes": thin(places, row["kept"])}
+        head.training = True
+        for quality in ("centerness", "iou"):
+            head.fcos_loss.quality = quality
+            losses = head(maps, {name: paddle.to_tensor(value) for name, value in targets.items()})
+            found |= {f"{name}@{quality}": np.float32(value.numpy()) for name, value in losses.items()}
+    for name in ("labels", "centerness"):
+        found[name] = np.concatenate([cells[f"{name}{level}"].reshape(-1) for level in range(5)])
     return found
 
 

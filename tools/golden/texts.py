@@ -95,7 +95,7 @@ def drawn(case: Case, shapes: Shapes) -> Arrays:
 
     def source(name: str) -> str:
         name = re.sub(r"^(?:bert|ernie|roberta|albert|electra|transformer)\.", "", name)
-        name = re.sub(r"^.*decoder[._]weight$", "embeddings.word_embeddings.weight", name)
+        name = re.sub(r"^.*(?:decoder|lm_head)[._]weight$", "embeddings.word_embeddings.weight", name)
         return re.sub(r"^(.*?)\.(?:decoder[._])?bias$", r"\1.bias", name)
 
     values = named_weights({source(name): shape for name, shape in shapes.items()})
@@ -131,7 +131,8 @@ def _opened(case: Case, head: str) -> tuple[Shapes, Callable[..., Any]]:
             out = model(**{name: tensor(value) for name, value in given.items()}, **more)
         if is_encoder:
             hidden = {f"hidden.{i}": h.numpy() for i, h in enumerate(out.hidden_states)}
-            return {"pooled": out.pooler_output.numpy(), **hidden}
+            pooled = getattr(out, "pooler_output", None)
+            return hidden if pooled is None else {"pooled": pooled.numpy(), **hidden}
         if is_paddle:
             return np.stack([part.numpy() for part in out], -1) if isinstance(out, tuple) else out.numpy()
         if head == "ForQuestionAnswering":
@@ -156,7 +157,8 @@ def text_encoder(reference: None, row: Row) -> Arrays:
         stored |= run(x.ids, x.types, x.real, tasks)
         holes = run(x.ids, x.types, x.holes, tasks)
         last = max(int(key.partition(".")[2]) for key in holes if key.startswith("hidden."))
-        stored |= {"holes.hidden": holes[f"hidden.{last}"], "holes.pooled": holes["pooled"]}
+        asked = {"hidden": f"hidden.{last}", "pooled": "pooled"}
+        stored |= {f"holes.{ours}": holes[key] for ours, key in asked.items() if key in holes}
     return keys | {name: thin(value, KEPT) for name, value in stored.items()}
 
 

@@ -71,8 +71,9 @@ class TextSize(NamedTuple):
     task_types: int = 0
     """Kinds of pre-training tasks that have an embedding; 0: none is added. ERNIE only."""
     embedding_size: int | None = None
-    """Width of the embeddings where it is not `hidden_size`. ALBERT only, as what follows."""
+    """Width of the embeddings where it is not `hidden_size`"""
     num_groups: int = 1
+    """ALBERT only, as what follows"""
     layers_per_group: int = 1
     params: int | None = None
     """Published number of values in the state dict, the pooler's included: of a row of a table, not of a model."""
@@ -86,9 +87,16 @@ class HeadNames(NamedTuple):
     answers: str = "classifier"
     masked_lm: str = "cls.predictions"
     transform: str = "transform"
-    bias: str = "decoder_bias"
+    bias: str = "cls.predictions.decoder_bias"
+    """Of the words, by its path in the model"""
     pooler: bool = True
     """Whether the encoder has its pooler under a head"""
+    activation: str = "tanh"
+    """Where it has none: of the layer that stands before the classes of a text"""
+    pretraining: str = "masked_lm"
+    """The head, in nlp.pretrained, of the models that end in ForPreTraining"""
+    unused: tuple[str, ...] = ()
+    """Beginnings of names of other heads of pre-training, which files hold and no model here has"""
     renames: tuple[tuple[str, str], ...] = ()
     """Patterns and replacements that turn Hugging Face's names within heads into these"""
 
@@ -396,7 +404,7 @@ class Encoded(NamedTuple):
     pooled: jax.Array | None
 
 
-class TextEncoder(nn.Layer):
+class TextEncoder(nn.Model[TextEncoderConfig]):
     """Base of the networks that read N texts of up to T tokens. What is padded does not change the result of a token.
 
     The methods are those of BERT; a subclass has its own where it differs.
@@ -407,22 +415,29 @@ class TextEncoder(nn.Layer):
     heads: ClassVar[HeadNames]
     pads: ClassVar[bool] = True
     """Whether the padding token's word vector is zero and not trained"""
+    projects: ClassVar[bool] = False
+    """Whether `embeddings_project` maps embeddings of another width to `hidden_size`"""
     training_only: ClassVar[tuple[str, ...]] = ("embeddings.position_ids", "embeddings.token_type_ids")
     """Names that files may hold besides: constants in older ones"""
 
     def __init__(self, config: TextEncoderConfig) -> None:
-        super().__init__()
-        self.config, self.size = config, config.size()
+        super().__init__(config)
+        self.size = config.size()
         self.embeddings = TextEmbeddings(self.size, self.pads)
+        width = self.size.embedding_size or self.size.hidden_size
+        self.projected = self.projects and width != self.size.hidden_size
+        if self.projected:
+            self.embeddings_project = narrow_linear(width, self.size.hidden_size)
         self.encoder = self.build_blocks()
         self.pooler = self.build_pooler(self.size.hidden_size) if config.pooler else None
 
     def build_blocks(self) -> nn.Layer:
-        """(x [N, T, width of the embeddings], mask [N, 1, 1, T]) -> [N, T, hidden_size]"""
+        """(x [N, T, width of the embeddings, or hidden_size where they are projected], mask [N, 1, 1, T]) ->
+        [N, T, hidden_size]"""
         return Blocks(self.size)
 
-    def build_pooler(self, width: int) -> nn.Layer:
-        """[N, T, width] -> [N, width]"""
+    def build_pooler(self, width: int) -> nn.Layer | None:
+        """[N, T, width] -> [N, width]; None in a family that has none"""
         return Pooler(width)
 
     @property
@@ -446,5 +461,7 @@ class TextEncoder(nn.Layer):
         check_ids(input_ids, self.max_tokens, type(self).__name__)
         seen = input_ids != self.size.pad_id if mask is None else mask
         x = self.embeddings(input_ids, token_type_ids, self.positions(input_ids), task_type_ids)
+        if self.projected:
+            x = self.embeddings_project(x)
         hidden = self.encoder(x, seen[:, None, None])
         return Encoded(hidden, None if self.pooler is None else self.pooler(hidden))

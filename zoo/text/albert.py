@@ -56,7 +56,6 @@ VARIANTS: dict[str, TextSize] = {
     "albert-chinese-xlarge": TextSize(21128, *_XLARGE, **_RELU, params=57_589_248),
     "albert-chinese-xxlarge": TextSize(21128, 4096, 12, 16, 16384, **_RELU, params=221_459_968),
 }
-SMALL = "albert-chinese-tiny"
 
 
 @dataclass(frozen=True)
@@ -166,7 +165,9 @@ class Albert(TextEncoder):
     """See TextEncoder."""
 
     prefix = "transformer"
-    heads = HeadNames("albert", "qa_outputs", "predictions", "dense", "bias", renames=HUGGING_FACE)
+    heads = HeadNames(
+        "albert", "qa_outputs", "predictions", "dense", "predictions.bias", renames=HUGGING_FACE
+    )
     state_renames = ((r"^(?:transformer|albert)\.", ""), *HUGGING_FACE)
 
     def build_blocks(self) -> Blocks:

@@ -23,7 +23,6 @@ VARIANTS: dict[str, TextSize] = {
     "roberta-base": TextSize(50265, **_ENGLISH, params=124_645_632),
     "roberta-large": TextSize(50265, 1024, 24, 16, 4096, **_ENGLISH, params=355_359_744),
 }
-SMALL = "roberta-base"
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,7 @@ class Roberta(TextEncoder):
     """See TextEncoder. Positions count from `pad_id` + 1, and only tokens that are no padding."""
 
     prefix = "roberta"
-    heads = HeadNames("roberta", masked_lm="lm_head", transform="dense", bias="bias", pooler=False)
+    heads = HeadNames("roberta", masked_lm="lm_head", transform="dense", bias="lm_head.bias", pooler=False)
     state_renames = ((r"^roberta\.", ""), *HUGGING_FACE)
 
     @property

@@ -222,7 +222,7 @@ class _Worker:
 
     def _start(self) -> None:
         loader = self.loader
-        enter_worker(self.number, loader.num_workers, self.dataset, loader.worker_init_fn)
+        enter_worker(self.number, loader.num_workers, self.dataset, loader.worker_init_fn, one_reader=False)
         if isinstance(self.dataset, IterableDataset):
             self.stream = iter(self.dataset)
 

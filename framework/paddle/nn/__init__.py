@@ -45,11 +45,11 @@ from framework.paddle.nn.layer.rnn import GRU as GRU
 from framework.paddle.nn.layer.rnn import LSTM as LSTM
 from framework.paddle.nn.layer.rnn import RNN as RNN
 from framework.paddle.nn.layer.rnn import BiRNN as BiRNN
+from framework.paddle.nn.layer.rnn import GRUCell as GRUCell
+from framework.paddle.nn.layer.rnn import LSTMCell as LSTMCell
+from framework.paddle.nn.layer.rnn import RNNCellBase as RNNCellBase
 from framework.paddle.nn.layer.rnn import SimpleRNN as SimpleRNN
-from framework.paddle.nn.layer.rnn_cells import GRUCell as GRUCell
-from framework.paddle.nn.layer.rnn_cells import LSTMCell as LSTMCell
-from framework.paddle.nn.layer.rnn_cells import RNNCellBase as RNNCellBase
-from framework.paddle.nn.layer.rnn_cells import SimpleRNNCell as SimpleRNNCell
+from framework.paddle.nn.layer.rnn import SimpleRNNCell as SimpleRNNCell
 from framework.paddle.nn.layer.transformer import MultiHeadAttention as MultiHeadAttention
 from framework.paddle.nn.layer.transformer import Transformer as Transformer
 from framework.paddle.nn.layer.transformer import TransformerDecoder as TransformerDecoder

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import inspect
+from typing import Any, ClassVar
 
 import jax
 import numpy as np
@@ -13,6 +14,7 @@ from framework.core.rng import next_initializer_rng
 from framework.nn import initializer as core
 from framework.nn.initializer import calculate_gain as calculate_gain
 from framework.paddle._kernel import dtypes as types
+from framework.paddle._kernel.constructors import Rowed, make_class, parameters
 from framework.paddle._kernel.tensor import Tensor, as_array
 
 Shape = tuple[int, ...]
@@ -37,139 +39,92 @@ class Initializer:
         return param
 
 
-class Constant(Initializer):
-    """One value everywhere."""
+class _Face(Rowed, Initializer):
+    """Base of the initializers that `_face` makes."""
 
-    def __init__(self, value: float = 0.0) -> None:
-        self.value = value
+    _kind: ClassVar[type[core.Initializer]]
+
+    def _begin(self, settings: dict[str, Any]) -> None:
+        settings.pop("name", None)
+        self.core = self._make(settings)
+
+    def _make(self, settings: dict[str, Any]) -> core.Initializer:
+        return self._kind(**settings)
+
+
+class _Constant(_Face):
+    core: core.Constant
 
     def values(self, shape: Shape) -> np.ndarray:
-        return np.full(shape, self.value, np.float32 if isinstance(self.value, float) else np.float64)
+        value = self.core.value
+        return np.full(shape, value, np.float32 if isinstance(value, float) else np.float64)
 
 
-class Assign(Initializer):
-    """These values: an array, a list or a Tensor. The parameter takes their shape."""
+class _Assign(_Face):
+    """The parameter takes their shape."""
 
-    def __init__(self, value: Any, name: str | None = None) -> None:
-        self.value = value.numpy() if isinstance(value, Tensor) else np.array(value)
+    core: core.Assign
+
+    def _make(self, settings: dict[str, Any]) -> core.Initializer:
+        value = settings["value"]
+        return core.Assign(value.numpy() if isinstance(value, Tensor) else np.array(value))
 
     def values(self, shape: Shape) -> np.ndarray:
-        return self.value
+        return np.asarray(self.core.value)
 
 
-class Normal(Initializer):
-    """Normal values."""
+class _TruncatedNormal(_Face):
+    """The bounds are two deviations away from the mean."""
 
-    def __init__(self, mean: float = 0.0, std: float = 1.0, name: str | None = None) -> None:
-        self.core = core.Normal(mean, std)
-
-
-class TruncatedNormal(Initializer):
-    """Normal values, drawn again where they are more than two deviations away from the mean."""
-
-    def __init__(self, mean: float = 0.0, std: float = 1.0, name: str | None = None) -> None:
-        self.core = core.TruncatedNormal(mean, std, mean - 2 * abs(std), mean + 2 * abs(std))
+    def _make(self, settings: dict[str, Any]) -> core.Initializer:
+        mean, std = settings["mean"], settings["std"]
+        return core.TruncatedNormal(mean, std, mean - 2 * abs(std), mean + 2 * abs(std))
 
 
-class Uniform(Initializer):
-    """Values evenly from `low` up to `high`."""
-
-    def __init__(self, low: float = -1.0, high: float = 1.0, name: str | None = None) -> None:
+class _Uniform(_Face):
+    def _make(self, settings: dict[str, Any]) -> core.Initializer:
+        low, high = settings["low"], settings["high"]
         if low >= high:
             raise ShapeError(
                 "low is to be below high", where="nn.initializer.Uniform", received=f"low {low}, high {high}"
             )
-        self.core = core.Uniform(low, high)
+        return core.Uniform(low, high)
 
 
-class XavierUniform(Initializer):
-    """Uniform with the variance 2 / (fan_in + fan_out)."""
-
-    def __init__(
-        self, fan_in: float | None = None, fan_out: float | None = None, name: str | None = None
-    ) -> None:
-        self.core = core.XavierUniform(fan_in=fan_in, fan_out=fan_out)
-
-
-class XavierNormal(Initializer):
-    """Normal with the variance 2 / (fan_in + fan_out)."""
-
-    def __init__(
-        self, fan_in: float | None = None, fan_out: float | None = None, name: str | None = None
-    ) -> None:
-        self.core = core.XavierNormal(fan_in=fan_in, fan_out=fan_out)
-
-
-class KaimingUniform(Initializer):
-    """Uniform with the variance gain² / fan_in."""
-
-    def __init__(
-        self, fan_in: float | None = None, negative_slope: float = 0.0, nonlinearity: str = "relu"
-    ) -> None:
-        self.core = core.KaimingUniform(fan_in, negative_slope, nonlinearity)
-
-
-class KaimingNormal(Initializer):
-    """Normal with the variance gain² / fan_in."""
-
-    def __init__(
-        self, fan_in: float | None = None, negative_slope: float = 0.0, nonlinearity: str = "relu"
-    ) -> None:
-        self.core = core.KaimingNormal(fan_in, negative_slope, nonlinearity)
-
-
-MSRAInitializer = KaimingNormal
-
-
-class Orthogonal(Initializer):
-    """Orthonormal rows (or columns, whichever are fewer) times `gain`; two dimensions or more."""
-
-    def __init__(self, gain: float = 1.0, name: str | None = None) -> None:
-        self.core = core.Orthogonal(gain)
+class _Bilinear(_Face):
+    """Of images, with a square kernel."""
 
     def values(self, shape: Shape) -> np.ndarray:
-        _check_rank("Orthogonal", shape, len(shape) >= 2, "two dimensions or more")
+        core.check_fill("Bilinear", shape, len(shape) == 4 and shape[2] == shape[3], "[out, in, k, k]")
         return super().values(shape)
 
 
-class Dirac(Initializer):
-    """A convolution that passes its input through, per group; three to five dimensions."""
-
-    def __init__(self, groups: int = 1, name: str | None = None) -> None:
-        if not isinstance(groups, int) or groups < 1:
-            raise ShapeError("groups is a positive number", where="nn.initializer.Dirac", received=groups)
-        self.groups, self.core = groups, core.Dirac(groups)
-
-    def values(self, shape: Shape) -> np.ndarray:
-        _check_rank("Dirac", shape, 3 <= len(shape) <= 5, "the weight of a convolution")
-        if shape[0] % self.groups:
-            raise ShapeError(
-                "the output channels do not divide into the groups",
-                where="nn.initializer.Dirac",
-                received=f"{shape[0]} channels, {self.groups} groups",
-            )
-        return super().values(shape)
+def _face(
+    kind: type[core.Initializer], settings: str = "", base: type[_Face] = _Face, name: bool = True
+) -> type[_Face]:
+    """Paddle's initializer of the name of the core's: it takes these of its settings, and a name."""
+    known = inspect.signature(kind).parameters
+    takes = [
+        *(known[setting] for setting in settings.split()),
+        *(parameters(["name"], {"name": None}) if name else ()),
+    ]
+    doc = " ".join(text for text in (kind.__doc__, None if base is _Face else base.__doc__) if text)
+    return make_class(kind.__name__, base, takes, __name__, doc, _kind=kind)
 
 
-class Bilinear(Initializer):
-    """A transposed convolution that interpolates bilinearly; four dimensions, a square kernel."""
-
-    def __init__(self) -> None:
-        self.core = core.Bilinear()
-
-    def values(self, shape: Shape) -> np.ndarray:
-        _check_rank("Bilinear", shape, len(shape) == 4 and shape[2] == shape[3], "[out, in, k, k]")
-        return super().values(shape)
-
-
-def _check_rank(name: str, shape: Shape, good: bool, allowed: str) -> None:
-    if not good:
-        raise ShapeError(
-            "the parameter has a shape that this initializer does not fill",
-            where=f"nn.initializer.{name}",
-            received=list(shape),
-            allowed=allowed,
-        )
+_FANS, _KAIMING = "fan_in fan_out", "fan_in negative_slope nonlinearity"
+Constant = _face(core.Constant, "value", _Constant, name=False)
+Assign = _face(core.Assign, "value", _Assign)
+Normal = _face(core.Normal, "mean std")
+TruncatedNormal = _face(core.TruncatedNormal, "mean std", _TruncatedNormal)
+Uniform = _face(core.Uniform, "low high", _Uniform)
+XavierUniform = _face(core.XavierUniform, _FANS)
+XavierNormal = _face(core.XavierNormal, _FANS)
+KaimingUniform = _face(core.KaimingUniform, _KAIMING, name=False)
+KaimingNormal = MSRAInitializer = _face(core.KaimingNormal, _KAIMING, name=False)
+Orthogonal = _face(core.Orthogonal, "gain")
+Dirac = _face(core.Dirac, "groups")
+Bilinear = _face(core.Bilinear, base=_Bilinear, name=False)
 
 
 _global: dict[bool, Initializer | None] = {False: None, True: None}

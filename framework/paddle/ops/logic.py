@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
+from typing import Any
+
 import jax.numpy as jnp
 import numpy as np
 
@@ -9,6 +13,7 @@ from framework.core.errors import ShapeError
 from framework.paddle._kernel.dispatch import Array, operation
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.ops.promotion import pair
+from framework.paddle.ops.rows import named
 
 __all__ = [
     "allclose",
@@ -33,46 +38,19 @@ __all__ = [
 ]
 
 
-@operation(differentiable=False)
-def equal(x: Array, y: Array, name: str | None = None) -> Array:
-    """x == y, element by element."""
-    x, y = pair(x, y)
-    return x == y
+def _comparison(name: str, sign: str, function: Callable[[Any, Any], Any]) -> Callable[..., Tensor]:
+    def compare(x: Array, y: Array, name: str | None = None) -> Array:
+        return function(*pair(x, y))
+
+    return operation(differentiable=False)(named(compare, name, f"x {sign} y, element by element."))
 
 
-@operation(differentiable=False)
-def not_equal(x: Array, y: Array, name: str | None = None) -> Array:
-    """x != y, element by element."""
-    x, y = pair(x, y)
-    return x != y
-
-
-@operation(differentiable=False)
-def less_than(x: Array, y: Array, name: str | None = None) -> Array:
-    """x < y, element by element."""
-    x, y = pair(x, y)
-    return x < y
-
-
-@operation(differentiable=False)
-def less_equal(x: Array, y: Array, name: str | None = None) -> Array:
-    """x <= y, element by element."""
-    x, y = pair(x, y)
-    return x <= y
-
-
-@operation(differentiable=False)
-def greater_than(x: Array, y: Array, name: str | None = None) -> Array:
-    """x > y, element by element."""
-    x, y = pair(x, y)
-    return x > y
-
-
-@operation(differentiable=False)
-def greater_equal(x: Array, y: Array, name: str | None = None) -> Array:
-    """x >= y, element by element."""
-    x, y = pair(x, y)
-    return x >= y
+equal = _comparison("equal", "==", operator.eq)
+not_equal = _comparison("not_equal", "!=", operator.ne)
+less_than = _comparison("less_than", "<", operator.lt)
+less_equal = _comparison("less_equal", "<=", operator.le)
+greater_than = _comparison("greater_than", ">", operator.gt)
+greater_equal = _comparison("greater_equal", ">=", operator.ge)
 
 
 @operation(differentiable=False)
@@ -109,60 +87,6 @@ def allclose(
     return jnp.all(jnp.isclose(x, y, rtol, atol, equal_nan))
 
 
-@operation(differentiable=False, name="logical_and")
-def _logical_and(x: Array, y: Array) -> Array:
-    return jnp.logical_and(x, y)
-
-
-@operation(differentiable=False, name="logical_or")
-def _logical_or(x: Array, y: Array) -> Array:
-    return jnp.logical_or(x, y)
-
-
-@operation(differentiable=False, name="logical_xor")
-def _logical_xor(x: Array, y: Array) -> Array:
-    return jnp.logical_xor(x, y)
-
-
-@operation(differentiable=False, name="logical_not")
-def _logical_not(x: Array) -> Array:
-    return jnp.logical_not(x)
-
-
-def _bits(x: Array, y: Array, where: str) -> tuple[Array, Array]:
-    x, y = pair(x, y)
-    _whole(x, where)
-    return x, y
-
-
-def _whole(x: Array, where: str) -> None:
-    if x.dtype.kind not in "iub":
-        raise ShapeError(
-            "only integers and bool have bits", where=where, received=str(x.dtype), fix="astype('int64')"
-        )
-
-
-@operation(differentiable=False, name="bitwise_and")
-def _bitwise_and(x: Array, y: Array) -> Array:
-    return jnp.bitwise_and(*_bits(x, y, "paddle.bitwise_and"))
-
-
-@operation(differentiable=False, name="bitwise_or")
-def _bitwise_or(x: Array, y: Array) -> Array:
-    return jnp.bitwise_or(*_bits(x, y, "paddle.bitwise_or"))
-
-
-@operation(differentiable=False, name="bitwise_xor")
-def _bitwise_xor(x: Array, y: Array) -> Array:
-    return jnp.bitwise_xor(*_bits(x, y, "paddle.bitwise_xor"))
-
-
-@operation(differentiable=False, name="bitwise_not")
-def _bitwise_not(x: Array) -> Array:
-    _whole(x, "paddle.bitwise_not")
-    return jnp.bitwise_not(x)
-
-
 def _into(out: Tensor | None, result: Tensor) -> Tensor:
     if out is None:
         return result
@@ -170,44 +94,48 @@ def _into(out: Tensor | None, result: Tensor) -> Tensor:
     return out
 
 
-def logical_and(x: Tensor, y: Tensor, out: Tensor | None = None, name: str | None = None) -> Tensor:
-    """Whether both elements are true (not 0)."""
-    return _into(out, _logical_and(x, y))
+def _check_whole(x: Array, where: str) -> None:
+    if x.dtype.kind not in "iub":
+        raise ShapeError(
+            "only integers and bool have bits", where=where, received=str(x.dtype), fix="astype('int64')"
+        )
 
 
-def logical_or(x: Tensor, y: Tensor, out: Tensor | None = None, name: str | None = None) -> Tensor:
-    """Whether one element or both are true."""
-    return _into(out, _logical_or(x, y))
+def _binary(name: str, function: Callable[[Any, Any], Any], doc: str) -> Callable[..., Tensor]:
+    @operation(differentiable=False, name=name)
+    def compute(x: Array, y: Array) -> Array:
+        if name.startswith("bitwise"):
+            x, y = pair(x, y)
+            _check_whole(x, f"paddle.{name}")
+        return function(x, y)
+
+    def call(x: Tensor, y: Tensor, out: Tensor | None = None, name: str | None = None) -> Tensor:
+        return _into(out, compute(x, y))
+
+    return named(call, name, doc)
 
 
-def logical_xor(x: Tensor, y: Tensor, out: Tensor | None = None, name: str | None = None) -> Tensor:
-    """Whether exactly one element is true."""
-    return _into(out, _logical_xor(x, y))
+def _unary(name: str, function: Callable[[Any], Any], doc: str) -> Callable[..., Tensor]:
+    @operation(differentiable=False, name=name)
+    def compute(x: Array) -> Array:
+        if name.startswith("bitwise"):
+            _check_whole(x, f"paddle.{name}")
+        return function(x)
+
+    def call(x: Tensor, out: Tensor | None = None, name: str | None = None) -> Tensor:
+        return _into(out, compute(x))
+
+    return named(call, name, doc)
 
 
-def logical_not(x: Tensor, out: Tensor | None = None, name: str | None = None) -> Tensor:
-    """Whether the element is false (0)."""
-    return _into(out, _logical_not(x))
-
-
-def bitwise_and(x: Tensor, y: Tensor, out: Tensor | None = None, name: str | None = None) -> Tensor:
-    """The bits that both have."""
-    return _into(out, _bitwise_and(x, y))
-
-
-def bitwise_or(x: Tensor, y: Tensor, out: Tensor | None = None, name: str | None = None) -> Tensor:
-    """The bits that one or both have."""
-    return _into(out, _bitwise_or(x, y))
-
-
-def bitwise_xor(x: Tensor, y: Tensor, out: Tensor | None = None, name: str | None = None) -> Tensor:
-    """The bits that exactly one has."""
-    return _into(out, _bitwise_xor(x, y))
-
-
-def bitwise_not(x: Tensor, out: Tensor | None = None, name: str | None = None) -> Tensor:
-    """The bits that are not set."""
-    return _into(out, _bitwise_not(x))
+logical_and = _binary("logical_and", jnp.logical_and, "Whether both elements are true (not 0).")
+logical_or = _binary("logical_or", jnp.logical_or, "Whether one element or both are true.")
+logical_xor = _binary("logical_xor", jnp.logical_xor, "Whether exactly one element is true.")
+logical_not = _unary("logical_not", jnp.logical_not, "Whether the element is false (0).")
+bitwise_and = _binary("bitwise_and", jnp.bitwise_and, "The bits that both have.")
+bitwise_or = _binary("bitwise_or", jnp.bitwise_or, "The bits that one or both have.")
+bitwise_xor = _binary("bitwise_xor", jnp.bitwise_xor, "The bits that exactly one has.")
+bitwise_not = _unary("bitwise_not", jnp.bitwise_not, "The bits that are not set.")
 
 
 def is_tensor(x: object) -> bool:

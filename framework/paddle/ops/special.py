@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import jax
 import jax.numpy as jnp
 from jax.scipy import special
@@ -9,6 +11,7 @@ from jax.scipy import special
 from framework.paddle._kernel.dispatch import Array, operation
 from framework.paddle._kernel.methods import in_place
 from framework.paddle.ops.promotion import as_float
+from framework.paddle.ops.rows import elementwise
 
 __all__ = [
     "digamma",
@@ -24,29 +27,12 @@ __all__ = [
     "polygamma",
 ]
 
+_of_floats = functools.partial(elementwise, floats=True)
 
-@operation
-def erf(x: Array, name: str | None = None) -> Array:
-    """The error function."""
-    return special.erf(as_float(x))
-
-
-@operation
-def erfinv(x: Array, name: str | None = None) -> Array:
-    """The inverse of the error function."""
-    return special.erfinv(as_float(x))
-
-
-@operation
-def lgamma(x: Array, name: str | None = None) -> Array:
-    """The logarithm of |gamma(x)|."""
-    return special.gammaln(as_float(x))
-
-
-@operation
-def digamma(x: Array, name: str | None = None) -> Array:
-    """The derivative of lgamma."""
-    return special.digamma(as_float(x))
+erf = _of_floats("erf", special.erf, "The error function.")
+erfinv = _of_floats("erfinv", special.erfinv, "The inverse of the error function.")
+lgamma = _of_floats("lgamma", special.gammaln, "The logarithm of |gamma(x)|.")
+digamma = _of_floats("digamma", special.digamma, "The derivative of lgamma.")
 
 
 @operation
@@ -84,28 +70,8 @@ def multigammaln(x: Array, p: int, name: str | None = None) -> Array:
     return constant + special.gammaln(x[..., None] - shifts).sum(-1)
 
 
-@operation
-def i0(x: Array, name: str | None = None) -> Array:
-    """The modified Bessel function of order 0."""
-    return special.i0(as_float(x))
-
-
-@operation
-def i0e(x: Array, name: str | None = None) -> Array:
-    """exp(-|x|) i0(x)."""
-    return special.i0e(as_float(x))
-
-
-@operation
-def i1(x: Array, name: str | None = None) -> Array:
-    """The modified Bessel function of order 1."""
-    return special.i1(as_float(x))
-
-
-@operation
-def i1e(x: Array, name: str | None = None) -> Array:
-    """exp(-|x|) i1(x)."""
-    return special.i1e(as_float(x))
-
-
+i0 = _of_floats("i0", special.i0, "The modified Bessel function of order 0.")
+i0e = _of_floats("i0e", special.i0e, "exp(-|x|) i0(x).")
+i1 = _of_floats("i1", special.i1, "The modified Bessel function of order 1.")
+i1e = _of_floats("i1e", special.i1e, "exp(-|x|) i1(x).")
 erf_ = in_place(erf, "erf_")

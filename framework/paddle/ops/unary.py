@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import jax
@@ -12,6 +13,7 @@ from framework.paddle._kernel.dispatch import Array, operation
 from framework.paddle._kernel.methods import in_place, replace_value
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.ops.promotion import as_float, is_integer
+from framework.paddle.ops.rows import elementwise
 
 __all__ = [
     "abs",
@@ -63,89 +65,22 @@ __all__ = [
     "trunc",
 ]
 
+_of_floats = functools.partial(elementwise, floats=True)
 
-@operation
-def abs(x: Array, name: str | None = None) -> Array:
-    """The absolute value; its gradient at 0 is 0."""
-    return jnp.abs(x)
-
-
-@operation
-def acos(x: Array, name: str | None = None) -> Array:
-    """The inverse cosine, radians."""
-    return jnp.arccos(as_float(x))
-
-
-@operation
-def acosh(x: Array, name: str | None = None) -> Array:
-    """The inverse hyperbolic cosine."""
-    return jnp.arccosh(as_float(x))
-
-
-@operation
-def asin(x: Array, name: str | None = None) -> Array:
-    """The inverse sine, radians."""
-    return jnp.arcsin(as_float(x))
-
-
-@operation
-def asinh(x: Array, name: str | None = None) -> Array:
-    """The inverse hyperbolic sine."""
-    return jnp.arcsinh(as_float(x))
-
-
-@operation
-def atan(x: Array, name: str | None = None) -> Array:
-    """The inverse tangent, radians."""
-    return jnp.arctan(as_float(x))
-
-
-@operation
-def atanh(x: Array, name: str | None = None) -> Array:
-    """The inverse hyperbolic tangent."""
-    return jnp.arctanh(as_float(x))
-
-
-@operation
-def cos(x: Array, name: str | None = None) -> Array:
-    """The cosine of radians."""
-    return jnp.cos(as_float(x))
-
-
-@operation
-def cosh(x: Array, name: str | None = None) -> Array:
-    """The hyperbolic cosine."""
-    return jnp.cosh(as_float(x))
-
-
-@operation
-def sin(x: Array, name: str | None = None) -> Array:
-    """The sine of radians."""
-    return jnp.sin(as_float(x))
-
-
-@operation
-def sinh(x: Array, name: str | None = None) -> Array:
-    """The hyperbolic sine."""
-    return jnp.sinh(as_float(x))
-
-
-@operation
-def tan(x: Array, name: str | None = None) -> Array:
-    """The tangent of radians."""
-    return jnp.tan(as_float(x))
-
-
-@operation
-def tanh(x: Array, name: str | None = None) -> Array:
-    """The hyperbolic tangent."""
-    return jnp.tanh(as_float(x))
-
-
-@operation
-def sigmoid(x: Array, name: str | None = None) -> Array:
-    """1 / (1 + exp(-x))."""
-    return jax.nn.sigmoid(as_float(x))
+abs = elementwise("abs", jnp.abs, "The absolute value; its gradient at 0 is 0.")
+acos = _of_floats("acos", jnp.arccos, "The inverse cosine, radians.")
+acosh = _of_floats("acosh", jnp.arccosh, "The inverse hyperbolic cosine.")
+asin = _of_floats("asin", jnp.arcsin, "The inverse sine, radians.")
+asinh = _of_floats("asinh", jnp.arcsinh, "The inverse hyperbolic sine.")
+atan = _of_floats("atan", jnp.arctan, "The inverse tangent, radians.")
+atanh = _of_floats("atanh", jnp.arctanh, "The inverse hyperbolic tangent.")
+cos = _of_floats("cos", jnp.cos, "The cosine of radians.")
+cosh = _of_floats("cosh", jnp.cosh, "The hyperbolic cosine.")
+sin = _of_floats("sin", jnp.sin, "The sine of radians.")
+sinh = _of_floats("sinh", jnp.sinh, "The hyperbolic sine.")
+tan = _of_floats("tan", jnp.tan, "The tangent of radians.")
+tanh = _of_floats("tanh", jnp.tanh, "The hyperbolic tangent.")
+sigmoid = _of_floats("sigmoid", jax.nn.sigmoid, "1 / (1 + exp(-x)).")
 
 
 @operation
@@ -154,40 +89,12 @@ def stanh(x: Array, scale_a: float = 0.67, scale_b: float = 1.7159, name: str | 
     return scale_b * jnp.tanh(scale_a * as_float(x))
 
 
-@operation
-def exp(x: Array, name: str | None = None) -> Array:
-    """e to the power of x."""
-    return jnp.exp(as_float(x))
-
-
-@operation
-def expm1(x: Array, name: str | None = None) -> Array:
-    """exp(x) - 1, exact for small x."""
-    return jnp.expm1(as_float(x))
-
-
-@operation
-def log(x: Array, name: str | None = None) -> Array:
-    """The natural logarithm."""
-    return jnp.log(as_float(x))
-
-
-@operation
-def log2(x: Array, name: str | None = None) -> Array:
-    """The logarithm to base 2."""
-    return jnp.log2(as_float(x))
-
-
-@operation
-def log10(x: Array, name: str | None = None) -> Array:
-    """The logarithm to base 10."""
-    return jnp.log10(as_float(x))
-
-
-@operation
-def log1p(x: Array, name: str | None = None) -> Array:
-    """log(1 + x), exact for small x."""
-    return jnp.log1p(as_float(x))
+exp = _of_floats("exp", jnp.exp, "e to the power of x.")
+expm1 = _of_floats("expm1", jnp.expm1, "exp(x) - 1, exact for small x.")
+log = _of_floats("log", jnp.log, "The natural logarithm.")
+log2 = _of_floats("log2", jnp.log2, "The logarithm to base 2.")
+log10 = _of_floats("log10", jnp.log10, "The logarithm to base 10.")
+log1p = _of_floats("log1p", jnp.log1p, "log(1 + x), exact for small x.")
 
 
 @operation
@@ -199,22 +106,9 @@ def logit(x: Array, eps: float | None = None, name: str | None = None) -> Array:
     return jnp.log(x / (1 - x))
 
 
-@operation
-def sqrt(x: Array, name: str | None = None) -> Array:
-    """The square root."""
-    return jnp.sqrt(as_float(x))
-
-
-@operation
-def rsqrt(x: Array, name: str | None = None) -> Array:
-    """1 / sqrt(x)."""
-    return jax.lax.rsqrt(as_float(x))
-
-
-@operation
-def square(x: Array, name: str | None = None) -> Array:
-    """x * x."""
-    return jnp.square(x)
+sqrt = _of_floats("sqrt", jnp.sqrt, "The square root.")
+rsqrt = _of_floats("rsqrt", jax.lax.rsqrt, "1 / sqrt(x).")
+square = elementwise("square", jnp.square, "x * x.")
 
 
 @operation
@@ -258,10 +152,7 @@ def frac(x: Array, name: str | None = None) -> Array:
     return x - jax.lax.stop_gradient(_whole_or(jnp.trunc, x))
 
 
-@operation
-def sign(x: Array, name: str | None = None) -> Array:
-    """-1, 0 or 1."""
-    return jnp.sign(x)
+sign = elementwise("sign", jnp.sign, "-1, 0 or 1.")
 
 
 @operation
@@ -300,22 +191,10 @@ def rad2deg(x: Array, name: str | None = None) -> Array:
     return x * jnp.asarray(180 / np.pi, x.dtype)
 
 
-@operation(differentiable=False)
-def isnan(x: Array, name: str | None = None) -> Array:
-    """Whether the element is not a number."""
-    return jnp.isnan(x)
-
-
-@operation(differentiable=False)
-def isinf(x: Array, name: str | None = None) -> Array:
-    """Whether the element is infinite."""
-    return jnp.isinf(x)
-
-
-@operation(differentiable=False)
-def isfinite(x: Array, name: str | None = None) -> Array:
-    """Whether the element is neither infinite nor NaN."""
-    return jnp.isfinite(x)
+_is = functools.partial(elementwise, differentiable=False)
+isnan = _is("isnan", jnp.isnan, "Whether the element is not a number.")
+isinf = _is("isinf", jnp.isinf, "Whether the element is infinite.")
+isfinite = _is("isfinite", jnp.isfinite, "Whether the element is neither infinite nor NaN.")
 
 
 @operation

@@ -132,7 +132,19 @@ class Imdb(Dataset):
         return len(self.docs)
 
 
-class Imikolov(Dataset):
+class _Rows(Dataset):
+    """Samples of several arrays."""
+
+    data: list[Any]
+
+    def __getitem__(self, idx: int) -> tuple[np.ndarray, ...]:
+        return tuple(np.array(part) for part in self.data[idx])
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+
+class Imikolov(_Rows):
     """Sentences of the Penn Treebank in word numbers: n-grams, or pairs (from the start mark on, up to the end mark).
 
     Args:
@@ -188,27 +200,13 @@ class Imikolov(Dataset):
             elif self.window_size <= 0 or len(numbers) - 1 <= self.window_size:
                 yield numbers[:-1], numbers[1:]
 
-    def __getitem__(self, idx: int) -> tuple[np.ndarray, ...]:
-        return tuple(np.array(part) for part in self.data[idx])
 
-    def __len__(self) -> int:
-        return len(self.data)
-
-
-class _Pairs(Dataset):
+class _Pairs(_Rows):
     """Sentences of two languages: (source, target, target one word on), each [T] int64."""
-
-    data: list[tuple[list[int], list[int], list[int]]]
 
     def _add(self, source: list[int], target: list[int], marks: tuple[int, int]) -> None:
         start, end = marks
         self.data.append(([start, *source, end], [start, *target], [*target, end]))
-
-    def __getitem__(self, idx: int) -> tuple[np.ndarray, ...]:
-        return tuple(np.array(part) for part in self.data[idx])
-
-    def __len__(self) -> int:
-        return len(self.data)
 
 
 def _only(archive: Path, pattern: str) -> bytes:
@@ -321,7 +319,7 @@ class WMT16(_Pairs):
 _AGES = (1, 18, 25, 35, 45, 50, 56)
 
 
-class Movielens(Dataset):
+class Movielens(_Rows):
     """Ratings of films: user, sex (0 male), age group, job, film, categories, words of the title, rating (-3 to 5).
 
     Args:
@@ -374,12 +372,6 @@ class Movielens(Dataset):
                 parts = [[int(film)], [self.categories_dict[k] for k in own]]
                 parts.append([self.movie_title_dict[word] for word in title])
                 self.data.append([*users[user], *parts, [float(rating) * 2 - 5.0]])
-
-    def __getitem__(self, idx: int) -> tuple[np.ndarray, ...]:
-        return tuple(np.array(part) for part in self.data[idx])
-
-    def __len__(self) -> int:
-        return len(self.data)
 
 
 def Conll05st(*args: Any, **kwargs: Any) -> NoReturn:

@@ -27,8 +27,10 @@ from nlp.models.sequence_classification import SequenceClassifier, SequenceClass
 from nlp.models.token_classification import TokenClassifier
 from nlp.pretrained import encoder_config, from_pretrained, labels_of
 from nlp.pretrained_artifact import export_folder
+from tests.transformers_names import transformers_name
 from zoo.text.albert import Albert, AlbertConfig
 from zoo.text.bert import BertConfig
+from zoo.text.electra import Electra, ElectraConfig
 from zoo.text.ernie import Ernie, ErnieConfig
 from zoo.text.roberta import RobertaConfig
 
@@ -74,19 +76,7 @@ def torch_layout(state: dict[str, Any]) -> dict[str, np.ndarray]:
     for name, value in state.items():
         value = np.asarray(value)
         linear = value.ndim == 2 and "embeddings" not in name
-        for a, b in (
-            ("encoder.layers.", "encoder.layer."),
-            ("self_attn.out_proj", "attention.output.dense"),
-            ("self_attn.q_proj", "attention.self.query"),
-            ("self_attn.k_proj", "attention.self.key"),
-            ("self_attn.v_proj", "attention.self.value"),
-            ("linear1", "intermediate.dense"),
-            ("linear2", "output.dense"),
-            ("norm1", "attention.output.LayerNorm"),
-            ("norm2", "output.LayerNorm"),
-            ("layer_norm", "LayerNorm"),
-        ):
-            name = name.replace(a, b)
+        name = transformers_name(name)
         theirs[name] = np.ascontiguousarray(value.T) if linear else value
     return theirs
 
@@ -141,6 +131,36 @@ def test_albert_is_called_transformer_by_paddlenlp_only(tmp_path: Path) -> None:
     )
     encoder = from_pretrained(tmp_path, head="encoder")
     assert isinstance(encoder, Albert)
+
+
+def test_electra_of_hugging_face_is_a_generator_or_an_encoder(tmp_path: Path) -> None:
+    """ForPreTraining is the discriminator, of which no task here has the head."""
+    size = {"hidden_size": 8, "num_heads": 2, "intermediate_size": 16, "max_positions": 12}
+    framework.seed(3)
+    model: Any = build(
+        MaskedLMConfig(ElectraConfig(vocab_size=30, num_layers=1, embedding_size=6, **size))
+    ).eval()
+    linear = {
+        name: np.ascontiguousarray(np.asarray(value).T)
+        if np.ndim(value) == 2 and "embeddings." not in name
+        else np.asarray(value)
+        for name, value in model.state_dict().items()
+    }
+    theirs = {
+        name.replace("layer_norm", "LayerNorm").replace("lm_head_bias", "lm_head.bias"): value
+        for name, value in linear.items()
+    }
+    theirs["generator_lm_head.weight"] = theirs["electra.embeddings.word_embeddings.weight"]
+    changes = {"model_type": "electra", "embedding_size": 6, "type_vocab_size": 2}
+    folder(tmp_path, theirs, architectures=["ElectraForMaskedLM"], **changes)
+    loaded: Any = from_pretrained(tmp_path)
+    tokens = Tokens(IDS, IDS > 0)
+    assert isinstance(loaded, MaskedLM) and (loaded(tokens) == model(tokens)).all()
+    head = {"discriminator_predictions.dense.weight": np.zeros((8, 8), np.float32)}
+    found = {name: value for name, value in theirs.items() if not name.startswith("generator")} | head
+    folder(tmp_path, found, architectures=["ElectraForPreTraining"], **changes)
+    encoder: Any = from_pretrained(tmp_path)
+    assert isinstance(encoder, Electra) and (encoder(IDS).hidden == model.text_encoder(IDS).hidden).all()
 
 
 def test_what_config_json_says() -> None:

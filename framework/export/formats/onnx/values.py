@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from jax.typing import ArrayLike, DTypeLike
 
 from framework.export.formats.onnx.graph import Graph, Size, is_symbolic
 
@@ -36,7 +37,7 @@ def same_shape(a: Sequence[Size], b: Sequence[Size]) -> bool:
 class Abstract:
     """Shape and type of an array that the program does not name."""
 
-    def __init__(self, shape: Sequence[Any], dtype: Any) -> None:
+    def __init__(self, shape: Sequence[Size], dtype: DTypeLike) -> None:
         self.shape, self.dtype = tuple(shape), np.dtype(dtype)
 
 
@@ -74,7 +75,7 @@ class Value:
         return tuple(self.shape[axis] for axis in inverse(self.order))
 
 
-def constant(array: Any, name: str = "") -> Value:
+def constant(array: ArrayLike, name: str = "") -> Value:
     """An array that is known while the graph is made; with a name it is written under it."""
     array = np.asarray(array)
     return Value(array.shape, array.dtype, name, tuple(range(array.ndim)), array)

@@ -1,9 +1,11 @@
-"""Recurrent layers. SimpleRNN, LSTM and GRU run all layers and both directions as one operation; RNN and BiRNN run a
-cell over time: a cell of ours as one operation, a user's cell step by step."""
+"""Recurrent cells and layers. SimpleRNN, LSTM and GRU run all layers and both directions as one operation; RNN and
+BiRNN run a cell over time: a cell of ours as one operation, a user's cell step by step."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -12,15 +14,183 @@ import jax.numpy as jnp
 from framework import paddle
 from framework.core.errors import ShapeError
 from framework.nn import functional as F
-from framework.nn.functional.rnn import CellWeights
+from framework.nn.functional.rnn import GATES, CellWeights
+from framework.nn.rnn import NAMES
+from framework.paddle._kernel import dtypes as types
 from framework.paddle._kernel.dispatch import Array, Arrays, Key, operation
-from framework.paddle._kernel.tensor import Tensor
+from framework.paddle._kernel.tensor import Parameter, Tensor
+from framework.paddle.nn import initializer as I
 from framework.paddle.nn.containers import LayerList
 from framework.paddle.nn.layer import Layer
-from framework.paddle.nn.layer.rnn_cells import GRUCell, LSTMCell, SimpleRNNCell, _Cell, filled
-from framework.paddle.utils.structure import map_structure
+from framework.paddle.nn.param_attr import AttrLike
+from framework.paddle.utils.structure import flatten, map_structure
 
 State = Any  # a Tensor, or a tuple of them
+
+
+@operation(name="full")
+def filled(shape: tuple[int, ...], dtype: str, value: Array) -> Array:
+    """A Tensor of one value."""
+    return jnp.full(shape, value, types.to_numpy(dtype))
+
+
+def _is_shape(shape: Any) -> bool:
+    return isinstance(shape, list | tuple) and all(isinstance(size, int) for size in shape)
+
+
+class RNNCellBase(Layer):
+    """Base of cells. `forward(inputs [N, C], states)` returns (outputs, new states); `state_shape` says what the
+    states are, without the batch: (H,), or a tuple of such."""
+
+    weight_ih: Parameter
+    weight_hh: Parameter
+    bias_ih: Parameter
+    bias_hh: Parameter
+
+    @property
+    def state_shape(self) -> Any:
+        raise NotImplementedError(
+            f"{type(self).__name__} needs a property state_shape to make initial states"
+        )
+
+    @property
+    def state_dtype(self) -> Any:
+        """The types of the states, by default that of new Tensors."""
+        return types.get_default_dtype()
+
+    def get_initial_states(
+        self,
+        batch_ref: Any,
+        shape: Any = None,
+        dtype: Any = None,
+        init_value: float = 0.0,
+        batch_dim_idx: int = 0,
+    ) -> Any:
+        """States full of `init_value`, for the batch of `batch_ref` (a Tensor or a nest of them)."""
+        batch = flatten(batch_ref)[0].shape[batch_dim_idx]
+        dtype = self.state_dtype if dtype is None else dtype
+
+        def fill(shape: Any, dtype: Any) -> Any:
+            if not _is_shape(shape):
+                kinds = dtype if isinstance(dtype, list | tuple) else [dtype] * len(shape)
+                return type(shape)(fill(part, kind) for part, kind in zip(shape, kinds, strict=True))
+            sizes = list(shape)[1:] if shape[0] == -1 else list(shape)
+            kind = types.of_numpy(types.to_numpy(dtype)).name
+            return filled([batch, *sizes], kind, float(init_value))
+
+        return fill(self.state_shape if shape is None else shape, dtype)
+
+
+@operation(name="rnn_cell")
+def _advance(x: Array, states: Arrays, weights: Arrays, mode: str) -> tuple[Array, ...]:
+    return F.rnn_cell(x, tuple(states), CellWeights(*weights), mode)
+
+
+class _Cell(RNNCellBase):
+    """A cell of the core: weights [gates * H, C] and [gates * H, H], biases [gates * H]."""
+
+    mode: str
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        weight_ih_attr: AttrLike = None,
+        weight_hh_attr: AttrLike = None,
+        bias_ih_attr: AttrLike = None,
+        bias_hh_attr: AttrLike = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__()
+        if hidden_size <= 0:
+            raise ShapeError(
+                "the hidden size is a positive number", where=type(self).__name__, received=hidden_size
+            )
+        self.input_size, self.hidden_size = input_size, hidden_size
+        rows, bound = GATES[self.mode] * hidden_size, 1.0 / math.sqrt(hidden_size)
+        shapes = ((rows, input_size), (rows, hidden_size), (rows,), (rows,))
+        attrs = (weight_ih_attr, weight_hh_attr, bias_ih_attr, bias_hh_attr)
+        for weight, shape, attr in zip(NAMES, shapes, attrs, strict=True):
+            is_bias = weight.startswith("bias")
+            if attr is False:  # Paddle keeps a constant in its place: the state has it too
+                start = I.Constant(0.0 if is_bias else 1.0)
+                parameter = self.create_parameter(shape, None, is_bias=is_bias, default_initializer=start)
+                assert parameter is not None
+                parameter.stop_gradient = True
+            else:
+                parameter = self.create_parameter(
+                    shape, attr, is_bias=is_bias, default_initializer=I.Uniform(-bound, bound)
+                )
+            setattr(self, weight, parameter)
+
+    @property
+    def watched(self) -> bool:
+        """Whether hooks are to see each step."""
+        return bool(self._forward_pre_hooks or self._forward_post_hooks)
+
+    @property
+    def weights(self) -> list[Parameter]:
+        return [self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh]
+
+    @property
+    def state_shape(self) -> Any:
+        return (self.hidden_size,)
+
+    def forward(self, inputs: Tensor, states: Any = None) -> tuple[Tensor, Any]:
+        if states is None:
+            states = self.get_initial_states(inputs, self.state_shape)
+        given = list(states) if isinstance(states, list | tuple) else [states]
+        new = _advance(inputs, given, self.weights, self.mode)
+        return new[0], (new if len(new) > 1 else new[0])
+
+    def extra_repr(self) -> str:
+        return f"{self.input_size}, {self.hidden_size}"
+
+
+class SimpleRNNCell(_Cell):
+    """h' = activation(W_ih x + b_ih + W_hh h + b_hh); activation "tanh" or "relu"."""
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        activation: str = "tanh",
+        weight_ih_attr: AttrLike = None,
+        weight_hh_attr: AttrLike = None,
+        bias_ih_attr: AttrLike = None,
+        bias_hh_attr: AttrLike = None,
+        name: str | None = None,
+    ) -> None:
+        if activation not in ("tanh", "relu"):
+            raise ShapeError(
+                "unknown activation",
+                where="nn.SimpleRNNCell",
+                received=repr(activation),
+                allowed="tanh, relu",
+            )
+        object.__setattr__(self, "mode", f"RNN_{activation.upper()}")
+        super().__init__(input_size, hidden_size, weight_ih_attr, weight_hh_attr, bias_ih_attr, bias_hh_attr)
+        self.activation = activation
+
+    def extra_repr(self) -> str:
+        extra = super().extra_repr()
+        return extra if self.activation == "tanh" else f"{extra}, activation={self.activation}"
+
+
+class LSTMCell(_Cell):
+    """A step of an LSTM; the states are (hidden, cell). Gates: input, forget, cell, output."""
+
+    mode = "LSTM"
+
+    @property
+    def state_shape(self) -> Any:
+        return ((self.hidden_size,), (self.hidden_size,))
+
+
+class GRUCell(_Cell):
+    """A step of a GRU. Gates: reset, update, candidate."""
+
+    mode = "GRU"
 
 
 @operation(name="rnn", residual=True)
@@ -195,17 +365,23 @@ def _recurrent_dropout(
 
 
 class _Recurrent(LayerList):
-    """Layers of one kind of cell, in one or both directions. `_make` makes a cell of an input size."""
+    """Layers of one kind of cell, in one or both directions."""
+
+    _cell: Callable[..., _Cell]
 
     def __init__(
         self,
-        make: Any,
         input_size: int,
         hidden_size: int,
-        num_layers: int,
-        direction: str,
-        time_major: bool,
-        dropout: float,
+        num_layers: int = 1,
+        direction: str = "forward",
+        time_major: bool = False,
+        dropout: float = 0.0,
+        weight_ih_attr: AttrLike = None,
+        weight_hh_attr: AttrLike = None,
+        bias_ih_attr: AttrLike = None,
+        bias_hh_attr: AttrLike = None,
+        name: str | None = None,
     ) -> None:
         super().__init__()
         if direction not in ("forward", "bidirect", "bidirectional"):
@@ -218,10 +394,16 @@ class _Recurrent(LayerList):
         self.input_size, self.hidden_size = input_size, hidden_size
         self.num_layers, self.dropout, self.time_major = num_layers, dropout, time_major
         self.num_directions = 1 if direction == "forward" else 2
+        attrs = {
+            "weight_ih_attr": weight_ih_attr,
+            "weight_hh_attr": weight_hh_attr,
+            "bias_ih_attr": bias_ih_attr,
+            "bias_hh_attr": bias_hh_attr,
+        }
         cells: list[_Cell] = []
         for layer in range(num_layers):
             size = hidden_size * self.num_directions if layer else input_size
-            made = [make(size) for _ in range(self.num_directions)]
+            made = [self._cell(size, hidden_size, **attrs) for _ in range(self.num_directions)]
             self.append(
                 RNN(made[0], time_major=time_major) if len(made) == 1 else BiRNN(*made, time_major=time_major)
             )
@@ -230,9 +412,9 @@ class _Recurrent(LayerList):
         self._names: list[str] = []
         for index, cell in enumerate(cells):
             layer, backwards = divmod(index, self.num_directions)
-            for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"):
-                alias = f"{name}_l{layer}{'_reverse' if backwards else ''}"
-                setattr(self, alias, getattr(cell, name))
+            for weight in NAMES:
+                alias = f"{weight}_l{layer}{'_reverse' if backwards else ''}"
+                setattr(self, alias, getattr(cell, weight))
                 self._names.append(alias)
 
     def forward(
@@ -294,65 +476,25 @@ class SimpleRNN(_Recurrent):
         time_major: bool = False,
         dropout: float = 0.0,
         activation: str = "tanh",
-        weight_ih_attr: Any = None,
-        weight_hh_attr: Any = None,
-        bias_ih_attr: Any = None,
-        bias_hh_attr: Any = None,
+        weight_ih_attr: AttrLike = None,
+        weight_hh_attr: AttrLike = None,
+        bias_ih_attr: AttrLike = None,
+        bias_hh_attr: AttrLike = None,
         name: str | None = None,
     ) -> None:
         attrs = (weight_ih_attr, weight_hh_attr, bias_ih_attr, bias_hh_attr)
-
-        def make(size: int) -> SimpleRNNCell:
-            return SimpleRNNCell(size, hidden_size, activation, *attrs)
-
-        super().__init__(make, input_size, hidden_size, num_layers, direction, time_major, dropout)
+        sizes = (input_size, hidden_size, num_layers)
+        object.__setattr__(self, "_cell", functools.partial(SimpleRNNCell, activation=activation))
+        super().__init__(*sizes, direction, time_major, dropout, *attrs)
 
 
 class LSTM(_Recurrent):
     """Layers of `LSTMCell`; the states are (hidden, cell)."""
 
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int = 1,
-        direction: str = "forward",
-        time_major: bool = False,
-        dropout: float = 0.0,
-        weight_ih_attr: Any = None,
-        weight_hh_attr: Any = None,
-        bias_ih_attr: Any = None,
-        bias_hh_attr: Any = None,
-        name: str | None = None,
-    ) -> None:
-        attrs = (weight_ih_attr, weight_hh_attr, bias_ih_attr, bias_hh_attr)
-
-        def make(size: int) -> LSTMCell:
-            return LSTMCell(size, hidden_size, *attrs)
-
-        super().__init__(make, input_size, hidden_size, num_layers, direction, time_major, dropout)
+    _cell = LSTMCell
 
 
 class GRU(_Recurrent):
     """Layers of `GRUCell`."""
 
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int = 1,
-        direction: str = "forward",
-        time_major: bool = False,
-        dropout: float = 0.0,
-        weight_ih_attr: Any = None,
-        weight_hh_attr: Any = None,
-        bias_ih_attr: Any = None,
-        bias_hh_attr: Any = None,
-        name: str | None = None,
-    ) -> None:
-        attrs = (weight_ih_attr, weight_hh_attr, bias_ih_attr, bias_hh_attr)
-
-        def make(size: int) -> GRUCell:
-            return GRUCell(size, hidden_size, *attrs)
-
-        super().__init__(make, input_size, hidden_size, num_layers, direction, time_major, dropout)
+    _cell = GRUCell

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -10,6 +9,7 @@ import jax.numpy as jnp
 
 from framework import paddle
 from framework.core.errors import ShapeError
+from framework.nn import transformer_blocks as blocks
 from framework.nn.functional.attention import attention_values, attention_weights
 from framework.paddle._kernel import dtypes as types
 from framework.paddle._kernel.dispatch import Array, Key, operation
@@ -154,219 +154,33 @@ class MultiHeadAttention(Layer):
         return results[0] if len(results) == 1 else tuple(results)
 
 
-def _attrs(attr: Any, count: int) -> list[Any]:
-    """What `weight_attr` says of each of `count` parts: one for all, or a list of one, or of as many."""
-    given = list(attr) if isinstance(attr, list | tuple) else [attr]
-    if len(given) == 1:
-        return given * count
-    if len(given) != count:
-        raise ShapeError(
-            "the list has neither one entry nor one for each part",
-            where="weight_attr or bias_attr of a Transformer layer",
-            received=len(given),
-            allowed=f"1 or {count}",
-        )
-    return given
+_KINDS = blocks.Kinds(
+    MultiHeadAttention, Linear, Dropout, LayerNorm, LayerList, lambda name, where: getattr(F, name)
+)
 
 
-class _Block(Layer):
-    """What encoder and decoder layers share: residual sub-layers with a norm before or after, and the MLP."""
-
-    norms: int
-
-    def __init__(self, config: dict[str, Any]) -> None:
-        super().__init__()
-        for name in ("d_model", "nhead", "dim_feedforward"):
-            if config[name] <= 0:
-                raise ShapeError(f"{name} is positive", where=type(self).__name__, received=config[name])
-        # Copies of this layer, in an encoder or a decoder, are made from it.
-        self._config = {name: value for name, value in config.items() if name not in ("self", "__class__")}
-        d_model, dropout = config["d_model"], config["dropout"]
-        self.normalize_before = config["normalize_before"]
-        weights = _attrs(config["weight_attr"], self.norms)
-        biases = _attrs(config["bias_attr"], self.norms)
-        inner = dropout if config["attn_dropout"] is None else config["attn_dropout"]
-        for number, name in enumerate(("self_attn", "cross_attn")[: self.norms - 1]):
-            attention = MultiHeadAttention(
-                d_model, config["nhead"], inner, weight_attr=weights[number], bias_attr=biases[number]
-            )
-            setattr(self, name, attention)
-        wide = config["dim_feedforward"]
-        self.linear1 = Linear(d_model, wide, weights[-1], bias_attr=biases[-1])
-        self.dropout = Dropout(dropout if config["act_dropout"] is None else config["act_dropout"])
-        self.linear2 = Linear(wide, d_model, weights[-1], bias_attr=biases[-1])
-        for number in range(1, self.norms + 1):
-            setattr(self, f"norm{number}", LayerNorm(d_model))
-        for number in range(1, self.norms + 1):
-            setattr(self, f"dropout{number}", Dropout(dropout))
-        self.activation = getattr(F, config["activation"])
-
-    def _residual(self, x: Tensor, number: int, run: Callable[[Tensor], Tensor]) -> Tensor:
-        """x + dropout(run(x)), with norm `number` of the input or of the result."""
-        norm, dropout = getattr(self, f"norm{number}"), getattr(self, f"dropout{number}")
-        if self.normalize_before:
-            return x + dropout(run(norm(x)))
-        return norm(x + dropout(run(x)))
-
-    def _feed_forward(self, x: Tensor) -> Tensor:
-        return self.linear2(self.dropout(self.activation(self.linear1(x))))
-
-
-def _with_cache(result: Any, cache: Any, kept: list[Any]) -> Any:
-    """The output of an attention; the new cache goes to `kept`."""
-    if cache is None:
-        return result
-    kept.append(result[-1])
-    return result[0]
-
-
-class TransformerEncoderLayer(_Block):
+class TransformerEncoderLayer(blocks.EncoderLayer, Layer):
     """Self-attention and an MLP, each with a residual connection and a norm."""
 
-    norms = 2
-    self_attn: MultiHeadAttention
-
-    def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int,
-        dropout: float = 0.1,
-        activation: str = "relu",
-        attn_dropout: float | None = None,
-        act_dropout: float | None = None,
-        normalize_before: bool = False,
-        weight_attr: Any = None,
-        bias_attr: Any = None,
-    ) -> None:
-        super().__init__(locals())
-
-    def forward(self, src: Tensor, src_mask: Tensor | None = None, cache: Any = None) -> Any:
-        """src [N, T, C]; with a cache (output, new cache)."""
-        kept: list[Any] = []
-
-        def attend(x: Tensor) -> Tensor:
-            return _with_cache(self.self_attn(x, x, x, src_mask, cache), cache, kept)
-
-        out = self._residual(self._residual(src, 1, attend), 2, self._feed_forward)
-        return out if cache is None else (out, kept[0])
-
-    def gen_cache(self, src: Tensor) -> Any:
-        """An empty cache for the batch of `src`."""
-        return self.self_attn.gen_cache(src, type=_Cache)
+    kinds = _KINDS
 
 
-class TransformerDecoderLayer(_Block):
+class TransformerDecoderLayer(blocks.DecoderLayer, Layer):
     """Self-attention, attention over the encoder's output and an MLP."""
 
-    norms = 3
-    self_attn: MultiHeadAttention
-    cross_attn: MultiHeadAttention
-
-    def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int,
-        dropout: float = 0.1,
-        activation: str = "relu",
-        attn_dropout: float | None = None,
-        act_dropout: float | None = None,
-        normalize_before: bool = False,
-        weight_attr: Any = None,
-        bias_attr: Any = None,
-    ) -> None:
-        super().__init__(locals())
-
-    def forward(
-        self,
-        tgt: Tensor,
-        memory: Tensor,
-        tgt_mask: Tensor | None = None,
-        memory_mask: Tensor | None = None,
-        cache: Any = None,
-    ) -> Any:
-        """tgt [N, Tt, C], memory [N, Ts, C]; with a cache (output, (new cache, static cache))."""
-        own, other = (None, None) if cache is None else cache
-        kept: list[Any] = []
-
-        def attend(x: Tensor) -> Tensor:
-            return _with_cache(self.self_attn(x, x, x, tgt_mask, own), own, kept)
-
-        def look(x: Tensor) -> Tensor:
-            return _with_cache(self.cross_attn(x, memory, memory, memory_mask, other), other, kept)
-
-        out = self._residual(self._residual(tgt, 1, attend), 2, look)
-        out = self._residual(out, 3, self._feed_forward)
-        return out if cache is None else (out, tuple(kept))
-
-    def gen_cache(self, memory: Tensor) -> tuple[Any, Any]:
-        """(an empty cache of its own steps, the keys and values of `memory`)."""
-        own = self.self_attn.gen_cache(memory, type=_Cache)
-        return own, self.cross_attn.gen_cache(memory, memory, type=_StaticCache)
+    kinds = _KINDS
 
 
-class _Stack(Layer):
-    """`num_layers` layers like the given one, and a norm at the end."""
-
-    def __init__(self, layer: Any, num_layers: int, norm: Layer | None) -> None:
-        super().__init__()
-        copies = [type(layer)(**layer._config) for _ in range(num_layers - 1)]
-        self.layers = LayerList([layer, *copies])
-        self.num_layers, self.norm = num_layers, norm
-
-    def _run(self, x: Tensor, cache: Any, call: Callable[[Layer, Tensor, Any], Any]) -> Any:
-        caches = []
-        for index, layer in enumerate(self.layers):
-            if cache is None:
-                x = call(layer, x, None)
-            else:
-                x, new = call(layer, x, cache[index])
-                caches.append(new)
-        if self.norm is not None:
-            x = self.norm(x)
-        return x if cache is None else (x, caches)
-
-
-class TransformerEncoder(_Stack):
+class TransformerEncoder(blocks.Encoder, Layer):
     """A stack of encoder layers: the given one and copies of it with their own parameters."""
 
-    def __init__(self, encoder_layer: Any, num_layers: int, norm: Layer | None = None) -> None:
-        super().__init__(encoder_layer, num_layers, norm)
-
-    def forward(self, src: Tensor, src_mask: Tensor | None = None, cache: Any = None) -> Any:
-        def call(layer: Layer, x: Tensor, own: Any) -> Any:
-            return layer(x, src_mask=src_mask) if own is None else layer(x, src_mask=src_mask, cache=own)
-
-        return self._run(src, cache, call)
-
-    def gen_cache(self, src: Tensor) -> list[Any]:
-        return [layer.gen_cache(src) for layer in self.layers]
+    kinds = _KINDS
 
 
-class TransformerDecoder(_Stack):
+class TransformerDecoder(blocks.Decoder, Layer):
     """A stack of decoder layers: the given one and copies of it with their own parameters."""
 
-    def __init__(self, decoder_layer: Any, num_layers: int, norm: Layer | None = None) -> None:
-        super().__init__(decoder_layer, num_layers, norm)
-
-    def forward(
-        self,
-        tgt: Tensor,
-        memory: Tensor,
-        tgt_mask: Tensor | None = None,
-        memory_mask: Tensor | None = None,
-        cache: Any = None,
-    ) -> Any:
-        def call(layer: Layer, x: Tensor, own: Any) -> Any:
-            return layer(x, memory, tgt_mask=tgt_mask, memory_mask=memory_mask, cache=own)
-
-        return self._run(tgt, cache, call)
-
-    def gen_cache(self, memory: Tensor, do_zip: bool = False) -> list[Any]:
-        """One pair for each layer; with `do_zip` all own caches, then all static ones."""
-        caches = [layer.gen_cache(memory) for layer in self.layers]
-        return list(zip(*caches, strict=True)) if do_zip else caches
+    kinds = _KINDS
 
 
 @operation(name="triu", differentiable=False)
@@ -374,60 +188,10 @@ def _subsequent(length: int, dtype: str) -> Array:
     return jnp.triu(jnp.full((length, length), -jnp.inf, types.to_numpy(dtype)), 1)
 
 
-def _for_parts(attr: Any, where: str) -> tuple[Any, Any]:
-    """The `attr` of encoder layers (self-attention, MLP) and decoder layers (self-, cross-attention, MLP)."""
-    if not isinstance(attr, list | tuple):
-        return attr, attr
-    if not 1 <= len(attr) <= 3:
-        raise ShapeError("the list has one to three entries", where=where, received=len(attr))
-    first, last = attr[0], attr[-1]
-    return [first, last], list(attr) if len(attr) == 3 else [first, first, last]
-
-
-class Transformer(Layer):
+class Transformer(blocks.EncoderDecoder, Layer):
     """An encoder of `src` and a decoder of `tgt` that looks at it; `forward` returns [N, Tt, d_model]."""
 
-    def __init__(
-        self,
-        d_model: int = 512,
-        nhead: int = 8,
-        num_encoder_layers: int = 6,
-        num_decoder_layers: int = 6,
-        dim_feedforward: int = 2048,
-        dropout: float = 0.1,
-        activation: str = "relu",
-        attn_dropout: float | None = None,
-        act_dropout: float | None = None,
-        normalize_before: bool = False,
-        weight_attr: Any = None,
-        bias_attr: Any = None,
-        custom_encoder: Layer | None = None,
-        custom_decoder: Layer | None = None,
-    ) -> None:
-        super().__init__()
-        weights = _for_parts(weight_attr, "nn.Transformer(weight_attr)")
-        biases = _for_parts(bias_attr, "nn.Transformer(bias_attr)")
-        common = (d_model, nhead, dim_feedforward, dropout, activation, attn_dropout, act_dropout)
-        if custom_encoder is None:
-            layer = TransformerEncoderLayer(*common, normalize_before, weights[0], biases[0])
-            custom_encoder = TransformerEncoder(layer, num_encoder_layers, LayerNorm(d_model))
-        self.encoder = custom_encoder
-        if custom_decoder is None:
-            last = TransformerDecoderLayer(*common, normalize_before, weights[1], biases[1])
-            custom_decoder = TransformerDecoder(last, num_decoder_layers, LayerNorm(d_model))
-        self.decoder = custom_decoder
-        self.d_model, self.nhead = d_model, nhead
-
-    def forward(
-        self,
-        src: Tensor,
-        tgt: Tensor,
-        src_mask: Tensor | None = None,
-        tgt_mask: Tensor | None = None,
-        memory_mask: Tensor | None = None,
-    ) -> Tensor:
-        memory = self.encoder(src, src_mask=src_mask)
-        return self.decoder(tgt, memory, tgt_mask=tgt_mask, memory_mask=memory_mask)
+    parts = (TransformerEncoderLayer, TransformerEncoder, TransformerDecoderLayer, TransformerDecoder)
 
     def generate_square_subsequent_mask(self, length: int) -> Tensor:
         """[length, length]: 0 where a step may look, -inf at later ones."""

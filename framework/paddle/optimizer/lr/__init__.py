@@ -1,6 +1,6 @@
 """paddle.optimizer.lr: learning rates that the user's program moves on by `scheduler.step()`."""
 
-from framework.paddle.optimizer.lr.base import LRScheduler, ReduceOnPlateau
+from framework.paddle.optimizer.lr.base import LRScheduler
 from framework.paddle.optimizer.lr.cycle import (
     CosineAnnealingDecay,
     CosineAnnealingWarmRestarts,
@@ -21,6 +21,7 @@ from framework.paddle.optimizer.lr.decay import (
     PolynomialDecay,
     StepDecay,
 )
+from framework.paddle.optimizer.lr.plateau import ReduceOnPlateau
 
 __all__ = [
     "CosineAnnealingDecay",

@@ -1,4 +1,4 @@
-"""LRScheduler: a learning rate that the user's program moves on by `step()`, and the one that a metric moves."""
+"""LRScheduler: a learning rate that the user's program moves on by `step()`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,6 @@ import weakref
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-import numpy as np
-
-from framework.optimizer.lr.formulas import is_better, reduced
 from framework.paddle._kernel.tensor import Tensor
 
 log = logging.getLogger("oar")
@@ -116,63 +113,3 @@ class LRScheduler:
             log.warning("the state of a learning rate schedule holds more than %s needs", type(self).__name__)
 
     set_dict = set_state_dict
-
-
-class ReduceOnPlateau(LRScheduler):
-    """Multiplies the rate by `factor` when a metric has not become better for more than `patience` steps.
-
-    Better is lower with mode "min", by `threshold` of the best value ("rel") or by `threshold` ("abs"). After a
-    reduction `cooldown` steps count for nothing; a reduction that is not above `epsilon` is not made.
-    """
-
-    def __init__(
-        self,
-        learning_rate: float,
-        mode: str = "min",
-        factor: float = 0.1,
-        patience: int = 10,
-        threshold: float = 1e-4,
-        threshold_mode: str = "rel",
-        cooldown: int = 0,
-        min_lr: float = 0,
-        epsilon: float = 1e-8,
-        verbose: bool = False,
-    ) -> None:
-        self.mode, self.threshold_mode = mode.lower(), threshold_mode.lower()
-        if self.mode not in ("min", "max"):
-            raise ValueError(f"ReduceOnPlateau: mode is min or max, received {mode!r}")
-        if self.threshold_mode not in ("rel", "abs"):
-            raise ValueError(f"ReduceOnPlateau: threshold_mode is rel or abs, received {threshold_mode!r}")
-        if factor >= 1.0:
-            raise ValueError(f"ReduceOnPlateau: factor must be below 1, received {factor}")
-        self.factor, self.patience, self.threshold = factor, patience, threshold
-        self.cooldown, self.min_lr, self.epsilon = cooldown, min_lr, epsilon
-        self.cooldown_counter = self.num_bad_epochs = 0
-        self.best: Any = None
-        self._start(learning_rate, 0, verbose)
-
-    def state_keys(self) -> None:
-        self.keys = ["cooldown_counter", "best", "num_bad_epochs", "last_epoch", "last_lr"]
-
-    def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
-        """Count one value of the metric: a number, or an array or Tensor of one element."""
-        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
-        if isinstance(metrics, Tensor | np.ndarray):
-            if metrics.size != 1:
-                raise AssertionError(f"ReduceOnPlateau.step takes one number, received {metrics.size}")
-        elif not isinstance(metrics, int | float | np.floating):
-            raise TypeError(f"ReduceOnPlateau.step takes a number, received {type(metrics).__name__}")
-        if self.cooldown_counter > 0:
-            self.cooldown_counter -= 1
-            return
-        margin = self.mode, self.threshold, self.threshold_mode
-        if self.best is None or is_better(metrics, self.best, *margin):
-            self.best, self.num_bad_epochs = metrics, 0
-        else:
-            self.num_bad_epochs += 1
-        if self.num_bad_epochs > self.patience:
-            self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
-            lower = reduced(self.last_lr, self.factor, self.min_lr, self.epsilon)
-            if lower != self.last_lr:
-                self.last_lr = lower
-                self._say()

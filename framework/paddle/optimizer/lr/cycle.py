@@ -9,8 +9,22 @@ from typing import Any
 from framework.optimizer.lr import cycle as core
 from framework.optimizer.lr import formulas
 from framework.optimizer.lr.formulas import HOST
-from framework.paddle.optimizer.lr.base import LRScheduler, number, positive
-from framework.paddle.optimizer.lr.faces import COUNT, FROM_ZERO, POSITIVE, UP_TO_ONE, make_schedule
+from framework.paddle.optimizer.lr.base import LRScheduler, positive
+from framework.paddle.optimizer.lr.faces import (
+    COUNT,
+    FLOAT,
+    FLOAT_FROM_ZERO,
+    FROM_ZERO,
+    NOT_NEGATIVE,
+    NUMBER,
+    OPTIONAL_STEPS,
+    POSITIVE,
+    STEPS,
+    UP_TO_ONE,
+    Face,
+    make_schedule,
+    one_of,
+)
 
 
 class LinearWarmup(LRScheduler):
@@ -58,13 +72,13 @@ class LinearWarmup(LRScheduler):
         return self.learning_rate
 
 
-_Linear = make_schedule(core.LinearLR, total_steps=POSITIVE, start_factor=UP_TO_ONE, end_factor=FROM_ZERO)
-_Cosine = make_schedule(core.CosineAnnealingDecay, T_max=COUNT)
-
-
-class LinearLR(_Linear):
+class _Linear(Face):
     """From `lr * start_factor` to `lr * end_factor` in a line of `total_steps`, then constant. Each rate goes on from
     the one before, so a rate that was changed by hand is kept."""
+
+    total_steps: int
+    start_factor: float
+    end_factor: float
 
     def get_lr(self) -> float:
         if self.last_epoch == 0:
@@ -76,9 +90,12 @@ class LinearLR(_Linear):
         return self.last_lr * (1.0 + rise / before)
 
 
-class CosineAnnealingDecay(_Cosine):
+class _Cosine(Face):
     """Half a cosine from lr to `eta_min` within `T_max` steps, and up again as long after it. Each rate goes on from
     the one before, so a rate that was changed by hand is kept."""
+
+    T_max: int
+    eta_min: float
 
     def get_lr(self) -> float:
         if self.last_epoch == 0:
@@ -94,27 +111,17 @@ class CosineAnnealingDecay(_Cosine):
         return super().get_lr()
 
 
-class CosineAnnealingWarmRestarts(LRScheduler):
+class _WarmRestarts(Face):
     """Half a cosine from lr to `eta_min` within `T_0` steps, then again within `T_0 * T_mult`, and so on."""
 
-    def __init__(
-        self,
-        learning_rate: float,
-        T_0: int,
-        T_mult: int = 1,
-        eta_min: float = 0,
-        last_epoch: int = -1,
-        verbose: bool = False,
-    ) -> None:
-        if T_0 <= 0 or not isinstance(T_0, int):
-            raise ValueError(f"CosineAnnealingWarmRestarts: T_0 is a positive integer, received {T_0!r}")
-        if T_mult < 1 or not isinstance(T_mult, int):
-            raise ValueError(
-                f"CosineAnnealingWarmRestarts: T_mult is a positive integer, received {T_mult!r}"
-            )
-        self.T_0, self.T_i, self.T_mult, self.eta_min = T_0, T_0, T_mult, eta_min
-        self.T_cur: float = last_epoch
-        super().__init__(learning_rate, last_epoch, verbose)
+    T_0: int
+    T_mult: int
+    eta_min: float
+
+    def _start_rate(self, settings: dict[str, Any]) -> float:
+        self.T_i: int = settings["T_0"]
+        self.T_cur: float = self.last_epoch
+        return super()._start_rate(settings)
 
     def get_lr(self) -> float:
         angle = math.pi * self.T_cur / self.T_i
@@ -147,45 +154,26 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         self._say()
 
 
-class OneCycleLR(LRScheduler):
+class _OneCycle(Face):
     """Up from `max_learning_rate / divide_factor` within `phase_pct` of the steps and down to `end_learning_rate`;
     with `three_phase` first down to the initial rate as fast as it rose."""
 
-    def __init__(
-        self,
-        max_learning_rate: float,
-        total_steps: int,
-        divide_factor: float = 25.0,
-        end_learning_rate: float = 0.0001,
-        phase_pct: float = 0.3,
-        anneal_strategy: str = "cos",
-        three_phase: bool = False,
-        last_epoch: int = -1,
-        verbose: bool = False,
-    ) -> None:
-        top = number(max_learning_rate, "max_learning_rate", "OneCycleLR")
-        end = number(end_learning_rate, "end_learning_rate", "OneCycleLR")
-        if not isinstance(total_steps, int):
-            raise TypeError(f"OneCycleLR: total_steps is an int, received {type(total_steps).__name__}")
-        if total_steps <= 0:
-            raise ValueError(f"OneCycleLR: total_steps must be above 0, received {total_steps}")
-        if not isinstance(phase_pct, float):
-            raise TypeError(f"OneCycleLR: phase_pct is a float, received {type(phase_pct).__name__}")
-        if not 0 <= phase_pct <= 1:
-            raise ValueError(f"OneCycleLR: phase_pct must be from 0 to 1, received {phase_pct}")
-        if not isinstance(divide_factor, float | int):
-            raise TypeError(f"OneCycleLR: divide_factor is a number, received {type(divide_factor).__name__}")
-        if three_phase and phase_pct >= 0.5:
-            raise ValueError(
-                f"OneCycleLR: phase_pct must be below 0.5 with three phases, received {phase_pct}"
-            )
-        if anneal_strategy not in ("cos", "linear"):
-            raise ValueError(f"OneCycleLR: anneal_strategy is cos or linear, received {anneal_strategy!r}")
-        self.total_steps, self.anneal_strategy = total_steps, anneal_strategy
+    total_steps: int
+    anneal_strategy: str
+
+    def _start_rate(self, settings: dict[str, Any]) -> float:
+        share, three_phase = settings["phase_pct"], settings["three_phase"]
+        if three_phase and share >= 0.5:
+            raise ValueError(f"OneCycleLR: phase_pct must be below 0.5 with three phases, received {share}")
         self._bounds, self._rates = formulas.one_cycle_phases(
-            top, total_steps, float(divide_factor), end, phase_pct, three_phase
+            settings["max_learning_rate"],
+            settings["total_steps"],
+            settings["divide_factor"],
+            settings["end_learning_rate"],
+            share,
+            three_phase,
         )
-        super().__init__(self._rates[0], last_epoch, verbose)
+        return self._rates[0]
 
     def get_lr(self) -> float:
         step = self.last_epoch
@@ -195,47 +183,28 @@ class OneCycleLR(LRScheduler):
         return float(formulas.one_cycle(step, self._bounds, self._rates, is_linear, HOST))
 
 
-class CyclicLR(LRScheduler):
+class _Cyclic(Face):
     """Up and down between two rates, in `step_size_up` and `step_size_down` steps (as many by default).
 
     `triangular2` halves the height with each cycle, `exp_range` multiplies it by `exp_gamma**step`. `scale_fn` takes
     the place of `mode`: it gets the number of the cycle from 1, or the step when `scale_mode` is "iterations".
     """
 
-    def __init__(
-        self,
-        base_learning_rate: float,
-        max_learning_rate: float,
-        step_size_up: int,
-        step_size_down: int | None = None,
-        mode: str = "triangular",
-        exp_gamma: float = 1.0,
-        scale_fn: Callable[[float], float] | None = None,
-        scale_mode: str = "cycle",
-        last_epoch: int = -1,
-        verbose: bool = False,
-    ) -> None:
-        top = number(max_learning_rate, "max_learning_rate", "CyclicLR")
-        for name, size in (("step_size_up", step_size_up), ("step_size_down", step_size_down)):
-            if size is not None and not isinstance(size, int):
-                raise TypeError(f"CyclicLR: {name} is an int, received {type(size).__name__}")
-            if size is not None and size <= 0:
-                raise ValueError(f"CyclicLR: {name} must be above 0, received {size}")
-        if not isinstance(exp_gamma, float):
-            raise TypeError(f"CyclicLR: exp_gamma is a float, received {type(exp_gamma).__name__}")
-        if mode not in ("triangular", "triangular2", "exp_range") and scale_fn is None:
+    mode: str
+    scale_fn: Callable[[float], float] | None
+    scale_mode: str
+
+    def _start_rate(self, settings: dict[str, Any]) -> float:
+        mode, up, down = settings["mode"], settings["step_size_up"], settings["step_size_down"]
+        if mode not in ("triangular", "triangular2", "exp_range") and settings["scale_fn"] is None:
             raise ValueError(
                 f"CyclicLR: mode is triangular, triangular2 or exp_range, or give scale_fn; received {mode!r}"
             )
-        if scale_mode not in ("cycle", "iterations"):
-            raise ValueError(f"CyclicLR: scale_mode is cycle or iterations, received {scale_mode!r}")
-        up = float(step_size_up)
-        self.cycle_size = up + (up if step_size_down is None else float(step_size_down))
+        self.cycle_size = float(up + (up if down is None else down))
         self.step_up_pct = up / self.cycle_size
-        self.max_lr = top
-        self.amplitude = top - base_learning_rate
-        self.mode, self.gamma, self.scale_fn, self.scale_mode = mode, exp_gamma, scale_fn, scale_mode
-        super().__init__(base_learning_rate, last_epoch, verbose)
+        self.max_lr, self.gamma = float(settings["max_learning_rate"]), settings["exp_gamma"]
+        self.amplitude = self.max_lr - settings["base_learning_rate"]
+        return settings["base_learning_rate"]
 
     def get_lr(self) -> float:
         cycle = 1 + self.last_epoch // self.cycle_size
@@ -246,3 +215,31 @@ class CyclicLR(LRScheduler):
         else:
             scale = formulas.triangle_scale(self.mode, cycle - 1, self.last_epoch, self.gamma, HOST)
         return float(self.base_lr + self.amplitude * height * scale)
+
+
+LinearLR = make_schedule(
+    core.LinearLR, _Linear, total_steps=POSITIVE, start_factor=UP_TO_ONE, end_factor=FROM_ZERO
+)
+CosineAnnealingDecay = make_schedule(core.CosineAnnealingDecay, _Cosine, T_max=COUNT)
+CosineAnnealingWarmRestarts = make_schedule(
+    core.CosineAnnealingWarmRestarts, _WarmRestarts, T_0=COUNT, T_mult=COUNT
+)
+OneCycleLR = make_schedule(
+    core.OneCycleLR,
+    _OneCycle,
+    max_learning_rate=NOT_NEGATIVE,
+    end_learning_rate=NOT_NEGATIVE,
+    total_steps=STEPS,
+    phase_pct=FLOAT_FROM_ZERO,
+    divide_factor=NUMBER,
+    anneal_strategy=one_of("cos", "linear"),
+)
+CyclicLR = make_schedule(
+    core.CyclicLR,
+    _Cyclic,
+    max_learning_rate=NOT_NEGATIVE,
+    step_size_up=STEPS,
+    step_size_down=OPTIONAL_STEPS,
+    exp_gamma=FLOAT,
+    scale_mode=one_of("cycle", "iterations"),
+)

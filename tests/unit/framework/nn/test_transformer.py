@@ -174,7 +174,7 @@ def test_attrs_for_each_module():
             lambda: nn.TransformerEncoderLayer(4, 2, 8, activation="elu"),
             "TransformerEncoderLayer: unknown activation",
         ),
-        (lambda: nn.TransformerEncoderLayer(4, 2, 8, weight_attr=[None]), "one attr for each module"),
+        (lambda: nn.TransformerEncoderLayer(4, 2, 8, weight_attr=[None] * 3), "one attr for each module"),
         (lambda: F.scaled_dot_product_attention(Q, K[..., :3], V), "attention: query and key do not agree"),
         (lambda: F.scaled_dot_product_attention(Q, K, V[:, :4]), "attention: as many values as keys"),
     ],

@@ -20,8 +20,10 @@ from nlp.models.masked_lm import MaskedLMConfig
 from nlp.models.question_answering import QuestionAnsweringConfig
 from nlp.models.sequence_classification import SequenceClassifierConfig
 from nlp.models.token_classification import TokenClassifierConfig
+from zoo.layers.text_encoder import encoder_families
 from zoo.text.albert import AlbertConfig
 from zoo.text.bert import BertConfig
+from zoo.text.electra import ElectraConfig
 from zoo.text.ernie import ErnieConfig
 from zoo.text.roberta import RobertaConfig
 
@@ -39,7 +41,11 @@ ENCODERS = [
     RobertaConfig(**TINY),
     AlbertConfig(**TINY, embedding_size=8),
 ]
-every = pytest.mark.parametrize("encoder", ENCODERS, ids=lambda config: type(config).__name__)
+EVERY = [
+    family.config(**TINY, **({"embedding_size": 8} if hasattr(family.config, "embedding_size") else {}))
+    for family in encoder_families().values()
+]
+every = pytest.mark.parametrize("encoder", EVERY, ids=lambda config: type(config).__name__)
 IDS = np.random.default_rng(0).integers(2, 50, (3, 6))
 MASK = np.arange(6) < np.array([[6], [3], [1]])
 TOKENS = Tokens(IDS, MASK, np.zeros_like(IDS))
@@ -134,7 +140,7 @@ def test_words_at_places(encoder: Any) -> None:
     assert float(model.loss(TOKENS, words, places)) > 0
 
 
-@pytest.mark.parametrize("encoder", [ENCODERS[0], ENCODERS[3]])
+@every
 def test_the_decoder_is_the_word_embedding(encoder: Any) -> None:
     model = made(MaskedLMConfig(encoder))
     assert not any("decoder.weight" in name for name in model.state_shapes())
@@ -170,6 +176,37 @@ def test_names_of_roberta() -> None:
     names = made(SequenceClassifierConfig(RobertaConfig(**TINY), 4)).state_shapes()
     assert names["classifier.dense.weight"] == (16, 16) and names["classifier.out_proj.weight"] == (16, 4)
     assert not any("pooler" in name for name in names)
+
+
+def test_heads_of_electra_as_hugging_face_spells_them() -> None:
+    """With the weights of the decoder a second time, and the discriminator's head in a file of it."""
+    encoder = ElectraConfig(**TINY, embedding_size=8)
+    model = made(MaskedLMConfig(encoder))
+    ours = {name: np.asarray(value) + 0.5 for name, value in model.state_dict().items()}
+    assert {name for name in ours if not name.startswith("electra.")} == {
+        "generator_lm_head_bias",
+        *(
+            f"generator_predictions.{layer}.{leaf}"
+            for layer in ("dense", "layer_norm")
+            for leaf in ("weight", "bias")
+        ),
+    }
+    theirs = {
+        name.replace("layer_norm", "LayerNorm"): value.T
+        if value.ndim == 2 and "embeddings." not in name
+        else value
+        for name, value in ours.items()
+    }
+    theirs["generator_lm_head.bias"] = theirs.pop("generator_lm_head_bias")
+    theirs["generator_lm_head.weight"] = ours["electra.embeddings.word_embeddings.weight"]
+    theirs["discriminator_predictions.dense.weight"] = np.zeros((16, 16), np.float32)
+    loaded = load_state_into(build(model.config), theirs)
+    assert all((np.asarray(value) == ours[name]).all() for name, value in loaded.state_dict().items())
+    classifier = made(SequenceClassifierConfig(encoder, 4))
+    first = np.asarray(classifier.encode(TOKENS).hidden[:, 0])
+    head = classifier.classifier
+    expected = head.out_proj(F.gelu(head.dense(first)))
+    np.testing.assert_allclose(classifier(TOKENS), expected, atol=1e-6)
 
 
 def test_second_names_of_the_word_head() -> None:

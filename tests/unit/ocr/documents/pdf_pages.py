@@ -70,7 +70,7 @@ def make_pdf(*pages: PdfPage, rotate: int = 0) -> bytes:
         kids.append(
             pdf.add(
                 f"<< /Type /Page /Parent {tree} 0 R /MediaBox [0 0 {WIDTH} {HEIGHT}] /Rotate {rotate} "
-                f"/Contents {content} 0 R /Resources << /Font << {fonts} >> /XObject << /Picture {pixels} 0 R >> "
+                f"/Contents {content} 0 R /Resources << /Font << {fonts} >> /XObject << /Image {pixels} 0 R >> "
                 f"/ExtGState << /Clear << /ca 0 >> >> >> /Annots [{' '.join(f'{n} 0 R' for n in annotations)}] >>"
             )
         )

@@ -396,9 +396,10 @@ def test_figures_are_cut_out_beside(tmp_path: Path):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((), "there is one source"),
-        (("a.pdf", "-i", "b.pdf"), "there is one source"),
-        (("nothing.pdf",), "no such file or folder"),
+        ((), "there is nothing to read"),
+        (("nothing.pdf",), "there is no such file"),
+        (("nothing*.pdf",), "no file matches the pattern"),
+        (("https://a.b/c.pdf",), "--allow_url"),
         (("a.pdf", "--format", "md,pdx"), "did you mean 'pdf'"),
         (("a.pdf", "--dpi", "0"), "dpi is out of range"),
         (("a.pdf", "--page_num", "-1"), "page_num is too small"),

@@ -53,7 +53,7 @@ def hidden_page() -> PdfPage:
     page.fill(20, 60, 200, 80, 0.2).raw("1 g").text(30, 74, "SEEN white on grey")
     page.raw("0.2 g").fill(20, 85, 200, 105, 0.2).text(30, 99, "GONE grey on grey").raw("0 g")
     page.text(30, 120, "GONE below a box").fill(20, 108, 200, 128, 0.0)
-    page.text(30, 145, "GONE below a picture").raw(f"q 180 0 0 20 20 {HEIGHT - 152} cm /Picture Do Q")
+    page.text(30, 145, "GONE below a image").raw(f"q 180 0 0 20 20 {HEIGHT - 152} cm /Image Do Q")
     page.raw("q 3 Tr").text(30, 170, "GONE in mode three").raw("Q q /Clear gs").text(
         30, 190, "GONE clear"
     ).raw("Q")
@@ -371,27 +371,27 @@ def test_outlines_beside_text_are_read_where_they_stand():
         assert outlined_text(read_text_layer(content), content) == ()
 
 
-def picture_page() -> PdfPage:
+def image_page() -> PdfPage:
     page = PdfPage().text(30, 30, BODY[0]).text(30, 44, BODY[1])
-    return page.raw(f"q 200 0 0 80 30 {HEIGHT - 150} cm /Picture Do Q")
+    return page.raw(f"q 200 0 0 80 30 {HEIGHT - 150} cm /Image Do Q")
 
 
-def test_text_in_pictures_is_in_their_block():
+def test_text_in_images_is_in_their_block():
     reader = {"ocr": ocr_says("Step 1: open the valve", "?"), "figure_text": "always"}
-    (page,) = read(picture_page(), **reader).pages
+    (page,) = read(image_page(), **reader).pages
     (figure,) = [block for block in page.blocks if block.label == "image"]
     assert figure.text == "Step 1: open the valve" and figure.lines[0].polygon[0] == (34.0, 75.0)
-    assert "Step 1: open the valve" in read(picture_page(), **reader).to_markdown()
-    assert not read(picture_page()).pages[0].warnings  # an even picture holds no text: OCR is not opened
-    assert read(picture_page(), figure_text="never").pages[0].text_from == "text-layer"
+    assert "Step 1: open the valve" in read(image_page(), **reader).to_markdown()
+    assert not read(image_page()).pages[0].warnings  # an even image holds no text: OCR is not opened
+    assert read(image_page(), figure_text="never").pages[0].text_from == "text-layer"
 
 
-def test_pictures_are_left_where_ocr_cannot_be_opened():
+def test_images_are_left_where_ocr_cannot_be_opened():
     def broken():
         raise HubError("no weights")
 
-    (page,) = read(picture_page(), ocr=Lazy(broken), figure_text="always").pages
-    assert page.lines and "pictures may hold text that is not read" in page.warnings[0]
+    (page,) = read(image_page(), ocr=Lazy(broken), figure_text="always").pages
+    assert page.lines and "images may hold text that is not read" in page.warnings[0]
 
 
 def wrong_page() -> PdfPage:

@@ -1,4 +1,4 @@
-"""Bert, Ernie, Roberta and Albert: sizes, padding, names, and what they refuse."""
+"""The text encoders: sizes, padding, names, and what they refuse."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ from framework import nn
 from framework.config import Kind, bind, build
 from framework.core.errors import ConfigError, ShapeError
 from framework.workflow.domain.weights import is_torch, load_state_into
+from tests.transformers_names import transformers_name
 from zoo.layers.text_encoder import TextEncoderConfig, encoder_families
 from zoo.text.albert import Albert, AlbertConfig
 from zoo.text.bert import BertConfig
+from zoo.text.electra import ElectraConfig
 from zoo.text.ernie import ErnieConfig
 from zoo.text.roberta import RobertaConfig
 
@@ -45,13 +47,20 @@ VARIANTS = [(family.config, variant) for family in FAMILIES.values() for variant
 
 
 def test_every_encoder_is_found_by_the_name_of_its_type_upstream() -> None:
-    assert {"albert", "bert", "ernie", "roberta"} <= set(FAMILIES)
+    assert {"albert", "bert", "electra", "ernie", "roberta"} <= set(FAMILIES)
     assert FAMILIES["albert"] == (Albert, AlbertConfig)
 
 
 def made(config: Any) -> Any:
     framework.seed(1)
     return build(config).eval()
+
+
+def has_pooler(model: Any) -> bool:
+    """Whether there is one is a matter of the family, but for RoBERTa, whose heads alone have none."""
+    assert (model.pooler is not None) == any("pooler" in name for name in model.state_shapes())
+    assert model.pooler is not None or not model.heads.pooler
+    return model.pooler is not None
 
 
 def texts(length: int, count: int = 3) -> np.ndarray:
@@ -66,7 +75,8 @@ def test_every_variant_at_full_size(config: Any, variant: str) -> None:
     ids = jax.ShapeDtypeStruct((2, 9), np.int32)
     out, _ = jax.eval_shape(lambda p, b, x: nn.apply(graphdef, p, b, None, x), params, buffers, ids)
     width = model.size.hidden_size
-    assert (out.hidden.shape, out.pooled.shape) == ((2, 9, width), (2, width))
+    assert out.hidden.shape == (2, 9, width)
+    assert [pooled.shape for pooled in jax.tree.leaves(out.pooled)] == [(2, width)] * has_pooler(model)
 
 
 @every
@@ -82,7 +92,8 @@ def test_padding_changes_no_token(config: Any) -> None:
         alone = model(ids[row : row + 1, :length])
         for out in (together, masked):
             assert np.abs(out.hidden[row, :length] - alone.hidden[0]).max() < 1e-5
-            assert np.abs(out.pooled[row] - alone.pooled[0]).max() < 1e-5
+            if has_pooler(model):
+                assert np.abs(out.pooled[row] - alone.pooled[0]).max() < 1e-5
 
 
 @every
@@ -177,6 +188,20 @@ def test_albert_shares_its_blocks() -> None:
     assert runs == [first, first, second, second]
 
 
+def test_embeddings_of_electra_are_projected_where_they_are_of_another_width() -> None:
+    names = made(ElectraConfig(**TINY, embedding_size=8)).state_shapes()
+    assert names["embeddings_project.weight"] == (8, 16) and names["embeddings.layer_norm.bias"] == (8,)
+    assert "embeddings_project.weight" not in made(ElectraConfig(**TINY, embedding_size=16)).state_shapes()
+
+
+def test_electra_without_an_entry_is_of_another_size_in_paddlenlp() -> None:
+    sizes = [ElectraConfig.from_pretrained_config({}, paddle=paddle).size() for paddle in (False, True)]
+    assert [(size.vocab_size, size.embedding_size, size.hidden_size) for size in sizes] == [
+        (30522, 128, 256),
+        (22608, 768, 768),
+    ]
+
+
 def test_configs_from_yaml() -> None:
     tree = {"type": "Ernie", "variant": "ernie-3.0-nano-zh", "num_layers": 2, "dropout": 0.0}
     config = bind(tree, Annotated[TextEncoderConfig, Kind("backbone")], ("zoo",))
@@ -224,19 +249,7 @@ def hugging_face(state: dict[str, Any], prefix: str, old: bool) -> dict[str, np.
         value = np.asarray(value)
         if value.ndim == 2 and "embeddings" not in name:
             value = value.T
-        for a, b in (
-            ("encoder.layers.", "encoder.layer."),
-            ("self_attn.out_proj", "attention.output.dense"),
-            ("self_attn.q_proj", "attention.self.query"),
-            ("self_attn.k_proj", "attention.self.key"),
-            ("self_attn.v_proj", "attention.self.value"),
-            ("linear1", "intermediate.dense"),
-            ("linear2", "output.dense"),
-            ("norm1", "attention.output.LayerNorm"),
-            ("norm2", "output.LayerNorm"),
-            ("layer_norm", "LayerNorm"),
-        ):
-            name = name.replace(a, b)
+        name = transformers_name(name)
         if old and "LayerNorm" in name:
             name = name.replace(".weight", ".gamma").replace(".bias", ".beta")
         theirs[prefix + name] = value
