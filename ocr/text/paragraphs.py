@@ -487,7 +487,9 @@ def _has_room(before: Row, row: Row, said: str, left: float, right: float) -> bo
     """Whether the first word of a row, which says `said`, had room in the row before it."""
     first = 1 if is_unspaced(said[0]) else len(said.split(maxsplit=1)[0])
     needed = (row.box[2] - row.box[0]) * first / max(len(said), 1)
-    return before.room(row, left, right) > needed + 0.5 * (row.box[3] - row.box[1])
+    # Rows that run from right to left are seldom set to full width: the white of one space is enough to tell.
+    space = 0.25 if before.rightward else 0.5
+    return before.room(row, left, right) > needed + space * (row.box[3] - row.box[1])
 
 
 def _are_short(rows: Sequence[Row]) -> bool:

@@ -18,6 +18,7 @@ from ocr.results.layer_check import is_usable, outlined_text
 from ocr.results.lines import Line
 from ocr.results.page_text import read_text_layer
 from ocr.results.pages import Document, Page
+from ocr.text.paragraphs import Row, join_rows
 from tests.unit.ocr.documents.pdf_pages import HEIGHT, PdfPage, make_pdf
 
 
@@ -103,6 +104,14 @@ def test_right_to_left_text_is_in_the_order_in_which_it_is_read():
         page.text(x, 50, visual(word), font="Mono" if word.isdigit() else "Hebrew")
         x += 6 * len(word) + 6  # the width of Courier's letters
     assert read(page).pages[0].text == said
+
+
+def test_right_to_left_lines_end_where_the_next_word_had_room():
+    words = ["\u05d0\u05d1\u05d2\u05d3", "\u05d4\u05d5\u05d6"]
+    boxes = [(60.0, 0.0, 100.0, 10.0), (0.0, 12.0, 100.0, 22.0), (5.0, 24.0, 100.0, 34.0)]
+    texts = [words[0], " ".join(words * 3), " ".join(words * 3)]
+    rows = [Row.of([Line(text, 1.0, box_polygon(box))]) for text, box in zip(texts, boxes, strict=True)]
+    assert join_rows(rows, 0, 100) == f"{texts[0]}\n{texts[1]} {texts[2]}"
 
 
 def test_overlapping_texts_stay_whole():
