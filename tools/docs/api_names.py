@@ -1,4 +1,4 @@
-"""The tables of docs/api_names.md: which public names of Paddle the core has, and what to write for the others."""
+"""The tables of docs/paddle_api.md: which public names of Paddle the core has, and what to write for the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of docs/paddle.md: every public name of paddlepaddle 2.6.2, and whether `framework.paddle` has it."""
+"""The tables of docs/paddle_api.md: every public name of paddlepaddle 2.6.2, and whether `framework.paddle` has it."""
 
 from __future__ import annotations
 
