@@ -100,7 +100,8 @@ class Block:
     def commands(self) -> list[tuple[list[str], str | None]]:
         """(arguments, what is piped in) for each command of the block."""
         if self.language == "python":
-            return [([sys.executable, "-"], self.text)]
+            # Lines stand where the document has them, so that `inspect` finds the source of a function.
+            return [([sys.executable, "-"], "\n" * self.line + self.text)]
         lines = [re.sub(r"^pip install .*?( && |$)", "", line) for line in self.text.splitlines()]
         lines = [re.sub(r"^oar ", "python -m framework ", line) for line in lines]
         wanted = [
@@ -162,7 +163,7 @@ def test_examples_run(document: str, tree: Path) -> None:
             continue
         for arguments, text in block.commands():
             done = run(document, arguments, text, tree, env)
-            shown = text or shlex.join(arguments[1:])
+            shown = (text or "").strip() or shlex.join(arguments[1:])
             assert done.returncode == 0, (
                 f"{document}:{block.line} fails:\n{shown}\n{done.stdout}\n{done.stderr}"
             )
