@@ -131,8 +131,8 @@ class Trainer:
         self.evaluator = None
         if eval is not None:
             divided = self.partitioner.divides(int(eval.batch_size or 1))
-            place = self.partitioner.batch if divided else self.partitioner.replicated
-            self.evaluator = Evaluator(functional_core.graph_def(model.eval()), task, eval, labels, place)
+            sharding = self.partitioner.batch if divided else self.partitioner.replicated
+            self.evaluator = Evaluator(functional_core.graph_def(model.eval()), task, eval, labels, sharding)
         self._sums: dict[str, float] = {}
         self._pending: deque[tuple[int, tuple, dict]] = deque()
         self._signals = StopSignals()
@@ -147,8 +147,8 @@ class Trainer:
 
     def evaluated(self) -> dict[str, jax.Array]:
         """The parameters that are evaluated and exported: averaged where an average is kept."""
-        how, state = self.options.ema, self.state
-        return how.values(state.ema, state.params) if how else state.params
+        average, state = self.options.ema, self.state
+        return average.values(state.ema, state.params) if average else state.params
 
     def _settings(self) -> dict[str, Any]:
         """What must not change between a run and its resumption, for then the data would be in another order."""
@@ -203,10 +203,10 @@ class Trainer:
         self.best_score, self.since_best = saved.meta["best_score"], saved.meta["since_best"]
         self._sums = dict(saved.meta["sums"])
         self._owes_evaluation, self._saved_step = saved.meta.get("owes_evaluation", False), self.step
-        kept = saved.meta.get("callbacks", {})
+        states = saved.meta.get("callbacks", {})
         for name, callback in self._named_callbacks().items():
-            if isinstance(kept.get(name), dict):
-                callback.set_state_dict(kept[name])
+            if isinstance(states.get(name), dict):
+                callback.set_state_dict(states[name])
         if self.plateau is not None and saved.meta["plateau"] is not None:
             self.plateau.set_state_dict(saved.meta["plateau"])
         log.info(f"going on from step {self.step} of {folder}")
@@ -228,8 +228,8 @@ class Trainer:
         return named
 
     def _rest(self) -> dict[str, Any]:
-        kept = ("step", "optimizer", "ema", "scaler", "lr_factor")
-        return {name: getattr(self.state, name) for name in kept}
+        fields = ("step", "optimizer", "ema", "scaler", "lr_factor")
+        return {name: getattr(self.state, name) for name in fields}
 
     def save(self, best: bool = False) -> Path | None:
         """Write a checkpoint of the state as it is now, where the run has a folder."""

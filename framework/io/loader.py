@@ -101,14 +101,14 @@ class DataLoader:
                 received=timeout,
                 allowed="seconds > 0, or None",
             )
-        given = {
+        arguments = {
             "batch_size": batch_size != 1,
             "shuffle": shuffle,
             "drop_last": drop_last,
             "sampler": sampler,
         }
         if batch_sampler is not None:
-            _refuse("batch_sampler", given, "a batch sampler decides these itself")
+            _refuse("batch_sampler", arguments, "a batch sampler decides these itself")
         if sampler is not None:
             _refuse("sampler", {"shuffle": shuffle}, "a sampler decides the order itself")
         if pad_last:
@@ -254,14 +254,14 @@ def _indices(chunk: Iterable[int], sampler: object) -> list[int]:
     return indices
 
 
-def _refuse(chosen: str, given: dict[str, Any], reason: str) -> None:
-    """ConfigError when one of `given` is set beside `chosen`."""
-    wrong = [name for name, value in given.items() if value is not None and value is not False]
+def _refuse(argument: str, arguments: dict[str, Any], reason: str) -> None:
+    """ConfigError when one of `arguments` is set beside `argument`."""
+    wrong = [name for name, value in arguments.items() if value is not None and value is not False]
     if wrong:
         raise ConfigError(
             "these settings contradict one another",
             where="DataLoader",
-            received=f"{chosen} with {', '.join(wrong)}",
+            received=f"{argument} with {', '.join(wrong)}",
             allowed=reason,
             fix=f"leave {' and '.join(wrong)} out",
         )

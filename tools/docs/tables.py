@@ -37,8 +37,8 @@ def updated(text: str) -> str:
 def backbones() -> str:
     """Every image backbone with a classifier: its variants and the number of their parameters."""
     rows = []
-    found = available("backbone", ("zoo",))
-    for name, module in found.items():
+    modules = available("backbone", ("zoo",))
+    for name, module in modules.items():
         source, config = importlib.import_module(module), find("backbone", name, ("zoo",)).config
         if "num_classes" not in {field.name for field in dataclasses.fields(config)}:
             continue

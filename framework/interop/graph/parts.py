@@ -36,16 +36,16 @@ def split_program(program: Program, operators: Mapping[str, Operator]) -> Parts:
         else:
             head.append(number)
             grown.difference_update(node.outputs)
-    made = {name for number in head for name in program.nodes[number].outputs if name}
+    defined = {name for number in head for name in program.nodes[number].outputs if name}
     read = {name for number in tail for name in _names(program.nodes[number])}
     read |= {spec.name for spec in program.outputs}
-    return Parts(tuple(head), tuple(tail), tuple(sorted(made & read)))
+    return Parts(tuple(head), tuple(tail), tuple(sorted(defined & read)))
 
 
 def _names(node: Node) -> set[str]:
     """What the node reads, or one of a body in it."""
-    found = {name for each in _walk(node) for name in each.inputs if name}
-    return found | {name for each in _walk(node) for body in each.signatures for name in body.outputs}
+    inputs = {name for each in _walk(node) for name in each.inputs if name}
+    return inputs | {name for each in _walk(node) for body in each.signatures for name in body.outputs}
 
 
 def _walk(node: Node) -> list[Node]:

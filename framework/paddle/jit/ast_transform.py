@@ -89,7 +89,12 @@ def _factory(code: types.CodeType) -> tuple[types.CodeType, str] | None:
     try:
         lines, first = inspect.getsourcelines(code)
         tree = ast.parse(textwrap.dedent("".join(lines)))
-    except (OSError, SyntaxError, TypeError, tokenize.TokenError):  # a file that changed since it was run, too
+    except (
+        OSError,
+        SyntaxError,
+        TypeError,
+        tokenize.TokenError,
+    ):  # a file that changed since it was run, too
         return None
     definition = tree.body[0]
     if not isinstance(definition, ast.FunctionDef) or definition.name != code.co_name:

@@ -69,8 +69,8 @@ def trained_model(experiment: Experiment, config: Path) -> tuple[nn.Layer, Path,
 
 def _published(spec: str) -> list[str]:
     """The labels that come with weights of the hub, one a line."""
-    known = hub.entries()
-    if spec not in known or "labels" not in known[spec].files:
+    entries = hub.entries()
+    if spec not in entries or "labels" not in entries[spec].files:
         return []
     return hub.fetch(spec, "labels").read_text(encoding="utf-8").splitlines()
 
@@ -170,8 +170,8 @@ def export_config(
         experiment = with_input_shape(experiment, tuple(input_shape))
     extras = domain.capability(ExportExtras)
     prepared = experiment if extras is None else extras.prepare(experiment)
-    model, path, kept = trained_model(prepared, config.path)
-    task, labels = prepared.task, labels_of(prepared, kept)
+    model, path, class_names = trained_model(prepared, config.path)
+    task, labels = prepared.task, labels_of(prepared, class_names)
     assert task is not None  # trained_model requires it
     task.check(model, labels)
     specs = {name: TensorSpec(spec.shape, spec.dtype) for name, spec in prepared.export.inputs.items()}
@@ -201,9 +201,11 @@ def export_config(
     about |= {"mode": "xla", "arch": about["model"]["type"], "label_list": about["labels"]}
     about |= domain.describe(experiment, model, labels)
     export, transforms = prepared.export, predict.transforms or ()
-    made = model_artifact(model, task, specs, transforms, about, export.precisions, export.constraints, onnx)
-    made.files |= {} if extras is None else extras.files(made.config)
-    return made
+    artifact = model_artifact(
+        model, task, specs, transforms, about, export.precisions, export.constraints, onnx
+    )
+    artifact.files |= {} if extras is None else extras.files(artifact.config)
+    return artifact
 
 
 def _engine_table(experiment: Experiment, low: Sequence[str]) -> dict[str, Any]:
@@ -217,8 +219,8 @@ def _engine_table(experiment: Experiment, low: Sequence[str]) -> dict[str, Any]:
 
 def _needed_imports(experiment: Experiment) -> dict[str, list[str]]:
     """The user's own files that an opened artifact needs: those of its transforms and its task."""
-    parts = (*(experiment.predict.transforms or ()), experiment.task)
-    modules = {type(part).__module__ for part in parts}
+    components = (*(experiment.predict.transforms or ()), experiment.task)
+    modules = {type(part).__module__ for part in components}
     needed = [name for name in experiment.imports if Path(name).stem in modules or name in modules]
     return {"imports": needed} if needed else {}
 
