@@ -97,7 +97,7 @@ class CocoKeypoints:
     def __post_init__(self) -> None:
         if self.sigmas is not None and (not self.sigmas or min(self.sigmas) <= 0):
             raise ConfigError(
-                "these are no spreads of keypoints",
+                "sigmas must be a number above 0 for each keypoint",
                 where="CocoKeypoints.sigmas",
                 received=self.sigmas,
                 allowed="a number above 0 for each keypoint",
@@ -135,7 +135,7 @@ class VocMap:
     def __post_init__(self) -> None:
         if not 0 < self.iou_threshold <= 1:
             raise ConfigError(
-                "this is no threshold",
+                "iou_threshold is out of range",
                 where="VocMap.iou_threshold",
                 received=self.iou_threshold,
                 allowed="above 0, to 1",

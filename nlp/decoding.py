@@ -59,7 +59,7 @@ def search(
     """
     if beam_size < 1 or max_length < 1 or alpha < 0:
         raise ConfigError(
-            "this is no search",
+            "a setting of the search is out of range",
             received=f"beam_size {beam_size}, max_length {max_length}, alpha {alpha}",
             allowed="beam_size and max_length from 1, alpha from 0",
         )

@@ -98,7 +98,7 @@ class TextF1:
     def _check(self, count: int | None) -> None:
         if self.positive < 0 or (count and self.positive >= count):
             raise ConfigError(
-                "there is no such class",
+                "unknown class",
                 where="TextF1.positive",
                 received=self.positive,
                 allowed="from 0" if count is None else f"from 0 to {count - 1}",

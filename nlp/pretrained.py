@@ -153,7 +153,7 @@ def _kind(settings: Mapping[str, Any], head: str | None, where: str) -> str:
         if head not in KINDS:
             near = nearest(head, KINDS)
             raise ConfigError(
-                "no such head",
+                "unknown head",
                 where="head",
                 received=repr(head),
                 allowed=", ".join(KINDS),

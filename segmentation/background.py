@@ -80,7 +80,7 @@ def read_background(text: str) -> Background:
     if Path(text).is_file():
         return Background(image=vision_image.read(text))
     raise ConfigError(
-        "this is no background",
+        "unknown background",
         where="--background",
         received=text,
         allowed=f"blur; {', '.join(COLOURS)}; a colour such as #00b140 or 0,177,64; the path of an image",

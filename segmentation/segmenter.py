@@ -67,7 +67,7 @@ class _Predictor(VisionPredictor[Segmentation], Generic[R]):
         image = image[..., None] if image.ndim == 2 else image
         if image.ndim != 3 or image.shape[2] != spec.shape[3] or not np.can_cast(image.dtype, spec.dtype):
             raise InputError(
-                "this is no image for the model",
+                "the image does not fit the model",
                 where=label or None,
                 received=f"{list(image.shape)} {image.dtype}",
                 allowed=f"[H, W, {spec.shape[3]}] {spec.dtype}",

@@ -82,7 +82,7 @@ class TestTimeAugmentation:
     def __post_init__(self) -> None:
         if not self.scales or min(self.scales) <= 0:
             raise ConfigError(
-                "these are no scales of an image",
+                "scales must be numbers above 0",
                 where="TestTimeAugmentation.scales",
                 received=list(self.scales),
                 allowed="one or more numbers above 0",

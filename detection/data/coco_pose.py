@@ -157,7 +157,7 @@ def _lines(listed: list[Any], names: tuple[str, ...], file: Path) -> tuple[tuple
     for line in listed:
         if not isinstance(line, list) or len(line) != 2 or not all(map(is_number, line)):
             raise InputError(
-                "the skeleton of a category is no list of lines",
+                "the skeleton of a category must be a list of lines",
                 where=f"{file}: categories, skeleton",
                 received=repr(line)[:80],
                 allowed="pairs of the numbers of keypoints, counted from 1: [[1, 2], [2, 3]]",

@@ -80,7 +80,7 @@ class DocBank(RecordsDataset):
         unknown = [name for name in self.classes if name not in DOCBANK_CLASSES]
         if unknown or not self.classes or len(set(self.classes)) < len(self.classes):
             raise ConfigError(
-                "these are no labels of DocBank",
+                "classes must be labels of DocBank",
                 where="DocBank.classes",
                 received=list(self.classes),
                 allowed=f"one or more of {', '.join(DOCBANK_CLASSES)}, each once",

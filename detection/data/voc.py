@@ -62,7 +62,7 @@ class VocDetection(RecordsDataset):
     def __post_init__(self) -> None:
         if self.classes is not None and (not self.classes or len(set(self.classes)) < len(self.classes)):
             raise ConfigError(
-                "these are no names of classes",
+                "classes must be different names",
                 where="VocDetection.classes",
                 received=self.classes,
                 allowed="one or more different names, or null for those in the annotations",
@@ -163,7 +163,7 @@ def _read_list(file: Path, root: Path) -> list[_Pair]:
         columns = line.split()
         if len(columns) != 2:
             raise InputError(
-                "a line is no image and annotation",
+                "a line must name an image and an annotation",
                 where=file,
                 received=line,
                 allowed="images/a.jpg annotations/a.xml",

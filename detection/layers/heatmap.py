@@ -86,7 +86,7 @@ def flip_permutation(num_keypoints: int, pairs: Sequence[tuple[int, int]]) -> tu
     paired = [keypoint for pair in pairs for keypoint in pair]
     if len(set(paired)) != len(paired) or not all(0 <= keypoint < num_keypoints for keypoint in paired):
         raise ConfigError(
-            "these are no pairs of keypoints",
+            "pairs must name each keypoint at most once",
             where="flip_pairs",
             received=str(tuple(pairs)),
             allowed=f"each keypoint of 0 to {num_keypoints - 1} at most once",

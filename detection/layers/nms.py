@@ -43,7 +43,7 @@ class NMS:
             or not 1 <= self.keep_top_k <= self.nms_top_k
         ):
             raise ConfigError(
-                "this is no suppression",
+                "a setting of the suppression is out of range",
                 received=f"score_threshold {self.score_threshold}, iou_threshold {self.iou_threshold}, "
                 f"nms_top_k {self.nms_top_k}, keep_top_k {self.keep_top_k}",
                 allowed="0 <= score_threshold < 1, 0 < iou_threshold <= 1, 1 <= keep_top_k <= nms_top_k",

@@ -76,7 +76,7 @@ def read_mot(path: str | os.PathLike[str], *, min_score: float | None = None) ->
                 values = []
             if len(values) < 6 or not np.isfinite(values).all():
                 raise FormatError(
-                    "this is no line of a MOT file",
+                    "the line is not of a MOT file",
                     where=f"{path}, line {number}",
                     received=repr(line.strip()[:80]),
                     allowed="frame, id, left, top, width, height, score, …",

@@ -19,7 +19,7 @@ def normalize_axis(axis: int, ndim: int, where: str | None = None, fix: str | No
     size = max(ndim, 1)
     if not -size <= axis < size:
         raise ShapeError(
-            "there is no such axis",
+            "the axis is out of range",
             where=where,
             received=f"axis {axis} of {ndim} dimensions",
             allowed=f"{-size} to {size - 1}",

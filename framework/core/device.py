@@ -49,7 +49,7 @@ def find_device(name: str) -> Device:
         there = device_list()
         no_gpu = kind == "gpu" and not any(device.startswith("gpu") for device in there)
         raise DeviceError(
-            "there is no such device",
+            "unknown device",
             received=repr(name),
             allowed=", ".join(there),
             fix='for an NVIDIA GPU: pip install "jax[cuda13]"' if no_gpu else "choose one of the above",

@@ -234,5 +234,7 @@ class EarlyStopping(Callback):
 
     def set_state_dict(self, state: Mapping[str, Any]) -> None:
         if not all(isinstance(value, (int, float)) for value in state.values()):
-            raise FormatError("this is no state of EarlyStopping", received=dict(state), allowed="numbers")
+            raise FormatError(
+                "the state of EarlyStopping must hold numbers", received=dict(state), allowed="numbers"
+            )
         self._best.update(state)

@@ -172,5 +172,7 @@ class WandB(_Logger):
 
     def set_state_dict(self, state: Mapping[str, Any]) -> None:
         if not all(isinstance(value, str) for value in state.values()):
-            raise FormatError("this is no state of WandB", received=dict(state), allowed='{"id": "..."}')
+            raise FormatError(
+                "the state of WandB must hold the run's id", received=dict(state), allowed='{"id": "..."}'
+            )
         self._run.update(state)

@@ -246,7 +246,7 @@ def _indices(chunk: Iterable[int], sampler: object) -> list[int]:
         indices = []
     if not indices:
         raise ConfigError(
-            "this is no batch of indices",
+            "a batch of indices must be a list of whole numbers",
             where=f"{type(sampler).__name__} of the DataLoader",
             received=repr(chunk)[:80],
             allowed="lists of whole numbers, not empty",

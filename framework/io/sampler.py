@@ -121,7 +121,7 @@ class WeightedRandomSampler(Sampler):
             or not self.weights.any()
         ):
             raise ShapeError(
-                "these are no weights of samples",
+                "the weights of samples must be numbers from 0",
                 where="WeightedRandomSampler.weights",
                 received=f"{list(self.weights.shape)}, from {self.weights.min(initial=np.inf)} "
                 f"to {self.weights.max(initial=-np.inf)}",
@@ -356,7 +356,7 @@ def check_buckets(where: str, buckets: Sequence[int]) -> None:
     """ConfigError unless `buckets` are ascending lengths."""
     if not len(buckets) or buckets[0] < 1 or any(a >= b for a, b in itertools.pairwise(buckets)):
         raise ConfigError(
-            "these are no buckets",
+            "buckets must be ascending lengths",
             where=where,
             received=list(buckets),
             allowed="ascending lengths, such as 16, 32, 64",

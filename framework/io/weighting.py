@@ -94,7 +94,7 @@ def compute_weights(config: SamplerConfig, labels: Sequence[np.ndarray], names: 
     if config.weights is not None:
         if unknown := [name for name in config.weights if name not in names]:
             raise ConfigError(
-                "there is no such class",
+                "unknown class",
                 where="sampler.weights",
                 received=", ".join(unknown),
                 allowed=", ".join(names[:20]) + (" ..." if len(names) > 20 else ""),

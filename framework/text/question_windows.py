@@ -43,7 +43,7 @@ class QuestionWindows(WindowTransform[TextSample]):
     def __post_init__(self) -> None:
         if min(self.max_length, self.doc_stride, self.question_length) < 1:
             raise ConfigError(
-                "these are no lengths",
+                "the lengths of the windows do not fit",
                 where="QuestionWindows",
                 received=f"max_length {self.max_length}, doc_stride {self.doc_stride}, question_length "
                 f"{self.question_length}",

@@ -44,7 +44,7 @@ def load_model(model: bytes, where: object) -> tuple[Any, int]:
         return processor, int(processor.GetPieceSize())
     except RuntimeError as error:
         raise FormatError(
-            "this is no SentencePiece model",
+            "the file is not a SentencePiece model",
             where=where,
             received=f"{len(model)} bytes: {str(error)[:120]}",
             allowed="a .model file as sentencepiece writes it",

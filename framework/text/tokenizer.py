@@ -280,7 +280,7 @@ class Tokenizer:
                 return self.segmenter.split(_SURROGATE.sub("\ufffd", text))
         if not isinstance(text, list | tuple) or not all(isinstance(word, str) for word in text):
             raise InputError(
-                "this is no text",
+                "the input of a tokenizer must be text",
                 where="tokenizer",
                 received=type(text).__name__,
                 allowed="str, or a list of words",

@@ -103,7 +103,7 @@ def _read_tokenizer(path: Path, settings: dict[str, Any]) -> TokenizerParts:
         return word_piece(_read_vocabulary(path), settings, path)
     _read_bytes(path)
     raise FormatError(
-        "this is no file of a tokenizer",
+        "the file is not of a known tokenizer format",
         where=path,
         received=f"a name that ends in {path.suffix or 'nothing'}",
         allowed=f"{', '.join(_FILES)}, or a folder with one of them",
@@ -116,7 +116,7 @@ def parse_tokenizer(text: str, where: object, settings: Mapping[str, Any]) -> To
     if "oar_tokenizer" not in data:
         if "model" not in data:
             raise FormatError(
-                "this JSON is no tokenizer",
+                "the JSON file does not hold a tokenizer",
                 where=where,
                 received=f"keys {', '.join(list(data)[:8]) or 'none'}",
                 allowed="a tokenizer.json, or vocab.json with merges.txt beside it",

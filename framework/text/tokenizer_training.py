@@ -25,9 +25,7 @@ def train_tokenizer(
 ) -> TokenizerParts:
     """See `Tokenizer.train`."""
     if kind not in get_args(Kind):
-        raise ConfigError(
-            "there is no such kind of tokenizer", received=repr(kind), allowed=", ".join(get_args(Kind))
-        )
+        raise ConfigError("unknown kind of tokenizer", received=repr(kind), allowed=", ".join(get_args(Kind)))
     smallest = len(SPECIAL) + (_BYTES if kind == "bpe" else 1)
     if vocab_size < smallest:
         raise ConfigError(

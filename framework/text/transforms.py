@@ -51,7 +51,7 @@ class Tokenize(Transform[TextSample]):
     def __post_init__(self) -> None:
         if self.max_length < 1:
             raise ConfigError(
-                "this is no length",
+                "the length is out of range",
                 where="Tokenize.max_length",
                 received=self.max_length,
                 allowed="1 or more",

@@ -78,7 +78,7 @@ def _texts(paths: Sequence[Path], name: int | str | None) -> Iterator[str | list
             text = column(fields, "text" if name is None else name, where)
             if not isinstance(text, str | list):
                 raise FormatError(
-                    "this is no text",
+                    "an entry must be a text",
                     where=where,
                     received=repr(text)[:80],
                     allowed="a text, or a list of words",

@@ -47,7 +47,7 @@ class TaggedText(ClassDataset):
     def __post_init__(self) -> None:
         if self.classes is not None and (not self.classes or len(set(self.classes)) < len(self.classes)):
             raise ConfigError(
-                "these are no names of tags",
+                "classes must be different names of tags",
                 where="TaggedText.classes",
                 received=self.classes,
                 allowed="one or more different names, or null for those in the file",

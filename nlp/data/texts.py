@@ -192,7 +192,7 @@ def class_index(names: Sequence[str], name: str, where: str) -> int:
     except ValueError:
         close = nearest(name, names)
         raise InputError(
-            "there is no such class",
+            "unknown class",
             where=where,
             received=repr(name),
             allowed=", ".join(names[:20]) + (" …" if len(names) > 20 else ""),

@@ -37,7 +37,7 @@ class TextCNNConfig:
         sizes = (self.vocab_size, self.num_classes, self.embedding_dim, self.filters, self.hidden_size)
         if min(sizes) < 1 or not self.widths or min(self.widths) < 1 or not 0 <= self.dropout < 1:
             raise ConfigError(
-                "this is no network",
+                "a setting of the network is out of range",
                 where="TextCNN",
                 received=f"sizes {sizes}, widths {self.widths}, dropout {self.dropout}",
                 allowed="sizes and widths from 1, 0 <= dropout < 1",

@@ -88,7 +88,7 @@ class TransformerConfig:
     def __post_init__(self) -> None:
         if self.variant not in VARIANTS:
             raise ConfigError(
-                "there is no such variant",
+                "unknown variant",
                 where="Transformer.variant",
                 received=repr(self.variant),
                 allowed=", ".join(VARIANTS),
@@ -114,7 +114,7 @@ class TransformerConfig:
         for name, (is_right, allowed) in checks.items():
             if not is_right:
                 raise ConfigError(
-                    "this is no network",
+                    "a setting of the network is out of range",
                     where=f"Transformer.{name}",
                     received=f"{size}, {self}",
                     allowed=allowed,

@@ -95,7 +95,7 @@ class SequenceClassification(Texts):
     def __post_init__(self) -> None:
         if not 0 <= self.label_smoothing < 1:
             raise ConfigError(
-                "this is no share",
+                "label_smoothing is out of range",
                 where="label_smoothing",
                 received=self.label_smoothing,
                 allowed="from 0, below 1",

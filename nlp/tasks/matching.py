@@ -216,7 +216,10 @@ class InBatchNegatives(Pairs):
     def __post_init__(self) -> None:
         if self.scale <= 0:
             raise ConfigError(
-                "this is no factor", where="InBatchNegatives.scale", received=self.scale, allowed="above 0"
+                "scale must be above 0",
+                where="InBatchNegatives.scale",
+                received=self.scale,
+                allowed="above 0",
             )
 
     def check(self, model: nn.Layer, labels: tuple[str, ...]) -> None:

@@ -114,7 +114,7 @@ class CocoMasks(SegmentationDataset):
         names = names if self.background is None else [self.background, *names]
         if not 2 <= len(names) <= 255 or len(set(names)) < len(names):
             raise InputError(
-                "these are no classes",
+                "the categories must be 2 to 255 classes of different names",
                 where=self._file,
                 received=f"{len(names)} classes, {len(set(names))} different names",
                 allowed="2 to 255, the background included, each of another name",

@@ -78,7 +78,7 @@ class LabelMap:
         colors = [color for color, _ in self.colors]
         if len(set(colors)) < len(colors) or any(not 0 <= c <= 255 for color in colors for c in color):
             raise ConfigError(
-                "these are no different colours",
+                "colors must be a different colour for each class",
                 where="colors",
                 received=colors,
                 allowed="[red, green, blue] of 0 to 255, each class another",

@@ -111,7 +111,7 @@ class GraphLayer(Layer):
         unknown = [name for name in named if name not in names or name in names[: len(args)]]
         if len(args) > len(names) or unknown or len(bound) < len(names):
             raise InputError(
-                "these are not the inputs of the graph",
+                "the arguments do not match the inputs of the graph",
                 where=self.program.name,
                 received=f"{len(args)} by position, {list(named)} by name",
                 allowed=f"each of {names} once",

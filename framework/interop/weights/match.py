@@ -212,7 +212,7 @@ def from_torch(state: Mapping[str, np.ndarray], layer: nn.Layer) -> dict[str, np
             else "nothing"
         )
         raise WeightError(
-            "this is no state dict of torch",
+            "the state dict must be torch's",
             received=received,
             allowed="a mapping of names to arrays, statistics called running_mean and running_var",
             fix="read the file with load_weights, which unwraps checkpoints; Paddle's need no conversion",

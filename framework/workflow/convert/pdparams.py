@@ -62,7 +62,7 @@ def official_names(model: nn.Layer, names: str | Collection[str]) -> dict[str, s
     absent, unknown = ours - official.values(), official.values() - ours
     if absent or unknown:
         raise WeightError(
-            f"these are not the names of {type(model).__name__}",
+            f"the names do not fit {type(model).__name__}",
             received=f"without {len(absent)} entries: {', '.join(sorted(absent)[:5]) or 'none'}; "
             f"{len(unknown)} more: {', '.join(sorted(unknown)[:5]) or 'none'}",
             allowed=f"names for all {len(ours)} entries",
@@ -110,7 +110,7 @@ def _names_of_suite(model: nn.Layer, suite: str) -> dict[str, str]:
     """Official name to ours, in the order of ours."""
     if suite not in SUITES:
         raise ConfigError(
-            "there is no such suite of Paddle",
+            "unknown suite of Paddle",
             received=repr(suite),
             allowed=", ".join(SUITES),
             fix=did_you_mean(suite, SUITES),

@@ -156,7 +156,9 @@ def _read_objects(data: Mapping[str, Any], file: Path, size_hw: tuple[int, int])
     for number, shape in enumerate(read_list(data, "shapes", file)):
         where = f"{file}, shapes[{number}]"
         if not isinstance(shape, dict):
-            raise InputError("a shape is no object", where=where, received=shorten(shape), allowed="{...}")
+            raise InputError(
+                "a shape must be an object", where=where, received=shorten(shape), allowed="{...}"
+            )
         label, group = read_text(shape, "label", where), read_integer(shape, "group_id", where, default=None)
         key = number if group is None else (label, group)
         objects.setdefault(key, _Object(label, [])).parts.append(_read_outline(shape, where))
@@ -180,7 +182,7 @@ def _read_outline(shape: Mapping[str, Any], where: str) -> np.ndarray:
     pairs = all(isinstance(one, list) and len(one) == 2 and all(map(_is_place, one)) for one in points)
     if not pairs or not (len(points) in (2, 4) if kind == "rectangle" else len(points) >= 3):
         raise InputError(
-            f"these are no points of a {kind}",
+            f"the points do not make a {kind}",
             where=f"{where}.points",
             received=shorten(points),
             allowed=f"{'[[x, y], [x, y]], opposite corners' if kind == 'rectangle' else 'three or more [x, y]'}, "

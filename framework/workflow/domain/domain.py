@@ -151,7 +151,7 @@ def find_config(model: Model, domain: str | None = None) -> Path:
     names = config_names(domain)
     if str(model) not in names:
         raise InputError(
-            "there is no such model",
+            "unknown model",
             received=repr(str(model)),
             allowed=f"{', '.join(names)}; a configuration file (.yml); or an artifact's folder",
             fix=did_you_mean(str(model), names),

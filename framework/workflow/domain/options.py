@@ -63,7 +63,7 @@ def make_options(cls: type[O], given: Mapping[str, Any], where: object) -> O:
         if name not in names:
             allowed = [field.name for field in dataclasses.fields(cls) if field.init]  # type: ignore[arg-type]
             raise ConfigError(
-                "there is no such option",
+                "unknown option",
                 where=where,
                 received=f"{name} (--{name})",
                 allowed=", ".join(allowed) or "no options",
@@ -72,7 +72,7 @@ def make_options(cls: type[O], given: Mapping[str, Any], where: object) -> O:
         choices = _choices(hints[names[name]])
         if choices and value not in choices:
             raise ConfigError(
-                f"there is no such {name}", where=where, received=value, allowed=", ".join(map(str, choices))
+                f"unknown {name}", where=where, received=value, allowed=", ".join(map(str, choices))
             )
         values[names[name]] = value
     return cls(**values)

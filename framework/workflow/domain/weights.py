@@ -223,7 +223,7 @@ def load_pretrained(
     """
     if not isinstance(weights, str | os.PathLike):
         raise InputError(
-            "these are no weights that can be found",
+            "weights must be a path, a name or an address",
             where="load_pretrained",
             received=f"a {type(weights).__name__}",
             allowed="a path, a name that `oar models list` shows, or an address",

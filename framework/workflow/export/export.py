@@ -115,7 +115,7 @@ def with_input_shape(experiment: Experiment, input_shape: tuple[int, ...]) -> Ex
         or (channels not in (-1, spec.shape[3]))
     ):
         raise ConfigError(
-            "this is no shape of the program's images",
+            "--input_shape does not fit the program's images",
             where="--input_shape",
             received=" ".join(map(str, input_shape)),
             allowed=f"N {spec.shape[3]} H W, each 1 or more, or -1 where it stays free (H and W together)",

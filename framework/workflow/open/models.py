@@ -88,7 +88,7 @@ def create_model(
     """
     if not isinstance(pretrained, bool | str | os.PathLike):
         raise InputError(
-            "these are no weights that can be found",
+            "pretrained must be a switch, a path, a name or an address",
             where=f"create_model({name!r}, pretrained=...)",
             received=repr(pretrained)[:80],
             allowed="True, False, a path, a name that `oar models list` shows, or an address",
@@ -168,7 +168,7 @@ def _find(name: str) -> _Choice:
         return choices[_plain(name)]
     near = [choices[key].name for key in difflib.get_close_matches(_plain(name), choices, n=5)]
     raise InputError(
-        "there is no model of this name",
+        "unknown model",
         where="create_model",
         received=repr(name),
         allowed=f"one of the {len(_variants())} names of list_models() and of list_models(pretrained=True)",
@@ -193,7 +193,7 @@ def _replace(choice: _Choice, config: Any, settings: Mapping[str, Any]) -> Any:
 def _without_head(choice: _Choice, config: Any) -> Any:
     if not choice.is_backbone:
         raise ConfigError(
-            "this model is no backbone and has no features",
+            "only backbones have features",
             where=f"create_model({choice.name!r}, features_only=True)",
             received=choice.type,
             allowed=", ".join(Catalog(choice.packages).available("backbone")),

@@ -128,7 +128,7 @@ def text_sample(source: Any) -> TextSample:
         source, pair = source
     if not isinstance(source, str) or not isinstance(pair, str | None):
         raise InputError(
-            "this is no text",
+            "an input must be text",
             received=type(source).__name__,
             allowed="str, or a tuple of two for a pair",
             fix="decode bytes first: data.decode('utf-8')" if isinstance(source, bytes) else None,

@@ -158,7 +158,7 @@ def test_images_of_other_channels(tmp_path):
         found = segment(source)
         np.testing.assert_array_equal(found.labels, values.argmax(-1))
         assert found.overlay().shape == (4, 4, 3) and found.overlay().dtype == np.uint8
-    with pytest.raises(InputError, match=r"no image for the model[\s\S]*\[H, W, 5\] uint16"):
+    with pytest.raises(InputError, match=r"the image does not fit the model[\s\S]*\[H, W, 5\] uint16"):
         segment(np.zeros((4, 4, 3), np.uint8))
 
 

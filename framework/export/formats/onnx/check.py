@@ -260,7 +260,7 @@ def evaluate(size: Any, sizes: Sizes) -> int:
     factor, name, offset = linear_form(str(size))
     if name is None:
         raise ShapeError(
-            "the size of an input is no multiple of a symbol",
+            "the size of an input must be a symbol or a multiple of one",
             received=str(size),
             allowed='such as "n", "32*h" or "2*h + 1"',
         )

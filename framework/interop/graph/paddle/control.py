@@ -44,7 +44,7 @@ def _is_open(item: Item) -> bool:
 
 def _truth(call: Call, item: Item) -> bool:
     if item is None or isinstance(item, list):
-        raise call.error("the condition is no tensor", FormatError)
+        raise call.error("the condition must be a tensor", FormatError)
     return bool(np.asarray(item.data if isinstance(item, Value) else item).reshape(()))
 
 
@@ -379,7 +379,9 @@ def _write(a: Arguments) -> Item:
         return grown
     at = int(a.call.number(index, "the place in the array"))
     if not 0 <= at < MAX_ITEMS:
-        raise a.call.error("no such place in an array", ShapeError, received=at, allowed=f"0 to {MAX_ITEMS}")
+        raise a.call.error(
+            "the index of the array is out of range", ShapeError, received=at, allowed=f"0 to {MAX_ITEMS}"
+        )
     return TensorArray([*items[:at], *[None] * (at - len(items)), x, *items[at + 1 :]])
 
 
@@ -400,7 +402,7 @@ def _read_array(a: Arguments) -> Item:
     at = int(a.call.number(index, "the place in the array"))
     if not 0 <= at < len(items) or items[at] is None:
         raise a.call.error(
-            "no such place in an array", ShapeError, received=at, allowed=f"below {len(items)}"
+            "the index of the array is out of range", ShapeError, received=at, allowed=f"below {len(items)}"
         )
     return items[at]
 

@@ -33,7 +33,7 @@ def _set_value(a: Arguments) -> Item:
 def _slices(a: Arguments, axes: int) -> tuple[Any, ...]:
     sliced, gone = a.ints("axes"), a.ints("decrease_axes")
     if any(not 0 <= axis < axes for axis in sliced):
-        raise a.call.error("no such axis", ShapeError, received=sliced, allowed=f"below {axes}")
+        raise a.call.error("the axis is out of range", ShapeError, received=sliced, allowed=f"below {axes}")
     starts = _bounds(a, "starts", "StartsTensor")
     ends = _bounds(a, "ends", "EndsTensor")
     steps = _bounds(a, "steps", "StepsTensor") or [1] * len(sliced)

@@ -207,7 +207,7 @@ def test_shuffled_buckets_depend_on_seed_and_epoch_alone() -> None:
 
 
 def test_errors_of_buckets() -> None:
-    with pytest.raises(ConfigError, match=r"(?s)these are no buckets.*\[8, 4\]"):
+    with pytest.raises(ConfigError, match=r"(?s)buckets must be ascending lengths.*\[8, 4\]"):
         BucketBatchSampler([1], (8, 4))
     with pytest.raises(ConfigError, match=r"(?s)sample 1.*length 9.*up to 8"):
         BucketBatchSampler([1, 9], (4, 8))

@@ -124,7 +124,7 @@ def test_a_missing_mask_is_none(tmp_path: Path) -> None:
         ("tokenizer.json", b"\x89PNG\r\n", "the tokenizer is not UTF-8"),
         ("tokenizer.json", b"not json", "the tokenizer is not JSON"),
         ("tokenizer.json", b"[1, 2]", "holds no mapping"),
-        ("tokenizer.json", b'{"a": 1}', r"this JSON is no tokenizer[\s\S]*keys a"),
+        ("tokenizer.json", b'{"a": 1}', r"the JSON file does not hold a tokenizer[\s\S]*keys a"),
         ("tokenizer.json", b'{"model": {"type": "X"}}', "the tokenizer cannot be read"),
         ("tokenizer.json", b'{"oar_tokenizer": 99}', r"another format[\s\S]*format 99"),
         ("tokenizer.json", b'{"oar_tokenizer": 1, "single": [], "pair": []}', "the tokenizer is damaged"),

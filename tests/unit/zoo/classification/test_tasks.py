@@ -108,7 +108,7 @@ def test_top_accuracy_and_the_best_classes() -> None:
 
 
 def test_errors() -> None:
-    with pytest.raises(ConfigError, match="this is no classification"):
+    with pytest.raises(ConfigError, match="a setting of the classification is out of range"):
         ImageClassification(topk=(0,))
     image = np.zeros((2, 2, 3), np.uint8)
     with pytest.raises(InputError, match="a sample has no class") as caught:

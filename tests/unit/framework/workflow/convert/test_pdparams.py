@@ -121,7 +121,7 @@ def test_what_cannot_be_written() -> None:
     with pytest.raises(ConfigError, match=r"deploy form[\s\S]*deploy=False"):
         official_names(create_model("pplcnet_x0_25", deploy=True), "paddleclas")
     with pytest.raises(
-        ConfigError, match=r"no such suite[\s\S]*'paddledetection'[\s\S]*paddleseg[\s\S]*did you mean"
+        ConfigError, match=r"unknown suite of Paddle[\s\S]*'paddledetection'[\s\S]*paddleseg[\s\S]*did you mean"
     ):
         official_names(create_model("pplcnet_x0_25"), "paddledetection")
 

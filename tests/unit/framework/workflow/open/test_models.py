@@ -96,7 +96,7 @@ def test_options_are_fields_of_the_config() -> None:
     assert net.state_shapes()["fc.bias"] == (7,) and net.features[-1].stride == 8
     with pytest.raises(ConfigError, match=r"no such option[\s\S]*num_clases=3[\s\S]*'num_classes'"):
         create_model("resnet18", num_clases=3)
-    with pytest.raises(ConfigError, match=r"no backbone[\s\S]*LeNet[\s\S]*ResNet"):
+    with pytest.raises(ConfigError, match=r"only backbones have features[\s\S]*LeNet[\s\S]*ResNet"):
         create_model("lenet", features_only=True)
 
 
