@@ -27,6 +27,12 @@ CPU_COMPILE_OPTIONS: dict[str, Any] = {
 # For programs that recompute: the CPU backend drops optimisation barriers before it schedules, and a block that is to
 # run again is then merged with its first run (8 wide blocks: 9.5 MB of temporaries either way; 2.2 with this).
 CPU_RECOMPUTE_OPTIONS: dict[str, Any] = {"xla_disable_hlo_passes": "cse_barrier_expander"}
+# For programs that run once, whose values are compared: half of the time of a comparison is XLA's. jax 0.11 has no
+# emitters to turn off, and ends the process where an option is unknown.
+QUICK_COMPILE_OPTIONS: dict[str, Any] = {
+    "xla_backend_optimization_level": 0,
+    "xla_llvm_disable_expensive_passes": True,
+} | ({"xla_cpu_use_fusion_emitters": False} if jax.__version_info__ < (0, 11) else {})
 
 _cache_lock = threading.Lock()
 

@@ -71,7 +71,8 @@ def symbolic_arguments(
         ) from None
     return {
         name: jax.ShapeDtypeStruct(
-            export.symbolic_shape(",".join(map(str, spec.shape)), scope=scope), np.dtype(spec.dtype)
+            export.symbolic_shape(",".join(map(str, spec.shape)), scope=scope),
+            jax.dtypes.canonicalize_dtype(spec.dtype),  # int64 is narrowed where 64 bits are off
         )
         for name, spec in inputs.items()
     }

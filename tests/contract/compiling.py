@@ -11,13 +11,7 @@ import jax
 import numpy as np
 
 from framework import nn
-
-# Fast to compile: these tests compare values and measure nothing. Without the emitters half of the time is saved.
-QUICK = {
-    "xla_backend_optimization_level": 0,
-    "xla_llvm_disable_expensive_passes": True,
-    "xla_cpu_use_fusion_emitters": False,
-}
+from framework.core.compilation import QUICK_COMPILE_OPTIONS
 
 
 @contextlib.contextmanager
@@ -38,7 +32,7 @@ def compile_call(layer: nn.Layer, x: np.ndarray, method: str = "__call__") -> An
     """A compiled (params, buffers, x) -> (outputs, buffers after the call)."""
     graphdef, params, buffers = nn.split(layer)
     call = jax.jit(lambda p, b, x: nn.apply(graphdef, p, b, None, x, method=method))
-    return call.lower(params, buffers, x).compile(compiler_options=QUICK)
+    return call.lower(params, buffers, x).compile(compiler_options=QUICK_COMPILE_OPTIONS)
 
 
 def run(layer: nn.Layer, x: np.ndarray, method: str = "__call__") -> tuple[list[np.ndarray], dict[str, Any]]:

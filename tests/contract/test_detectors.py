@@ -17,11 +17,12 @@ from detection.models import dino
 from framework import nn
 from framework.config import available
 from framework.config.registry import find
+from framework.core.compilation import QUICK_COMPILE_OPTIONS
 from framework.core.dtypes import precision_scope
 from framework.export import Artifact, TensorSpec, load_artifact, lower_layer
 from framework.inference import XLAEngine
 from framework.interop.named_weights import named_weights
-from tests.contract.compiling import QUICK, check_close, check_state, images, normalised_biases, part, run
+from tests.contract.compiling import check_close, check_state, images, normalised_biases, part, run
 from tests.contract.detector_cases import PACKAGES, ROWS, TINY_DINO, Row
 
 _DTYPES = {"labels": np.int32}
@@ -189,7 +190,7 @@ def check_gradients(row: Row) -> None:
         row.targets(len(x)),
     )
     step = jax.jit(jax.value_and_grad(loss, has_aux=True)).lower(*args)
-    (total, (parts, after)), grads = step.compile(compiler_options=QUICK)(*args)
+    (total, (parts, after)), grads = step.compile(compiler_options=QUICK_COMPILE_OPTIONS)(*args)
 
     assert np.isfinite(total) and all(np.isfinite(part) and part >= 0 for part in parts.values())
     sizes = {name: float(np.abs(grad).max()) for name, grad in grads.items()}
@@ -222,7 +223,7 @@ def check_artifact(row: Row, tmp_path: Path) -> None:
     folder = tmp_path / "artifact"
     Artifact({"domain": "detection"}, {"float32": program}, arrays).save(folder)
     again = load_artifact(folder)
-    engine = XLAEngine(again.programs["float32"], again.weights, options=QUICK)
+    engine = XLAEngine(again.programs["float32"], again.weights, options=QUICK_COMPILE_OPTIONS)
     alone = engine({"image": images(row.image)[:1]})
     for name, value in detected(row)[0].items():
         np.testing.assert_allclose(alone[name], value[:1], rtol=0, atol=1e-3, err_msg=name)

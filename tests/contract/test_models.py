@@ -19,6 +19,7 @@ import framework
 from framework import nn
 from framework.config import available
 from framework.config.registry import KINDS, find
+from framework.core.compilation import QUICK_COMPILE_OPTIONS
 from framework.core.dtypes import precision_scope
 from framework.core.errors import WeightError
 from framework.export import PLATFORMS, TensorSpec, lower_layer
@@ -38,7 +39,6 @@ from tests.contract.cases import (
     within_models,
 )
 from tests.contract.compiling import (
-    QUICK,
     check_close,
     check_state,
     compile_call,
@@ -212,7 +212,7 @@ def export(case: Case, layer: nn.Layer) -> XLAEngine:
         constraints=case.constraints,
     )
     assert set(program.platforms) == set(PLATFORMS) == {"cpu", "cuda", "rocm", "tpu"}
-    return XLAEngine(program, arrays, options=QUICK)
+    return XLAEngine(program, arrays, options=QUICK_COMPILE_OPTIONS)
 
 
 def check_engine(engine: XLAEngine, x: np.ndarray, want: list[np.ndarray]) -> None:
@@ -294,7 +294,11 @@ def check_gradients(case: Case, layer: nn.Layer, x: np.ndarray, model_in_eval: s
         buffers,
         x,
     )
-    step = jax.jit(jax.value_and_grad(loss, has_aux=True)).lower(*args).compile(compiler_options=QUICK)
+    step = (
+        jax.jit(jax.value_and_grad(loss, has_aux=True))
+        .lower(*args)
+        .compile(compiler_options=QUICK_COMPILE_OPTIONS)
+    )
     (value, after), grads = step(*args)
     with part("gradients"):
         assert np.isfinite(value) and set(grads) == trained

@@ -319,7 +319,7 @@ def _conv2d(
         return _plain(x, w, stride, pads, dilation, groups)
 
     plan = conv_plan(x.shape[3], weight.shape[2:], groups, weight.shape[0], stride, dilation)
-    if plan == "pointwise" and on != "graph":
+    if plan == "pointwise" and on != "graph" and stride == (1, 1):
         y = _pointwise(x, weight, stride, pads, low)  # as good on every platform
     else:
         on_cpu: dict[str, Callable[[jax.Array, jax.Array], jax.Array]] = {
@@ -328,7 +328,8 @@ def _conv2d(
             "winograd": lambda x, w: _conv_3x3(x, w, pads),
             # bfloat16 convolutions are slow on a CPU: there only dots run in low precision.
             "plain": lambda x, w: _plain(x, w, stride, pads, dilation, groups),
-            "pointwise": plain,
+            # Never on a GPU with a stride: XLA of jaxlib 0.11 ends the process where a dot takes every second pixel.
+            "pointwise": plain if on == "graph" else lambda x, w: _pointwise(x, w, stride, pads, low),
         }
         # Programs of low precision keep the weights of their dots in bfloat16.
         y = choose(on, on_cpu[plan], plain, x, weight.astype(x.dtype))
@@ -383,7 +384,38 @@ def conv1d(
 # -- transposed convolution ---------------------------------------------------------------------------------------
 
 
-@functools.partial(jax.jit, static_argnames=("stride", "pads", "output_padding", "dilation", "groups", "low"))
+def transposed_windows(
+    x: jax.Array,
+    kernel: jax.Array,
+    stride: Sequence[int],
+    edges: Sequence[tuple[int, int]],
+    dilation: Sequence[int],
+    groups: int,
+    on: Platform,
+) -> jax.Array:
+    """A convolution of x [N, ..., C] with `stride - 1` zeros between its pixels. kernel [..., in / groups, out]."""
+    axes = len(stride)
+    if groups > 1 and on != "graph":  # cuDNN refuses groups of a dilated input, so the zeros are written out
+        zeros = [(low, high, step - 1) for (low, high), step in zip(edges, stride)]
+        # Behind a barrier, or XLA makes them a dilation again.
+        x = lax.optimization_barrier(lax.pad(x, jnp.zeros((), x.dtype), [(0, 0, 0), *zeros, (0, 0, 0)]))
+        stride, edges = (1,) * axes, ((0, 0),) * axes
+    letters = "DHW"[-axes:]
+    return lax.conv_general_dilated(
+        x,
+        kernel,
+        (1,) * axes,
+        edges,
+        lhs_dilation=stride,
+        rhs_dilation=dilation,
+        dimension_numbers=(f"N{letters}C", f"{letters}IO", f"N{letters}C"),
+        feature_group_count=groups,
+    )
+
+
+@functools.partial(
+    jax.jit, static_argnames=("stride", "pads", "output_padding", "dilation", "groups", "low", "on")
+)
 def _conv2d_transpose(
     x: jax.Array,
     weight: jax.Array,
@@ -394,6 +426,7 @@ def _conv2d_transpose(
     dilation: Pair,
     groups: int,
     low: bool,
+    on: Platform,
 ) -> jax.Array:
     channels, per_group, kh, kw = weight.shape
     n, h, w, _ = x.shape
@@ -413,16 +446,7 @@ def _conv2d_transpose(
             ((k - 1) * d - p[0], (k - 1) * d - p[1] + extra)
             for k, d, p, extra in zip((kh, kw), dilation, pads, output_padding)
         ]
-        y = lax.conv_general_dilated(
-            x,
-            flipped,
-            (1, 1),
-            edges,
-            lhs_dilation=stride,
-            rhs_dilation=dilation,
-            dimension_numbers=("NHWC", "HWIO", "NHWC"),
-            feature_group_count=groups,
-        )
+        y = transposed_windows(x, flipped, stride, edges, dilation, groups, on)
     return y if bias is None else add_bias(y, bias)
 
 
@@ -449,6 +473,5 @@ def conv2d_transpose(
     if output_size is not None:
         geometry = (weight.shape[2:], strides, pads, dilations, extra)
         extra = pair(transposed_padding("conv2d_transpose", x.shape[1:3], *geometry, output_size))
-    return _conv2d_transpose(
-        x, weight, bias, strides, pads, extra, dilations, groups, precision() == "bfloat16"
-    )
+    low, on = precision() == "bfloat16", lowering.platform()
+    return _conv2d_transpose(x, weight, bias, strides, pads, extra, dilations, groups, low, on)

@@ -14,7 +14,9 @@ from jax import lax
 
 from framework.core.axes import per_axis
 from framework.core.errors import ShapeError
-from framework.nn.functional.conv import check_conv, conv2d_transpose, flat_padding
+from framework.nn.functional import lowering
+from framework.nn.functional.conv import check_conv, conv2d_transpose, flat_padding, transposed_windows
+from framework.nn.functional.lowering import Platform
 from framework.nn.functional.windows import Axes, Edges, spatial_padding, transposed_padding
 
 
@@ -89,7 +91,7 @@ def conv3d(
     return _conv3d(x, jnp.asarray(weight), bias, strides, pads, dilations, groups)
 
 
-@functools.partial(jax.jit, static_argnames=("stride", "pads", "output_padding", "dilation", "groups"))
+@functools.partial(jax.jit, static_argnames=("stride", "pads", "output_padding", "dilation", "groups", "on"))
 def _conv3d_transpose(
     x: jax.Array,
     weight: jax.Array,
@@ -99,6 +101,7 @@ def _conv3d_transpose(
     output_padding: Axes,
     dilation: Axes,
     groups: int,
+    on: Platform,
 ) -> jax.Array:
     channels, per_group, *kernel = weight.shape
     flipped = weight[:, :, ::-1, ::-1, ::-1].reshape(groups, channels // groups, per_group, *kernel)
@@ -107,16 +110,7 @@ def _conv3d_transpose(
         ((k - 1) * d - p[0], (k - 1) * d - p[1] + extra)
         for k, d, p, extra in zip(kernel, dilation, pads, output_padding)
     ]
-    y = lax.conv_general_dilated(
-        x,
-        flipped,
-        (1, 1, 1),
-        edges,
-        lhs_dilation=stride,
-        rhs_dilation=dilation,
-        dimension_numbers=("NDHWC", "DHWIO", "NDHWC"),
-        feature_group_count=groups,
-    )
+    y = transposed_windows(x, flipped, stride, edges, dilation, groups, on)
     return y if bias is None else y + bias.astype(y.dtype)
 
 
@@ -145,4 +139,5 @@ def conv3d_transpose(
     pads = spatial_padding(padding, kernel, strides)
     geometry = (kernel, strides, pads, dilations, extra)
     extra = transposed_padding("conv3d_transpose", x.shape[1:4], *geometry, output_size)
-    return _conv3d_transpose(x, jnp.asarray(weight), bias, strides, pads, extra, dilations, groups)
+    on = lowering.platform()
+    return _conv3d_transpose(x, jnp.asarray(weight), bias, strides, pads, extra, dilations, groups, on)

@@ -14,6 +14,7 @@ import jax
 import numpy as np
 from jax import export
 
+from framework.core.compilation import QUICK_COMPILE_OPTIONS
 from framework.core.disk import disk_errors
 from framework.core.errors import FormatError, MissingExtraError, ShapeError
 from framework.export.formats.onnx.graph import is_symbolic, linear_form
@@ -40,12 +41,6 @@ RANKED = "scores"  # the output by which rows, such as detections, are ranked
 MOST_ROWS = (
     0.05  # share of them that rounding may exchange: scores that are almost equal, boxes at the threshold
 )
-# Fast to compile: half of the time that the comparison takes is XLA's.
-_QUICK = {
-    "xla_backend_optimization_level": 0,
-    "xla_llvm_disable_expensive_passes": True,
-    "xla_cpu_use_fusion_emitters": False,
-}
 _BOUND = re.compile(r"\s*(\w+)\s*>=\s*(\d+)\s*")
 
 
@@ -150,7 +145,7 @@ def compare(
             return fn(weights, inputs)
 
         with platform_scope("other"), jax.default_device(jax.devices("cpu")[0]):
-            program = jax.jit(fresh).lower(arrays, feed).compile(compiler_options=_QUICK)
+            program = jax.jit(fresh).lower(arrays, feed).compile(compiler_options=QUICK_COMPILE_OPTIONS)
             expected = {name: np.asarray(array) for name, array in program(arrays, feed).items()}
         got = run(feed)
         differences += _differences(expected, got, shapes)

@@ -33,6 +33,13 @@ def same_shape(a: Sequence[Size], b: Sequence[Size]) -> bool:
     return len(a) == len(b) and all(map(same, a, b))
 
 
+class Abstract:
+    """Shape and type of an array that the program does not name."""
+
+    def __init__(self, shape: Sequence[Any], dtype: Any) -> None:
+        self.shape, self.dtype = tuple(shape), np.dtype(dtype)
+
+
 @dataclass(frozen=True, eq=False)
 class Value:
     """An array of the program.

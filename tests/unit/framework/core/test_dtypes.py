@@ -1,10 +1,16 @@
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
+import jax
 import numpy as np
 import pytest
 
 from framework.core import dtypes
 from framework.core.errors import ShapeError
+from framework.nn import functional as F
 
 
 @pytest.mark.parametrize(
@@ -45,3 +51,17 @@ def test_precision_is_a_scope():
 def test_an_unknown_precision_is_an_error():
     with pytest.raises(ShapeError, match="unknown precision"), dtypes.precision_scope("float16"):
         pass
+
+
+def test_products_of_float32_keep_their_digits_on_every_device():
+    """GPUs would compute them with the ten bits of TF32."""
+    x, w, image = np.ones((2, 3), np.float32), np.ones((3, 4), np.float32), np.ones((1, 4, 4, 3), np.float32)
+    for product, operands in ((F.linear, (x, w)), (F.conv2d, (image, np.ones((5, 3, 3, 3), np.float32)))):
+        program = jax.jit(product).lower(*operands).as_text()
+        assert "precision HIGHEST" in program or "precision = [HIGHEST, HIGHEST]" in program, program
+    code = "import framework.nn, jax; print(jax.config.jax_default_matmul_precision)"
+    environment = {**os.environ, "JAX_DEFAULT_MATMUL_PRECISION": "tensorfloat32"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "tensorfloat32"  # who asks for speed gets it

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -54,6 +56,15 @@ def test_means_over_many_pixels_keep_their_digits(output: int):
     low = F.adaptive_avg_pool2d(jnp.asarray(x, jnp.bfloat16), output)
     assert low.dtype == jnp.bfloat16
     np.testing.assert_allclose(np.asarray(low, np.float32), rows, rtol=1e-2)
+
+
+@pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16])
+def test_windows_of_16_bits_are_added_in_float32(dtype):
+    """A CPU does so by itself, a GPU adds in the type that the program names."""
+    x = jax.ShapeDtypeStruct((1, 64, 64, 2), dtype)
+    program = jax.jit(lambda x: F.avg_pool2d(x, 16)).lower(x)
+    added = re.findall(r"stablehlo\.add .*: tensor<(\w+)>", program.as_text())
+    assert added == ["f32"] and program.out_info.dtype == dtype
 
 
 def test_the_gradient_of_a_mean_is_spread_evenly():

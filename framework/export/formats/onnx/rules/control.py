@@ -12,8 +12,7 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Var, jaxpr_as_fun
 from framework.export.formats.onnx.convert import Converter, closed
 from framework.export.formats.onnx.registry import primitive
 from framework.export.formats.onnx.rules.elementwise import convert
-from framework.export.formats.onnx.rules.reduction import Abstract
-from framework.export.formats.onnx.values import Value
+from framework.export.formats.onnx.values import Abstract, Value
 
 
 @primitive("platform_index")
@@ -131,10 +130,19 @@ def _any(c: Converter, value: Value) -> str:
     return c.plain(convert(c, flag, np.bool_))
 
 
+def _scan_sizes(eqn: JaxprEqn) -> tuple[int, int]:
+    """The number of constants and of carried values. jax 0.11 has the trees of its arguments instead."""
+    p = eqn.params
+    if "ft_in" not in p:
+        return p["num_consts"], p["num_carry"]
+    constants, carried, _ = p["ft_in"].unpack()
+    return len(constants), len(carried)
+
+
 @primitive("scan")
 def _scan(c: Converter, eqn: JaxprEqn, *args: Value) -> list[Value]:
     p = eqn.params
-    constants, carries = p["num_consts"], p["num_carry"]
+    constants, carries = _scan_sizes(eqn)
     step, step_constants = closed(p["jaxpr"])
     fixed, start, rows = args[:constants], args[constants : constants + carries], args[constants + carries :]
     if rows and not carries and not _loops(step):
@@ -167,7 +175,7 @@ def _scan(c: Converter, eqn: JaxprEqn, *args: Value) -> list[Value]:
 def _map(c: Converter, eqn: JaxprEqn, args: Sequence[Value]) -> list[Value]:
     """A scan whose turns know nothing of one another, as lax.map makes it: all of them at once. Runtimes neither join
     operators across the border of a body, nor compute what is in it with fewer bits."""
-    constants, avals = eqn.params["num_consts"], avals_of(eqn.invars)
+    constants, avals = _scan_sizes(eqn)[0], avals_of(eqn.invars)
     axes = [None if i < constants else 0 for i in range(len(avals))]
     together = jax.make_jaxpr(jax.vmap(jaxpr_as_fun(eqn.params["jaxpr"]), axes))(*avals)
     return c.run(together.jaxpr, together.consts, args)
@@ -185,11 +193,11 @@ def _loops(jaxpr: Jaxpr) -> bool:
 
 def _count(c: Converter, eqn: JaxprEqn, fixed: Sequence[Value], begin: list[str]) -> list[Value]:
     """A scan over nothing: a Loop of so many turns; what each turn gives is turned around where it runs backwards."""
-    p, carries = eqn.params, eqn.params["num_carry"]
+    p, (constants, carries) = eqn.params, _scan_sizes(eqn)
     step, step_constants = closed(p["jaxpr"])
     body = _loop_body(c)
     going = body.graph.inputs[1][0]
-    inside = _carry(body, step.invars[p["num_consts"] :])
+    inside = _carry(body, step.invars[constants:])
     moved = body.run(step, step_constants, [*fixed, *inside])
     names = [body.plain(value, var.aval.shape) for value, var in zip(moved, step.outvars)]  # type: ignore[attr-defined]
     identity = body.graph.add("Identity", going)

@@ -12,9 +12,9 @@ from framework.export.formats.onnx.convert import Converter
 from framework.export.formats.onnx.graph import Size, is_symbolic
 from framework.export.formats.onnx.registry import primitive
 from framework.export.formats.onnx.rules.elementwise import convert, out_aval
-from framework.export.formats.onnx.rules.reduction import Abstract, whole
+from framework.export.formats.onnx.rules.reduction import whole
 from framework.export.formats.onnx.rules.shapes import cut
-from framework.export.formats.onnx.values import Value, constant, same
+from framework.export.formats.onnx.values import Abstract, Value, constant, same
 
 
 def fresh(dtype: Any, name: str, shape: Sequence[Size]) -> Value:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from framework.export.formats.onnx.graph import is_symbolic
 from framework.export.formats.onnx.registry import Rule, primitive
 from framework.export.formats.onnx.rules.elementwise import convert, out_aval
 from framework.export.formats.onnx.rules.shapes import pad_value
-from framework.export.formats.onnx.values import Value
+from framework.export.formats.onnx.values import Abstract, Value
 
 _REDUCTIONS = {
     "reduce_sum": "ReduceSum",
@@ -23,13 +22,6 @@ _REDUCTIONS = {
     "reduce_or": "ReduceMax",
     "reduce_and": "ReduceMin",
 }
-
-
-class Abstract:
-    """Shape and type of an array that the program does not name."""
-
-    def __init__(self, shape: Sequence[Any], dtype: Any) -> None:
-        self.shape, self.dtype = tuple(shape), np.dtype(dtype)
 
 
 def whole(c: Converter, eqn: JaxprEqn, value: Value, index: int = 0) -> Value:

@@ -20,9 +20,9 @@ from framework.export.formats.onnx.rules.indexing import (
     window_indices,
     write,
 )
-from framework.export.formats.onnx.rules.reduction import Abstract, whole
+from framework.export.formats.onnx.rules.reduction import whole
 from framework.export.formats.onnx.rules.shapes import cut, pad_value
-from framework.export.formats.onnx.values import Value, constant, inverse, same
+from framework.export.formats.onnx.values import Abstract, Value, constant, inverse, same
 
 # The operator that combines, ScatterND's name of it, and what changes nothing.
 _KINDS: dict[str, tuple[str, str, Any]] = {

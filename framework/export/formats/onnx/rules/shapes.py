@@ -12,7 +12,7 @@ from framework.export.formats.onnx.convert import Converter
 from framework.export.formats.onnx.graph import is_symbolic
 from framework.export.formats.onnx.registry import primitive
 from framework.export.formats.onnx.rules.elementwise import out_aval
-from framework.export.formats.onnx.values import Value, constant, inverse, same
+from framework.export.formats.onnx.values import Abstract, Value, constant, inverse, same
 
 
 @primitive("dim_as_value")
@@ -99,6 +99,17 @@ def _split(c: Converter, eqn: JaxprEqn, x: Value) -> list[Value]:
     position = x.order[eqn.params["axis"]]
     names = c.graph.add_many("Split", len(sizes), c.tensor(x), c.graph.sizes(sizes), axis=position)
     return [c.value(name, var.aval, x.order) for name, var in zip(names, eqn.outvars)]
+
+
+@primitive("unstack")  # jax 0.11 has it
+def _unstack(c: Converter, eqn: JaxprEqn, x: Value) -> list[Value]:
+    aval, axis = eqn.invars[0].aval, eqn.params["axis"]
+    x = c.spread(x, aval.shape)  # type: ignore[attr-defined]
+    count = len(eqn.outvars)
+    names = c.graph.add_many("Split", count, c.tensor(x), c.graph.sizes([1] * count), axis=x.order[axis])
+    shape = [1 if i == axis else size for i, size in enumerate(x.shape)]
+    slices = [c.value(name, Abstract(tuple(shape), x.dtype), x.order) for name in names]
+    return [c.reshape_value(one, var.aval.shape) for one, var in zip(slices, eqn.outvars)]  # type: ignore[attr-defined]
 
 
 def cut(c: Converter, x: Value, starts: Any, stops: Any, steps: Any = None) -> Value:
