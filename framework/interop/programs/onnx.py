@@ -113,13 +113,13 @@ class _Names(dict[str, str]):
         return new
 
 
-_Body = tuple[tuple[Node, ...], Signature]
+_Subgraph = tuple[tuple[Node, ...], Signature]
 
 
 @dataclass(frozen=True)
 class _Attributes:
     values: dict[str, Any]
-    bodies: dict[str, list[_Body]]
+    bodies: dict[str, list[_Subgraph]]
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ _NO_RUNTIME_SETTINGS = RuntimeSettings(
 
 
 @dataclass(frozen=True)
-class Found:
+class DomainArtifact:
     """An artifact and the domain that runs it."""
 
     artifact: Artifact
@@ -43,7 +43,7 @@ def find_artifact(
     domain: str | None = None,
     runtime: Runtime | None = None,
     options: Mapping[str, Any] | None = None,
-) -> Found:
+) -> DomainArtifact:
     """The artifact of a folder, of a configuration file, or of the name of a configuration.
 
     Args:
@@ -72,7 +72,7 @@ def find_artifact(
             received=", ".join(in_program),
             fix="change the configuration and export again with `oar export`",
         )
-    return Found(at_run_time.apply(opened.artifact, after), opened.domain)
+    return DomainArtifact(at_run_time.apply(opened.artifact, after), opened.domain)
 
 
 def _find_of_config(
@@ -81,7 +81,7 @@ def _find_of_config(
     domain: str | None,
     runtime: Runtime | None,
     options: Mapping[str, Any],
-) -> Found:
+) -> DomainArtifact:
     """`find_artifact` of a configuration; `model` is what it was asked for by."""
     _check_domain(config.domain, domain, config.path if isinstance(model, ConfigFile) else model)
     owner = find_domain(config.domain)
@@ -97,7 +97,7 @@ def _find_of_config(
         if other is None:
             raise
         return find_artifact(other, config.settings, domain, runtime, options)
-    return Found(at_run_time.apply(artifact, after), owner)
+    return DomainArtifact(at_run_time.apply(artifact, after), owner)
 
 
 def _check_domain(name: str, requested: str | None, model: Model) -> None:
@@ -111,7 +111,7 @@ def _check_domain(name: str, requested: str | None, model: Model) -> None:
         )
 
 
-def _from_folder(path: Path, requested: str | None) -> Found:
+def _from_folder(path: Path, requested: str | None) -> DomainArtifact:
     if (path / CONFIG).is_file():
         artifact = load_artifact(path)
         name = artifact.config.get("domain")
@@ -125,7 +125,7 @@ def _from_folder(path: Path, requested: str | None) -> Found:
             )
         _check_domain(str(name), requested, path)
         try:
-            return Found(artifact, find_domain(str(name)))
+            return DomainArtifact(artifact, find_domain(str(name)))
         except ConfigError as error:
             raise ConfigError(
                 error.problem,
@@ -139,7 +139,7 @@ def _from_folder(path: Path, requested: str | None) -> Found:
             importer = owner.capability(FolderImporter)
             artifact = importer and importer.read(path)
             if artifact is not None:
-                return Found(artifact, owner)
+                return DomainArtifact(artifact, owner)
     raise FormatError(
         "the folder holds neither an artifact nor a model that can be imported",
         where=path,

@@ -199,7 +199,7 @@ def test_what_is_missing_is_said() -> None:
         SequenceClassification().pack(APART)
     with pytest.raises(ConfigError, match=r"(?s)ranking learns from triples.*TextTriples"):
         PairwiseRanking().loss(made(PairwiseMatchingConfig(ENCODER)), batch_of(TextMatching().pack(JOINED)))
-    with pytest.raises(ConfigError, match=r"(?s)no factor.*received: 0"):
+    with pytest.raises(ConfigError, match=r"(?s)scale must be above 0.*received: 0"):
         InBatchNegatives(scale=0.0)
 
 

@@ -199,7 +199,7 @@ def test_a_pool_shares_one_program(folder: Path):
     assert first is not second and first._engine is second._engine
     first.get_input_handle("a").copy_from_cpu(batch(1, 1))
     assert second.get_input_handle("a").value is None
-    with pytest.raises(InputError, match=r"the index of the predictor is out of range\n  received: 2\n  allowed: 0 to 1"):
+    with pytest.raises(InputError, match=r"the predictor is out of range\n  received: 2\n  allowed: 0 to 1"):
         pool.retrieve(2)
     with pytest.raises(InputError, match="a pool holds predictors"):
         PredictorPool(Config(folder), 0)

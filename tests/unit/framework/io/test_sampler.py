@@ -85,7 +85,7 @@ def test_weights_are_probabilities() -> None:
 
 @pytest.mark.parametrize("weights", [[[1.0]], [], [0.0, 0.0], [1.0, -1.0], [1.0, np.nan], [np.inf]])
 def test_weights_are_checked(weights: Any) -> None:
-    with pytest.raises(ShapeError, match="no weights of samples"):
+    with pytest.raises(ShapeError, match="the weights of samples must be"):
         WeightedRandomSampler(weights, 1)
 
 

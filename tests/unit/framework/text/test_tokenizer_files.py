@@ -128,9 +128,9 @@ def test_a_missing_mask_is_none(tmp_path: Path) -> None:
         ("tokenizer.json", b'{"model": {"type": "X"}}', "the tokenizer cannot be read"),
         ("tokenizer.json", b'{"oar_tokenizer": 99}', r"another format[\s\S]*format 99"),
         ("tokenizer.json", b'{"oar_tokenizer": 1, "single": [], "pair": []}', "the tokenizer is damaged"),
-        ("spiece.model", b"garbage", r"no SentencePiece model[\s\S]*7 bytes"),
-        ("spiece.model", b"", "no SentencePiece model"),
-        ("image.png", b"\x89PNG", r"no file of a tokenizer[\s\S]*ends in .png"),
+        ("spiece.model", b"garbage", r"not a SentencePiece model[\s\S]*7 bytes"),
+        ("spiece.model", b"", "not a SentencePiece model"),
+        ("image.png", b"\x89PNG", r"not of a known tokenizer format[\s\S]*ends in .png"),
         ("vocab.json", b'{"a": "b"}', "gives each token a number"),
     ],
 )

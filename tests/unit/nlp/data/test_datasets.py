@@ -115,7 +115,7 @@ def test_other_errors(tmp_path: Path) -> None:
         len(TaggedText(write(tmp_path / "a.txt", "word\n")))
     with pytest.raises(FormatError, match="no sentence"):
         len(TaggedText(write(tmp_path / "b.txt", "\n\n")))
-    with pytest.raises(ConfigError, match="no names of tags"):
+    with pytest.raises(ConfigError, match="different names of tags"):
         TaggedText(tmp_path / "a.txt", classes=("A", "A"))
 
 

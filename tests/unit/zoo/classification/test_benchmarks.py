@@ -56,8 +56,8 @@ def test_names_of_other_classes(tmp_path):
     ("images", "labels", "message"),
     [
         (LABELS, IMAGES, r"images: the file is not an IDX file[\s\S]*00 00 08 01[\s\S]*00 00 08 03[\s\S]*exchanged"),
-        (b"", LABELS, r"no IDX file"),
-        (b"\xff\xd8\xff\xe0" + bytes(40), LABELS, r"no IDX file[\s\S]*ff d8 ff e0"),
+        (b"", LABELS, r"not an IDX file"),
+        (b"\xff\xd8\xff\xe0" + bytes(40), LABELS, r"not an IDX file[\s\S]*ff d8 ff e0"),
         (IMAGES[:-1], LABELS, r"images: the file is cut off[\s\S]*5 bytes[\s\S]*6 for the shape \[3, 1, 2\]"),
         (IMAGES[:4] + b"\xff" * 12, LABELS, r"the file is cut off[\s\S]*0 bytes"),
         (gzip.compress(IMAGES, mtime=0)[:-12], LABELS, r"images: the file cannot be unpacked"),

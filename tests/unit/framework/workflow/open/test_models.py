@@ -154,7 +154,7 @@ def test_weights_that_are_not_here() -> None:
         create_model("resnet50", pretrained=True)
     with pytest.raises(HubError, match=r"no such file[\s\S]*resnet50\.pth"):
         create_model("resnet50", pretrained="resnet50.pth")
-    with pytest.raises(InputError, match=r"no weights that can be found[\s\S]*received: 3"):
+    with pytest.raises(InputError, match=r"pretrained must be[\s\S]*received: 3"):
         create_model("resnet50", 3)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match=r"no weights of this model[\s\S]*vgg16_imagenet[\s\S]*<a file>"):
         create_model("vgg11", pretrained=True)
