@@ -3,12 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
 
 import jax
 
 from detection.layers.backbone import BackboneModel
+from framework.core.model_config import ConfigT
 from framework.engine.task import Losses, Metric
+from zoo.contracts import Contract
+
+
+@dataclass(frozen=True)
+class DetectorContract(Contract):
+    """What differs in a detector or pose model from the usual one.
+
+    Attributes:
+        row: A row of VARIANTS of the same structure that is quick to compile, where no field of the config makes one.
+        published_hw: The sides of the images that its weights are published for, where `example_shape` has others.
+        gain: Factor of the kernels of the tests' weights, so that the image is still seen in the outputs.
+        selects: The best places of the image become queries, so rounding swaps rows: they are compared sorted.
+        people: M of the targets of a pose model.
+    """
+
+    row: Any = None
+    published_hw: tuple[int, int] | None = None
+    gain: float | None = None
+    selects: bool | None = None
+    people: int | None = None
 
 
 class Targets(NamedTuple):
@@ -35,7 +57,7 @@ class Detections(NamedTuple):
     """[N, K] int32"""
 
 
-class Detector(BackboneModel):
+class Detector(BackboneModel[ConfigT]):
     """For normalised images [N, H, W, 3] float32. `loss` and `detect` are pure and of fixed shapes."""
 
     def loss(self, images: jax.Array, targets: Targets) -> Losses:
@@ -67,7 +89,7 @@ class Poses(NamedTuple):
     """[N, K] float32 in [0, 1]"""
 
 
-class PoseEstimator(BackboneModel):
+class PoseEstimator(BackboneModel[ConfigT]):
     """For normalised images [N, H, W, 3] float32. `loss` and `detect` are pure and of fixed shapes."""
 
     def loss(self, images: jax.Array, targets: PoseTargets) -> Losses:

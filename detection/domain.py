@@ -13,6 +13,7 @@ from detection.detector import THRESHOLD, DetectionOptions, ObjectDetector
 from detection.pose_predictor import POSE, KeypointMeta, open_pose_predictor
 from detection.results import Box, DetectionResult
 from framework.core.errors import ConfigError, OarError
+from framework.core.types import JSON
 from framework.export import Artifact
 from framework.inference import Runtime
 from framework.io.data_check import Observe, Report
@@ -100,7 +101,7 @@ class DetectionDomain(Domain[DetectionOptions]):
 
         return validate_any(dataset, observe)
 
-    def describe(self, experiment: Experiment, model: Layer, labels: tuple[str, ...]) -> Mapping[str, Any]:
+    def describe(self, experiment: Experiment, model: Layer, labels: tuple[str, ...]) -> Mapping[str, JSON]:
         """What Paddle's programs draw and call the family; the data set's own numbers of the classes, where it is here.
 
         Of a pose model the labels are the keypoints; its lines go with it too. Without the data set these are lines
@@ -108,7 +109,7 @@ class DetectionDomain(Domain[DetectionOptions]):
         """
         from detection.pose_tasks import PoseEstimation
 
-        facts: dict[str, Any] = {"draw_threshold": THRESHOLD}
+        facts: dict[str, JSON] = {"draw_threshold": THRESHOLD}
         if (arch := _PADDLE_ARCH.get(type(model).__name__)) is not None:
             facts["arch"] = arch
         pose = isinstance(experiment.task, PoseEstimation)

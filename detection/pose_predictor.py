@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from detection.detector import DetectionOptions, ObjectDetector, track
 from detection.results import Box, DetectionResult
 from framework.config import plain
 from framework.core.errors import ConfigError, FormatError
+from framework.core.types import JSON
 from framework.export import Artifact
 from framework.inference import Runtime
 from framework.vision import boxes as vision_boxes
@@ -48,7 +49,7 @@ class KeypointMeta:
         """What the names of a person's keypoints tell."""
         return cls("person", keypoint_names.skeleton(names), keypoint_names.flip_pairs(names))
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> JSON:
         """For an artifact's config."""
         return plain(self)
 

@@ -9,12 +9,12 @@ from typing import Annotated
 import jax
 import numpy as np
 
-from detection.contracts import MetricConfig, PoseTargets
+from detection.contracts import MetricConfig, PoseEstimator, PoseTargets
 from detection.tasks import pack_objects, pad_rows
 from framework.config import Kind, register
 from framework.core.errors import ConfigError
+from framework.core.model_config import setting_of
 from framework.engine.task import Batch, Losses, Metric, Task
-from framework.nn.layer import Layer
 from framework.vision.normalize import Normalize
 from framework.vision.sample import Sample
 
@@ -25,7 +25,7 @@ _CENTRE = np.array([0.5, 0.5, 0.0], np.float32)
 
 @register("task")
 @dataclass(frozen=True)
-class PoseEstimation(Task):
+class PoseEstimation(Task[Sample, PoseEstimator]):
     """Trains and runs a model that keeps to `detection.contracts.PoseEstimator`. Its classes are the keypoints.
 
     Attributes:
@@ -64,14 +64,14 @@ class PoseEstimation(Task):
             "image_id": np.array([sample.id >> 31, sample.id & (2**31 - 1)], np.int32),
         }
 
-    def loss(self, model: Layer, batch: Batch) -> Losses:
+    def loss(self, model: PoseEstimator, batch: Batch) -> Losses:
         """Of people to ignore, and of those without a labelled keypoint, no loss is taken."""
         keypoints = batch["keypoints"]
         valid = (batch["kinds"] == 1) & (keypoints[..., 2] > 0).any(axis=-1)
         targets = PoseTargets(keypoints - _CENTRE, batch["boxes"], valid, batch.get("ignore"))
         return model.loss(self.normalize(batch["image"]), targets)
 
-    def infer(self, model: Layer, inputs: Batch) -> dict[str, jax.Array]:
+    def infer(self, model: PoseEstimator, inputs: Batch) -> dict[str, jax.Array]:
         """{"keypoints" [N, K, J, 3] (x, y, score) in pixels of the input, "scores" [N, K]}, best first."""
         poses = model.detect(self.normalize(inputs["image"]))
         return {"keypoints": poses.keypoints + _CENTRE, "scores": poses.scores}
@@ -79,8 +79,8 @@ class PoseEstimation(Task):
     def metrics(self, labels: tuple[str, ...]) -> Mapping[str, Metric]:
         return {"metric": self.metric.start(labels)} if self.metric is not None else {}
 
-    def check(self, model: Layer, labels: tuple[str, ...]) -> None:
-        count = getattr(getattr(model, "config", None), "num_keypoints", None)
+    def check(self, model: PoseEstimator, labels: tuple[str, ...]) -> None:
+        count = setting_of(model, "num_keypoints", int)
         if count is None:
             raise ConfigError(
                 "this model finds no keypoints",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
+from framework.core.types import JSON
 from framework.vision import draw
 from framework.workflow.domain.result import ImageResult, Json
 
@@ -27,9 +27,9 @@ class Box:
     track_id: int | None = None
     keypoints: tuple[tuple[float, float, float], ...] | None = None
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, JSON]:
         """Plain data for JSON; what is not known is left out."""
-        data: dict[str, Any] = {
+        data: dict[str, JSON] = {
             "label": self.label,
             "category_id": self.category_id,
             "score": round(self.score, 4),
@@ -71,7 +71,7 @@ class DetectionResult(ImageResult):
         """Coordinates have two decimals, scores four."""
         return {"boxes": [box.to_dict() for box in self.boxes]}
 
-    def to_coco(self, image_id: int, category_ids: Sequence[int] | None = None) -> list[dict[str, Any]]:
+    def to_coco(self, image_id: int, category_ids: Sequence[int] | None = None) -> list[dict[str, JSON]]:
         """The objects as COCO's results: bbox is [left, top, width, height], and keypoints count pixels, whose centres
         are 0.5 further to the right and down in our coordinates.
 
@@ -81,7 +81,7 @@ class DetectionResult(ImageResult):
         records = []
         for box in self.boxes:
             x0, y0, x1, y1 = box.bbox
-            record: dict[str, Any] = {
+            record: dict[str, JSON] = {
                 "image_id": image_id,
                 "category_id": box.category_id if category_ids is None else category_ids[box.category_id],
                 "bbox": [round(value, 2) for value in (x0, y0, x1 - x0, y1 - y0)],

@@ -9,11 +9,10 @@ from typing import Annotated, ClassVar
 import jax
 import numpy as np
 
-from detection.contracts import MetricConfig, Targets
+from detection.contracts import Detector, MetricConfig, Targets
 from framework.config import Kind, register
 from framework.core.errors import ConfigError
 from framework.engine.task import Batch, Losses, Metric, Task
-from framework.nn.layer import Layer
 from framework.vision.normalize import Normalize
 from framework.vision.sample import Sample
 from framework.vision.warp import Warp
@@ -53,7 +52,7 @@ def pack_objects(
 
 @register("task")
 @dataclass(frozen=True)
-class ObjectDetection(Task):
+class ObjectDetection(Task[Sample, Detector]):
     """Trains and runs a model that keeps to `detection.contracts.Detector`.
 
     Attributes:
@@ -81,11 +80,11 @@ class ObjectDetection(Task):
         labels = np.zeros(0) if sample.labels is None else sample.labels[rows]
         return packed | {"labels": pad_rows(labels, self.max_objects, np.int32)}
 
-    def loss(self, model: Layer, batch: Batch) -> Losses:
+    def loss(self, model: Detector, batch: Batch) -> Losses:
         targets = Targets(batch["boxes"], batch["labels"], batch["kinds"] == 1, batch["step"])
         return model.loss(self.normalize(batch["image"]), targets)
 
-    def infer(self, model: Layer, inputs: Batch) -> dict[str, jax.Array]:
+    def infer(self, model: Detector, inputs: Batch) -> dict[str, jax.Array]:
         """{"boxes" [N, K, 4] xyxy in pixels of the input, "scores" [N, K], "labels" [N, K]}, best first."""
         return model.detect(self.normalize(inputs["image"]))._asdict()
 

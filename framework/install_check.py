@@ -16,7 +16,8 @@ from framework import nn
 from framework.core.device import bfloat16_is_fast, default_device, device_list, get_device
 from framework.core.errors import DeviceError
 from framework.core.process import cpu_count
-from framework.export.program import TensorSpec, lower_layer
+from framework.export.program import lower_layer
+from framework.export.specs import TensorSpec
 from framework.inference.engine import XLAEngine
 
 

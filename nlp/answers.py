@@ -9,11 +9,12 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from framework.config import register
+from framework.core.types import JSON
 from framework.text.sample import TextSample
 from nlp.packing import pack_tokens
 from nlp.processors import Outputs, TextProcessor
@@ -36,7 +37,7 @@ class Answer:
     end: int
     score: float
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, JSON]:
         return {**vars(self), "score": round(self.score, 6)}
 
 
@@ -52,7 +53,7 @@ class AnsweredQuestion:
     def answer(self) -> Answer:
         return self.answers[0]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, JSON]:
         return {**vars(self), "answers": [answer.to_dict() for answer in self.answers]}
 
 

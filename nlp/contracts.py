@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, TypeVar, runtime_checkable
 
-import jax
-
-from framework.engine.task import Metric
 from framework.workflow.domain.result import TextResult
 from framework.workflow.runners.text_predictor import TextProcessor
 
 State = TypeVar("State")
 
 if TYPE_CHECKING:
+    import jax
+
+    from framework.engine.task import Metric
     from nlp.processors import ProcessorContext
 
 
@@ -70,7 +70,7 @@ class TextEmbedder(Protocol):
         ...
 
 
-Step = Callable[[jax.Array, jax.Array, State], tuple[jax.Array, State]]
+Step = Callable[["jax.Array", "jax.Array", State], tuple["jax.Array", State]]
 """(tokens [B] int32, their position [] int32, state) -> (logits [B, V] of the next tokens, the new state).
 
 Each array of a state has B rows, which belong to the tokens."""

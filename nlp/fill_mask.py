@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from framework.core.errors import InputError
+from framework.core.types import JSON
 from framework.text.masking import MaskTokens
 from framework.text.sample import TextSample
 from framework.text.tokenizer import Tokenizer
@@ -30,7 +30,7 @@ class Candidate:
     score: float
     sequence: str
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, JSON]:
         return {**vars(self), "score": round(self.score, 6)}
 
 
@@ -42,7 +42,7 @@ class Mask:
     end: int
     candidates: tuple[Candidate, ...]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, JSON]:
         return {**vars(self), "candidates": [one.to_dict() for one in self.candidates]}
 
 
@@ -53,7 +53,7 @@ class FilledMask:
     text: str
     masks: tuple[Mask, ...]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, JSON]:
         return {**vars(self), "masks": [mask.to_dict() for mask in self.masks]}
 
 

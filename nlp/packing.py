@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from framework.core.errors import InputError
-from framework.engine.task import Batch
 from framework.text.sample import TextSample
 from nlp.contracts import Tokens
+
+if TYPE_CHECKING:
+    from framework.engine.task import Batch
 
 
 def pack_tokens(sample: TextSample) -> dict[str, np.ndarray]:

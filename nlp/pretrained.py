@@ -18,6 +18,7 @@ import numpy as np
 from framework import nn
 from framework.config import build
 from framework.core.errors import ConfigError, WeightError, nearest
+from framework.core.model_config import ModelConfig
 from framework.interop import load_weights
 from framework.interop.weights.model_folder import CONFIG, find_weights, is_paddles, read_settings
 from framework.workflow.domain.weights import load_state_into
@@ -48,7 +49,7 @@ class Pretrained:
     kind: str
     """One of KINDS"""
     model: nn.Layer
-    config: Any
+    config: ModelConfig
     """What the model was built from"""
     labels: tuple[str, ...]
     """The names of the classes by index; () where the head has none"""
@@ -86,7 +87,7 @@ def read_pretrained(folder: str | Path, head: str | None = None) -> Pretrained:
     state = load_weights(path)
     encoder = dataclasses.replace(encoder, pooler=any(".pooler." in f".{name}" for name in state))
     if kind == "encoder":
-        config: Any = encoder
+        config = encoder
         state = _encoder_state(state, encoder_family(settings, where).encoder, str(path))
     else:
         config = _model_config(kind, encoder, settings, len(labels))
@@ -173,7 +174,9 @@ def _kind(settings: Mapping[str, Any], head: str | None, where: str) -> str:
     )
 
 
-def _model_config(kind: str, encoder: TextEncoderConfig, settings: Mapping[str, Any], classes: int) -> Any:
+def _model_config(
+    kind: str, encoder: TextEncoderConfig, settings: Mapping[str, Any], classes: int
+) -> ModelConfig:
     if kind == "masked_lm":
         return MaskedLMConfig(encoder)
     if kind == "question_answering":

@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from framework.core.errors import ConfigError, FormatError
+from framework.core.types import JSON
 from framework.export import Artifact
 from framework.inference import Runtime
 from framework.text.tokenizer import Tokenizer
@@ -38,6 +39,7 @@ from ocr.pipeline.single_stage import (
 )
 from ocr.pipeline.text_pipeline import OCRPipeline, PipelineOptions
 from ocr.tables.stage import TableOptions, TableRecognizer
+from ocr.tasks.contracts import DescribesStage
 from ocr.text.characters import CharacterSet
 from ocr.text.language_codes import language_codes
 from ocr.text.stages import (
@@ -75,16 +77,20 @@ class OCRDomain(Domain[OCROptions]):
         RuntimeSettings(choose_settings, split_settings, apply_settings),
     )
 
-    def describe(self, experiment: Experiment, model: Layer, labels: tuple[str, ...]) -> Mapping[str, Any]:
-        task: Any = experiment.task
+    def describe(self, experiment: Experiment, model: Layer, labels: tuple[str, ...]) -> Mapping[str, JSON]:
+        task = experiment.task
         loader = experiment.data.eval or experiment.data.train
+        if not isinstance(task, DescribesStage):
+            return {}
         return task.describe_stage(loader.buckets if loader is not None else None)
 
     def open(self, artifact: Artifact, options: OCROptions, runtime: Runtime) -> OCRPredictor:
-        kind = artifact.config.get("kind")
+        kind = str(artifact.config.get("kind"))
         if kind in _SINGLE and not artifact.stages:
             return OCRPredictor(
-                _SINGLE[kind](artifact, options, runtime), str(artifact.config.get("name", ""))
+                _SINGLE[kind](artifact, options, runtime),
+                str(artifact.config.get("name", "")),
+                bgr=options.bgr,
             )
         if kind in _FIELD_KINDS:
             raise FormatError(
@@ -120,10 +126,10 @@ class OCRDomain(Domain[OCROptions]):
         pipeline = OCRPipeline(
             detector, recognizer, orientation, kept, _open_preparation(artifact, options, runtime)
         )
-        return OCRPredictor(pipeline, str(artifact.config.get("name", "")))
+        return OCRPredictor(pipeline, str(artifact.config.get("name", "")), bgr=options.bgr)
 
 
-def _given(options: OCROptions, *names: str) -> dict[str, Any]:
+def _given(options: OCROptions, *names: str) -> dict[str, JSON]:
     """Those of the options that are set."""
     return {name: value for name in names if (value := getattr(options, name)) is not None}
 
@@ -205,7 +211,7 @@ def _open_line_reader(stage: Artifact, options: OCROptions, runtime: Runtime) ->
 
 
 # What an artifact of one model gives, by its kind.
-_SINGLE: dict[Any, Callable[[Artifact, OCROptions, Runtime], SingleStage]] = {
+_SINGLE: dict[str, Callable[[Artifact, OCROptions, Runtime], SingleStage]] = {
     "detector": lambda *given: DetectedPages(_open_detector(*given)),
     "recognizer": lambda *given: ReadLines(_open_line_reader(*given)),
     "orientation": lambda *given: LineDirections(_open_orientation(*given)),

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import argparse
 import functools
-from typing import Any
 
 from framework.config.arguments import setting
 from framework.config.command_line import CommandLine, Flags
@@ -14,7 +13,9 @@ from framework.core.errors import ConfigError
 _KEY = "task.inference"
 
 
-def add_augmentation(parser: argparse.ArgumentParser, models: Any, switch: str) -> None:
+def add_augmentation(
+    parser: argparse.ArgumentParser, models: argparse._ActionsContainer, switch: str
+) -> None:
     """The flags, of which `switch` (--aug_eval or --aug_pred) turns on scales and mirroring."""
     group = parser.add_argument_group("segmentation", f"short for -o {_KEY}.…")
     group.add_argument(switch, action="store_true", help="take --scales and --flip_horizontal")

@@ -12,6 +12,7 @@ import yaml
 
 from framework.config import plain
 from framework.core.errors import ConfigError, FormatError, OarError
+from framework.core.types import JSON
 from framework.export import Artifact
 from framework.export.artifact import WEIGHTS, program_file
 from framework.inference import Runtime
@@ -169,7 +170,7 @@ class SegmentationDomain(Domain[SegmentationOptions]):
         is_ours = isinstance(dataset, SegmentationDataset)
         return validate(dataset, observe) if is_ours else super().check_dataset(dataset, observe)
 
-    def describe(self, experiment: Experiment, model: Layer, labels: tuple[str, ...]) -> Mapping[str, Any]:
+    def describe(self, experiment: Experiment, model: Layer, labels: tuple[str, ...]) -> Mapping[str, JSON]:
         """How an image is shown to the program, and the colours of the classes."""
         classes = max(len(labels), getattr(experiment.model, "num_classes", 0))
         palette = _palette(experiment, classes).tolist()

@@ -37,7 +37,7 @@ class WeightedLoss:
 
 @register("task")
 @dataclass(frozen=True)
-class SemanticSegmentation(Task):
+class SemanticSegmentation(Task[Sample, Layer]):
     """Trains and runs a model that keeps to `segmentation.contracts.Segmenter`.
 
     Attributes:

@@ -9,22 +9,30 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, TypeVar
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from framework.core.errors import ConfigError
-from framework.nn import functional as F
-from framework.nn.functional.lowering import choose, platform
+from framework.core.lazy import LazyModule
 from framework.vision import image as vision_image
 
+if TYPE_CHECKING:
+    import jax
+    import jax.numpy as jnp
+
+    from framework.nn import functional as F
+    from framework.nn.functional import lowering
+else:
+    F, lowering = LazyModule("framework.nn.functional"), LazyModule("framework.nn.functional.lowering")
+    jax = LazyModule("jax")
+    jnp = LazyModule("jax.numpy")
+
 Size = tuple[int, int]  # (height, width); jax types symbolic sizes as int too
-Forward = Callable[[jax.Array], jax.Array]
+Forward = Callable[["jax.Array"], "jax.Array"]
 Stream = Callable[[Iterable[np.ndarray]], Iterator[np.ndarray]]
 _UNROLLED = 64  # classes; a longer program takes longer to compile
-_Array = TypeVar("_Array", jax.Array, np.ndarray)
+_Array = TypeVar("_Array", "jax.Array", np.ndarray)
 
 
 @dataclass(frozen=True)
@@ -156,7 +164,9 @@ def best_class(scores: jax.Array) -> jax.Array:
             best, labels = jnp.where(better, chosen_scores, best), jnp.where(better, kind(index), labels)
         return labels
 
-    return plain(scores) if count > _UNROLLED else choose(platform(), by_class, plain, scores)
+    return (
+        plain(scores) if count > _UNROLLED else lowering.choose(lowering.platform(), by_class, plain, scores)
+    )
 
 
 def _scale(size_hw: Size, scale: float) -> Size:
@@ -194,10 +204,9 @@ class _Backend(Protocol[_Array]):
 
 
 class _Device:
-    pad = staticmethod(jnp.pad)
-
     def __init__(self, forward: Forward) -> None:
         self.run = forward
+        self.pad = jnp.pad
 
     def run_each(self, windows: list[jax.Array]) -> Iterable[jax.Array]:
         """One after the other: all at once would take the memory of all."""

@@ -19,6 +19,7 @@ from detection.data.records import (
 from framework.config.registry import register
 from framework.core.errors import FormatError, InputError
 from framework.core.fields import is_number, read_flag, read_list, read_number, read_text
+from framework.core.types import JSON
 from framework.vision.dataset_files import abbreviate, read_annotations
 
 
@@ -124,7 +125,7 @@ def coco_records(data: dict[str, list[Any]], file: Path, folder: Path, keypoints
     )
 
 
-def _as_known(categories: list[dict[str, Any]], classes: KnownClasses, file: Path) -> list[dict[str, Any]]:
+def _as_known(categories: list[dict[str, JSON]], classes: KnownClasses, file: Path) -> list[dict[str, JSON]]:
     """The categories of a known list. Raises: InputError where the file has one of another name or id."""
     listed: ClassList = KNOWN_CLASSES[classes]
     names: dict[Any, str] = dict(zip(listed.ids, listed.names, strict=True))
@@ -161,7 +162,7 @@ def count_keypoints(data: dict[str, list[Any]], file: Path) -> int:
     return counts.pop()
 
 
-def _lengths(entries: list[dict[str, Any]], what: str, file: Path) -> set[int]:
+def _lengths(entries: list[dict[str, JSON]], what: str, file: Path) -> set[int]:
     """Of the lists of keypoints that are there."""
     lists = (
         read_list(one, "keypoints", f"{file}, {what} number {n}", [])
@@ -187,8 +188,8 @@ def load_coco(file: Path) -> dict[str, list[Any]]:
     return data
 
 
-def _by_id(entries: list[dict[str, Any]], what: str, file: Path) -> dict[Any, dict[str, Any]]:
-    by_id: dict[Any, dict[str, Any]] = {}
+def _by_id(entries: list[dict[str, JSON]], what: str, file: Path) -> dict[Any, dict[str, JSON]]:
+    by_id: dict[Any, dict[str, JSON]] = {}
     for number, one in enumerate(entries):
         key = one.get("id")
         if not isinstance(key, int) or isinstance(key, bool) or key in by_id:
@@ -208,7 +209,7 @@ def _is_key(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def find_size(entry: dict[str, Any], file: Path) -> tuple[int, int] | None:
+def find_size(entry: dict[str, JSON], file: Path) -> tuple[int, int] | None:
     """(height, width) of an image, where the file says it."""
     where = f"{file}, image {entry.get('id')}"
     height, width = (int(read_number(entry, side, where, 0)) for side in ("height", "width"))
@@ -225,32 +226,34 @@ def find_unusable(box: list[float], size_hw: tuple[int, int] | None) -> str | No
     return "lies outside of its image, {1} wide and {0} high".format(*size_hw)
 
 
-def read_box(entry: dict[str, Any], keypoints: int, name: str, file: Path) -> list[float]:
+def read_box(entry: dict[str, JSON], keypoints: int, name: str, file: Path) -> list[float]:
     """[left, top, width, height] of an annotation; where it has no box, but keypoints, the bounds of the labelled
     ones."""
     if keypoints and "bbox" not in entry:
         return _bounds(_points(entry, keypoints, name, file))
     box = entry.get("bbox")
-    if not isinstance(box, list) or len(box) != 4 or not all(map(is_number, box)):
+    numbers = [value for value in box if is_number(value)] if isinstance(box, list) else []
+    if not isinstance(box, list) or len(box) != 4 or len(numbers) != 4:
         raise InputError(
             "an annotation has no box",
             where=f"{file}, {name}",
             received=f"bbox {box!r}",
             allowed="[left, top, width, height], four numbers",
         )
-    return [float(value) for value in box]
+    return [float(value) for value in numbers]
 
 
-def _points(entry: dict[str, Any], keypoints: int, name: str, file: Path) -> list[list[float]]:
+def _points(entry: dict[str, JSON], keypoints: int, name: str, file: Path) -> list[list[float]]:
     flat = entry.get("keypoints") or [0] * (3 * keypoints)
-    if not isinstance(flat, list) or len(flat) != 3 * keypoints or not all(map(is_number, flat)):
+    numbers = [value for value in flat if is_number(value)] if isinstance(flat, list) else []
+    if not isinstance(flat, list) or not len(flat) == len(numbers) == 3 * keypoints:
         raise InputError(
             "an annotation has other keypoints than its category",
             where=f"{file}, {name}",
             received=f"{len(flat)} values" if isinstance(flat, list) else repr(flat),
             allowed=f"{3 * keypoints} numbers: x, y and visibility of {keypoints} points",
         )
-    triples = zip(flat[::3], flat[1::3], flat[2::3], strict=True)
+    triples = zip(numbers[::3], numbers[1::3], numbers[2::3], strict=True)
     return [[x + 0.5, y + 0.5, v] if v > 0 else [0.0, 0.0, 0.0] for x, y, v in triples]
 
 

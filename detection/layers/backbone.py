@@ -10,12 +10,13 @@ import numpy as np
 
 from framework import nn
 from framework.core.errors import ConfigError
+from framework.core.model_config import ConfigT
 from framework.nn.reparam import Arrays, deploy_state, prefixed, reparameterize
 from zoo.contracts import Backbone, BackboneConfig, build_backbone
 
 
-class BackboneModel(nn.Layer):
-    """Reads the last maps of a backbone, of which `config` is the config; its classifier is left out.
+class BackboneModel(nn.Model[ConfigT]):
+    """Reads the last maps of a backbone, which is built from `backbone`; its classifier is left out.
 
     `deploy` takes the backbone's deploy form where it has one.
 
@@ -27,10 +28,14 @@ class BackboneModel(nn.Layer):
     backbone: Backbone
 
     def __init__(
-        self, config: BackboneConfig, deploy: bool = False, strides: tuple[int, ...] = (8, 16, 32)
+        self,
+        config: ConfigT,
+        backbone: BackboneConfig,
+        deploy: bool = False,
+        strides: tuple[int, ...] = (8, 16, 32),
     ) -> None:
-        super().__init__()
-        self.backbone = build_backbone(config, deploy or None)
+        super().__init__(config)
+        self.backbone = build_backbone(backbone, deploy or None)
         features = self.backbone.features[-len(strides) :]
         if tuple(feature.stride for feature in features) != strides:
             offered = ", ".join(str(feature.stride) for feature in self.backbone.features)

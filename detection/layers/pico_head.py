@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -168,7 +168,10 @@ def localisation_losses(
     return giou, (sides.mean(axis=-1) * weights).sum()
 
 
-class PicoDetector(Detector):
+ConfigT = TypeVar("ConfigT", bound=DenseDetectorConfig[Size])
+
+
+class PicoDetector(Detector[ConfigT]):
     """`block` mixes two maps in the neck, and `head` makes the head from the width of both, its depth, the number of
     classes and whether it is the deploy form. Subclasses have `forward` and `loss`."""
 
@@ -176,14 +179,14 @@ class PicoDetector(Detector):
 
     def __init__(
         self,
-        config: DenseDetectorConfig[Size],
+        config: ConfigT,
         block: Callable[[int, int, bool], nn.Layer],
         head: Callable[[int, int, int, bool], PicoHeadBase],
     ) -> None:
         size, deploy = config.parts, config.deploy
         # Before the backbone: the values that a seed gives to parameters follow from their order.
         heads = head(size.width, size.convs, config.num_classes, deploy)
-        super().__init__(size.backbone, deploy)
+        super().__init__(config, size.backbone, deploy)
         self.nms = config.nms
         self.neck = PicoPAN(self.in_channels, size.width, block, deploy)
         self.head = heads

@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from detection.contracts import DetectorContract
 from detection.layers.backbone import set_param_groups
 from detection.layers.deformable_attention import MSDeformableAttention, ShapesHW
 from detection.layers.detr import MLP, DecoderLayer
@@ -60,7 +61,6 @@ VARIANTS: dict[str, Size] = {
         ResNetConfig("resnet50"), 6, 6, ("stem", "blocks.0.", "blocks.1.", "blocks.2."), 578, 47_703_436
     ),
 }
-SMALL = "r50_4scale"
 _BACKBONE_RATE = 0.1
 
 
@@ -170,12 +170,19 @@ def box_positions(boxes: jax.Array) -> jax.Array:
 
 
 @register("model", config=DINOConfig)
-class DINO(QueryDetector):
+class DINO(QueryDetector[DINOConfig]):
     """Images [N, H, W, 3] of ImageNet's mean and deviation.
 
     Raises:
         ConfigError: the variant is unknown.
     """
+
+    contract = DetectorContract(
+        row=VARIANTS["r50_4scale"]._replace(backbone=ResNetConfig("resnet18"), encoder=1, decoder=2),
+        published_hw=(800, 1333),
+        bfloat16=0.15,
+        selects=True,
+    )
 
     def __init__(self, config: DINOConfig) -> None:
         check_variant("DINO", config.variant, VARIANTS)

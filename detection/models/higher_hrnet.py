@@ -10,18 +10,19 @@ Weights: PaddleDetection's names load through `state_renames` with 0 missing and
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from detection.contracts import PoseEstimator, Poses, PoseTargets
+from detection.contracts import DetectorContract, PoseEstimator, Poses, PoseTargets
 from detection.layers.heatmap import PoseConfig, PoseSize, draw_gaussians, flip_permutation, mirror_maps
 from detection.layers.tag_grouping import group_by_tags
 from framework import nn
 from framework.config import register
 from framework.core.errors import ConfigError
 from framework.engine.task import Losses
+from framework.hub.names import Names
 from framework.nn import functional as F
 from framework.nn import initializer as I
 from zoo.vision.hrnet import BasicBlock, HRNetConfig
@@ -30,7 +31,6 @@ from zoo.vision.hrnet import BasicBlock, HRNetConfig
 VARIANTS: dict[str, PoseSize] = {
     "w32": PoseSize(HRNetConfig("w32", multi_scale_output=False), 1509, 28_645_331),
 }
-SMALL = "w32"
 
 SIGMA, RADIUS = 2, 7  # of the Gaussians, in pixels of each map
 STRIDES = (4, 2)
@@ -70,7 +70,7 @@ class Maps(NamedTuple):
 class HrHRNetHead(nn.Layer):
     """Heatmaps and tags of the backbone's finest map; from both together finer heatmaps."""
 
-    state_renames: ClassVar[tuple[tuple[str, str], ...]] = ((r"^(blocks\..*)\.norm\.", r"\1.bn."),)
+    state_renames = Names("detection/weights/keypoint.yml", "HrHRNetHead")
 
     def official_names(self, suite: str) -> dict[str, str]:
         """Names of PaddleDetection to ours."""
@@ -98,14 +98,14 @@ class HrHRNetHead(nn.Layer):
 
 
 @register("model", config=HigherHRNetConfig)
-class HigherHRNet(PoseEstimator):
+class HigherHRNet(PoseEstimator[HigherHRNetConfig]):
     """Heights and widths are multiples of 32."""
 
     example_shape = (1, 512, 512, 3)
+    contract = DetectorContract(people=2, slow=True)
 
     def __init__(self, config: HigherHRNetConfig) -> None:
-        super().__init__(config.parts.backbone, strides=(4,))
-        self.config = config
+        super().__init__(config, config.parts.backbone, strides=(4,))
         self.hrhrnet_head = HrHRNetHead(self.in_channels[0], config.num_keypoints)
 
     def forward(self, images: jax.Array) -> Maps:

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 
 from detection.assigners.tal import assign_scheduled
-from detection.contracts import Targets
+from detection.contracts import DetectorContract, Targets
 from detection.layers.grid import flatten_maps
 from detection.layers.nms import DenseDetectorConfig
 from detection.layers.pico_head import (
@@ -49,7 +49,6 @@ VARIANTS: dict[str, Size] = {
     "picodet_m": Size(PPLCNetConfig("pplcnet_x1_5"), 128, 4, 3_465_316),
     "picodet_l": Size(PPLCNetConfig("pplcnet_x2_0"), 160, 4, 5_804_500),
 }
-SMALL = "picodet_xs"
 
 
 @dataclass(frozen=True)
@@ -105,12 +104,13 @@ class PicoHead(PicoHeadBase):
 
 
 @register("model", config=PicoDetConfig)
-class PicoDet(PicoDetector):
+class PicoDet(PicoDetector[PicoDetConfig]):
     """Heights and widths are multiples of 32."""
+
+    contract = DetectorContract(published_hw=(416, 416), image=(2, 320, 320, 3))
 
     def __init__(self, config: PicoDetConfig) -> None:
         super().__init__(config, lc_block, PicoHead)
-        self.config = config
 
     def forward(self, images: jax.Array) -> tuple[Level, ...]:
         return self.head(self.maps(images))

@@ -47,7 +47,6 @@ VARIANTS: dict[str, Size] = {
     "picodet_l_esnet": Size(ESNetConfig("esnet_x1_25"), 160, 4, 3_305_009),
     "picodet_layout_1x": Size(PPLCNetConfig("pplcnet_x1_0"), 128, 4, 1_830_688),
 }
-SMALL = "picodet_s_esnet"
 
 
 @dataclass(frozen=True)
@@ -77,12 +76,11 @@ class PicoSharedHead(PicoHeadBase):
 
 
 @register("model", config=PicoDetESNetConfig)
-class PicoDetESNet(PicoDetector):
+class PicoDetESNet(PicoDetector[PicoDetESNetConfig]):
     """Heights and widths are multiples of 32."""
 
     def __init__(self, config: PicoDetESNetConfig) -> None:
         super().__init__(config, CSPBlock, PicoSharedHead)
-        self.config = config
 
     def forward(self, images: jax.Array) -> tuple[Level, ...]:
         return tuple(

@@ -21,7 +21,7 @@ import numpy as np
 from detection.assigners.assignment import Assignment
 from detection.assigners.tal import assign_scheduled
 from detection.boxes import boxes_to_distances, distances_to_boxes
-from detection.contracts import Detections, Detector, Targets
+from detection.contracts import Detections, Detector, DetectorContract, Targets
 from detection.layers.custom_csp_pan import CustomCSPPAN
 from detection.layers.grid import Grid, flatten_maps, make_grid
 from detection.layers.nms import NMS, DenseDetectorConfig, multiclass_nms
@@ -59,7 +59,6 @@ VARIANTS: dict[str, Size] = {
     "l": Size(CSPResNetConfig("l"), 1.0, 1.0, 771, 54_078_574),
     "x": Size(CSPResNetConfig("x"), 1.33, 1.25, 942, 102_331_508),
 }
-SMALL = "s"
 
 
 @dataclass(frozen=True)
@@ -161,15 +160,15 @@ class FlatOutputs(NamedTuple):
 
 
 @register("model", config=PPYOLOEConfig)
-class PPYOLOE(Detector):
+class PPYOLOE(Detector[PPYOLOEConfig]):
     """Heights and widths are multiples of 32. `forward` gives the coarsest map first."""
 
     example_shape = (1, 320, 320, 3)
+    contract = DetectorContract(published_hw=(640, 640), image=(2, 160, 160, 3))
 
     def __init__(self, config: PPYOLOEConfig) -> None:
         size = config.parts
-        super().__init__(size.backbone, config.deploy)
-        self.config = config
+        super().__init__(config, size.backbone, config.deploy)
         widths = [max(round(width * size.width), 1) for width in NECK_WIDTHS]
         depth = max(round(NECK_DEPTH * size.depth), 1)
         self.neck = CustomCSPPAN(self.in_channels, widths, depth, config.deploy)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, NamedTuple
+from typing import Annotated, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -45,16 +45,19 @@ class QueryDetectorConfig:
     top_k: int = 300
 
 
-class QueryDetector(Detector):
+ConfigT = TypeVar("ConfigT", bound=QueryDetectorConfig)
+
+
+class QueryDetector(Detector[ConfigT]):
     """Subclasses set `transformer`, and `memory` gives what it decodes."""
 
     transformer: QueryTransformer
 
     def __init__(
-        self, config: QueryDetectorConfig, backbone: BackboneConfig, varifocal: bool, deploy: bool = False
+        self, config: ConfigT, backbone: BackboneConfig, varifocal: bool, deploy: bool = False
     ) -> None:
-        super().__init__(config.backbone or backbone, deploy)
-        self.config, self.varifocal = config, varifocal
+        super().__init__(config, config.backbone or backbone, deploy)
+        self.varifocal = varifocal
 
     def memory(self, images: jax.Array) -> tuple[jax.Array, ShapesHW]:
         """(memory [N, S, C], sizes of the levels)."""

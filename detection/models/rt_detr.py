@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import jax
 
+from detection.contracts import DetectorContract
 from detection.layers.backbone import set_param_groups
 from detection.layers.deformable_attention import ShapesHW
 from detection.layers.detr import MLP, DecoderLayer
@@ -55,7 +56,6 @@ VARIANTS: dict[str, Size] = {
     "r50": Size(ResNetConfig("resnet50_vd"), 6, 1.0, 0.1, ("stem",), 694, 42_944_364),
     "hgnetv2_l": Size(PPHGNetV2Config("pphgnetv2_b4"), 6, 1.0, 0.05, ("stem",), 819, 32_970_476),
 }
-SMALL = "r18"
 
 
 @dataclass(frozen=True)
@@ -85,12 +85,14 @@ class RTDETRTransformer(QueryTransformer):
 
 
 @register("model", config=RTDETRConfig)
-class RTDETR(QueryDetector):
+class RTDETR(QueryDetector[RTDETRConfig]):
     """Images [N, H, W, 3], sides a multiple of 32.
 
     Raises:
         ConfigError: the variant is unknown.
     """
+
+    contract = DetectorContract(bfloat16=0.15, selects=True)
 
     def __init__(self, config: RTDETRConfig) -> None:
         check_variant("RTDETR", config.variant, VARIANTS)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 
-from detection.contracts import PoseEstimator, Poses, PoseTargets
+from detection.contracts import DetectorContract, PoseEstimator, Poses, PoseTargets
 from detection.layers.heatmap import (
     PoseConfig,
     PoseSize,
@@ -34,7 +34,6 @@ VARIANTS: dict[str, PoseSize] = {
     "w32": PoseSize(HRNetConfig("w32", multi_scale_output=False), 1462, 28_536_113),
     "w48": PoseSize(HRNetConfig("w48", multi_scale_output=False), 1462, 63_595_745),
 }
-SMALL = "w32"
 
 STRIDE = 4
 SIGMA, RADIUS = 2, 6  # of the Gaussians, in pixels of the heatmap; upstream's for 256 x 192 and for 384 x 288
@@ -49,14 +48,14 @@ class TopDownHRNetConfig(PoseConfig, table=VARIANTS):
 
 
 @register("model", config=TopDownHRNetConfig)
-class TopDownHRNet(PoseEstimator):
+class TopDownHRNet(PoseEstimator[TopDownHRNetConfig]):
     """One person an image, K = M = 1; sides are multiples of 32."""
 
     example_shape = (1, 256, 192, 3)
+    contract = DetectorContract(slow=True)
 
     def __init__(self, config: TopDownHRNetConfig) -> None:
-        super().__init__(config.parts.backbone, strides=(4,))
-        self.config = config
+        super().__init__(config, config.parts.backbone, strides=(4,))
         self.final_conv = nn.Conv2D(
             self.in_channels[0], config.num_keypoints, 1, weight_attr=I.Normal(std=0.001)
         )

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from detection.assigners.simota import simota_batch
-from detection.contracts import Detections, Detector, Targets
+from detection.contracts import Detections, Detector, DetectorContract, Targets
 from detection.layers.csp_blocks import YOLOCSPPAN, base_conv, spatial_conv
 from detection.layers.grid import Grid, flatten_maps, make_grid
 from detection.layers.nms import NMS, DenseDetectorConfig, multiclass_nms
@@ -61,7 +61,6 @@ VARIANTS: dict[str, Size] = {
     "l": Size(CSPDarkNetConfig("l"), 1.0, 1.0, False, 622, 54_208_895),
     "x": Size(CSPDarkNetConfig("x"), 1.33, 1.25, False, 742, 99_071_455),
 }
-SMALL = "nano"
 
 
 @dataclass(frozen=True)
@@ -146,7 +145,7 @@ class YOLOXHead(nn.Layer):
 
 
 @register("model", config=YOLOXConfig)
-class YOLOX(Detector):
+class YOLOX(Detector[YOLOXConfig]):
     """Heights and widths are multiples of 32.
 
     Images keep their aspect when resized, are filled with 114 to the right and below, and have values of 0 to 255: BGR
@@ -154,11 +153,12 @@ class YOLOX(Detector):
     """
 
     example_shape = (1, 416, 416, 3)
+    contract = DetectorContract(published_hw=(640, 640), image=(2, 128, 128, 3), gain=1.6)
 
     def __init__(self, config: YOLOXConfig) -> None:
         size = config.parts
-        super().__init__(size.backbone, config.deploy)
-        self.config, channels = config, self.in_channels
+        super().__init__(config, size.backbone, config.deploy)
+        channels = self.in_channels
         self.neck = YOLOCSPPAN(channels, size.depth, size.depthwise, config.deploy)
         width = int(HEAD_WIDTH * size.width)
         self.head = YOLOXHead(channels, width, config.num_classes, size.depthwise, config.deploy)

@@ -10,7 +10,7 @@ import contextlib
 import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal, ParamSpec, TypeVar
+from typing import Literal, ParamSpec, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -19,6 +19,7 @@ from jax.extend.core import ClosedJaxpr, Jaxpr
 from jax.typing import ArrayLike
 
 from framework.core.errors import ShapeError, TraceError
+from framework.core.types import PyTree
 from framework.nn import functional as F
 from framework.nn import functional_core
 from framework.nn.functional_core import conjugate
@@ -30,11 +31,11 @@ Inputs = ArrayLike | Sequence[ArrayLike]  # one argument, or several
 
 
 def value_and_grad(
-    target: Layer | Callable[..., Any],
-    loss_fn: Callable[..., Any] | None = None,
+    target: Layer | Callable[..., PyTree],
+    loss_fn: Callable[..., PyTree] | None = None,
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
-) -> Callable[..., tuple[Any, Any]]:
+) -> Callable[..., tuple[PyTree, PyTree]]:
     """A function that returns (loss, gradients).
 
     `value_and_grad(layer, loss_fn)` is `nn.value_and_grad`: compiled, with gradients by parameter name.
@@ -58,14 +59,14 @@ def value_and_grad(
 
 
 def _value_and_grad(
-    fn: Callable[P, Any], argnums: int | Sequence[int], has_aux: bool, where: str
-) -> Callable[P, tuple[Any, Any]]:
+    fn: Callable[P, PyTree], argnums: int | Sequence[int], has_aux: bool, where: str
+) -> Callable[P, tuple[PyTree, PyTree]]:
     _check_function(fn, where)
-    function: Callable[..., Any] = fn  # called with other values than its caller gave
+    function: Callable[..., PyTree] = fn  # called with other values than its caller gave
     numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
 
     @functools.wraps(fn)
-    def call(*args: P.args, **kwargs: P.kwargs) -> tuple[Any, Any]:
+    def call(*args: P.args, **kwargs: P.kwargs) -> tuple[PyTree, PyTree]:
         if any(not -len(args) <= n < len(args) for n in numbers):
             raise ShapeError(
                 "argnums names an argument that was not given by position",
@@ -76,7 +77,7 @@ def _value_and_grad(
         positions = [n % len(args) for n in numbers]
         inputs = _check_inputs([args[n] for n in positions], where)
 
-        def loss(inputs: list[Any]) -> tuple[jax.Array, Any]:
+        def loss(inputs: list[PyTree]) -> tuple[jax.Array, PyTree]:
             given = list(args)
             for position, value in zip(positions, inputs):
                 given[position] = value
@@ -92,8 +93,8 @@ def _value_and_grad(
 
 
 def grad(
-    fn: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
-) -> Callable[..., Any]:
+    fn: Callable[..., PyTree], argnums: int | Sequence[int] = 0, has_aux: bool = False
+) -> Callable[..., PyTree]:
     """As `value_and_grad` of a function, returning the gradients, or (gradients, aux) with `has_aux`.
 
     Source: paddle.grad, which takes computed tensors instead.
@@ -101,7 +102,7 @@ def grad(
     both = _value_and_grad(fn, argnums, has_aux, "grad")
 
     @functools.wraps(fn)
-    def call(*args: P.args, **kwargs: P.kwargs) -> Any:
+    def call(*args: P.args, **kwargs: P.kwargs) -> PyTree:
         value, grads = both(*args, **kwargs)
         return (grads, value[1]) if has_aux else grads
 
@@ -133,7 +134,7 @@ def _direction(v: object, like: T, where: str) -> T:
     return jax.tree.unflatten(jax.tree.structure(like), cast)
 
 
-def jvp(func: Callable[..., Any], xs: Inputs, v: object = None) -> tuple[Any, Any]:
+def jvp(func: Callable[..., PyTree], xs: Inputs, v: object = None) -> tuple[PyTree, PyTree]:
     """(func(xs), derivative along v) in forward mode. xs is an array or a sequence of arguments; v is shaped like it.
 
     Without `v` the direction is all ones. Source: paddle.incubate.autograd.jvp.
@@ -148,7 +149,7 @@ def jvp(func: Callable[..., Any], xs: Inputs, v: object = None) -> tuple[Any, An
         return jax.jvp(func, arguments, _direction(v, arguments, "jvp"))
 
 
-def vjp(func: Callable[..., Any], xs: Inputs, v: object = None) -> tuple[Any, Any]:
+def vjp(func: Callable[..., PyTree], xs: Inputs, v: object = None) -> tuple[PyTree, PyTree]:
     """(func(xs), v times the Jacobian): the gradient of sum(v * func(xs)). Shaped like xs: an array or a tuple.
 
     v is shaped like the output; without it all ones. Complex results are Paddle's.
@@ -209,11 +210,11 @@ def _check_batch(arguments: tuple[jax.Array, ...], batch_axis: int | None, where
 
 
 def _jacobian(
-    func: Callable[..., Any], arguments: tuple[jax.Array, ...], batch_axis: int | None, where: str
-) -> Any:
+    func: Callable[..., PyTree], arguments: tuple[jax.Array, ...], batch_axis: int | None, where: str
+) -> PyTree:
     """The Jacobians of every output leaf: a tree of tuples, one for each argument."""
 
-    def outputs(*arguments: jax.Array) -> Any:
+    def outputs(*arguments: jax.Array) -> PyTree:
         return jax.tree.map(lambda out: _rows_first(out, batch_axis, where), func(*arguments))
 
     def rows(out: jax.Array, argument: jax.Array) -> jax.Array:
@@ -233,7 +234,7 @@ def _is_block(count: int, node: object) -> bool:
     return isinstance(node, tuple) and len(node) == count and all(isinstance(a, jax.Array) for a in node)
 
 
-def jacobian(func: Callable[..., Any], xs: Inputs, batch_axis: Literal[0] | None = None) -> Any:
+def jacobian(func: Callable[..., PyTree], xs: Inputs, batch_axis: Literal[0] | None = None) -> PyTree:
     """All first derivatives of func at xs, in reverse mode: [*out, *in] for an array in and an array out.
 
     With `batch_axis=0` row b of the output depends on row b of the inputs alone, and the result is [B, *out, *in] of
@@ -252,7 +253,7 @@ def jacobian(func: Callable[..., Any], xs: Inputs, batch_axis: Literal[0] | None
     return jax.tree.map(lambda block: block[0], found, is_leaf=functools.partial(_is_block, 1))
 
 
-def hessian(func: Callable[..., Any], xs: Inputs, batch_axis: Literal[0] | None = None) -> Any:
+def hessian(func: Callable[..., PyTree], xs: Inputs, batch_axis: Literal[0] | None = None) -> PyTree:
     """All second derivatives of a function that returns one number: [*in, *in], reverse over reverse.
 
     With `batch_axis=0` it returns one number for each row, [B] or [B, 1], and the result is [B, *in, *in]. Several
@@ -298,7 +299,7 @@ def _check_function(function: object, where: str) -> None:
         )
 
 
-def _check_inputs(tree: object, where: str) -> Any:
+def _check_inputs(tree: object, where: str) -> PyTree:
     """The arrays of `tree` as jax arrays, all of them float or complex; Python floats are arrays of one value."""
 
     def check(leaf: ArrayLike) -> jax.Array:
@@ -335,7 +336,7 @@ def _check_loss(value: ArrayLike, where: str) -> jax.Array:
 
 @contextlib.contextmanager
 def _explain_forward_mode_errors(
-    function: Callable[..., Any], arguments: tuple, where: str
+    function: Callable[..., PyTree], arguments: tuple, where: str
 ) -> Iterator[None]:
     """Turn jax's refusal of forward mode through a custom_vjp into an error that names the operations.
 

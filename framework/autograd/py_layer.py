@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,6 +10,7 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from framework.core.errors import ShapeError
+from framework.core.types import PyTree
 from framework.nn.functional_core import conjugate
 
 _ARRAYS = (jax.Array, np.ndarray)
@@ -42,7 +42,7 @@ class PyLayerContext:
 class _Residuals:
     """Attributes of a context between forward and backward: arrays are children, all else is structure."""
 
-    def __init__(self, attributes: dict[str, Any], fixed: frozenset[int]) -> None:
+    def __init__(self, attributes: dict[str, object], fixed: frozenset[int]) -> None:
         self.attributes, self.fixed = attributes, fixed
 
     def tree_flatten(self) -> tuple[list[jax.Array | np.ndarray], Structure]:
@@ -79,15 +79,15 @@ class PyLayer:
     """
 
     @staticmethod
-    def forward(ctx: PyLayerContext, *args: Any, **kwargs: Any) -> Any:
+    def forward(ctx: PyLayerContext, *args: PyTree, **kwargs: PyTree) -> PyTree:
         raise NotImplementedError("a PyLayer defines a static forward(ctx, ...)")
 
     @staticmethod
-    def backward(ctx: PyLayerContext, *grads: jax.Array) -> Any:
+    def backward(ctx: PyLayerContext, *grads: jax.Array) -> PyTree:
         raise NotImplementedError("a PyLayer defines a static backward(ctx, *grads)")
 
     @classmethod
-    def apply(cls, *args: Any, **kwargs: Any) -> Any:
+    def apply(cls, *args: PyTree, **kwargs: PyTree) -> PyTree:
         """Run forward. Arrays anywhere among the arguments are inputs; all else is passed on as it is.
 
         Raises:
@@ -96,7 +96,7 @@ class PyLayer:
         leaves, tree = jax.tree.flatten((args, kwargs))
         where = [i for i, leaf in enumerate(leaves) if isinstance(leaf, _ARRAYS)]
 
-        def run(arrays: tuple[jax.Array, ...]) -> tuple[Any, _Residuals]:
+        def run(arrays: tuple[jax.Array, ...]) -> tuple[PyTree, _Residuals]:
             filled = list(leaves)
             for i, array in zip(where, arrays):
                 filled[i] = array
@@ -115,10 +115,10 @@ class PyLayer:
             attributes = {name: value for name, value in ctx.__dict__.items() if name != "_fixed"}
             return jax.tree.map(jnp.asarray, out), _Residuals(attributes, fixed)
 
-        def call(*arrays: jax.Array) -> Any:
+        def call(*arrays: jax.Array) -> PyTree:
             return run(arrays)[0]
 
-        def forward(*arrays: jax.Array) -> tuple[Any, Any]:
+        def forward(*arrays: jax.Array) -> tuple[PyTree, PyTree]:
             out, residuals = run(arrays)
             return out, (residuals, arrays)
 

@@ -1,12 +1,13 @@
 """Run a model on images, PDFs, videos and texts.
 
-oar infer -c pp_lcnet_x0_25_clothing --image_file shirt.jpg
-oar infer --model_dir inference_model/pp_lcnet_x0_25_clothing --image_dir photos --output_dir output
+oar infer -c pp_lcnet_x0_25_clothing shirt.jpg
+oar infer --model_dir inference_model/pp_lcnet_x0_25_clothing photos --output_dir output
 """
 
 from __future__ import annotations
 
 import argparse
+import glob
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -28,12 +29,14 @@ from framework.core.errors import InputError
 from framework.export.artifact import CONFIG
 from framework.inference import Runtime, keep_memory
 from framework.inference.runtime import ENGINES
-from framework.vision.video import SUFFIXES as VIDEO_SUFFIXES
+from framework.vision.image_formats import SUFFIXES as IMAGE_SUFFIXES
 from framework.workflow import open_predictor
 from framework.workflow.domain.capabilities import OptionModel
 from framework.workflow.domain.domain import all_domains, find_capabilities
 from framework.workflow.domain.options import add_option_flags
-from framework.workflow.files.predict_files import SOURCES, check_sources, predict_files
+from framework.workflow.domain.predictor import Predictor
+from framework.workflow.files.predict_files import SOURCES, check_sources, predict_files, predict_sources
+from framework.workflow.files.sources import open_sources
 
 OUTPUT = ("--output_dir", "--save_dir", "--save_path", "--draw_img_save_dir")
 # What the engines of Paddle Inference are told; XLA is told nothing.
@@ -65,7 +68,7 @@ def parser(
     """
     made = argparse.ArgumentParser(
         prog=prog,
-        usage=f"{prog} {'' if model else _usage_of_models()}(-i FILE | --text TEXT) [options]",
+        usage=f"{prog} {'' if model else _usage_of_models()}(FILE … | --text TEXT) [options]",
         description="Run a model on images, PDFs, videos and texts.",
     )
     group = made.add_mutually_exclusive_group()
@@ -75,14 +78,25 @@ def parser(
         dest="model_dir",
         help="an artifact's folder, or transformers' or PaddleNLP's of a model",
     )
-    made.set_defaults(default_model=model)
-    source = made.add_mutually_exclusive_group(required=True)
+    made.set_defaults(default_model=model, prog=prog)
+    made.add_argument(
+        "files",
+        nargs="*",
+        metavar="FILE",
+        help='images, PDFs, videos, folders with their subfolders, patterns such as "*.png", - for standard input',
+    )
+    made.add_argument(
+        "--allow_url", action=BooleanFlag, default=False, help="fetch files whose address is named"
+    )
+    source = made.add_mutually_exclusive_group()
     source.add_argument("--image_file", "--infer_img", dest="image_file")
     source.add_argument("--image_dir", "--infer_dir", dest="image_dir", help="every image of the folder")
     source.add_argument(
         *("-i", "--input", "--image_path"),
         dest="image_path",
-        help="an image, a PDF, a video or a folder of images",
+        nargs="+",
+        metavar="FILE",
+        help="the same as FILE",
     )
     source.add_argument("--pdf_file")
     source.add_argument("--video_file")
@@ -144,28 +158,57 @@ def _camera(text: str) -> int | None:
     return None if text == "-1" else int(text)
 
 
-def _infer(args: argparse.Namespace, names: Sequence[str]) -> int:
-    given = read_overrides(args)
-    values = vars(args)
-    for name in ("image_path", "image_dir"):  # PaddleOCR's --image_dir takes files too
-        if (path := values[name]) is not None and (name == "image_path" or Path(path).is_file()):
-            values[name], values[_source_of(Path(path))] = None, path
-    sources = {name: values[name] for name in SOURCES}
+def named_files(args: argparse.Namespace) -> list[str]:
+    """The files and folders that the arguments name, in whichever way.
+
+    Raises: InputError, where another source is named beside them, or none at all.
+    """
+    if args.image_dir is not None and not glob.has_magic(args.image_dir):
+        check_sources(None, None if Path(args.image_dir).is_file() else args.image_dir, None, None)
+    inputs = args.image_path or []  # a text where it came from -o
+    named = [*args.files, *([inputs] if isinstance(inputs, str) else inputs)]
+    named += [args.image_dir] if args.image_dir is not None else []  # PaddleOCR's takes files too
+    others = [
+        name for name in SOURCES if name not in ("image_dir", "pair") and getattr(args, name) is not None
+    ]
+    if len(others) + bool(named) != 1:
+        raise InputError(
+            "there is nothing to read" if not (named or others) else "there are sources of several kinds",
+            where=args.prog,
+            received=", ".join([*named, *(f"--{name}" for name in others)]) or "no file",
+            allowed="files and folders, or one of " + ", ".join(f"--{name}" for name in SOURCES[:-1]),
+            fix=f"{args.prog} FILE" if not (named or others) else "leave all but one out",
+        )
+    return named
+
+
+def open_model(args: argparse.Namespace, names: Sequence[str]) -> Predictor[Any, Any, Any]:
+    """The predictor that the arguments ask for; `names` are those of the domains' options."""
+    options = {name: getattr(args, name) for name in names}
     keep_memory()
-    check_sources(**sources)
-    options = {name: values[name] for name in names}
-    predictor = open_predictor(
+    return open_predictor(
         _model(args, options),
         runtime=choose_runtime(args),
         overrides=(
-            *settings(given, args.model_path),
+            *settings(read_overrides(args), args.model_path),
             *(text for flags in find_flags("infer") for text in flags.changes(args)),
         ),
         options=options,
     )
-    report = predict_files(
-        predictor, Path(args.output_dir), **sources, draw=args.draw, save=args.save_results
-    )
+
+
+def infer(args: argparse.Namespace, names: Sequence[str], suffixes: Sequence[str] = IMAGE_SUFFIXES) -> int:
+    """What `oar infer` does; `suffixes` are those of the files that are read of a folder."""
+    read_overrides(args)  # which may name the source
+    named = named_files(args)
+    output_dir, draw, save = Path(args.output_dir), args.draw, args.save_results
+    if named:
+        with open_sources(named, suffixes, output_dir=output_dir, allow_url=args.allow_url) as sources:
+            report = predict_sources(open_model(args, names), output_dir, sources, draw=draw, save=save)
+    else:
+        sources = {name: getattr(args, name) for name in SOURCES}
+        check_sources(**sources)
+        report = predict_files(open_model(args, names), output_dir, **sources, draw=draw, save=save)
     print(report.summary(), file=sys.stderr if report.failed else sys.stdout)
     return report.exit_code
 
@@ -194,21 +237,7 @@ def _model(args: argparse.Namespace, options: Mapping[str, Any]) -> str:
     return str(path.parent) if path.name in (CONFIG, "deploy.yaml") else args.config
 
 
-def _source_of(path: Path) -> str:
-    """The argument that takes a file of this kind."""
-    if path.is_dir():
-        return "image_dir"
-    if path.suffix.lower() == ".pdf":
-        return "pdf_file"
-    return "video_file" if path.suffix.lower() in VIDEO_SUFFIXES else "image_file"
-
-
-def run_infer(argv: Sequence[str] | None, model: str | None, prog: str) -> int:
-    """Runs `oar infer`, with `model` where the arguments name none; returns the exit status."""
-    made, names = parser(model, prog)
-    return run(made, lambda args: _infer(args, names), argv, "stopped; what is written stays")
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs `oar infer`; returns the exit status."""
-    return run_infer(argv, None, "oar infer")
+    made, names = parser()
+    return run(made, lambda args: infer(args, names), argv, "stopped; what is written stays")

@@ -11,7 +11,6 @@ import json
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 log = logging.getLogger("oar")
 OUTPUT = ("--output_dir", "--save_dir")
@@ -49,7 +48,7 @@ UPSTREAM_WEIGHTS = ("Global.pretrained_model", "Arch.pretrained")
 UPSTREAM_START = ("pretrained.into=null", "pretrained.skip=null", "pretrained.partial=true")
 
 
-def add_config(parser: Any, *, required: bool = True) -> None:
+def add_config(parser: argparse._ActionsContainer, *, required: bool = True) -> None:
     """`-c/--config` to a parser or a group of one."""
     parser.add_argument(
         "-c", "--config", required=required, help="a config: a name such as lenet_mnist, or a file"
@@ -168,7 +167,11 @@ class BooleanFlag(argparse.Action):
         )
 
     def __call__(
-        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, name: Any = None
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: object,
+        name: str | None = None,
     ) -> None:
         negated = str(name).startswith("--no-")
         if negated and values is not None:
@@ -181,7 +184,11 @@ class BooleanFlag(argparse.Action):
 
 class _Ignored(argparse.Action):
     def __call__(
-        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, name: Any = None
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: object,
+        name: str | None = None,
     ) -> None:
         log.warning("%s has no effect: %s", name, self.const)
 

@@ -34,7 +34,7 @@ from framework.config.tree import Tree, from_plain
 from framework.core.errors import ConfigError, OarError, did_you_mean
 
 _T = TypeVar("_T")
-_FAILED: Any = object()  # stands for a value whose error is noted
+_FAILED = object()  # stands for a value whose error is noted
 _SCALARS = {
     int: ("int", {int}),
     float: ("float", {float, int}),
@@ -48,8 +48,8 @@ _SCALARS = {
 @overload
 def bind(source: Tree | dict | list, hint: type[_T], packages: Sequence[str] = (), key: str = "") -> _T: ...
 @overload
-def bind(source: Tree | dict | list, hint: Any, packages: Sequence[str] = (), key: str = "") -> Any: ...
-def bind(source: Tree | dict | list, hint: Any, packages: Sequence[str] = (), key: str = "") -> Any:
+def bind(source: Tree | dict | list, hint: object, packages: Sequence[str] = (), key: str = "") -> Any: ...
+def bind(source: Tree | dict | list, hint: object, packages: Sequence[str] = (), key: str = "") -> Any:
     """The value that `hint` describes (a dataclass, or any hint of the table above), made from `source`.
 
     `packages` are searched for the names of components, see `framework.config.registry`. `key` is where `source` stands
@@ -76,7 +76,8 @@ def packages_of(tree: Tree) -> tuple[str, ...]:
     try:
         packages = packages_of_domain(str(named.plain()))
     except ConfigError as error:
-        packages = binder.finish(binder.note_error(named, "domain", error))
+        binder.note_error(named, "domain", error)
+        packages = binder.finish(())  # raises it
     return tuple(dict.fromkeys((*packages, *import_components(tree))))
 
 
@@ -87,7 +88,7 @@ def find_misfits(name: str, entries: Mapping[str, Tree], packages: Sequence[str]
         return []
     known = [get_type_hints(entry.config, include_extras=True) for entry in Catalog(packages).find_all(name)]
 
-    def fits(key: str, tree: Tree, hints: Mapping[str, Any]) -> bool:
+    def fits(key: str, tree: Tree, hints: Mapping[str, object]) -> bool:
         binder = _Binder(packages)
         return key in hints and binder.value(tree, hints[key], key) is not _FAILED
 
@@ -96,7 +97,7 @@ def find_misfits(name: str, entries: Mapping[str, Tree], packages: Sequence[str]
     ]
 
 
-def spell(hint: Any) -> str:
+def spell(hint: object) -> str:
     """What a hint takes, in the words of messages. Raises ConfigError for a hint that cannot be bound."""
     base, kind = unwrap(hint)
     origin, args = get_origin(base), get_args(base)
@@ -121,7 +122,7 @@ def spell(hint: Any) -> str:
     )
 
 
-def unwrap(hint: Any) -> tuple[Any, str | None]:
+def unwrap(hint: object) -> tuple[object, str | None]:
     """A hint without its `Annotated`, and the kind of component that it asks for, if any."""
     if get_origin(hint) is not Annotated:
         return (NoneType if hint is None else hint), None
@@ -129,7 +130,7 @@ def unwrap(hint: Any) -> tuple[Any, str | None]:
     return base, next((mark.name for mark in marks if isinstance(mark, Kind)), None)
 
 
-def item_of(hint: Any) -> Any:
+def item_of(hint: object) -> object:
     """T of `tuple[T, ...]`, `list[T]` and `dict[str, T]`, else None."""
     origin, args = get_origin(hint), get_args(hint)
     if origin is list or (origin is tuple and len(args) == 2 and args[1] is Ellipsis):
@@ -137,14 +138,14 @@ def item_of(hint: Any) -> Any:
     return args[1] if origin is dict and args[0] is str else None
 
 
-def _choices(hint: Any) -> tuple[Any, ...]:
+def _choices(hint: object) -> tuple[object, ...]:
     """The values that a Literal or an Enum class takes."""
     if isinstance(hint, type) and issubclass(hint, enum.Enum):
         return tuple(member.value for member in hint)
     return get_args(hint) if get_origin(hint) is Literal else ()
 
 
-def _takes(hint: Any) -> set[type]:
+def _takes(hint: object) -> set[type]:
     """The types of `Tree.value` that can fit a hint."""
     base, kind = unwrap(hint)
     if kind is not None:
@@ -179,7 +180,7 @@ class _Binder:
         self.catalog = Catalog(packages)
         self.errors: list[ConfigError] = []
 
-    def finish(self, value: Any) -> Any:
+    def finish(self, value: _T) -> _T:
         if len(self.errors) == 1:
             raise self.errors[0]
         if self.errors:
@@ -187,7 +188,7 @@ class _Binder:
             raise ConfigError(f"{len(self.errors)} errors in the configuration\n{text}")
         return value
 
-    def value(self, tree: Tree, hint: Any, key: str) -> Any:
+    def value(self, tree: Tree, hint: object, key: str) -> object:
         try:
             allowed = spell(hint)
         except ConfigError as error:
@@ -209,12 +210,13 @@ class _Binder:
             return self.collection(tree, base, key)
         if base in _SCALARS:
             return base(tree.value) if base in (float, Path) else tree.value
+        assert isinstance(base, type)  # a dataclass, as `spell` saw
         entries = tree.value
         if "type" in entries and entries["type"].value == name_of(base):  # as `dump` writes it
             entries = {name: child for name, child in entries.items() if name != "type"}
         return self.dataclass(tree, base, entries, key)
 
-    def choice(self, tree: Tree, base: Any, choices: tuple[Any, ...], key: str) -> Any:
+    def choice(self, tree: Tree, base: object, choices: tuple[object, ...], key: str) -> object:
         # 1 == True == 1.0, so the type is compared too
         if not any(type(choice) is type(tree.value) and choice == tree.value for choice in choices):
             return self.note(
@@ -227,7 +229,7 @@ class _Binder:
             )
         return base(tree.value) if isinstance(base, type) else tree.value
 
-    def collection(self, tree: Tree, base: Any, key: str) -> Any:
+    def collection(self, tree: Tree, base: object, key: str) -> object:
         item = item_of(base)
         if item is str and isinstance(tree.value, list) and all(type(one.value) is str for one in tree.value):
             return tuple(one.value for one in tree.value)  # a dictionary of characters has thousands
@@ -240,7 +242,7 @@ class _Binder:
         values = [self.value(*pair, _join(key, i)) for i, pair in enumerate(zip(tree.value, hints))]
         return _FAILED if any(value is _FAILED for value in values) else tuple(values)
 
-    def union(self, tree: Tree, members: tuple[Any, ...], key: str) -> Any:
+    def union(self, tree: Tree, members: tuple[object, ...], key: str) -> object:
         members = tuple(member for member in members if type(tree.value) in _takes(member))
         noted, attempts = self.errors, []
         for member in members:
@@ -257,7 +259,7 @@ class _Binder:
         self.errors += min(attempts, key=len)  # the member that came closest
         return _FAILED
 
-    def component(self, tree: Tree, kind: str, key: str) -> Any:
+    def component(self, tree: Tree, kind: str, key: str) -> object:
         entries = tree.value if isinstance(tree.value, dict) else {"type": tree}
         named = entries.get("type")
         if named is None or not isinstance(named.value, str):
@@ -275,7 +277,7 @@ class _Binder:
         arguments = {name: child for name, child in entries.items() if name != "type"}
         return self.dataclass(tree, entry.config, arguments, key)
 
-    def dataclass(self, tree: Tree, cls: type, entries: dict[str, Tree], key: str) -> Any:
+    def dataclass(self, tree: Tree, cls: type, entries: dict[str, Tree], key: str) -> object:
         hints = get_type_hints(cls, include_extras=True)
         fields = {field.name: field for field in dataclasses.fields(cls) if field.init}
         values = {}
@@ -299,7 +301,7 @@ class _Binder:
 
     def unknown_key(
         self, tree: Tree, name: str, key: str, allowed: Iterable[str], type_tree: Tree | None = None
-    ) -> Any:
+    ) -> object:
         fix = did_you_mean(name, allowed)
         if fix is None and type_tree is not None and type_tree.where.source != tree.where.source:
             fix = (
@@ -315,10 +317,10 @@ class _Binder:
             fix=fix,
         )
 
-    def missing_key(self, tree: Tree, key: str, hint: Any) -> Any:
+    def missing_key(self, tree: Tree, key: str, hint: object) -> object:
         return self.note(tree, key, "missing key", received=_describe(tree), allowed=spell(hint))
 
-    def note_error(self, tree: Tree, key: str, error: Exception) -> Any:
+    def note_error(self, tree: Tree, key: str, error: Exception) -> object:
         """Note an error that was raised without a place."""
         if isinstance(error, OarError):
             problem = error.problem if error.where is None else f"{error.where}: {error.problem}"
@@ -327,6 +329,22 @@ class _Binder:
             self.note(tree, key, str(error))
         return _FAILED
 
-    def note(self, tree: Tree, key: str, problem: str, **parts: Any) -> Any:
-        self.errors.append(ConfigError(f"{key or 'top level'}: {problem}", where=tree.where, **parts))
+    def note(
+        self,
+        tree: Tree,
+        key: str,
+        problem: str,
+        received: object = None,
+        allowed: object = None,
+        fix: str | None = None,
+    ) -> object:
+        self.errors.append(
+            ConfigError(
+                f"{key or 'top level'}: {problem}",
+                where=tree.where,
+                received=received,
+                allowed=allowed,
+                fix=fix,
+            )
+        )
         return _FAILED

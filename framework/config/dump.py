@@ -7,15 +7,18 @@ import enum
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Union, get_args, get_origin, get_type_hints
 
 from framework.config.bind import item_of, spell, unwrap
 from framework.config.registry import Catalog, name_of
 from framework.config.tree import parse, write
 from framework.core.errors import ConfigError
+from framework.core.types import JSON
+
+_SCALARS = (bool, int, float, str)  # no subclasses, such as numpy's float64
 
 
-def dump(value: Any) -> str:
+def dump(value: object) -> str:
     """YAML text of a bound dataclass, or of a tuple or dict of them; binding it again gives an equal value.
 
     Every field is written, defaults too, and `type: Name` for every registered class. A Path is written with forward
@@ -24,7 +27,7 @@ def dump(value: Any) -> str:
     return write(_plain(value, ""))
 
 
-def schema(hint: Any, packages: Sequence[str] = ()) -> str:
+def schema(hint: object, packages: Sequence[str] = ()) -> str:
     """One line a key of what a dataclass (or another hint) takes: name, type, default; nested keys are indented.
 
     Where a component is taken, the names that the packages offer are listed; the keys of one of them are listed by
@@ -33,10 +36,12 @@ def schema(hint: Any, packages: Sequence[str] = ()) -> str:
     return "\n".join(_listing(hint, Catalog(packages), "", ())) + "\n"
 
 
-def _plain(value: Any, key: str) -> Any:
+def _plain(value: object, key: str) -> JSON:
+    if value is None or (isinstance(value, bool | int | float | str) and type(value) in _SCALARS):
+        return value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         name = name_of(type(value))
-        plain = {} if name is None else {"type": name}
+        plain: dict[str, JSON] = {} if name is None else {"type": name}
         for field in dataclasses.fields(value):
             if field.init:
                 plain[field.name] = _plain(getattr(value, field.name), f"{key}.{field.name}".lstrip("."))
@@ -49,8 +54,6 @@ def _plain(value: Any, key: str) -> Any:
         return {name: _plain(item, f"{key}.{name}".lstrip(".")) for name, item in value.items()}
     if isinstance(value, tuple | list):
         return [_plain(item, f"{key}.{index}".lstrip(".")) for index, item in enumerate(value)]
-    if type(value) in (type(None), bool, int, float, str):
-        return value
     raise ConfigError(
         "a configuration cannot hold this value",
         where=key or "top level",
@@ -59,7 +62,7 @@ def _plain(value: Any, key: str) -> Any:
     )
 
 
-def _listing(hint: Any, catalog: Catalog, indent: str, parents: tuple[type, ...]) -> list[str]:
+def _listing(hint: object, catalog: Catalog, indent: str, parents: tuple[type, ...]) -> list[str]:
     """Lines of what stands below a hint; a dataclass among its own `parents` is not listed again."""
     base, kind = unwrap(hint)
     if kind is not None:
@@ -93,6 +96,6 @@ def _default(field: dataclasses.Field) -> str:
     return "(required)"
 
 
-def plain(config: Any) -> Any:
+def plain(config: object) -> JSON:
     """A bound dataclass as the plain data that binds back to it."""
     return parse(dump(config), "plain").plain()

@@ -138,7 +138,7 @@ def _check_dataclass(entry: Entry) -> None:
         )
 
 
-def build(config: Any, *args: Any, **kwargs: Any) -> Any:
+def build(config: object, *args: object, **kwargs: object) -> Any:
     """The Layer registered with the class of `config`, built as `Layer(config, *args, **kwargs)`."""
     for entry in tuple(_entries.values()):
         if entry.config is type(config) and entry.layer is not None:

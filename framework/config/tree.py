@@ -72,7 +72,7 @@ class Tree:
         return self.value
 
 
-def from_plain(value: Any, source: str = "<dict>") -> Tree:
+def from_plain(value: object, source: str = "<dict>") -> Tree:
     """The Tree of ordinary dicts, lists (or tuples) and scalars, which messages say are of `source`."""
     if isinstance(value, Mapping):
         value = {str(key): from_plain(child, source) for key, child in value.items()}
@@ -94,7 +94,7 @@ class _Dumper(yaml.SafeDumper):
 
     yaml_implicit_resolvers: ClassVar[dict] = {}  # pyright: ignore[reportIncompatibleVariableOverride]
 
-    def ignore_aliases(self, data: Any) -> bool:
+    def ignore_aliases(self, data: object) -> bool:
         return True
 
 
@@ -103,7 +103,7 @@ for _tag, _pattern, _first in _SCALARS:
         _class.add_implicit_resolver(_TAG + _tag, re.compile(rf"(?:{_pattern})\Z"), _first)
 
 
-def write(value: Any, *, flow: bool = False) -> str:
+def write(value: object, *, flow: bool = False) -> str:
     """YAML text of plain values, keys in their order; `flow` puts all of it on one line, without a line end."""
     style, width = (True, float("inf")) if flow else (None, 110)
     text = yaml.dump(
@@ -184,7 +184,7 @@ class _Reader:
         self.source, self.lines, self.old_scalars = source, lines, old_scalars
         self.open: set[int] = set()
 
-    def where(self, mark: Any) -> Where:
+    def where(self, mark: yaml.Mark | None) -> Where:
         if not self.lines:
             return Where(self.source)
         return (
@@ -233,7 +233,7 @@ class _Reader:
                 )
         return entries
 
-    def scalar(self, node: yaml.ScalarNode, where: Where) -> Any:
+    def scalar(self, node: yaml.ScalarNode, where: Where) -> str | int | float | bool | None:
         text, kind = node.value, node.tag.removeprefix(_TAG)
         try:
             if kind == "str" or (self.old_scalars and kind in ("timestamp", "value", "merge")):

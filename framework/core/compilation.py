@@ -6,33 +6,33 @@ import hashlib
 import logging
 import os
 import threading
+from importlib import metadata
 from pathlib import Path
-from typing import Any
-
-import jax
-from jax.experimental.compilation_cache import compilation_cache
+from typing import TYPE_CHECKING
 
 from framework.core.device import Device, cpu_features
 from framework.core.errors import HubError
 from framework.core.home import home
+from framework.core.lazy import LazyModule
 from framework.core.process_state import state
+
+if TYPE_CHECKING:
+    import jax
+    from jax.experimental.compilation_cache import compilation_cache
+else:
+    jax = LazyModule("jax")
+    compilation_cache = LazyModule("jax.experimental.compilation_cache.compilation_cache")
 
 log = logging.getLogger("oar")
 # Compile options of the CPU backend: convolutions leave the YNN library for Eigen (detector at 640: 100 to 89 ms),
 # dots stay in it (bf16 dots run at twice the float32 speed there). Vectors of 512 bits stay off: with
 # `xla_cpu_prefer_vector_width: 512` jaxlib 0.10 computes arctan of 64 and more numbers wrongly, by up to 1.37.
-CPU_COMPILE_OPTIONS: dict[str, Any] = {
+CPU_COMPILE_OPTIONS: dict[str, str | bool] = {
     "xla_cpu_experimental_ynn_fusion_type": "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT",
 }
 # For programs that recompute: the CPU backend drops optimisation barriers before it schedules, and a block that is to
 # run again is then merged with its first run (8 wide blocks: 9.5 MB of temporaries either way; 2.2 with this).
-CPU_RECOMPUTE_OPTIONS: dict[str, Any] = {"xla_disable_hlo_passes": "cse_barrier_expander"}
-# For programs that run once, whose values are compared: half of the time of a comparison is XLA's. jax 0.11 has no
-# emitters to turn off, and ends the process where an option is unknown.
-QUICK_COMPILE_OPTIONS: dict[str, Any] = {
-    "xla_backend_optimization_level": 0,
-    "xla_llvm_disable_expensive_passes": True,
-} | ({"xla_cpu_use_fusion_emitters": False} if jax.__version_info__ < (0, 11) else {})
+CPU_RECOMPUTE_OPTIONS: dict[str, str | bool] = {"xla_disable_hlo_passes": "cse_barrier_expander"}
 
 _cache_lock = threading.Lock()
 
@@ -79,6 +79,21 @@ def cache_folder() -> Path | None:
     return state.cache_folder or _own_folder()
 
 
+def quick_compile_options() -> dict[str, str | bool | int]:
+    """Options of the CPU for programs that run once, whose values are compared: half of the time of a comparison is
+    XLA's. jax 0.11 has no emitters to turn off, and ends the process where an option is unknown."""
+    options: dict[str, str | bool | int] = {
+        "xla_backend_optimization_level": 0,
+        "xla_llvm_disable_expensive_passes": True,
+    }
+    return options if jax.__version_info__ >= (0, 11) else {**options, "xla_cpu_use_fusion_emitters": False}
+
+
+def jax_version() -> str:
+    """The version of the jax that is installed, which is not imported for it."""
+    return metadata.version("jax")
+
+
 def _turned_off() -> bool:
     return os.environ.get("OAR_COMPILATION_CACHE", "").lower() in ("off", "0", "false")
 
@@ -94,7 +109,7 @@ def _make_folder(folder: str | Path | None) -> Path:
     return folder
 
 
-def compile_options(device: Device) -> dict[str, str | bool | int]:
+def compile_options(device: Device) -> dict[str, str | bool]:
     """XLA options for programs on this device."""
     if device.platform != "cpu":
         return {}

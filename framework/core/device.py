@@ -5,19 +5,23 @@ Names follow Paddle: "cpu", "gpu", "gpu:1", "tpu:0". A GPU is what jax calls cud
 
 from __future__ import annotations
 
+import importlib.metadata
+import importlib.util
+import os
 import platform
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import jax
-
 from framework.core.errors import DeviceError
+from framework.core.lazy import LazyModule
 
 if TYPE_CHECKING:
-    Device = Any  # jaxlib ships no types, so a type checker takes jax.Device for a variable
+    import jax
 else:
-    Device = jax.Device
+    jax = LazyModule("jax")
+
+Device = Any  # jax.Device; jaxlib ships no types, so a type checker takes it for a variable
 
 _KINDS = ("cpu", "gpu", "tpu")
 
@@ -71,6 +75,25 @@ def default_device() -> Device:
     return default
 
 
+def default_device_name() -> str:
+    """The default device by Paddle's name: "cpu", "gpu:0", "tpu". jax is not asked, which takes a third of a second,
+    where nothing is installed by which it could find another device than the CPU."""
+    if "jax" not in sys.modules and _has_cpu_alone():
+        return "cpu"
+    device = default_device()
+    return f"gpu:{device.id}" if device.platform in ("cuda", "rocm", "gpu") else device.platform
+
+
+def _has_cpu_alone() -> bool:
+    asked = os.environ.get("JAX_PLATFORMS") or os.environ.get("JAX_PLATFORM_NAME")
+    if asked:
+        return asked == "cpu"
+    return not (
+        any(map(importlib.util.find_spec, ("jax_plugins", "libtpu")))
+        or importlib.metadata.entry_points(group="jax_plugins")
+    )
+
+
 def get_device() -> str:
     """The device on which new arrays are placed, as kind:index."""
     device = default_device()
@@ -91,6 +114,8 @@ def cpu_features() -> frozenset[str]:
     return frozenset()
 
 
-def bfloat16_is_fast(device: Device) -> bool:
-    """Whether the device multiplies bfloat16 in hardware: GPUs, TPUs, CPUs with AVX512-BF16 or AMX."""
-    return device.platform != "cpu" or bool(cpu_features() & {"avx512_bf16", "amx_bf16", "bf16"})
+def bfloat16_is_fast(device: Device | str) -> bool:
+    """Whether the device, or one of this platform, multiplies bfloat16 in hardware: GPUs, TPUs, CPUs with AVX512-BF16
+    or AMX."""
+    platform_name = device if isinstance(device, str) else device.platform
+    return platform_name != "cpu" or bool(cpu_features() & {"avx512_bf16", "amx_bf16", "bf16"})

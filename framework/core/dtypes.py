@@ -12,21 +12,21 @@ import contextlib
 import contextvars
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from framework.core.errors import ShapeError
+from framework.core.lazy import LazyModule
+
+if TYPE_CHECKING:
+    import jax
+    import jax.numpy as jnp
+else:
+    jax = LazyModule("jax")
+    jnp = LazyModule("jax.numpy")
 
 Precision = Literal["float32", "bfloat16"]
-
-# jax lets GPUs and TPUs compute dots and convolutions of float32 with the digits of TF32 or bfloat16. Results are then
-# no longer those of a CPU: on an H100 193 of 1,633 comparisons with Paddle and torch failed, 14 without it. Low
-# precision is asked for by `amp` or `precision`, or for all of a process by JAX_DEFAULT_MATMUL_PRECISION.
-if jax.config.jax_default_matmul_precision is None:  # type: ignore[attr-defined]
-    jax.config.update("jax_default_matmul_precision", "float32")
 
 _precision: contextvars.ContextVar[Precision] = contextvars.ContextVar("oar_precision", default="float32")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -22,7 +22,7 @@ class Sample:
     id: str | int | None = field(default=None, kw_only=True)
     """Names the sample in messages and results."""
 
-    def replace(self, **changes: Any) -> Self:
+    def replace(self, **changes: object) -> Self:
         """A sample with the named fields changed; the rest is shared with this one."""
         return dataclasses.replace(self, **changes)
 

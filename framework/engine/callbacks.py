@@ -18,6 +18,7 @@ import jax
 from framework.config.registry import register
 from framework.core.disk import disk_errors, write_file
 from framework.core.errors import ConfigError, FormatError, did_you_mean
+from framework.core.types import JSON
 
 if TYPE_CHECKING:
     from framework.engine.trainer import Trainer
@@ -45,11 +46,11 @@ class Callback:
     def on_end(self, trainer: Trainer) -> None:
         """After the last step, also when training failed."""
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> dict[str, JSON]:
         """Plain data that a checkpoint keeps, so that a resumed run goes on as if it had not been stopped."""
         return {}
 
-    def set_state_dict(self, state: Mapping[str, Any]) -> None:
+    def set_state_dict(self, state: Mapping[str, JSON]) -> None:
         """Take back what `state_dict` gave, before `on_begin`."""
 
 
@@ -229,12 +230,13 @@ class EarlyStopping(Callback):
             return trainer.higher_is_better
         return not any(word in name for word in ("loss", "perplexity"))
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> dict[str, JSON]:
         return dict(self._best)
 
-    def set_state_dict(self, state: Mapping[str, Any]) -> None:
-        if not all(isinstance(value, (int, float)) for value in state.values()):
+    def set_state_dict(self, state: Mapping[str, JSON]) -> None:
+        numbers = {name: value for name, value in state.items() if isinstance(value, (int, float))}
+        if len(numbers) != len(state):
             raise FormatError(
                 "the state of EarlyStopping must hold numbers", received=dict(state), allowed="numbers"
             )
-        self._best.update(state)
+        self._best.update(numbers)

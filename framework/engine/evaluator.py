@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import jax
 import numpy as np
+from jax.sharding import Sharding
+from jax.typing import ArrayLike
 
 from framework.core.compilation import compile_options, enable_compilation_cache
 from framework.core.dtypes import narrow
@@ -34,7 +35,7 @@ class Judge:
         self.first: tuple[dict, dict] | None = None  # (outputs, batch) of a run, arrays by name
         self._metrics: Mapping[str, Metric] = {}
 
-    def judge(self, infer: Callable[[dict[str, np.ndarray]], Mapping[str, Any]]) -> dict[str, float]:
+    def judge(self, infer: Callable[[dict[str, np.ndarray]], Mapping[str, ArrayLike]]) -> dict[str, float]:
         """Scores by name, the one that decides first.
 
         Args:
@@ -88,7 +89,7 @@ class Evaluator(Judge):
         task: Task,
         loader: DataLoader,
         labels: tuple[str, ...] = (),
-        sharding: Any = None,
+        sharding: Sharding | None = None,
     ) -> None:
         super().__init__(task, loader, labels)
         enable_compilation_cache()

@@ -6,12 +6,13 @@ Components are bound to their own dataclasses; what they are is the domain's bus
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from framework.config.bind import bind, packages_of
 from framework.config.registry import Kind
 from framework.config.tree import Tree
 from framework.core.errors import ConfigError
+from framework.core.model_config import ModelConfig
 from framework.core.transform import Transform
 from framework.engine.callbacks import Callback
 from framework.engine.task import Pipeline, Task
@@ -20,7 +21,7 @@ from framework.io.weighting import SamplerConfig
 from framework.optimizer.base import Optimizer
 from framework.optimizer.ema import EMA
 
-Transforms = tuple[Annotated[Transform[Any], Kind("transform")], ...]
+Transforms = tuple[Annotated[Transform, Kind("transform")], ...]
 
 
 @dataclass(frozen=True)
@@ -200,7 +201,7 @@ class Experiment:
 
     domain: str
     imports: tuple[str, ...] = ()
-    model: Annotated[object, Kind("model")] | None = None
+    model: Annotated[ModelConfig, Kind("model")] | None = None
     task: Annotated[Task, Kind("task")] | None = None
     pipeline: Annotated[Pipeline, Kind("pipeline")] | None = None
     data: Data = Data()
@@ -220,6 +221,12 @@ class Experiment:
                 received=", ".join(f.name for f in fields(self) if getattr(self, f.name) is not None),
                 allowed=f"also {', '.join(missing)}",
             )
+
+    def model_and_task(self) -> tuple[ModelConfig, Task]:
+        """Raises: ConfigError, where one of them is missing."""
+        self.require("model", "task")
+        assert self.model is not None and self.task is not None
+        return self.model, self.task
 
 
 def bind_experiment(tree: Tree) -> Experiment:

@@ -8,12 +8,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from framework.core.device import Device
 from framework.core.dtypes import narrow
 from framework.core.errors import ConfigError
 from framework.engine.callbacks import Callback, Row
@@ -234,7 +235,7 @@ def _grow(needed: Callable[[int], int], unit: int, most: int, allowed: int) -> i
 
 def _measure(trainer: Trainer, batch: Mapping[str, np.ndarray], size: int) -> int:
     """Bytes on a device for a step with `size` samples, and for the two batches that wait for theirs."""
-    specs: dict[str, Any] = {
+    specs: dict[str, jax.ShapeDtypeStruct] = {
         name: jax.ShapeDtypeStruct((size, *value.shape[1:]), value.dtype, sharding=trainer.partitioner.batch)
         for name, value in batch.items()
     }
@@ -256,7 +257,7 @@ def _measure(trainer: Trainer, batch: Mapping[str, np.ndarray], size: int) -> in
     return int(step + waiting // len(trainer.partitioner.devices))
 
 
-def free_memory(device: Any) -> int:
+def free_memory(device: Device) -> int:
     """Bytes that are left on a device; of a CPU what the operating system, or the container, has left.
 
     Raises:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +16,9 @@ from framework.nn.functional.losses import LabelError
 from framework.nn.layer import Layer
 
 
-def find_bad_labels(task: Task, model: Layer, batch: Mapping[str, Any], step: int = 0) -> LabelError | None:
+def find_bad_labels(
+    task: Task, model: Layer, batch: Mapping[str, np.ndarray | jax.Array], step: int = 0
+) -> LabelError | None:
     """The error of the task's loss on a batch of host arrays when it is computed outside of a compiled program.
 
     None where the labels are classes, or where the loss cannot be computed so.

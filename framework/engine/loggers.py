@@ -12,6 +12,7 @@ import numpy as np
 
 from framework.config.registry import register
 from framework.core.errors import ConfigError, FormatError, MissingExtraError
+from framework.core.types import JSON
 from framework.engine.callbacks import Callback, Row
 
 if TYPE_CHECKING:
@@ -157,7 +158,7 @@ class WandB(_Logger):
 
     def _write(self, numbers: Mapping[str, float], image: np.ndarray | None, step: int) -> None:
         (run,) = self._writers
-        entries: dict[str, Any] = dict(numbers)
+        entries: dict[str, object] = dict(numbers)
         if image is not None:
             import wandb  # pyright: ignore[reportMissingImports]
 
@@ -167,12 +168,12 @@ class WandB(_Logger):
     def _close(self) -> None:
         self._writers[0].finish()
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> dict[str, JSON]:
         return dict(self._run)
 
-    def set_state_dict(self, state: Mapping[str, Any]) -> None:
+    def set_state_dict(self, state: Mapping[str, JSON]) -> None:
         if not all(isinstance(value, str) for value in state.values()):
             raise FormatError(
                 "the state of WandB must hold the run's id", received=dict(state), allowed='{"id": "..."}'
             )
-        self._run.update(state)
+        self._run.update({name: str(value) for name, value in state.items()})

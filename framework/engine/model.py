@@ -13,18 +13,22 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import itertools
 import logging
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike, DTypeLike
 
 from framework.core.errors import ConfigError
+from framework.core.types import PyTree
 from framework.distributed import Partitioner
 from framework.engine.callbacks import Callback, LogLines, print_log
 from framework.engine.evaluator import Evaluator
@@ -33,13 +37,14 @@ from framework.engine.label_report import find_bad_labels
 from framework.engine.task import Losses, Task
 from framework.engine.trainer import Trainer
 from framework.io.checkpoint import flatten, unflatten
+from framework.io.dataset import Indexed, IterableDataset
 from framework.io.loader import DataLoader
 from framework.io.recipe import Batch
 from framework.io.state import load, save
 from framework.metric import Metric
 from framework.nn import functional_core
 from framework.nn.layer import Layer, Parameter
-from framework.nn.summary import summarize
+from framework.nn.summary import Sizes, summarize
 from framework.optimizer import Optimizer
 
 log = logging.getLogger("oar")
@@ -70,16 +75,31 @@ def _named(metric: Metric) -> dict[str, float]:
     return dict(zip(names, map(float, values if isinstance(values, (list, tuple)) else [values])))
 
 
+class _Spec(Protocol):
+    """What is asked of an InputSpec."""
+
+    @property
+    def shape(self) -> Sequence[object]: ...
+
+    @property
+    def dtype(self) -> DTypeLike: ...
+
+
+Fields = int | _Spec | Sequence[_Spec | None] | None  # how many fields, or what they are
+Data = DataLoader | Indexed[object] | IterableDataset
+Arrays = ArrayLike | Sequence[ArrayLike]
+
+
 @dataclass(frozen=True)
-class _Supervised(Task):
+class _Supervised(Task[Sequence[object], Layer]):
     """A network, a loss of (outputs…, labels…) and metrics, as a Task."""
 
     inputs: int
     labels: int
-    loss_fn: Callable[..., Any] | None
+    loss_fn: Callable[..., PyTree] | None
     judges: tuple[Metric, ...]
 
-    def pack(self, sample: Any) -> dict[str, np.ndarray]:
+    def pack(self, sample: Sequence[object]) -> dict[str, np.ndarray]:
         if isinstance(sample, Mapping):
             names = [f"sample[{name!r}]" for name in sample]
             raise ConfigError(
@@ -114,7 +134,7 @@ class _Supervised(Task):
         labels = (batch[f"label{n}"] for n in range(self.labels))
         losses = self.loss_fn(*self._outputs(model, batch), *labels)
         terms = tuple(losses) if isinstance(losses, (tuple, list)) else (losses,)
-        total: Any = sum(terms[1:], terms[0])
+        total: jax.Array = functools.reduce(operator.add, terms)
         return Losses(total, {f"loss{n}": part for n, part in enumerate(terms)} if len(terms) > 1 else {})
 
     def infer(self, model: Layer, inputs: Mapping[str, jax.Array]) -> dict[str, jax.Array]:
@@ -135,21 +155,26 @@ class Model:
             None is one.
     """
 
-    def __init__(self, network: Layer, inputs: Any = None, labels: Any = None) -> None:
+    def __init__(self, network: Layer, inputs: Fields = None, labels: Fields = None) -> None:
         self.network = network
         self._inputs, self._labels = _count(inputs), _count(labels)
-        self._specs = inputs if isinstance(inputs, (tuple, list)) else [inputs]
+        listed = inputs if isinstance(inputs, Sequence) else [inputs]
+        self._specs = [spec for spec in listed if spec is not None and not isinstance(spec, int)]
         self._optimizer: Optimizer | None = None
-        self._loss: Callable[..., Any] | None = None
+        self._loss: Callable[..., PyTree] | None = None
         self._metrics: tuple[Metric, ...] = ()
         self._amp: dict[str, Any] = {}
-        self._optimizer_state: Any = None  # the optimizer's state between two calls of fit
-        self._collected: Any = None  # gradients of calls of train_batch without an update
+        self._optimizer_state: dict[str, PyTree] | None = (
+            None  # the optimizer's state between two calls of fit
+        )
+        self._collected: dict[str, jax.Array] | None = (
+            None  # gradients of calls of train_batch without an update
+        )
 
     def prepare(
         self,
         optimizer: Optimizer | None = None,
-        loss: Callable[..., Any] | None = None,
+        loss: Callable[..., PyTree] | None = None,
         metrics: Metric | Sequence[Metric] | None = None,
         amp_configs: str | Mapping[str, str] | None = None,
     ) -> None:
@@ -187,8 +212,8 @@ class Model:
 
     def fit(
         self,
-        train_data: Any = None,
-        eval_data: Any = None,
+        train_data: Data | None = None,
+        eval_data: Data | None = None,
         batch_size: int = 1,
         epochs: int = 1,
         eval_freq: int = 1,
@@ -226,9 +251,9 @@ class Model:
         evaluated = (
             self._loader(eval_data, task, batch_size, num_workers, pad_last=True) if has_metrics else None
         )
-        length = {"iters": num_iters} if num_iters else {"epochs": epochs}
         options = TrainOptions(
-            **length,
+            epochs=None if num_iters else epochs,
+            iters=num_iters or None,
             seed=seed,
             log_every=log_freq,
             eval_every=eval_freq * len(train),
@@ -260,7 +285,7 @@ class Model:
 
     def evaluate(
         self,
-        eval_data: Any,
+        eval_data: Data,
         batch_size: int = 1,
         log_freq: int = 10,
         verbose: int = 2,
@@ -290,7 +315,7 @@ class Model:
 
     def predict(
         self,
-        test_data: Any,
+        test_data: Data | ArrayLike,
         batch_size: int = 1,
         num_workers: int = 0,
         stack_outputs: bool = False,
@@ -311,14 +336,33 @@ class Model:
             log.info(f"predicted {sum(map(len, outputs[0])) if outputs else 0} samples")
         return [np.concatenate(batches) for batches in outputs] if stack_outputs else outputs
 
-    def _loader(self, data: Any, task: _Supervised, batch_size: int, num_workers: int, **how: Any) -> Any:
+    def _loader(
+        self,
+        data: Data | ArrayLike | None,
+        task: _Supervised,
+        batch_size: int,
+        num_workers: int,
+        shuffle: bool = False,
+        drop_last: bool = False,
+        pad_last: bool = False,
+        seed: int = 0,
+    ) -> DataLoader:
         if isinstance(data, DataLoader):
-            return _NamedLoader(data, task, "pad_last" in how)
-        return DataLoader(data, pack=task.pack, batch_size=batch_size, num_workers=num_workers, **how)
+            return cast(DataLoader, _NamedLoader(data, task, pad_last))
+        return DataLoader(
+            cast("Indexed[object]", data),
+            pack=task.pack,
+            batch_size=batch_size,
+            num_workers=num_workers,
+            shuffle=shuffle,
+            drop_last=drop_last,
+            pad_last=pad_last,
+            seed=seed,
+        )
 
     # -- one batch at a time ------------------------------------------------------------------------------------------
 
-    def train_batch(self, inputs: Any, labels: Any = (), update: bool = True) -> float:
+    def train_batch(self, inputs: Arrays, labels: Arrays = (), update: bool = True) -> float:
         """One step on one batch of arrays; returns the loss. For loops of one's own; `fit` is faster.
 
         With `update=False` the gradients are kept, and added to those of the next call.
@@ -343,7 +387,7 @@ class Model:
             self._optimizer.step(self.network, grads)
         return float(loss)
 
-    def eval_batch(self, inputs: Any, labels: Any = ()) -> dict[str, float]:
+    def eval_batch(self, inputs: Arrays, labels: Arrays = ()) -> dict[str, float]:
         """Scores of one batch of arrays."""
         self._ready("metrics")
         task, batch = self._task(), self._batch(inputs, labels)
@@ -354,12 +398,12 @@ class Model:
             scores |= judge.result()
         return scores
 
-    def predict_batch(self, inputs: Any) -> list[np.ndarray]:
+    def predict_batch(self, inputs: Arrays) -> list[np.ndarray]:
         """The outputs for one batch of arrays."""
         outputs = self._task().infer(self.network.eval(), self._batch(inputs, ()))
         return [np.asarray(value) for value in outputs.values()]
 
-    def _batch(self, inputs: Any, labels: Any) -> dict[str, jax.Array]:
+    def _batch(self, inputs: Arrays, labels: Arrays) -> dict[str, jax.Array]:
         named = {f"input{n}": jnp.asarray(value) for n, value in enumerate(_listed(inputs))}
         return named | {f"label{n}": jnp.asarray(value) for n, value in enumerate(_listed(labels))}
 
@@ -411,35 +455,36 @@ class Model:
     def parameters(self) -> list[Parameter]:
         return self.network.parameters()
 
-    def summary(self, input_size: Any = None, dtype: str | Sequence[str] | None = None) -> str:
+    def summary(self, input_size: Sizes | None = None, dtype: str | Sequence[str] | None = None) -> str:
         """A table of layers, shapes, parameters and FLOPs; see `framework.summary`. Shape and dtype are by default
         those of the InputSpecs that the model was made with; a size that is open there counts as 1."""
-        specs = [spec for spec in self._specs if spec is not None and not isinstance(spec, int)]
         if input_size is None:
-            if not specs:
+            if not self._specs:
                 raise ConfigError(
                     "nothing says how large the input is",
                     where="Model.summary",
                     fix="model.summary((1, 224, 224, 3)), or Model(network, inputs=[InputSpec(...)])",
                 )
-            input_size = [[n if isinstance(n, int) and n > 0 else 1 for n in spec.shape] for spec in specs]
-            dtype = dtype or [str(np.dtype(spec.dtype)) for spec in specs]
+            input_size = [
+                [n if isinstance(n, int) and n > 0 else 1 for n in spec.shape] for spec in self._specs
+            ]
+            dtype = dtype or [str(np.dtype(spec.dtype)) for spec in self._specs]
         return str(summarize(self.network, input_size, dtype or "float32"))
 
 
-def _count(fields: Any) -> int:
+def _count(fields: Fields) -> int:
     if isinstance(fields, int):
         return fields
     return len(fields) if isinstance(fields, (tuple, list)) else 1
 
 
-def _listed(value: Any) -> Sequence[Any]:
+def _listed(value: PyTree) -> Sequence[PyTree]:
     if isinstance(value, (tuple, list)):
         return value
     return () if value is None else (value,)
 
 
-def _check_data(data: Any, where: str) -> None:
+def _check_data(data: object, where: str) -> None:
     """Raises: ConfigError for arrays, which hold no pairs of an input and its label."""
     if data is None or isinstance(data, (np.ndarray, jax.Array)):
         raise ConfigError(
@@ -465,7 +510,7 @@ def _refuse_callbacks(callbacks: object, where: str) -> None:
 class _Watched:
     """The batches of a loader, up to `limit` of them, with a line of the log every so many."""
 
-    def __init__(self, loader: Any, log_every: int | None, limit: int | None) -> None:
+    def __init__(self, loader: DataLoader, log_every: int | None, limit: int | None) -> None:
         self.loader, self.log_every = loader, log_every
         self.count = len(loader) if limit is None else min(limit, len(loader))
 
@@ -501,14 +546,14 @@ class _MeanLoss(Metric):
 
     higher_is_better = False
 
-    def __init__(self, loss_fn: Callable[..., Any] | None) -> None:
+    def __init__(self, loss_fn: Callable[..., PyTree] | None) -> None:
         assert loss_fn is not None
         self.loss_fn = loss_fn
 
     def reset(self) -> None:
         self.total, self.count = 0.0, 0
 
-    def compute(self, *args: Any) -> tuple[float, int]:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def compute(self, *args: np.ndarray) -> tuple[float, int]:  # pyright: ignore[reportIncompatibleMethodOverride]
         losses = self.loss_fn(*map(jnp.asarray, args))
         terms = losses if isinstance(losses, (tuple, list)) else (losses,)
         return sum(float(part) for part in terms), len(args[0])
@@ -529,7 +574,7 @@ class _Collect(Metric):
     def reset(self) -> None:
         self.batches: list[tuple[np.ndarray, ...]] = []
 
-    def compute(self, *outputs: np.ndarray) -> tuple[Any, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def compute(self, *outputs: np.ndarray) -> tuple[tuple[np.ndarray, ...]]:  # pyright: ignore[reportIncompatibleMethodOverride]
         return (outputs,)
 
     def update(self, outputs: tuple[np.ndarray, ...]) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]

@@ -7,9 +7,9 @@ import json
 import logging
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from framework.core.errors import OarError
 from framework.engine.callbacks import Callback, Row
@@ -44,7 +44,7 @@ class RunReport(Callback):
         self._attempt(lambda: write_curves(self.folder / "metrics.jsonl", self.folder))
         self._drawn = time.monotonic()
 
-    def _attempt(self, write: Any) -> None:
+    def _attempt(self, write: Callable[[], object]) -> None:
         try:
             write()
         except (OSError, OarError) as error:
@@ -65,7 +65,7 @@ def write_curves(metrics: Path, folder: Path) -> None:
     image.write(folder / "curves.png", charts.draw_panels(_panels(rows)))
 
 
-def write_table(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+def write_table(path: Path, rows: Sequence[Row]) -> None:
     """Rows as CSV; the columns are all keys in the order in which they come, and what a row lacks is empty."""
     columns = list(dict.fromkeys(name for row in rows for name in row))
     with path.open("w", encoding="utf-8", newline="") as file:
@@ -74,7 +74,7 @@ def write_table(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
         writer.writerows(rows)
 
 
-def _panels(rows: Sequence[Mapping[str, Any]]) -> list[charts.Panel]:
+def _panels(rows: Sequence[Row]) -> list[charts.Panel]:
     """The loss, the learning rate, the parts of the loss, and scores: shares in a panel of their own."""
     train = _curves([row for row in rows if row.get("kind") == "train"])
     scores = _curves([row for row in rows if row.get("kind") == "eval"])
@@ -97,7 +97,7 @@ def _panels(rows: Sequence[Mapping[str, Any]]) -> list[charts.Panel]:
     return panels
 
 
-def _curves(rows: Sequence[Mapping[str, Any]]) -> dict[str, tuple[list[float], list[float]]]:
+def _curves(rows: Sequence[Row]) -> dict[str, tuple[list[float], list[float]]]:
     """(steps, values) by name; scores of single classes ("iou/car") are left out."""
     curves: dict[str, tuple[list[float], list[float]]] = {}
     for row in rows:

@@ -6,19 +6,22 @@ import contextlib
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Protocol
+from typing import Protocol
 
 import jax
 import jax.numpy as jnp
 
 from framework import amp
 from framework.core.compilation import CPU_RECOMPUTE_OPTIONS, compile_options, enable_compilation_cache
+from framework.core.device import Device
 from framework.core.rng import rng_scope
 from framework.core.trace import explain_trace_errors
+from framework.core.types import PyTree
 from framework.engine.experiment import TrainOptions
-from framework.engine.task import Task
+from framework.engine.task import Losses, Task
 from framework.nn.functional_core import GraphDef, State
-from framework.optimizer.base import ParamGroup
+from framework.optimizer.base import Optimizer, ParamGroup
+from framework.optimizer.lr.base import LRScheduler
 
 
 @dataclass(frozen=True)
@@ -37,9 +40,9 @@ class TrainState:
     step: jax.Array
     params: State
     buffers: State
-    optimizer: Any
-    ema: Any
-    scaler: Any
+    optimizer: dict[str, PyTree]
+    ema: dict[str, PyTree]
+    scaler: PyTree
     lr_factor: jax.Array
 
 
@@ -54,14 +57,16 @@ class Step(Protocol):
 
     def __call__(self, state: TrainState, batch: Mapping[str, jax.Array], /) -> tuple[TrainState, Log]: ...
 
-    def lower(self, state: TrainState, batch: Mapping[str, Any], /) -> jax.stages.Lowered: ...
+    def lower(
+        self, state: TrainState, batch: Mapping[str, jax.Array | jax.ShapeDtypeStruct], /
+    ) -> jax.stages.Lowered: ...
 
 
 def init_state(
     params: State,
     buffers: State,
     how: Mapping[str, ParamGroup],
-    optimizer: Any,
+    optimizer: Optimizer,
     options: TrainOptions,
 ) -> TrainState:
     """The state before the first step; `how` names the parameters that are trained."""
@@ -81,11 +86,11 @@ def init_state(
 def train_step(
     graphdef: GraphDef,
     task: Task,
-    optimizer: Any,
-    schedule: Any,
+    optimizer: Optimizer,
+    schedule: LRScheduler,
     how: Mapping[str, ParamGroup],
     options: TrainOptions,
-    device: Any,
+    device: Device,
     lr_scale: float = 1.0,
 ) -> Step:
     """`(state, batch) -> (state, log)`; `lr_scale` multiplies the schedule.
@@ -97,7 +102,9 @@ def train_step(
     scaler = amp.GradScaler() if options.amp == "float16" else None
     root = jax.random.key(options.seed)
 
-    def loss_of(trained: State, state: TrainState, batch: Mapping[str, jax.Array]) -> tuple[jax.Array, Any]:
+    def loss_of(
+        trained: State, state: TrainState, batch: Mapping[str, jax.Array]
+    ) -> tuple[jax.Array, tuple[Losses, State]]:
         model = graphdef.bind({**state.params, **trained}, state.buffers)
         with (
             rng_scope(jax.random.fold_in(root, state.step)),
@@ -150,7 +157,7 @@ def train_step(
     return jax.jit(step, donate_argnums=0, compiler_options=compiler)
 
 
-def _cast(options: TrainOptions) -> Any:
+def _cast(options: TrainOptions) -> contextlib.AbstractContextManager[object]:
     if options.amp == "float32":
         return contextlib.nullcontext()
     return amp.auto_cast(level=options.amp_level, dtype=options.amp)

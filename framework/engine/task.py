@@ -6,18 +6,21 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Generic, Protocol, Self, TypeVar
 
 import jax
 import numpy as np
 
 from framework.core.errors import ConfigError
-from framework.core.transform import Transform
+from framework.core.model_config import ConfigT, ModelConfig, setting_of
+from framework.core.transform import SampleT, Transform
+from framework.core.types import JSON
 from framework.export import TensorSpec
 from framework.nn.layer import Layer
 
 Batch = Mapping[str, jax.Array]
 Arrays = Mapping[str, np.ndarray]
+ModelT = TypeVar("ModelT")
 
 
 @dataclass(frozen=True)
@@ -45,10 +48,11 @@ class Metric(Protocol):
         ...
 
 
-class Task(ABC):
+class Task(ABC, Generic[SampleT, ModelT]):
     """Base of the tasks, which are frozen dataclasses: all that a domain says about training and inference.
 
-    `loss` and `infer` are pure.
+    `loss` and `infer` are pure. `SampleT` is what its data sets yield, `ModelT` what it asks of a model: a Layer, a
+    base of models, or a protocol of a domain.
 
     Attributes:
         padding: What pads the arrays of samples of different lengths, by name; None where all have one shape.
@@ -57,15 +61,15 @@ class Task(ABC):
             model's are mapped to the model's in evaluation.
     """
 
-    padding: ClassVar[Mapping[str, Any] | None] = None
+    padding: ClassVar[Mapping[str, int] | None] = None
     padding_axes: ClassVar[Mapping[str, int]] = {}
     label_arrays: ClassVar[tuple[str, ...]] = ()
 
-    def adapt(self, dataset: Any) -> Task:
+    def adapt(self, dataset: object) -> Self:
         """The task for this training data: with numbers where a setting leaves them to the data."""
         return self
 
-    def pack(self, sample: Any) -> dict[str, np.ndarray]:
+    def pack(self, sample: SampleT) -> dict[str, np.ndarray]:
         """Arrays of fixed shape, for one sample of the data set. Those of texts ("U") are for the metrics alone.
 
         Raises:
@@ -73,31 +77,31 @@ class Task(ABC):
         """
         raise self._cannot("be trained or evaluated: it does not say what of a sample goes to the device")
 
-    def pack_evaluated(self, sample: Any) -> dict[str, np.ndarray]:
+    def pack_evaluated(self, sample: SampleT) -> dict[str, np.ndarray]:
         """As `pack`, for evaluation: without what `loss` alone reads."""
         return self.pack(sample)
 
-    def length(self, sample: Any) -> int:
+    def length(self, sample: SampleT) -> int:
         """How long a sample is, in what `buckets` counts. Needed where `padding` is given."""
         raise self._cannot("sort samples into buckets: they all have one shape")
 
-    def lengths(self, dataset: Any, transforms: Sequence[Any]) -> list[int] | None:
+    def lengths(self, dataset: object, transforms: Sequence[Transform[SampleT]]) -> list[int] | None:
         """`length` of every sample of a data set that tells it without reading them; None: they are read."""
         return None
 
-    def adapt_model(self, config: Any) -> Any:
+    def adapt_model(self, config: ConfigT) -> ConfigT:
         """The bound config of the model with what the task decides, such as the number of classes of a dictionary."""
         return config
 
-    def pretrained_model(self, config: Any) -> Any:
+    def pretrained_model(self, config: ConfigT) -> ConfigT:
         """The config of the model that the weights of `pretrained` are of, where it is another one than is trained."""
         return config
 
-    def adapt_pretrained(self, state: dict[str, np.ndarray], model: Layer) -> dict[str, np.ndarray]:
+    def adapt_pretrained(self, state: dict[str, np.ndarray], model: ModelT) -> dict[str, np.ndarray]:
         """The weights of `pretrained_model` as `model` takes them."""
         return state
 
-    def loss(self, model: Layer, batch: Batch) -> Losses:
+    def loss(self, model: ModelT, batch: Batch) -> Losses:
         """`batch` has what `pack` gave, stacked, and `step`, int32 []: the steps done.
 
         Raises:
@@ -106,7 +110,7 @@ class Task(ABC):
         raise self._cannot("be trained: it has no loss")
 
     @abstractmethod
-    def infer(self, model: Layer, inputs: Batch) -> dict[str, jax.Array]:
+    def infer(self, model: ModelT, inputs: Batch) -> dict[str, jax.Array]:
         """Fixed shapes: this is what is evaluated and exported."""
 
     def metrics(self, labels: tuple[str, ...]) -> Mapping[str, Metric]:
@@ -117,7 +121,7 @@ class Task(ABC):
         """A drawing [H, W, 3] uint8 of the first sample of a batch, for TensorBoard; None where there is none."""
         return None
 
-    def check(self, model: Layer, labels: tuple[str, ...]) -> None:
+    def check(self, model: ModelT, labels: tuple[str, ...]) -> None:
         """Raises: ConfigError, where model and data do not fit, such as other numbers of classes."""
         check_classes(model, labels)
 
@@ -125,15 +129,15 @@ class Task(ABC):
         return ConfigError(f"{type(self).__name__} cannot {what}", where="task", received=type(self).__name__)
 
 
-def check_transforms(model: Layer, transforms: Iterable[Transform[Any]]) -> None:
+def check_transforms(model: Layer, transforms: Iterable[Transform]) -> None:
     """Raises: ConfigError, where a transform does not fit the model."""
     for transform in transforms:
         transform.check(model)
 
 
-def check_classes(model: Layer, labels: tuple[str, ...]) -> None:
+def check_classes(model: object, labels: tuple[str, ...]) -> None:
     """Raises: ConfigError where the model's config has another `num_classes` than the data have labels."""
-    count = getattr(getattr(model, "config", None), "num_classes", None)
+    count = setting_of(model, "num_classes", int)
     if labels and count is not None and count != len(labels):
         names = ", ".join(labels[:5]) + (" …" if len(labels) > 5 else "")
         raise ConfigError(
@@ -164,13 +168,13 @@ class Stage:
         bf16_engines: Engines of ONNX files whose score in bfloat16 was measured and holds, whatever that of XLA does.
     """
 
-    model: object
+    model: ModelConfig
     task: Task
     weights: str
     path: Path
     inputs: Mapping[str, TensorSpec]
     constraints: tuple[str, ...] = ()
-    config: Mapping[str, Any] = field(default_factory=dict)
+    config: Mapping[str, JSON] = field(default_factory=dict)
     bf16_verified: bool = False
     bf16_engines: tuple[str, ...] = ()
 
@@ -192,5 +196,5 @@ class Pipeline(ABC):
         """
 
     @abstractmethod
-    def describe(self) -> Mapping[str, Any]:
+    def describe(self) -> Mapping[str, JSON]:
         """What the artifact's config holds besides its stages."""

@@ -20,6 +20,7 @@ import jax
 import numpy as np
 
 from framework.core.errors import ConfigError, FormatError, OarError, WeightError
+from framework.core.types import JSON, PyTree
 from framework.distributed import Partitioner
 from framework.engine.callbacks import Callback
 from framework.engine.evaluator import EvaluationCancelled, Evaluator
@@ -34,6 +35,7 @@ from framework.io.loader import DataLoader
 from framework.nn import functional_core
 from framework.nn.layer import Layer
 from framework.nn.recompute import set_recompute
+from framework.optimizer.base import Optimizer
 from framework.optimizer.lr import PlateauState
 
 log = logging.getLogger("oar")
@@ -68,7 +70,7 @@ class Trainer:
         self,
         model: Layer,
         task: Task,
-        optimizer: Any,
+        optimizer: Optimizer,
         train: DataLoader,
         options: TrainOptions,
         *,
@@ -76,7 +78,7 @@ class Trainer:
         folder: Path | None = None,
         labels: tuple[str, ...] = (),
         callbacks: Sequence[Callback] = (),
-        about: dict[str, Any] | None = None,
+        about: dict[str, JSON] | None = None,
         partitioner: Partitioner | None = None,
     ) -> None:
         self.model, self.task, self.train, self.options = model, task, train, options
@@ -150,7 +152,7 @@ class Trainer:
         average, state = self.options.ema, self.state
         return average.values(state.ema, state.params) if average else state.params
 
-    def _settings(self) -> dict[str, Any]:
+    def _settings(self) -> dict[str, JSON]:
         """What must not change between a run and its resumption, for then the data would be in another order."""
         return {
             "batch_size": self.batch_size,
@@ -211,11 +213,11 @@ class Trainer:
             self.plateau.set_state_dict(saved.meta["plateau"])
         log.info(f"going on from step {self.step} of {folder}")
 
-    def compile_step(self, batch: Mapping[str, Any]) -> jax.stages.Compiled:
+    def compile_step(self, batch: Mapping[str, jax.Array | jax.ShapeDtypeStruct]) -> jax.stages.Compiled:
         """The program of a step for a batch of these arrays, or of their jax.ShapeDtypeStructs. Nothing is computed."""
         return self.step_fn.lower(self.state, batch).compile()
 
-    def start_from(self, optimizer: Any) -> None:
+    def start_from(self, optimizer: dict[str, PyTree]) -> None:
         """Begin with the state that the optimizer had at the end of another training of the same model."""
         self.state = replace(self.state, optimizer=self.partitioner.place(optimizer))
 
@@ -227,7 +229,7 @@ class Trainer:
             named[f"{kind}_{sum(name.startswith(f'{kind}_') for name in named)}"] = callback
         return named
 
-    def _rest(self) -> dict[str, Any]:
+    def _rest(self) -> dict[str, PyTree]:
         fields = ("step", "optimizer", "ema", "scaler", "lr_factor")
         return {name: getattr(self.state, name) for name in fields}
 

@@ -26,20 +26,27 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
-from typing import Any, Literal, Protocol, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_type_hints
 
-import jax
 import numpy as np
 import yaml
-from jax import export
 
 from framework.config.bind import bind, spell
 from framework.config.tree import Tree, from_plain, parse
 from framework.core.bounded import DATASET, SETTINGS, decode, read_bytes, read_text
+from framework.core.compilation import jax_version
 from framework.core.disk import disk_errors
 from framework.core.errors import ConfigError, FormatError
+from framework.core.lazy import LazyModule
 from framework.core.transform import Transform
 from framework.export.program_bytes import Program, StoredProgram
+
+if TYPE_CHECKING:
+    import jax
+    from jax import export
+else:
+    jax = LazyModule("jax")
+    export = LazyModule("jax.export")
 
 # libyaml's, where PyYAML was built with it: a dictionary of 18,000 characters takes Python's second.
 _Dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
@@ -312,7 +319,7 @@ class Artifact:
         head = {
             "format": FORMAT,
             "made_on": date.today().isoformat(),
-            "versions": {"jax": jax.__version__},
+            "versions": {"jax": jax_version()},
             "platforms": list(first.platforms) if first else [],
             "stages": list(self.stages),
             "sha256": files,
@@ -504,17 +511,17 @@ def _read_program(file: Path, config: dict[str, Any]) -> Program:
         try:
             return export.deserialize(bytearray(data))
         except Exception as error:  # jax raises many types here: expired, newer than this jax, truncated
-            made_by, day = config["versions"].get("jax", "?"), config.get("made_on", "?")
+            made = config["versions"].get("jax", "?")
             raise FormatError(
                 "this jax cannot read the program",
                 where=file,
-                received=f"made by jax {made_by} on {day}; this is jax {jax.__version__}: {error}",
+                received=f"made by jax {made} on {config.get('made_on', '?')}; this is jax {jax_version()}: {error}",
                 allowed="programs of a jax at most six months older and three weeks newer",
                 fix="export it again from config and weights with `oar export`",
             ) from error
 
     program = StoredProgram(read_bytes(file, DATASET, "program"), config.get("platforms", ()), read)
-    if config["versions"].get("jax") != jax.__version__:
+    if config["versions"].get("jax") != jax_version():
         _ = (
             program.exported
         )  # which may be too old for this jax, and is refused here rather than at the first call

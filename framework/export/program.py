@@ -8,8 +8,6 @@ in the program; each platform compiles its own.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
 
 import jax
 import numpy as np
@@ -18,39 +16,11 @@ from jax import export
 from framework.core.dtypes import Precision, precision_scope
 from framework.core.errors import ShapeError
 from framework.core.trace import explain_trace_errors
+from framework.core.types import PyTree
+from framework.export.specs import PLATFORMS, TensorSpec
 from framework.nn import functional_core
 from framework.nn.functional.lowering import platform_scope
 from framework.nn.layer import Layer
-
-PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
-
-
-@dataclass(frozen=True)
-class TensorSpec:
-    """Shape and dtype of one input; a string is a symbolic size such as "n" or "32*h"."""
-
-    shape: tuple[int | str, ...]
-    dtype: str = "float32"
-
-    def __post_init__(self) -> None:
-        try:
-            np.dtype(self.dtype)
-        except TypeError:
-            raise ShapeError(
-                "unknown dtype of an input",
-                received=repr(self.dtype),
-                allowed="float32, int32, uint8, bool, …",
-            ) from None
-        try:
-            if not all(isinstance(n, str) or (isinstance(n, int) and n > 0) for n in self.shape):
-                raise ValueError("a size is neither a positive number nor a name")
-            export.symbolic_shape(",".join(map(str, self.shape)))
-        except ValueError as error:
-            raise ShapeError(
-                "an input size is positive or symbolic",
-                received=f"{self.shape}: {str(error).splitlines()[0]}",
-                allowed='1, "n", "32*h"',
-            ) from None
 
 
 def symbolic_arguments(
@@ -78,9 +48,13 @@ def symbolic_arguments(
     }
 
 
+ArrayDict = dict[str, jax.Array]
+ArrayFunction = Callable[[ArrayDict, ArrayDict], ArrayDict]  # (weights, inputs) -> outputs, by name
+
+
 def lower_program(
-    fn: Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]],
-    weights: Mapping[str, Any],
+    fn: ArrayFunction,
+    weights: Mapping[str, jax.Array | np.ndarray],
     inputs: Mapping[str, TensorSpec],
     platforms: tuple[str, ...] = PLATFORMS,
     precision: Precision = "float32",
@@ -97,7 +71,7 @@ def lower_program(
     shapes = {name: jax.ShapeDtypeStruct(np.shape(w), w.dtype) for name, w in weights.items()}
 
     # A function of its own: jit would reuse the trace of `fn` that another precision or platform left.
-    def fresh(weights: dict[str, Any], inputs: dict[str, Any]) -> dict[str, Any]:
+    def fresh(weights: ArrayDict, inputs: ArrayDict) -> ArrayDict:
         return fn(weights, inputs)
 
     with (
@@ -108,7 +82,7 @@ def lower_program(
         return export.export(jax.jit(fresh), platforms=platforms)(shapes, arguments)
 
 
-def split_eval(layer: Layer) -> tuple[functional_core.GraphDef, dict[str, Any], dict[str, Any]]:
+def split_eval(layer: Layer) -> tuple[functional_core.GraphDef, ArrayDict, ArrayDict]:
     """(graphdef, params, buffers) of a layer in eval mode; the layer itself stays in the mode it was in."""
     modes = [(sublayer, sublayer.training) for sublayer in layer.sublayers(include_self=True)]
     try:
@@ -120,13 +94,13 @@ def split_eval(layer: Layer) -> tuple[functional_core.GraphDef, dict[str, Any], 
 
 def layer_function(
     layer: Layer, inputs: Mapping[str, TensorSpec]
-) -> tuple[Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]], dict[str, np.ndarray]]:
+) -> tuple[ArrayFunction, dict[str, np.ndarray]]:
     """(fn, weights) of a layer whose call takes `inputs` in order and gives outputs by name: what an exporter of
     another format takes. The weights have the names and layouts of a checkpoint."""
     graphdef, params, buffers = split_eval(layer)
     order = tuple(inputs)
 
-    def fn(weights: dict[str, Any], inputs: dict[str, Any]) -> dict[str, Any]:
+    def fn(weights: ArrayDict, inputs: ArrayDict) -> ArrayDict:
         arrays = {name: weights[name] for name in params}, {name: weights[name] for name in buffers}
         return functional_core.apply(graphdef, *arrays, None, *(inputs[name] for name in order))[0]
 
@@ -136,8 +110,8 @@ def layer_function(
 def lower_layer(
     layer: Layer,
     inputs: Mapping[str, TensorSpec],
-    before: Callable[[dict[str, Any]], tuple] | None = None,
-    after: Callable[[Any], dict[str, Any]] | None = None,
+    before: Callable[[ArrayDict], tuple] | None = None,
+    after: Callable[[PyTree], ArrayDict] | None = None,
     platforms: tuple[str, ...] = PLATFORMS,
     precision: Precision = "float32",
     method: str = "__call__",
@@ -158,7 +132,7 @@ def lower_layer(
     kernels = _kernel_names(layer)
     order = tuple(inputs)  # jit hands a dict over in the order of its sorted names
 
-    def fn(weights: dict[str, Any], inputs: dict[str, Any]) -> dict[str, Any]:
+    def fn(weights: ArrayDict, inputs: ArrayDict) -> ArrayDict:
         args = before(inputs) if before else tuple(inputs[name] for name in order)
         out, _ = functional_core.apply(
             graphdef,

@@ -5,9 +5,16 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from jax import export
+from framework.core.lazy import LazyModule
+from framework.core.types import PyTree
+
+if TYPE_CHECKING:
+    from jax import export
+    from jax.core import AbstractValue
+else:
+    export = LazyModule("jax.export")
 
 
 class Program(Protocol):
@@ -18,13 +25,13 @@ class Program(Protocol):
     @property
     def in_tree(self) -> Any: ...
     @property
-    def in_avals(self) -> Sequence[Any]: ...
+    def in_avals(self) -> Sequence[AbstractValue]: ...
     @property
     def out_tree(self) -> Any: ...
     @property
-    def out_avals(self) -> Sequence[Any]: ...
+    def out_avals(self) -> Sequence[AbstractValue]: ...
 
-    def call(self, *args: Any) -> Any:
+    def call(self, *args: PyTree) -> PyTree:
         """The program as a function that can be traced."""
         ...
 
@@ -56,7 +63,7 @@ class StoredProgram:
         return self.exported.in_tree
 
     @property
-    def in_avals(self) -> Sequence[Any]:
+    def in_avals(self) -> Sequence[AbstractValue]:
         return self.exported.in_avals
 
     @property
@@ -64,10 +71,10 @@ class StoredProgram:
         return self.exported.out_tree
 
     @property
-    def out_avals(self) -> Sequence[Any]:
+    def out_avals(self) -> Sequence[AbstractValue]:
         return self.exported.out_avals
 
-    def call(self, *args: Any) -> Any:
+    def call(self, *args: PyTree) -> PyTree:
         return self.exported.call(*args)
 
     def serialize(self) -> bytearray:

@@ -6,6 +6,7 @@ Each file describes one family:
     domain: zoo                        # zoo, or a domain; the zoo's serve all domains
     homepage: https://…
     licence: Apache-2.0                # SPDX; an entry may override it
+    names: {…}                         # upstream's names of weights in ours, by layer: see names.py
     entries:
       resnet50_imagenet:               # lower-case letters, digits and _: it is a folder's name too
         form: deploy                   # deploy (re-parameterised, for inference) | trainable
@@ -40,12 +41,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from framework.config.domains import domain_packages
-from framework.core.bounded import SETTINGS, read_text
 from framework.core.errors import ConfigError, did_you_mean
-from framework.core.yaml_text import load_yaml
+from framework.hub.names import check_names, read_document
 
 
 def known_domains() -> tuple[str, ...]:
@@ -140,21 +138,13 @@ def read_family(path: Path) -> dict[str, Entry]:
     Raises:
         ConfigError: with the file, the key, what was received and what is allowed.
     """
-    try:
-        document = load_yaml(read_text(path, SETTINGS, "index of weights", ConfigError))
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        raise ConfigError(
-            "not well-formed YAML",
-            where=f"{path}:{mark.line + 1}" if mark else path,
-            received=getattr(error, "problem", None) or error,
-        ) from None
     top = _mapping(
-        document,
+        read_document(path),
         str(path),
         {"family": str, "domain": str, "homepage": str, "licence": str, "entries": dict},
-        {},
+        {"names": dict},
     )
+    check_names(top.get("names", {}), f"{path}: names")
     _one_of(top["domain"], known_domains(), f"{path}: domain")
     return {name: _entry(name, body, top, f"{path}: {name}") for name, body in top["entries"].items()}
 

@@ -17,21 +17,28 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
 from framework.core.compilation import compile_options
 from framework.core.device import Device, default_device
 from framework.core.errors import DeviceError, ShapeError
+from framework.core.lazy import LazyModule
 from framework.core.process import check_process, cpu_count
+from framework.core.types import PyTree
 from framework.export.program_bytes import Program, program_digest
 from framework.export.sizes import size_fits
 from framework.inference import executables
 from framework.inference.memory import release_memory
+
+if TYPE_CHECKING:
+    import jax
+    import jax.numpy as jnp
+else:
+    jax = LazyModule("jax")
+    jnp = LazyModule("jax.numpy")
 
 log = logging.getLogger("oar")
 KEPT = 64
@@ -136,7 +143,7 @@ class XLAEngine:
         program: Program,
         weights: Mapping[str, np.ndarray | jax.Array],
         device: Device | None = None,
-        options: Mapping[str, Any] | None = None,
+        options: Mapping[str, str | bool] | None = None,
     ) -> None:
         check_process()
         self._store = executables.open_store()
@@ -156,7 +163,7 @@ class XLAEngine:
         self._digest = program_digest(program)
         self.inputs, self.outputs = self._signature()
         self._calls = 0
-        self._compiled: dict[tuple, Callable[..., Any]] = {}
+        self._compiled: dict[tuple, Callable[..., PyTree]] = {}
         self._signatures: set[tuple] = set()
         self._locks: dict[tuple, threading.Lock] = {}
         self._guard = threading.Lock()
@@ -165,7 +172,7 @@ class XLAEngine:
     def compile_count(self) -> int:
         return len(self._signatures)
 
-    def __call__(self, inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    def __call__(self, inputs: Mapping[str, ArrayLike]) -> dict[str, np.ndarray]:
         """Outputs by name as numpy arrays, which may be read-only; blocks until they are there.
 
         Raises:
@@ -173,7 +180,7 @@ class XLAEngine:
         """
         return {name: np.asarray(value) for name, value in self.start(inputs).items()}
 
-    def start(self, inputs: Mapping[str, Any]) -> dict[str, jax.Array]:
+    def start(self, inputs: Mapping[str, ArrayLike]) -> dict[str, jax.Array]:
         """As a call, but the outputs may still be under way: reading one waits for it."""
         check_process()
         arrays = self._checked(inputs)
@@ -190,7 +197,7 @@ class XLAEngine:
         except executables.BrokenExecutable as error:
             return self._replace(shapes, error)(self._weights, placed)
 
-    def compile(self, shapes: Mapping[str, tuple[int, ...]]) -> Callable[..., Any]:
+    def compile(self, shapes: Mapping[str, tuple[int, ...]]) -> Callable[..., PyTree]:
         """The program for these input shapes, compiled now if it is not yet.
 
         Raises:
@@ -256,7 +263,7 @@ class XLAEngine:
     def _executable_key(self, shapes: Mapping[str, tuple[int, ...]]) -> str:
         return executables.executable_key(self._digest, self._weights, shapes, self._options, self.device)
 
-    def _load_or_compile(self, shapes: Mapping[str, tuple[int, ...]]) -> Callable[..., Any]:
+    def _load_or_compile(self, shapes: Mapping[str, tuple[int, ...]]) -> Callable[..., PyTree]:
         """The executable that was kept for these shapes, else the program compiled now and kept."""
         if self._store is None:
             compiled = self._compile(self._lower(shapes))
@@ -276,7 +283,7 @@ class XLAEngine:
         release_memory()
         return compiled
 
-    def _replace(self, shapes: Mapping[str, tuple[int, ...]], error: Exception) -> Callable[..., Any]:
+    def _replace(self, shapes: Mapping[str, tuple[int, ...]], error: Exception) -> Callable[..., PyTree]:
         """The program for these shapes without what was kept for them, which does not run."""
         log.warning("a kept program does not run and is made again: %s", error)
         if self._store is not None:
@@ -284,10 +291,12 @@ class XLAEngine:
         self.forget(_shape_key(shapes))
         return self.compile(shapes)
 
-    def _lower(self, shapes: Mapping[str, tuple[int, ...]]) -> Any:
+    def _lower(self, shapes: Mapping[str, tuple[int, ...]]) -> jax.stages.Lowered:
         specs = {name: jax.ShapeDtypeStruct(shapes[name], self.inputs[name].dtype) for name in self.inputs}
 
-        def call(weights: Any, inputs: Any) -> Any:  # jax keeps what it traced as long as the function lives
+        def call(
+            weights: PyTree, inputs: PyTree
+        ) -> PyTree:  # jax keeps what it traced as long as the function lives
             return self.program.call(weights, inputs)
 
         try:
@@ -302,7 +311,7 @@ class XLAEngine:
                 allowed=describe(self.inputs),
             ) from error
 
-    def _compile(self, lowered: Any) -> Callable[..., Any]:
+    def _compile(self, lowered: jax.stages.Lowered) -> Callable[..., PyTree]:
         if self._options:
             try:
                 return lowered.compile(compiler_options=self._options)
@@ -313,7 +322,7 @@ class XLAEngine:
                 self._options = {}
         return lowered.compile()
 
-    def _checked(self, inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    def _checked(self, inputs: Mapping[str, ArrayLike]) -> dict[str, np.ndarray]:
         return check_inputs(inputs, self.inputs)
 
 
@@ -321,7 +330,9 @@ def _shape_key(shapes: Mapping[str, tuple[int, ...]]) -> tuple:
     return tuple(sorted((name, tuple(shape)) for name, shape in shapes.items()))
 
 
-def check_inputs(inputs: Mapping[str, Any], declared: Mapping[str, TensorShape]) -> dict[str, np.ndarray]:
+def check_inputs(
+    inputs: Mapping[str, ArrayLike], declared: Mapping[str, TensorShape]
+) -> dict[str, np.ndarray]:
     """The inputs as contiguous arrays. Raises: ShapeError, where names, dtypes or shapes are not the declared ones."""
     if set(inputs) != set(declared):
         raise ShapeError(

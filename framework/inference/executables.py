@@ -26,17 +26,22 @@ import zlib
 from collections.abc import Callable, Mapping
 from importlib import metadata
 from pathlib import Path
-from typing import Any
-
-import jax
-from jax import monitoring
-from jaxlib import xla_client
+from typing import TYPE_CHECKING, Any
 
 from framework.core.compilation import cache_folder
 from framework.core.device import Device, cpu_features
 from framework.core.errors import HubError
 from framework.core.home import home
+from framework.core.lazy import LazyModule
 from framework.core.process import cpu_count
+from framework.core.types import JSON
+
+if TYPE_CHECKING:
+    import jax
+    from jax import monitoring
+else:
+    jax = LazyModule("jax")
+    monitoring = LazyModule("jax.monitoring")
 
 log = logging.getLogger("oar")
 KEPT_BYTES = 512 << 20
@@ -183,9 +188,9 @@ def _read_own(path: Path) -> bytes:
 
 def executable_key(
     digest: str,
-    weights: Mapping[str, Any],
+    weights: Mapping[str, jax.Array],
     shapes: Mapping[str, tuple[int, ...]],
-    options: Mapping[str, Any],
+    options: Mapping[str, str | bool],
     device: Device,
 ) -> str:
     """Names the executable of a program for these shapes: changes with everything that it depends on.
@@ -207,7 +212,7 @@ def executable_key(
     return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()
 
 
-def _machine(device: Device) -> dict[str, Any]:
+def _machine(device: Device) -> dict[str, JSON]:
     """What else decides about the code that XLA makes."""
     return {
         "jax": [jax.__version__, metadata.version("jaxlib"), device.client.platform_version],
@@ -238,8 +243,10 @@ class Executable:
         BrokenExecutable: this runtime cannot read it; or, in the first call, cannot run it.
     """
 
-    def __init__(self, data: bytes, device: Device, outputs: Mapping[str, Any]) -> None:
+    def __init__(self, data: bytes, device: Device, outputs: Mapping[str, object]) -> None:
         try:
+            from jaxlib import xla_client  # here: another engine needs no jax
+
             devices = xla_client.DeviceList((device,))
             self._loaded = device.client.deserialize_executable(data, executable_devices=devices)
         except (
@@ -277,7 +284,9 @@ def _count_hits(event: str, **_: object) -> None:
         _thread.hits = getattr(_thread, "hits", 0) + 1
 
 
-monitoring.register_event_listener(_count_hits)
+@functools.cache
+def _listen() -> None:
+    monitoring.register_event_listener(_count_hits)
 
 
 def compile_and_dump(build: Callable[[], Any]) -> tuple[Any, bytes | None]:
@@ -285,6 +294,7 @@ def compile_and_dump(build: Callable[[], Any]) -> tuple[Any, bytes | None]:
 
     A program that jax itself read from its cache has none: its machine code cannot be written a second time.
     """
+    _listen()
     hits = getattr(_thread, "hits", 0)
     compiled = build()
     if getattr(_thread, "hits", 0) > hits:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-import jax
 import numpy as np
+from numpy.typing import ArrayLike
 
 from framework.core.compilation import compile_options, enable_compilation_cache
 from framework.core.device import Device, default_device
 from framework.core.dtypes import narrow
 from framework.core.errors import ShapeError, TraceError
+from framework.core.lazy import LazyModule
 from framework.core.process import check_process
 from framework.inference.engine import TensorShape, describe
 from framework.interop import load_program
@@ -22,6 +23,12 @@ from framework.interop.graph.parts import split_program
 from framework.interop.programs.program import TensorSpec
 from framework.interop.source import Source
 from framework.nn import functional_core
+from framework.nn.functional_core import State
+
+if TYPE_CHECKING:
+    import jax
+else:
+    jax = LazyModule("jax")
 
 log = logging.getLogger("oar")
 
@@ -68,7 +75,7 @@ class GraphEngine:
         outputs = programs.handed if programs.tail else tuple(dict.fromkeys(self.outputs))
         numbers = programs.head if programs.tail else tuple(range(len(layer.program.nodes)))
 
-        def run(params: Any, buffers: Any, inputs: dict[str, Any]) -> dict[str, Any]:
+        def run(params: State, buffers: State, inputs: State) -> State:
             out, _ = functional_core.apply(
                 graphdef, params, buffers, None, numbers, inputs, outputs, method="run_nodes"
             )
@@ -83,7 +90,7 @@ class GraphEngine:
     def compile_count(self) -> int:
         return len(self._shapes)
 
-    def __call__(self, inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    def __call__(self, inputs: Mapping[str, ArrayLike]) -> dict[str, np.ndarray]:
         """Outputs by name, in the file's order; blocks until they are there.
 
         Raises:
@@ -91,7 +98,7 @@ class GraphEngine:
         """
         return {name: np.asarray(value) for name, value in self.start(inputs).items()}
 
-    def start(self, inputs: Mapping[str, Any]) -> dict[str, jax.Array]:
+    def start(self, inputs: Mapping[str, ArrayLike]) -> dict[str, jax.Array]:
         """As a call, but the outputs may still be under way."""
         check_process()
         if set(inputs) != set(self.inputs):
@@ -119,7 +126,7 @@ class GraphEngine:
     def prepare(self, shapes: Iterable[Mapping[str, tuple[int, ...]]]) -> None:
         """Nothing: a graph is compiled by its first call with new shapes."""
 
-    def _array(self, name: str, value: Any) -> np.ndarray:
+    def _array(self, name: str, value: ArrayLike) -> np.ndarray:
         array, spec = narrow(np.asarray(value), name), self.inputs[name]
         if array.ndim != len(spec.shape) or (array.dtype.kind == "f") != (spec.dtype.kind == "f"):
             raise ShapeError(

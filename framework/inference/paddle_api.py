@@ -15,22 +15,28 @@ from __future__ import annotations
 
 import enum
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
-from framework.core.compilation import enable_compilation_cache
+from framework.core.compilation import enable_compilation_cache, jax_version
 from framework.core.dtypes import narrow
 from framework.core.errors import InputError, ShapeError, nearest
+from framework.core.lazy import LazyModule
 from framework.core.process import cpu_count
 from framework.export.artifact import CONFIG, WEIGHTS, Artifact, load_artifact, program_file
-from framework.inference.engine import Engine
+from framework.inference.engine import Engine, TensorShape
 from framework.inference.runtime import Runtime
+
+if TYPE_CHECKING:
+    import jax
+    import jax.numpy as jnp
+else:
+    jax = LazyModule("jax")
+    jnp = LazyModule("jax.numpy")
 
 if TYPE_CHECKING:
     from framework.inference.graph_engine import GraphEngine
@@ -158,7 +164,7 @@ class Config:
     def use_gpu(self) -> bool:
         return self._device.startswith("gpu")
 
-    def enable_custom_device(self, device_type: str, device_id: int = 0, *_: Any) -> None:
+    def enable_custom_device(self, device_type: str, device_id: int = 0, *_: object) -> None:
         """Run on a device of this kind, such as "tpu"."""
         self._device = f"{device_type}:{device_id}"
 
@@ -193,18 +199,18 @@ class Config:
             f"{self._folder} on {self._device} in {self._precision}, batch buckets {self._buckets or 'off'}"
         )
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Callable[..., object]:
         if name in Config._OFF:
             return lambda *args, **kwargs: False
         if name in Config._NO_EFFECT:
 
-            def ignored(*args: Any, **kwargs: Any) -> None:
+            def ignored(*args: object, **kwargs: object) -> None:
                 log.info("Config.%s has no effect: XLA compiles the program", name)
 
             return ignored
         if name in Config._NO_DEVICE:
 
-            def refuse(*args: Any, **kwargs: Any) -> None:
+            def refuse(*args: object, **kwargs: object) -> None:
                 raise InputError(
                     "XLA drives no such device",
                     where=f"Config.{name}",
@@ -221,7 +227,7 @@ class Config:
 class Handle:
     """One input or output of a predictor."""
 
-    def __init__(self, name: str, aval: Any) -> None:
+    def __init__(self, name: str, aval: TensorShape) -> None:
         self.name, self._aval = name, aval
         self.value: np.ndarray | None = None
 
@@ -368,7 +374,7 @@ def _open_graph(config: Config, program: Path, params: Path | None) -> GraphEngi
     return GraphEngine(load_graph(program, params), Runtime(config._device).find_device())
 
 
-def _has(aval: Any, batch: str) -> bool:
+def _has(aval: TensorShape, batch: str) -> bool:
     """Whether the first size of an input or output is the batch."""
     return bool(aval.shape) and str(aval.shape[0]) == batch
 
@@ -425,7 +431,7 @@ Tensor = Handle  # Paddle's name of it
 
 def get_version() -> str:
     """The versions of Oar and jax, a line each."""
-    return f"version: {metadata.version('oar-toolkit')}\njax: {jax.__version__}\n"
+    return f"version: {metadata.version('oar-toolkit')}\njax: {jax_version()}\n"
 
 
 def get_trt_compile_version() -> tuple[int, int, int]:

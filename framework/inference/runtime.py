@@ -9,7 +9,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from framework.core.device import Device, bfloat16_is_fast, default_device, find_device
+from framework.core.device import (
+    Device,
+    bfloat16_is_fast,
+    default_device,
+    default_device_name,
+    find_device,
+)
 from framework.core.dtypes import Precision
 from framework.core.errors import FormatError, InputError
 from framework.export.artifact import Artifact
@@ -58,7 +64,7 @@ class Runtime:
             return self.engine
         if not table:  # so that no device is asked for
             return "xla"
-        kind = (self.device or _name(default_device())).partition(":")[0]
+        kind = (self.device or default_device_name()).partition(":")[0]
         for engine in table.get("gpu" if kind in ("cuda", "rocm") else kind, ()):
             package = _PACKAGES.get(engine)
             if package is None or importlib.util.find_spec(package) is not None:
@@ -80,7 +86,7 @@ class Runtime:
                 allowed="a program, such as model.jaxexp",
                 fix="open the folder of one stage, or export it again",
             )
-        name = self.device or _name(default_device())
+        name = self.device or default_device_name()
         engine = self.choose_engine(artifact.setting("engines", default={}))
         if engine != "xla" and self.engine == "auto":
             if artifact.onnx_file is None:
@@ -102,7 +108,7 @@ class Runtime:
         if device == "cpu":
             can = ("float32",) if engine == "onnxruntime" else ("float32", "bfloat16")
             verified = _verified(artifact) or engine in artifact.setting("bf16_engines", default=())
-            precision = choose_precision(self.precision, find_device("cpu"), can, verified)
+            precision = choose_precision(self.precision, "cpu", can, verified)
         else:
             precision = "bfloat16" if self.precision == "bfloat16" else "float32"
         kind = OpenVINOEngine if engine == "openvino" else ONNXRuntimeEngine
@@ -111,11 +117,6 @@ class Runtime:
 
 def _verified(artifact: Artifact) -> bool:
     return bool(artifact.config.get("bf16_verified"))
-
-
-def _name(device: Device) -> str:
-    """A jax device by Paddle's name of it."""
-    return f"gpu:{device.id}" if device.platform in ("cuda", "rocm", "gpu") else device.platform
 
 
 def _whole_name(artifact: Artifact) -> str:
@@ -134,7 +135,9 @@ def _say(artifact: str, engine: str, kind: str) -> None:
 PrecisionChoice = Literal["auto", "float32", "bfloat16"]
 
 
-def choose_precision(choice: str, device: Device, available: Iterable[str], bf16_verified: bool) -> Precision:
+def choose_precision(
+    choice: str, device: Device | str, available: Iterable[str], bf16_verified: bool
+) -> Precision:
     """The precision to run in. "auto" takes bfloat16 where the device multiplies it in hardware and the model's
     score table says that its score holds (`bf16_verified`), and where there is nothing else; else float32.
 

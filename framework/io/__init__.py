@@ -4,7 +4,7 @@ The names below are loaded when they are first used: workers of a loader import 
 """
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from framework.io.collate import default_collate as default_collate
@@ -63,7 +63,7 @@ _NAMES = {
 _WHERE = {name: module for module, names in _NAMES.items() for name in names}
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name in _WHERE:
         return getattr(importlib.import_module(f"framework.io.{_WHERE[name]}"), name)
     raise AttributeError(f"module 'framework.io' has no attribute {name!r}")

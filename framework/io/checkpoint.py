@@ -20,15 +20,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import NoneType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import jax
 import numpy as np
 
 from framework.core.disk import DiskError, disk_errors, free_bytes, write_file
 from framework.core.errors import FormatError, InputError, WeightError
+from framework.core.lazy import LazyModule
+from framework.core.types import JSON
 from framework.interop.paddle_runs import name_of_checkpoint
 from framework.interop.weights.safetensors_io import read_safetensors, write_safetensors
+
+if TYPE_CHECKING:
+    import jax
+    from jax.typing import ArrayLike
+else:
+    jax = LazyModule("jax")
 
 MODEL, TRAIN, STATE, BEST = "model.safetensors", "train.safetensors", "state.json", "best.json"
 CHECKPOINTS, RUN_CONFIG = "checkpoints", "config.yml"
@@ -95,9 +102,9 @@ class CheckpointStore:
     def save(
         self,
         step: int,
-        model: Mapping[str, Any],
-        train: Mapping[str, Any],
-        meta: Mapping[str, Any],
+        model: Mapping[str, ArrayLike],
+        train: Mapping[str, ArrayLike],
+        meta: Mapping[str, JSON],
         best: bool = False,
     ) -> Path:
         """Write one checkpoint, mark it as the best if it is, and delete what need not be kept.
@@ -132,9 +139,9 @@ class CheckpointStore:
         self,
         folder: Path,
         work: Path,
-        model: Mapping[str, Any],
-        train: Mapping[str, Any],
-        meta: dict[str, Any],
+        model: Mapping[str, ArrayLike],
+        train: Mapping[str, ArrayLike],
+        meta: Mapping[str, JSON],
     ) -> None:
         self.root.mkdir(parents=True, exist_ok=True)
         for left in self.root.glob(".writing-*"):  # what a killed run left behind
@@ -223,13 +230,13 @@ def load_checkpoint(folder: str | Path) -> Checkpoint:
     return Checkpoint(folder, step, read_safetensors(folder / MODEL), read_safetensors(folder / TRAIN), meta)
 
 
-def flatten(tree: object, prefix: str = "") -> dict[str, Any]:
+def flatten(tree: object, prefix: str = "") -> dict[str, jax.Array]:
     """The leaves of a pytree by path, such as "optimizer/momentum/conv.weight"."""
     leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
     return {_name(prefix, path): leaf for path, leaf in leaves}
 
 
-def unflatten(like: Tree, arrays: Mapping[str, Any], prefix: str = "", where: object = None) -> Tree:
+def unflatten(like: Tree, arrays: Mapping[str, ArrayLike], prefix: str = "", where: object = None) -> Tree:
     """A pytree of the structure of `like`, with the arrays that `flatten` gave.
 
     Raises:
@@ -276,5 +283,5 @@ def _read_json(path: Path, fix: str) -> dict[str, Any]:
     return data
 
 
-def _write_json(path: Path, data: Mapping[str, Any]) -> None:
+def _write_json(path: Path, data: Mapping[str, JSON]) -> None:
     write_file(path, json.dumps(data, ensure_ascii=False, indent=1).encode("utf-8"), flush=True)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numbers
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from framework.core.errors import ConfigError, ShapeError
+from framework.core.types import PyTree
 from framework.io.sampler import check_buckets
 
 
@@ -20,7 +21,7 @@ class ArrayLike(Protocol):
     def __array__(self, dtype: np.dtype | None = None, copy: bool | None = None) -> np.ndarray: ...
 
 
-def default_collate(samples: Sequence[Any]) -> Any:
+def default_collate(samples: Sequence[PyTree]) -> PyTree:
     """One batch of samples of one structure, as `paddle.io` makes it.
 
     Arrays and numbers become one array with a new first axis, a mapping a dict, a tuple or list a list of fields;
@@ -33,7 +34,7 @@ def default_collate(samples: Sequence[Any]) -> Any:
     return _collate(list(samples), ())
 
 
-def _collate(values: list[Any], path: tuple[Any, ...]) -> Any:
+def _collate(values: list[PyTree], path: tuple[object, ...]) -> PyTree:
     first = values[0]
     if isinstance(first, (str, bytes)):
         return values
@@ -71,7 +72,7 @@ def _collate(values: list[Any], path: tuple[Any, ...]) -> Any:
     )
 
 
-def _structure_error(path: tuple[Any, ...], what: str, received: object) -> ShapeError:
+def _structure_error(path: tuple[object, ...], what: str, received: object) -> ShapeError:
     return ShapeError(
         f"the samples of a batch have different {what}",
         where=_name(path),
@@ -80,7 +81,7 @@ def _structure_error(path: tuple[Any, ...], what: str, received: object) -> Shap
     )
 
 
-def _name(path: tuple[Any, ...]) -> str:
+def _name(path: tuple[object, ...]) -> str:
     return ".".join(map(str, path)) or "sample"
 
 
@@ -104,7 +105,7 @@ class PadToBucket:
     def __post_init__(self) -> None:
         check_buckets("PadToBucket.buckets", self.buckets)
 
-    def __call__(self, samples: Sequence[Mapping[str, np.ndarray]]) -> dict[str, Any]:
+    def __call__(self, samples: Sequence[Mapping[str, np.ndarray]]) -> dict[str, PyTree]:
         longest = max(
             sample[key].shape[self.axes.get(key, 0)]
             for sample in samples

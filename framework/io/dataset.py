@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from framework.core.errors import ConfigError, ShapeError
 from framework.core.transform import WindowTransform
@@ -63,7 +64,7 @@ Dataset.register(IterableDataset)  # isinstance(x, Dataset) holds for both, as i
 class LazyDataset(Dataset):
     """A frozen dataclass that keeps what it has read in cached properties, which are not pickled."""
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         settings = {field.name for field in dataclasses.fields(self)}  # pyright: ignore[reportArgumentType]
         return {name: value for name, value in vars(self).items() if name in settings}
 
@@ -75,7 +76,7 @@ class TensorDataset(Dataset):
         ShapeError: there is no array, or they differ in their first dimension.
     """
 
-    def __init__(self, tensors: Sequence[Any]) -> None:
+    def __init__(self, tensors: Sequence[ArrayLike]) -> None:
         self.tensors = tuple(np.asarray(tensor) for tensor in tensors)
         if len({tensor.shape[:1] for tensor in self.tensors} - {()}) != 1 or any(
             tensor.ndim == 0 for tensor in self.tensors
@@ -111,8 +112,8 @@ class ComposeDataset(Dataset):
                 allowed="one length",
             )
 
-    def __getitem__(self, index: int) -> tuple[Any, ...]:
-        fields: list[Any] = []
+    def __getitem__(self, index: int) -> tuple[object, ...]:
+        fields: list[object] = []
         for dataset in self.datasets:
             sample = dataset[index]
             fields.extend(sample if isinstance(sample, (tuple, list)) else (sample,))

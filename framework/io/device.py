@@ -7,16 +7,18 @@ import queue
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, TypeVar, runtime_checkable
 
 import jax
 import numpy as np
 
 from framework.core.dtypes import narrow
+from framework.core.types import PyTree
 from framework.io.recipe import Batch
 from framework.io.sampler import check_integer
 
 Target = jax.Device | jax.sharding.Sharding | None
+ArrayT = TypeVar("ArrayT", bound=np.ndarray | jax.Array)
 """Where arrays go; None is jax's default device."""
 
 
@@ -28,7 +30,7 @@ class Closeable(Protocol):
 
 
 def prefetch_to_device(
-    batches: Iterable[Any], sharding_or_device: Target = None, size: int = 2
+    batches: Iterable[PyTree], sharding_or_device: Target = None, size: int = 2
 ) -> DevicePrefetcher:
     """Iterates `batches` with their arrays on the device; a thread keeps up to `size` of them there ahead.
 
@@ -48,19 +50,19 @@ def prefetch_to_device(
     return DevicePrefetcher(batches, sharding_or_device, size)
 
 
-def without_texts(batch: Mapping[str, Any]) -> dict[str, Any]:
+def without_texts(batch: Mapping[str, ArrayT]) -> dict[str, ArrayT]:
     """What of a batch a program takes: arrays of texts, which a task packs for its metrics, are left out."""
     return {name: value for name, value in batch.items() if np.dtype(value.dtype).kind not in "SU"}
 
 
-class DevicePrefetcher(Iterator[Any]):
+class DevicePrefetcher(Iterator[PyTree]):
     """What `prefetch_to_device` gives.
 
     `waited` is the time in seconds that the consumer has spent waiting for batches so far: compared with the time of
     the steps it tells whether loading is the bottleneck.
     """
 
-    def __init__(self, batches: Iterable[Any], sharding_or_device: Target, size: int) -> None:
+    def __init__(self, batches: Iterable[PyTree], sharding_or_device: Target, size: int) -> None:
         self.waited = 0.0
         self._buffer = _Buffer(size)
         # The thread knows the buffer and not this object, so dropping this object ends it.
@@ -69,7 +71,7 @@ class DevicePrefetcher(Iterator[Any]):
         )
         self._thread.start()
 
-    def __next__(self) -> Any:
+    def __next__(self) -> PyTree:
         if self._buffer.stopped:
             raise StopIteration
         started = time.perf_counter()
@@ -96,7 +98,7 @@ class _Buffer:
     """What the thread and its consumer share."""
 
     def __init__(self, size: int) -> None:
-        self.ready: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
+        self.ready: queue.SimpleQueue[tuple[str, PyTree]] = queue.SimpleQueue()
         self.room = threading.Semaphore(size)
         self.stopped = False
 
@@ -104,7 +106,7 @@ class _Buffer:
         self.stopped = True
         self.room.release()
 
-    def run(self, batches: Iterable[Any], target: Target) -> None:
+    def run(self, batches: Iterable[PyTree], target: Target) -> None:
         try:
             iterator = iter(batches)
             try:

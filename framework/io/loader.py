@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from framework.core.errors import ConfigError, InputError
 from framework.core.transform import MixTransform
+from framework.core.types import PyTree
 from framework.io.collate import default_collate
 from framework.io.dataset import Indexed, IterableDataset
 from framework.io.processes import ProcessPool
@@ -63,14 +64,14 @@ class DataLoader:
 
     def __init__(
         self,
-        dataset: Indexed[Any] | IterableDataset,
+        dataset: Indexed[object] | IterableDataset,
         *,
         batch_size: int = 1,
         shuffle: bool = False,
         drop_last: bool = False,
-        transforms: Sequence[Callable[..., Any]] = (),
-        pack: Callable[[Any], Any] | None = None,
-        collate_fn: Callable[[Sequence[Any]], Any] | None = None,
+        transforms: Sequence[Callable[..., object]] = (),
+        pack: Callable[[Any], PyTree] | None = None,
+        collate_fn: Callable[[Sequence[Any]], PyTree] | None = None,
         batch_sampler: Iterable[Sequence[int]] | None = None,
         sampler: Indices | None = None,
         num_workers: int = 2,
@@ -156,7 +157,7 @@ class DataLoader:
         """Choose the epoch that `for batch in loader` gives."""
         self.epoch = epoch
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[PyTree]:
         return _data(self.batches(self.epoch))
 
     def batches(self, epoch: int, start: int = 0) -> Generator[Batch, None, None]:
@@ -233,7 +234,7 @@ class DataLoader:
         )
 
 
-def _data(batches: Generator[Batch, None, None]) -> Iterator[Any]:
+def _data(batches: Generator[Batch, None, None]) -> Iterator[PyTree]:
     with contextlib.closing(batches):
         for batch in batches:
             yield batch.data
@@ -254,8 +255,8 @@ def _indices(chunk: Iterable[int], sampler: object) -> list[int]:
     return indices
 
 
-def _refuse(argument: str, arguments: dict[str, Any], reason: str) -> None:
-    """ConfigError when one of `arguments` is set beside `argument`."""
+def _refuse(argument: str, arguments: dict[str, object], reason: str) -> None:
+    """ConfigError when one of `given` is set beside `chosen`."""
     wrong = [name for name, value in arguments.items() if value is not None and value is not False]
     if wrong:
         raise ConfigError(

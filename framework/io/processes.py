@@ -21,7 +21,6 @@ from dataclasses import dataclass, replace
 from multiprocessing import shared_memory
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -91,7 +90,7 @@ class _InSegment:
 
     offset: int
     shape: tuple[int, ...]
-    dtype: np.dtype[Any]
+    dtype: np.dtype
 
 
 # ---- in the worker process ----
@@ -162,7 +161,7 @@ def _arrays(data: object) -> Iterator[np.ndarray]:
             yield from _arrays(value)
 
 
-def _exchange(data: object, others: Iterator[Any], kind: type) -> object:
+def _exchange(data: object, others: Iterator[object], kind: type) -> object:
     """`data` with its arrays (or places of arrays) replaced one by one."""
     if isinstance(data, kind) and not (isinstance(data, np.ndarray) and data.dtype.hasobject):
         return next(others)

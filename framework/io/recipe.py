@@ -14,6 +14,7 @@ import numpy as np
 from framework.core.errors import ConfigError, InputError, OarError
 from framework.core.host_rng import host_rng_scope
 from framework.core.transform import MixTransform, Transform
+from framework.core.types import PyTree
 from framework.io.dataset import Indexed, IterableDataset
 from framework.io.skipped import UNREADABLE, SkippedSample, describe_skipped
 
@@ -31,7 +32,7 @@ class Batch:
 
     index: int
     ids: tuple[str | int, ...]
-    data: Any
+    data: PyTree
     skipped: tuple[SkippedSample, ...] = ()
 
 
@@ -54,7 +55,7 @@ class PreparedSample:
     is_replacement: bool = False
 
 
-Source = Callable[[int], Any]
+Source = Callable[[int], object]
 """Gives the raw sample of an index; `END` beyond the end of a stream."""
 
 END = object()
@@ -64,10 +65,10 @@ END = object()
 class Recipe:
     """Dataset, transforms, packing and collating with the seed: everything that decides what a batch holds."""
 
-    dataset: Indexed[Any] | IterableDataset
-    transforms: tuple[Callable[..., Any], ...]
-    pack: Callable[[Any], Any] | None
-    collate: Callable[[Sequence[Any]], Any]
+    dataset: Indexed[object] | IterableDataset
+    transforms: tuple[Callable[..., object], ...]
+    pack: Callable[[Any], PyTree] | None
+    collate: Callable[[Sequence[Any]], PyTree]
     seed: int
     drop_last: bool
     pad_to: int | None
@@ -108,7 +109,7 @@ class Recipe:
         name = index if state.id is None else state.id
         return PreparedSample(name, sample, tuple(state.skipped), is_replacement)
 
-    def read(self, source: Source, index: int, state: _Step) -> Any:
+    def read(self, source: Source, index: int, state: _Step) -> object:
         """The raw sample of an index; with `skip_bad_samples`, where it cannot be read, another one.
 
         The others are drawn by (seed, epoch, index), so that they do not depend on workers or on where a run was
@@ -141,7 +142,7 @@ class Recipe:
         fields = (described.problem, described.where, described.received, described.allowed)
         return rebuild_error(type(described), *fields, f"{described.fix}; {fix}" if described.fix else fix)
 
-    def _transform(self, sample: Any, rng: np.random.Generator, count: int | None, state: _Step) -> Any:
+    def _transform(self, sample: object, rng: np.random.Generator, count: int | None, state: _Step) -> object:
         for number, transform in enumerate(self.transforms[:count]):
             state.step = type(transform).__name__
             if isinstance(transform, MixTransform):
@@ -189,12 +190,12 @@ class Reader:
     def __init__(self, dataset: IterableDataset, epoch: int, first: int) -> None:
         self._dataset, self._epoch, self._first = dataset, epoch, first
         self._lock = threading.Lock()
-        self._iterator: Iterator[Any] | None = None
-        self._read: dict[int, Any] = {}
+        self._iterator: Iterator[object] | None = None
+        self._read: dict[int, object] = {}
         self._next = 0
         self._failed: BaseException | None = None
 
-    def __call__(self, number: int) -> Any:
+    def __call__(self, number: int) -> object:
         with self._lock:
             if self._iterator is None:
                 self._dataset.set_epoch(self._epoch)
@@ -228,7 +229,7 @@ class _Step:
     is_unreadable: bool = False
 
 
-class _Others(Sequence[Any]):
+class _Others(Sequence[object]):
     """The other samples that a mixing transform takes, each through the transforms that come before it.
 
     Their indices and generators are drawn at once, so that nothing depends on which are used; each is loaded
@@ -242,7 +243,7 @@ class _Others(Sequence[Any]):
         self._recipe, self._dataset, self._index, self._step = recipe, recipe.dataset, index, step
         self._indices = rng.integers(len(self._dataset), size=extra).tolist()
         self._rngs = rng.spawn(extra)
-        self._loaded: dict[int, Any] = {}
+        self._loaded: dict[int, object] = {}
 
     def __len__(self) -> int:
         return len(self._indices)
@@ -289,7 +290,7 @@ def rebuild_error(
     return error
 
 
-def _with_valid(data: object, valid: np.ndarray) -> dict[Any, Any]:
+def _with_valid(data: object, valid: np.ndarray) -> dict[object, object]:
     if not isinstance(data, dict) or "valid" in data:
         raise ConfigError(
             "pad_last marks the true samples under the key 'valid'",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import jax
 import numpy as np
+from jax.typing import ArrayLike
 
 from framework.core.errors import FormatError, WeightError
 from framework.interop import load_weights, write_pdparams, write_safetensors
@@ -15,7 +15,7 @@ from framework.interop import load_weights, write_pdparams, write_safetensors
 _WRITERS = {".safetensors": write_safetensors, ".pdparams": write_pdparams}
 
 
-def save(state: Mapping[str, Any], path: str | Path) -> None:
+def save(state: Mapping[str, ArrayLike], path: str | Path) -> None:
     """Write named arrays, such as `layer.state_dict()`; the file appears whole or not at all.
 
     A name that ends in .safetensors says our format, .pdparams that of `paddle.save(state_dict, path)`: Paddle's

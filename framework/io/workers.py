@@ -12,13 +12,13 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from framework.core.errors import OarError
-from framework.io.dataset import IterableDataset
+from framework.io.dataset import Indexed, IterableDataset
 from framework.io.recipe import Batch, Job, PreparedSample, Recipe, describe_error
 
-InitFn = Callable[[int], Any]
+InitFn = Callable[[int], object]
 _STOP_SECONDS = 5.0
 
 
@@ -28,7 +28,7 @@ class WorkerInfo:
 
     id: int
     num_workers: int
-    dataset: Any
+    dataset: Indexed[object] | IterableDataset
 
 
 _here = threading.local()
@@ -43,7 +43,9 @@ def get_worker_info() -> WorkerInfo | None:
     return getattr(_here, "info", None)
 
 
-def enter_worker(number: int, count: int, dataset: object, init_fn: InitFn | None) -> None:
+def enter_worker(
+    number: int, count: int, dataset: Indexed[object] | IterableDataset, init_fn: InitFn | None
+) -> None:
     """Make this thread a worker: what `get_worker_info` gives here, then `init_fn`."""
     one = isinstance(dataset, IterableDataset)
     _here.info = WorkerInfo(0 if one else number, 1 if one else count, dataset)

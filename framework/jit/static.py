@@ -18,6 +18,7 @@ from framework.core.dtypes import narrow
 from framework.core.errors import InputError, ShapeError
 from framework.core.rng import next_key
 from framework.core.trace import explain_trace_errors
+from framework.core.types import PyTree
 from framework.export import Artifact, TensorSpec, load_artifact, lower_layer, size_fits
 from framework.inference.engine import XLAEngine
 from framework.nn import functional_core
@@ -68,8 +69,8 @@ class InputSpec:
 
 
 def to_static(
-    target: Layer | Callable[..., Any] | None = None, input_spec: Sequence[InputSpec] | None = None
-) -> Any:
+    target: Layer | Callable[..., PyTree] | None = None, input_spec: Sequence[InputSpec] | None = None
+) -> PyTree:
     """Compile a Layer or a pure function; also a decorator. The result is called like the original.
 
     A layer's buffers are updated by each call. It compiles once per shape, dtype and mode (train or eval). A method
@@ -103,7 +104,7 @@ def _arrays(args: T) -> T:
 
 def _static_function(fn: Callable[P, T], specs: Sequence[InputSpec] | None) -> Callable[P, T]:
     @functools.partial(jax.jit, static_argnums=0)
-    def run(scopes: Scopes, args: tuple, kwargs: dict[str, Any]) -> Any:
+    def run(scopes: Scopes, args: tuple, kwargs: dict[str, PyTree]) -> PyTree:
         return fn(*args, **kwargs)
 
     @functools.wraps(fn)
@@ -130,8 +131,8 @@ def _apply(
     buffers: functional_core.State,
     key: jax.Array | None,
     args: tuple,
-    kwargs: dict[str, Any],
-) -> tuple[Any, functional_core.State]:
+    kwargs: dict[str, PyTree],
+) -> tuple[PyTree, functional_core.State]:
     return functional_core.apply(graphdef, params, buffers, key, *args, **kwargs)
 
 
@@ -141,7 +142,7 @@ class _StaticLayer:
     def __init__(self, layer: Layer, specs: Sequence[InputSpec] | None) -> None:
         self._layer, self._specs = layer, specs
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: PyTree, **kwargs: PyTree) -> PyTree:
         _check(self._specs, args)
         graphdef, params, buffers = functional_core.split(self._layer)
         key = next_key() if self._layer.training else None
@@ -198,7 +199,7 @@ def save(layer: object, path: str | Path, input_spec: Sequence[InputSpec] | None
     return Artifact(config, {"float32": program}, weights).save(path)
 
 
-def _name_outputs(out: object) -> dict[str, Any]:
+def _name_outputs(out: object) -> dict[str, jax.Array]:
     """Outputs by name: a dict as it is, a sequence or one array as output0, output1, …"""
     if isinstance(out, dict):
         return out
@@ -223,7 +224,7 @@ class LoadedProgram:
         self._engine = XLAEngine(artifact.programs["float32"], artifact.weights)
         self.input_names = artifact.input_names(self._engine.inputs)
 
-    def __call__(self, *args: ArrayLike) -> Any:
+    def __call__(self, *args: ArrayLike) -> PyTree:
         if len(args) != len(self.input_names):
             raise ShapeError(
                 "wrong number of arguments", received=len(args), allowed=", ".join(self.input_names)
@@ -249,8 +250,8 @@ def cond(pred: ArrayLike, true_fn: Callable[[*Ts], T], false_fn: Callable[[*Ts],
 
 
 def while_loop(
-    cond_fn: Callable[..., Any], body: Callable[..., Any], loop_vars: list[Any] | tuple
-) -> list[Any]:
+    cond_fn: Callable[..., PyTree], body: Callable[..., PyTree], loop_vars: list[PyTree] | tuple
+) -> list[PyTree]:
     """Run `loop_vars = body(*loop_vars)` as long as `cond_fn(*loop_vars)` is true; shapes stay the same.
 
     As `paddle.static.nn.while_loop`. Reverse-mode gradients need a loop of fixed length: use jax.lax.scan there.
@@ -260,7 +261,7 @@ def while_loop(
         out = body(*values)
         return tuple(out) if isinstance(out, (list, tuple)) else (out,)
 
-    def more(values: tuple) -> Any:
+    def more(values: tuple) -> PyTree:
         return jnp.asarray(cond_fn(*values), bool).reshape(())
 
     return list(lax.while_loop(more, step, tuple(jnp.asarray(v) for v in loop_vars)))

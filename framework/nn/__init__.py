@@ -142,6 +142,7 @@ from framework.nn.leaf_layers import ZeroPad3D as ZeroPad3D
 from framework.nn.loss import AdaptiveLogSoftmaxWithLoss as AdaptiveLogSoftmaxWithLoss
 from framework.nn.loss import CTCLoss as CTCLoss
 from framework.nn.loss import HSigmoidLoss as HSigmoidLoss
+from framework.nn.model import Model as Model
 from framework.nn.norm import BatchNorm as BatchNorm
 from framework.nn.norm import BatchNorm1D as BatchNorm1D
 from framework.nn.norm import BatchNorm2D as BatchNorm2D

@@ -8,13 +8,13 @@ and use nnx's graph mode. Randomness of a bridged module is its own: an nnx.Rngs
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
+from framework.core.types import PyTree
 from framework.nn import initializer as I
 from framework.nn.functional_core import GraphDef, apply, split
 from framework.nn.layer import Layer, ParamAttr, Parameter
@@ -37,7 +37,7 @@ class LayerModule(nnx.Module):
         self.buffers = nnx.Dict({name: nnx.BatchStat(value) for name, value in buffers.items()})
         self.deterministic = not mode
 
-    def __call__(self, *args: Any, key: jax.Array | None = None, **kwargs: Any) -> Any:
+    def __call__(self, *args: PyTree, key: jax.Array | None = None, **kwargs: PyTree) -> PyTree:
         """The layer's output; buffers are updated. `key` is needed where the layer draws random numbers."""
         params = {name: variable[...] for name, variable in self.params.items()}
         buffers = {name: variable[...] for name, variable in self.buffers.items()}
@@ -53,7 +53,7 @@ def to_nnx(layer: Layer) -> LayerModule:
     return LayerModule(layer)
 
 
-def _flatten(state: Any) -> dict[str, Any]:
+def _flatten(state: PyTree) -> dict[str, jax.Array]:
     """{dotted path: array} of an nnx.State."""
     return {".".join(map(str, path)): variable[...] for path, variable in nnx.to_flat_state(state)}
 
@@ -85,7 +85,7 @@ class ModuleLayer(Layer):
             found.append(nnx.split(module, nnx.Param, ...)[0])
         return found[0], found[1]
 
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
+    def forward(self, *args: object, **kwargs: object) -> PyTree:
         definition = self._definitions[int(self.training)]
         values = {name: parameter.value for name, parameter in self._parameters.items()}
         module = nnx.merge(

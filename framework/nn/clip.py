@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from framework.core.errors import ConfigError
+from framework.core.types import PyTree
 
 Grads = dict[str, jax.Array]
 
@@ -60,7 +60,7 @@ class GradClip:
         return {name: _scale(grad, total, self.global_norm) for name, grad in grads.items()}
 
 
-def global_norm(arrays: Any) -> jax.Array:
+def global_norm(arrays: PyTree) -> jax.Array:
     """The L2 norm of all numbers of a pytree of arrays together, []."""
     squares = [jnp.square(leaf).sum() for leaf in jax.tree.leaves(arrays)]
     return jnp.sqrt(sum(squares[1:], squares[0])) if squares else jnp.zeros(())

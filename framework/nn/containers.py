@@ -8,6 +8,7 @@ from typing import Any
 import jax
 
 from framework.core.errors import ShapeError
+from framework.core.types import PyTree
 from framework.nn.layer import Layer, Parameter
 
 
@@ -70,7 +71,7 @@ class Sequential(_Numbered):
             name, layer = layer if isinstance(layer, (tuple, list)) else (str(number), layer)
             self._sub_layers[str(name)] = _check_layer(layer, "Sequential")
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: PyTree) -> PyTree:
         for layer in self._sub_layers.values():
             x = layer(x)
         return x

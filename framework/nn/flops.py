@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import jax
+
 from framework.nn.common import Linear
 from framework.nn.conv import _Conv
 from framework.nn.layer import Layer
@@ -19,17 +21,17 @@ from framework.nn.leaf_layers import (
     LeakyReLU,
 )
 from framework.nn.norm import BatchNorm
-from framework.nn.summary import DTypes, Sizes, format_table, output_shapes, run_abstractly
+from framework.nn.summary import DTypes, Shape, Sizes, format_table, output_shapes, run_abstractly
 
-Count = Callable[[Any, tuple[Any, ...], Any], int | None]
+Count = Callable[[Any, tuple[jax.Array, ...], jax.Array], int | None]  # of any class of layers
 
 
-def _conv(layer: _Conv, x: tuple[Any, ...], y: Any) -> int:
+def _conv(layer: _Conv, x: tuple[jax.Array, ...], y: jax.Array) -> int:
     taps = math.prod(layer.kernel_size) * layer.in_channels // layer.groups
     return y.size * (taps + ("bias" in layer._parameters))
 
 
-def _adaptive(layer: Layer, x: tuple[Any, ...], y: Any) -> int:
+def _adaptive(layer: Layer, x: tuple[jax.Array, ...], y: jax.Array) -> int:
     window = [size // out for size, out in zip(x[0].shape[1:-1], y.shape[1:-1])]
     return y.size * (math.prod(window) + 1)
 
@@ -68,9 +70,9 @@ def flops(
         ShapeError: see `summary`.
     """
     counts = {**_COUNTS, **(custom_ops or {})}
-    found: dict[str, tuple[str, tuple[Any, ...], tuple[Any, ...], int]] = {}
+    found: dict[str, tuple[str, tuple[Shape, ...], tuple[Shape, ...], int]] = {}
 
-    def note(name: str, layer: Layer, x: tuple[Any, ...], y: Any) -> None:
+    def note(name: str, layer: Layer, x: tuple[jax.Array, ...], y: jax.Array) -> None:
         if layer._sub_layers and type(layer) not in counts:
             return
         count = next((counts[cls] for cls in type(layer).__mro__ if cls in counts), None)

@@ -14,9 +14,11 @@ from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 
 from framework.core.errors import WeightError
 from framework.core.rng import next_key, rng_scope
+from framework.core.types import PyTree
 from framework.nn.functional.lowering import Scopes, current_scopes
 from framework.nn.layer import Layer, Parameter
 
@@ -59,7 +61,9 @@ class GraphDef:
             self._hash.append(hash((self.cls, shapes, self.buffers, children, self.static["training"])))
         return self._hash[0]
 
-    def bind(self, params: Mapping[str, Any], buffers: Mapping[str, Any], prefix: str = "") -> Layer:
+    def bind(
+        self, params: Mapping[str, jax.Array], buffers: Mapping[str, jax.Array], prefix: str = ""
+    ) -> Layer:
         """A layer that carries these arrays; it lives for one functional call."""
         layer = object.__new__(self.cls)
         state = layer.__dict__
@@ -125,13 +129,13 @@ def abstract(
 
 def apply(
     graphdef: GraphDef,
-    params: Mapping[str, Any],
-    buffers: Mapping[str, Any],
+    params: Mapping[str, jax.Array],
+    buffers: Mapping[str, jax.Array],
     key: jax.Array | None,
-    *args: Any,
+    *args: object,
     method: str = "__call__",
-    **kwargs: Any,
-) -> tuple[Any, State]:
+    **kwargs: object,
+) -> tuple[PyTree, State]:
     """Run the layer as a pure function; returns (output, buffers after the call).
 
     `key` is the root of all randomness of the call; None where nothing is random (eval).
@@ -143,7 +147,9 @@ def apply(
 
 
 def update(
-    layer: Layer, params: Mapping[str, Any] | None = None, buffers: Mapping[str, Any] | None = None
+    layer: Layer,
+    params: Mapping[str, ArrayLike] | None = None,
+    buffers: Mapping[str, jax.Array] | None = None,
 ) -> None:
     """Write arrays back into a layer by dotted name."""
     for arrays, registry in ((params or {}, "_parameters"), (buffers or {}, "_buffers")):
@@ -167,8 +173,8 @@ def conjugate(grads: T) -> T:
 
 
 def value_and_grad(
-    layer: Layer, loss_fn: Callable[..., Any], has_aux: bool = False
-) -> Callable[..., tuple[Any, State]]:
+    layer: Layer, loss_fn: Callable[..., PyTree], has_aux: bool = False
+) -> Callable[..., tuple[PyTree, State]]:
     """A compiled function of the arguments that returns (loss, grads).
 
     `loss_fn(layer, *args)` returns a scalar, or (scalar, aux) with `has_aux`. `grads` holds one entry for each
@@ -185,8 +191,8 @@ def value_and_grad(
         buffers: State,
         key: jax.Array,
         args: tuple,
-    ) -> Any:
-        def loss(trained: State) -> tuple[jax.Array, tuple[State, Any]]:
+    ) -> tuple[PyTree, State]:
+        def loss(trained: State) -> tuple[jax.Array, tuple[State, PyTree]]:
             bound = graphdef.bind({**trained, **fixed}, buffers)
             with rng_scope(key):
                 out = loss_fn(bound, *args)
@@ -196,7 +202,7 @@ def value_and_grad(
         value, grads = jax.value_and_grad(loss, has_aux=True)(trained)
         return value, conjugate(grads)
 
-    def call(*args: Any) -> tuple[Any, State]:
+    def call(*args: object) -> tuple[PyTree, State]:
         graphdef, params, buffers = split(layer)
         trainable = {n for n, p in layer.named_parameters() if p.trainable}
         trained = {n: v for n, v in params.items() if n in trainable}

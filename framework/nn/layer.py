@@ -16,9 +16,9 @@ There is no tape: gradients come from `nn.value_and_grad(layer, loss_fn)`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -111,7 +111,7 @@ class Parameter:
 
     if not TYPE_CHECKING:
 
-        def __getattr__(self, name: str) -> Any:
+        def __getattr__(self, name: str) -> object:
             error = foreign_name("a Parameter", name, "parameter")
             raise error or AttributeError(f"'Parameter' object has no attribute {name!r}")
 
@@ -138,6 +138,9 @@ class Parameter:
         return f"Parameter(shape={self.shape}, dtype={self.dtype}, trainable={self.trainable})"
 
 
+ArrayT = TypeVar("ArrayT")
+
+
 class HookHandle:
     """Returned by the hook registrations; `remove()` takes the hook away."""
 
@@ -154,9 +157,9 @@ class Layer:
     training: bool
     statistics_frozen: bool = False
     """Set by `freeze`: running statistics do not change, and stand for those of the batch in training too."""
-    state_renames: ClassVar[tuple[tuple[str, str], ...]] = ()
+    state_renames: ClassVar[Sequence[tuple[str, str]]] = ()
     """Regular expressions and replacements that turn another official spelling of the names below this layer into ours;
-    `set_state_dict` applies them in order to names that it does not know."""
+    `set_state_dict` applies them in order to names that it does not know, and looks at them only then."""
     float32_parameters: ClassVar[bool] = False
     """Whether own parameters stay float32 under `amp.auto_cast(level="O2")`, as those of normalisation do."""
     transposed_in_torch: ClassVar[tuple[str, ...]] = ()
@@ -325,7 +328,7 @@ class Layer:
     def buffers(self) -> list[jax.Array]:
         return [buffer for _, buffer in self.named_buffers()]
 
-    def apply(self, fn: Callable[[Layer], Any]) -> Layer:
+    def apply(self, fn: Callable[[Layer], object]) -> Layer:
         """Call `fn` on every sublayer, children first, and then on this layer."""
         for child in self.children():
             child.apply(fn)
@@ -405,15 +408,16 @@ class Layer:
         """Second names under which `set_state_dict` accepts own arrays: {alias: local name}."""
         return {}
 
-    def _without_aliases(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _without_aliases(self, state: Mapping[str, ArrayT]) -> Mapping[str, ArrayT]:
         """`state` under first names only; where both names are present the first one counts."""
         names, own = {}, {full for full, *_ in self._state_slots()}
+        other = [key for key in state if key not in own]
         for path, layer in self.named_sublayers(include_self=True):
             dot = f"{path}." if path else ""
             aliases = {dot + alias: dot + name for alias, name in layer.state_aliases().items()}
             names |= aliases
-            for key in state if layer.state_renames else ():
-                if key.startswith(dot) and key not in own and key not in aliases:
+            for key in other if other and layer.state_renames else ():
+                if key.startswith(dot) and key not in aliases:
                     renamed = key[len(dot) :]
                     for pattern, replacement in layer.state_renames:
                         renamed = re.sub(pattern, replacement, renamed)
@@ -423,7 +427,9 @@ class Layer:
         renamed = {names[key]: value for key, value in state.items() if key in names}
         return renamed | {key: value for key, value in state.items() if key not in names}
 
-    def set_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> tuple[list[str], list[str]]:
+    def set_state_dict(
+        self, state: Mapping[str, ArrayLike], strict: bool = True
+    ) -> tuple[list[str], list[str]]:
         """Load values by dotted name; returns (missing, unexpected), both empty when `strict`.
 
         Raises:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, ClassVar, TypeVar, cast
 
+from framework.core.types import PyTree
 from framework.nn.functional.common import check_data_format
 from framework.nn.layer import Layer
 
@@ -45,7 +46,7 @@ class Row:
         constants: class attributes among these.
     """
 
-    function: Callable[..., Any]
+    function: Callable[..., PyTree]
     inputs: tuple[str, ...]
     signature: inspect.Signature
     attributes: Mapping[str, str]
@@ -67,7 +68,7 @@ def leading_inputs(parameters: Parameters) -> tuple[str, ...]:
 
 
 def make_row(
-    function: Callable[..., Any],
+    function: Callable[..., PyTree],
     parameters: Parameters,
     inputs: Sequence[str],
     constructor: Iterable[inspect.Parameter],
@@ -94,18 +95,18 @@ def make_row(
     return Row(function, tuple(inputs), signature, attributes, sources, read, {**constants, **defaults})
 
 
-def attribute_reader(names: Sequence[str]) -> Callable[[Any], Sequence[Any]]:
+def attribute_reader(names: Sequence[str]) -> Callable[[object], Sequence[object]]:
     """The function layer -> values of these attributes."""
     if len(names) > 1:
         return attrgetter(*names)
     return lambda layer: [getattr(layer, name) for name in names]
 
 
-def _forward(row: Row, settings: Callable[[Any], Sequence[Any]]) -> Callable[..., Any]:
+def _forward(row: Row, settings: Callable[[object], Sequence[object]]) -> Callable[..., PyTree]:
     """The method `forward` of a row."""
     function, words, plain = row.function, row.inputs, not row.read
 
-    def forward(self: object, *inputs: object, **named: object) -> Any:
+    def forward(self: object, *inputs: object, **named: object) -> PyTree:
         if named:
             inputs = (*inputs, *(named.pop(word) for word in words[len(inputs) :] if word in named))
             return function(*inputs, *settings(self), **named)
@@ -162,7 +163,7 @@ class LeafLayer(Layer):
 
 def leaf(
     name: str,
-    function: Callable[..., Any],
+    function: Callable[..., PyTree],
     axes: int = 0,
     settings: str = "",
     inputs: str = "",

@@ -10,13 +10,14 @@ import contextvars
 import functools
 import re
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import jax
 from jax.core import Tracer
 
 from framework.core.errors import ShapeError, WeightError
 from framework.core.rng import is_tracing
+from framework.core.types import PyTree
 
 if TYPE_CHECKING:
     from framework.nn.layer import Layer
@@ -69,7 +70,7 @@ def recompute(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     return out
 
 
-def recompute_sequential(segments: int, layers: Iterable[Callable[..., Any]], *args: Any) -> Any:
+def recompute_sequential(segments: int, layers: Iterable[Callable[..., PyTree]], *args: PyTree) -> PyTree:
     """Run a Sequential (or any sequence of layers) in `segments` parts of which all but the last are recomputed.
 
     The last part keeps its activations: its backward pass comes first. Each layer after the first takes one argument.
@@ -85,7 +86,7 @@ def recompute_sequential(segments: int, layers: Iterable[Callable[..., Any]], *a
             allowed=f"1 to {len(steps)}, the number of layers",
         )
 
-    def chain(part: list[Callable[..., Any]], *inputs: Any) -> Any:
+    def chain(part: list[Callable[..., PyTree]], *inputs: PyTree) -> PyTree:
         first, *others = part
         return functools.reduce(lambda x, step: step(x), others, first(*inputs))
 

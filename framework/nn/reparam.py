@@ -7,14 +7,14 @@ is data: build the deploy form from the same config, and load what `deploy_state
 
 from __future__ import annotations
 
-import dataclasses
 from itertools import pairwise
-from typing import Any, TypeVar, cast
+from typing import TypeVar
 
 import numpy as np
 from jax.typing import ArrayLike
 
 from framework import nn
+from framework.nn.model import rebuild
 
 Arrays = dict[str, np.ndarray]
 _Model = TypeVar("_Model", bound=nn.Layer)
@@ -53,7 +53,7 @@ def fold_batch_norm(
 
 
 def fuse_conv_bn(
-    weight: Any, bias: Any | None, bn: nn.BatchNorm, out_axis: int = 0
+    weight: ArrayLike, bias: ArrayLike | None, bn: nn.BatchNorm, out_axis: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
     """(weight, bias) of a convolution with the normalisation behind it folded in; `out_axis=1` for a transposed one."""
     return fold_batch_norm(
@@ -97,14 +97,14 @@ def reparameterize(model: _Model) -> _Model:
     Training-only branches (threshold maps, auxiliary heads, attention guidance) are not in it. A model says that it has
     two forms by a field `deploy` of its config.
     """
-    config = getattr(model, "config", None)
-    if "deploy" not in getattr(config, "__dataclass_fields__", ()):
+    deployed = rebuild(model, deploy=True)
+    if deployed is None:
         return model
-    deployed: Any = type(model)(dataclasses.replace(cast(Any, config), deploy=True))  # type: ignore[call-arg]
     if deployed.state_shapes() == model.state_shapes():
         return model
     deployed.set_state_dict(deploy_state(model))
-    return deployed.eval()
+    deployed.eval()
+    return deployed
 
 
 def fold_norms(model: nn.Layer) -> nn.Layer:

@@ -13,6 +13,7 @@ import numpy as np
 
 from framework.core.errors import ShapeError
 from framework.core.rng import rng_scope
+from framework.core.types import PyTree
 from framework.nn.common import Linear
 from framework.nn.conv import Conv1D, Conv1DTranspose, Conv2D, Conv2DTranspose, Conv3D, Conv3DTranspose
 from framework.nn.functional_core import State, abstract
@@ -86,10 +87,12 @@ def format_table(table: Sequence[tuple[str, ...]], left: int = 3) -> list[str]:
 
 Sizes = Sequence[int | None] | Sequence[Sequence[int | None]]
 DTypes = str | Sequence[str] | None
-Note = Callable[[str, Layer, tuple[Any, ...], Any], None]
+Note = Callable[[str, Layer, tuple[jax.Array, ...], PyTree], None]
 
 
-def summary(net: Layer, input_size: Sizes | None = None, dtypes: DTypes = None, input: Any = None) -> Summary:
+def summary(
+    net: Layer, input_size: Sizes | None = None, dtypes: DTypes = None, input: PyTree = None
+) -> Summary:
     """Print what `net` consists of, and return it: a Summary, which also has Paddle's two entries by name.
 
     Nothing is computed, so a network of any size is summarised at once.
@@ -110,7 +113,7 @@ def summary(net: Layer, input_size: Sizes | None = None, dtypes: DTypes = None, 
 
 
 def summarize(
-    layer: Layer, input_size: Sizes | None = None, dtypes: DTypes = None, input: Any = None
+    layer: Layer, input_size: Sizes | None = None, dtypes: DTypes = None, input: PyTree = None
 ) -> Summary:
     """`summary` without printing."""
     seen: dict[str, tuple[tuple[Shape, ...], int]] = {}
@@ -136,7 +139,7 @@ def run_abstractly(
     where: str,
     input_size: Sizes | None,
     dtypes: DTypes,
-    input: Any,
+    input: PyTree,
     note: Note,
     training: bool | None = None,
 ) -> None:
@@ -147,7 +150,7 @@ def run_abstractly(
     inputs, shapes = _inputs(where, input_size, dtypes, input)
     graphdef, params, buffers = abstract(layer)
 
-    def run(params: State, buffers: State, args: tuple, kwargs: dict[str, Any]) -> None:
+    def run(params: State, buffers: State, args: tuple, kwargs: dict[str, jax.Array]) -> None:
         bound = graphdef.bind(params, buffers)  # hooks and the mode go on this copy, which ends with the call
         if training is not None:
             bound.train(training)
@@ -174,7 +177,7 @@ def run_abstractly(
 
 
 def _inputs(
-    where: str, input_size: Sizes | None, dtypes: DTypes, given: Any
+    where: str, input_size: Sizes | None, dtypes: DTypes, given: PyTree
 ) -> tuple[list[jax.ShapeDtypeStruct] | dict[str, jax.ShapeDtypeStruct], list[Shape]]:
     """The inputs as shapes and dtypes, in a list or by name, and the shapes alone."""
     if given is not None:
@@ -212,11 +215,11 @@ def output_shapes(out: object) -> tuple[Shape, ...]:
     return tuple(tuple(leaf.shape) for leaf in leaves if isinstance(leaf, (jax.Array, np.ndarray)))
 
 
-def _several(shape: Sequence[Any]) -> bool:
+def _several(shape: Sequence[object]) -> bool:
     return len(shape) > 0 and not isinstance(shape[0], (int, np.integer, str, type(None)))
 
 
-def _flops(layer: Layer, args: tuple[Any, ...], outputs: tuple[Shape, ...]) -> int:
+def _flops(layer: Layer, args: tuple[jax.Array, ...], outputs: tuple[Shape, ...]) -> int:
     if isinstance(layer, Linear):
         return 2 * math.prod(outputs[0]) * layer.in_features
     if isinstance(layer, _CONV):  # each output is a sum over the kernel and the channels of its group

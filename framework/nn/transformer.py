@@ -6,12 +6,13 @@ Source: Vaswani et al. 2017. Sequences are [N, T, C].
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from framework.core.errors import ShapeError
+from framework.core.types import PyTree
 from framework.nn import functional as F
 from framework.nn.common import Linear
 from framework.nn.containers import LayerList
@@ -85,7 +86,7 @@ class MultiHeadAttention(Layer):
         """Projected keys and values, [N, T, heads, D] each."""
         return self._heads(self.k_proj(key)), self._heads(self.v_proj(value))
 
-    def gen_cache(self, key: jax.Array, value: Any = None, type: Any = None) -> Any:
+    def gen_cache(self, key: jax.Array, value: PyTree = None, type: type | None = None) -> PyTree:
         """For the batch of `key` an empty Cache, or FixedCache of `value` tokens, or a StaticCache of key and value."""
         if type is MultiHeadAttention.FixedCache:
             room = jnp.zeros((key.shape[0], value, self.num_heads, self.head_dim), key.dtype)
@@ -103,8 +104,8 @@ class MultiHeadAttention(Layer):
         key: jax.Array | None = None,
         value: jax.Array | None = None,
         attn_mask: jax.Array | None = None,
-        cache: Any = None,
-    ) -> Any:
+        cache: PyTree = None,
+    ) -> PyTree:
         key = query if key is None else key
         value = query if value is None else value
         q = self._heads(self.q_proj(query))
@@ -200,9 +201,9 @@ class _Block(Layer):
         dropout: Layer,
         attention: Layer,
         mask: jax.Array | None,
-        cache: Any,
+        cache: PyTree,
         memory: jax.Array | None = None,
-    ) -> tuple[jax.Array, Any]:
+    ) -> tuple[jax.Array, PyTree]:
         """The residual of an attention over `memory`, or over x itself, and the new cache where there is one."""
         new_cache = cache
 
@@ -226,7 +227,7 @@ class TransformerEncoderLayer(_Block):
 
     _attentions = ("self_attn",)
 
-    def forward(self, src: jax.Array, src_mask: jax.Array | None = None, cache: Any = None) -> Any:
+    def forward(self, src: jax.Array, src_mask: jax.Array | None = None, cache: PyTree = None) -> PyTree:
         """src [N, T, d_model]; with a cache the result is (output, new cache)."""
         x, new_cache = self._attend(src, self.norm1, self.dropout1, self.self_attn, src_mask, cache)
         x = self._residual(x, self.norm2, self.dropout2, self._feed_forward)
@@ -247,8 +248,8 @@ class TransformerDecoderLayer(_Block):
         memory: jax.Array,
         tgt_mask: jax.Array | None = None,
         memory_mask: jax.Array | None = None,
-        cache: Any = None,
-    ) -> Any:
+        cache: PyTree = None,
+    ) -> PyTree:
         """tgt [N, T, d_model], memory [N, S, d_model]; with a cache pair the result is (output, new pair)."""
         growing, static = (None, None) if cache is None else cache
         x, new_cache = self._attend(tgt, self.norm1, self.dropout1, self.self_attn, tgt_mask, growing)
@@ -256,7 +257,7 @@ class TransformerDecoderLayer(_Block):
         x = self._residual(x, self.norm3, self.dropout3, self._feed_forward)
         return x if cache is None else (x, (new_cache, static))
 
-    def gen_cache(self, memory: jax.Array) -> tuple[Any, Any]:
+    def gen_cache(self, memory: jax.Array) -> tuple[PyTree, PyTree]:
         """(empty self-attention cache, projected keys and values of the memory)."""
         static = self.cross_attn.gen_cache(memory, memory, MultiHeadAttention.StaticCache)
         return self.self_attn.gen_cache(memory), static
@@ -272,7 +273,7 @@ class _Stack(Layer):
         self.num_layers = num_layers
         self.norm = norm
 
-    def _run(self, x: jax.Array, inputs: tuple[jax.Array | None, ...], cache: Any) -> Any:
+    def _run(self, x: jax.Array, inputs: tuple[jax.Array | None, ...], cache: PyTree) -> PyTree:
         caches = []
         for i, layer in enumerate(self.layers):
             if cache is None:
@@ -283,7 +284,7 @@ class _Stack(Layer):
         x = x if self.norm is None else self.norm(x)
         return x if cache is None else (x, caches)
 
-    def gen_cache(self, x: jax.Array) -> list[Any]:
+    def gen_cache(self, x: jax.Array) -> list[PyTree]:
         """A cache for each layer, of the encoder's input or the decoder's memory."""
         return [layer.gen_cache(x) for layer in self.layers]
 
@@ -296,7 +297,7 @@ class TransformerEncoder(_Stack):
     ) -> None:
         super().__init__(encoder_layer, num_layers, norm)
 
-    def forward(self, src: jax.Array, src_mask: jax.Array | None = None, cache: Any = None) -> Any:
+    def forward(self, src: jax.Array, src_mask: jax.Array | None = None, cache: PyTree = None) -> PyTree:
         """src [N, T, d_model]; with a list of caches the result is (output, new caches)."""
         return self._run(src, (src_mask,), cache)
 
@@ -315,8 +316,8 @@ class TransformerDecoder(_Stack):
         memory: jax.Array,
         tgt_mask: jax.Array | None = None,
         memory_mask: jax.Array | None = None,
-        cache: Any = None,
-    ) -> Any:
+        cache: PyTree = None,
+    ) -> PyTree:
         """tgt [N, T, d_model], memory [N, S, d_model]; with a list of caches the result is (output, new caches)."""
         return self._run(tgt, (memory, tgt_mask, memory_mask), cache)
 

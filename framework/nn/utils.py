@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +18,7 @@ import numpy as np
 from framework.core.errors import WeightError
 from framework.core.foreign_names import module_error
 from framework.core.rng import next_initializer_rng
+from framework.core.types import PyTree
 from framework.nn import functional as F
 from framework.nn import initializer as I
 from framework.nn.common import Linear
@@ -41,7 +42,7 @@ def _take(layer: Layer, name: str) -> Parameter:
 # -- weight norm --------------------------------------------------------------------------------------------------
 
 
-def _norm_except(array: jax.Array | np.ndarray, dim: _Axis) -> Any:
+def _norm_except(array: jax.Array | np.ndarray, dim: _Axis) -> PyTree:
     """The norm of each slice of `array` along `dim`, [n]; of the whole array when `dim` is None."""
     axes = None if dim is None else tuple(a for a in range(array.ndim) if a != dim)
     return (array * array).sum(axes) ** 0.5
@@ -114,7 +115,7 @@ def _spectral_norm_class(cls: type[Layer], name: str, iterations: int, eps: floa
         u, v = getattr(self, f"{name}_u"), getattr(self, f"{name}_v")
         return F.spectral_norm(original, u, v, dim, 0, eps)[0]
 
-    def forward(self: Layer, *args: object, **kwargs: object) -> Any:
+    def forward(self: Layer, *args: object, **kwargs: object) -> PyTree:
         if self.training and not self.statistics_frozen:
             original = getattr(self, f"{name}_orig")
             u, v = getattr(self, f"{name}_u"), getattr(self, f"{name}_v")

@@ -18,15 +18,17 @@ import functools
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import InitVar, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 from weakref import WeakKeyDictionary
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 
 from framework.core.errors import ConfigError, WeightError, did_you_mean
 from framework.core.foreign_names import NO_TAPE, OPTIMIZER_KEYWORDS, constructor_arguments, foreign_name
+from framework.core.types import PyTree
 from framework.io.checkpoint import flatten, unflatten
 from framework.nn.clip import GradClip, global_norm
 from framework.nn.functional_core import update as write_back
@@ -36,7 +38,7 @@ from framework.optimizer.regularizer import WeightDecay
 from framework.optimizer.rules import Rule, StateSlot
 
 Arrays = dict[str, jax.Array]
-RuleState = dict[str, Any]  # arrays by slot and parameter, numbers by slot
+RuleState = dict[str, PyTree]  # arrays by slot and parameter, numbers by slot
 
 _BLOCK = re.compile(r"^(.*?\.)?(blocks|layers?|stages)\.\d+(\.(blocks|layers?|stages)\.\d+)*(?=\.)")
 
@@ -58,7 +60,12 @@ ParamGroups = Mapping[str, ParamGroup]
 class _Session:
     """What an optimizer remembers of one layer."""
 
-    def __init__(self, groups: ParamGroups, state: dict[str, Any], run: Callable[..., Any]) -> None:
+    def __init__(
+        self,
+        groups: ParamGroups,
+        state: dict[str, PyTree],
+        run: Callable[..., tuple[Arrays, dict[str, PyTree], Arrays]],
+    ) -> None:
         self.groups, self.state, self.run = groups, state, run
 
 
@@ -127,7 +134,7 @@ class Optimizer:
 
     if not TYPE_CHECKING:
 
-        def __getattr__(self, name: str) -> Any:
+        def __getattr__(self, name: str) -> object:
             error = foreign_name(type(self).__name__, name, "optimizer")
             raise error or AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
@@ -313,7 +320,7 @@ class Optimizer:
 
     # -- the pure core ------------------------------------------------------------------------------------------------
 
-    def init(self, params: Mapping[str, jax.Array], groups: ParamGroups) -> dict[str, Any]:
+    def init(self, params: Mapping[str, jax.Array], groups: ParamGroups) -> dict[str, PyTree]:
         """The state before the first step: a pytree of arrays whose structure never changes.
 
         `step` (int32 []) counts the steps done, `rule` is the optimizer's own; `master` (float32 copies) is there only
@@ -324,7 +331,7 @@ class Optimizer:
         """
         _same_names(params, groups, "params")
         full = {name: wide(params[name]) for name in groups}
-        state: dict[str, Any] = {"step": jnp.zeros((), jnp.int32), "rule": self.init_rules(full, groups)}
+        state: dict[str, PyTree] = {"step": jnp.zeros((), jnp.int32), "rule": self.init_rules(full, groups)}
         if master := {n: w for n, w in full.items() if self.multi_precision and w.dtype != params[n].dtype}:
             state["master"] = master
         if self.accumulate > 1:
@@ -335,11 +342,11 @@ class Optimizer:
     def update(
         self,
         grads: Mapping[str, jax.Array],
-        state: dict[str, Any],
+        state: dict[str, PyTree],
         params: Mapping[str, jax.Array],
         lr: jax.Array | float,
         groups: ParamGroups,
-    ) -> tuple[Arrays, dict[str, Any], Arrays]:
+    ) -> tuple[Arrays, dict[str, PyTree], Arrays]:
         """One step, pure: (new params, new state, info).
 
         `grads` and `params` have exactly the names of `groups`; `lr` is the learning rate of this step, float32 [].
@@ -369,8 +376,13 @@ class Optimizer:
         return new, after, {"grad_norm": global_norm(mean), "applied": last}
 
     def _apply(
-        self, grads: Arrays, state: dict[str, Any], params: Arrays, lr: jax.Array | float, groups: ParamGroups
-    ) -> tuple[Arrays, dict[str, Any]]:
+        self,
+        grads: Arrays,
+        state: dict[str, PyTree],
+        params: Arrays,
+        lr: jax.Array | float,
+        groups: ParamGroups,
+    ) -> tuple[Arrays, dict[str, PyTree]]:
         master = state.get("master", {})
         full = {name: master[name] if name in master else wide(params[name]) for name in groups}
         if self.grad_clip is not None:
@@ -443,7 +455,7 @@ class Optimizer:
         """The state of a layer as a flat dict by path, such as "rule/mu/conv.weight"."""
         return flatten(self._session(layer).state)
 
-    def set_state_dict(self, layer: Layer, state: Mapping[str, Any]) -> None:
+    def set_state_dict(self, layer: Layer, state: Mapping[str, ArrayLike]) -> None:
         """Continue from what `state_dict` gave. Raises: WeightError listing entries that are missing or do not fit."""
         session = self._session(layer)
         session.state = jax.tree.map(jnp.asarray, unflatten(session.state, state, where="set_state_dict"))
@@ -475,7 +487,7 @@ def wide(array: jax.Array) -> jax.Array:
     return array.astype(jnp.float32) if jnp.finfo(array.dtype).bits < 32 else array
 
 
-def _same_names(given: Mapping[str, Any], groups: ParamGroups, what: str) -> None:
+def _same_names(given: Mapping[str, jax.Array], groups: ParamGroups, what: str) -> None:
     missing = [name for name in groups if name not in given]
     unexpected = [name for name in given if name not in groups]
     if missing or unexpected:

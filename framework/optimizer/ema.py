@@ -11,12 +11,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
 
 from framework.core.errors import ConfigError, WeightError
+from framework.core.types import PyTree
 from framework.optimizer.base import wide
 
 Arrays = dict[str, jax.Array]
@@ -52,7 +53,7 @@ class EMA:
                 "decay is out of range", where="EMA", received=self.decay, allowed="from 0, below 1"
             )
 
-    def init(self, params: Mapping[str, jax.Array]) -> dict[str, Any]:
+    def init(self, params: Mapping[str, jax.Array]) -> dict[str, PyTree]:
         """The state before the first update: `average` (float32 by name), `weight` (float32 []), `step` (int32 [])."""
         kept = {n: p for n, p in params.items() if not any(re.search(e, n) for e in self.exclude)}
         plain = self.rule == "plain"
@@ -72,7 +73,7 @@ class EMA:
             return self.decay * -jnp.expm1(-(step + 1) / 2000)
         return jnp.minimum(self.decay, 1 - 1 / (step + 1)) if self.rule == "running" else self.decay
 
-    def update(self, state: dict[str, Any], params: Mapping[str, jax.Array]) -> dict[str, Any]:
+    def update(self, state: dict[str, PyTree], params: Mapping[str, jax.Array]) -> dict[str, PyTree]:
         """The state after one more set of parameters.
 
         Raises:
@@ -96,7 +97,7 @@ class EMA:
             "step": state["step"] + 1,
         }
 
-    def values(self, state: dict[str, Any], params: Mapping[str, jax.Array]) -> Arrays:
+    def values(self, state: dict[str, PyTree], params: Mapping[str, jax.Array]) -> Arrays:
         """`params` with the averages in the place of the averaged ones; `params` itself before the first update."""
         begun = state["weight"] > 0
         weight = jnp.where(begun, state["weight"], 1)

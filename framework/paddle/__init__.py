@@ -118,7 +118,7 @@ if TYPE_CHECKING:
 
 else:
 
-    def __getattr__(name: str) -> object:
+    def __getattr__(name: str) -> Any:
         if name in _PACKAGES:
             try:
                 return importlib.import_module(f"framework.paddle.{name}")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
+from framework.core.types import JSON
 from framework.text.segmenter import SubwordEncoding
 from framework.text.words import split_characters, split_words
 
@@ -79,5 +80,5 @@ class Lookup:
     def join(self, ids: list[int]) -> str:
         return ("" if self.unit == "characters" else " ").join(self.tokens[one] for one in ids)
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_plain(self) -> dict[str, JSON]:
         return {"kind": self.unit, "lower": self.lower, "tokens": self.tokens}

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
+
+from framework.core.types import JSON
 
 FORMAT = 1
 ROLES = ("pad", "unk", "cls", "sep", "mask")
@@ -53,7 +55,7 @@ class Segmenter(Protocol):
 
     def join(self, ids: list[int]) -> str: ...
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_plain(self) -> dict[str, JSON]:
         """Data for JSON, with its `kind`."""
         ...
 

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from framework.core.errors import FormatError, MissingExtraError
+from framework.core.types import JSON
 from framework.text.segmenter import SubwordEncoding, encode_pieces
 
 _SPACE = "▁"
@@ -153,7 +154,7 @@ class SentencePieces:
                 symbols.append(one)
         return " ".join(part for part in [*texts, self.core.Decode(symbols) if symbols else ""] if part)
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_plain(self) -> dict[str, JSON]:
         return {
             "kind": "sentencepiece",
             "lower": self.lower,

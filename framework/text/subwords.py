@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from framework.core.errors import FormatError, MissingExtraError
+from framework.core.types import JSON
 from framework.text.segmenter import SubwordEncoding, encode_pieces
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ class Subwords:
     def join(self, ids: list[int]) -> str:
         return self.core.decode(ids, skip_special_tokens=False)
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_plain(self) -> dict[str, JSON]:
         return {"kind": "tokenizers", "model": json.loads(self.core.to_str())}
 
 

@@ -11,12 +11,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from framework.core.disk import write_file
 from framework.core.errors import ConfigError, FormatError, InputError
+from framework.core.types import JSON
 from framework.text.segmenter import FORMAT, Frame, Kind, Segmenter, SubwordEncoding
 from framework.text.tokenizer_files import damage_errors, parse_tokenizer, read_tokenizer
 from framework.text.tokenizer_training import train_tokenizer
@@ -91,7 +91,7 @@ class Tokenizer:
             self._special[role] = number
 
     @classmethod
-    def from_file(cls, path: str | Path, settings: Mapping[str, Any] | None = None) -> Tokenizer:
+    def from_file(cls, path: str | Path, settings: Mapping[str, JSON] | None = None) -> Tokenizer:
         """Reads tokenizer.json (this toolkit's or that of `tokenizers`), vocab.txt, vocab.json with merges.txt beside
         it, a SentencePiece .model, or a folder with one of these, whose tokenizer_config.json,
         special_tokens_map.json and added_tokens.json are respected.

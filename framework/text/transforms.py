@@ -12,6 +12,7 @@ import numpy as np
 
 from framework.config.registry import register
 from framework.core.errors import ConfigError, FormatError
+from framework.core.model_config import setting_of
 from framework.core.transform import Transform
 from framework.text.sample import TextSample
 from framework.text.tokenizer import Tokenizer
@@ -120,7 +121,7 @@ class Tokenize(Transform[TextSample]):
 def check_vocabulary(tokenizer: str, model: object, where: str, size_name: str = "vocab_size") -> None:
     """Raises: ConfigError, where the model has no vector for some of the tokens. `size_name` is what the model, or its
     config, calls the size of its vocabulary; one that has none of this name takes any tokens."""
-    rows: int | None = getattr(model, size_name, getattr(getattr(model, "config", None), size_name, None))
+    rows: int | None = getattr(model, size_name, setting_of(model, size_name, int))
     size = load_tokenizer(tokenizer).vocab_size
     if rows is not None and size > rows:
         raise ConfigError(

@@ -1,7 +1,7 @@
 """Image files and arrays to `[H, W, 3]` uint8 RGB and back, and the pixel operations other packages need of OpenCV.
 
 A file that is cut off or damaged is an error and never a half-grey image, and the size in the header is checked
-before anything is decoded. Only the six listed formats are ever decoded.
+before anything is decoded. Only the formats of `framework.vision.image_formats` are ever decoded.
 """
 
 from __future__ import annotations
@@ -12,26 +12,22 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, Protocol, runtime_checkable
+from typing import BinaryIO, Literal, Protocol, runtime_checkable
 
 import cv2
 import numpy as np
-from PIL import (
-    BmpImagePlugin,
-    GifImagePlugin,
-    Image,
-    JpegImagePlugin,
-    PngImagePlugin,
-    TiffImagePlugin,
-    WebPImagePlugin,
-)
+from PIL import Image
 
 from framework.core import bounded
 from framework.core.disk import write_file
-from framework.core.errors import InputError, ShapeError
+from framework.core.errors import InputError, OarError, ShapeError
+from framework.vision.image_formats import FORMAT_NAMES, find_format
+from framework.vision.image_formats import SUFFIXES as SUFFIXES
 
 ImageSource = str | os.PathLike[str] | bytes | BinaryIO | np.ndarray | Image.Image
 Interpolation = Literal["nearest", "linear", "cubic", "area", "lanczos"]
+Ground = Literal["white", "contrast"]
+"""What transparent images are laid on: white, or of white, black and grey that on which most of their edges show."""
 
 _LIMIT = "OAR_MAX_PIXELS"
 
@@ -49,20 +45,7 @@ MAX_PIXELS = _pixel_limit()
 """Pixels of one image; the environment variable OAR_MAX_PIXELS sets another limit."""
 _LARGE, _PIXELS_A_BYTE = 50_000_000, 10_000
 """No format packs an image that shows something so tightly; a fax page of white does, and is not so large."""
-SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp", ".gif")
-_FORMATS = "JPEG, PNG, BMP, TIFF, WebP or GIF"
 _ORIENTATION_TAG = 0x0112
-
-# The plugins are opened by themselves, not through Image.open: that keeps Pillow's other decoders (and Ghostscript)
-# out of reach, and Pillow's process-wide pixel limit from standing in for `max_pixels`.
-_OPENERS: tuple[tuple[re.Pattern[bytes], Any], ...] = (
-    (re.compile(rb"\xff\xd8\xff"), JpegImagePlugin.JpegImageFile),
-    (re.compile(rb"\x89PNG\r\n\x1a\n"), PngImagePlugin.PngImageFile),
-    (re.compile(rb"BM"), BmpImagePlugin.BmpImageFile),
-    (re.compile(rb"II\*\x00|MM\x00\*|II\+\x00|MM\x00\+"), TiffImagePlugin.TiffImageFile),
-    (re.compile(rb"RIFF....WEBP", re.DOTALL), WebPImagePlugin.WebPImageFile),
-    (re.compile(rb"GIF8[79]a"), GifImagePlugin.GifImageFile),
-)
 
 # "nearest" is the pixel-centre rule, so masks agree with images; cv2.INTER_NEAREST would shift them by half a pixel.
 _RESIZE_FLAGS = {
@@ -81,11 +64,14 @@ class Readable(Protocol):
     def read(self) -> bytes: ...
 
 
-def read(source: ImageSource, *, max_pixels: int = MAX_PIXELS) -> np.ndarray:
+def read(
+    source: ImageSource, *, max_pixels: int = MAX_PIXELS, ground: Ground = "white", name: str | None = None
+) -> np.ndarray:
     """`source` as `[H, W, 3]` uint8 RGB.
 
-    Files: JPEG (CMYK too), PNG, BMP, TIFF, WebP, GIF; of several pages or frames the first. The EXIF orientation is
-    applied, transparency is laid on white, 16-bit samples lose their low byte; colour profiles are ignored.
+    Files: JPEG (CMYK too), PNG, BMP, TIFF, WebP, GIF, PPM, JPEG 2000, AVIF, and HEIC with the extra `heif`; of several
+    pages or frames the first (`framework.vision.image_pages` has all). The EXIF orientation is applied, transparency is
+    laid on `ground`, 16-bit samples lose their low byte; colour profiles are ignored. `name` stands in messages.
     Arrays: `[H, W]`, `[H, W, 1]`, `[H, W, 3]` RGB or `[H, W, 4]` RGBA of uint8, uint16 or bool. A contiguous uint8 RGB
     array comes back as it is, uncopied. Float arrays are refused, as their values do not say their range.
 
@@ -93,12 +79,19 @@ def read(source: ImageSource, *, max_pixels: int = MAX_PIXELS) -> np.ndarray:
         InputError: the source is missing, empty, damaged, of another format, or larger than `max_pixels`.
     """
     if isinstance(source, np.ndarray):
-        return _from_array(source, max_pixels)
+        return _from_array(source, max_pixels, ground)
     if isinstance(source, Image.Image):
-        _check_size(source.size, max_pixels, "PIL image")
-        return _from_pil(source, "PIL image")
+        return read_opened(source, name or "PIL image", max_pixels, ground)
     data, where = read_bytes(source, "image")
-    return _decode(data, where, max_pixels)
+    return _decode(data, name or where, max_pixels, ground)
+
+
+def read_opened(
+    image: Image.Image, where: str, max_pixels: int = MAX_PIXELS, ground: Ground = "white"
+) -> np.ndarray:
+    """The current frame of an opened image as `[H, W, 3]` uint8 RGB. Raises: InputError, as `read`."""
+    _check_size(image.size, max_pixels, where)
+    return _from_pil(image, where, ground=ground)
 
 
 def read_size(path: str | os.PathLike[str]) -> tuple[int, int]:
@@ -158,24 +151,27 @@ def check_file(path: str | os.PathLike[str], kind: str) -> Path:
 
 
 def open_header(data: bytes, where: str, max_pixels: int = MAX_PIXELS) -> Image.Image:
-    """An image file of one of the six formats with its pixels not yet decoded, found whole and not too large.
+    """An image file with its pixels not yet decoded, found whole and not too large.
 
     Raises:
-        InputError: it is none of them, cut off, damaged, or larger than `max_pixels`.
+        InputError: it is of no format that is read, cut off, damaged, or larger than `max_pixels`.
+        MissingExtraError: a package reads its format and is not installed.
     """
-    opener = next((opener for magic, opener in _OPENERS if magic.match(data)), None)
-    if opener is None:
+    known = find_format(data)
+    if known is None:
         raise InputError(
             "the image is not of a known format",
             where=where,
             received=f"{len(data)} bytes that begin with {data[:16]!r}",
-            allowed=_FORMATS,
+            allowed=FORMAT_NAMES,
             fix="this is a PDF: hand it to --pdf_file"
             if data[:1024].lstrip().startswith(b"%PDF-")
             else "convert the file; a name that ends in .png does not make it one",
         )
     try:
-        image = opener(io.BytesIO(data))
+        image = known.open(io.BytesIO(data))
+    except OarError:
+        raise
     except Exception as error:  # damaged headers make the decoders raise anything
         raise damage_error(data, where, error) from error
     _check_size(image.size, max_pixels, where)
@@ -187,12 +183,12 @@ def open_header(data: bytes, where: str, max_pixels: int = MAX_PIXELS) -> Image.
             allowed=f"above {_LARGE:,} pixels at most {_PIXELS_A_BYTE:,} a byte",
             fix="open it in a viewer and save it anew at a smaller size",
         )
-    if image.format == "JPEG" and not _jpeg_is_complete(data):
+    if image.format in ("JPEG", "MPO") and not _jpeg_is_complete(data):
         raise damage_error(data, where, "the end of the JPEG is missing: the file is cut off")
     return image
 
 
-def _decode(data: bytes, where: str, max_pixels: int) -> np.ndarray:
+def _decode(data: bytes, where: str, max_pixels: int, ground: Ground) -> np.ndarray:
     image = open_header(data, where, max_pixels)
     plain_jpeg = image.format == "JPEG" and image.mode in ("L", "RGB")
     opaque_png = image.mode in ("1", "L", "RGB") and "transparency" not in image.info
@@ -206,10 +202,12 @@ def _decode(data: bytes, where: str, max_pixels: int) -> np.ndarray:
         # OpenCV refuses some files that other viewers show; Pillow has the last word and the better message.
         if rgb is not None and rgb.shape[1::-1] == image.size:
             return _orient(rgb, _orientation(image))
-    return _from_pil(image, where, data)
+    return _from_pil(image, where, data, ground)
 
 
-def _from_pil(image: Image.Image, where: str, data: bytes | None = None) -> np.ndarray:
+def _from_pil(
+    image: Image.Image, where: str, data: bytes | None = None, ground: Ground = "white"
+) -> np.ndarray:
     try:
         image.load()
         if image.mode.startswith("I;16") or (image.mode == "I" and image.format == "PNG"):
@@ -224,9 +222,9 @@ def _from_pil(image: Image.Image, where: str, data: bytes | None = None) -> np.n
             )
         elif image.mode in ("RGBA", "LA", "PA", "RGBa", "La") or "transparency" in image.info:
             over = image.convert("RGBA")
-            rgb = np.asarray(
-                Image.alpha_composite(Image.new("RGBA", over.size, "white"), over).convert("RGB")
-            )
+            level = 255 if ground == "white" else _contrasting_level(np.asarray(over))
+            under = Image.new("RGBA", over.size, (level, level, level, 255))
+            rgb = np.asarray(Image.alpha_composite(under, over).convert("RGB"))
         else:
             rgb = np.asarray(image.convert("RGB"))
     except InputError:
@@ -239,13 +237,34 @@ def _from_pil(image: Image.Image, where: str, data: bytes | None = None) -> np.n
     return rgb if rgb.flags.writeable else rgb.copy()
 
 
+_VISIBLE, _SHOWS, _RIM, _FEW = 96, 60, 7, 0.05
+
+
+def _contrasting_level(rgba: np.ndarray) -> int:
+    """The level of grey, 255, 0 or 128, on which most of what stands beside transparency shows; white where that does.
+
+    White letters on a transparent ground are made for dark pages.
+    """
+    alpha = rgba[..., 3]
+    clear = (alpha < _VISIBLE).astype(np.uint8)
+    if not clear.any():
+        return 255
+    rim = (alpha >= _VISIBLE) & (cv2.dilate(clear, np.ones((_RIM, _RIM), np.uint8)) > 0)
+    levels = cv2.cvtColor(np.ascontiguousarray(rgba[..., :3]), cv2.COLOR_RGB2GRAY)[rim].astype(np.float32)
+    if not len(levels):
+        return 255
+    opaque = alpha[rim].astype(np.float32) / 255
+    lost = {level: float((opaque * np.abs(levels - level) < _SHOWS).mean()) for level in (255, 0, 128)}
+    return 255 if lost[255] < _FEW else min(lost, key=lambda level: lost[level])
+
+
 def damage_error(data: bytes | None, where: str, reason: object) -> InputError:
     """The error for an image file whose pixels cannot be had."""
     return InputError(
         "the image could not be decoded",
         where=where,
         received=reason if data is None else f"{len(data)} bytes; {reason}",
-        allowed=f"a complete {_FORMATS} file",
+        allowed=f"a complete {FORMAT_NAMES} file",
         fix="copy or download the file again, or open it in a viewer and save it anew",
     )
 
@@ -319,7 +338,7 @@ _ORIENT = {
 }
 
 
-def _from_array(array: np.ndarray, max_pixels: int) -> np.ndarray:
+def _from_array(array: np.ndarray, max_pixels: int, ground: Ground) -> np.ndarray:
     allowed = "[H, W], [H, W, 1], [H, W, 3] RGB or [H, W, 4] RGBA of uint8, uint16 or bool"
     received = f"{array.dtype} {list(array.shape)}"
     if array.dtype.kind == "f":
@@ -347,7 +366,7 @@ def _from_array(array: np.ndarray, max_pixels: int) -> np.ndarray:
     array = np.ascontiguousarray(array)
     if array.ndim == 2 or array.shape[2] == 1:
         return cv2.cvtColor(array, cv2.COLOR_GRAY2RGB)
-    return array if array.shape[2] == 3 else _from_pil(Image.fromarray(array), "array")
+    return array if array.shape[2] == 3 else _from_pil(Image.fromarray(array), "array", ground=ground)
 
 
 def write(path: str | os.PathLike[str], image: np.ndarray, *, quality: int = 95) -> None:

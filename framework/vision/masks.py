@@ -12,10 +12,11 @@ from PIL import Image
 
 from framework.core.disk import whole_file
 from framework.core.errors import FormatError, ShapeError
+from framework.core.types import JSON
 from framework.vision.image import MAX_PIXELS
 
 
-def encode_rle(mask: np.ndarray, *, compressed: bool = False) -> dict[str, Any]:
+def encode_rle(mask: np.ndarray, *, compressed: bool = False) -> dict[str, JSON]:
     """`mask [H, W]` (anything but 0 is inside) as `{"size": [H, W], "counts": ...}`.
 
     Counts are the lengths of alternating runs, the first outside, down the columns: a list of ints, or with

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import jax
-import jax.numpy as jnp
+from framework.core.lazy import LazyModule
+
+if TYPE_CHECKING:
+    import jax
+    import jax.numpy as jnp
+else:
+    jax = LazyModule("jax")
+    jnp = LazyModule("jax.numpy")
 
 
 @dataclass(frozen=True)

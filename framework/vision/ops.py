@@ -4,7 +4,6 @@ They stand in `framework.nn.functional`; Paddle's own, layers and files among th
 """
 
 import importlib
-from typing import Any
 
 _MODULES = {
     "boxes": ("matrix_nms", "nms"),
@@ -16,7 +15,7 @@ _MODULES = {
 _NAMES = {name: module for module, names in _MODULES.items() for name in names}
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name in _NAMES:
         return getattr(importlib.import_module(f"framework.nn.functional.{_NAMES[name]}"), name)
     raise AttributeError(f"framework.vision.ops has no {name!r}; framework.paddle.vision.ops has Paddle's")

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from framework import nn
 from framework.config import Kind, build
 from framework.core.errors import ConfigError
+from framework.core.model_config import ConfigT
 from framework.nn import initializer as I
 from nlp.contracts import Tokens
 from zoo.layers.text_encoder import Encoded, TextEncoder, TextEncoderConfig
@@ -46,7 +47,7 @@ class ClassifierConfig:
         check_head(self.num_classes, self.dropout, type(self).__name__.removesuffix("Config"))
 
 
-class EncoderModel(nn.Layer):
+class EncoderModel(nn.Model[ConfigT]):
     """Base of the models. The encoder hangs under its own `prefix`, so that names are upstream's.
 
     `dropout` before the head is the encoder's where it is None.
@@ -54,8 +55,8 @@ class EncoderModel(nn.Layer):
 
     training_only: tuple[str, ...] = ()  # what else a file may hold
 
-    def __init__(self, encoder: TextEncoderConfig, dropout: float | None = None) -> None:
-        super().__init__()
+    def __init__(self, config: ConfigT, encoder: TextEncoderConfig, dropout: float | None = None) -> None:
+        super().__init__(config)
         built: TextEncoder = build(encoder)
         self.prefix, self.size, self.names = built.prefix, built.size, built.heads
         if not self.names.pooler:

@@ -11,7 +11,6 @@ Weights: the state dict of LAC holds its GRU and its transitions several times; 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -23,6 +22,7 @@ from framework.nn import initializer as I
 from nlp.contracts import Tokens
 from nlp.layers.crf import LinearChainCRF
 from nlp.layers.token_embedding import embed
+from zoo.contracts import Contract
 
 
 @dataclass(frozen=True)
@@ -59,16 +59,15 @@ class BiGRUCRFConfig:
 
 
 @register("model", config=BiGRUCRFConfig)
-class BiGRUCRF(nn.Layer):
+class BiGRUCRF(nn.Model[BiGRUCRFConfig]):
     """A Tagger whose tags are chosen together."""
 
-    state_renames: ClassVar[tuple[tuple[str, str], ...]] = (
-        (r"^(?:crf_loss\.crf|viterbi_decoder)\.transitions$", "crf.transitions"),
-    )
+    state_renames = ((r"^(?:crf_loss\.crf|viterbi_decoder)\.transitions$", "crf.transitions"),)
+
+    contract = Contract(fields={"direct": True})
 
     def __init__(self, config: BiGRUCRFConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         uniform = nn.ParamAttr(initializer=I.Uniform(-0.1, 0.1))
         self.word_embedding = nn.Embedding(config.vocab_size, config.embedding_dim, weight_attr=uniform)
         self.dropout = nn.Dropout(config.dropout)

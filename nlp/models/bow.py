@@ -36,12 +36,11 @@ class BOWConfig:
 
 
 @register("model", config=BOWConfig)
-class BOW(nn.Layer):
+class BOW(nn.Model[BOWConfig]):
     """A TextClassifier."""
 
     def __init__(self, config: BOWConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         self.embedder = nn.Embedding(config.vocab_size, config.embedding_dim)
         self.dropout = nn.Dropout(config.dropout)
         self.fc1 = nn.Linear(config.embedding_dim, config.hidden_size)

@@ -52,12 +52,11 @@ class WordHead(nn.Layer):
 
 
 @register("model", config=MaskedLMConfig)
-class MaskedLM(EncoderModel):
+class MaskedLM(EncoderModel[MaskedLMConfig]):
     """Scores every word of the vocabulary for each token."""
 
     def __init__(self, config: MaskedLMConfig) -> None:
-        super().__init__(config.encoder)
-        self.config = config
+        super().__init__(config, config.encoder)
         names = self.names
         *above, last = names.masked_lm.split(".")
         owner: nn.Layer = self

@@ -33,12 +33,11 @@ class PairwiseMatchingConfig:
 
 
 @register("model", config=PairwiseMatchingConfig)
-class PairwiseMatching(EncoderModel):
+class PairwiseMatching(EncoderModel[PairwiseMatchingConfig]):
     """Reads two texts in one row. Without a pooler it reads the first token."""
 
     def __init__(self, config: PairwiseMatchingConfig) -> None:
-        super().__init__(config.encoder, config.dropout)
-        self.config = config
+        super().__init__(config, config.encoder, config.dropout)
         self.similarity = nn.Linear(self.size.hidden_size, 1)
 
     def forward(self, tokens: Tokens) -> jax.Array:

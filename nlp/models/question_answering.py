@@ -39,12 +39,11 @@ class QuestionAnsweringConfig:
 
 
 @register("model", config=QuestionAnsweringConfig)
-class QuestionAnswering(EncoderModel):
+class QuestionAnswering(EncoderModel[QuestionAnsweringConfig]):
     """Reads a question and a text as a pair, and gives Answers."""
 
     def __init__(self, config: QuestionAnsweringConfig) -> None:
-        super().__init__(config.encoder)
-        self.config = config
+        super().__init__(config, config.encoder)
         self.add_sublayer(self.names.answers, head_linear(self.size.hidden_size, 2))
         self.state_renames = (*self.state_renames, (r"^qa_outputs\.", f"{self.names.answers}."))  # type: ignore[misc]
 

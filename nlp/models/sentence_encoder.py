@@ -19,6 +19,7 @@ from framework.core.errors import ConfigError
 from framework.nn import functional as F
 from nlp.contracts import Tokens
 from nlp.layers.encoder_model import EncoderModel
+from zoo.contracts import Contract
 from zoo.layers.text_encoder import TextEncoderConfig
 
 # Heads that files hold besides; that of a masked language model is the family's own.
@@ -40,12 +41,13 @@ class SentenceEncoderConfig:
 
 
 @register("model", config=SentenceEncoderConfig)
-class SentenceEncoder(EncoderModel):
+class SentenceEncoder(EncoderModel[SentenceEncoderConfig]):
     """What is padded does not change a text's vector."""
 
+    contract = Contract(fields={"pooling": "mean", "normalized": True})
+
     def __init__(self, config: SentenceEncoderConfig) -> None:
-        super().__init__(config.encoder)
-        self.config = config
+        super().__init__(config, config.encoder)
         if config.pooling == "pooler" and self.text_encoder.pooler is None:
             raise ConfigError(
                 "the encoder has no pooler",

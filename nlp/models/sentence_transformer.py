@@ -25,14 +25,13 @@ class SentenceTransformerConfig(ClassifierConfig):
 
 
 @register("model", config=SentenceTransformerConfig)
-class SentenceTransformer(EncoderModel):
+class SentenceTransformer(EncoderModel[SentenceTransformerConfig]):
     """A Matcher."""
 
     apart = True
 
     def __init__(self, config: SentenceTransformerConfig) -> None:
-        super().__init__(config.encoder, config.dropout)
-        self.config = config
+        super().__init__(config, config.encoder, config.dropout)
         self.classifier = nn.Linear(3 * self.size.hidden_size, config.num_classes)
 
     def forward(self, tokens: Tokens, pair: Tokens) -> jax.Array:

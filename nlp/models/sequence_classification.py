@@ -41,12 +41,11 @@ class FirstTokenClassifier(nn.Layer):
 
 
 @register("model", config=SequenceClassifierConfig)
-class SequenceClassifier(EncoderModel):
+class SequenceClassifier(EncoderModel[SequenceClassifierConfig]):
     """A TextClassifier."""
 
     def __init__(self, config: SequenceClassifierConfig) -> None:
-        super().__init__(config.encoder, config.dropout)
-        self.config = config
+        super().__init__(config, config.encoder, config.dropout)
         width = self.size.hidden_size
         if not self.names.pooler:
             self.classifier = FirstTokenClassifier(width, config.num_classes, self.dropout.p)

@@ -39,14 +39,13 @@ class SimCSEConfig:
 
 
 @register("model", config=SimCSEConfig)
-class SimCSE(EncoderModel):
+class SimCSE(EncoderModel[SimCSEConfig]):
     """A TextEmbedder, and a Matcher: the cosine. Without a pooler it reads the first token."""
 
     apart = True
 
     def __init__(self, config: SimCSEConfig) -> None:
-        super().__init__(config.encoder, config.dropout)
-        self.config = config
+        super().__init__(config, config.encoder, config.dropout)
         if config.embedding_size is not None:
             start = I.TruncatedNormal(std=0.02)
             self.emb_reduce_linear = nn.Linear(self.size.hidden_size, config.embedding_size, start)

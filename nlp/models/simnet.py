@@ -10,7 +10,7 @@ Weights: PaddleNLP's names but for the recurrent layers, see `state_renames`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
@@ -22,6 +22,7 @@ from framework.nn import initializer as I
 from nlp.contracts import Tokens
 from nlp.layers.token_embedding import check_network, embed
 from nlp.models.text_cnn import WidthEncoder
+from zoo.contracts import Contract
 
 
 @dataclass(frozen=True)
@@ -52,18 +53,19 @@ class SimNetConfig:
 
 
 @register("model", config=SimNetConfig)
-class SimNet(nn.Layer):
+class SimNet(nn.Model[SimNetConfig]):
     """A Matcher."""
 
     apart = True
-    state_renames: ClassVar[tuple[tuple[str, str], ...]] = (
+    state_renames = (
         (r"^model\.", ""),
         (r"^(?:gru_encoder\.gru_layer|lstm_encoder\.lstm_layer)\.", "rnn."),
     )
 
+    contract = Contract(fields={"network": "cnn", "compare": "difference"})
+
     def __init__(self, config: SimNetConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         uniform = nn.ParamAttr(initializer=I.Uniform(-0.1, 0.1))
         self.embedder = nn.Embedding(config.vocab_size, config.embedding_dim, weight_attr=uniform)
         self.dropout = nn.Dropout(config.dropout)

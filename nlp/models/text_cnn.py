@@ -71,12 +71,11 @@ class WidthEncoder(nn.Layer):
 
 
 @register("model", config=TextCNNConfig)
-class TextCNN(nn.Layer):
+class TextCNN(nn.Model[TextCNNConfig]):
     """A TextClassifier."""
 
     def __init__(self, config: TextCNNConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         self.embedder = nn.Embedding(config.vocab_size, config.embedding_dim)
         self.encoder = WidthEncoder(config.embedding_dim, config.filters, config.widths)
         self.dropout = nn.Dropout(config.dropout)

@@ -25,12 +25,11 @@ class TokenClassifierConfig(ClassifierConfig):
 
 
 @register("model", config=TokenClassifierConfig)
-class TokenClassifier(EncoderModel):
+class TokenClassifier(EncoderModel[TokenClassifierConfig]):
     """A Tagger."""
 
     def __init__(self, config: TokenClassifierConfig) -> None:
-        super().__init__(config.encoder, config.dropout)
-        self.config = config
+        super().__init__(config, config.encoder, config.dropout)
         self.classifier = head_linear(self.size.hidden_size, config.num_classes)
 
     def forward(self, tokens: Tokens) -> jax.Array:

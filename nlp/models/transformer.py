@@ -23,6 +23,7 @@ from framework.core.errors import ConfigError, ShapeError
 from framework.nn import functional as F
 from framework.nn import initializer as I
 from nlp.contracts import Step, Tokens
+from zoo.layers.variants import check_variant
 
 Caches = list[tuple[jax.Array, jax.Array]]
 """Of each layer of the decoder the keys and values [N * K, max_length, heads, D] so far."""
@@ -86,13 +87,7 @@ class TransformerConfig:
         return VARIANTS[self.variant]._replace(**changed)
 
     def __post_init__(self) -> None:
-        if self.variant not in VARIANTS:
-            raise ConfigError(
-                "unknown variant",
-                where="Transformer.variant",
-                received=repr(self.variant),
-                allowed=", ".join(VARIANTS),
-            )
+        check_variant("Transformer", self.variant, VARIANTS)
         size, smallest = self.size, min(self.vocab_size, self.target_size)
         special = (self.pad_id, self.bos_id, self.eos_id)
         checks = {
@@ -159,12 +154,12 @@ class PositionalEmbedding(nn.Layer):
 
 
 @register("model", config=TransformerConfig)
-class Transformer(nn.Layer):
+class Transformer(nn.Model[TransformerConfig]):
     """A SequenceToSequence: reads one text and writes another, token by token."""
 
     def __init__(self, config: TransformerConfig) -> None:
-        super().__init__()
-        self.config, size = config, config.size
+        super().__init__(config)
+        size = config.size
         width = size.hidden_size
         self.src_word_embedding = WordEmbedding(config.vocab_size, width, config.pad_id)
         self.src_pos_embedding = PositionalEmbedding(config.max_length, width)

@@ -45,7 +45,7 @@ def check_embedder(model: nn.Layer) -> None:
         )
 
 
-class Texts(Task):
+class Texts(Task[TextSample, nn.Layer]):
     """What the tasks share: texts of different lengths, whose arrays a loader pads."""
 
     label_arrays: ClassVar[tuple[str, ...]] = ()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +12,7 @@ import numpy as np
 from framework import nn
 from framework.config import register
 from framework.core.errors import ConfigError
+from framework.core.types import JSON
 from framework.engine.task import Batch, Losses
 from framework.text.sample import TextSample
 from nlp.packing import pack_tokens, tokens_of
@@ -28,7 +28,7 @@ class TextVector:
     vector: np.ndarray
     pair: str | None = None
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, JSON]:
         pair = {} if self.pair is None else {"pair": self.pair}
         # Six digits behind the first one tell float32 values apart as far as models are exact.
         return {"text": self.text, **pair, "vector": [float(f"{value:.7g}") for value in self.vector]}

@@ -13,6 +13,7 @@ import numpy as np
 from framework import nn
 from framework.config import register
 from framework.core.errors import ConfigError, InputError
+from framework.core.model_config import setting_of
 from framework.engine.task import Batch, Losses, check_classes
 from framework.nn import functional as F
 from framework.text.sample import TextSample
@@ -69,7 +70,7 @@ def score_pairs(model: nn.Layer, batch: Batch, prefix: str = "") -> jax.Array:
 
 def class_count(model: nn.Layer) -> int | None:
     """Classes of a model; None where it gives one number."""
-    return getattr(getattr(model, "config", None), "num_classes", None)
+    return setting_of(model, "num_classes", int)
 
 
 class PairProcessor(TextProcessor):

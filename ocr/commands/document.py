@@ -1,4 +1,4 @@
-"""Read PDFs and scans into Markdown, HTML, JSON, Word, Excel and searchable PDF.
+"""Read PDFs and scans into Markdown, HTML, JSON, text, Word, Excel, searchable PDF, hOCR, ALTO and TSV.
 
 oar document docs/images/receipt.png --format md,json --fields
 oar document papers --format md,docx --output output/papers
@@ -22,10 +22,11 @@ from framework.config.arguments import (
     read_overrides,
     settings,
 )
-from framework.core.errors import InputError, did_you_mean
+from framework.core.errors import InputError
 from framework.inference import keep_memory
 from framework.workflow.domain.options import add_option_flags, make_options
 from framework.workflow.files.documents import convert_documents
+from framework.workflow.files.sources import open_sources
 from ocr.commands.document_flags import (
     add_upstream_flags,
     check_upstream_flags,
@@ -34,11 +35,12 @@ from ocr.commands.document_flags import (
 )
 from ocr.documents.config import read_document_config
 from ocr.documents.options import DocumentOptions
+from ocr.exporters.files import parse_formats
 from ocr.pipeline.options import DEFAULT_MODEL
 
 # PaddleOCR's switches of formats, of predict_system.py and of its 3.x commands.
 _FORMAT_FLAGS = {"recovery": "docx", "recovery_to_markdown": "md", "save_pdf": "pdf"}
-_FORMAT_NAMES = {"markdown": "md", "word": "docx", "excel": "xlsx"}
+_FORMAT_NAMES = {"markdown": "md", "word": "docx", "excel": "xlsx", "text": "txt"}
 # Switches of a stage that is a network here, and the network that they stand for.
 _NETWORKS = {
     "use_formula_recognition": ("formula_model", "PP-FormulaNet_plus-S"),
@@ -55,13 +57,23 @@ def parser() -> tuple[argparse.ArgumentParser, tuple[str, ...]]:
         description="Read PDFs and scans into Markdown, HTML, JSON, Word, Excel and searchable PDF. A folder that was "
         "begun goes on where it ended; a file or page that cannot be read does not stop the others.",
     )
-    made.add_argument("source", nargs="?", metavar="FILE|FOLDER", help="a PDF, an image, or a folder of them")
-    made.add_argument(*("-i", "--input", "--image_dir"), dest="input", metavar="FILE|FOLDER", help="the same")
+    made.add_argument(
+        "sources",
+        nargs="*",
+        metavar="FILE|FOLDER",
+        help='PDFs, images, folders of them with their subfolders, patterns such as "*.tif", and - for standard input',
+    )
+    made.add_argument(
+        *("-i", "--input", "--image_dir"), dest="input", nargs="+", metavar="FILE|FOLDER", help="the same"
+    )
+    made.add_argument(
+        "--allow_url", action=BooleanFlag, default=False, help="fetch files whose address is named"
+    )
     made.add_argument(
         *("--format", "--formats"),
         dest="formats",
         action="append",
-        metavar="md,html,json,docx,xlsx,pdf,paddle",
+        metavar="md,html,json,txt,docx,xlsx,pdf,hocr,alto,tsv,paddle",
         help="what to write, several apart by commas (default: md). paddle is PP-StructureV3's JSON",
     )
     made.add_argument(
@@ -109,21 +121,9 @@ def add_settings_long(parser: argparse.ArgumentParser) -> None:
 
 def _choose_formats(args: argparse.Namespace, known: Sequence[str]) -> tuple[str, ...]:
     """The formats, each once. Raises: InputError: there is no such one."""
-    given: list[str] = [
-        part.strip().lower().lstrip(".") for text in args.formats or () for part in text.split(",")
-    ]
-    given += [ending for name, ending in _FORMAT_FLAGS.items() if getattr(args, name)]
-    given = [_FORMAT_NAMES.get(name, name) for name in given if name]
-    for name in given:
-        if name not in known:
-            raise InputError(
-                "there is no such format",
-                where="--format",
-                received=name,
-                allowed=", ".join(known),
-                fix=did_you_mean(name, known),
-            )
-    return tuple(dict.fromkeys([*(given or ["md"]), *(["png"] if args.draw else [])]))
+    flags = [ending for name, ending in _FORMAT_FLAGS.items() if getattr(args, name)]
+    formats = parse_formats([*(args.formats or ()), *flags], known, _FORMAT_NAMES) or ("md",)
+    return tuple(dict.fromkeys([*formats, *(["png"] if args.draw else [])]))
 
 
 def _document(args: argparse.Namespace, names: Sequence[str]) -> int:
@@ -131,13 +131,12 @@ def _document(args: argparse.Namespace, names: Sequence[str]) -> int:
 
     given = read_overrides(args)
     values = vars(args)
-    source = args.source or args.input
-    if source is None or (args.source and args.input):
+    named = [*args.sources, *(args.input or ())]
+    if not named:
         raise InputError(
-            "there is one source",
+            "there is nothing to read",
             where="oar document",
-            received="two" if source else "none",
-            allowed="a PDF, an image, or a folder of them",
+            allowed="PDFs, images, folders of them, or - for standard input",
         )
     check_upstream_flags(values)
     model, overrides = (
@@ -159,14 +158,16 @@ def _document(args: argparse.Namespace, names: Sequence[str]) -> int:
     converter = open_converter(model or DEFAULT_MODEL, chosen, choose_runtime(args), overrides)
     formats = _choose_formats(args, converter.formats)
     kept = {name: value for name, value in dataclasses.asdict(chosen).items() if name not in _UNRECORDED}
-    report = convert_documents(
-        converter,
-        Path(source),
-        Path(args.output_dir),
-        formats,
-        {"model": model, "overrides": list(overrides), **kept},
-        overwrite=args.overwrite,
-    )
+    output_dir = Path(args.output_dir)
+    with open_sources(named, converter.suffixes, output_dir=output_dir, allow_url=args.allow_url) as sources:
+        report = convert_documents(
+            converter,
+            sources,
+            output_dir,
+            formats,
+            {"model": model, "overrides": list(overrides), **kept},
+            overwrite=args.overwrite,
+        )
     print(report.summary(), file=sys.stderr if report.failed else sys.stdout)
     return report.exit_code
 

@@ -6,12 +6,12 @@ import argparse
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from framework.core.errors import HubError, InputError
+from framework.hub.index import Entry
 
 
-def add_truth(parser: argparse.ArgumentParser, models: Any) -> None:
+def add_truth(parser: argparse.ArgumentParser, models: argparse._ActionsContainer) -> None:
     """`--truth` and `--predictions` of `oar eval`."""
     models.add_argument(
         "--truth", metavar="FILE", help="score documents instead: their truth in OmniDocBench's format"
@@ -57,14 +57,14 @@ def score_documents(args: argparse.Namespace) -> int | None:
     return 0
 
 
-def add_language(parser: argparse.ArgumentParser, models: Any) -> None:
+def add_language(parser: argparse.ArgumentParser, models: argparse._ActionsContainer) -> None:
     """`--lang` of `oar models list`."""
     parser.add_argument(
         "--lang", help="only what reads a language, such as ar, or every one of several: ru,en"
     )
 
 
-def select_readers(args: argparse.Namespace, entries: Mapping[str, Any]) -> Mapping[str, Any]:
+def select_readers(args: argparse.Namespace, entries: Mapping[str, Entry]) -> Mapping[str, Entry]:
     """The entries of the index that read every language of `--lang`; all without it.
 
     Raises:

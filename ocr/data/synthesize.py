@@ -12,6 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Protocol, runt
 from framework.config import Kind, Tree, bind, dump, from_plain, override, packages_of_domain
 from framework.core.disk import disk_errors, write_file
 from framework.core.errors import FormatError, InputError
+from framework.core.types import JSON
 from framework.io.dataset import Dataset, Subset
 from framework.io.loader import DataLoader
 from framework.vision import image
@@ -150,7 +151,7 @@ def describe(sample: Sample, class_names: Sequence[str] = ()) -> str:
     return json.dumps(rows, ensure_ascii=False)
 
 
-def collect_coco(labels: Path, class_names: Sequence[str]) -> dict[str, Any]:
+def collect_coco(labels: Path, class_names: Sequence[str]) -> dict[str, JSON]:
     """The lines that `describe` wrote of boxes, [left, top, right, bottom], as COCO's lists.
 
     Raises:

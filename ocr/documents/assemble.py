@@ -6,6 +6,7 @@ What only a whole document tells of its pages is in `ocr.documents.whole_documen
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -31,12 +32,38 @@ def arrange(blocks: Sequence[Block], height: float) -> tuple[Block, ...]:
     notes = sorted((b for b in owned if b.label == "footnote"), key=lambda block: block.bbox[1])
     # A caption takes its place with what it belongs to.
     boxes = _widen_headings(body, [bounding_box([part.bbox for part in block.walk()]) for block in body])
-    ordered = [body[i] for i in order_boxes(boxes)] + notes
+    ordered = [body[i] for i in _order_in_rows(body, boxes)] + notes
     rest = sorted((b for b in owned if b.label in UNORDERED), key=lambda block: block.bbox[1])
     return (
         *(replace(block, order=number) for number, block in enumerate(ordered)),
         *(replace(block, order=None) for block in rest),
     )
+
+
+def _order_in_rows(blocks: Sequence[Block], boxes: Sequence[Box]) -> list[int]:
+    """The reading order of the boxes; those of a grid of cards, such as a catalogue's, row by row.
+
+    The rows of cards begin with headings at one height, two at least, with more white above than below, and nothing
+    stands across their upper edges. A page of columns has no two such heights.
+    """
+    titles = [boxes[i] for i, block in enumerate(blocks) if block.label == "paragraph_title"]
+    tops: list[float] = []
+    for title in sorted(titles, key=lambda box: box[1]):
+        rise = title[3] - title[1]
+        beside = [box for box in titles if abs(box[1] - title[1]) <= NEAR * rise and box is not title]
+        apart = any(box[0] >= title[2] or box[2] <= title[0] for box in beside)
+        top = min([title[1], *(box[1] for box in beside)])
+        crossed = any(box[1] < top < box[3] for box in boxes)
+        above = top - max((box[3] for box in boxes if box[3] <= top), default=-math.inf)
+        below = min((box[1] for box in boxes if box[1] >= title[3]), default=math.inf) - title[3]
+        if apart and not crossed and above > below and (not tops or top > tops[-1] + rise):
+            tops.append(top)
+    if len(tops) < 2:
+        return [int(i) for i in order_boxes(boxes)]
+    rows: list[list[int]] = [[] for _ in range(len(tops) + 1)]
+    for i, box in enumerate(boxes):
+        rows[bisect_right(tops, box[1])].append(i)
+    return [row[i] for row in rows if row for i in order_boxes([boxes[i] for i in row])]
 
 
 def _widen_headings(blocks: Sequence[Block], boxes: Sequence[Box]) -> list[Box]:
@@ -91,7 +118,9 @@ def _begin_columns(heading: Box, boxes: Sequence[Box]) -> bool:
     first = min((box[1] for box in below), default=0.0)
     level = [box for box in below if box[1] - first <= LEVEL * (heading[3] - heading[1])]
     own = any(box[0] < heading[2] and box[2] > heading[0] for box in level)
-    return own and max(box[0] for box in level) >= min(box[2] for box in level)
+    first_end = min((box[2] for box in level), default=0.0)
+    # A heading that begins right of the first column is that of another one.
+    return own and heading[0] < first_end <= max(box[0] for box in level)
 
 
 def _goes_on(heading: Box, box: Box) -> bool:

@@ -36,17 +36,18 @@ from ocr.exporters.html import iterate_html
 from ocr.exporters.markdown import iterate_markdown
 from ocr.exporters.paddle_structure import page_to_paddle, plain
 from ocr.exporters.searchable_pdf import SearchablePdf, paper_of, to_jpeg
+from ocr.exporters.tsv import iterate_tsv
 from ocr.exporters.xlsx import import_openpyxl, write_xlsx_pages
 from ocr.fields.rules import FieldFinder, FieldModel
 from ocr.results.blocks import Field, field_to_dict
-from ocr.results.pages import Page
+from ocr.results.pages import Document, Page
 
 KEPT = 32  # pages of a document that are held and not read back
 NOTES = 5  # of a document; how many more there are is said
 _A4 = (595.0, 842.0)
 _NEED_FIGURES = {"md", "html", "json", "docx"}
 _SHOW_FIGURES_BESIDE = {"md", "json"}  # which name their files
-_ENDINGS = {"paddle": "_res.json", "png": "_page1.png"}
+_ENDINGS = {"paddle": "_res.json", "png": "_page1.png", "alto": ".alto.xml"}
 _EXTRAS = {"docx": import_docx, "xlsx": import_openpyxl}
 _Steps = Generator[None, None, list[Path]]  # of writing a format; the result are its files
 
@@ -134,9 +135,11 @@ class _Pages:
 
 
 class OCRDocuments(DocumentConverter):
-    """Writes documents as Markdown, HTML, JSON, Word, Excel, searchable PDF, PaddleOCR's JSON and drawings."""
+    """Writes documents in the formats that are named here; paddle is PP-StructureV3's JSON, png are drawings."""
 
-    formats: ClassVar[tuple[str, ...]] = ("md", "html", "json", "docx", "xlsx", "pdf", "paddle", "png")
+    formats: ClassVar[tuple[str, ...]] = tuple(
+        ["md", "html", "json", "txt", "docx", "xlsx", "pdf", "hocr", "alto", "tsv", "paddle", "png"]
+    )
     suffixes: ClassVar[tuple[str, ...]] = (".pdf", *vision_image.SUFFIXES)
 
     def __init__(
@@ -167,12 +170,14 @@ class OCRDocuments(DocumentConverter):
         finder = FieldFinder(model=self._field_model) if self._options.wants_fields else None
         image = bool({"pdf", "png"} & set(formats)) or (finder is not None and finder.reads_images)
         reader = replace(self._reader, images=image, figures=self._reader.figures and figures is not None)
-        with reader.open(source, pages=self._options.pages, password=self._options.password) as opened:
+        label = self.labels.get(source, str(source))
+        options = self._options
+        with reader.open(source, pages=options.pages, password=options.password, label=label) as opened:
             pages = _Pages(opened, PageStore(work, figures, image), self._workers, progress)
             pages.read_all(finder)
             fields = () if finder is None else finder.find()
             folder = None if figures is None else figures.parent
-            written = _write(_Job(pages, str(source), stem, folder, fields), formats)
+            written = _write(_Job(pages, label, stem, folder, fields), formats)
             if finder is not None:
                 write_json(_fields_file(stem), [field_to_dict(item) for item in fields])
                 written.append(_fields_file(stem))
@@ -281,6 +286,23 @@ def _write_xlsx(job: _Job) -> list[Path]:
     return [path]
 
 
+def _write_plain(job: _Job, pages: Iterator[Page]) -> _Steps:
+    return _write_text(
+        job.file(".txt"), (("\f" if number else "") + page.text for number, page in enumerate(pages))
+    )
+
+
+def _write_tsv(job: _Job, pages: Iterator[Page]) -> _Steps:
+    return _write_text(job.file(".tsv"), iterate_tsv(pages))
+
+
+def _write_document(job: _Job, name: str, text: Callable[[Document], str]) -> list[Path]:
+    path = job.file(_ENDINGS.get(name, f".{name}"))
+    with text_file(path) as out:
+        out.write(text(Document(tuple(job.pages.finished()), job.source)))
+    return [path]
+
+
 def _write_pdf(job: _Job, pages: Iterator[Page]) -> _Steps:
     path = job.file(".pdf")
     with whole_file(path) as temporary, temporary.open("wb") as out:
@@ -313,11 +335,18 @@ _STEPWISE: dict[str, Callable[[_Job, Iterator[Page]], _Steps]] = {
     "md": lambda job, pages: _write_text(job.file(".md"), iterate_markdown(pages)),
     "html": lambda job, pages: _write_text(job.file(".html"), iterate_html(pages, job.source, job.folder)),
     "json": _write_json,
+    "txt": _write_plain,
+    "tsv": _write_tsv,
     "pdf": _write_pdf,
     "paddle": _write_paddle,
     "png": _write_drawings,
 }
-_WHOLE_FILES: dict[str, Callable[[_Job], list[Path]]] = {"docx": _write_docx, "xlsx": _write_xlsx}
+_WHOLE_FILES: dict[str, Callable[[_Job], list[Path]]] = {
+    "docx": _write_docx,
+    "xlsx": _write_xlsx,
+    "hocr": lambda job: _write_document(job, "hocr", Document.to_hocr),
+    "alto": lambda job: _write_document(job, "alto", Document.to_alto),
+}
 
 
 def open_converter(

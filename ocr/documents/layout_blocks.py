@@ -19,7 +19,7 @@ from ocr.results.geometry import bounding_box, line_box, rows_of
 from ocr.results.lines import Line
 from ocr.tables.cell_text import split_lines
 from ocr.tables.text_tables import build_text_table
-from ocr.text.paragraphs import HEADING_ROWS, HEADINGS, Paragraph, Row, make_text_blocks
+from ocr.text.paragraphs import HEADING_ROWS, HEADINGS, Paragraph, Row, make_text_blocks, may_be_heading
 
 FIGURES = ("image", "chart", "seal", "header_image", "footer_image")
 _INSIDE = 0.5  # of a line's area
@@ -94,7 +94,9 @@ def regions_of_scan(
             text = vision_boxes.intersection(boxes, box).sum()
             good = bool(text <= _FIGURE_TEXT * vision_boxes.area(box)[0])
         else:
+            said = " ".join(line.text for line in inside)
             good = one.score >= _SURE_HEADING and 0 < len(rows_of(inside)) <= HEADING_ROWS
+            good = good and may_be_heading(said)
             one = one._replace(box=bounding_box(map(line_box, inside))) if inside else one
         if good:
             kept.append(one)

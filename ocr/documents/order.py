@@ -12,6 +12,7 @@ Source: Nagy and Seth 1984 (XY-cut); Breuel 2003, "High performance document lay
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations, pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from ocr.results.geometry import split_at_stripes
 
 TRIM = 0.05  # of a box's sides: boxes of detectors touch and overlap a little
+INSIDE = 0.1  # of the width of the white between columns: what begins so far inside stands in none
 _Boxes = NDArray[np.float64]
 _Items = NDArray[np.intp]
 
@@ -44,7 +46,7 @@ def _order(boxes: _Boxes, items: _Items) -> list[int]:
     if len(items) < 2:
         return items.tolist()
     columns = split_at_stripes(boxes, items, axis=0)
-    if len(columns) > 1:
+    if len(columns) > 1 and _stand_beside(boxes, columns):
         return [index for column in columns for index in _order(boxes, column)]
     bands = _join_bands(boxes, split_at_stripes(boxes, items, axis=1))
     if len(bands) > 1:
@@ -54,14 +56,57 @@ def _order(boxes: _Boxes, items: _Items) -> list[int]:
 
 def _join_bands(boxes: _Boxes, bands: list[_Items]) -> list[_Items]:
     """Bands with those after them that have a stripe between columns in common."""
-    joined = [bands[0]]
+    groups = [[bands[0]]]
     for band in bands[1:]:
-        together = np.concatenate([joined[-1], band])
-        if len(split_at_stripes(boxes, together, axis=0)) > 1:
-            joined[-1] = together
+        above = np.concatenate(groups[-1])
+        columns = split_at_stripes(boxes, np.concatenate([above, band]), axis=0)
+        if len(columns) > 1 and _stand_beside(boxes, columns) and _keeps_stripe(boxes, above, band):
+            groups[-1].append(band)
         else:
-            joined.append(band)
+            groups.append([band])
+    joined: list[_Items] = []
+    for number, group in enumerate(groups):
+        count = len(group) if number == len(groups) - 1 else _without_line_below(boxes, group)
+        joined += [np.concatenate(group[:count]), *group[count:]]
     return joined
+
+
+def _keeps_stripe(boxes: _Boxes, above: _Items, band: _Items) -> bool:
+    """Whether what is above columns stands in one of them: a title in the middle begins in the white between them, and
+    leaves a little of it free where they begin with short lines.
+    """
+    own = _stripes(boxes, band)
+    if not own or _stripes(boxes, above):
+        return True
+    starts = boxes[above, 0]
+    edges = [(left + INSIDE * (right - left), right - INSIDE * (right - left)) for left, right in own]
+    return not all(bool(((starts > left) & (starts < right)).any()) for left, right in edges)
+
+
+def _stripes(boxes: _Boxes, items: _Items) -> list[tuple[float, float]]:
+    """The white (left, right) between the columns of the items."""
+    columns = split_at_stripes(boxes, items, axis=0)
+    return [(float(boxes[a, 2].max()), float(boxes[b, 0].min())) for a, b in pairwise(columns)]
+
+
+def _without_line_below(boxes: _Boxes, bands: list[_Items]) -> int:
+    """How many of the bands of columns are read as columns, where something that spans them follows: what stands in the
+    first column alone, below the ends of all, goes on after them.
+    """
+    count = len(bands)
+    while count > 1:
+        columns = split_at_stripes(boxes, np.concatenate(bands[:count]), axis=0)
+        before = split_at_stripes(boxes, np.concatenate(bands[: count - 1]), axis=0)
+        if len(before) < 2 or not np.isin(bands[count - 1], columns[0]).all():
+            break
+        count -= 1
+    return count
+
+
+def _stand_beside(boxes: _Boxes, columns: list[_Items]) -> bool:
+    """Whether two columns share heights: what stands above one another is read downwards, however far to the side."""
+    spans = [(boxes[column, 1].min(), boxes[column, 3].max()) for column in columns]
+    return any(min(a[1], b[1]) > max(a[0], b[0]) for a, b in combinations(spans, 2))
 
 
 def _order_by_precedence(boxes: _Boxes, items: _Items) -> list[int]:

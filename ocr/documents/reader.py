@@ -28,7 +28,7 @@ from framework.core.errors import (
     OarError,
     WeightError,
 )
-from framework.vision import image as vision_image
+from framework.vision.image_pages import ImagePages
 from framework.workflow import ImageItem
 from framework.workflow.domain.predictor import ImageSource
 from framework.workflow.files.pdf import PdfReader
@@ -51,7 +51,8 @@ from ocr.documents.processors import (
 )
 from ocr.documents.whole_document import finish_document
 from ocr.formulas.blocks import FormulaReader
-from ocr.pipeline.predictor import OCRPredictor, is_pdf
+from ocr.pages.tilt import Straightened
+from ocr.pipeline.predictor import OCRPredictor, is_pdf, to_rgb
 from ocr.results.blocks import Block, Box, Figure
 from ocr.results.lines import Line
 from ocr.results.page_text import images_without_text, is_usable, read_text_layer
@@ -91,6 +92,7 @@ class DocumentReader:
             them.
         figure_layout: A layout network that tells where the figures are on pages that OCR reads; rules find their other
             blocks. Not used beside `layout`. None: such figures are not found.
+        bgr: Whether arrays have their channels as OpenCV reads them, blue first.
 
     Raises: InputError, where `text_layer` is none of these.
     """
@@ -107,6 +109,7 @@ class DocumentReader:
     seals: Lazy[OCRPredictor] | None = None
     formula: Lazy[FormulaReader] | None = None
     figure_layout: Lazy[LayoutDetector] | None = None
+    bgr: bool = False
 
     def __post_init__(self) -> None:
         if self.text_layer not in get_args(TextSource):
@@ -156,15 +159,24 @@ class DocumentReader:
             return Document(finish_document(list(opened.read_all(workers))), opened.label)
 
     def open(
-        self, source: ImageSource, *, pages: str | None = None, password: str | None = None
+        self,
+        source: ImageSource,
+        *,
+        pages: str | None = None,
+        password: str | None = None,
+        label: str | None = None,
     ) -> OpenDocument:
         """The document of a source, to be read page by page: what is held does not grow with their number.
 
         Its pages are not finished: `DocumentFacts` tells what only the whole document does.
 
+        Args:
+            label: What the source is called; its path where it is None.
+
         Raises: as a call.
         """
-        label = str(source) if isinstance(source, (str, os.PathLike)) else ""
+        if label is None:
+            label = str(source) if isinstance(source, (str, os.PathLike)) else ""
         if is_pdf(source):
             pdf = PdfReader(source, dpi=self.dpi, password=password)  # type: ignore[arg-type]
             try:
@@ -174,10 +186,12 @@ class DocumentReader:
             except OarError:
                 pdf.close()
                 raise
-        if pages not in (None, "", "1", "1-"):
-            raise InputError("an image has one page", where=label or "the image", received=f"pages={pages}")
         try:
-            return OpenDocument(self, label, (1,), image=vision_image.read(source))
+            images = ImagePages(self.as_rgb(source), ground="contrast")
+            frames = [number for number, _ in images.changes()] if images.is_animation else images.numbers
+            numbers = parse_pages(pages, len(frames), label)
+            numbers = numbers if pages else numbers[: self.first_pages or None]
+            return OpenDocument(self, label, tuple(numbers), images=images, frames=tuple(frames))
         except InputError as error:
             if not label.lower().endswith(".pdf"):
                 raise
@@ -188,6 +202,10 @@ class DocumentReader:
                 allowed="a complete PDF document, or an image",
                 fix="copy or download the file again, or print it to a new PDF",
             ) from error
+
+    def as_rgb(self, source: ImageSource) -> ImageSource:
+        """The source, with the channels of an array in the order red, green, blue."""
+        return to_rgb(source) if self.bgr else source
 
     def without_networks(self) -> DocumentReader:
         """The same, and it can be pickled; a page that needs a network raises `NeedsNetwork`."""
@@ -272,8 +290,14 @@ class DocumentReader:
             image = prepared.image
             to_points = None if to_points is None else prepared.compose(to_points)
         started = time.perf_counter()
-        ruling = ruling_lines_of_image(image, dpi=dpi) if self.tables else None
-        blocks = self._make_blocks(PageContent(page.lines, page.width, page.height, ruling, image, scan=True))
+        straight = Straightened.make(image, page.lines)
+        lines = page.lines if straight is None else straight.lines
+        seen = image if straight is None else straight.image
+        ruling = ruling_lines_of_image(seen, dpi=dpi) if self.tables else None
+        height, width = seen.shape[:2]
+        blocks = self._make_blocks(PageContent(lines, width, height, ruling, seen, scan=True))
+        if straight is not None:
+            blocks = straight.restore(blocks)
         seconds = {**page.seconds, "blocks": time.perf_counter() - started}
         seconds["total"] = page.seconds.get("total", 0.0) + seconds["blocks"]
         return replace(
@@ -305,12 +329,13 @@ class OpenDocument(contextlib.AbstractContextManager["OpenDocument"]):
         numbers: tuple[int, ...],
         *,
         pdf: PdfReader | None = None,
-        image: np.ndarray | None = None,
+        images: ImagePages | None = None,
+        frames: tuple[int, ...] = (),
         source: object = None,
         password: str | None = None,
     ) -> None:
         self.label, self.numbers = label, numbers
-        self._reader, self._pdf, self._image = reader, pdf, image
+        self._reader, self._pdf, self._images, self._frames = reader, pdf, images, frames
         self._source, self._password = source, password
 
     def read(self, number: int) -> Page:
@@ -318,10 +343,11 @@ class OpenDocument(contextlib.AbstractContextManager["OpenDocument"]):
 
         Raises: HubError, ConfigError and the like, where OCR cannot be opened: no page that needs it can be read then.
         """
-        if self._pdf is None:
-            assert self._image is not None
-            return self._reader.read_image(self._image, self.label, number, None)
+        if len(self._frames) == 1:
+            return self._read_image(number)
         try:
+            if self._pdf is None:
+                return self._read_image(number)
             return self._reader.read_pdf_page(self._pdf, number, self.label)
         except _EVERY_PAGE:
             raise
@@ -332,6 +358,12 @@ class OpenDocument(contextlib.AbstractContextManager["OpenDocument"]):
             debug = log.isEnabledFor(logging.DEBUG)
             log.warning("a fault on page %d of %s: %s", number, self.label, reason, exc_info=debug)
         return Page((), number, warnings=(reason,), source=self.label, width=0, height=0)
+
+    def _read_image(self, number: int) -> Page:
+        assert self._images is not None
+        page = self._reader.read_image(self._images.read(self._frames[number - 1]), self.label, number, None)
+        notes = self._images.notes if number == self.numbers[0] else ()
+        return replace(page, warnings=(*notes, *page.warnings)) if notes else page
 
     def read_all(self, workers: int = 1) -> Iterator[Page]:
         """All pages in order, as `read`; with several workers in processes beside this one."""

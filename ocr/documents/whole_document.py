@@ -12,19 +12,29 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from ocr.documents.assemble import UNORDERED
 from ocr.pages.sideways import Rotation, find_rotation
 from ocr.results.blocks import Block, Table
 from ocr.results.geometry import line_box
+from ocr.results.lines import Line
 from ocr.results.pages import Page
-from ocr.text.paragraphs import heading_depth
+from ocr.text.paragraphs import HEADINGS, heading_depth
 
 EDGE = 0.1  # of the page's height: where headers and footers stand
 PLACES = 50  # heights at which a repeated text may stand: its places on two pages are alike where these are
 REPEATED = 4  # a text on more pages than this, at one height, repeats in a document of any length
+LARGER = 1.2  # than most lines of the page: a heading
 LEVELS = 0.88  # of a size: headings of this part of it are of another level
 _NUMBER = re.compile(
     r"(?:page|seite|p\.)?\s*[-–—]?\s*(\d{1,4}|[ivxlc]{1,6})\s*[-–—]?(?:\s*(?:/|of|von)\s*\d{1,4})?", re.I
+)
+_PAGE = re.compile(r"\b(page|seite|pagina|p\.)\s*\d|\d\s*(/|of|von|de)\s*\d|\|\s*\d+$|^\d+\s*\|", re.I)
+_CHAPTER = re.compile(
+    r"(chapter|section|part|lesson|unit|appendix|annex|article|art\.|exercise|step|kapitel|abschnitt|teil|lektion|anhang"
+    r"|artikel|chapitre|partie|leçon|annexe|capítulo|capitolo|§)\s*[\dIVXA-Z]+\.?",
+    re.I,
 )
 _END = re.compile(r"[.!?:;。！？…][\"'”’)\]]*$")
 _Edge = tuple[str, str, int]  # "header" or "footer", the text with numbers as "#", its height
@@ -45,28 +55,33 @@ class DocumentFacts:
     pages: int = 0
     _edges: Counter[_Edge] = field(default_factory=Counter)
     _headings: list[tuple[float, _Edge | None]] = field(default_factory=list)
-    _titles: list[tuple[int, float, _Edge | None]] = field(default_factory=list)  # with the pages' numbers
+    _titles: list[tuple[int, float, _Edge | None, str]] = field(
+        default_factory=list
+    )  # page, size, edge, text
 
     def add(self, page: Page) -> None:
         """Note what stands at the page's edges, and its headings."""
         self.pages += 1
         rotation = _rotation_of(page)
-        self._edges.update({edge for block in page.blocks if (edge := _edge_of(block, rotation)) is not None})
-        for block in page.blocks:
+        edges = _edges_of(page, rotation)
+        self._edges.update({edge for edge in edges if edge is not None})
+        for block, edge in zip(page.blocks, edges, strict=True):
             if block.label == "paragraph_title":
-                self._headings.append((_size(block), _edge_of(block, rotation)))
+                self._headings.append((_size(block), edge))
             elif block.label == "doc_title":
-                self._titles.append((page.page, _size(block), _edge_of(block, rotation)))
+                self._titles.append((page.page, _size(block), edge, _without_numbers(block.text)))
 
     def finish(self, pages: Iterable[Page]) -> Iterator[Page]:
         """The same pages again, in order: headers, footers and numbers labelled, levels and `continued` set.
 
-        A document has one title; what looks like one on other pages is a heading.
+        A document has one title; what looks like one on other pages is a heading, and so is the first one where others
+        differ from it only in their numbers ("Chapter 1").
         """
-        titles = [(n, size) for n, size, edge in self._titles if edge is None or not self._repeats(edge)]
-        title_page = titles[0][0] if titles else None
+        titles = [one for one in self._titles if one[2] is None or not self._repeats(one[2])]
+        counted = any(text == titles[0][3] and number != titles[0][0] for number, _, _, text in titles[1:])
+        title_page = titles[0][0] if titles and not counted else None
         headings = [size for size, edge in self._headings if edge is None or not self._repeats(edge)]
-        headings += [size for number, size in titles if number != title_page]
+        headings += [size for number, size, _, _ in titles if number != title_page]
         sizes: list[float] = []  # of the levels, from the largest
         for size in sorted(headings, reverse=True):
             if not sizes or size < LEVELS * sizes[-1]:
@@ -74,7 +89,8 @@ class DocumentFacts:
         last: Block | None = None  # that is read before
         for page in pages:
             rotation = _rotation_of(page)
-            labelled = (self._relabel(block, rotation) for block in page.blocks)
+            edges = _edges_of(page, rotation)
+            labelled = (self._relabel(*one) for one in zip(page.blocks, edges, strict=True))
             blocks = [_relevel(block, page.page, title_page, sizes) for block in labelled]
             read = [block for block in blocks if block.label not in UNORDERED]
             read = [replace(block, order=number) for number, block in enumerate(read)]
@@ -88,8 +104,7 @@ class DocumentFacts:
         count = sum(self._edges[kind, text, place + step] for step in (-1, 0, 1))
         return count > max(1, min(self.pages // 4, REPEATED))
 
-    def _relabel(self, block: Block, rotation: Rotation) -> Block:
-        edge = _edge_of(block, rotation)
+    def _relabel(self, block: Block, edge: _Edge | None) -> Block:
         if edge is None:
             return block
         if _NUMBER.fullmatch(block.text.strip()):
@@ -114,25 +129,51 @@ def _relevel(block: Block, number: int, title_page: int | None, sizes: Sequence[
     return replace(block, label="paragraph_title", level=min(depth + (title_page is not None), 6))
 
 
-def _edge_of(block: Block, rotation: Rotation) -> _Edge | None:
-    if block.content is not None:
-        return None
-    box, height = rotation.box(block.bbox), rotation.size[1]
-    if box[3] <= EDGE * height:
-        kind = "header"
-    elif box[1] >= (1 - EDGE) * height:
-        kind = "footer"
-    else:
-        return None
-    text = re.sub(r"\d+", "#", " ".join(block.text.split())).casefold()[:100]
-    return kind, text, round(box[1] / max(height, 1) * PLACES)
+def _edges_of(page: Page, rotation: Rotation) -> list[_Edge | None]:
+    """What may repeat on other pages, of each block at the page's edges; None of the others.
+
+    Numbers count for nothing, but in headings: "Chapter 1" and "Chapter 2" are no running head.
+    """
+    height = rotation.size[1]
+    usual = float(np.median([_line_size(line) for line in page.lines])) if page.lines else 0.0
+    boxes = [rotation.box(block.bbox) for block in page.blocks]
+    highest = min((box[1] for box in boxes), default=0.0)
+    edges: list[_Edge | None] = []
+    for block, box in zip(page.blocks, boxes, strict=True):
+        is_header = box[3] <= EDGE * height
+        if block.content is not None or not (is_header or box[1] >= (1 - EDGE) * height):
+            edges.append(None)
+            continue
+        text = " ".join(block.text.split())
+        is_heading = is_header and _is_heading(block, text, usual, below_others=box[1] > highest)
+        text = text.casefold()[:100] if is_heading else _without_numbers(text)
+        place = round(box[1] / max(height, 1) * PLACES)
+        edges.append(("header" if is_header else "footer", text, place))
+    return edges
+
+
+def _without_numbers(text: str) -> str:
+    return re.sub(r"\d+", "#", " ".join(text.split())).casefold()[:100]
+
+
+def _is_heading(block: Block, text: str, usual: float, *, below_others: bool) -> bool:
+    """Whether the topmost text of a page is a heading by its type or wording, and not numbered as pages are."""
+    if _PAGE.search(text):
+        return False
+    larger = _size(block) >= LARGER * usual and len(text) >= 2 and not _NUMBER.fullmatch(text)
+    titled = block.label in HEADINGS and (below_others or _CHAPTER.fullmatch(text) is not None)
+    return larger or titled
+
+
+def _line_size(line: Line) -> float:
+    """Of its type, as far as its box tells: across the text, whichever way it runs."""
+    box = line_box(line)
+    return box[2] - box[0] if line.orientation in (90, 270) else box[3] - box[1]
 
 
 def _size(block: Block) -> float:
-    """The size of the block's smallest line, in pixels: across the text, whichever way it runs."""
-    boxes = [(line_box(line), line.orientation in (90, 270)) for line in block.lines]
-    sizes = [box[2] - box[0] if turned else box[3] - box[1] for box, turned in boxes]
-    return min(sizes, default=block.bbox[3] - block.bbox[1])
+    """The size of the block's smallest line, in pixels."""
+    return min(map(_line_size, block.lines), default=block.bbox[3] - block.bbox[1])
 
 
 def _mark_continuations(

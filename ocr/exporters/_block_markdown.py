@@ -56,13 +56,18 @@ def _block_parts(block: Block, escape: Callable[[str], str]) -> list[str]:
 
 
 def _list_item(text: str, level: int, escape: Callable[[str], str]) -> str:
-    """A bullet as Markdown's "-"; an item with a number or letter keeps it."""
+    """A bullet as Markdown's "-"; an item with a number keeps it, a deeper one with a letter has it after a "-".
+
+    Four spaces a level put an item below the one before it, whatever that one's mark.
+    """
     first, _, rest = text.partition(" ")
-    indent = "  " * (max(level, 1) - 1)
+    indent = "    " * (max(level, 1) - 1)
     body = " ".join(rest.split())
     if len(first) == 1 and not first.isalnum():
         return f"{indent}- {escape(body)}"
-    return f"{indent}{first} {escape(body)}" if first[:-1].isdecimal() and first[-1] in ".)" else escape(text)
+    if first[:-1].isdecimal() and first[-1] in ".)":
+        return f"{indent}{first} {escape(body)}"
+    return f"{indent}- {escape(' '.join(text.split()))}" if indent else escape(text)
 
 
 def table_to_markdown(table: Table, escape: Callable[[str], str]) -> str:

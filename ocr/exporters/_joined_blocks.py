@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ocr.results.blocks import Block, Table
+from ocr.results.blocks import Block, Cell, Table
+from ocr.tables.cell_text import is_number
 from ocr.text.reading_order import join_texts
 
 if TYPE_CHECKING:
@@ -52,18 +53,16 @@ def join_blocks(parts: Sequence[Block]) -> Block:
     if len(tables) == len(parts):
         table = join_tables(tables)
         return replace(first, content=table, text=table.text, lines=lines)
-    text = first.text.rstrip()
+    text = first.text
     for part in parts[1:]:
-        start = part.text.strip()
-        if text[-1:] in ("-", "\u00ad", "\u2010") and start[:1].islower():
-            text = text[:-1] + start
-        else:
-            text = join_texts(text, start)
+        text = _join(text, part.text)
     return replace(first, text=text, lines=lines)
 
 
 def join_tables(tables: Sequence[Table]) -> Table:
-    """Tables below one another; leading rows of a later one that repeat those of the first are left out."""
+    """Tables below one another; leading rows of a later one that repeat those of the first are left out, and a first
+    row that goes on in the row before it is joined with that.
+    """
     first = tables[0]
     cells, rows = list(first.cells), first.rows
     for table in tables[1:]:
@@ -73,13 +72,50 @@ def join_tables(tables: Sequence[Table]) -> Table:
         ):
             repeated += 1
         shift = rows - repeated
+        before = [cell for cell in cells if cell.row == rows - 1]
+        after = [cell for cell in table.cells if cell.row == repeated]
+        joins = _goes_on(before, after)
+        if joins:
+            cells = [cell for cell in cells if cell.row != rows - 1]
+            cells += [_join_cells(cell, after) for cell in before]
+            shift -= 1
         for cell in table.cells:
+            if joins and cell.row == repeated:
+                continue
             # A cell that starts in a repeated row and reaches below it stays, with what is left of it.
             top, bottom = max(cell.row, repeated), cell.row + cell.rowspan
             if top < bottom:
                 cells.append(replace(cell, row=top + shift, rowspan=bottom - top, header=False))
-        rows += table.rows - repeated
+        rows += table.rows - repeated - joins
     return Table(tuple(cells), rows, max(table.columns for table in tables))
+
+
+def _goes_on(before: Sequence[Cell], after: Sequence[Cell]) -> bool:
+    """Whether a row is the rest of the one before it, over the break of a page: its first cell is empty, and what it
+    says goes on in cells that have text above, in one of them within a sentence. Amounts go on nowhere.
+    """
+    upper, lower = ({cell.column: cell for cell in row} for row in (before, after))
+    spans = any(cell.rowspan > 1 or cell.colspan > 1 for cell in (*before, *after))
+    filled = [cell for cell in after if cell.text.strip()]
+    if spans or upper.keys() != lower.keys() or not filled or 0 not in lower or lower[0].text.strip():
+        return False
+    texts = [(upper[cell.column].text.rstrip(), cell.text.lstrip()) for cell in filled]
+    if not all(above for above, _ in texts) or any(is_number(below) for _, below in texts):
+        return False
+    return any(below[0].islower() or not _SENTENCE_END.search(above) for above, below in texts)
+
+
+def _join_cells(cell: Cell, after: Sequence[Cell]) -> Cell:
+    rest = next(other for other in after if other.column == cell.column)
+    return replace(cell, text=_join(cell.text, rest.text), lines=(*cell.lines, *rest.lines))
+
+
+def _join(text: str, rest: str) -> str:
+    """A text with its rest; a hyphen between them goes where a small letter follows."""
+    text, rest = text.rstrip(), rest.strip()
+    if text[-1:] in ("-", "\u00ad", "\u2010") and rest[:1].islower():
+        return text[:-1] + rest
+    return join_texts(text, rest) if text and rest else text + rest
 
 
 def _row(table: Table, number: int) -> list[tuple[int, int, str]]:
@@ -87,6 +123,7 @@ def _row(table: Table, number: int) -> list[tuple[int, int, str]]:
     return [(c.column, c.colspan, c.text.strip()) for c in table.cells if c.row == number and c.rowspan == 1]
 
 
+_SENTENCE_END = re.compile(r"[.!?:;。！？…][\"'”’)\]]*$")
 _ORDERED = re.compile(r"\(?(\d{1,3})[.)]$")
 
 

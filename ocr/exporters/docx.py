@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from ocr.results.pages import Document, Page
 
 MOST_COLUMNS = 63  # Word opens no wider table
+BULLET_STYLES = 3  # that Word has: "List Bullet", "List Bullet 2", "List Bullet 3"
+LIST_INDENT = 18.0  # points a level of a numbered list, beyond that of its style
 _NAMESPACE = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 _LONGEST_SIDE = 1584.0  # points: Word's largest paper
 
@@ -106,22 +108,29 @@ class _Writer:
             self._word.add_heading(text, level=min(max(block.level, 1), 9))
         elif block.label == "list_item":
             marker, number, body = list_marker(block.text)
-            # Word would count on from the list before: a number is written as it stands.
-            self._paragraph(
-                *((body, "List Bullet") if marker and number is None else (block.text, "List Paragraph"))
-            )
+            level = max(block.level, 1)
+            if marker and number is None:
+                style = "List Bullet" + (f" {min(level, BULLET_STYLES)}" if level > 1 else "")
+                self._paragraph(body, style)
+            else:  # Word would count on from the list before: a number is written as it stands
+                self._paragraph(block.text, "List Paragraph", indent=LIST_INDENT * (level - 1))
         else:
             style = "Caption" if block.label in ("table_title", "figure_title", "chart_title") else "Normal"
             self._paragraph(block.text, style, size=8.0 if block.label == "footnote" else None)
             for caption in captions:
                 self._paragraph(caption, "Caption")
 
-    def _paragraph(self, text: str, style: str, *, italic: bool = False, size: float | None = None) -> None:
+    def _paragraph(
+        self, text: str, style: str, *, italic: bool = False, size: float | None = None, indent: float = 0.0
+    ) -> None:
         from docx.shared import Pt
 
         if not text.strip():
             return
-        run = self._word.add_paragraph(style=style).add_run(xml_text(text))
+        paragraph = self._word.add_paragraph(style=style)
+        if indent:
+            paragraph.paragraph_format.left_indent = Pt(indent)
+        run = paragraph.add_run(xml_text(text))
         run.italic = italic or None
         if size is not None:
             run.font.size = Pt(size)

@@ -47,25 +47,33 @@ def iterate_html(pages: Iterable[Page], source: str = "", folder: Path | None = 
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{title}</title>\n<style>\n{STYLE}\n</style>\n</head>\n<body>\n<article>\n"
     )
-    open_list = ""
+    open_lists: list[str] = []
     for number, block in enumerate(joined_blocks(pages), 1):
-        marker, place, body = list_marker(block.text) if block.label == "list_item" else ("", None, "")
-        wanted = "" if block.label != "list_item" else "ol" if place is not None else "ul"
-        if open_list and open_list != wanted:
-            yield f"</{open_list}>\n"
-            open_list = ""
-        if wanted and not open_list:
-            yield f"<{wanted}>\n"
-            open_list = wanted
-        if not wanted:
+        if block.label != "list_item":
+            yield from _close_lists(open_lists, 0)
             yield _block(block, number, folder)
-        else:
-            value = "" if place is None else f' value="{place}"'
-            shown = body if marker else block.text
-            yield f'<li id="b{number}"{value}>{_escape(shown)}</li>\n'
-    if open_list:
-        yield f"</{open_list}>\n"
+            continue
+        marker, place, body = list_marker(block.text)
+        tag, depth = "ul" if place is None else "ol", max(block.level, 1)
+        yield from _close_lists(open_lists, depth)
+        if len(open_lists) == depth:
+            yield "</li>\n"
+            if open_lists[-1] != tag:
+                yield f"</{open_lists.pop()}>\n"
+        while len(open_lists) < depth:
+            # A list without an item above it needs one to stand in.
+            yield f"<{tag}>\n" + ("<li>" if len(open_lists) < depth - 1 else "")
+            open_lists.append(tag)
+        value = "" if place is None else f' value="{place}"'
+        yield f'<li id="b{number}"{value}>{_escape(body if marker else block.text)}'
+    yield from _close_lists(open_lists, 0)
     yield "</article>\n</body>\n</html>\n"
+
+
+def _close_lists(open_lists: list[str], depth: int) -> Iterator[str]:
+    """The ends of the lists deeper than `depth`, and of their last items."""
+    while len(open_lists) > depth:
+        yield f"</li>\n</{open_lists.pop()}>\n"
 
 
 def _block(block: Block, number: int, folder: Path | None) -> str:

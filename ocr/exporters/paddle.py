@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from ocr.results.pages import Page
 
 
-def page_to_v2(page: Page) -> list[list[Any]]:
+def page_to_v2(page: Page) -> list[list[object]]:
     """A list of `[[[x, y], ...], (text, score)]`. Differs: a page without text is [], never None."""
     return [[[list(point) for point in line.polygon], (line.text, line.score)] for line in page.lines]
 
 
-def page_to_predict_dict(page: Page) -> dict[str, Any]:
+def page_to_predict_dict(page: Page) -> dict[str, object]:
     """The page under the keys of 3.x.
 
     `input_path`, `page_index` (from 0), `dt_polys` and `rec_polys` (a list of [4, 2] int32; here the same, as a Page
@@ -34,7 +34,7 @@ def page_to_predict_dict(page: Page) -> dict[str, Any]:
     """
     curved = not page.unwarped and any(len(line.polygon) != 4 for line in page.lines)
     polygons = [np.array(line.polygon if curved else quad_of(line.polygon)).round() for line in page.lines]
-    prepared = {}
+    prepared: dict[str, object] = {}
     if page.angle is not None or page.unwarped:
         done = {"use_doc_orientation_classify": page.angle is not None, "use_doc_unwarping": page.unwarped}
         angle = -1 if page.angle is None else page.angle

@@ -5,7 +5,7 @@ Source: PaddleX 3.x `LayoutParsingResultV2`, whose keys are public interface.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ocr.results.pages import Page
 
 
-def page_to_paddle(page: Page, page_count: int | None = None) -> dict[str, Any]:
+def page_to_paddle(page: Page, page_count: int | None = None) -> dict[str, object]:
     """A page as PP-StructureV3's `predict` gives it.
 
     `input_path, page_index` (from 0)`, page_count, width, height, model_settings, parsing_res_list` (a dict of
@@ -83,7 +83,7 @@ def page_to_paddle(page: Page, page_count: int | None = None) -> dict[str, Any]:
     }
 
 
-def _seal(number: int, block: Block) -> dict[str, Any]:
+def _seal(number: int, block: Block) -> dict[str, object]:
     return {
         "seal_region_id": number,
         "dt_polys": [np.array(line.polygon).round().astype(np.int32) for line in block.lines],
@@ -102,7 +102,7 @@ def _html(table: Table) -> str:
     return f"<html><body>{table.to_html()}</body></html>"
 
 
-def _table(block: Block, table: Table) -> dict[str, Any]:
+def _table(block: Block, table: Table) -> dict[str, object]:
     boxes = [cell.bbox for cell in table.cells if cell.bbox is not None]
     lines: list[Line] = [line for cell in table.cells for line in cell.lines]
     bounds = integer_boxes([line.polygon for line in lines])
@@ -119,7 +119,7 @@ def _table(block: Block, table: Table) -> dict[str, Any]:
     }
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> object:
     """The same with arrays as lists, for JSON."""
     if isinstance(value, np.ndarray):
         return value.tolist()

@@ -18,11 +18,12 @@ import jax
 import jax.numpy as jnp
 
 from framework import nn
-from framework.core.errors import ConfigError, ShapeError, did_you_mean
+from framework.core.errors import ConfigError, ShapeError
 from framework.nn import functional as F
 from ocr.fields.forms import PAGE
 from ocr.layers.layoutxlm_visual import CHANNELS, POOL_HW, VisualBackbone
 from zoo.layers.mlp import NARROW, narrow_linear
+from zoo.layers.variants import check_variant
 
 COORDINATES = 1024  # rows of the tables of positions on the page
 MAX_TOKENS = 514
@@ -77,14 +78,7 @@ class LayoutXLMConfig:
         Raises:
             ConfigError: there is no such variant; a width that is no multiple of the heads and of 6, a size below 1.
         """
-        if self.variant not in SIZES:
-            raise ConfigError(
-                "there is no such variant",
-                where="model.variant",
-                received=self.variant,
-                allowed=", ".join(SIZES),
-                fix=did_you_mean(self.variant, SIZES),
-            )
+        check_variant("LayoutXLM", self.variant, SIZES)
         own = {name: value for name in EncoderSize._fields if (value := getattr(self, name)) is not None}
         size = SIZES[self.variant]._replace(**own)
         counts = (size.vocab_size, size.hidden_size, size.num_layers, size.num_heads, size.intermediate_size)

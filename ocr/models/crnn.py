@@ -18,7 +18,7 @@ from framework import nn
 from framework.config import Kind, register
 from framework.core.errors import ShapeError
 from ocr.layers.ctc_head import CTCHead, CTCHeadConfig
-from zoo.contracts import BackboneConfig, build_backbone
+from zoo.contracts import BackboneConfig, Contract, build_backbone
 from zoo.vision.mobilenet_v3 import MobileNetV3Config
 
 _NUM_LAYERS = 2
@@ -60,14 +60,18 @@ class Neck(nn.Layer):
 
 
 @register("model", config=CRNNConfig)
-class CRNN(nn.Layer):
+class CRNN(nn.Model[CRNNConfig]):
     """[N, 32, W, 3] -> CTC logits [N, W // 4, num_classes]; class 0 is the blank."""
 
     example_shape = (1, 32, 64, 3)
+    contract = Contract(
+        inputs=("n", 32, "4*w", 3),
+        image=(2, 32, 44, 3),
+        outputs=lambda layer, n, h, w: [(n, w // 4, layer.config.num_classes)],
+    )
 
     def __init__(self, config: CRNNConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         self.backbone = build_backbone(config.backbone, config.deploy)
         self.neck = Neck(self.backbone.features[-1].channels, config.hidden_size)
         num_classes = _CLASSES if config.num_classes is None else config.num_classes

@@ -26,7 +26,7 @@ from ocr.layers.db_head import DBHead, DBHeadConfig, DBMaps
 from ocr.layers.lk_pan import LKPAN, LKPANConfig
 from ocr.layers.pyramid import RSEFPN, RSEFPNConfig
 from ocr.layers.rep_lk import RepLKFPN, RepLKFPNConfig, RepLKPAN, RepLKPANConfig
-from zoo.contracts import BackboneConfig, build_backbone
+from zoo.contracts import BackboneConfig, Contract, build_backbone
 from zoo.layers.variants import VariantConfig
 from zoo.vision.deformable_resnet import DeformableResNetConfig
 from zoo.vision.mobilenet_v3 import MobileNetV3Config
@@ -92,17 +92,27 @@ class DBNetConfig(VariantConfig[Parts], table=VARIANTS):
     deploy: bool = False
 
 
+def _shapes(model: DBNet, shape: tuple[int, int, int]) -> list[tuple[int, ...]]:
+    """The maps of one probability, in training with threshold and binary map, twelve with an auxiliary head."""
+    if not model.training or model.config.deploy:
+        return [shape]
+    return [shape] * (12 if model.config.parts.head.auxiliary else 3)
+
+
 @register("model", config=DBNetConfig)
-class DBNet(nn.Layer):
+class DBNet(nn.Model[DBNetConfig]):
     """[N, H, W, 3] -> DBMaps of [N, H, W]. H and W are multiples of 32."""
 
     # What checkpoints of the training form hold and the deploy form does not, and what upstream's hold unused.
     training_only = ("head.thresh.", "head.aux_binarize_", "head.aux_thresh_", "backbone.last_conv.")
     example_shape = (1, 64, 64, 3)
+    contract = Contract(
+        compiled=("PP-OCRv6_tiny_det", "PP-OCRv3_mobile_det"),
+        outputs=lambda layer, n, h, w: _shapes(layer, (n, h, w)),
+    )
 
     def __init__(self, config: DBNetConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         backbone, neck, head = config.parts
         self.backbone = build_backbone(backbone, config.deploy)
         in_channels = [feature.channels for feature in self.backbone.features]

@@ -10,13 +10,16 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import jax
 
 from framework import nn
 from framework.config import Kind, build, register
+from framework.core.model_config import ModelConfig
+from framework.core.types import PyTree
 from ocr.models.dbnet import DBNetConfig
+from zoo.contracts import Contract
 
 __all__ = ["Distillation", "DistillationConfig"]
 
@@ -28,33 +31,33 @@ class DistillationConfig:
     `num_classes`, where both are recognisers, is handed to those that have none.
     """
 
-    student: Annotated[Any, Kind("model")] = dataclasses.field(
+    student: Annotated[ModelConfig, Kind("model")] = dataclasses.field(
         default_factory=lambda: DBNetConfig("PP-OCRv6_tiny_det")
     )
-    teacher: Annotated[Any, Kind("model")] | None = None
+    teacher: Annotated[ModelConfig, Kind("model")] | None = None
     num_classes: int | None = None
 
     @property
-    def parts(self) -> tuple[Any, Any]:
+    def parts(self) -> tuple[ModelConfig, ModelConfig]:
         """The configs of both."""
         second = self.student if self.teacher is None else self.teacher
         return self._with_classes(self.student), self._with_classes(second)
 
-    def _with_classes(self, config: Any) -> Any:
+    def _with_classes(self, config: ModelConfig) -> ModelConfig:
         if self.num_classes is None or getattr(config, "num_classes", 0) is not None:
             return config
         return dataclasses.replace(config, num_classes=self.num_classes)
 
 
 @register("model", config=DistillationConfig)
-class Distillation(nn.Layer):
+class Distillation(nn.Model[DistillationConfig]):
     """The student's outputs; a task that trains both takes `pair`."""
 
     example_shape = (1, 64, 64, 3)
+    contract = Contract(flat=(r"Teacher\..*", "the student alone runs outside of training"))
 
     def __init__(self, config: DistillationConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         first, second = config.parts
         self.add_sublayer("Student", build(first))
         self.add_sublayer("Teacher", build(second))
@@ -64,7 +67,7 @@ class Distillation(nn.Layer):
         """Both models."""
         return self.Student, self.Teacher
 
-    def forward(self, x: jax.Array) -> Any:
+    def forward(self, x: jax.Array) -> PyTree:
         return self.Student(x)
 
     def read(self, x: jax.Array) -> tuple[jax.Array, jax.Array]:

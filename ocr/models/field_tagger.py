@@ -19,6 +19,7 @@ from framework.config import register
 from framework.core.errors import ConfigError
 from framework.nn import functional as F
 from ocr.fields.features import NUM_PLACES
+from zoo.contracts import Contract
 
 
 @dataclass(frozen=True)
@@ -81,12 +82,13 @@ class TaggerBlock(nn.Layer):
 
 
 @register("model", config=FieldTaggerConfig)
-class FieldTagger(nn.Layer):
+class FieldTagger(nn.Model[FieldTaggerConfig]):
     """features [N, T, K] int32, places [N, T, NUM_PLACES] float32, mask [N, T] bool -> logits [N, T, num_classes]."""
 
+    contract = Contract(tested_in=("tests/unit/ocr/fields",))
+
     def __init__(self, config: FieldTaggerConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         self.embedding = nn.Embedding(
             config.buckets, config.width, 0, weight_attr=nn.initializer.Normal(std=0.1)
         )

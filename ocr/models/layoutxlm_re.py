@@ -20,6 +20,7 @@ from framework import nn
 from framework.config import register
 from ocr.fields.forms import ANSWER, QUESTION
 from ocr.layers.layoutxlm import LayoutXLM, LayoutXLMConfig
+from zoo.contracts import Contract
 from zoo.layers.mlp import NARROW, narrow_linear
 
 
@@ -91,14 +92,15 @@ class REDecoder(nn.Layer):
 
 
 @register("model", config=LayoutXLMForReConfig)
-class LayoutXLMForRe(nn.Layer):
+class LayoutXLMForRe(nn.Model[LayoutXLMForReConfig]):
     """Tokens with boxes and E entities -> logits [N, E, E, 2] of "entity i is the key of entity j": no, yes."""
 
     training_only = tuple(f"layoutxlm.{name}" for name in LayoutXLM.training_only)
 
+    contract = Contract(tested_in=("tests/golden/test_layoutxlm.py",))
+
     def __init__(self, config: LayoutXLMForReConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         self.layoutxlm = LayoutXLM(config)
         self.extractor = REDecoder(self.layoutxlm.size.hidden_size, config.dropout)
         self.dropout = nn.Dropout(config.head_dropout)

@@ -17,6 +17,7 @@ import jax
 from framework import nn
 from framework.config import register
 from ocr.layers.layoutxlm import LayoutXLM, LayoutXLMConfig
+from zoo.contracts import Contract
 from zoo.layers.mlp import narrow_linear
 
 
@@ -41,14 +42,15 @@ class LayoutXLMForSerConfig(LayoutXLMConfig):
 
 
 @register("model", config=LayoutXLMForSerConfig)
-class LayoutXLMForSer(nn.Layer):
+class LayoutXLMForSer(nn.Model[LayoutXLMForSerConfig]):
     """Tokens with boxes -> logits of tags [N, T, num_classes]; the inputs are those of LayoutXLM."""
 
     training_only = tuple(f"layoutxlm.{name}" for name in LayoutXLM.training_only)
 
+    contract = Contract(tested_in=("tests/golden/test_layoutxlm.py",))
+
     def __init__(self, config: LayoutXLMForSerConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         self.layoutxlm = LayoutXLM(config)
         self.dropout = nn.Dropout(config.head_dropout)
         self.classifier = narrow_linear(self.layoutxlm.size.hidden_size, config.num_classes)

@@ -24,6 +24,7 @@ from framework.config import register
 from framework.core.errors import ShapeError
 from ocr.layers.ctc_head import greedy
 from ocr.layers.parseq import END, PARSeqHead
+from zoo.contracts import Contract
 from zoo.layers.mlp import NARROW
 from zoo.layers.variants import VariantConfig
 from zoo.vision.vit import Block
@@ -55,7 +56,6 @@ VARIANTS: dict[str, Size] = {
     "parseq_tiny": Size(192, 12, 3, 1, 6, 6_018_143),
     "parseq_base": Size(384, 12, 6, 1, 12, 23_832_671),
 }
-SMALL = "parseq_tiny"
 
 
 @dataclass(frozen=True)
@@ -93,16 +93,19 @@ class Encoder(nn.Layer):
 
 
 @register("model", config=PARSeqConfig)
-class PARSeq(nn.Layer):
+class PARSeq(nn.Model[PARSeqConfig]):
     """[N, 32, 128, 3] -> logits [N, max_text_length + 1, num_classes]; class 0 ends the text."""
 
     # What upstream's checkpoints hold unused.
     training_only = ("backbone.cls_token",)
     example_shape = (1, 32, 128, 3)
+    contract = Contract(
+        inputs=("n", 32, 128, 3),
+        outputs=lambda layer, n, h, w: [(n, layer.config.max_text_length + 1, layer.config.num_classes)],
+    )
 
     def __init__(self, config: PARSeqConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         size = VARIANTS[config.variant]
         self.backbone = Encoder(size)
         self.head = PARSeqHead(

@@ -21,6 +21,7 @@ import jax.numpy as jnp
 from framework import nn
 from framework.config import register
 from ocr.layers.mbart_decoder import START, DecoderConfig, FormulaHead
+from zoo.contracts import Contract
 from zoo.layers.variants import VariantConfig
 from zoo.vision.pp_hgnet_v2 import PPHGNetV2, PPHGNetV2Config
 
@@ -62,11 +63,6 @@ class PPFormulaNetConfig(VariantConfig[Size], table=VARIANTS):
     deploy: bool = False
 
 
-SMALL = PPFormulaNetConfig(
-    backbone="pphgnetv2_b0", width=32, heads=4, feed_forward=64, vocab_size=60, max_tokens=12
-)
-
-
 class Backbone(nn.Layer):
     """[N, H, W, 3] -> the places at stride 32, row by row."""
 
@@ -81,16 +77,27 @@ class Backbone(nn.Layer):
 
 
 @register("model", config=PPFormulaNetConfig)
-class PPFormulaNet(nn.Layer):
+class PPFormulaNet(nn.Model[PPFormulaNetConfig]):
     """[N, H, W, 3] and the tokens said so far -> logits [N, T, vocab_size]; see FormulaHead."""
 
     # What upstream's checkpoints hold unused.
     training_only = ("backbone.pphgnet_b4.last_conv.", "backbone.pphgnet_b4.fc.")
     example_shape = (1, 384, 384, 3)
+    contract = Contract(
+        small={
+            "backbone": "pphgnetv2_b0",
+            "width": 32,
+            "heads": 4,
+            "feed_forward": 64,
+            "vocab_size": 60,
+            "max_tokens": 12,
+        },
+        outputs=lambda layer, n, h, w: [(n, 3, layer.head.config.vocab_size)],
+    )
 
     def __init__(self, config: PPFormulaNetConfig) -> None:
-        super().__init__()
-        self.config, size = config, config.parts
+        super().__init__(config)
+        size = config.parts
         self.backbone = Backbone(size.backbone, config.deploy)
         sizes = (size.width, size.depth, size.heads, size.feed_forward, size.vocab_size, size.step)
         self.head = FormulaHead(DecoderConfig(*sizes, size.max_tokens, self.backbone.out_channels))

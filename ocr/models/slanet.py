@@ -21,6 +21,7 @@ import jax
 from framework import nn
 from framework.config import register
 from ocr.layers.sla_head import SLAHead, Structure, read_structure
+from zoo.contracts import Contract
 from zoo.layers.csp_pan import CSPPAN
 from zoo.layers.variants import VariantConfig
 from zoo.vision.pp_lcnet import PPLCNet, PPLCNetConfig
@@ -43,7 +44,6 @@ VARIANTS: dict[str, Size] = {
     "SLANet_ch": Size("pplcnet_x1_0", 96, 256, 50, 8, 1_897_242),
     "SLANet_plus": Size("pplcnet_x1_0", 96, 256, 50, 8, 1_897_242),
 }
-SMALL = "SLANet"
 
 
 @dataclass(frozen=True)
@@ -60,17 +60,19 @@ class SLANetConfig(VariantConfig[Size], table=VARIANTS):
 
 
 @register("model", config=SLANetConfig)
-class SLANet(nn.Layer):
+class SLANet(nn.Model[SLANetConfig]):
     """[N, H, W, 3] -> logits [N, T, tokens] and boxes [N, T, 4 or 8], T = max_text_length + 1.
 
     Boxes are in 0 to 1, of what the task says: left, top, right, bottom, or four corners clockwise.
     """
 
     example_shape = (1, 64, 64, 3)
+    contract = Contract(
+        outputs=lambda layer, n, h, w: [(n, 501, layer.head.tokens), (n, 501, layer.head.coordinates)]
+    )
 
     def __init__(self, config: SLANetConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         size = VARIANTS[config.variant]
         tokens = size.tokens if config.num_tokens is None else config.num_tokens
         self.backbone = PPLCNet(PPLCNetConfig(size.backbone, num_classes=0, deploy=config.deploy))

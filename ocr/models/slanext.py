@@ -21,6 +21,7 @@ from framework import nn
 from framework.config import register
 from ocr.layers.sla_head import SLAHead, Structure, read_structure
 from ocr.layers.vary_vit import VaryViT, VaryViTConfig
+from zoo.contracts import Contract
 from zoo.layers.variants import VariantConfig
 
 
@@ -66,20 +67,29 @@ class SLANeXtConfig(VariantConfig[Size], table=VARIANTS):
     hidden: int | None = None
 
 
-SMALL = SLANeXtConfig(
-    max_text_length=20, image_size=64, width=16, depth=2, attention_heads=2, global_layers=(1,), hidden=16
-)
-
-
 @register("model", config=SLANeXtConfig)
-class SLANeXt(nn.Layer):
+class SLANeXt(nn.Model[SLANeXtConfig]):
     """[N, S, S, 3] -> logits [N, T, tokens] and boxes [N, T, 8], T = max_text_length + 1, S = image_size."""
 
     example_shape = (1, 512, 512, 3)
+    contract = Contract(
+        small={
+            "max_text_length": 20,
+            "image_size": 64,
+            "width": 16,
+            "depth": 2,
+            "attention_heads": 2,
+            "global_layers": (1,),
+            "hidden": 16,
+        },
+        fields={"image_size": 64},
+        inputs=("n", 64, 64, 3),
+        outputs=lambda layer, n, h, w: [(n, layer.head.steps, count) for count in (50, 8)],
+        flat=(r".*net_3\.weight", "upstream's checkpoints have it, and it is called for formulas alone"),
+    )
 
     def __init__(self, config: SLANeXtConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         size = config.parts
         tokens = size.tokens if config.num_tokens is None else config.num_tokens
         encoder = VaryViTConfig(

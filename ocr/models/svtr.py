@@ -22,7 +22,7 @@ from framework.config import Kind, register
 from framework.core.errors import ShapeError
 from ocr.layers.ctc_head import CTCHead, CTCHeadConfig
 from ocr.layers.stn import STN
-from zoo.contracts import BackboneConfig, build_backbone
+from zoo.contracts import BackboneConfig, Contract, build_backbone
 from zoo.vision.svtr import SVTRNetConfig
 
 _CLASSES = 37
@@ -46,14 +46,17 @@ class SVTRConfig:
 
 
 @register("model", config=SVTRConfig)
-class SVTR(nn.Layer):
+class SVTR(nn.Model[SVTRConfig]):
     """[N, *backbone.image_hw, 3] -> CTC logits [N, backbone.columns, num_classes]; class 0 is the blank."""
 
     example_shape = (1, 32, 100, 3)
+    contract = Contract(
+        inputs=("n", 32, 100, 3),
+        outputs=lambda layer, n, h, w: [(n, w // 4, layer.config.num_classes)],
+    )
 
     def __init__(self, config: SVTRConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         if config.rectify is not None:
             self.transform = STN(config.rectify, config.deploy)
         self.backbone = build_backbone(config.backbone, config.deploy)

@@ -25,6 +25,7 @@ from framework.config import register
 from framework.core.errors import ShapeError
 from framework.nn import functional as F
 from framework.nn.reparam import Arrays, deploy_state, fuse_conv_bn, prefixed
+from zoo.contracts import Contract
 from zoo.layers.conv_bn import ConvBN, ConvBNOptions
 from zoo.layers.variants import VariantConfig
 from zoo.vision.pp_lcnet import Block, DepthwiseSeparable
@@ -171,14 +172,16 @@ def make_lines(between: jax.Array, count: int) -> Lines:
 
 
 @register("model", config=TableGridNetConfig)
-class TableGridNet(nn.Layer):
+class TableGridNet(nn.Model[TableGridNetConfig]):
     """[N, H, W, 3] -> `GridLogits`; both sides are multiples of 32."""
 
     example_shape = (1, 64, 64, 3)
+    contract = Contract(
+        outputs=lambda layer, n, h, w: [(n, h // 2), (n, h // 2), (n, w // 2), (n, 40, 14), (n, 40, 14)]
+    )
 
     def __init__(self, config: TableGridNetConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         size, deploy = VARIANTS[config.variant], config.deploy
         self.conv1 = ConvBN(3, 16, 3, 2, act=F.hardswish, options=ConvBNOptions(deploy=deploy))
         self.conv2 = DepthwiseSeparable(Block(3, size.width), 16, size.width, (2, 2), deploy)

@@ -22,6 +22,7 @@ from framework.config import register
 from framework.nn import functional as F
 from ocr.layers.sla_head import Structure, read_structure
 from ocr.layers.table_master_head import TableMasterHead, TableMasterHeadConfig
+from zoo.contracts import Contract
 from zoo.layers.variants import VariantConfig
 
 _RATIO = 16  # of a block's channels to those that its context is pressed into
@@ -60,15 +61,6 @@ class TableMasterConfig(VariantConfig[Size], table=VARIANTS):
     blocks: tuple[int, ...] | None = None
     attention_heads: int | None = None
     feed_forward: int | None = None
-
-
-SMALL = TableMasterConfig(
-    max_text_length=20,
-    channels=(8, 16, 32, 64, 64, 64),
-    blocks=(1, 1, 2, 1),
-    attention_heads=2,
-    feed_forward=32,
-)
 
 
 class GlobalContext(nn.Layer):
@@ -148,17 +140,28 @@ class TableResNetExtra(nn.Layer):
 
 
 @register("model", config=TableMasterConfig)
-class TableMaster(nn.Layer):
+class TableMaster(nn.Model[TableMasterConfig]):
     """[N, H, W, 3] -> logits [N, T, tokens] and boxes [N, T, 4], T = max_text_length + 1.
 
     Boxes are centre x, centre y, width and height, in 0 to 1 of the padded image. H * W is at most 320,000.
     """
 
     example_shape = (1, 64, 64, 3)
+    contract = Contract(
+        small={
+            "max_text_length": 20,
+            "channels": (8, 16, 32, 64, 64, 64),
+            "blocks": (1, 1, 2, 1),
+            "attention_heads": 2,
+            "feed_forward": 32,
+        },
+        inputs=("n", 64, 96, 3),
+        outputs=lambda layer, n, h, w: [(n, layer.head.steps, count) for count in (43, 4)],
+    )
 
     def __init__(self, config: TableMasterConfig) -> None:
-        super().__init__()
-        self.config, size = config, config.parts
+        super().__init__(config)
+        size = config.parts
         tokens = size.tokens if config.num_tokens is None else config.num_tokens
         self.backbone = TableResNetExtra(size.channels, size.blocks)
         self.head = TableMasterHead(

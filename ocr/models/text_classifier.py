@@ -20,7 +20,7 @@ from framework.config import Kind, register
 from framework.core.errors import ShapeError
 from framework.nn import functional as F
 from ocr.layers.ctc_head import uniform_linear
-from zoo.contracts import BackboneConfig, build_backbone
+from zoo.contracts import BackboneConfig, Contract, build_backbone
 from zoo.layers.variants import VariantConfig
 from zoo.vision.mobilenet_v3 import MobileNetV3Config
 from zoo.vision.pp_lcnet import PPLCNetConfig
@@ -70,17 +70,23 @@ class ClassHead(nn.Layer):
 
 
 @register("model", config=TextClassifierConfig)
-class TextClassifier(nn.Layer):
+class TextClassifier(nn.Model[TextClassifierConfig]):
     """[N, H, W, 3] -> logits [N, num_classes].
 
     Official weights take lines of 48 x 192 pixels, those of PP-LCNet lines of 80 x 160 and pages of 224 x 224.
     """
 
     example_shape = (1, 48, 192, 3)
+    contract = Contract(
+        fields={"num_classes": None},
+        compiled=("ch_ppocr_mobile_v2.0_cls", "PP-LCNet_x0_25_textline_ori"),
+        inputs=("n", 48, "w", 3),
+        image=(4, 48, 77, 3),
+        outputs=lambda layer, n, h, w: [(n, layer.config.parts.num_classes)],
+    )
 
     def __init__(self, config: TextClassifierConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         backbone, num_classes = config.parts
         self.backbone = build_backbone(backbone, config.deploy)
         self.head = ClassHead(self.backbone.features[-1].channels, num_classes)

@@ -25,7 +25,7 @@ from framework.core.errors import ShapeError
 from ocr.layers.ctc_head import CTCHeadConfig, EncoderConfig, MultiHead, ReshapeConfig, greedy
 from ocr.layers.nrtr import NRTRConfig
 from ocr.layers.svtr import LightSVTRConfig, SVTREncoderConfig
-from zoo.contracts import BackboneConfig, build_backbone
+from zoo.contracts import BackboneConfig, Contract, build_backbone
 from zoo.layers.variants import VariantConfig
 from zoo.vision.mobilenet_v1_enhance import MobileNetV1EnhanceConfig
 from zoo.vision.pp_hgnet import PPHGNetConfig
@@ -138,7 +138,7 @@ class LineOutputs(NamedTuple):
 
 
 @register("model", config=TextRecognizerConfig)
-class TextRecognizer(nn.Layer):
+class TextRecognizer(nn.Model[TextRecognizerConfig]):
     """[N, 48, W, 3] -> CTC logits [N, W // 8, num_classes]."""
 
     # What checkpoints of the guided training form hold and other forms do not; that of PP-OCRv3 has SAR as its guide,
@@ -152,10 +152,14 @@ class TextRecognizer(nn.Layer):
         "centers",
     )
     example_shape = (1, 48, 64, 3)
+    contract = Contract(
+        # The other sizes differ in their parts, so some are compiled too.
+        compiled=("PP-OCRv6_tiny_rec", "PP-OCRv3_mobile_rec", "PP-OCRv6_small_rec"),
+        outputs=lambda layer, n, h, w: [(n, w // 8, layer.config.parts.num_classes)],
+    )
 
     def __init__(self, config: TextRecognizerConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         parts = config.parts
         self.backbone = build_backbone(parts.backbone, config.deploy)
         self.head = MultiHead(

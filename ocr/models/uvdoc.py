@@ -23,6 +23,7 @@ from framework.config import register
 from framework.core.errors import ShapeError
 from framework.nn import functional as F
 from framework.nn.reparam import Arrays, FoldableLayer, deploy_state, fold_norm, fuse_conv_bn, prefixed
+from zoo.contracts import Contract
 from zoo.layers.conv_bn import ConvBN, ConvBNOptions
 
 # Paper, figure 3 and section 4.1: blocks of each stage, and the dilations of the branches between encoder and head.
@@ -42,9 +43,6 @@ class UVDocConfig:
     width: int = 32
     kernel_size: int = 5
     deploy: bool = False
-
-
-SMALL = UVDocConfig(size_hw=(64, 64), width=4)  # what is compiled in tests
 
 
 class NormedConvs(FoldableLayer):
@@ -168,7 +166,7 @@ class GridHead(NormedConvs):
 
 
 @register("model", config=UVDocConfig)
-class UVDoc(nn.Layer):
+class UVDoc(nn.Model[UVDocConfig]):
     """[N, H, W, 3] -> the grid [N, h, w, 2]: where in the image, (x, y), each point of the flat page is to be read.
 
     -1 and 1 are the centres of the image's first and last pixels. Of images of 712 x 488 the grid is of 45 x 31 points,
@@ -179,9 +177,15 @@ class UVDoc(nn.Layer):
     example_shape = (1, 712, 488, 3)
     training_only = ("out_point_positions3D.",)
 
+    contract = Contract(
+        small={"size_hw": (64, 64), "width": 4},
+        inputs=("n", 64, 64, 3),
+        other=(1, 80, 64, 3),  # is resized
+        outputs=lambda layer, n, h, w: [(n, *(-(-side // 16) for side in layer.config.size_hw), 2)],
+    )
+
     def __init__(self, config: UVDocConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         wide = config.width << (len(STAGE_DEPTHS) - 1)
         self.resnet_head = Stem(config)
         self.resnet_down = Encoder(config)

@@ -63,7 +63,7 @@ class PreparedImage:
         of a line that is bent have more points than two.
         """
         height, width = image.shape[:2]
-        lines = _map_lines(page.lines, self.source_points, bent=self.grid is not None)
+        lines = map_lines(page.lines, self.source_points, bent=self.grid is not None)
         return self.describe(replace(page, lines=lines, image=image, width=width, height=height))
 
     def describe(self, page: Page) -> Page:
@@ -96,7 +96,7 @@ class PagePreparation:
         return PreparedImage(flat, turn, grid, angle, time.perf_counter() - started)
 
 
-def _map_lines(lines: Sequence[Line], to_source: _Map, *, bent: bool) -> tuple[Line, ...]:
+def map_lines(lines: Sequence[Line], to_source: _Map, *, bent: bool) -> tuple[Line, ...]:
     """The lines with all polygons moved, in one go: a page may have thousands of characters."""
     outlines = [_with_edges(line.polygon) if bent else line.polygon for line in lines]
     parts = [part for line in lines for word in line.words for part in (word, *word.chars)]

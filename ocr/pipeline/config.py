@@ -7,13 +7,15 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from framework import hub
 from framework.config import Kind, plain, register
 from framework.config.domains import packages_of_domain
 from framework.config.registry import find
 from framework.core.errors import ConfigError, HubError
+from framework.core.model_config import ModelConfig
+from framework.core.types import JSON
 from framework.engine.task import Pipeline, Stage, Task
 from framework.export import TensorSpec
 from ocr.pages.stages import PageOrientationOptions, UnwarpOptions
@@ -34,7 +36,7 @@ BF16Engine = Literal["onnxruntime", "openvino"]
 class DetectorConfig:
     """A text detector: its model, where its weights are (a name of the hub, a path or an address), its options."""
 
-    model: Annotated[object, Kind("model")]
+    model: Annotated[ModelConfig, Kind("model")]
     weights: str
     options: DetectOptions
     bf16_verified: bool = False
@@ -53,7 +55,7 @@ class DetectorConfig:
 class RecognizerConfig:
     """A text recogniser. `characters` is a dictionary file, or empty where the weights carry their dictionary."""
 
-    model: Annotated[Any, Kind("model")]  # any recogniser's config: it has `num_classes`
+    model: Annotated[ModelConfig, Kind("model")]  # any recogniser's config: it has `num_classes`
     weights: str
     options: RecognizeOptions
     characters: str = ""
@@ -97,7 +99,7 @@ class RecognizerConfig:
 class OrientationConfig:
     """A text-line orientation classifier: finds lines that stand on their heads."""
 
-    model: Annotated[object, Kind("model")]
+    model: Annotated[ModelConfig, Kind("model")]
     weights: str
     options: OrientationOptions
     bf16_verified: bool = False
@@ -121,7 +123,7 @@ class PageOrientationConfig:
         fallback: Takes its place where its weights are neither here nor reachable.
     """
 
-    model: Annotated[object, Kind("model")]
+    model: Annotated[ModelConfig, Kind("model")]
     weights: str
     options: PageOrientationOptions
     bf16_verified: bool = False
@@ -150,7 +152,7 @@ class PageOrientationConfig:
 class UnwarpConfig:
     """A network that makes photographed pages flat; `enabled` says whether the pipeline has the stage."""
 
-    model: Annotated[object, Kind("model")]
+    model: Annotated[ModelConfig, Kind("model")]
     weights: str
     options: UnwarpOptions
     bf16_verified: bool = False
@@ -232,7 +234,7 @@ class TextSystem(Pipeline):
             if config is not None
         }
 
-    def describe(self) -> Mapping[str, Any]:
+    def describe(self) -> Mapping[str, JSON]:
         return {"options": plain(self.options), **({"lang": self.lang} if self.lang else {})}
 
     def _recognizers(self) -> list[RecognizerConfig | str]:

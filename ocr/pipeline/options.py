@@ -61,6 +61,10 @@ class OCROptions:
         None, "whether photographed pages are made flat first", aliases=("use_doc_unwarping",)
     )
 
+    bgr: bool = option(
+        False, "whether arrays have their channels as OpenCV reads them, blue first; else RGB", flag=False
+    )
+
     def __post_init__(self) -> None:
         if self.lang is not None:
             language_codes(self.lang)

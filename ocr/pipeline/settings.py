@@ -9,6 +9,7 @@ from typing import Any
 
 from framework.config import bind, from_plain, override
 from framework.core.errors import ConfigError, HubError
+from framework.core.types import JSON
 from framework.export import Artifact
 from framework.workflow.domain.domain import DefaultName, Model
 from ocr.pages.stages import PageOrientationOptions, UnwarpOptions
@@ -59,7 +60,7 @@ def choose_settings(config: Path, plain: Mapping[str, Any], options: Mapping[str
     return (*_choose_recognizers(config, pipeline, options.get("lang")), *stages)
 
 
-def _choose_recognizers(config: Path, pipeline: Mapping[str, Any], lang: Any) -> Sequence[str]:
+def _choose_recognizers(config: Path, pipeline: Mapping[str, JSON], lang: Any) -> Sequence[str]:
     changed = pipeline.get("lang") or pipeline.get("recognizers")
     stage = pipeline.get("recognizer")
     unchanged = not changed and isinstance(stage, dict) and stage.get("weights") == DEFAULT

@@ -56,6 +56,7 @@ class SingleStage:
             item.number,
             {"total": time.perf_counter() - started},
             tuple(blocks),
+            warnings=item.warnings,
             source=item.source,
             width=width,
             height=height,

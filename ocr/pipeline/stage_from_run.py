@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from framework.config import load
 from framework.core.errors import ConfigError
@@ -12,6 +11,7 @@ from framework.engine.task import Stage
 from framework.export import TensorSpec
 from framework.io.checkpoint import CHECKPOINTS, RUN_CONFIG
 from framework.workflow.domain.weights import resolve_weights
+from ocr.tasks.contracts import DescribesStage
 from ocr.tasks.text import TextRecognition
 from ocr.text.characters import CharacterSet
 
@@ -35,22 +35,21 @@ def read_run_stage(folder: str, kind: str) -> Stage:
             allowed="the folder that `oar train` wrote, or a mapping of model, weights and options",
         )
     experiment = bind_experiment(load(config))
-    experiment.require("model", "task")
-    task: Any = experiment.task
+    model, task = experiment.model_and_task()
     data = experiment.data.eval or experiment.data.train
-    describe = getattr(task, "describe_stage", None)
-    about = {} if describe is None else describe(None if data is None else data.buckets)
+    buckets = None if data is None else data.buckets
+    about = task.describe_stage(buckets) if isinstance(task, DescribesStage) else {}
     if about.get("kind") != kind:
         raise ConfigError(
             f"this run trained no {kind}",
             where=f"pipeline.{kind}",
             received=f"{config}: task {type(task).__name__}, "
-            + (about.get("kind") or "no stage of a reader"),
+            + str(about.get("kind") or "no stage of a reader"),
             allowed=kind,
         )
     export = experiment.export
     return Stage(
-        task.adapt_model(experiment.model),
+        task.adapt_model(model),
         task,
         folder,
         resolve_weights(folder),

@@ -20,26 +20,21 @@ from framework.vision.image import rotate90
 from framework.workflow import ImageItem
 from ocr.pages.preparation import PagePreparation, PreparedImage
 from ocr.pages.stages import PageOrientationClassifier, Unwarper
+from ocr.pipeline.small_letters import READ_WELL, are_among, are_low, badly_read, closer_scale, merge_looks
 from ocr.results.pages import Char, Line, Page, Word
 from ocr.text.char_boxes import char_spans, text_quads, upright_quads
 from ocr.text.characters import reading_indices
-from ocr.text.curved_lines import Band
-from ocr.text.postprocess import Text, apply_orientation
+from ocr.text.directions import SURE, read_directed
+from ocr.text.postprocess import Text
 from ocr.text.preprocess import crop_lines, turned_lines
-from ocr.text.reading_order import reading_order, words_from_chars
-from ocr.text.stages import Detector, OrientationClassifier, Recognizer, RecognizerGroup
-from ocr.text.tiles import detect_in_tiles, split_long
+from ocr.text.reading_order import quad_of, reading_order, upright_boxes, words_from_chars
+from ocr.text.stacked_letters import LEAST_STACKED, find_stacks, join_stack, letters_in_a_row
+from ocr.text.stages import DetectedLines, Detector, OrientationClassifier, Recognizer, RecognizerGroup
+from ocr.text.tiles import detect_in_grid, detect_in_tiles, split_long
 
 LONGEST = 1.5  # a line that would be squeezed more than this to fit the recogniser is read in parts
-SURE = 0.9  # mean probability of a line's characters: text on its head hardly reaches it
+_WEAK = 0.25  # score of a letter alone, such as an I
 _EDGE = 12  # points of each edge of a curved line
-
-
-class DetectedLines(NamedTuple):
-    """Lines of a page: quads [N, 4, 2], and those that are curved by their number."""
-
-    quads: np.ndarray
-    curved: Mapping[int, Band]
 
 
 class LineCrops(NamedTuple):
@@ -50,12 +45,7 @@ class LineCrops(NamedTuple):
     warps: Mapping[int, GridWarp]
 
 
-class Directions(NamedTuple):
-    """[N] bool each: which lines stand on their heads, of which that must be confirmed, and of which nobody is sure."""
-
-    upside_down: np.ndarray
-    doubtful: np.ndarray
-    unsure: np.ndarray
+Readings = tuple[list[tuple[Text, int, float]], np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -175,31 +165,79 @@ class OCRPipeline:
         if self.orientation is not None:
             self.orientation.prepare()
         most = self.detector.options.max_aspect
-        if self.detector.finds_outlines and max(image.shape[:2]) <= most * min(image.shape[:2]):
-            return DetectedLines(*self.detector.find_bands(image)), {"detect": time.perf_counter() - started}
-        quads, _ = detect_in_tiles(self.detector, image, most)
+        if max(image.shape[:2]) <= most * min(image.shape[:2]):
+            detected = self.detector.find_lines(image)
+            if not self.detector.finds_outlines:
+                quads = detected.quads
+                if are_low(quads, self.detector.view_scale(image.shape[:2])):
+                    quads, detected = self._detect_closer(image, quads), detected._replace(faint=0)
+                assert quads is not None
+                detected = detected._replace(quads=self._split_long(image, quads))
+        else:
+            quads, _ = detect_in_tiles(self.detector, image, most)
+            detected = DetectedLines(self._split_long(image, quads), {})
+        return detected, {"detect": time.perf_counter() - started}
+
+    def _split_long(self, image: np.ndarray, quads: np.ndarray) -> np.ndarray:
+        """Quads [N, 4, 2] of which none has to be squeezed for the recogniser."""
         options = self.recognizer.options
-        if len(quads) and options.widths:
-            quads = split_long(
-                image, quads, LONGEST * options.widths[-1] / (options.height * options.width_scale)
-            )
-        return DetectedLines(quads, {}), {"detect": time.perf_counter() - started}
+        if not len(quads) or not options.widths:
+            return quads
+        longest = LONGEST * options.widths[-1] / (options.height * options.width_scale)
+        return split_long(image, quads, longest)
 
     def _recognize(self, detected: DetectedLines, seconds: dict[str, float], item: ImageItem) -> Page:
         page = self._recognize_lines(detected, seconds, item)
         quarter = 0 if detected.curved else _sideways(page.lines)
-        if not quarter:
+        if quarter:
+            # Detectors are trained on horizontal text and run lines of a page on its side into one another. The crops
+            # are cut from the image as it is, with the corners in the order of the upright page.
+            upright, more = self._detect(rotate90(item.image, -quarter))
+            again = self._recognize_lines(_turn_back(upright, quarter, page.size_hw), more, item)
+            seconds = _add_seconds(page, again)
+            if _certainty(again.lines) >= _certainty(page.lines):
+                page, detected = replace(again, seconds=seconds), upright
+            else:
+                page, quarter = replace(page, seconds=seconds), 0
+        return self._look_closer(page, detected, quarter, item)
+
+    def _look_closer(self, page: Page, detected: DetectedLines, quarter: int, item: ImageItem) -> Page:
+        """The page, with what was seen too small to be read well read in tiles.
+
+        Args:
+            detected: Its lines on the image turned by `-quarter` quarters.
+        """
+        bad = 0 if detected.curved else badly_read(page.lines, len(detected.quads), detected.faint)
+        image = rotate90(item.image, -quarter) if quarter else item.image
+        started = time.perf_counter()
+        quads = self._detect_closer(image, detected.quads) if bad else None
+        if quads is None:
             return page
-        # Detectors are trained on horizontal text and run lines of a page on its side into one another. The crops are
-        # cut from the image as it is, with the corners in the order of the upright page.
-        (quads, _), more = self._detect(rotate90(item.image, -quarter))
-        again = self._recognize_lines(
-            DetectedLines(_rotate_back(quads, quarter, page.size_hw), {}), more, item
-        )
-        best = max(again, page, key=lambda p: sum(x.score * sum(map(str.isalnum, x.text)) for x in p.lines))
-        keys = {**page.seconds, **again.seconds}
-        both = {key: page.seconds.get(key, 0.0) + again.seconds.get(key, 0.0) for key in keys}
-        return replace(best, seconds=both)
+        closer = _turn_back(DetectedLines(quads, {}), quarter, page.size_hw)
+        again = self._recognize_lines(closer, {"detect": time.perf_counter() - started}, item)
+        both = [*again.lines, *(line for line in page.lines if line.score >= READ_WELL)]
+        outlines = np.stack([quad_of(line.polygon) for line in both]) if both else np.zeros((0, 4, 2))
+        lost = ~are_among(outlines, outlines[: len(again.lines)])
+        lines = [line for i, line in enumerate(both) if i < len(again.lines) or lost[i]]
+        if _certainty(lines) > _certainty(page.lines):
+            order = reading_order([line.polygon for line in lines])
+            page = replace(page, lines=tuple(lines[i] for i in order))
+            bad = badly_read(lines, max(len(quads), len(lines)), 0)
+        warnings = (*page.warnings, *([_too_small(bad, max(page.size_hw))] if bad else []))
+        return replace(page, seconds=_add_seconds(page, again), warnings=warnings)
+
+    def _detect_closer(self, image: np.ndarray, quads: np.ndarray) -> np.ndarray | None:
+        """The lines [N, 4, 2] of an image, seen in tiles; None where the detector saw it about as large as it is.
+
+        Args:
+            quads: [M, 4, 2], what it found in the whole image.
+        """
+        scale = self.detector.view_scale(image.shape[:2])
+        closer = closer_scale(quads, scale)
+        if closer is None:
+            return None
+        tiles, _ = detect_in_grid(self.detector, image, round(scale / closer * max(image.shape[:2])))
+        return self._split_long(image, merge_looks(quads, tiles, scale))
 
     def _recognize_lines(self, detected: DetectedLines, seconds: dict[str, float], item: ImageItem) -> Page:
         """The page of detected lines, unless it lies on its side; `seconds` gets what each step took."""
@@ -213,16 +251,26 @@ class OCRPipeline:
         clock = time.perf_counter()
         crops = self._cut(image, detected)
         clock = timed("crop", clock)
-        images, directions = self._orient(crops.images)
-        if self.orientation is not None and images:
+        probabilities = None
+        if self.orientation is not None and crops.images:
+            probabilities = self.orientation(crops.images)
             clock = timed("orient", clock)
-        texts, upside_down = self._read(images, directions)
+        texts, upside_down = self._read(crops, probabilities)
         clock = timed("recognize", clock)
         lines = self._arrange(detected.quads, crops, texts, upside_down)
         timed("arrange", clock)
         seconds["total"] = sum(seconds.values())
         height, width = image.shape[:2]
-        return Page(lines, item.number, seconds, source=item.source, width=width, height=height, image=image)
+        return Page(
+            lines,
+            item.number,
+            seconds,
+            warnings=item.warnings,
+            source=item.source,
+            width=width,
+            height=height,
+            image=image,
+        )
 
     def _cut(self, image: np.ndarray, detected: DetectedLines) -> LineCrops:
         """The image of each line, from left to right; curved ones are straightened."""
@@ -234,36 +282,12 @@ class OCRPipeline:
             crops[number] = warp.image(image)
         return LineCrops(crops, rotated, warps)
 
-    def _orient(self, crops: list[np.ndarray]) -> tuple[list[np.ndarray], Directions]:
-        """The lines upright, as the classifier sees it, and which of them stood on their heads."""
-        if self.orientation is None or not crops:
-            return crops, Directions(*np.zeros((3, len(crops)), bool))
-        probabilities, thresh = self.orientation(crops), self.orientation.options.thresh
-        crops, upside_down = apply_orientation(crops, probabilities, thresh)
-        # The classifier errs on one line in a hundred. Where it turns some lines of a page and others not, the fewer
-        # must be confirmed.
-        turns_most = 2 * upside_down.sum() > len(upside_down)
-        doubtful = (upside_down != turns_most) & upside_down.any()
-        unsure = (probabilities.max(axis=1) < thresh) & ~doubtful
-        return crops, Directions(upside_down, doubtful, unsure)
-
-    def _read(
-        self, crops: list[np.ndarray], directions: Directions
-    ) -> tuple[list[tuple[Text, int, float]], np.ndarray]:
-        """What each line says, with its columns and its share of them, and which lines stand on their heads."""
-        upside_down = directions.upside_down
-        # Doubtful lines are read both ways, and the surer reading wins.
-        second = np.flatnonzero(directions.doubtful).tolist()
-        texts = self.recognizer([*crops, *(rotate90(crops[i], 2) for i in second)])
-        for i, other in zip(second, texts[len(crops) :]):
-            if other[0].score > texts[i][0].score:
-                texts[i], upside_down[i] = other, not upside_down[i]
-        # Nor can it tell for every line. One that it left upright and that reads badly may read well on its head.
-        third = [i for i in np.flatnonzero(directions.unsure).tolist() if texts[i][0].score < SURE]
-        for i, other in zip(third, self.recognizer([rotate90(crops[i], 2) for i in third])):
-            if other[0].score >= SURE:
-                texts[i], upside_down[i] = other, True
-        return texts[: len(crops)], upside_down
+    def _read(self, crops: LineCrops, probabilities: np.ndarray | None) -> Readings:
+        """What each line says, the right way up, and which lines stand on their heads."""
+        if self.orientation is None or probabilities is None:
+            return self.recognizer(crops.images), np.zeros(len(crops.images), bool)
+        thresh = self.orientation.options.thresh
+        return read_directed(crops.images, probabilities, crops.rotated, self.recognizer, thresh)
 
     def _arrange(
         self,
@@ -278,10 +302,38 @@ class OCRPipeline:
             for number, ((text, steps, share), quad, rotated, flip) in enumerate(
                 zip(texts, quads, crops.rotated, upside_down)
             )
-            if text.text.strip() and text.score >= self.options.drop_score
+            if text.text.strip() and text.score >= min(self.options.drop_score, _least_score(text))
         ]
-        # Now that it is known which way up each line is: a page on its head starts at its lower edge.
-        return tuple(lines[i] for i in reading_order([line.polygon for line in lines]))
+        lines = self._join_stacked(lines, quads, crops)
+        lines = [line for line in lines if line.score >= self.options.drop_score]
+        # Now that it is known which way up each line is: a page on its head starts at its lower edge. Letters below one
+        # another stand where the first of them does.
+        first = [line.words[0].chars[0].polygon if _is_stacked(line) else line.polygon for line in lines]
+        return tuple(lines[i] for i in reading_order(first))
+
+    def _join_stacked(
+        self,
+        lines: list[Line],
+        quads: np.ndarray,
+        crops: LineCrops,
+    ) -> list[Line]:
+        """The lines, with single letters below one another as one."""
+        if sum(len(line.text) == 1 for line in lines) < LEAST_STACKED:
+            return lines
+        stacks = find_stacks(upright_boxes([line.polygon for line in lines]), [line.text for line in lines])
+        if not stacks or any(line.orientation for line in lines):
+            return lines
+        image_of = {_corners(quad): crop for quad, crop in zip(quads, crops.images)}
+        joined, rows = [], []
+        for stack in stacks:
+            found = [image_of.get(_corners(np.array(lines[i].polygon))) for i in stack]
+            rows.append(letters_in_a_row([crop for crop in found if crop is not None]))
+        # Side by side a word is read as one: of a letter alone nobody can tell whether it is an O or a zero.
+        for stack, (text, _, _) in zip(stacks, self.recognizer(rows)):
+            whole = text.text if len(text.text) == len(stack) and text.score >= SURE else None
+            joined.append(join_stack([lines[i] for i in stack], whole))
+        gone = {i for stack in stacks for i in stack}
+        return [*(line for i, line in enumerate(lines) if i not in gone), *joined]
 
     def _line(
         self,
@@ -324,6 +376,39 @@ def _words(text: Text, quads: np.ndarray) -> tuple[Word, ...]:
     return words_from_chars([Char(text.chars[i].char, text.chars[i].score, quads[1 + i]) for i in order])
 
 
+def _certainty(lines: Sequence[Line]) -> float:
+    """By which of several readings of one page the best is told."""
+    return sum(line.score * sum(map(str.isalnum, line.text)) for line in lines)
+
+
+def _add_seconds(first: Page, second: Page) -> dict[str, float]:
+    keys = {**first.seconds, **second.seconds}
+    return {key: first.seconds.get(key, 0.0) + second.seconds.get(key, 0.0) for key in keys}
+
+
+def _too_small(lines: int, longest: int) -> str:
+    """The warning that lines read badly, maybe as their letters are too small."""
+    return (
+        f"about {lines} lines could not be read well; where their letters are small, "
+        f"max_side={longest} (--max_side {longest}) looks for them in the image as large as it is"
+    )
+
+
+def _least_score(text: Text) -> float:
+    """A letter alone may read badly and be one of a word all the same."""
+    return _WEAK if len(text.text.strip()) == 1 else 1.0
+
+
+def _is_stacked(line: Line) -> bool:
+    """Whether it is a word whose letters were lines of their own."""
+    chars = line.words[0].chars if len(line.words) == 1 else ()
+    return line.vertical and len(chars) >= LEAST_STACKED and all(ord(char.text[0]) < 0x2E80 for char in chars)
+
+
+def _corners(quad: np.ndarray) -> tuple[int, ...]:
+    return tuple(quad.round().astype(int).ravel().tolist())
+
+
 def _sideways(lines: Sequence[Line]) -> int:
     """By how many quarters most of the text is turned clockwise, if it is on its side: 1, 3, or 0 for any other."""
     for quarter in (1, 3):
@@ -333,8 +418,14 @@ def _sideways(lines: Sequence[Line]) -> int:
     return 0
 
 
+def _turn_back(detected: DetectedLines, quarter: int, size_hw: tuple[int, int]) -> DetectedLines:
+    """Lines of an image that was turned by `-quarter` (0, 1 or 3) quarters, in pixels of the original."""
+    if not quarter or not len(detected.quads):
+        return detected
+    return detected._replace(quads=_rotate_back(detected.quads, quarter, size_hw), curved={})
+
+
 def _rotate_back(quads: np.ndarray, quarter: int, size_hw: tuple[int, int]) -> np.ndarray:
-    """Quads [N, 4, 2] of an image that was turned by `-quarter` (1 or 3) quarters, in pixels of the original."""
     x, y = quads[..., 0], quads[..., 1]
     height, width = size_hw
     return np.stack([width - y, x] if quarter == 1 else [y, height - x], axis=-1).astype(np.float32)

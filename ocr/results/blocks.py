@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from framework.core.errors import InputError
+from framework.core.types import JSON
 from ocr.results.geometry import Box as Box
 from ocr.results.lines import Line, line_from_dict, line_to_dict
 
@@ -291,13 +292,13 @@ def _plain_box(box: Box | None) -> list[float] | None:
     return None if box is None else [round(value, 1) for value in box]
 
 
-def _without_defaults(item: Any, plain: Mapping[str, Any]) -> dict[str, Any]:
+def _without_defaults(item: Any, plain: Mapping[str, JSON]) -> dict[str, JSON]:
     return {
         f.name: plain[f.name] for f in fields(item) if f.name in plain and getattr(item, f.name) != f.default
     }
 
 
-def _cell_to_dict(cell: Cell) -> dict[str, Any]:
+def _cell_to_dict(cell: Cell) -> dict[str, JSON]:
     plain = {f.name: getattr(cell, f.name) for f in fields(cell)}
     plain |= {
         "bbox": _plain_box(cell.bbox),
@@ -307,7 +308,7 @@ def _cell_to_dict(cell: Cell) -> dict[str, Any]:
     return {"row": cell.row, "column": cell.column, "text": cell.text} | _without_defaults(cell, plain)
 
 
-def _content_to_dict(content: Content) -> dict[str, Any]:
+def _content_to_dict(content: Content) -> dict[str, JSON]:
     if isinstance(content, Table):
         return {
             "type": "table",
@@ -320,9 +321,9 @@ def _content_to_dict(content: Content) -> dict[str, Any]:
     return {"type": "figure", "path": content.path}
 
 
-def block_to_dict(block: Block) -> dict[str, Any]:
+def block_to_dict(block: Block) -> dict[str, JSON]:
     """{"label", "bbox", "text", "score", "order", …}; "content" is {"type": "table" | "formula" | "figure", …}."""
-    plain: dict[str, Any] = {
+    plain: dict[str, JSON] = {
         "lines": [line_to_dict(line) for line in block.lines],
         "level": block.level,
         "content": None if block.content is None else _content_to_dict(block.content),
@@ -360,7 +361,7 @@ def block_from_dict(data: Mapping[str, Any]) -> Block:
     return Block(**values)
 
 
-def field_to_dict(item: Field) -> dict[str, Any]:
+def field_to_dict(item: Field) -> dict[str, JSON]:
     """{"name", "value", "score", "key", "page", "boxes", "text"}"""
     plain = {f.name: getattr(item, f.name) for f in fields(item)}
     return plain | {"score": round(item.score, 4), "boxes": [_plain_box(box) for box in item.boxes]}

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from framework.core.errors import InputError, ShapeError
+from framework.core.types import JSON
 
 Polygon = tuple[tuple[float, float], ...]
 
@@ -83,7 +84,7 @@ class Char:
         _freeze(self)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Word:
     """A run of characters without a space. `chars` is empty when the recogniser gives no character positions."""
 
@@ -95,6 +96,9 @@ class Word:
     def __post_init__(self) -> None:
         _freeze(self)
         object.__setattr__(self, "chars", tuple(self.chars))
+
+    def __repr__(self) -> str:
+        return f"Word({self.text!r}, {self.score:.3f})"
 
 
 @dataclass(frozen=True)
@@ -109,7 +113,7 @@ class LineStyle:
     hyphen: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Line:
     """One line of text, or one column of vertical text.
 
@@ -136,6 +140,10 @@ class Line:
             object.__setattr__(self, "orientation", turn)
         if self.vertical is None:
             object.__setattr__(self, "vertical", _is_vertical(self))
+
+    def __repr__(self) -> str:
+        turned = f", orientation={self.orientation}" if self.orientation else ""
+        return f"Line({self.text!r}, {self.score:.3f}{turned}{', vertical' if self.vertical else ''})"
 
     @property
     def is_bold(self) -> bool:
@@ -170,7 +178,7 @@ def _is_vertical(line: Line) -> bool:
     return height > 1.5 * width
 
 
-def line_to_dict(line: Line) -> dict[str, Any]:
+def line_to_dict(line: Line) -> dict[str, JSON]:
     """{"text", "score", "polygon", "words"}, a word {…, "chars"}. Scores have 4 decimals, coordinates 1."""
     words = [_piece(word) | {"chars": [_piece(char) for char in word.chars]} for word in line.words]
     return _piece(line) | {"words": words}
@@ -185,7 +193,7 @@ def line_from_dict(data: Mapping[str, Any]) -> Line:
     return Line(*_parts(data), words=tuple(words))
 
 
-def _piece(piece: Line | Word | Char) -> dict[str, Any]:
+def _piece(piece: Line | Word | Char) -> dict[str, JSON]:
     polygon = [[round(x, 1), round(y, 1)] for x, y in piece.polygon]
     return {"text": piece.text, "score": round(piece.score, 4), "polygon": polygon}
 

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from framework.core.errors import FormatError, OarError, ShapeError
+from framework.core.types import JSON
 from framework.workflow.domain.result import ImageResult, Json, Result
 from ocr.results.blocks import (
     Block,
@@ -39,7 +40,7 @@ from ocr.results.lines import Polygon as Polygon
 from ocr.results.lines import Word as Word
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Page(ImageResult):
     """The lines of one image or one page of a PDF, in reading order.
 
@@ -123,24 +124,30 @@ class Page(ImageResult):
             content["unwarped"] = True
         return content
 
+    def __repr__(self) -> str:
+        blocks = f", {len(self.blocks)} blocks" if self.blocks else ""
+        return (
+            f"Page({self.source!r}, {self.page}, {self.width}x{self.height}, {len(self.lines)} lines{blocks})"
+        )
+
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Page:
         """The page that `to_dict` wrote, without its image. Raises: FormatError when keys or values do not fit."""
         return _read(data, _page, "a page: source, width, height, page, lines, seconds")
 
-    def to_v2(self) -> list[list[Any]]:
+    def to_v2(self) -> list[list[object]]:
         """The page as PaddleOCR 2.x gives it: a list of `[quad, (text, score)]`."""
         from ocr.exporters.paddle import page_to_v2
 
         return page_to_v2(self)
 
-    def to_predict_dict(self) -> dict[str, Any]:
+    def to_predict_dict(self) -> dict[str, object]:
         """The page under the keys of PaddleOCR 3.x' `predict`; see `ocr.exporters.paddle.page_to_predict_dict`."""
         from ocr.exporters.paddle import page_to_predict_dict
 
         return page_to_predict_dict(self)
 
-    def to_paddle(self) -> dict[str, Any]:
+    def to_paddle(self) -> dict[str, object]:
         """The page under the keys of PP-StructureV3; see `ocr.exporters.paddle_structure`."""
         from ocr.exporters.paddle_structure import page_to_paddle
 
@@ -163,7 +170,7 @@ class Page(ImageResult):
         return self.draw(side_by_side=False)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Document(Result):
     """The pages of one source: one for an image, several for a PDF."""
 
@@ -191,9 +198,9 @@ class Document(Result):
         """The pages' texts, joined by form feeds (U+000C), as Tesseract and pdftotext write them."""
         return "\f".join(page.text for page in self.pages)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, JSON]:
         """`{"source": ..., "pages": [Page.to_dict(), ...]}`, with "fields" where there are any."""
-        plain: dict[str, Any] = {"source": self.source, "pages": [page.to_dict() for page in self.pages]}
+        plain: dict[str, JSON] = {"source": self.source, "pages": [page.to_dict() for page in self.pages]}
         if self.fields:
             plain["fields"] = [field_to_dict(item) for item in self.fields]
         return plain
@@ -217,11 +224,11 @@ class Document(Result):
         # A lone surrogate cannot be written as UTF-8; JSON can still say it as an escape.
         return re.sub("[\ud800-\udfff]", lambda match: f"\\u{ord(match[0]):04x}", text)
 
-    def to_v2(self) -> list[list[list[Any]]]:
+    def to_v2(self) -> list[list[list[object]]]:
         """The document as PaddleOCR 2.x gives it: a list of pages of `[quad, (text, score)]`."""
         return [page.to_v2() for page in self.pages]
 
-    def to_predict_dict(self) -> list[dict[str, Any]]:
+    def to_predict_dict(self) -> list[dict[str, object]]:
         """The document as PaddleOCR 3.x' `predict` gives it: a list of one dict a page."""
         return [page.to_predict_dict() for page in self.pages]
 
@@ -249,7 +256,7 @@ class Document(Result):
 
         write_xlsx(self, path)
 
-    def to_paddle(self) -> list[dict[str, Any]]:
+    def to_paddle(self) -> list[dict[str, object]]:
         """The document under the keys of PP-StructureV3: a dict a page; see `ocr.exporters.paddle_structure`."""
         from ocr.exporters.paddle_structure import page_to_paddle
 
@@ -266,6 +273,16 @@ class Document(Result):
         from ocr.exporters.alto import to_alto
 
         return to_alto(self, chars=chars)
+
+    def to_tsv(self) -> str:
+        """Tab-separated values with the columns of Tesseract; see `ocr.exporters.tsv`."""
+        from ocr.exporters.tsv import to_tsv
+
+        return to_tsv(self)
+
+    def __repr__(self) -> str:
+        lines = sum(len(page.lines) for page in self.pages)
+        return f"Document({self.source!r}, {len(self.pages)} pages, {lines} lines)"
 
     def to_searchable_pdf(self, path: str | Path, *, dpi: float = 200.0, quality: int = 85) -> None:
         """Writes the page images with the text under them; see `ocr.exporters.searchable_pdf`."""

@@ -23,17 +23,25 @@ from ocr.tables.cell_text import (
     part_of_line,
     split_lines,
 )
+from ocr.tables.narrow_columns import MIN_WORDS, is_row_of_numbers, narrow_stripes, words_of
 from ocr.tables.ruling_lines import RulingLines, merge_lines
 from ocr.text.columns import BULLETS, LIST_MARK, find_columns
 from ocr.text.paragraphs import TABLE_CAPTION
-from ocr.text.reading_order import DETECTOR_MARGIN
+from ocr.text.reading_order import DETECTOR_MARGIN, slope_of
 
 WORD_JOIN = 0.5  # of the text height: closer words are one piece of a cell
 STRIPE = 0.6  # of the text height: the least white between columns
+# Of the text height: neighbours in a row are so level; boxes of OCR are not as exact.
+LEVEL = {True: 0.25, False: 0.35}
+FULL_ROWS = 0.4  # of the rows of what may be a table have several pieces, at least
+# Of the text height, between rows: usually at most; at most where all rows are REGULAR, to the row before.
+ROW_GAP, WIDE_ROW_GAP, REGULAR = 1.8, 3.5, 1.25
+NUMERIC = 0.5  # of the pieces of a column of numbers, at least
 CAPTION_ROWS = 4  # at the top of what looks like a table, one of which may be its caption
 _MARK = re.compile(rf"{LIST_MARK}$")
 _ITEM = re.compile(rf"[{BULLETS}]\s+\S")  # of a list
 _LEADER = re.compile(r"(\. ?){4,}|…{2,}|·{4,}|_{4,}")
+_AMOUNT = re.compile(r"\W{0,3}\d[\d.,]*[.,]\d\d\W?")
 _MONOSPACED = re.compile(r"mono|courier|consol|menlo|code|typewriter|cmtt", re.IGNORECASE)
 
 
@@ -145,14 +153,16 @@ def _is_tabular(lines: list[Line], above: np.ndarray, below: np.ndarray, height:
     return len(rows[0]) > 1 or sum(len(row) > 1 for row in rows) >= 0.4 * len(rows)
 
 
-def _segments(row: Sequence[Line], height: float) -> list[_Segment]:
-    """The words of a row, joined where they stand close together."""
+def _segments(row: Sequence[Line], height: float, cuts: Sequence[tuple[float, float]] = ()) -> list[_Segment]:
+    """The words of a row, joined where they stand close together and none of the stripes `cuts` parts them."""
     segments: list[_Segment] = []
     for line in row:
         groups: list[list] = []
         for word in line.words:
             box = line_box(word)
-            if groups and box[0] - line_box(groups[-1][-1])[2] < WORD_JOIN * height:
+            last = line_box(groups[-1][-1]) if groups else box
+            cut = any(last[0] + last[2] < a + b < box[0] + box[2] for a, b in cuts)
+            if groups and not cut and box[0] - last[2] < WORD_JOIN * height:
                 groups[-1].append(word)
             else:
                 groups.append([word])
@@ -166,39 +176,87 @@ def _aligned_regions(lines: list[Line], obstacles: Sequence[Box], margin: float)
     if len(lines) < 4:
         return []
     found: list[list[Line]] = []
-    texts = [line.text for line in lines]
-    columns = find_columns([line_box(line) for line in lines], texts, obstacles, margin=margin)
+    texts, slope = [line.text for line in lines], slope_of(lines)
+    boxes = [line_box(line) for line in lines]
+    columns = find_columns(boxes, texts, obstacles, margin=margin, slope=slope)
     for part in ([lines[i] for i in column.lines] for column in columns):
-        rows = rows_of(part)
-        run: list[list[Line]] = []
-        for row in [*rows, []]:
-            height = _height(row) if row else 1.0
-            several = len(_segments(row, height)) > 1 if row else False
-            near = bool(run) and bool(row) and line_box(row[0])[1] - line_box(run[-1][0])[3] < 1.8 * height
-            if row and ((several and (not run or near)) or (near and _is_continuation(row, run[-1]))):
-                run.append(row)
-                continue
-            if len(run) >= 3:
-                found.append([line for row_ in run for line in row_])
-            run = [row] if several else []
+        found += _runs_of_rows(rows_of(part), slope)
     return found
 
 
-def _is_continuation(row: Sequence[Line], before: Sequence[Line]) -> bool:
-    """One piece, straight below a piece of the row before: at any distance right of the first column, in the first
-    column close below and no wider than the column.
+def _runs_of_rows(rows: Sequence[Sequence[Line]], slope: float) -> list[list[Line]]:
+    """The lines of rows with several pieces that follow one another closely, with what goes on below their pieces."""
+    found: list[list[Line]] = []
+    run: list[Sequence[Line]] = []
+    full: Sequence[Line] = ()  # the last row of the run with several pieces
+    count = 0  # of such rows
+    steady = 0.0  # white between its last rows
+    for number, row in enumerate([*rows, []]):
+        height = _height(row) if row else 1.0
+        several = bool(row) and (len(_segments(row, height)) > 1 or _is_close_set(rows, number))
+        gap = line_box(row[0])[1] - line_box(run[-1][0])[3] if run and row else 0.0
+        near = (
+            bool(run) and bool(row) and gap < (WIDE_ROW_GAP if gap < REGULAR * steady else ROW_GAP) * height
+        )
+        if row and ((several and (not run or near)) or (near and _is_continuation(row, full, run[-1]))):
+            run.append(row)
+            full = row if several else full
+            count += several
+            # Rows that stand far apart are told by their even distance, or by the table's next row.
+            steady = gap if len(run) > 1 else _gap_after(rows, number)
+            continue
+        if len(run) >= 3 and count >= FULL_ROWS * len(run) and _are_level(run, slope):
+            found.append([line for row_ in run for line in row_])
+        run, full, count = ([row], row, 1) if several else ([], (), 0)
+        steady = _gap_after(rows, number) if several else 0.0
+    return found
+
+
+def _gap_after(rows: Sequence[Sequence[Line]], number: int) -> float:
+    """The white below the next row, where that and the one below it have as many lines as this one."""
+    after = rows[number + 1 : number + 3]
+    if len(after) < 2 or any(len(row) != len(rows[number]) for row in after):
+        return 0.0
+    return line_box(after[1][0])[1] - line_box(after[0][0])[3]
+
+
+def _is_close_set(rows: Sequence[Sequence[Line]], number: int) -> bool:
+    """Whether a row is one of numbers, or the head above one: a word a column."""
+    if is_row_of_numbers(rows[number]):
+        return True
+    below = rows[number + 1] if number + 1 < len(rows) else ()
+    if not below or not is_row_of_numbers(below):
+        return False
+    words = len(words_of(rows[number]))
+    return words >= MIN_WORDS and abs(words - len(words_of(below))) <= 1
+
+
+def _are_level(rows: Sequence[Sequence[Line]], slope: float) -> bool:
+    """Whether most rows of several lines stand at one height from end to end, as those of a table do."""
+    flat = []
+    for row in (row for row in rows if len(row) > 1):
+        boxes = np.array([line_box(line) for line in row])
+        middles = boxes[:, 1::2].mean(axis=1) - slope * boxes[:, ::2].mean(axis=1)
+        level = LEVEL[has_styles(row)] * np.median(boxes[:, 3] - boxes[:, 1])
+        flat.append(abs(np.diff(middles)).max() <= level)
+    return not flat or float(np.mean(flat)) >= 0.5
+
+
+def _is_continuation(row: Sequence[Line], full: Sequence[Line], before: Sequence[Line]) -> bool:
+    """One piece, straight below a piece of the last full row: at any distance right of the first column, in the first
+    column close below the row before and no wider than the column.
     """
-    if len(row) != 1 or len(before) < 2:
+    if len(row) != 1 or len(full) < 2:
         return False
     left, top, right, bottom = line_box(row[0])
     height = bottom - top
-    if any(abs(left - line_box(line)[0]) < 0.5 * height for line in before[1:]):
+    if any(abs(left - line_box(line)[0]) < 0.5 * height for line in full[1:]):
         return True
-    first = line_box(before[0])
+    first = line_box(full[0])
     return (
         abs(left - first[0]) < 0.5 * height
-        and top - first[3] < 0.4 * height
-        and right < line_box(before[1])[0]
+        and top - line_box(before[0])[3] < 0.4 * height
+        and right < line_box(full[1])[0]
     )
 
 
@@ -247,25 +305,45 @@ def _stripes(rows: list[list[_Segment]], height: float) -> list[tuple[float, flo
     return [(a, b) for a, b in stripes if a > first]
 
 
+def _stripes_below(
+    rows: list[list[_Segment]], stripes: list[tuple[float, float]], height: float
+) -> list[tuple[float, float]]:
+    """The stripes of the rows below the first one where those of all make more columns than any row has pieces, and
+    those below as many as the first row has: heads at the left over numbers at the right, as spreadsheets print them.
+    """
+    if len(rows) < 4 or len(stripes) + 1 <= max(map(len, rows)):
+        return []
+    below = _stripes(rows[1:], height)
+    return below if len(below) + 1 == len(rows[0]) == max(map(len, rows)) else []
+
+
 def _build(lines: Sequence[Line], level: np.ndarray, *, hinted: bool) -> Block | None:
     lines = [line for line in lines if line.text.strip()]
     if len(lines) < 3:
         return None
     height = _height(lines)
-    rows = [_segments(row, height) for row in rows_of(lines)]
+    rows_of_lines = rows_of(lines)
+    narrow = narrow_stripes(rows_of_lines, height)
+    rows = [_segments(row, height, narrow) for row in rows_of_lines]
     stripes = _stripes(rows, height)
+    apart = [cut for cut in narrow if not any(a < cut[1] and cut[0] < b for a, b in stripes)]
+    stripes = sorted([*stripes, *apart])
+    below = _stripes_below(rows, stripes, height)
+    stripes = below or stripes
     columns = len(stripes) + 1
     if columns < 2 or len(rows) < 2:
         return None
     middles = [(a + b) / 2 for a, b in stripes]
     placed = [_place(row, stripes, middles) for row in rows]
+    if below:
+        placed[0] = [(column, column) for column in range(columns)]
     box = bounding_box(map(line_box, lines))
-    if not hinted and not _looks_like_table(rows, placed, columns):
-        return None
     tops = [min(segment.box[1] for segment in row) for row in rows]
     bottoms = [max(segment.box[3] for segment in row) for row in rows]
     wide = level[(level[:, 2] - level[:, 1]) > 0.8 * (box[2] - box[0])] if len(level) else level
-    groups = _logical_rows(placed, tops, bottoms, columns, wide)
+    groups = _logical_rows(placed, _columns_with_numbers(rows, placed, columns), tops, bottoms, columns, wide)
+    if not hinted and not _looks_like_table(rows, placed, groups, columns):
+        return None
     edges = [box[0], *middles, box[2]]
     cells: list[Cell] = []
     bold: list[bool] = []
@@ -359,14 +437,39 @@ def _widened(
     return first, last
 
 
+def _columns_with_numbers(
+    rows: list[list[_Segment]], placed: list[list[tuple[int, int]]], columns: int
+) -> list[set[int]]:
+    """The columns of numbers, right of the first, in which each row of text has a number."""
+    numbers: list[list[bool]] = [[] for _ in range(columns)]
+    for row, places in zip(rows, placed, strict=True):
+        for segment, (first, last) in zip(row, places, strict=True):
+            if first == last:
+                numbers[first].append(is_number(segment.line.text))
+    numeric = [bool(column) and sum(column) >= NUMERIC * len(column) for column in numbers]
+    return [
+        {
+            first
+            for segment, (first, last) in zip(row, places, strict=True)
+            if first == last > 0 and numeric[first] and is_number(segment.line.text)
+        }
+        for row, places in zip(rows, placed, strict=True)
+    ]
+
+
 def _logical_rows(
     placed: list[list[tuple[int, int]]],
+    numbers: Sequence[set[int]],
     tops: list[float],
     bottoms: list[float],
     columns: int,
     wide: np.ndarray,
 ) -> list[list[int]]:
-    """Rows of text that are one row of the table, as lists of their numbers."""
+    """Rows of text that are one row of the table, as lists of their numbers.
+
+    A row goes on in the next one where that has few pieces, close below; not where that has a number in a column of
+    numbers (`numbers`), such as a total, and the row has a number, too, or something else there, such as a head.
+    """
     inner = np.sort(wide[:, 0]) if len(wide) else np.zeros(0)
     band = np.searchsorted(inner, [(t + b) / 2 for t, b in zip(tops, bottoms, strict=True)])
     bands, sizes = np.unique(band, return_counts=True)
@@ -385,6 +488,8 @@ def _logical_rows(
         wrapped = 0 not in filled and len(filled) <= columns / 2 and not spans and gaps[i - 1] <= usual + 1.0
         closer = apart - gaps[i - 1] > 0.2 * (bottoms[i] - tops[i])
         wrapped |= closer and len(filled) < columns and not spans and filled <= cells[groups[-1][0]]
+        own = any(numbers[k] or numbers[i] & cells[k] for k in groups[-1])
+        wrapped &= not (numbers[i] and own)
         header_row = groups == [[0]] and len(placed[0]) < columns and len(placed[i]) > len(placed[0])
         if same_band and (by_rules or (wrapped and not header_row)):
             groups[-1].append(i)
@@ -393,15 +498,20 @@ def _logical_rows(
     return groups
 
 
-def _looks_like_table(rows: list[list[_Segment]], placed: list[list[tuple[int, int]]], columns: int) -> bool:
+def _looks_like_table(
+    rows: list[list[_Segment]], placed: list[list[tuple[int, int]]], groups: list[list[int]], columns: int
+) -> bool:
     """Without rules or caption: short cells, most of them filled, numbers in a column, no list and no code."""
     segments = [segment for row in rows for segment in row]
     texts = [segment.line.text for segment in segments]
     if len(rows) < 3 or any(_LEADER.search(text) for text in texts):
         return False
-    if sum(_is_monospaced(segment.line) for segment in segments) > 0.5 * len(segments):
+    amounts = [_AMOUNT.fullmatch(row[-1].line.text) is not None for row in rows if len(row) > 1]
+    code = sum(_is_monospaced(segment.line) for segment in segments) > 0.5 * len(segments)
+    if code and not (amounts and all(amounts)):
         return False
-    if len(segments) < 0.6 * len(rows) * columns:
+    filled = sum(len({place for member in group for place in placed[member]}) for group in groups)
+    if filled < 0.6 * len(groups) * columns:
         return False
     by_column: list[list[str]] = [[] for _ in range(columns)]
     for row, places in zip(rows, placed, strict=True):
@@ -424,7 +534,7 @@ def _looks_like_table(rows: list[list[_Segment]], placed: list[list[tuple[int, i
         values = [float(text) for text in by_column[1] if text.isdigit()]
         ascending = len(values) > 2 and values == sorted(values) and len(values) >= 0.8 * len(by_column[1])
         return numeric[1] and not ascending and len(rows) >= 4
-    regular = len(rows) >= 4 and len(segments) >= 0.85 * len(rows) * columns
+    regular = len(groups) >= 4 and filled >= 0.85 * len(groups) * columns
     return any(numeric[1:]) or (regular and bool(words <= 2.5))
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import jax
 import jax.numpy as jnp
@@ -22,10 +22,13 @@ import numpy as np
 from framework.core.errors import ConfigError, ShapeError
 from framework.engine.task import Batch
 from ocr.losses.text import balanced_cross_entropy, binary_divergence, dice_loss
+from ocr.tasks.contracts import ModelPair
 from ocr.text.characters import CharacterSet
 
 if TYPE_CHECKING:
     from framework.export import Artifact
+    from framework.nn.layer import Layer
+    from ocr.layers.db_head import DBMaps
 
 
 @dataclass(frozen=True)
@@ -161,7 +164,7 @@ class MapTeacher(Teacher):
     threshold: float = 0.3
     alpha: float = 5.0
 
-    def loss(self, maps: Any, batch: Batch) -> jax.Array:
+    def loss(self, maps: DBMaps, batch: Batch) -> jax.Array:
         """DBMaps of the student -> []."""
         size = jnp.broadcast_to(jnp.array(batch["image"].shape[1:3], jnp.int32), (batch["image"].shape[0], 2))
         taught = self.outputs({"image": batch["image"], "size": batch.get("size", size)})["probability"]
@@ -182,17 +185,16 @@ def dilate(mask: jax.Array) -> jax.Array:
     return down | jnp.pad(down, ((0, 0), (0, 0), (1, 0)))[:, :, :-1]
 
 
-def valid_pair(model: Any) -> tuple[Any, Any]:
+def valid_pair(model: object) -> tuple[Layer, Layer]:
     """Both models of a `Distillation`. Raises: ConfigError, where the model is another one."""
-    pair = getattr(model, "pair", None)
-    if pair is None:
+    if not isinstance(model, ModelPair):
         raise ConfigError(
             "learning from each other takes two models",
             where="task.distill",
             received=f"model {type(model).__name__}",
             allowed="model: {type: Distillation, student: {…}}",
         )
-    return pair
+    return model.pair
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +12,8 @@ import numpy as np
 
 from framework.config import plain, register
 from framework.core.errors import ConfigError, InputError, did_you_mean
+from framework.core.model_config import setting_of
+from framework.core.types import JSON
 from framework.engine.task import Batch, Losses, Metric, Task
 from framework.nn import functional as F
 from framework.nn.layer import Layer
@@ -24,7 +26,7 @@ from ocr.fields.words import PageWords, split_page
 
 @register("task")
 @dataclass(frozen=True)
-class FieldExtraction(Task):
+class FieldExtraction(Task[Sample, Layer]):
     """The fields of a page by a FieldTagger. Inputs: "features" [N, T, K] int32, "places" [N, T, P] float32, "mask" [N,
     T] bool. The loss is the cross-entropy of the words' tags.
 
@@ -42,7 +44,7 @@ class FieldExtraction(Task):
     label_smoothing: float = 0.0
     main: str = "exact"
 
-    padding: ClassVar[Mapping[str, Any]] = {**PADDING, "tags": -1}  # pyright: ignore[reportIncompatibleVariableOverride]
+    padding: ClassVar[Mapping[str, int]] = {**PADDING, "tags": -1}  # pyright: ignore[reportIncompatibleVariableOverride]
     label_arrays: ClassVar[tuple[str, ...]] = ("tags",)
 
     def __post_init__(self) -> None:
@@ -82,8 +84,8 @@ class FieldExtraction(Task):
 
     def check(self, model: Layer, labels: tuple[str, ...]) -> None:
         super().check(model, labels)
-        rows = getattr(getattr(model, "config", None), "buckets", self.buckets)
-        if rows != self.buckets:
+        rows = setting_of(model, "buckets", int)
+        if rows not in (None, self.buckets):
             raise ConfigError(
                 "task and model hash features to other numbers",
                 where="task.buckets",
@@ -119,7 +121,7 @@ class FieldExtraction(Task):
         both: dict[str, Metric] = {"exact": FieldScores(labels, self.kinds), "hmean": EntityScores(labels)}
         return dict(sorted(both.items(), key=lambda one: one[0] != self.main))
 
-    def describe_stage(self, buckets: tuple[int, ...] | None) -> dict[str, Any]:
+    def describe_stage(self, buckets: tuple[int, ...] | None) -> dict[str, JSON]:
         """What an artifact's config holds, so that it runs as a reader of fields."""
         options = FieldOptions(self.buckets, self.max_words, buckets or FieldOptions.lengths, self.kinds)
         return {"kind": "fields", "options": plain(options)}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +16,8 @@ import numpy as np
 
 from framework.config import register
 from framework.core.errors import ConfigError, InputError
+from framework.core.model_config import config_of
+from framework.core.types import JSON
 from framework.engine.task import Batch, Losses, Metric, Task
 from framework.nn import functional as F
 from framework.nn.layer import Layer
@@ -40,7 +42,7 @@ from ocr.models.layoutxlm_re import candidate_pairs
 _MEAN, _STD = (123.675, 116.28, 103.53), (58.395, 57.12, 57.375)
 
 
-class FormTask(Task):
+class FormTask(Task[Sample, Layer]):
     """What SER and RE share: a page's tokens, padded to one length.
 
     Inputs: "input_ids" [N, T] int32, "bbox" [N, T, 4] int32, "mask" [N, T] bool, and with images "image" [N, 224, 224,
@@ -63,7 +65,7 @@ class FormTask(Task):
 
     def check(self, model: Layer, labels: tuple[str, ...]) -> None:
         super().check(model, labels)
-        config = getattr(model, "config", None)
+        config = config_of(model)
         reads_image = isinstance(config, LayoutXLMConfig) and config.size().use_visual_backbone
         if reads_image != self.use_image:
             raise ConfigError(
@@ -114,7 +116,7 @@ class SemanticEntityRecognition(FormTask):
     def metrics(self, labels: tuple[str, ...]) -> Mapping[str, Metric]:
         return {"hmean": EntityScores(labels)}
 
-    def describe_stage(self, buckets: tuple[int, ...] | None) -> dict[str, Any]:
+    def describe_stage(self, buckets: tuple[int, ...] | None) -> dict[str, JSON]:
         """What an artifact's config holds, so that document readers know it."""
         return {"kind": "ser", "options": {"max_seq_len": self.max_seq_len, "use_image": self.use_image}}
 
@@ -197,7 +199,7 @@ class RelationExtraction(FormTask):
     def metrics(self, labels: tuple[str, ...]) -> Mapping[str, Metric]:
         return {"hmean": RelationScores()}
 
-    def describe_stage(self, buckets: tuple[int, ...] | None) -> dict[str, Any]:
+    def describe_stage(self, buckets: tuple[int, ...] | None) -> dict[str, JSON]:
         """As of SemanticEntityRecognition."""
         options = {
             "max_seq_len": self.max_seq_len,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,18 +11,20 @@ import numpy as np
 
 from framework.config import plain, register
 from framework.core.errors import InputError
+from framework.core.model_config import ConfigT
+from framework.core.types import JSON
 from framework.engine.task import Batch, Losses, Metric, Task
-from framework.nn.layer import Layer
 from framework.vision.normalize import Normalize
 from framework.vision.sample import Sample
 from ocr.formulas.stage import FormulaOptions
 from ocr.formulas.text import find_tokenizer
 from ocr.layers.mbart_decoder import PAD, START
+from ocr.tasks.contracts import FormulaNetwork
 
 
 @register("task")
 @dataclass(frozen=True)
-class FormulaRecognition(Task):
+class FormulaRecognition(Task[Sample, FormulaNetwork]):
     """The LaTeX of an image of one formula, by PP-FormulaNet. Input: "image" [N, H, W, 3] uint8 RGB, of FormulaImage.
 
     The loss is the mean cross-entropy of the tokens and of the end, without label smoothing, as upstream has it.
@@ -59,18 +60,17 @@ class FormulaRecognition(Task):
             raise InputError("a sample has no formula", where=sample.id, allowed="LaTeX as text")
         return {"image": sample.image, "text": np.array(sample.text)}
 
-    def adapt_model(self, config: Any) -> Any:
+    def adapt_model(self, config: ConfigT) -> ConfigT:
         if getattr(config, "max_tokens", 0) is not None:
             return config
         return replace(config, max_tokens=self.max_tokens)
 
-    def loss(self, model: Layer, batch: Batch) -> Losses:
-        network: Any = model
-        step, tokens = network.head.config.step, batch["tokens"]
+    def loss(self, model: FormulaNetwork, batch: Batch) -> Losses:
+        step, tokens = model.head.config.step, batch["tokens"]
         # The first tokens come after so many starts as are said in a step.
         starts = jnp.full((tokens.shape[0], step - 1), START, tokens.dtype)
         tokens = jnp.concatenate([starts, tokens], axis=1)
-        logits = network(self.normalize(batch["image"]), tokens[:, :-step]).astype(jnp.float32)
+        logits = model(self.normalize(batch["image"]), tokens[:, :-step]).astype(jnp.float32)
         wanted = tokens[:, step:]
         counts = (wanted != PAD).astype(jnp.float32) * batch["counts"][:, None]
         picked = jnp.take_along_axis(jax.nn.log_softmax(logits, axis=-1), wanted[..., None], axis=-1)[..., 0]
@@ -78,16 +78,15 @@ class FormulaRecognition(Task):
         hits = jnp.where(logits.argmax(axis=-1) == wanted, counts, 0.0).sum() / total
         return Losses(-(picked * counts).sum() / total, {"accuracy": hits})
 
-    def infer(self, model: Layer, inputs: Batch) -> dict[str, jax.Array]:
+    def infer(self, model: FormulaNetwork, inputs: Batch) -> dict[str, jax.Array]:
         """{"tokens": [N, T] int32, "probabilities": [N, T]}; what stands behind the first END says nothing."""
-        network: Any = model
-        tokens, probabilities, _ = network.read(self.normalize(inputs["image"]))
+        tokens, probabilities, _ = model.read(self.normalize(inputs["image"]))
         return {"tokens": tokens, "probabilities": probabilities}
 
-    def check(self, model: Layer, labels: tuple[str, ...]) -> None:
+    def check(self, model: FormulaNetwork, labels: tuple[str, ...]) -> None:
         """Any model fits that `read`s; FormulaTokens compares the vocabularies."""
 
-    def describe_stage(self, buckets: tuple[int, ...] | None) -> dict[str, Any]:
+    def describe_stage(self, buckets: tuple[int, ...] | None) -> dict[str, JSON]:
         """What an artifact's config holds, so that it runs as the formula stage."""
         return {"kind": "formula", "options": plain(FormulaOptions(self.normalize, self.size_hw))}
 

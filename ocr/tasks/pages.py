@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,6 +10,7 @@ import numpy as np
 
 from framework.config import plain, register
 from framework.core.errors import ConfigError, InputError
+from framework.core.types import JSON
 from framework.engine.task import Batch, Losses, Task
 from framework.nn.layer import Layer
 from framework.vision.normalize import Normalize
@@ -78,7 +78,7 @@ class PageOrientation(TextLineOrientation):
     def logits(self, model: Layer, inputs: Batch) -> jax.Array:
         return model(self.normalize(inputs["image"]))
 
-    def describe_stage(self, buckets: tuple[int, ...] | None) -> dict[str, Any]:
+    def describe_stage(self, buckets: tuple[int, ...] | None) -> dict[str, JSON]:
         options = PageOrientationOptions(
             self.normalize, self.short_side, self.size_hw, self.patches, self.thresh, self.turn_all
         )
@@ -93,7 +93,7 @@ def _turn_all(images: jax.Array) -> jax.Array:
 
 @register("task")
 @dataclass(frozen=True)
-class PageUnwarping(Task):
+class PageUnwarping(Task[Sample, Layer]):
     """How a photographed page is bent; of inference alone. Input: "image" [N, 712, 488, 3] uint8 RGB."""
 
     normalize: Normalize

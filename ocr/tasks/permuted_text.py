@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from framework.config import register
 from framework.core.errors import ConfigError
+from framework.core.model_config import setting_of
 from framework.core.rng import next_key
 from framework.engine.task import Batch, Losses
 from framework.nn.layer import Layer
@@ -58,8 +58,8 @@ class PermutedTextRecognition(TextRecognition):
 
     def check(self, model: Layer, labels: tuple[str, ...]) -> None:
         super().check(model, labels)
-        length = getattr(getattr(model, "config", None), "max_text_length", self.max_text_length)
-        if length != self.max_text_length:
+        length = setting_of(model, "max_text_length", int)
+        if length not in (None, self.max_text_length):
             raise ConfigError(
                 "model and task have texts of different lengths",
                 where="task.max_text_length",
@@ -69,11 +69,10 @@ class PermutedTextRecognition(TextRecognition):
             )
 
     def loss(self, model: Layer, batch: Batch) -> Losses:
-        network: Any = model
         tokens = self.word_tokens(batch["target"], batch["target_length"])
         orders = random_permutations(next_key(), self.max_text_length, self.permutations)
-        logits = network.forward_permuted(self.normalize(batch["image"]), tokens, orders)
-        head = network.head
+        logits = model.forward_permuted(self.normalize(batch["image"]), tokens, orders)
+        head = model.head
         value = permuted_cross_entropy(logits, tokens, batch["counts"], end=END, padding=head.padding)
         return Losses(value)
 
@@ -87,6 +86,5 @@ class PermutedTextRecognition(TextRecognition):
 
     def infer(self, model: Layer, inputs: Batch) -> dict[str, jax.Array]:
         """As of TextRecognition; "width" is not looked at."""
-        network: Any = model
-        indices, probabilities = network.read(self.normalize(inputs["image"]))
+        indices, probabilities = model.read(self.normalize(inputs["image"]))
         return {"indices": indices, "probabilities": probabilities}

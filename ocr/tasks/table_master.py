@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -11,11 +11,11 @@ import numpy as np
 
 from framework.config import register
 from framework.engine.task import Batch, Losses
-from framework.nn.layer import Layer
 from framework.vision.sample import Sample
 from ocr.tables.html import read_contents
 from ocr.tables.stage import BoxForm, BoxScale
 from ocr.tables.structure import TableDictionary, mark_empty
+from ocr.tasks.contracts import StructureNetwork
 from ocr.tasks.tables import TableStructure, cells_of, inside
 
 
@@ -56,10 +56,9 @@ class TableMasterStructure(TableStructure):
     def prepare(self, batch: Batch) -> jax.Array:
         return self.normalize(jnp.where(inside(batch), batch["image"], 0))
 
-    def loss(self, model: Layer, batch: Batch) -> Losses:
-        network: Any = model
+    def loss(self, model: StructureNetwork, batch: Batch) -> Losses:
         tokens, counts = batch["tokens"], batch["counts"][:, None]
-        said = network(self.prepare(batch), tokens[:, :-1])
+        said = model(self.prepare(batch), tokens[:, :-1])
         wanted = tokens[:, 1:]
         run = (wanted != self.dictionary.padding).astype(jnp.float32) * counts
         picked = jnp.take_along_axis(

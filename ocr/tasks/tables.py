@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -12,9 +12,10 @@ import numpy as np
 
 from framework.config import plain, register
 from framework.core.errors import ConfigError, InputError
+from framework.core.model_config import ConfigT, setting_of
+from framework.core.types import JSON
 from framework.engine.task import Batch, Losses, Metric, Task
 from framework.nn import functional as F
-from framework.nn.layer import Layer
 from framework.vision.normalize import Normalize
 from framework.vision.sample import Sample
 from ocr.tables.html import read_structure
@@ -29,13 +30,14 @@ from ocr.tables.structure import (
     split_cells,
     starts_cell,
 )
+from ocr.tasks.contracts import GridNetwork, StructureNetwork
 
 _MOST = (40, 14)  # rows and columns of the merges that are trained
 
 
 @register("task")
 @dataclass(frozen=True)
-class TableStructure(Task):
+class TableStructure(Task[Sample, StructureNetwork]):
     """The tokens of a table's HTML and the box of each cell, by SLANet and SLANeXt.
 
     Inputs: "image" [N, H, W, 3] uint8 RGB, the table at the top left, and "size" [N, 2] int32, the rows and columns of
@@ -105,14 +107,13 @@ class TableStructure(Task):
         """The images as the network takes them, [N, H, W, 3] float32."""
         return _normalize(batch, self.normalize)
 
-    def adapt_model(self, config: Any) -> Any:
+    def adapt_model(self, config: ConfigT) -> ConfigT:
         if getattr(config, "num_tokens", 0) is not None:
             return config
         return replace(config, num_tokens=len(self.dictionary.tokens), max_text_length=self.max_text_length)
 
-    def check(self, model: Layer, labels: tuple[str, ...]) -> None:
-        config: Any = getattr(model, "config", None)
-        tokens = getattr(config, "num_tokens", None)
+    def check(self, model: StructureNetwork, labels: tuple[str, ...]) -> None:
+        tokens = setting_of(model, "num_tokens", int)
         if tokens is not None and tokens != len(self.dictionary.tokens):
             raise ConfigError(
                 "the model and the dictionary have different numbers of tokens",
@@ -122,10 +123,9 @@ class TableStructure(Task):
                 fix="-o model.num_tokens=null",
             )
 
-    def loss(self, model: Layer, batch: Batch) -> Losses:
-        network: Any = model
+    def loss(self, model: StructureNetwork, batch: Batch) -> Losses:
         tokens, counts = batch["tokens"], batch["counts"][:, None]
-        said = network(self.prepare(batch), tokens[:, :-1])
+        said = model(self.prepare(batch), tokens[:, :-1])
         steps = jnp.arange(tokens.shape[1] - 1)[None]
         run = (steps <= batch["length"].max()).astype(jnp.float32) * counts
         picked = jnp.take_along_axis(
@@ -142,13 +142,12 @@ class TableStructure(Task):
         )
         return Losses(structure + boxes, {"structure": structure, "boxes": boxes, "accuracy": hits})
 
-    def infer(self, model: Layer, inputs: Batch) -> dict[str, jax.Array]:
+    def infer(self, model: StructureNetwork, inputs: Batch) -> dict[str, jax.Array]:
         """{"tokens": [N, T] int32, "probabilities": [N, T], "boxes": [N, T, 4 or 8]}; behind the last step all is 0."""
-        network: Any = model
-        tokens, probabilities, boxes, _ = network.read(self.prepare(inputs))
+        tokens, probabilities, boxes, _ = model.read(self.prepare(inputs))
         return {"tokens": tokens, "probabilities": probabilities, "boxes": boxes}
 
-    def describe_stage(self, buckets: tuple[int, ...] | None) -> dict[str, Any]:
+    def describe_stage(self, buckets: tuple[int, ...] | None) -> dict[str, JSON]:
         """What an artifact's config holds, so that it runs as the table stage."""
         own = {"tokens": self.dictionary.tokens, "box_scale": self.box_scale, "box_form": self.box_form}
         options = TableOptions(self.normalize, self.size_hw, **own)
@@ -162,7 +161,7 @@ class TableStructure(Task):
 
 @register("task")
 @dataclass(frozen=True)
-class TableGrid(Task):
+class TableGrid(Task[Sample, GridNetwork]):
     """Rows, columns and merged cells of an image that is one table, by TableGridNet. Inputs: "image" [N, H, W, 3] uint8
     RGB, the table at the top left, and "size" [N, 2] int32, the rows and columns of pixels that are no padding.
 
@@ -187,20 +186,19 @@ class TableGrid(Task):
     def pack_evaluated(self, sample: Sample) -> dict[str, np.ndarray]:
         return _pack_image(sample)
 
-    def loss(self, model: Layer, batch: Batch) -> Losses:
-        network: Any = model
+    def loss(self, model: GridNetwork, batch: Batch) -> Losses:
         want = {
             name.removeprefix("target_"): value for name, value in batch.items() if name.startswith("target_")
         }
         counts = want["counts"]
-        splits = network.split(_normalize(batch, self.normalize))
-        right, down = network.join(splits.features, want["between_rows"] > 0.5, want["between_columns"] > 0.5)
+        splits = model.split(_normalize(batch, self.normalize))
+        right, down = model.join(splits.features, want["between_rows"] > 0.5, want["between_columns"] > 0.5)
         parts = {
             "rows": _mean(_bce(splits.between_rows, want["between_rows"]), _along(batch, 0), counts),
             "columns": _mean(_bce(splits.between_columns, want["between_columns"]), _along(batch, 1), counts),
             "head": _mean(_bce(splits.head, want["head"]), _along(batch, 0), counts),
         }
-        config = network.config
+        config = model.config
         grid = want["grid"][:, : config.rows, : config.columns]
         merged = 0.0
         for logits, name in ((right, "right"), (down, "down")):
@@ -211,15 +209,15 @@ class TableGrid(Task):
         parts["merge"] = self.merge_weight * jnp.asarray(merged)
         return Losses(sum(parts.values(), jnp.float32(0)), parts)
 
-    def infer(self, model: Layer, inputs: Batch) -> dict[str, jax.Array]:
+    def infer(self, model: GridNetwork, inputs: Batch) -> dict[str, jax.Array]:
         """Probabilities: {"between_rows", "head": [N, H/2], "between_columns": [N, W/2], "right", "down": [N, R, C]}"""
         found = model(_normalize(inputs, self.normalize))
         return {name: jax.nn.sigmoid(value.astype(jnp.float32)) for name, value in found._asdict().items()}
 
-    def check(self, model: Layer, labels: tuple[str, ...]) -> None:
+    def check(self, model: GridNetwork, labels: tuple[str, ...]) -> None:
         """Any model fits that `split`s and `join`s."""
 
-    def describe_stage(self, buckets: tuple[int, ...] | None) -> dict[str, Any]:
+    def describe_stage(self, buckets: tuple[int, ...] | None) -> dict[str, JSON]:
         """As of TableStructure."""
         return {"kind": "table", "options": plain(TableOptions(self.normalize, (384, 384), "grid"))}
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Self
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +14,9 @@ import numpy as np
 
 from framework.config import plain, register
 from framework.core.errors import ConfigError, InputError
+from framework.core.model_config import ConfigT, setting_of
+from framework.core.transform import Transform
+from framework.core.types import JSON
 from framework.engine.task import Batch, Losses, Metric, Task
 from framework.nn import functional as F
 from framework.nn.layer import Layer
@@ -32,16 +35,21 @@ from ocr.losses.text import (
     smoothed_cross_entropy,
 )
 from ocr.tasks.alphabet import Alphabet, guide_tokens
+from ocr.tasks.contracts import ReadsColumns
 from ocr.tasks.distill import LineTeacher, MapTeacher, MutualLines, MutualMaps, valid_pair
 from ocr.tasks.text_survey import survey_texts
 from ocr.text.dictionary import Dictionary
 from ocr.text.postprocess import DBPostprocess
 from ocr.text.stages import DetectOptions, OrientationOptions, RecognizeOptions
 
+if TYPE_CHECKING:  # what runs artifacts loads no layers
+    from ocr.layers.db_head import DBMaps
+    from ocr.models.text_recognizer import GuidedLogits, LineOutputs
+
 
 @register("task")
 @dataclass(frozen=True)
-class TextDetection(Task):
+class TextDetection(Task[Sample, Layer]):
     """Where text is. Inputs: "image" [N, H, W, 3] uint8 RGB and "size" [N, 2] int32, the rows and columns of each that
     are no padding.
 
@@ -136,7 +144,7 @@ class TextDetection(Task):
         parts = {**one.parts, "second": other.total, "mutual": mutual}
         return Losses(one.total + other.total + mutual, parts)
 
-    def _weighted(self, maps: Any, batch: Batch) -> Losses:
+    def _weighted(self, maps: DBMaps, batch: Batch) -> Losses:
         """The loss by the labels alone."""
         parts = self._map_losses(maps, batch)
         total = sum(parts.values(), jnp.float32(0))
@@ -144,11 +152,12 @@ class TextDetection(Task):
             total = total + weight * sum(self._map_losses(one, batch).values(), jnp.float32(0))
         return Losses(jnp.asarray(total), parts)
 
-    def _map_losses(self, maps: Any, batch: Batch) -> dict[str, jax.Array]:
+    def _map_losses(self, maps: DBMaps, batch: Batch) -> dict[str, jax.Array]:
         shrink, mask = batch["shrink"], batch["shrink_mask"]
         parts = {"shrink": self.alpha * self._text_loss(maps.probability, shrink, mask)}
         if maps.threshold is None:
             return parts
+        assert maps.binary is not None  # as the threshold map is there
         border = masked_l1(maps.threshold, batch["threshold"], batch["threshold_mask"])
         binary = dice_loss(maps.binary, shrink, mask)
         if self.main_loss == "dice_focal":
@@ -171,7 +180,7 @@ class TextDetection(Task):
         valid = (rows & columns)[..., None]
         return {"probability": model(_normalize_valid(image, self.normalize, valid)).probability}
 
-    def describe_stage(self, buckets: tuple[int, ...] | None) -> dict[str, Any]:
+    def describe_stage(self, buckets: tuple[int, ...] | None) -> dict[str, JSON]:
         """What an artifact's config holds, so that it runs as the stage of a reader."""
         options = DetectOptions(self.normalize, postprocess=self.postprocess)
         return {"kind": "detector", "options": plain(options)}
@@ -184,7 +193,7 @@ class TextDetection(Task):
 
 @register("task")
 @dataclass(frozen=True)
-class TextRecognition(Task):
+class TextRecognition(Task[Sample, Layer]):
     """What lines say. Inputs: "image" [N, H, W, 3] uint8 RGB and "width" [N] int32, the columns that are no padding.
 
     Any model will do that gives CTC logits [N, T, num_classes] of normalised images, class 0 being the blank.
@@ -212,7 +221,7 @@ class TextRecognition(Task):
         distill: What the model learns from another one besides, see ocr/tasks/distill.py.
     """
 
-    padding: ClassVar[Mapping[str, Any] | None] = {"image": 0}
+    padding: ClassVar[Mapping[str, int] | None] = {"image": 0}
     padding_axes: ClassVar[Mapping[str, int]] = {"image": 1}
 
     normalize: Normalize
@@ -258,7 +267,7 @@ class TextRecognition(Task):
 
     # -- data -----------------------------------------------------------------------------------------------------
 
-    def adapt(self, dataset: Any) -> TextRecognition:
+    def adapt(self, dataset: object) -> Self:
         """Surveys the texts of the training data, where they can be had without the images."""
         if isinstance(dataset, HasTexts):
             survey_texts(dataset.labels_of_lines(), self.alphabet)
@@ -285,7 +294,7 @@ class TextRecognition(Task):
     def length(self, sample: Sample) -> int:
         return sample.image.shape[1]
 
-    def lengths(self, dataset: Any, transforms: Sequence[Any]) -> list[int] | None:
+    def lengths(self, dataset: object, transforms: Sequence[Transform[Sample]]) -> list[int] | None:
         last = transforms[-1] if transforms else None
         if not isinstance(dataset, HasSizes) or not isinstance(last, HasLineWidths):
             return None
@@ -293,17 +302,17 @@ class TextRecognition(Task):
 
     # -- model ----------------------------------------------------------------------------------------------------
 
-    def adapt_model(self, config: Any) -> Any:
+    def adapt_model(self, config: ConfigT) -> ConfigT:
         if self.characters is None or getattr(config, "num_classes", 0) is not None:
             return config
         return replace(config, num_classes=self.alphabet.characters.num_classes)
 
     def check(self, model: Layer, labels: tuple[str, ...]) -> None:
-        classes = getattr(getattr(model, "config", None), "num_classes", None)
+        classes = setting_of(model, "num_classes", int)
         if self.characters is not None and classes is not None:
             self.alphabet.characters.check_head(classes, "the model")
 
-    def pretrained_model(self, config: Any) -> Any:
+    def pretrained_model(self, config: ConfigT) -> ConfigT:
         pretrained = self.alphabet.pretrained
         return config if pretrained is None else replace(config, num_classes=pretrained.num_classes)
 
@@ -325,16 +334,17 @@ class TextRecognition(Task):
         counts = jnp.broadcast_to(jnp.float32(1), one_out.ctc.shape[:2])
         total = self.distill.weight * mutual_divergence(one_out.ctc, other_out.ctc, counts)
         if self.distill.feature_weight:
+            assert one_out.row is not None and other_out.row is not None
             apart = jnp.square(one_out.row.astype(jnp.float32) - other_out.row.astype(jnp.float32)).mean()
             total = total + self.distill.feature_weight * apart
         parts = {**one.parts, "second": other.total, "mutual": total}
         return Losses(one.total + other.total + total, parts)
 
-    def _loss_of(self, model: Any, image: jax.Array, batch: Batch) -> tuple[Losses, Any]:
+    def _loss_of(self, model: Layer, image: jax.Array, batch: Batch) -> tuple[Losses, _Outputs]:
         """The loss of one model by the labels alone, and what it was computed of."""
         target, length, counts = batch["target"], batch["target_length"], batch["counts"]
         tokens = None
-        if getattr(getattr(model, "config", None), "guided", False):
+        if setting_of(model, "guided", bool):
             tokens = guide_tokens(target, length)
         out = self._outputs(model, image, tokens)
         logits = out.ctc.astype(jnp.float32)
@@ -344,21 +354,25 @@ class TextRecognition(Task):
         total = (losses * counts).sum() / jnp.maximum(counts.sum(), 1.0)
         parts = {"ctc": total}
         if tokens is not None:
+            assert out.gtc is not None
             weight = jnp.where(tokens[:, 1:] != 0, counts[:, None], 0.0)
             parts["guide"] = smoothed_cross_entropy(out.gtc, tokens[:, 1:], weight, self.label_smoothing)
             total = total + self.guide_weight * parts["guide"]
         if self.center is not None:
+            assert out.features is not None
             parts["center"] = self.center.loss(model, out.features, out.ctc, counts)
             total = total + parts["center"]
         return Losses(total, parts), out
 
-    def _outputs(self, model: Any, image: jax.Array, tokens: jax.Array | None) -> Any:
-        """What the loss needs of the model, by the names of LineOutputs."""
+    def _outputs(self, model: Layer, image: jax.Array, tokens: jax.Array | None) -> _Outputs:
+        """What the loss needs of the model."""
         if self.center is not None or isinstance(self.distill, MutualLines):
-            return model.forward_parts(image, tokens)
+            parts: LineOutputs = model.forward_parts(image, tokens)
+            return _Outputs(parts.ctc, parts.gtc, parts.features, parts.row)
         if tokens is not None:
-            return model.forward_guided(image, tokens)
-        return _Logits(model(image))
+            both: GuidedLogits = model.forward_guided(image, tokens)
+            return _Outputs(both.ctc, both.gtc)
+        return _Outputs(model(image))
 
     def infer(self, model: Layer, inputs: Batch) -> dict[str, jax.Array]:
         """{"indices": [N, T] int32 of symbols, "probabilities": [N, T] float32}"""
@@ -370,7 +384,7 @@ class TextRecognition(Task):
         )
         return {"indices": indices, "probabilities": probabilities}
 
-    def describe_stage(self, buckets: tuple[int, ...] | None) -> dict[str, Any]:
+    def describe_stage(self, buckets: tuple[int, ...] | None) -> dict[str, JSON]:
         """As of TextDetection. Without a `width` lines are padded to the `buckets` of the evaluation, longer ones as by
         default."""
         options = RecognizeOptions(self.normalize, self.height, width_scale=self.width_scale)
@@ -389,7 +403,7 @@ class TextRecognition(Task):
 
 @register("task")
 @dataclass(frozen=True)
-class TextLineOrientation(Task):
+class TextLineOrientation(Task[Sample, Layer]):
     """Which lines stand on their heads. Inputs as of TextRecognition.
 
     Attributes:
@@ -427,7 +441,7 @@ class TextLineOrientation(Task):
         """[N, classes]"""
         return model(_normalize_valid(inputs["image"], self.normalize, _valid_columns(inputs)))
 
-    def describe_stage(self, buckets: tuple[int, ...] | None) -> dict[str, Any]:
+    def describe_stage(self, buckets: tuple[int, ...] | None) -> dict[str, JSON]:
         """As of TextDetection."""
         options = OrientationOptions(self.normalize, self.size_hw)
         return {"kind": "orientation", "options": plain(options)}
@@ -438,17 +452,13 @@ class TextLineOrientation(Task):
         return {"direction": OrientationScores()}
 
 
-@runtime_checkable
-class ReadsColumns(Protocol):
-    """A recogniser that gives the best class of each column and its probability without all logits in memory."""
-
-    def read(self, x: jax.Array) -> tuple[jax.Array, jax.Array]: ...
-
-
-class _Logits(NamedTuple):
-    """What a recogniser gives that is trained by CTC alone."""
+class _Outputs(NamedTuple):
+    """What the losses see of a recogniser, by the names of LineOutputs: the logits of CTC, and what else they need."""
 
     ctc: jax.Array
+    gtc: jax.Array | None = None
+    features: jax.Array | None = None
+    row: jax.Array | None = None
 
 
 def _visible_size(sample: Sample) -> tuple[int, int]:

@@ -39,12 +39,18 @@ ITEM_LENGTH = 4.0  # of a list's
 FILLED = 0.8  # of its column's width that a line of prose takes
 FULL_LINES = {False: 0.4, True: 0.5}  # of the lines that are filled so, at least
 ITEMS = 0.3  # of the lines of a list begin with a mark, at least
-LETTERS = 0.6  # of the characters
+LETTERS, WORDS = 0.6, 0.5  # of the characters: of prose, of anything that is read
 SAME_STRIPE = 0.5  # of a known stripe's width
+
+# Of the rows of the shorter side are level at most, where nothing else tells columns: of one size of type, of two.
+UNLEVEL = {True: 0.5, False: 0.75}
+LONG_ROW = 15.0  # multiples of the height
+OTHER_SIZE = 1.2  # of the other side's height of rows
+UNLEVEL_GUTTER = 1.0  # multiples of the height: the white between them
 
 MIN_ROWS = {False: 3, True: 2}  # of a column; beside a table or figure
 DEEPEST = 6
-BULLETS = "•▪◦‣·➢✓□❖"  # which begin an item of a list and nothing else
+BULLETS = "•▪◦‣⁃∙●■▸►·➢✓□❖"  # which begin an item of a list and nothing else
 LIST_MARK = rf"([{BULLETS}–—*-]|\(?\d{{1,3}}[.)]|\(?[a-zA-Z][.)]|\[\d+\])"
 _MARK = re.compile(rf"{LIST_MARK}\s")
 
@@ -63,6 +69,7 @@ def find_columns(
     *,
     headings: ArrayLike | Sequence[Sequence[float]] = (),
     margin: float = 0.0,
+    slope: float = 0.0,
 ) -> list[Column]:
     """The lines of a page in reading order of their columns; each stands in exactly one.
 
@@ -72,6 +79,7 @@ def find_columns(
         obstacles: Boxes [M, 4] of tables and figures, whose text is not among the lines.
         headings: Boxes [H, 4] of headings that are known, whose text is not among the lines either.
         margin: How far the boxes of lines stand out at either end of the text, as a part of their height.
+        slope: By how much rows go down a pixel to the right, on a page that is askew.
     """
     lines = np.array(boxes, np.float64).reshape(-1, 4)
     if not len(lines):
@@ -80,7 +88,7 @@ def find_columns(
     ends = margin * ABOVE * (lines[:, 3] - lines[:, 1])
     lines = lines + np.stack([sides, ends, -sides, -ends], axis=1)
     known_headings = np.array(headings, np.float64).reshape(-1, 4)
-    cutter = _Cutter.of(lines, texts, np.array(obstacles, np.float64).reshape(-1, 4), known_headings)
+    cutter = _Cutter.of(lines, texts, np.array(obstacles, np.float64).reshape(-1, 4), known_headings, slope)
     everything = np.arange(len(cutter.boxes))
     known: list[tuple[float, float]] = []
     cutter.cut(everything, known, learn=True)  # the stripes that are sure
@@ -99,6 +107,7 @@ class _Cutter:
     obstacle: NDArray[np.bool_]
     signs: NDArray[np.float64]
     height: float
+    slope: float
 
     @classmethod
     def of(
@@ -107,6 +116,7 @@ class _Cutter:
         texts: Sequence[str],
         obstacles: NDArray[np.float64],
         headings: NDArray[np.float64],
+        slope: float,
     ) -> _Cutter:
         height = float(np.median(lines[:, 3] - lines[:, 1]))
         boxes = np.concatenate([lines, obstacles, headings])
@@ -120,7 +130,7 @@ class _Cutter:
         ]
         places = np.arange(len(boxes))
         obstacle = (places >= len(lines)) & (places < len(lines) + len(obstacles))
-        return cls(boxes, obstacle, np.array(signs, np.float64).reshape(-1, 3), max(height, 1e-6))
+        return cls(boxes, obstacle, np.array(signs, np.float64).reshape(-1, 3), max(height, 1e-6), slope)
 
     def cut(
         self, items: _Items, known: list[tuple[float, float]], *, learn: bool, depth: int = 0
@@ -165,13 +175,20 @@ class _Cutter:
                 joins = second
             elif joins:
                 above = np.concatenate(groups[-1][0])
-                plain = not stripes[number] and not self._stripes(above)
-                joins = plain or bool(self._stripes(np.concatenate([above, band])))
+                own, shared = self._stripes(above), self._stripes(np.concatenate([above, band]))
+                joins = bool(shared) or not (own or stripes[number])
+                if shared and stripes[number] and not own:
+                    joins = not all(self._begins_within(above, stripe) for stripe in stripes[number])
             if joins:
                 groups[-1][0].append(band)
             else:
                 groups.append(([band], heading))
         return [(np.concatenate(parts), heading) for parts, heading in groups]
+
+    def _begins_within(self, items: _Items, stripe: tuple[float, float]) -> bool:
+        """Whether one of the items begins inside a stripe, as a title in the middle does: it stands in no column."""
+        starts = self.boxes[items, 0]
+        return bool(((starts > stripe[0] + self.height) & (starts < stripe[1] - self.height)).any())
 
     def _is_heading(self, bands: Sequence[_Items], number: int, second: bool) -> bool:
         """Whether a band without a stripe is a line over columns that begin below it, one of them to its right.
@@ -193,7 +210,10 @@ class _Cutter:
         right = self.boxes[band, 2].max()
         if not (self.boxes[beginning, 2] > right + self.height).any():
             return False
-        return any(start < self.boxes[beginning, 0].max() for start, _ in self._stripes(beginning))
+        starts = [start for start, _ in self._stripes(beginning)]
+        # What begins right of the first column is no heading over it.
+        over = bool(starts) and self.boxes[band, 0].min() < starts[0]
+        return over and any(start < self.boxes[beginning, 0].max() for start in starts)
 
     def _is_nearer_above(self, bands: Sequence[_Items], number: int) -> bool:
         """Whether a band stands closer to the one above than to what is below."""
@@ -225,10 +245,14 @@ class _Cutter:
         for number, (stripe, (left, right)) in enumerate(zip(stripes, pairwise(rows), strict=True)):
             if not len(left) or not len(right):
                 parted = True  # a figure or a table beside something
-            elif self._are_prose(parts[number], parts[number + 1], left, right):
+            elif self._are_prose(parts[number], parts[number + 1], left, right) or (
+                self._are_words(parts[number], parts[number + 1]) and self._are_long(stripe, left, right)
+            ):
                 parted = True
                 if learn and stripe not in known:
                     known.append(stripe)
+            elif self._are_words(parts[number], parts[number + 1]) and self._are_unlevel(stripe, left, right):
+                parted = True  # here alone: elsewhere labels may stand beside their values
             else:
                 parted = any(_share(stripe, other) >= SAME_STRIPE for other in known)
             if parted:
@@ -245,6 +269,47 @@ class _Cutter:
         boxes = [self.boxes[band] for band in split_at_stripes(self.boxes, lines, axis=1)]
         return np.array([np.concatenate([b[:, :2].min(axis=0), b[:, 2:].max(axis=0)]) for b in boxes])
 
+    def _middles(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """How far down rows [R, 4] stand, [R], whatever the page's slope."""
+        return rows[:, 1::2].mean(axis=1) - self.slope * rows[:, ::2].mean(axis=1)
+
+    def _are_words(self, *sides: _Items) -> bool:
+        """Whether each side is words and neither amounts nor formulas, whose rows are not level either."""
+        shares = [self.signs[items[items < len(self.signs)]].sum(axis=0) for items in sides]
+        return all(letters >= WORDS * chars for letters, chars, _ in shares)
+
+    def _are_unlevel(
+        self, stripe: tuple[float, float], left: NDArray[np.float64], right: NDArray[np.float64]
+    ) -> bool:
+        """Whether the rows [R, 4] of both sides do not stand at the same heights, as those of a sidebar or of a sender
+        beside the number of his letter; rows of a table and labels with their values do.
+        """
+        if stripe[1] - stripe[0] < UNLEVEL_GUTTER * self.height:
+            return False
+        sides = [self._middles(left), self._middles(right)]
+        top, bottom = max(side.min() for side in sides), min(side.max() for side in sides)
+        reach = 0.5 * self.height
+        few, many = sorted((s[(s >= top - reach) & (s <= bottom + reach)] for s in sides), key=len)
+        if len(few) < MIN_ROWS[True] or len(many) < MIN_ROWS[False]:
+            return False
+        apart = abs(few[:, None] - many[None]).min(axis=1)
+        heights = sorted(float(np.median(rows[:, 3] - rows[:, 1])) for rows in (left, right))
+        same_size = heights[1] < OTHER_SIZE * heights[0]
+        return bool(np.mean(apart <= LEVEL * self.height) <= UNLEVEL[same_size])
+
+    def _are_long(
+        self, stripe: tuple[float, float], left: NDArray[np.float64], right: NDArray[np.float64]
+    ) -> bool:
+        """Whether two rows [R, 4] or more are long on both sides, as short paragraphs below their headings are."""
+        if stripe[1] - stripe[0] < UNLEVEL_GUTTER * self.height:
+            return False
+        long = [rows[rows[:, 2] - rows[:, 0] >= LONG_ROW * self.height] for rows in (left, right)]
+        if not all(map(len, long)):
+            return False
+        first, second = map(self._middles, long)
+        apart = abs(first[:, None] - second[None]).min(axis=1)
+        return bool((apart <= LEVEL * self.height).sum() >= 2)
+
     def _are_prose(
         self, first: _Items, second: _Items, left: NDArray[np.float64], right: NDArray[np.float64]
     ) -> bool:
@@ -252,7 +317,7 @@ class _Cutter:
         obstacles = any(self.obstacle[items].any() for items in (first, second))
         if min(len(left), len(right)) < MIN_ROWS[obstacles]:
             return False
-        few, many = sorted((left[:, 1::2].mean(axis=1), right[:, 1::2].mean(axis=1)), key=len)
+        few, many = sorted((self._middles(left), self._middles(right)), key=len)
         apart = np.median(abs(few[:, None] - many[None]).min(axis=1))
         level = bool(apart <= LEVEL * self.height)
         for items, rows in ((first, left), (second, right)):

@@ -7,7 +7,6 @@ size of its type, which is worth less: a heading must be larger then.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -15,36 +14,51 @@ from itertools import pairwise
 import numpy as np
 
 from ocr.results.blocks import Block, Box
-from ocr.results.geometry import bounding_box, line_box
+from ocr.results.geometry import bounding_box, line_box, rows_of
 from ocr.results.lines import Line, has_styles
-from ocr.text.columns import LIST_MARK, find_columns
-from ocr.text.reading_order import DETECTOR_MARGIN, is_unspaced, join_texts, reading_regions
+from ocr.text.columns import BULLETS, LIST_MARK, find_columns
+from ocr.text.list_levels import Mark, list_levels
+from ocr.text.reading_order import DETECTOR_MARGIN, is_unspaced, join_texts, reading_regions, slope_of
+from ocr.text.side_by_side import split_columns
 
 # Multiples of the size of the type.
 PARAGRAPH_GAP = 0.45  # beyond the usual distance of lines
 WIDEST_LEADING = 1.9
 INDENT = (0.8, 4.0)  # of a first line: the least, the greatest
 CELL_GAP = 1.0  # lines of a row nearer than this are one cell
+ROW_GAP = 1.5  # between two cells of a row that does not run on
+SHORT_WORDS, SHORT_MOST = 3.4, 5  # of rows that tell nothing of their column's width: the mean, the most
 SIZE_CHANGE = {
     True: 1.12,
     False: 1.4,
 }  # between paragraphs, where the size of the type is known, and where not
 HEADING = {True: 1.12, False: 1.5}  # to the page's usual size
 TITLE = 1.5
+OCR_SIZE = 0.65  # of a line's height: the size of its type, as boxes of detectors stand out
 HEADINGS = ("doc_title", "paragraph_title")
 HEADING_CHARS, HEADING_ROWS = 160, 3
 SECTION_ROOM = 0.25  # of the column's width, which a numbered heading leaves free
 SECTION_TEXT = 12.0  # multiples of its size: the least width of the text below it
-COLUMN_GAP, PROSE_WORDS = 0.6, 2.0  # the least white between columns; the least mean words of their lines
+CAPTIONED = ("table", "image", "chart")
+CAPTION_GAP = (
+    2.5  # heights of a caption's line: the most white to what it belongs to, where captions are level
+)
 FOOTNOTE = 0.92  # to the page's usual size, with a mark, in the lower half
 
 TABLE_CAPTION = re.compile(
-    r"(table|tab\.|tabelle|tableau|tabla|tabella|表)\s*\.?\s*[\dIVXA-Z]", re.IGNORECASE
+    r"(table|tab\.|tabelle|tableau|tabla|tabella|表)\s*\.?\s*(?-i:[\dIVXA-Z])(?![a-z])", re.IGNORECASE
 )
-_BULLET = re.compile(rf"{LIST_MARK}\s+\S")
+_BULLET = re.compile(rf"{LIST_MARK}\s+\S|\(?([a-z]|\d{{1,2}})\)\w")  # OCR may lose the space
+_SIGN = re.compile(rf"[{BULLETS}]\s+\S")
 _NUMBERED = re.compile(r"(\d{1,2}(?:\.\d{1,2})*)\.?\s+\S")
 _SECTION = re.compile(r"\d{1,2}(?:\.\d{1,2})*\.?\s+(?![a-z])[^\W\d_].*[^.,;:]$")
-_FIGURE_CAPTION = re.compile(r"(figure|fig\.|abbildung|abb\.|figura|图|図)\s*\.?\s*[\dIVXA-Z]", re.IGNORECASE)
+_FIGURE_CAPTION = re.compile(
+    r"(figure|fig\.|abbildung|abb\.|figura|图|図)\s*\.?\s*(?-i:[\dIVXA-Z])(?![a-z])", re.IGNORECASE
+)
+_RELATION = re.compile(r"[=<>≤≥≈≡≠±×÷∑∏∫∂√∞→∈+]")
+_WORD = re.compile(r"[^\W\d_]{4,}")
+_FUNCTIONS = ("sinh", "cosh", "tanh", "diag", "rank", "span", "sign", "argmax", "argmin")
+_AMOUNT = re.compile(r"\d[.,]\d\d\W*[A-Za-z]{0,3}$")  # at the end of a row
 _FOOTNOTE_MARK = re.compile(r"(\d{1,2}|[*†‡§¶]|[a-z])\)?\s*\S")
 
 
@@ -90,6 +104,16 @@ class Row:
         return " ".join(line.text.strip() for line in self.lines)
 
     @property
+    def white(self) -> float:
+        """The widest white between two of its cells, in multiples of its size; 0 of single letters, such as the lowered
+        ones of TeX's logo.
+        """
+        if all(len(line.text.strip()) == 1 and line.text.strip().isalpha() for line in self.lines):
+            return 0.0
+        ends = [bounding_box(map(line_box, cell)) for cell in self.cells]
+        return max((after[0] - before[2] for before, after in pairwise(ends)), default=0.0) / self.size
+
+    @property
     def middle(self) -> float:
         return (self.box[1] + self.box[3]) / 2
 
@@ -117,9 +141,14 @@ class Paragraph:
 
 
 def make_text_blocks(lines: Sequence[Line], *, height: float, others: Sequence[Block] = ()) -> list[Block]:
-    """The paragraphs of lines as blocks, without an order; headings have level 1; `finish_document` sets the others for
-    a whole document. Args: as of `find_paragraphs`.
+    """The paragraphs of lines as blocks, without an order; items of lists have their depth, headings level 1:
+    `finish_document` sets theirs for a whole document. Args: as of `find_paragraphs`.
     """
+    paragraphs = find_paragraphs(lines, height=height, others=others)
+    scale = 1.0 if has_styles(lines) else OCR_SIZE
+    marks = [
+        Mark(one.rows[0].box[0], scale * one.rows[0].size, one.label == "list_item") for one in paragraphs
+    ]
     return [
         Block(
             one.label,
@@ -127,9 +156,9 @@ def make_text_blocks(lines: Sequence[Line], *, height: float, others: Sequence[B
             one.text,
             tuple(line for row in one.rows for line in row.lines),
             score=float(np.mean([line.score for row in one.rows for line in row.lines])),
-            level=int(one.label in (*HEADINGS, "list_item")),
+            level=1 if one.label in HEADINGS else level,
         )
-        for one in find_paragraphs(lines, height=height, others=others)
+        for one, level in zip(paragraphs, list_levels(marks), strict=True)
     ]
 
 
@@ -144,7 +173,7 @@ def find_paragraphs(lines: Sequence[Line], *, height: float, others: Sequence[Bl
     if not lines:
         return []
     known = has_styles(lines)
-    usual, usual_bold = usual_type(lines)
+    usual, usual_bold = usual_type([*lines, *(line for block in others for line in block.lines)])
     groups: list[tuple[list[Row], float, float]] = []  # with the sides of their column
     for region in _regions(lines, others, 0.0 if known else DETECTOR_MARGIN):
         rows = list(map(Row.of, region))
@@ -182,6 +211,7 @@ def _is_section(group: Sequence[Row], before: Sequence[Row] | None, after: Seque
 
 def _regions(lines: Sequence[Line], others: Sequence[Block], margin: float) -> list[list[list[Line]]]:
     """The rows of lines of each column, and of what spans columns, in reading order."""
+    beside, lines = _captions_apart(lines, [block.bbox for block in others if block.label in CAPTIONED])
     level = [line for line in lines if line.orientation == 0 and not line.vertical]
     if 2 * len(level) < len(lines):
         columns = [(list(lines), False)]
@@ -189,43 +219,55 @@ def _regions(lines: Sequence[Line], others: Sequence[Block], margin: float) -> l
         boxes, texts = [line_box(line) for line in level], [line.text for line in level]
         headings = [block.bbox for block in others if block.label in HEADINGS]
         obstacles = [block.bbox for block in others if block.label not in HEADINGS]
-        cut = find_columns(boxes, texts, obstacles, headings=headings, margin=margin)
+        cut = find_columns(boxes, texts, obstacles, headings=headings, margin=margin, slope=slope_of(level))
         columns = [([level[i] for i in column.lines], column.cut) for column in cut]
         if len(level) < len(lines):
             columns.append(([line for line in lines if line.orientation or line.vertical], False))
-    regions: list[list[list[Line]]] = []
+    regions = [rows_of(group) for group in beside]
     for members, is_cut in columns:
         for region in reading_regions([line.polygon for line in members]):
             rows = [[members[i] for i in row] for row in region]
-            regions += [rows] if is_cut else _split_columns(rows)
+            regions += [rows] if is_cut else split_columns(rows)
     return regions
 
 
-def _split_columns(rows: list[list[Line]]) -> list[list[list[Line]]]:
-    """The rows of a region, or those of each of its columns where prose stands beside prose: short columns whose lines
-    are level look like rows with gaps. Labels beside values stay together.
+def _captions_apart(lines: Sequence[Line], boxes: Sequence[Box]) -> tuple[list[list[Line]], list[Line]]:
+    """(the lines of captions, each in a list of its own; the other lines): of tables and figures that stand beside one
+    another, rows of which each line is right above or below another one.
     """
-    lines = sorted((line for row in rows for line in row), key=lambda line: line_box(line)[0])
-    if all(len(row) == 1 for row in rows) or any(line.orientation or line.vertical for line in lines):
-        return [rows]
-    boxes = [line_box(line) for line in lines]
-    height = float(np.median([box[3] - box[1] for box in boxes]))
-    starts, end = [boxes[0][0]], boxes[0][2]
-    for box in boxes:
-        if box[0] - end >= COLUMN_GAP * height:
-            starts.append(box[0])
-        end = max(end, box[2])
+    reach: dict[Box, float] = {}  # half of the white to the nearest neighbour
+    for a, b in ((a, b) for a in boxes for b in boxes if a[2] <= b[0] and _share_heights(a, b)):
+        for box in (a, b):
+            reach[box] = min((b[0] - a[2]) / 2, reach.get(box, np.inf))
+    if not reach:
+        return [], list(lines)
+    owners = [(left - x, top, right + x, bottom) for (left, top, right, bottom), x in reach.items()]
+    groups: dict[tuple[int, bool], list[Line]] = {}
+    taken: set[int] = set()
+    for row in rows_of([line for line in lines if line.orientation == 0 and not line.vertical]):
+        owned = [(_owner(line_box(line), owners), line) for line in row]
+        if len({owner for owner, _ in owned}) > 1 and all(owner is not None for owner, _ in owned):
+            for owner, line in owned:
+                assert owner is not None
+                groups.setdefault(owner, []).append(line)
+                taken.add(id(line))
+    return list(groups.values()), [line for line in lines if id(line) not in taken]
 
-    def within(row: list[Line], column: int) -> list[Line]:
-        return [line for line in row if bisect_right(starts, line_box(line)[0]) == column]
 
-    columns = [[within(row, column) for row in rows] for column in range(1, len(starts) + 1)]
-    columns = [[row for row in column if row] for column in columns]
-    texts = [[line.text for row in column for line in row] for column in columns]
-    prose = [sum(len(text.split()) for text in column) / len(column) for column in texts]
-    if len(columns) < 2 or min(map(len, texts)) < 2 or min(prose) < PROSE_WORDS:
-        return [rows]
-    return columns
+def _share_heights(a: Box, b: Box) -> bool:
+    return min(a[3], b[3]) - max(a[1], b[1]) > 0.5 * min(a[3] - a[1], b[3] - b[1])
+
+
+def _owner(line: Box, boxes: Sequence[Box]) -> tuple[int, bool] | None:
+    """The number of the box that a line is right above or below, and whether it is above."""
+    height = line[3] - line[1]
+    for number, box in enumerate(boxes):
+        if line[0] < box[0] - height or line[2] > box[2] + height:
+            continue
+        for is_above, gap in ((True, box[1] - line[3]), (False, line[1] - box[3])):
+            if -0.5 * height < gap < CAPTION_GAP * height:
+                return number, is_above
+    return None
 
 
 def usual_type(lines: Sequence[Line]) -> tuple[float, bool]:
@@ -254,14 +296,18 @@ def _split_paragraphs(rows: Sequence[Row], left: float, right: float, known: boo
             and right - row.box[2] < indent  # else it is centred
             and not _BULLET.match(before.text)  # else it hangs below its bullet
         )
-        starts = bool(_BULLET.match(row.text)) and (
-            bool(_BULLET.match(groups[-1][0].text)) or before.text.rstrip().endswith((":", ".", ";"))
-        )
+        starts = _starts_item(row.text, groups[-1][0].text, before.text)
+        after_item = bool(_BULLET.match(groups[-1][0].text)) and not _hangs(groups[-1], row, left, right)
         section = (
             len(groups[-1]) == 1
             and bool(_SECTION.match(before.text))
             and right - before.box[2] > SECTION_ROOM * (right - left) > right - row.box[2]
             and not row.text[:1].islower()
+        )
+        ended = (
+            before.white > ROW_GAP >= row.white
+            and len(row.text.split()) > SHORT_MOST
+            and not _is_beside_the_label(row, before)
         )
         caption = bool(TABLE_CAPTION.match(row.text) or _FIGURE_CAPTION.match(row.text)) and len(row.text) > 6
         if (
@@ -269,6 +315,8 @@ def _split_paragraphs(rows: Sequence[Row], left: float, right: float, known: boo
             or indented
             or starts
             or section
+            or ended
+            or after_item
             or (caption and known and before.box[2] < right - size)
             or sizes[1] > SIZE_CHANGE[known] * sizes[0]
             or (known and row.bold != before.bold)
@@ -278,16 +326,54 @@ def _split_paragraphs(rows: Sequence[Row], left: float, right: float, known: boo
     return groups
 
 
+def _starts_item(text: str, first: str, before: str) -> bool:
+    """Whether a row begins an item of a list, by its text, that of its paragraph's first row, and that of the row
+    before it. Initials in a bibliography begin none.
+    """
+    if not _BULLET.match(text):
+        return False
+    if _SIGN.match(text):
+        return True
+    if first[:1] == "[" and _BULLET.match(first):
+        return text[0] == "["
+    return bool(_BULLET.match(first)) or before.rstrip().endswith((":", ".", ";"))
+
+
+def _hangs(item: Sequence[Row], row: Row, left: float, right: float) -> bool:
+    """Whether a row goes on in a list's item: right of its mark, or below the mark after a row that was full."""
+    mark = item[0].box[0] + 0.5 * row.size
+    if row.box[0] > mark:
+        return True
+    hung = len(item) > 1 and item[-1].box[0] > mark
+    return not hung and (row.text[:1].islower() or not _has_room(item[-1], row, row.text, left, right))
+
+
+def may_be_heading(text: str) -> bool:
+    """Whether a text has letters, and is no formula and no caption."""
+    said = sum(char.isalpha() for char in text) >= 2 or text.lstrip().startswith("§")
+    return said and not is_formula(text) and not TABLE_CAPTION.match(text) and not _FIGURE_CAPTION.match(text)
+
+
+def is_formula(text: str) -> bool:
+    """Whether a line is mathematics: a relation or a sum, and no word of four letters but the names of functions."""
+    words = [word for word in _WORD.findall(text) if word.lower() not in _FUNCTIONS]
+    return bool(_RELATION.search(text)) and not words
+
+
+def _is_beside_the_label(row: Row, before: Row) -> bool:
+    """Whether a row goes on right of the first cell of the one above it, as a value beside its label does."""
+    return row.box[0] >= line_box(before.cells[0][-1])[2]
+
+
 def _label(
     group: Sequence[Row], text: str, usual: float, usual_bold: bool, known: bool, height: float
 ) -> str:
-    letters = sum(char.isalpha() for char in text)
     size = min(row.size for row in group)
     if TABLE_CAPTION.match(text) and len(group) <= 4:
         return "table_title"
     if _FIGURE_CAPTION.match(text) and len(group) <= 6:
         return "figure_title"
-    short = len(group) <= HEADING_ROWS and len(text) <= HEADING_CHARS and letters >= 2
+    short = len(group) <= HEADING_ROWS and len(text) <= HEADING_CHARS and may_be_heading(text)
     if short and size >= TITLE * usual and group[0].box[1] < height / 3:
         return "doc_title"
     if short and size >= HEADING[known] * usual:
@@ -295,7 +381,7 @@ def _label(
     bold = known and not usual_bold and all(row.bold for row in group)
     if short and bold and not text.rstrip().endswith((".", ",", ";", ":")) and size >= 0.95 * usual:
         return "paragraph_title"
-    if _BULLET.match(text):
+    if _BULLET.match(text) and any(map(str.isalnum, text)):
         return "list_item"
     if known and size <= FOOTNOTE * usual and group[0].box[1] > height / 2 and _FOOTNOTE_MARK.match(text):
         return "footnote"
@@ -313,7 +399,9 @@ def join_rows(
     """The rows of one paragraph as a person would type it.
 
     A row runs on into the next one where that one's first word had no room on it any more, up to `right`, and from
-    `left` on where the two are centred; other line ends are kept as newlines, as in addresses and verse. Nothing stands
+    `left` on where the two are centred; other line ends are kept as newlines, as in addresses and verse. So are those
+    of rows with wide white inside, such as a label and its value, and, since a few words do not tell how much room
+    there was, those of short rows before a capital or a digit, and of rows that all end with amounts. Nothing stands
     between Chinese or Japanese characters. A hyphen at a row's end goes where the document says that it breaks a word,
     or where a small letter follows.
 
@@ -322,19 +410,38 @@ def join_rows(
         keep_cells: Rows with cells that stand apart keep their line ends.
     """
     text = text_of(rows[0])
+    short = _are_short(rows)
     for before, row in pairwise(rows):
-        said, box = text_of(row), row.box
-        first = 1 if is_unspaced(said[0]) else len(said.split(maxsplit=1)[0])
-        needed = (box[2] - box[0]) * first / max(len(said), 1)
+        said = text_of(row)
         hyphen = re.search(r"\w[-\u00ad\u2010]$", text) is not None and (said[0].islower() or before.hyphen)
         cells = keep_cells and max(len(before.cells), len(row.cells)) > 1
         if hyphen and not cells:
             text = text[:-1] + said
-        elif cells or before.room(row, left, right) > needed + 0.5 * (box[3] - box[1]):
+        elif (
+            cells
+            or _has_room(before, row, said, left, right)
+            or row.white > ROW_GAP
+            or (before.white > ROW_GAP and not _is_beside_the_label(row, before))
+            or (short and not text.endswith("-") and (said[0].isupper() or not said[0].isalpha()))
+            or (_AMOUNT.search(before.text) and _AMOUNT.search(row.text))
+        ):
             text += "\n" + said
         else:
             text = join_texts(text, said)
     return text
+
+
+def _has_room(before: Row, row: Row, said: str, left: float, right: float) -> bool:
+    """Whether the first word of a row, which says `said`, had room in the row before it."""
+    first = 1 if is_unspaced(said[0]) else len(said.split(maxsplit=1)[0])
+    needed = (row.box[2] - row.box[0]) * first / max(len(said), 1)
+    return before.room(row, left, right) > needed + 0.5 * (row.box[3] - row.box[1])
+
+
+def _are_short(rows: Sequence[Row]) -> bool:
+    """Whether rows have so few words that they may be addresses, options or entries, and their ends the author's."""
+    words = [len(row.text.split()) for row in rows]
+    return sum(words) <= SHORT_WORDS * len(words) and max(words) <= SHORT_MOST
 
 
 def heading_depth(text: str) -> int | None:

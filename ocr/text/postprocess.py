@@ -14,6 +14,8 @@ from framework.vision.image import rotate90
 from ocr.text.characters import BLANK, CharacterSet
 from ocr.text.polygons import grow_rectangles, has_clipper, import_clipper
 
+_LETTER = 6  # pixels of a probability map
+
 
 @dataclass(frozen=True)
 class DBPostprocess:
@@ -87,6 +89,11 @@ class DBPostprocess:
         if self.box_type == "poly":
             return self._polygons(probability, found, size_hw)
         return self._quads(probability, found, size_hw)
+
+    def count_regions(self, probability: np.ndarray) -> int:
+        """How many regions of a map [H, W] are above `thresh` and longer than a letter, whether they count or not."""
+        _, sides = min_area_rects(find_contours(probability > self.thresh, dilate=self.use_dilation))
+        return int((sides.max(axis=1, initial=0) >= _LETTER).sum())
 
     def _quads(
         self, probability: np.ndarray, found: list[np.ndarray], size_hw: tuple[int, int]

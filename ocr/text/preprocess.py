@@ -69,16 +69,18 @@ def turned_lines(quads: np.ndarray, *, rotate_ratio: float = 1.5, glyph_ratio: f
     Upstream turns every crop at least `rotate_ratio` times as high as wide, and with it each single tall glyph: a 1, an
     I, a bracket. Such a glyph is as high as the lines around it, while two characters above one another are twice as
     high. So a tall quad stays upright when it is at most `glyph_ratio` times as high as the image's median
-    horizontal line. Images without a horizontal line keep upstream's rule, and `glyph_ratio=0` does always.
+    horizontal line, or where there is none as its median square, a letter alone. Images of tall quads only keep
+    upstream's rule, and `glyph_ratio=0` does always.
     """
     if len(quads) == 0:
         return np.zeros(0, bool)
     height, width = quad_sizes(quads).T
     tall = height >= rotate_ratio * width
     wide = width >= rotate_ratio * height
-    if not wide.any():
+    level = wide if wide.any() else ~tall
+    if not level.any():
         return tall
-    return tall & (height > glyph_ratio * np.median(height[wide]))
+    return tall & (height > glyph_ratio * np.median(height[level]))
 
 
 def crop_lines(image: np.ndarray, quads: np.ndarray, turned: np.ndarray | None = None) -> list[np.ndarray]:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,6 +31,7 @@ Region = list[Row]
 MIN_COLUMN_ROWS = 3  # fewer rows side by side say nothing about columns
 MIN_GUTTER = 0.6  # of the median line height, between boxes that are trimmed by DETECTOR_MARGIN
 DETECTOR_MARGIN = 0.25  # of a line's height: how far boxes stand out at either end of the text
+LONG = 8.0  # times its height: a line that tells the page's slope
 # Lines of columns are long and of one length: (least median length over the median line height, least median length
 # over the length of the longest tenth). Where the lines of both sides are level with one another they may as well be
 # the cells of a table, so more is asked.
@@ -172,6 +173,33 @@ def _page_direction(top: NDArray[np.complex128], side: NDArray[np.complex128]) -
     return complex(1j**winner * np.exp(1j * median))
 
 
+def slope_of(lines: Sequence[Line]) -> float:
+    """By how much rows of level lines go down a pixel to the right.
+
+    It is the median of the long lines' own, since detectors set short ones upright; without those that of neighbours in
+    a row.
+    """
+    if not lines:
+        return 0.0
+    quads = np.stack([quad_of(line.polygon) for line in lines])
+    top, side = _edges(quads)
+    long = top.real >= LONG * abs(side)
+    if long.sum() >= 3:
+        slopes, weights = (top.imag / np.maximum(top.real, 1e-9))[long], top.real[long]
+    else:
+        boxes = np.concatenate([quads.min(axis=1), quads.max(axis=1)], axis=1)
+        rows = [row for row in _rows(boxes, np.arange(len(boxes))) if len(row) > 1]
+        pairs = np.array([pair for row in rows for pair in pairwise(row)], np.intp).reshape(-1, 2)
+        centre = quads.mean(axis=1)
+        apart = centre[pairs[:, 1]] - centre[pairs[:, 0]]
+        if not len(pairs):
+            return 0.0
+        slopes, weights = apart[:, 1] / np.maximum(apart[:, 0], 1e-9), apart[:, 0]
+    order = slopes.argsort()
+    weight = weights[order].cumsum()
+    return float(slopes[order][np.searchsorted(weight, weight[-1] / 2)])
+
+
 def _regions(boxes: NDArray[np.float64], items: NDArray[np.intp]) -> list[Region]:
     parts = _columns(boxes, items)
     if parts is None:
@@ -275,6 +303,13 @@ def _rows(boxes: NDArray[np.float64], items: NDArray[np.intp]) -> Region:
     may bend over the page; two items above one another are never in one row.
     """
     x0, y0, x1, y1 = boxes[items].T.tolist()
+    # Boxes of single letters overlap by the detector's margin.
+    trims = [
+        min(DETECTOR_MARGIN * (bottom - top), (right - left) / 4)
+        for left, top, right, bottom in zip(x0, y0, x1, y1)
+    ]
+    x0 = [left + trim for left, trim in zip(x0, trims)]
+    x1 = [right - trim for right, trim in zip(x1, trims)]
     middles = [(top + bottom) / 2 for top, bottom in zip(y0, y1)]
     heights = [bottom - top for top, bottom in zip(y0, y1)]
     rows: list[Row] = []

@@ -7,8 +7,9 @@ the least size that the network takes; normalisation is part of the program.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,6 +22,8 @@ from ocr.text.characters import CharacterSet
 from ocr.text.curved_lines import Band, find_band
 from ocr.text.postprocess import DBPostprocess, Text, ctc_decode
 from ocr.text.preprocess import DetSize, pack_lines
+
+SHRUNK = 0.75  # from here on small letters may be lost
 
 
 @dataclass(frozen=True)
@@ -86,6 +89,20 @@ class OrientationOptions:
     batch: int = 16
 
 
+class DetectedLines(NamedTuple):
+    """Lines of an image.
+
+    Attributes:
+        quads: [N, 4, 2] float32 in its pixels, clockwise.
+        curved: Those that are curved, by their number.
+        faint: How many regions may be text and are too faint to count; 0 where the image is hardly shrunk.
+    """
+
+    quads: np.ndarray
+    curved: Mapping[int, Band]
+    faint: int = 0
+
+
 class Detector:
     """Text lines in an image."""
 
@@ -104,31 +121,46 @@ class Detector:
 
     def __call__(self, image: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """image [H, W, 3] uint8 RGB -> quads [N, 4, 2] float32 in its pixels, clockwise, and scores [N]."""
-        regions, scores = self._find(image)
+        regions, scores, _ = self._find(image)
         return _rectangles(regions) if self.finds_outlines else np.asarray(regions, np.float32), scores
 
-    def find_bands(self, image: np.ndarray) -> tuple[np.ndarray, dict[int, Band]]:
-        """Quads as above, and those of them that are curved lines, by their number; none without `finds_outlines`."""
+    def find_lines(self, image: np.ndarray) -> DetectedLines:
+        """Lines of an image [H, W, 3] uint8 RGB; curved ones alone with `finds_outlines`."""
+        regions, _, faint = self._find(image)
         if not self.finds_outlines:
-            return self(image)[0], {}
-        outlines, _ = self._find(image)
-        quads = _rectangles(outlines)
-        bands = {number: band for number, one in enumerate(outlines) if (band := find_band(one)) is not None}
+            return DetectedLines(np.asarray(regions, np.float32), {}, faint)
+        quads = _rectangles(regions)
+        bands = {number: band for number, one in enumerate(regions) if (band := find_band(one)) is not None}
         for number, band in bands.items():
             quads[number] = band.quad
-        return quads, bands
+        return DetectedLines(quads, bands)
 
-    def _find(self, image: np.ndarray) -> tuple[np.ndarray | list[np.ndarray], np.ndarray]:
+    def _find(self, image: np.ndarray) -> tuple[np.ndarray | list[np.ndarray], np.ndarray, int]:
         size_hw = image.shape[:2]
-        if self.engine.takes_any_shape:
-            resized_hw = padded_hw = self.options.size(size_hw)
-        else:
-            resized_hw, padded_hw = self.fit(size_hw)
+        resized_hw, padded_hw = self._sizes(size_hw)
         batch = np.zeros((1, *padded_hw, 3), np.uint8)
-        batch[0, : resized_hw[0], : resized_hw[1]] = resize(image, resized_hw)
+        # Linear interpolation leaves out pixels below half the size, and strokes of small letters with them.
+        shrinks = 2 * max(resized_hw) < max(size_hw)
+        scaled = resize(image, resized_hw, "area" if shrinks else "linear")
+        batch[0, : resized_hw[0], : resized_hw[1]] = scaled
         size = np.asarray([resized_hw], np.int32)
         probability = self.engine({"image": batch, "size": size})["probability"][0]
-        return self.options.postprocess(probability, size_hw, resized_hw)
+        regions, scores = self.options.postprocess(probability, size_hw, resized_hw)
+        faint = 0
+        if self.view_scale(size_hw) <= SHRUNK:
+            seen = self.options.postprocess.count_regions(probability[: resized_hw[0], : resized_hw[1]])
+            faint = max(seen - len(regions), 0)
+        return regions, scores, faint
+
+    def _sizes(self, size_hw: tuple[int, int]) -> tuple[tuple[int, int], tuple[int, int]]:
+        if not self.engine.takes_any_shape:
+            return self.fit(size_hw)
+        resized_hw = self.options.size(size_hw)
+        return resized_hw, resized_hw
+
+    def view_scale(self, size_hw: tuple[int, int]) -> float:
+        """Pixels of what the network sees of an image of this size for one of the image."""
+        return max(self._sizes(size_hw)[0]) / max(size_hw)
 
     def fit(self, size_hw: tuple[int, int]) -> tuple[tuple[int, int], tuple[int, int]]:
         """(resized_hw, padded_hw) for an image of this size."""

@@ -1,8 +1,8 @@
-"""Detection on very long images: overlapping tiles, and lines that a cut went through joined again.
+"""Detection on images too large to be seen whole: overlapping tiles, and lines that a cut went through joined again.
 
 A panorama of 30,000 x 1,000 pixels scaled to a longest side of 960 would be 32 rows high. So an image whose aspect is
-above `max_aspect` is cut along its longer side into tiles of half that aspect, neighbours sharing a quarter. A line so
-long that a recogniser would see it squeezed is cut in turn, between words.
+above `max_aspect` is cut along its longer side into tiles of half that aspect, neighbours sharing a quarter. An image
+of small letters is cut both ways. A line so long that a recogniser would see it squeezed is cut in turn, between words.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ Detect = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 _SHARED = 0.25  # of a tile's length lies in the next tile too
 _TOUCH = 0.01  # of a tile's length: a quad that comes this close to a cut was probably cut
+_FLAT = 12  # values between the darkest and the brightest of a tile in which nothing is written
 _GAP = 0.3  # of a line's height: the usual space between words
 _SEARCH = 3.0  # line heights to either side in which a gap is looked for
 
@@ -38,10 +39,30 @@ def detect_in_tiles(detect: Detect, image: np.ndarray, max_aspect: float) -> tup
     height, width = image.shape[:2]
     if max(height, width) <= max_aspect * min(height, width):
         return detect(image)
-    along = 0 if width >= height else 1  # the axis of xy that is cut
-    length, short = max(height, width), min(height, width)
-    tile = max(round(short * max_aspect / 2), 32)
+    along = 0 if width >= height else 1
+    return _detect_along(detect, image, max(round(min(height, width) * max_aspect / 2), 32), along)
+
+
+def detect_in_grid(detect: Detect, image: np.ndarray, side: int) -> tuple[np.ndarray, np.ndarray]:
+    """`detect` on square tiles of `side` pixels that cover the image; tiles of one colour are left out.
+
+    Returns quads [N, 4, 2] float32 in pixels of `image` and scores [N].
+    """
+
+    def find(tile: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        if np.ptp(tile) < _FLAT:
+            return np.zeros((0, 4, 2), np.float32), np.zeros(0, np.float32)
+        return detect(tile)
+
+    return _detect_along(lambda strip: _detect_along(find, strip, side, 0), image, side, 1)
+
+
+def _detect_along(detect: Detect, image: np.ndarray, tile: int, along: int) -> tuple[np.ndarray, np.ndarray]:
+    """`detect` on tiles of `tile` pixels along one axis of xy, 0 or 1."""
+    length = image.shape[1 - along]
     starts = tile_starts(length, tile)
+    if len(starts) == 1:
+        return detect(image)
     # A line in the overlap is found twice; the middle of the overlap decides whose it is, unless it was cut.
     quads: list[np.ndarray] = []
     scores: list[float] = []
@@ -56,6 +77,8 @@ def detect_in_tiles(detect: Detect, image: np.ndarray, max_aspect: float) -> tup
             touches = (number > 0 and low < tile * _TOUCH) or (
                 number < len(starts) - 1 and high > tile * (1 - _TOUCH) - 1
             )
+            if high - low < min(tile * _SHARED / 2, np.ptp(quad[:, 1 - along])):
+                touches = False  # a line across the cut: the next tile sees all of it
             quad[:, along] += start
             middle = (low + high) / 2 + start
             if touches or lower <= middle < upper:

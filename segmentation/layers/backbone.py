@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, NamedTuple
+from typing import Annotated, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -111,12 +111,14 @@ def concat_maps(maps: Sequence[jax.Array], align_corners: bool) -> jax.Array:
     return jnp.concatenate([first, *resized], axis=-1)
 
 
-class HRNetSegmenter(nn.Layer):
+ConfigT = TypeVar("ConfigT", bound=HRNetSegmenterConfig)
+
+
+class HRNetSegmenter(nn.Model[ConfigT]):
     """Base of the models on `concat_maps` of a backbone, which have `channels` channels."""
 
-    def __init__(self, config: HRNetSegmenterConfig) -> None:
-        super().__init__()
-        self.config = config
+    def __init__(self, config: ConfigT) -> None:
+        super().__init__(config)
         self.backbone = build_hrnet(config.backbone, config.parts, config.in_channels, config.align_corners)
         self.channels = count_channels(self.backbone)
 

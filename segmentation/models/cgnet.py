@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from framework import nn
 from framework.config import register
 from framework.nn import functional as F
+from zoo.contracts import Contract
 
 _STEM = 32
 _WIDTHS, _DILATIONS, _REDUCTIONS = (64, 128), (2, 4), (8, 16)  # of the stages at strides 4 and 8
@@ -111,12 +112,13 @@ class ContextGuidedBlock(nn.Layer):
 
 
 @register("model", config=CGNetConfig)
-class CGNet(nn.Layer):
+class CGNet(nn.Model[CGNetConfig]):
     """Segmenter of segmentation/contracts.py, of one output. The smaller image stands beside each stage's input."""
 
+    contract = Contract(inputs=("n", "h", "w", 3), image=(2, 61, 95, 3))
+
     def __init__(self, config: CGNetConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         (middle, wide), channels = _WIDTHS, config.in_channels
         self.level1_0 = _conv_norm_act(channels, _STEM, 3, stride=2)
         self.level1_1 = _conv_norm_act(_STEM, _STEM, 3)

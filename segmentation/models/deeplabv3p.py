@@ -37,7 +37,6 @@ VARIANTS: dict[str, Size] = {
     "resnet50": Size(ResNetConfig("resnet50_vd", output_stride=8, multi_grid=(1, 2, 4)), 26_723_395),
     "resnet101": Size(ResNetConfig("resnet101_vd", output_stride=8, multi_grid=(1, 2, 4)), 45_715_523),
 }
-SMALL = "resnet50"
 
 # By output stride. Paper on DeepLabV3, https://arxiv.org/abs/1706.05587, section 3.3
 _DILATIONS = {8: (12, 24, 36), 16: (6, 12, 18)}
@@ -103,7 +102,7 @@ class Head(nn.Layer):
 
 
 @register("model", config=DeepLabV3PConfig)
-class DeepLabV3P(nn.Layer):
+class DeepLabV3P(nn.Model[DeepLabV3PConfig]):
     """Segmenter of segmentation/contracts.py, of one output.
 
     Raises:
@@ -111,8 +110,7 @@ class DeepLabV3P(nn.Layer):
     """
 
     def __init__(self, config: DeepLabV3PConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         self.backbone = build_backbone(config.parts.backbone, config.in_channels)
         fine, *_, coarse = self.backbone.features
         if coarse.stride not in _DILATIONS:

@@ -23,7 +23,6 @@ from zoo.layers.conv_bn import ConvBN
 
 # PaddleSeg, configs/fcn; the parameters of the smallest are counted here
 VARIANTS = hrnet_sizes(w18_small_v1=1_540_819, w18=9_641_119, w48=65_859_379)
-SMALL = "hrnet_w18_small_v1"
 
 _START = I.Normal(0.0, 0.001)
 _OPTIONS = replace(BIASED, initializer=_START)
@@ -49,7 +48,7 @@ class FCNHead(nn.Layer):
 
 
 @register("model", config=FCNConfig)
-class FCN(HRNetSegmenter):
+class FCN(HRNetSegmenter[FCNConfig]):
     """Segmenter of segmentation/contracts.py, with one output."""
 
     def __init__(self, config: FCNConfig) -> None:

@@ -19,10 +19,10 @@ from framework.nn import functional as F
 from segmentation.contracts import Embedded, Output
 from segmentation.layers.backbone import HRNetSegmenter, HRNetSegmenterConfig, hrnet_sizes
 from segmentation.layers.conv_bn import BIASED, conv_bn_relu
+from zoo.contracts import Contract
 
 # PaddleSeg, configs/hrnet_w48_contrast, which has hrnet_w48 alone; the parameters of the others are counted here
 VARIANTS = hrnet_sizes(w18_small_v1=2_233_440, w18=10_493_130, w48=71_046_240)
-SMALL = "hrnet_w18_small_v1"
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,21 @@ class ProjectionHead(nn.Layer):
         return F.normalize(self.proj(x).astype(jnp.float32), axis=-1)
 
 
+def _shapes(
+    config: HRNetW48ContrastConfig, training: bool, shape: tuple[int, int, int]
+) -> list[tuple[int, ...]]:
+    """Logits, and in training what learns by contrast, at a quarter of the sides."""
+    n, h, w = shape
+    coarse = (n, -(-h // 4), -(-w // 4))
+    embedded = [(*coarse, config.num_classes), (*coarse, config.embedding_dim)]
+    return [(n, h, w, config.num_classes), *(embedded if training else [])]
+
+
 @register("model", config=HRNetW48ContrastConfig)
-class HRNetW48Contrast(HRNetSegmenter):
+class HRNetW48Contrast(HRNetSegmenter[HRNetW48ContrastConfig]):
     """Segmenter of segmentation/contracts.py. In training an `Embedded` at stride 4 follows, for `PixelContrast`."""
+
+    contract = Contract(outputs=lambda layer, n, h, w: _shapes(layer.config, layer.training, (n, h, w)))
 
     def __init__(self, config: HRNetW48ContrastConfig) -> None:
         super().__init__(config)

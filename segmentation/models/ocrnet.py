@@ -19,11 +19,11 @@ from framework.nn import functional as F
 from framework.nn import initializer as I
 from segmentation.layers.backbone import HRNetSegmenter, HRNetSegmenterConfig, hrnet_sizes
 from segmentation.layers.conv_bn import BIASED
+from zoo.contracts import Contract
 from zoo.layers.conv_bn import ConvBN
 
 # PaddleSeg, configs/ocrnet; the parameters of the smallest are counted here
 VARIANTS = hrnet_sizes(w18_small_v1=3_844_582, w18=12_083_122, w48=70_374_982)
-SMALL = "hrnet_w18_small_v1"
 
 _WIDTH, _KEY_WIDTH = 512, 256  # section 4.2
 _START = I.Normal(0.0, 0.001)
@@ -106,8 +106,12 @@ class OCRHead(nn.Layer):
 
 
 @register("model", config=OCRNetConfig)
-class OCRNet(HRNetSegmenter):
+class OCRNet(HRNetSegmenter[OCRNetConfig]):
     """Segmenter of segmentation/contracts.py. In training the logits of the coarse segmentation follow."""
+
+    contract = Contract(
+        outputs=lambda layer, n, h, w: [(n, h, w, layer.config.num_classes)] * (1 + layer.training)
+    )
 
     def __init__(self, config: OCRNetConfig) -> None:
         super().__init__(config)

@@ -19,6 +19,7 @@ from framework import nn
 from framework.config import register
 from framework.nn import functional as F
 from segmentation.layers.conv_bn import conv_bn_relu, separable_conv
+from zoo.contracts import Contract
 
 _STEM, _SHORTCUT, _DECODER = 36, 18, 64
 _WIDTHS, _DEPTHS = (72, 144), (4, 8)  # at strides 8 and 16
@@ -63,12 +64,17 @@ def _stage(in_channels: int, out_channels: int, depth: int) -> nn.Sequential:
 
 
 @register("model", config=PPHumanSegLiteConfig)
-class PPHumanSegLite(nn.Layer):
+class PPHumanSegLite(nn.Model[PPHumanSegLiteConfig]):
     """Segmenter of segmentation/contracts.py, of one output."""
 
+    contract = Contract(
+        inputs=("n", "h", "w", 3),
+        image=(2, 61, 95, 3),
+        flat=(r"block[12]\.[1-9]\._depthwise_separable_0\..*", "upstream has it and does not call it"),
+    )
+
     def __init__(self, config: PPHumanSegLiteConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         self.conv_bn0 = conv_bn_relu(config.in_channels, _STEM, 3, stride=2)
         self.conv_bn1 = conv_bn_relu(_STEM, _SHORTCUT, 1)
         self.block1 = _stage(_STEM, _WIDTHS[0], _DEPTHS[0])

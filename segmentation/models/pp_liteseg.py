@@ -22,6 +22,7 @@ from framework.config import register
 from framework.nn import functional as F
 from segmentation.layers.backbone import SegmenterConfig, build_backbone, find_strides
 from segmentation.layers.conv_bn import BIASED, conv_bn, conv_bn_relu
+from zoo.contracts import Contract
 from zoo.vision.stdc import STDCConfig
 
 
@@ -45,7 +46,6 @@ VARIANTS: dict[str, Size] = {
     "t": Size(STDCConfig("stdc1"), (32, 64, 128), (32, 64, 64), 128, 8_141_600),
     "b": Size(STDCConfig("stdc2"), (64, 96, 128), (64, 64, 64), 128, 12_366_464),
 }
-SMALL = "xt"
 
 _CONTEXT_BINS = (1, 2, 4)
 _STRIDES = (8, 16, 32)
@@ -158,12 +158,18 @@ class Head(nn.Layer):
 
 
 @register("model", config=PPLiteSegConfig)
-class PPLiteSeg(nn.Layer):
+class PPLiteSeg(nn.Model[PPLiteSegConfig]):
     """Segmenter of segmentation/contracts.py. In training, logits from strides 16 and 32 follow those from stride 8."""
 
+    contract = Contract(
+        inputs=("n", "h", "w", 3),
+        image=(2, 61, 95, 3),
+        outputs=lambda layer, n, h, w: [(n, h, w, layer.config.num_classes)] * (1 + 2 * layer.training),
+    )
+
     def __init__(self, config: PPLiteSegConfig) -> None:
-        super().__init__()
-        self.config, size = config, config.parts
+        super().__init__(config)
+        size = config.parts
         self.backbone = build_backbone(size.backbone, config.in_channels)
         self.places = find_strides(self.backbone, _STRIDES)
         in_channels = [self.backbone.features[place].channels for place in self.places]

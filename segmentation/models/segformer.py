@@ -19,6 +19,7 @@ from framework.config import register
 from framework.nn import functional as F
 from segmentation.layers.backbone import SegmenterConfig, build_backbone
 from segmentation.layers.conv_bn import conv_bn_relu
+from zoo.contracts import Contract
 from zoo.vision.mit import MixVisionTransformerConfig
 
 
@@ -40,7 +41,6 @@ VARIANTS: dict[str, Size] = {
     "b4": Size(MixVisionTransformerConfig("mit_b4"), 768, 64_007_635),
     "b5": Size(MixVisionTransformerConfig("mit_b5"), 768, 84_607_955),
 }
-SMALL = "b0"
 
 _DROPOUT = 0.1
 
@@ -53,12 +53,14 @@ class SegFormerConfig(SegmenterConfig[Size], table=VARIANTS):
 
 
 @register("model", config=SegFormerConfig)
-class SegFormer(nn.Layer):
+class SegFormer(nn.Model[SegFormerConfig]):
     """Segmenter of segmentation/contracts.py, of one output. Both sides of an image are at least 29 pixels."""
 
+    contract = Contract(inputs=("n", "h", "w", 3), image=(2, 61, 95, 3), constraints=("h >= 32", "w >= 32"))
+
     def __init__(self, config: SegFormerConfig) -> None:
-        super().__init__()
-        self.config, size = config, config.parts
+        super().__init__(config)
+        size = config.parts
         self.backbone = build_backbone(size.backbone, config.in_channels)
         self.levels = range(len(self.backbone.features), 0, -1)
         for level in self.levels:

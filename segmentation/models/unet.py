@@ -99,12 +99,11 @@ class Decoder(nn.Layer):
 
 
 @register("model", config=UNetConfig)
-class UNet(nn.Layer):
+class UNet(nn.Model[UNetConfig]):
     """Segmenter of segmentation/contracts.py, with one output."""
 
     def __init__(self, config: UNetConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         self.encode = Encoder(config.in_channels)
         self.decode = Decoder(config)
         self.cls = nn.Conv2D(WIDTHS[0], config.num_classes, 3, padding=1)

@@ -16,7 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from framework.config import KINDS, available
+from framework.config import KINDS
+from framework.config.registry import Catalog
 
 REPO = Path(__file__).resolve().parents[2]
 DOMAINS = ("ocr", "detection", "segmentation", "nlp")
@@ -196,17 +197,24 @@ class Source:
     def package(self) -> str:
         return self.path.partition("/")[0]
 
+    @functools.cached_property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        """All nodes of the tree, as `ast.walk` gives them."""
+        return tuple(ast.walk(self.tree))
+
     def at(self, node: ast.AST, what: str = "") -> str:
         return f"{self.path}:{getattr(node, 'lineno', 1)} {what}".rstrip()
 
 
 @functools.cache
+def read(path: Path) -> Source:
+    text = path.read_text(encoding="utf-8")
+    return Source(path.relative_to(REPO).as_posix(), text, ast.parse(text, str(path)))
+
+
+@functools.cache
 def sources(*folders: str) -> tuple[Source, ...]:
-    found = []
-    for path in sorted(file for folder in folders for file in (REPO / folder).rglob("*.py")):
-        text = path.read_text(encoding="utf-8")
-        found.append(Source(path.relative_to(REPO).as_posix(), text, ast.parse(text, str(path))))
-    return tuple(found)
+    return tuple(read(file) for folder in folders for file in sorted((REPO / folder).rglob("*.py")))
 
 
 def code() -> tuple[Source, ...]:
@@ -220,7 +228,7 @@ def assert_none(broken: Iterable[str], rule: str) -> None:
 
 def imports(source: Source, types: bool = True) -> Iterator[tuple[ast.AST, str]]:
     """Every module that a file imports, inside functions and by importlib too; with or without those for types."""
-    for node in ast.walk(source.tree) if types else walk_without_types(source.tree):
+    for node in source.nodes if types else walk_without_types(source.tree):
         if isinstance(node, ast.Import):
             yield from ((node, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -333,6 +341,7 @@ def test_framework_knows_no_domain() -> None:
     )
 
 
+@functools.cache
 def import_graph() -> dict[str, dict[str, int]]:
     """file -> {file that it imports: line}. A package is its __init__.py, which `from package import submodule` does
     not count: the submodule does."""
@@ -471,9 +480,10 @@ def test_inference_loads_no_training_code(module: str) -> None:
 
 
 @pytest.mark.parametrize("domain", DOMAINS)
-@pytest.mark.parametrize("kind", KINDS)
-def test_names_are_unique(kind: str, domain: str) -> None:
-    available(kind, (domain, "zoo", "framework"))  # raises where two classes of a kind share a name
+def test_names_are_unique(domain: str) -> None:
+    catalog = Catalog((domain, "zoo", "framework"))
+    for kind in KINDS:
+        catalog.available(kind)  # raises where two classes of a kind share a name
 
 
 # -- size and words ----------------------------------------------------------------------------------------------------
@@ -540,7 +550,7 @@ def test_nothing_is_left_to_do() -> None:
     overridden = {
         f"{dotted(base).rpartition('.')[2]}.{member.name}"
         for source in code()
-        for node in ast.walk(source.tree)
+        for node in source.nodes
         if isinstance(node, ast.ClassDef)
         for base in node.bases
         for member in node.body
@@ -572,7 +582,7 @@ def functions(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, ast.AST]]:
 
 
 def calls(source: Source) -> Iterator[ast.Call]:
-    return (node for node in ast.walk(source.tree) if isinstance(node, ast.Call))
+    return (node for node in source.nodes if isinstance(node, ast.Call))
 
 
 def keyword(call: ast.Call, name: str) -> ast.expr | None:
@@ -703,7 +713,7 @@ def test_every_configuration_field_is_read() -> None:
     read = {
         node.attr
         for source in code()
-        for node in ast.walk(source.tree)
+        for node in source.nodes
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)
     }
     classes = configuration_classes()

@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from framework import nn
-from framework.core.compilation import QUICK_COMPILE_OPTIONS
+from framework.core.compilation import quick_compile_options
 
 
 @contextlib.contextmanager
@@ -32,7 +32,7 @@ def compile_call(layer: nn.Layer, x: np.ndarray, method: str = "__call__") -> An
     """A compiled (params, buffers, x) -> (outputs, buffers after the call)."""
     graphdef, params, buffers = nn.split(layer)
     call = jax.jit(lambda p, b, x: nn.apply(graphdef, p, b, None, x, method=method))
-    return call.lower(params, buffers, x).compile(compiler_options=QUICK_COMPILE_OPTIONS)
+    return call.lower(params, buffers, x).compile(compiler_options=quick_compile_options())
 
 
 def run(layer: nn.Layer, x: np.ndarray, method: str = "__call__") -> tuple[list[np.ndarray], dict[str, Any]]:

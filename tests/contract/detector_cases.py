@@ -1,4 +1,4 @@
-"""Every variant of every registered detector and pose model. A new one is no new row: the table holds what differs."""
+"""Every variant of every registered detector and pose model; what one differs in is its `contract`, and no row here."""
 
 from __future__ import annotations
 
@@ -12,19 +12,16 @@ import numpy as np
 
 from detection.contracts import PoseTargets, Targets
 from detection.layers.nms import NMS
-from detection.models import dino
 from framework import nn
 from framework.config import available, build
 from framework.config.registry import find
-from tests.contract.cases import sized, smallest
-from zoo.vision.resnet import ResNetConfig
+from tests.contract.cases import contract_of, said, sized, smallest
 
 PACKAGES = ("detection", "zoo", "framework")
 Shape = tuple[int, ...]
 CLASSES = 3
-_DINO = dino.VARIANTS["r50_4scale"]
-# A structure that is quick to compile; the tests put it into DINO's table of variants.
-TINY_DINO = _DINO._replace(backbone=ResNetConfig("resnet18"), encoder=1, decoder=2)
+# The name of a contract's `row` in its model's table of variants, while a test runs.
+ROW = "contract"
 
 
 @dataclass(frozen=True)
@@ -100,17 +97,6 @@ _FEW: dict[str, Any] = {
     "top_k": 20,
     "max_people": 4,
 }
-_QUERIES = {"bfloat16": 0.15, "selects": True}
-# What differs from the usual row, by class.
-_OWN: dict[str, dict[str, Any]] = {
-    "DINO": {"size_hw": (800, 1333), "compiled": "contract", **_QUERIES},
-    "HigherHRNet": {"people": 2, "slow": True},
-    "PPYOLOE": {"size_hw": (640, 640), "image": (2, 160, 160, 3)},
-    "PicoDet": {"size_hw": (416, 416), "image": (2, 320, 320, 3)},
-    "RTDETR": _QUERIES,
-    "TopDownHRNet": {"slow": True},
-    "YOLOX": {"size_hw": (640, 640), "image": (2, 128, 128, 3), "gain": 1.6},
-}
 
 
 def _detections(config: Any) -> int:
@@ -121,19 +107,31 @@ def _detections(config: Any) -> int:
     return next((getattr(config, name) for name in ("top_k", "max_people") if name in known), 1)
 
 
+# (table of variants, row): what is quick to compile, of contracts that have one.
+SMALL_ROWS: list[tuple[dict[str, Any], Any]] = []
+
+
 def _rows() -> Iterator[Row]:
     for name in available("model", ("detection",)):
         entry = find("model", name, PACKAGES)
-        known, own = {field.name for field in fields(entry.config)}, dict(_OWN.get(name, {}))  # type: ignore[arg-type]
-        size_hw = getattr(entry.layer, "example_shape", (1, 640, 640, 3))[1:3]
-        people = 1 if "num_keypoints" in known else None
-        own = {"size_hw": size_hw, "people": people, **own}
-        compiled = own.pop("compiled", smallest(entry).variant)
+        known = {field.name for field in fields(entry.config)}
+        contract = contract_of(entry)
+        usual = {
+            "published_hw": getattr(entry.layer, "example_shape", (1, 640, 640, 3))[1:3],
+            "people": 1 if "num_keypoints" in known else None,
+        }
+        own = usual | said(contract)
+        small = {**_FEW, **own.pop("fields", {}), **own.pop("small", {})}
+        small_row = own.pop("row", None)
+        if small_row is not None:
+            SMALL_ROWS.append((sys.modules[entry.module].VARIANTS, small_row))
+        own["size_hw"] = own.pop("published_hw")
+        compiled = own.pop("compiled", (ROW if small_row is not None else smallest(entry).variant,))
         for variant in sys.modules[entry.module].VARIANTS:
             full = sized(entry, variant)
-            chosen = variant == compiled or compiled == "contract"
-            small = sized(entry, compiled, **_FEW) if chosen else None
-            yield Row(name, variant, full, small, detections=_detections(full), **own)
+            chosen = ROW if small_row is not None else variant
+            config = sized(entry, chosen, **small) if chosen in compiled else None
+            yield Row(name, variant, full, config, detections=_detections(full), **own)
 
 
 ROWS = tuple(_rows())

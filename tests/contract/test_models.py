@@ -7,6 +7,7 @@ that fails.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +20,16 @@ import framework
 from framework import nn
 from framework.config import available
 from framework.config.registry import KINDS, find
-from framework.core.compilation import QUICK_COMPILE_OPTIONS
+from framework.core.compilation import quick_compile_options
 from framework.core.dtypes import precision_scope
 from framework.core.errors import WeightError
 from framework.export import PLATFORMS, TensorSpec, lower_layer
 from framework.inference import XLAEngine
 from framework.interop.named_weights import named_weights
+from framework.nn.functional.lowering import platform_scope
 from framework.nn.reparam import deploy_state
 from tests.contract.cases import (
     CASES,
-    OF_WORDS,
     WITH_DETECTORS,
     WITHOUT_FEATURES,
     Case,
@@ -36,6 +37,7 @@ from tests.contract.cases import (
     has_features,
     is_classifier,
     maps,
+    of_words,
     within_models,
 )
 from tests.contract.compiling import (
@@ -80,7 +82,7 @@ compiled = pytest.mark.parametrize(
 def test_one_variant_of_every_model_and_form_is_compiled_by_default() -> None:
     """A backbone alone, or within a model of another domain."""
     known = {name for name, module in available("model", WITH_DETECTORS).items() if _is_of_images(module)}
-    known -= set(OF_WORDS)
+    known = {name for name in known if not of_words(name)}
     backbones = {
         name
         for name, module in available("backbone", WITH_DETECTORS).items()
@@ -94,6 +96,16 @@ def test_one_variant_of_every_model_and_form_is_compiled_by_default() -> None:
         entry = find("backbone", name, WITH_DETECTORS)
         for form in forms(entry) or (None,):
             assert (entry.config, form) in alone | within_models(), (name, form)
+
+
+def test_what_other_tests_hold_is_there() -> None:
+    """A model that reads words says which tests hold what it keeps to."""
+    root = Path(__file__).resolve().parents[2]
+    for name in filter(of_words, available("model", WITH_DETECTORS)):
+        layer = find("model", name, WITH_DETECTORS).layer
+        for path in layer.contract.tested_in:  # type: ignore[union-attr]
+            files = [root / path] if path.endswith(".py") else sorted((root / path).glob("test_*.py"))
+            assert any(name in file.read_text(encoding="utf-8") for file in files), (name, path)
 
 
 def _is_of_images(module: str) -> bool:
@@ -124,7 +136,20 @@ def check_shapes(case: Case, mode: str, sizes: tuple[tuple[int, ...], ...]) -> N
         assert {name: b.shape for name, b in after.items()} == {name: b.shape for name, b in buffers.items()}
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+def _ends(cases: Sequence[Case]) -> Iterator[Any]:
+    """Those that are compiled, and the last of each family; of the others the numbers of parameters are tested.
+
+    `test_model` has the shapes of those that it compiles, but of classifiers without their classifier.
+    """
+    last = {(case.kind, case.name, getattr(case.full, "form", None)): case for case in cases}
+    for case in cases:
+        if case.small is not None and not case.slow and not is_classifier(case):
+            continue
+        default = case.small is not None or case in last.values()
+        yield pytest.param(case, marks=[] if default else [pytest.mark.slow], id=str(case))
+
+
+@pytest.mark.parametrize("case", _ends(CASES))
 def test_shapes_at_the_published_size(case: Case) -> None:
     """In evaluation; a backbone gives the maps that it promises, finest first, without its classifier."""
     if not is_classifier(case):
@@ -212,7 +237,7 @@ def export(case: Case, layer: nn.Layer) -> XLAEngine:
         constraints=case.constraints,
     )
     assert set(program.platforms) == set(PLATFORMS) == {"cpu", "cuda", "rocm", "tpu"}
-    return XLAEngine(program, arrays, options=QUICK_COMPILE_OPTIONS)
+    return XLAEngine(program, arrays, options=quick_compile_options())
 
 
 def check_engine(engine: XLAEngine, x: np.ndarray, want: list[np.ndarray]) -> None:
@@ -294,11 +319,10 @@ def check_gradients(case: Case, layer: nn.Layer, x: np.ndarray, model_in_eval: s
         buffers,
         x,
     )
-    step = (
-        jax.jit(jax.value_and_grad(loss, has_aux=True))
-        .lower(*args)
-        .compile(compiler_options=QUICK_COMPILE_OPTIONS)
-    )
+    # In plain operations, which compile in half of the time; golden tests have the CPU's.
+    with platform_scope("other"):
+        lowered = jax.jit(jax.value_and_grad(loss, has_aux=True)).lower(*args)
+    step = lowered.compile(compiler_options=quick_compile_options())
     (value, after), grads = step(*args)
     with part("gradients"):
         assert np.isfinite(value) and set(grads) == trained

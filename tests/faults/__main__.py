@@ -1,4 +1,4 @@
-"""Whether the default suite catches 46 chosen faults of one line: `python -m tests.faults`.
+"""Whether the default suite catches 66 chosen faults of one line: `python -m tests.faults`.
 
 Each row of faults.yml is applied to a copy of the repository, in which pytest then runs the row's tests until one
 fails. `--all` runs the whole default suite instead, `--only TEXT` takes the rows whose group, file or reason has this

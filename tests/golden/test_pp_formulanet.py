@@ -16,7 +16,7 @@ import pytest
 from framework import nn
 from framework.core.errors import ShapeError
 from framework.interop.named_weights import named_weights
-from ocr.models.pp_formulanet import SMALL, PPFormulaNet, PPFormulaNetConfig
+from ocr.models.pp_formulanet import PPFormulaNet, PPFormulaNetConfig
 from tests.golden.formula_weights import sharpen
 from tests.golden.parity import spelled
 from tests.golden.thinning import images, thin
@@ -96,4 +96,8 @@ def test_decoding_matches_the_reference() -> None:
 def test_too_many_tokens() -> None:
     given = jax.ShapeDtypeStruct((1, 16), np.int32)
     with pytest.raises(ShapeError, match="more tokens than positions"):
-        jax.eval_shape(PPFormulaNet(SMALL).eval(), jax.ShapeDtypeStruct((1, 32, 32, 3), np.float32), given)
+        jax.eval_shape(
+            PPFormulaNet(PPFormulaNetConfig(**PPFormulaNet.contract.small)).eval(),
+            jax.ShapeDtypeStruct((1, 32, 32, 3), np.float32),
+            given,
+        )

@@ -16,7 +16,7 @@ import pytest
 from framework import nn
 from framework.core.errors import ConfigError, ShapeError
 from framework.interop.named_weights import named_weights
-from ocr.models.slanext import SMALL, SLANeXt, SLANeXtConfig
+from ocr.models.slanext import SLANeXt, SLANeXtConfig
 from tests.golden.parity import check_stages, spelled
 from tests.golden.thinning import images, thin
 
@@ -97,4 +97,7 @@ def test_sizes_that_do_not_fit() -> None:
     with pytest.raises(ConfigError, match=r"pairs of patches(.|\n)*multiple of 32"):
         SLANeXt(SLANeXtConfig(image_size=100))
     with pytest.raises(ShapeError, match="images of one size"):
-        jax.eval_shape(SLANeXt(SMALL).encode, jax.ShapeDtypeStruct((1, 64, 96, 3), np.float32))
+        jax.eval_shape(
+            SLANeXt(SLANeXtConfig(**SLANeXt.contract.small)).encode,
+            jax.ShapeDtypeStruct((1, 64, 96, 3), np.float32),
+        )

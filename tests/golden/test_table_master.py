@@ -18,7 +18,7 @@ from framework import nn
 from framework.core.errors import ShapeError
 from framework.interop.named_weights import named_weights
 from framework.vision.normalize import Normalize
-from ocr.models.table_master import SMALL, VARIANTS, TableMaster, TableMasterConfig
+from ocr.models.table_master import VARIANTS, TableMaster, TableMasterConfig
 from ocr.tasks.table_master import TableMasterStructure
 from tests.golden.parity import spelled
 from tests.golden.thinning import images, thin
@@ -115,7 +115,7 @@ def test_decoding_matches_the_reference() -> None:
 
 def test_more_places_than_positions_are_refused() -> None:
     image = jax.ShapeDtypeStruct((1, 800, 808, 3), np.float32)  # there are 5000 positions
-    small = TableMaster(SMALL)
+    small = TableMaster(TableMasterConfig(**TableMaster.contract.small))
     small.eval()
     with pytest.raises(ShapeError, match=r"more places of the image than positions(.|\n)*10100"):
         jax.eval_shape(small, image)

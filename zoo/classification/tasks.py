@@ -31,7 +31,7 @@ from zoo.classification.results import Classification, best_classes
 
 @register("task")
 @dataclass(frozen=True)
-class ImageClassification(Task):
+class ImageClassification(Task[Sample, nn.Layer]):
     """Cross-entropy on the logits [N, num_classes] of a model, and in training on those of its inner classifiers.
 
     Attributes:

@@ -396,7 +396,7 @@ class Encoded(NamedTuple):
     pooled: jax.Array | None
 
 
-class TextEncoder(nn.Layer):
+class TextEncoder(nn.Model[TextEncoderConfig]):
     """Base of the networks that read N texts of up to T tokens. What is padded does not change the result of a token.
 
     The methods are those of BERT; a subclass has its own where it differs.
@@ -411,8 +411,8 @@ class TextEncoder(nn.Layer):
     """Names that files may hold besides: constants in older ones"""
 
     def __init__(self, config: TextEncoderConfig) -> None:
-        super().__init__()
-        self.config, self.size = config, config.size()
+        super().__init__(config)
+        self.size = config.size()
         self.embeddings = TextEmbeddings(self.size, self.pads)
         self.encoder = self.build_blocks()
         self.pooler = self.build_pooler(self.size.hidden_size) if config.pooler else None

@@ -9,11 +9,11 @@ import jax
 
 from framework import nn
 from framework.nn import functional as F
-from zoo.contracts import Backbone
+from zoo.contracts import Backbone, ConfigT
 from zoo.layers.conv_bn import Activation
 
 
-class WideHead(Backbone):
+class WideHead(Backbone[ConfigT]):
     """Base of networks with `last_conv` and `fc`: a base and no part, since upstream names these beside the stages."""
 
     def add_head(

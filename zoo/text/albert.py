@@ -56,7 +56,6 @@ VARIANTS: dict[str, TextSize] = {
     "albert-chinese-xlarge": TextSize(21128, *_XLARGE, **_RELU, params=57_589_248),
     "albert-chinese-xxlarge": TextSize(21128, 4096, 12, 16, 16384, **_RELU, params=221_459_968),
 }
-SMALL = "albert-chinese-tiny"
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,6 @@ VARIANTS: dict[str, TextSize] = {
     "chinese-roberta-mini": TextSize(21128, 256, 4, 4, 1024, params=8_765_696),
     "chinese-roberta-tiny": TextSize(21128, 128, 2, 2, 512, params=3_183_488),
 }
-SMALL = "chinese-roberta-tiny"
 
 
 @dataclass(frozen=True)

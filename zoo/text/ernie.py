@@ -51,7 +51,6 @@ VARIANTS: dict[str, TextSize] = {
     "ernie-3.0-tiny-nano-v2-zh": _zh(_NANO, 0, 17_907_240),
     "ernie-3.0-tiny-pico-v2-zh": _zh((128, 3, 2, 512), 0, 5_994_240),
 }
-SMALL = "ernie-3.0-tiny-pico-v2-zh"
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,6 @@ VARIANTS: dict[str, TextSize] = {
     "roberta-base": TextSize(50265, **_ENGLISH, params=124_645_632),
     "roberta-large": TextSize(50265, 1024, 24, 16, 4096, **_ENGLISH, params=355_359_744),
 }
-SMALL = "roberta-base"
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from framework import nn
 from framework.config import register
 from framework.nn import functional as F
 from framework.nn import initializer as I
+from zoo.contracts import Contract
 
 PARAMS = 61_100_840  # with 1000 classes, as in paddle.vision and torchvision
 _POOLED = 6  # side of the map that the linear layers see
@@ -27,9 +28,6 @@ class AlexNetConfig:
 
     num_classes: int = 1000
     hidden_size: int = 4096
-
-
-SMALL = AlexNetConfig(hidden_size=16)
 
 
 def _conv(in_channels: int, out_channels: int, kernel_size: int, stride: int, padding: int) -> nn.Conv2D:
@@ -52,12 +50,13 @@ class ConvPool(nn.Layer):
 
 
 @register("model", config=AlexNetConfig)
-class AlexNet(nn.Layer):
+class AlexNet(nn.Model[AlexNetConfig]):
     """[N, H, W, 3], sides of 63 at least -> logits [N, num_classes]."""
 
+    contract = Contract(small={"hidden_size": 16})
+
     def __init__(self, config: AlexNetConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         self._conv1 = ConvPool(3, 64, 11, 4, 2)
         self._conv2 = ConvPool(64, 192, 5, 1, 2)
         self._conv3 = _conv(192, 384, 3, 1, 1)

@@ -40,7 +40,6 @@ VARIANTS: dict[str, Size] = {
     "resnet56": Size(9, 853_018),
     "resnet110": Size(18, 1_727_962),
 }
-SMALL = "resnet20"
 
 
 @dataclass(frozen=True)
@@ -71,12 +70,11 @@ class BasicBlock(nn.Layer):
 
 @register("model", config=CifarResNetConfig)
 @register("backbone", config=CifarResNetConfig)
-class CifarResNet(Backbone):
+class CifarResNet(Backbone[CifarResNetConfig]):
     """[N, H, W, 3] -> logits [N, num_classes], or maps at strides 1, 2 and 4."""
 
     def __init__(self, config: CifarResNetConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         self.conv1 = nn.Conv2D(3, WIDTHS[0], 3, padding=1, bias_attr=False)
         self.bn1 = nn.BatchNorm2D(WIDTHS[0])
         channels = WIDTHS[0]

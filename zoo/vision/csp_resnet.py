@@ -22,7 +22,7 @@ from framework.config import register
 from framework.nn import functional as F
 from framework.nn import initializer as I
 from framework.nn.reparam import Arrays, centred
-from zoo.contracts import Backbone, Feature
+from zoo.contracts import Backbone, Contract, Feature
 from zoo.layers.conv_bn import ConvBN, ConvBNOptions
 from zoo.layers.stages import collect_maps
 from zoo.layers.variants import VariantConfig
@@ -49,7 +49,6 @@ VARIANTS: dict[str, Size] = {
     "l": Size(1.0, 1.0, 21_158_770),
     "x": Size(1.33, 1.25, 40_240_664),
 }
-SMALL = "s"
 
 
 @dataclass(frozen=True)
@@ -147,12 +146,16 @@ class CSPResStage(nn.Layer):
 
 @register("model", config=CSPResNetConfig)
 @register("backbone", config=CSPResNetConfig)
-class CSPResNet(Backbone):
+class CSPResNet(Backbone[CSPResNetConfig]):
     """[N, H, W, 3] -> maps at strides 4, 8, 16 and 32, or logits [N, num_classes]."""
 
+    contract = Contract(
+        flat=(r"stages\.[023]\.blocks\.0\.conv2\.alpha", "below 0 with these weights, where upstream takes 1")
+    )
+
     def __init__(self, config: CSPResNetConfig) -> None:
-        super().__init__()
-        self.config, size, deploy = config, VARIANTS[config.variant], config.deploy
+        super().__init__(config)
+        size, deploy = VARIANTS[config.variant], config.deploy
         channels, *widths = (round(width * size.width) for width in (STEM_WIDTH, *WIDTHS))
         conv = partial(ConvBN, act=F.silu, options=ConvBNOptions(deploy=deploy))
         self.stem = nn.Sequential(

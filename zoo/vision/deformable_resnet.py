@@ -16,7 +16,7 @@ import jax
 from framework import nn
 from framework.config import register
 from framework.nn import functional as F
-from zoo.contracts import Backbone, Feature
+from zoo.contracts import Backbone, Contract, Feature
 from zoo.layers.conv_bn import ConvBN, ConvBNOptions
 from zoo.layers.deformable import DeformableConvBN
 from zoo.layers.stages import collect_maps
@@ -55,9 +55,6 @@ class DeformableResNetConfig(VariantConfig[Size], table=VARIANTS):
     deploy: bool = False
 
 
-SMALL = DeformableResNetConfig(depths=(1, 1, 1, 1))
-
-
 class Block(nn.Layer):
     """`relu(branch(x) + shortcut(x))`: 1x1, 3x3 with the stride, 1x1; the first block's shortcut projects."""
 
@@ -80,12 +77,13 @@ class Block(nn.Layer):
 
 
 @register("backbone", config=DeformableResNetConfig)
-class DeformableResNet(Backbone):
+class DeformableResNet(Backbone[DeformableResNetConfig]):
     """[N, H, W, 3] -> maps at strides 4, 8, 16 and 32."""
 
+    contract = Contract(small={"depths": (1, 1, 1, 1)})
+
     def __init__(self, config: DeformableResNetConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         size = config.parts
         self.conv = ConvBN(3, 64, 7, 2, act=F.relu, options=ConvBNOptions(names=_NAMES, deploy=config.deploy))
         channels, self.ends, self.names = 64, [], []

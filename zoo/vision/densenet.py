@@ -18,7 +18,7 @@ from framework import nn
 from framework.config import register
 from framework.nn import functional as F
 from framework.nn import initializer as I
-from zoo.contracts import Backbone, Feature
+from zoo.contracts import Backbone, Contract, Feature
 from zoo.layers.conv_bn import ConvBN, ConvBNOptions
 from zoo.layers.variants import VariantConfig
 
@@ -56,9 +56,6 @@ class DenseNetConfig(VariantConfig[Size], table=VARIANTS):
     num_classes: int = 1000
     depths: tuple[int, int, int, int] | None = None
     dropout: float = 0.0
-
-
-SMALL = DenseNetConfig(depths=(2, 2, 2, 2))
 
 
 class NormConv(nn.Layer):
@@ -102,15 +99,17 @@ class Transition(nn.Layer):
 
 @register("model", config=DenseNetConfig)
 @register("backbone", config=DenseNetConfig)
-class DenseNet(Backbone):
+class DenseNet(Backbone[DenseNetConfig]):
     """[N, H, W, 3] -> logits [N, num_classes], or the maps of the four blocks at strides 4 to 32, the last normalised.
 
     Transitions round down, so as a backbone it takes sides that are multiples of 32.
     """
 
+    contract = Contract(small={"depths": (2, 2, 2, 2)})
+
     def __init__(self, config: DenseNetConfig) -> None:
-        super().__init__()
-        self.config, size = config, config.parts
+        super().__init__(config)
+        size = config.parts
         self.conv1_func = ConvBN(
             3, size.width, 7, 2, act=F.relu, options=ConvBNOptions(names=("_conv", "_batch_norm"))
         )

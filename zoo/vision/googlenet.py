@@ -19,6 +19,7 @@ from framework import nn
 from framework.config import register
 from framework.nn import functional as F
 from framework.nn import initializer as I
+from zoo.contracts import Contract
 
 PARAMS = 11_535_736  # with 1000 classes, counted in paddle.vision; the inner classifiers are among them
 
@@ -98,15 +99,21 @@ class Inception(nn.Layer):
 
 
 @register("model", config=GoogLeNetConfig)
-class GoogLeNet(nn.Layer):
+class GoogLeNet(nn.Model[GoogLeNetConfig]):
     """[N, H, W, 3], sides of 64 at least -> logits [N, num_classes].
 
     In training, where sides are 192 to 239: (logits, logits of the first inner classifier, of the second).
     """
 
+    contract = Contract(
+        # Its inner classifiers, which only training runs, take a map of 11 to 13 pixels.
+        inputs=("n", 192, 192, 3),
+        outputs=lambda layer, n, h, w: [(n, layer.config.num_classes)] * (3 if layer.training else 1),
+    )
+
     def __init__(self, config: GoogLeNetConfig) -> None:
-        super().__init__()
-        self.config, classes = config, config.num_classes
+        super().__init__(config)
+        classes = config.num_classes
         self._conv = Conv(3, 64, 7, 2)
         self._conv_1 = Conv(64, 64, 1)
         self._conv_2 = Conv(64, 192, 3)

@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import ClassVar, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -58,7 +58,6 @@ VARIANTS: dict[str, Size] = {
     "w18_small_v1": Size(16, 13_183_624, first=(1, 32), modules=(1, 1, 1), blocks=2),
     "w18_small_v2": Size(18, 15_593_624, first=(2, 64), modules=(1, 3, 2), blocks=2),
 }
-SMALL = "w18_small_v1"
 
 _HEAD_WIDTHS = (32, 64, 128, 256)  # of the head's bottlenecks, which give four times as many channels
 _LAST_WIDTH = 2048
@@ -262,14 +261,14 @@ def _other_names() -> tuple[tuple[str, str], ...]:
 
 @register("model", config=HRNetConfig)
 @register("backbone", config=HRNetConfig)
-class HRNet(Backbone):
+class HRNet(Backbone[HRNetConfig]):
     """Contract: zoo/contracts.py. `features` are the maps at strides 4, 8, 16 and 32, or only the first of them.
 
     Raises:
         ConfigError: the classifier was asked for without `multi_scale_output`.
     """
 
-    state_renames: ClassVar[tuple[tuple[str, str], ...]] = _other_names()
+    state_renames = _other_names()
 
     def official_names(self, suite: str) -> dict[str, str]:
         """Names of PaddleSeg or PaddleDetection to ours, which are PaddleClas's."""
@@ -278,14 +277,13 @@ class HRNet(Backbone):
         return {_other_name(name, suite): name for name in self.state_shapes()}
 
     def __init__(self, config: HRNetConfig) -> None:
-        super().__init__()
+        super().__init__(config)
         if config.num_classes and not config.multi_scale_output:
             raise ConfigError(
                 "HRNet: the classifier reads the maps of all strides",
                 received=f"num_classes={config.num_classes}, multi_scale_output=False",
                 allowed="num_classes=0, or multi_scale_output=True",
             )
-        self.config = config
         size, same = VARIANTS[config.variant], config.same_padding
         widths = tuple(size.width * 2**branch for branch in range(4))
         outputs = 4 if config.multi_scale_output else 1

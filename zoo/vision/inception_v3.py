@@ -18,6 +18,7 @@ from framework import nn
 from framework.config import register
 from framework.nn import functional as F
 from framework.nn import initializer as I
+from zoo.contracts import Contract
 from zoo.layers.conv_bn import ConvBN, ConvBNOptions
 
 PARAMS = 23_834_568  # with 1000 classes, as torchvision's without its inner classifier
@@ -184,12 +185,14 @@ class InceptionE(nn.Layer):
 
 
 @register("model", config=InceptionV3Config)
-class InceptionV3(nn.Layer):
+class InceptionV3(nn.Model[InceptionV3Config]):
     """[N, H, W, 3], sides of 75 at least and 299 as trained -> logits [N, num_classes]."""
 
+    # Convolutions and poolings without padding: the sides are numbers of the program.
+    contract = Contract(inputs=("n", 96, 128, 3))
+
     def __init__(self, config: InceptionV3Config) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         self.inception_stem = Stem()
         self.inception_block_list = nn.Sequential(
             InceptionA(192, 32),

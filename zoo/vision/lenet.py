@@ -14,6 +14,7 @@ import jax
 
 from framework import nn
 from framework.config import register
+from zoo.contracts import Contract
 
 
 @dataclass(frozen=True)
@@ -24,12 +25,13 @@ class LeNetConfig:
 
 
 @register("model", config=LeNetConfig)
-class LeNet(nn.Layer):
+class LeNet(nn.Model[LeNetConfig]):
     """[N, 28, 28, 1 or 3] float32 to logits [N, num_classes]."""
 
+    contract = Contract(inputs=("n", 28, 28, 3))
+
     def __init__(self, config: LeNetConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         self.features = nn.Sequential(
             nn.Conv2D(1, 6, 3, stride=1, padding=1),
             nn.ReLU(),

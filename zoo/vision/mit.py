@@ -50,7 +50,6 @@ VARIANTS: dict[str, Size] = {
     "mit_b4": Size((64, 128, 320, 512), (3, 8, 27, 3), 61_355_688),
     "mit_b5": Size((64, 128, 320, 512), (3, 6, 40, 3), 81_956_008),
 }
-SMALL = "mit_b0"
 
 
 @dataclass(frozen=True)
@@ -118,16 +117,15 @@ class Block(nn.Layer):
 
 @register("model", config=MixVisionTransformerConfig)
 @register("backbone", config=MixVisionTransformerConfig)
-class MixVisionTransformer(Backbone):
+class MixVisionTransformer(Backbone[MixVisionTransformerConfig]):
     """MiT for [N, H, W, in_channels], both sides at least 29: logits [N, num_classes], or maps.
 
     The maps have strides 4, 8, 16 and 32.
     """
 
     def __init__(self, config: MixVisionTransformerConfig) -> None:
-        super().__init__()
+        super().__init__(config)
         widths, depths, _ = VARIANTS[config.variant]
-        self.config = config
         rates = drop_rates(config.drop_path_rate, depths)
         in_channels = config.in_channels
         for i, width in enumerate(widths):

@@ -15,6 +15,7 @@ import jax
 
 from framework import nn
 from framework.config import register
+from framework.hub.names import Names
 from framework.nn import functional as F
 from zoo.contracts import Backbone, Feature
 from zoo.layers.conv_bn import Activation, ConvBN, ConvBNOptions
@@ -28,7 +29,6 @@ VARIANTS: dict[str, ScaledSize] = {
     "mobilenetv1_x0_75": ScaledSize(0.75, 2_585_560),
     "mobilenetv1_x1_0": ScaledSize(1.0, 4_231_976),
 }
-SMALL = "mobilenetv1_x0_25"
 
 STEM_WIDTH = 32
 # (width behind the block at scale 1, stride); paper, table 1
@@ -81,38 +81,15 @@ class DepthwiseSeparable(nn.Layer):
         return self.pointwise_conv(self.depthwise_conv(x))
 
 
-def _other_names() -> tuple[tuple[str, str], ...]:
-    numbered = ("2_1", "2_2", "3_1", "3_2", "4_1", "4_2", *(f"5_{i}" for i in range(1, 7)), "6")
-    stages = (*((1, i) for i in range(1, 6)), *((2, i) for i in range(6)), *((3, i) for i in range(2)))
-    return (
-        # PaddleDetection and paddle.vision
-        (r"^conv1\.", "conv."),
-        *((rf"^conv{name}\._", f"blocks.{number}.") for number, name in enumerate(numbered)),
-        (r"\._conv\.", ".conv."),
-        (r"\._batch_norm\.", ".bn."),
-        (r"^(conv|blocks\.\d+\.\w+)\.0\.", r"\1.conv."),
-        (r"^(conv|blocks\.\d+\.\w+)\.1\.", r"\1.bn."),
-        # retinaface-pytorch
-        (r"^stage1\.0\.0\.", "conv.conv."),
-        (r"^stage1\.0\.1\.", "conv.bn."),
-        *((rf"^stage{stage}\.{i}\.", f"blocks.{number}.") for number, (stage, i) in enumerate(stages)),
-        (r"^(blocks\.\d+)\.0\.", r"\1.depthwise_conv.conv."),
-        (r"^(blocks\.\d+)\.1\.", r"\1.depthwise_conv.bn."),
-        (r"^(blocks\.\d+)\.3\.", r"\1.pointwise_conv.conv."),
-        (r"^(blocks\.\d+)\.4\.", r"\1.pointwise_conv.bn."),
-    )
-
-
 @register("model", config=MobileNetV1Config)
 @register("backbone", config=MobileNetV1Config)
-class MobileNetV1(Backbone):
+class MobileNetV1(Backbone[MobileNetV1Config]):
     """[N, H, W, 3] -> logits [N, num_classes], or the maps at strides 4, 8, 16 and 32."""
 
-    state_renames = _other_names()
+    state_renames = Names("zoo/weights/mobilenet_v1.yml", "MobileNetV1")
 
     def __init__(self, config: MobileNetV1Config) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         scale, deploy = VARIANTS[config.variant].scale, config.deploy
         act = _LeakyReLU(config.slope) if config.slope else F.relu
         width = int(STEM_WIDTH * scale)

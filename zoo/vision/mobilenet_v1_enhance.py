@@ -18,7 +18,7 @@ from framework import nn
 from framework.config import register
 from framework.core.errors import ShapeError
 from framework.nn import functional as F
-from zoo.contracts import Backbone, Feature
+from zoo.contracts import Backbone, Contract, Feature
 from zoo.layers.conv_bn import ConvBN, ConvBNOptions
 from zoo.layers.squeeze_excite import SqueezeExcite
 from zoo.layers.text_row import TEXT_ROW_STRIDE
@@ -91,12 +91,13 @@ class DepthwiseSeparable(nn.Layer):
 
 
 @register("backbone", config=MobileNetV1EnhanceConfig)
-class MobileNetV1Enhance(Backbone):
+class MobileNetV1Enhance(Backbone[MobileNetV1EnhanceConfig]):
     """[N, 48, W, 3] -> one row of features [N, 1, W // 8, C]."""
 
+    contract = Contract(inputs=("n", 48, "8*w", 3))
+
     def __init__(self, config: MobileNetV1EnhanceConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         scale, deploy = VARIANTS[config.variant].scale, config.deploy
         width = int(STEM_WIDTH * scale)
         options = ConvBNOptions(names=_NAMES, norm_decay=0.0, deploy=deploy)

@@ -86,12 +86,12 @@ class InvertedResidual(nn.Layer):
 
 @register("model", config=MobileNetV2Config)
 @register("backbone", config=MobileNetV2Config)
-class MobileNetV2(Backbone):
+class MobileNetV2(Backbone[MobileNetV2Config]):
     """[N, H, W, 3] -> logits [N, num_classes], or the maps at strides 4, 8, 16 and 32."""
 
     def __init__(self, config: MobileNetV2Config) -> None:
-        super().__init__()
-        self.config, scale = config, VARIANTS[config.variant].scale
+        super().__init__(config)
+        scale = VARIANTS[config.variant].scale
         width = scaled_width(STEM_WIDTH, scale)
         layers = nn.Sequential(_conv(3, width, 3, 2))
         strides, widths = [2], [width]

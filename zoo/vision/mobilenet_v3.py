@@ -23,8 +23,9 @@ import jax
 from framework import nn
 from framework.config import register
 from framework.core.errors import ShapeError
+from framework.hub.names import Names
 from framework.nn import functional as F
-from zoo.contracts import Feature
+from zoo.contracts import Contract, Feature
 from zoo.layers.conv_bn import ConvBN, ConvBNOptions
 from zoo.layers.squeeze_excite import SqueezeExcite
 from zoo.layers.stages import collect_maps, dilate_strides, stage_ends
@@ -111,7 +112,6 @@ VARIANTS: dict[str, Size] = {
     "mobilenetv3_large_x1_0": Size("large", 1.0, 5_480_206),
     "mobilenetv3_large_x1_25": Size("large", 1.25, 7_443_308),
 }
-SMALL = "mobilenetv3_small_x0_35"
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,7 @@ class ResidualUnit(nn.Layer):
 
 @register("model", config=MobileNetV3Config)
 @register("backbone", config=MobileNetV3Config)
-class MobileNetV3(WideHead):
+class MobileNetV3(WideHead[MobileNetV3Config]):
     """[N, H, W, 3] -> logits [N, num_classes], or maps.
 
     Form `image`: the maps at strides 4, 8, 16 and 32, or `output_stride` at most. `page`, of text detectors: the last
@@ -182,15 +182,13 @@ class MobileNetV3(WideHead):
     for a height of 48 and those of the classifier, (2, 2, 2, 2).
     """
 
-    # PaddleDetection numbers the stem and the units together.
-    state_renames = (
-        (r"^conv1\.(?=conv|bn)", "conv."),
-        *((rf"^conv{number + 2}\.", f"blocks.{number}.") for number in range(len(UNITS["large"]))),
-    )
+    state_renames = Names("zoo/weights/mobilenet_v3.yml", "MobileNetV3")
+
+    # Smaller scales have two channels in the first squeeze: with the tests' weights ReLU cuts both.
+    contract = Contract(compiled=("mobilenetv3_small_x1_0",))
 
     def __init__(self, config: MobileNetV3Config) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         self.form = "image" if config.num_classes else config.form
         table, scale, _ = VARIANTS[config.variant]
         width, last = scaled_width(STEM_WIDTH, scale), scaled_width(LAST_WIDTH[table], scale)

@@ -73,7 +73,6 @@ VARIANTS: dict[str, Size] = {
         (96, 96, 160), 7, _stages((192, 224, 256, 288), (320, 640, 960, 1280), (1, 2, 3, 2)), 71_578_184, 0.2
     ),
 }
-SMALL = "pphgnet_tiny"
 
 
 @dataclass(frozen=True)
@@ -156,7 +155,7 @@ class HGStage(nn.Layer):
 
 @register("model", config=PPHGNetConfig)
 @register("backbone", config=PPHGNetConfig)
-class PPHGNet(WideHead):
+class PPHGNet(WideHead[PPHGNetConfig]):
     """[N, H, W, 3] -> logits [N, num_classes], or maps.
 
     Form `image`: the maps at strides 4, 8, 16 and 32. `line`, of the PP-OCR recognisers: one row [N, 1, T, C], where T
@@ -164,8 +163,7 @@ class PPHGNet(WideHead):
     """
 
     def __init__(self, config: PPHGNetConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         self.form = "image" if config.num_classes else config.form
         size, deploy = VARIANTS[config.variant], config.deploy
         inputs = (3, *size.stem[:2])

@@ -92,7 +92,6 @@ VARIANTS: dict[str, Size] = {
         75_256_776, (48, 96), 6, False, (96, 192, 384, 768), (192, 512, 1024, 2048), (2, 3, 6, 3)
     ),
 }
-SMALL = "pphgnetv2_b0"
 _KERNEL_SIZES = (3, 3, 5, 5)
 _FIRST_LIGHT = 2  # number of the first stage with light layers
 
@@ -219,7 +218,7 @@ class HGStage(nn.Layer):
 
 @register("model", config=PPHGNetV2Config)
 @register("backbone", config=PPHGNetV2Config)
-class PPHGNetV2(WideHead):
+class PPHGNetV2(WideHead[PPHGNetV2Config]):
     """[N, H, W, 3] -> logits [N, num_classes], or maps.
 
     Form `image`: the maps at strides 4, 8, 16 and 32. `line`, of the PP-OCR recognisers: one row [N, 1, T, C], where T
@@ -227,8 +226,7 @@ class PPHGNetV2(WideHead):
     """
 
     def __init__(self, config: PPHGNetV2Config) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         self.form = "image" if config.num_classes else config.form
         size = VARIANTS[config.variant]
         self.use_lab = size.affine if config.use_lab is None else config.use_lab

@@ -59,7 +59,6 @@ VARIANTS: dict[str, ScaledSize] = {
     "pplcnet_x2_0": ScaledSize(2.0, 6_521_512),
     "pplcnet_x2_5": ScaledSize(2.5, 9_017_560),
 }
-SMALL = "pplcnet_x0_25"
 
 
 @dataclass(frozen=True)
@@ -104,15 +103,14 @@ class DepthwiseSeparable(nn.Layer):
 
 @register("model", config=PPLCNetConfig)
 @register("backbone", config=PPLCNetConfig)
-class PPLCNet(WideHead):
+class PPLCNet(WideHead[PPLCNetConfig]):
     """[N, H, W, 3] -> logits [N, num_classes], or the maps of `blocks3` to `blocks6`: at strides 4, 8, 16 and 32.
 
     With `pool` and without classes: one map [N, 1, 1, 1280].
     """
 
     def __init__(self, config: PPLCNetConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         scale, deploy = VARIANTS[config.variant].scale, config.deploy
         stem, *others = config.strides
         width = scaled_width(STEM_WIDTH, scale)

@@ -66,7 +66,6 @@ VARIANTS: dict[str, Size] = {
     "pplcnetv2_base": Size(1.0, (2, 2, 6, 2), 6_800_360),
     "pplcnetv2_large": Size(1.25, (2, 2, 8, 2), 10_716_840),
 }
-SMALL = "pplcnetv2_small"
 
 
 @dataclass(frozen=True)
@@ -148,12 +147,11 @@ class DepthwiseSeparable(nn.Layer):
 
 @register("model", config=PPLCNetV2Config)
 @register("backbone", config=PPLCNetV2Config)
-class PPLCNetV2(WideHead):
+class PPLCNetV2(WideHead[PPLCNetV2Config]):
     """[N, H, W, 3] -> logits [N, num_classes], or the maps at strides 4, 8, 16 and 32."""
 
     def __init__(self, config: PPLCNetV2Config) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         scale, depths, _ = VARIANTS[config.variant]
         deploy = config.deploy
         first, width = (scaled_width(value, scale) for value in STEM_WIDTHS)

@@ -22,7 +22,7 @@ from framework import nn
 from framework.config import register
 from framework.nn import functional as F
 from framework.nn.reparam import Arrays, centred, fuse_conv_bn
-from zoo.contracts import Feature
+from zoo.contracts import Contract, Feature
 from zoo.layers.affine import Affine
 from zoo.layers.conv_bn import ConvBN, ConvBNOptions
 from zoo.layers.squeeze_excite import SqueezeExcite
@@ -71,6 +71,10 @@ def _stages(*strides: Stride) -> dict[str, tuple[Block, ...]]:
 
 _PAGE = _stages(2, 2, 2, 2, 1)
 _LINE = _stages(1, (2, 1), (1, 2), (2, 1), (2, 1))
+# Learnable affines whose factor and summand the next layer takes out again, for the contract.
+_NORMALISED_BRANCHES = "an affine, and then nothing but normalised 1x1 branches"
+_AFFINE = r"blocks(?!6\.[01]\.)\d\.\d\.dw_conv\.act\.lab\.(scale|bias)"  # not where squeezing stands between
+_STRIDED = r"blocks[345]\.0\.dw_conv\.lab\.(scale|bias)"  # the integer 2 as stride: no activation
 HEAD_WIDTH = 1280  # at every scale
 
 
@@ -80,7 +84,6 @@ VARIANTS: dict[str, ScaledSize] = {
     "pplcnetv3_x0_75": ScaledSize(0.75, 4_947_658),
     "pplcnetv3_base": ScaledSize(0.95, 6_787_918),
 }
-SMALL = "pplcnetv3_x0_75"
 
 
 @dataclass(frozen=True)
@@ -200,16 +203,20 @@ class LCNetV3Block(nn.Layer):
 
 @register("model", config=PPLCNetV3Config)
 @register("backbone", config=PPLCNetV3Config)
-class PPLCNetV3(WideHead):
+class PPLCNetV3(WideHead[PPLCNetV3Config]):
     """[N, H, W, 3] -> logits [N, num_classes], or maps.
 
     Form `image`: the maps at strides 4, 8, 16 and 32. `page`, of the PP-OCR detectors: these maps, narrowed by 1x1
     convolutions. `line`, of the PP-OCR recognisers: one row [N, 1, T, C], where T is W // 8.
     """
 
+    contract = Contract(
+        flat=(f"{_AFFINE}|{_STRIDED}", _NORMALISED_BRANCHES),
+        forms={"line": Contract(flat=(_AFFINE, _NORMALISED_BRANCHES))},
+    )
+
     def __init__(self, config: PPLCNetV3Config) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         self.form = "image" if config.num_classes else config.form
         scale, deploy = VARIANTS[config.variant].scale, config.deploy
 

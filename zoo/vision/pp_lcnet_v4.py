@@ -95,7 +95,6 @@ VARIANTS: dict[str, Size] = {
         16_550_440,
     ),
 }
-SMALL = "pplcnetv4_tiny"
 HEAD_WIDTH = 1280  # as in PP-LCNet
 
 
@@ -187,7 +186,7 @@ class LCNetV4Block(nn.Layer):
 
 @register("model", config=PPLCNetV4Config)
 @register("backbone", config=PPLCNetV4Config)
-class PPLCNetV4(WideHead):
+class PPLCNetV4(WideHead[PPLCNetV4Config]):
     """[N, H, W, 3] -> logits [N, num_classes], or maps.
 
     Form `image`, of the PP-OCRv6 detectors too: the maps at strides 4, 8, 16 and 32. `line`, of its recognisers: one
@@ -195,8 +194,7 @@ class PPLCNetV4(WideHead):
     """
 
     def __init__(self, config: PPLCNetV4Config) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         self.reads_lines = config.form == "line" and not config.num_classes
         size, deploy = VARIANTS[config.variant], config.deploy
         plan, stem = (size.line, "conv1") if self.reads_lines else (size.image, "stem")

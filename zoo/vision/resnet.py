@@ -76,7 +76,6 @@ VARIANTS: dict[str, Size] = {
     "wide_resnet50_2": Size((3, 4, 6, 3), 68_883_240, base_width=128),
     "wide_resnet101_2": Size((3, 4, 23, 3), 126_886_696, base_width=128),
 }
-SMALL = "resnet18"
 
 
 @dataclass(frozen=True)
@@ -143,7 +142,7 @@ class Block(nn.Layer):
 
 @register("model", config=ResNetConfig)
 @register("backbone", config=ResNetConfig)
-class ResNet(Backbone):
+class ResNet(Backbone[ResNetConfig]):
     """[N, H, W, in_channels] -> logits [N, num_classes], or maps at strides 4 to 32, none above `output_stride`.
 
     Raises:
@@ -151,9 +150,9 @@ class ResNet(Backbone):
     """
 
     def __init__(self, config: ResNetConfig) -> None:
-        super().__init__()
+        super().__init__(config)
         check_variant("ResNet", config.variant, VARIANTS)
-        self.config, size = config, VARIANTS[config.variant]
+        size = VARIANTS[config.variant]
         if config.output_stride not in OUTPUT_STRIDES:
             raise ConfigError(
                 "ResNet has no such output stride",

@@ -109,12 +109,12 @@ class DownUnit(nn.Layer):
 
 @register("model", config=ShuffleNetV2Config)
 @register("backbone", config=ShuffleNetV2Config)
-class ShuffleNetV2(Backbone):
+class ShuffleNetV2(Backbone[ShuffleNetV2Config]):
     """[N, H, W, 3] -> logits [N, num_classes], or the maps of stem and stages at strides 4, 8, 16 and 32."""
 
     def __init__(self, config: ShuffleNetV2Config) -> None:
-        super().__init__()
-        self.config, size = config, VARIANTS[config.variant]
+        super().__init__(config)
+        size = VARIANTS[config.variant]
         act = ACTIVATIONS[size.act]
         self._conv1 = _conv(3, STEM_WIDTH, act, 3, 2)
         channels, self.blocks, ends = STEM_WIDTH, [], []

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from framework import nn
 from framework.config import register
 from framework.nn import functional as F
+from zoo.contracts import Contract
 from zoo.layers.variants import VariantConfig
 
 
@@ -79,12 +80,15 @@ class Fire(nn.Layer):
 
 
 @register("model", config=SqueezeNetConfig)
-class SqueezeNet(nn.Layer):
+class SqueezeNet(nn.Model[SqueezeNetConfig]):
     """[N, H, W, 3], sides of 31 at least -> logits [N, num_classes], which are not negative."""
 
+    # Convolutions and poolings without padding: the sides are numbers of the program.
+    contract = Contract(inputs=("n", 64, 96, 3))
+
     def __init__(self, config: SqueezeNetConfig) -> None:
-        super().__init__()
-        self.config, size = config, VARIANTS[config.variant]
+        super().__init__(config)
+        size = VARIANTS[config.variant]
         channels = size.stem.channels
         self._conv = nn.Conv2D(3, channels, size.stem.kernel_size, 2, size.stem.padding)
         for number, (squeezed, expanded) in enumerate(FIRES, start=1):

@@ -38,7 +38,6 @@ class Size(NamedTuple):
 
 # Paper, table 1: 8.44 and 12.47 million; exact: counted in the authors' nets/stdcnet.py without the unused `bn`
 VARIANTS: dict[str, Size] = {"stdc1": Size((2, 2, 2), 8_441_504), "stdc2": Size((4, 5, 3), 12_471_968)}
-SMALL = "stdc1"
 
 _DROPOUT = 0.2
 
@@ -93,12 +92,11 @@ class DenseConcat(nn.Layer):
 
 @register("model", config=STDCConfig)
 @register("backbone", config=STDCConfig)
-class STDC(Backbone):
+class STDC(Backbone[STDCConfig]):
     """Contract: zoo/contracts.py. `features` are the maps at strides 2, 4, 8, 16 and 32."""
 
     def __init__(self, config: STDCConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         widths = [feature.channels for feature in self.features]
         blocks = nn.Sequential(
             ConvBN(config.in_channels, widths[0], 3, 2, act=F.relu),

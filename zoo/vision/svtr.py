@@ -27,7 +27,7 @@ from framework.config import register
 from framework.core.errors import ConfigError, ShapeError
 from framework.nn import functional as F
 from framework.nn import initializer as I
-from zoo.contracts import Backbone, Feature
+from zoo.contracts import Backbone, Contract, Feature
 from zoo.layers.attention import Attention
 from zoo.layers.conv_bn import ConvBN, ConvBNOptions
 from zoo.layers.mlp import MLP, NARROW, DropPath, drop_rates
@@ -65,7 +65,6 @@ VARIANTS: dict[str, Size] = {
     "svtr_base": Size((128, 256, 384), (3, 6, 9), (4, 8, 12), 8, 256, 22_721_664, (48, 160), 40),
     "svtr_large": Size((192, 256, 512), (3, 9, 9), (6, 8, 16), 10, 384, 38_897_344, (48, 160), 40),
 }
-SMALL = "svtr_tiny"
 
 
 @dataclass(frozen=True)
@@ -142,12 +141,13 @@ def neighbours(height: int, width: int) -> jax.Array:
 
 
 @register("backbone", config=SVTRNetConfig)
-class SVTRNet(Backbone):
+class SVTRNet(Backbone[SVTRNetConfig]):
     """[N, *image_hw, 3] -> one row [N, 1, columns, out_channels]."""
 
+    contract = Contract(fields={"image_hw": (32, 32), "columns": 8}, inputs=("n", 32, 32, 3))
+
     def __init__(self, config: SVTRNetConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         size = self.size = config.parts
         first = size.widths[0]
         options = ConvBNOptions(

@@ -21,8 +21,9 @@ import numpy as np
 
 from framework import nn
 from framework.config import register
+from framework.hub.names import Names
 from framework.nn import functional as F
-from zoo.contracts import Backbone, Feature
+from zoo.contracts import Backbone, Contract, Feature
 from zoo.layers.mlp import MLP, NARROW, DropPath, drop_rates, narrow_linear
 from zoo.layers.variants import VariantConfig
 
@@ -52,7 +53,6 @@ VARIANTS: dict[str, Size] = {
     "swin_large": Size(192, (2, 2, 18, 2), 6, 0.1, 196_532_476),
     "swin_large_384": Size(192, (2, 2, 18, 2), 6, 0.1, 196_735_516, window=12),
 }
-SMALL = "swin_tiny"
 
 
 @dataclass(frozen=True)
@@ -199,23 +199,17 @@ class PatchEmbed(nn.Layer):
 
 @register("model", config=SwinTransformerConfig)
 @register("backbone", config=SwinTransformerConfig)
-class SwinTransformer(Backbone):
+class SwinTransformer(Backbone[SwinTransformerConfig]):
     """Swin for [N, H, W, 3] of any size: logits [N, num_classes], or maps at strides 4, 8, 16 and 32."""
 
-    state_renames = (
-        (r"^head\.fc\.", "head."),  # timm's
-        # torchvision's
-        (r"^features\.0\.0\.", "patch_embed.proj."),
-        (r"^features\.0\.2\.", "patch_embed.norm."),
-        *((rf"^features\.{2 * i + 1}\.", f"layers.{i}.blocks.") for i in range(4)),
-        *((rf"^features\.{2 * i + 2}\.", f"layers.{i}.downsample.") for i in range(3)),
-        (r"^(layers\.\d\.blocks\.\d+\.mlp)\.0\.", r"\1.fc1."),
-        (r"^(layers\.\d\.blocks\.\d+\.mlp)\.3\.", r"\1.fc2."),
-    )
+    state_renames = Names("zoo/weights/swin.yml", "SwinTransformer")
+
+    # The number of windows is a number of the program.
+    contract = Contract(inputs=("n", 64, 96, 3))
 
     def __init__(self, config: SwinTransformerConfig) -> None:
-        super().__init__()
-        self.config, size = config, config.parts
+        super().__init__(config)
+        size = config.parts
         widths = [size.width << i for i in range(len(size.depths))]
         self.patch_embed = PatchEmbed(size.width)
         self.layers = nn.LayerList()

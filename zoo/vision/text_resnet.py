@@ -17,7 +17,7 @@ import jax
 from framework import nn
 from framework.config import register
 from framework.nn import functional as F
-from zoo.contracts import Backbone, Feature
+from zoo.contracts import Backbone, Contract, Feature
 from zoo.layers.conv_bn import ConvBN, ConvBNOptions
 from zoo.layers.variants import VariantConfig
 
@@ -39,7 +39,6 @@ VARIANTS: dict[str, Size] = {
     "text_resnet34_vd": Size((3, 4, 6, 3), 21_308_128),
     "text_resnet50_vd": Size((3, 4, 6, 3), 23_527_264, bottleneck=True),
 }
-SMALL = "text_resnet18_vd"
 
 
 @dataclass(frozen=True)
@@ -89,12 +88,13 @@ class Block(nn.Layer):
 
 
 @register("backbone", config=TextResNetConfig)
-class TextResNet(Backbone):
+class TextResNet(Backbone[TextResNetConfig]):
     """[N, 32, W, 3] -> one row [N, 1, W // 4, C]."""
 
+    contract = Contract(inputs=("n", 32, "8*w", 3))
+
     def __init__(self, config: TextResNetConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         size = VARIANTS[config.variant]
         conv = partial(ConvBN, act=F.relu, options=ConvBNOptions(names=_NAMES, deploy=config.deploy))
         self.conv1_1, self.conv1_2, self.conv1_3 = conv(3, 32, 3), conv(32, 32, 3), conv(32, 64, 3)

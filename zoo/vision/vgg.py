@@ -16,7 +16,7 @@ import jax
 from framework import nn
 from framework.config import register
 from framework.nn import functional as F
-from zoo.contracts import Backbone, Feature
+from zoo.contracts import Backbone, Contract, Feature
 from zoo.layers.variants import VariantConfig
 
 WIDTHS = (64, 128, 256, 512, 512)
@@ -55,20 +55,19 @@ class VGGConfig(VariantConfig[Size], table=VARIANTS):
     in_channels: int = 3
 
 
-SMALL = VGGConfig("vgg11_bn", hidden_size=16)
-
-
 @register("model", config=VGGConfig)
 @register("backbone", config=VGGConfig)
-class VGG(Backbone):
+class VGG(Backbone[VGGConfig]):
     """[N, H, W, in_channels] -> logits [N, num_classes], or the pooled maps at strides 2 to 32.
 
     Pooling rounds down, so as a backbone it takes sides that are multiples of 32.
     """
 
+    contract = Contract(small={"variant": "vgg11_bn", "hidden_size": 16})
+
     def __init__(self, config: VGGConfig) -> None:
-        super().__init__()
-        self.config, size = config, VARIANTS[config.variant]
+        super().__init__(config)
+        size = VARIANTS[config.variant]
         channels, layers = config.in_channels, []
         for width, depth in zip(WIDTHS, size.depths, strict=True):
             for _ in range(depth):

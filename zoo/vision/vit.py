@@ -18,7 +18,8 @@ import jax.numpy as jnp
 from framework import nn
 from framework.config import register
 from framework.core.errors import ConfigError, ShapeError
-from zoo.contracts import Backbone, Feature
+from framework.hub.names import Names
+from zoo.contracts import Backbone, Contract, Feature
 from zoo.layers.attention import Attention
 from zoo.layers.mlp import MLP, NARROW, DropPath, drop_rates, narrow_linear
 from zoo.layers.variants import VariantConfig
@@ -59,7 +60,6 @@ VARIANTS: dict[str, Size] = {
     "vit_large_patch16_384": Size(1024, 24, 16, 304_715_752, image=384),
     "vit_large_patch32_384": Size(1024, 24, 16, 306_632_680, patch=32, image=384),
 }
-SMALL = "deit_tiny"
 
 
 @dataclass(frozen=True)
@@ -105,31 +105,20 @@ class Block(nn.Layer):
 
 @register("model", config=VisionTransformerConfig)
 @register("backbone", config=VisionTransformerConfig)
-class VisionTransformer(Backbone):
+class VisionTransformer(Backbone[VisionTransformerConfig]):
     """ViT or DeiT for [N, S, S, 3]: logits [N, num_classes], or the patches as one map at the patch's stride.
 
     The logits of a distilled variant are the mean of its two classifiers', in training too.
     """
 
-    # torchvision's `vit_*`
-    state_renames = (
-        (r"^conv_proj\.", "patch_embed.proj."),
-        (r"^class_token$", "cls_token"),
-        (r"^encoder\.pos_embedding$", "pos_embed"),
-        (r"^encoder\.layers\.encoder_layer_(\d+)\.", r"blocks.\1."),
-        (r"^(blocks\.\d+)\.ln_([12])\.", r"\1.norm\2."),
-        (r"^(blocks\.\d+)\.self_attention\.in_proj_", r"\1.attn.qkv."),
-        (r"^(blocks\.\d+)\.self_attention\.out_proj\.", r"\1.attn.proj."),
-        (r"^(blocks\.\d+)\.mlp\.(?:0|linear_1)\.", r"\1.mlp.fc1."),
-        (r"^(blocks\.\d+)\.mlp\.(?:3|linear_2)\.", r"\1.mlp.fc2."),
-        (r"^encoder\.ln\.", "norm."),
-        (r"^heads\.head\.", "head."),
-    )
+    state_renames = Names("zoo/weights/vit.yml", "VisionTransformer")
+
+    contract = Contract(fields={"image_size": 64}, inputs=("n", 64, 64, 3))
 
     def __init__(self, config: VisionTransformerConfig) -> None:
-        super().__init__()
+        super().__init__(config)
         size = VARIANTS[config.variant]
-        self.config, self.size = config, size
+        self.size = size
         self.image_size = size.image if config.image_size is None else config.image_size
         if self.image_size < size.patch or self.image_size % size.patch:
             raise ConfigError(

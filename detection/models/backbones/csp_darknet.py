@@ -48,7 +48,6 @@ VARIANTS: dict[str, Size] = {
     "l": Size(1.0, 1.0),
     "x": Size(1.33, 1.25),
 }
-SMALL = "nano"
 
 
 @dataclass(frozen=True)
@@ -86,12 +85,12 @@ class SPPLayer(nn.Layer):
 
 
 @register("backbone", config=CSPDarkNetConfig)
-class CSPDarkNet(Backbone):
+class CSPDarkNet(Backbone[CSPDarkNetConfig]):
     """[N, H, W, 3], even sizes -> maps at strides 8, 16 and 32."""
 
     def __init__(self, config: CSPDarkNetConfig) -> None:
-        super().__init__()
-        self.config, deploy = config, config.deploy
+        super().__init__(config)
+        deploy = config.deploy
         depth, width, depthwise = VARIANTS[config.variant]
         self.stem = Focus(3, int(_STAGES[0][0] * width), deploy)
         self.names: list[str] = []

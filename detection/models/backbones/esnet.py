@@ -40,7 +40,6 @@ VARIANTS: dict[str, Size] = {
     "esnet_x1_0": Size(1.0, _RATIOS),
     "esnet_x1_25": Size(1.25, _RATIOS),
 }
-SMALL = "esnet_x0_75"
 
 
 @dataclass(frozen=True)
@@ -106,12 +105,12 @@ class HalvingBlock(nn.Layer):
 
 
 @register("backbone", config=ESNetConfig)
-class ESNet(Backbone):
+class ESNet(Backbone[ESNetConfig]):
     """[N, H, W, 3] -> the maps at strides 8, 16 and 32."""
 
     def __init__(self, config: ESNetConfig) -> None:
-        super().__init__()
-        self.config, deploy = config, config.deploy
+        super().__init__(config)
+        deploy = config.deploy
         scale, ratios = VARIANTS[config.variant]
         self._conv1 = _conv(3, STEM_WIDTH, 3, 2, deploy=deploy)
         ratio, width, features = iter(ratios), STEM_WIDTH, []

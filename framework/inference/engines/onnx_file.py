@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
 from framework.core.errors import FormatError, ShapeError
+from framework.core.lazy import LazyModule
 from framework.export.artifact import ONNX, Artifact
 from framework.inference.engine import TensorShape, check_inputs, describe
+
+if TYPE_CHECKING:
+    import jax.numpy as jnp
+else:
+    jnp = LazyModule("jax.numpy")
 
 
 def find_onnx_file(artifact: Artifact) -> Path:
@@ -38,7 +44,12 @@ def declared_inputs(artifact: Artifact) -> dict[str, TensorShape] | None:
     inputs = artifact.config.get("inputs")
     if not isinstance(inputs, dict):
         return None
-    return {name: TensorShape(tuple(shape), jnp.dtype(dtype)) for name, (shape, dtype) in inputs.items()}
+    return {name: TensorShape(tuple(shape), _read_dtype(dtype)) for name, (shape, dtype) in inputs.items()}
+
+
+def _read_dtype(name: str) -> np.dtype:
+    """numpy has bfloat16 from jax."""
+    return jnp.dtype(name) if name == "bfloat16" else np.dtype(name)
 
 
 class OnnxEngine:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import numpy as np
 
+from framework.core.types import PyTree
 from framework.interop.graph.layer import Graph, GraphLayer, check_operators, check_outputs, find_last_uses
 from framework.interop.graph.operator import Call, Operator, Run
 from framework.interop.graph.roles import assign_roles, find_conv_kernels
@@ -17,7 +17,7 @@ def build_layer(
     program: Program,
     operators: Mapping[str, Operator],
     newest: Mapping[str, int],
-    own: Mapping[str, Callable[..., Any]] | None = None,
+    own: Mapping[str, Callable[..., PyTree]] | None = None,
 ) -> GraphLayer:
     """The program as a layer in eval mode. `own` are functions of the user by operator: see `onnx.load`.
 
@@ -42,8 +42,8 @@ def build_layer(
     return layer
 
 
-def _user_run(function: Callable[..., Any]) -> Run:
-    def run(call: Call, *arrays: Any) -> Any:
+def _user_run(function: Callable[..., PyTree]) -> Run:
+    def run(call: Call, *arrays: PyTree) -> PyTree:
         return function(*arrays, **call.node.attrs)
 
     return run

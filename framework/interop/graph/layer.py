@@ -12,6 +12,7 @@ import jax
 import numpy as np
 
 from framework.core.errors import FormatError, InputError, OarError, ShapeError, did_you_mean
+from framework.core.types import PyTree
 from framework.interop.graph.operator import Call, Operator
 from framework.interop.graph.values import (
     MAX_ELEMENTS,
@@ -89,15 +90,15 @@ class GraphLayer(Layer):
     def outputs(self) -> tuple[TensorSpec, ...]:
         return self.graph.program.outputs
 
-    def forward(self, *args: Any, **named: Any) -> Any:
+    def forward(self, *args: PyTree, **named: PyTree) -> PyTree:
         """The outputs for the inputs in order, or by name. Raises: InputError, where they are not the graph's."""
         results = Run(self).outputs(self._bind(args, named))
         arrays = tuple(_to_output(item) for item in results)
         return arrays[0] if len(arrays) == 1 else arrays
 
     def run_nodes(
-        self, numbers: Sequence[int], values: Mapping[str, Any], wanted: Sequence[str]
-    ) -> dict[str, Any]:
+        self, numbers: Sequence[int], values: Mapping[str, Item], wanted: Sequence[str]
+    ) -> dict[str, Item]:
         """Some of the program's nodes, with what they need besides weights and constants; gives `wanted` by name."""
         items = {
             name: _to_item(value, TensorSpec(name, (), ""), self.program.name)
@@ -105,7 +106,7 @@ class GraphLayer(Layer):
         }
         return {name: _to_output(item) for name, item in Run(self).values(numbers, items, wanted).items()}
 
-    def _bind(self, args: tuple, named: Mapping[str, Any]) -> dict[str, Item]:
+    def _bind(self, args: tuple, named: Mapping[str, PyTree]) -> dict[str, Item]:
         names = [spec.name for spec in self.inputs]
         bound = dict(zip(names, args)) | dict(named)
         unknown = [name for name in named if name not in names or name in names[: len(args)]]
@@ -124,7 +125,7 @@ class GraphLayer(Layer):
         return f"{self.program.name}, {sum(operators.values())} nodes of {len(operators)} operators"
 
 
-def _to_item(value: Any, spec: TensorSpec, file: str) -> Item:
+def _to_item(value: PyTree, spec: TensorSpec, file: str) -> Item:
     if value is None or isinstance(value, list | tuple):
         open_spec = TensorSpec(spec.name, (), "")
         return None if value is None else [_to_item(item, open_spec, file) for item in value]
@@ -139,7 +140,7 @@ def _to_item(value: Any, spec: TensorSpec, file: str) -> Item:
     return Value.of(array)
 
 
-def _to_output(item: Item) -> Any:
+def _to_output(item: Item) -> PyTree:
     return (
         [_to_output(one) for one in item]
         if isinstance(item, list)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from framework.core.types import PyTree
 from framework.interop.programs.onnx_tensors import TensorReader
 from framework.interop.programs.onnx_types import DTYPES as DTYPES
 from framework.interop.programs.program import Node, Program, Signature, TensorSpec
@@ -79,7 +80,9 @@ def _read_functions(model: Message, opaque: Collection[str]) -> dict[_FunctionId
     return {i: f for i, f in functions.items() if ".".join(filter(None, i[:2])) not in opaque}
 
 
-def load(path: str | Path | Source, operators: Mapping[str, Callable[..., Any]] | None = None) -> GraphLayer:
+def load(
+    path: str | Path | Source, operators: Mapping[str, Callable[..., PyTree]] | None = None
+) -> GraphLayer:
     """An ONNX model as a Layer in eval mode; docs/graphs.md has its operators.
 
     Weights are parameters under their own names, running statistics are buffers. The layer is called with the inputs

@@ -144,9 +144,9 @@ def to_plain(
     Raises FormatError for an array that was never filled and for containers nested more than 64 deep, which is also
     what a container inside itself looks like.
     """
-    done: dict[int, tuple[Any, Any]] = {}  # the first of each pair keeps the id from being reused
+    done: dict[int, tuple[object, object]] = {}  # the first of each pair keeps the id from being reused
 
-    def walk(value: object, depth: int) -> Any:
+    def walk(value: object, depth: int) -> object:
         if isinstance(value, (str, int, float, complex, type(None))):
             return value
         if id(value) in done:

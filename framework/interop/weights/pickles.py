@@ -52,7 +52,7 @@ class Global:
 
     module: str
     name: str
-    call: Callable[..., Any] | None = None
+    call: Callable[..., object] | None = None
 
     def __str__(self) -> str:
         return f"{self.module}.{self.name}"
@@ -65,7 +65,7 @@ def check_key(key: object) -> str | int | float | None:
     raise TypeError(f"a {type(key).__name__} is used as a key; text and numbers are allowed")
 
 
-AllowList = Mapping[tuple[str, str], Callable[..., Any] | None]
+AllowList = Mapping[tuple[str, str], Callable[..., object] | None]
 
 
 class PickleReader:
@@ -82,14 +82,14 @@ class PickleReader:
         allowed: AllowList,
         *,
         start: int = 0,
-        persistent: Callable[[Any], Any] | None = None,
+        persistent: Callable[[object], object] | None = None,
         fix: str,
     ) -> None:
         self.source, self.allowed, self.persistent, self.fix = source, allowed, persistent, fix
         self.at = self._begin = start
         self._stack: list[Any] = []
-        self._marks: list[list[Any]] = []
-        self._memo: dict[int, Any] = {}
+        self._marks: list[list[object]] = []
+        self._memo: dict[int, object] = {}
 
     def run(self) -> tuple[Any, int]:
         """The pickled object and the position after it."""
@@ -241,7 +241,7 @@ class PickleReader:
                 return text
         raise self.error("a name in the pickle does not end", allowed=f"at most {_MAX_NAME_BYTES} bytes")
 
-    def _pop_mark(self) -> list[Any]:
+    def _pop_mark(self) -> list[object]:
         items, self._stack = self._stack, self._marks.pop()
         return items
 

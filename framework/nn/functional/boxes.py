@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
@@ -279,11 +279,11 @@ def _nms(
 
 def _compared(
     scores: jax.Array, background: int, nms_top_k: int, keep_top_k: int
-) -> tuple[tuple[int, ...], tuple[Any, Any]]:
+) -> tuple[tuple[int, ...], tuple[int, int]]:
     """(the classes that count, (the boxes of a class that are compared, those of an image that stay)) of scores
     [N, C, M]; -1 for all. An open M is taken to be enough."""
 
-    def least(number: int, size: Any) -> Any:
+    def least(number: int, size: int) -> int:
         return size if number < 0 else min(number, size) if isinstance(size, int) else number
 
     classes = tuple(label for label in range(scores.shape[1]) if label != background)
@@ -422,7 +422,7 @@ def _multiclass_nms(
     scores: jax.Array,
     *,
     classes: tuple[int, ...],
-    sizes: tuple[Any, Any],
+    sizes: tuple[int, int],
     limits: tuple[float, float, float, float],
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     (compared, kept), (threshold, *overlap) = sizes, limits

@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -87,7 +86,7 @@ def _batch_normalise(
 def _batch_normalise_fwd(
     x: jax.Array, weight: jax.Array, bias: jax.Array, epsilon: float, first: bool
 ) -> tuple[Moments, tuple[jax.Array, ...]]:
-    out: Any = _batch_normalise(x, weight, bias, epsilon, first)  # custom_vjp loses the type
+    out: Moments = _batch_normalise(x, weight, bias, epsilon, first)  # custom_vjp loses the type
     return out, (x, out[1], lax.rsqrt(out[2] + epsilon), weight, bias)
 
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
 from framework.core.errors import ShapeError
+from framework.core.types import PyTree
 from framework.nn.functional import lowering
 from framework.nn.functional.conv import Pads, Pair, flat_padding, gather_taps, out_size, shift_views
 from framework.nn.functional.lowering import Platform, choose, jitted
@@ -43,8 +43,10 @@ def _max_of_views(x: jax.Array, kernel: Pair, stride: Pair) -> jax.Array:
     return functools.reduce(jnp.maximum, shift_views(x, kernel, stride, (1, 1), out))
 
 
-def _max_of_views_fwd(x: jax.Array, kernel: Pair, stride: Pair) -> Any:
-    y = _max_of_views(x, kernel, stride)
+def _max_of_views_fwd(
+    x: jax.Array, kernel: Pair, stride: Pair
+) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
+    y: jax.Array = _max_of_views(x, kernel, stride)
     return y, (x, y)
 
 
@@ -148,7 +150,7 @@ def max_pool2d(
     return_mask: bool = False,
     ceil_mode: bool = False,
     pad_value: float = -float("inf"),
-) -> Any:
+) -> PyTree:
     """Maximum over windows. x [N, H, W, C]; with `return_mask` also the places of the maxima, see pooling_places.py.
 
     `pad_value` is what padding holds: the activation's minimum (0 after a ReLU) keeps int8 quantisation exact.
@@ -166,7 +168,7 @@ def max_pool3d(
     padding: Padding = 0,
     return_mask: bool = False,
     ceil_mode: bool = False,
-) -> Any:
+) -> PyTree:
     """Maximum over windows. x [N, D, H, W, C]; with `return_mask` also the places, see pooling_places.py."""
     if return_mask:
         return max_pool_with_places("max_pool3d", x, kernel_size, stride, padding, ceil_mode, 3)
@@ -286,7 +288,7 @@ def adaptive_avg_pool2d(x: jax.Array, output_size: int | Sequence[int | None]) -
 
 def adaptive_max_pool2d(
     x: jax.Array, output_size: int | Sequence[int | None], return_mask: bool = False
-) -> Any:
+) -> PyTree:
     """Maximum over `output_size` bins that cover the input; None keeps an axis. x [N, H, W, C]."""
     if return_mask:
         return adaptive_max_with_places("adaptive_max_pool2d", x, output_size, 2)
@@ -303,7 +305,7 @@ def adaptive_avg_pool3d(x: jax.Array, output_size: int | Sequence[int | None]) -
 
 def adaptive_max_pool3d(
     x: jax.Array, output_size: int | Sequence[int | None], return_mask: bool = False
-) -> Any:
+) -> PyTree:
     """Maximum over `output_size` bins that cover the input; None keeps an axis. x [N, D, H, W, C]."""
     maxima, places = adaptive_max_with_places("adaptive_max_pool3d", x, output_size, 3)
     return (maxima, places) if return_mask else maxima
@@ -319,7 +321,7 @@ def max_pool1d(
     padding: int | str | Sequence[int] = 0,
     return_mask: bool = False,
     ceil_mode: bool = False,
-) -> Any:
+) -> PyTree:
     """Maximum over windows. x [N, T, C]; with `return_mask` also the places of the maxima, see pooling_places.py."""
     if return_mask:
         return max_pool_with_places("max_pool1d", x, kernel_size, stride, padding, ceil_mode, 1)
@@ -345,7 +347,7 @@ def adaptive_avg_pool1d(x: jax.Array, output_size: int) -> jax.Array:
     return adaptive_avg_pool2d(x[:, None], (1, output_size))[:, 0]
 
 
-def adaptive_max_pool1d(x: jax.Array, output_size: int, return_mask: bool = False) -> Any:
+def adaptive_max_pool1d(x: jax.Array, output_size: int, return_mask: bool = False) -> PyTree:
     """Maximum over `output_size` bins that cover the input. x [N, T, C]."""
     if return_mask:
         return adaptive_max_with_places("adaptive_max_pool1d", x, output_size, 1)
@@ -372,7 +374,7 @@ def _power_pool(
     norm_type: float,
     kernel_size: Size,
     stride: Size | None,
-    padding: Any,
+    padding: Padding,
     ceil_mode: bool,
     axes: int,
 ) -> jax.Array:

@@ -10,7 +10,6 @@ import functools
 import itertools
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -20,8 +19,18 @@ from jax import lax
 from framework.core.axes import per_axis
 from framework.core.errors import ShapeError
 from framework.core.rng import next_key
+from framework.core.types import PyTree
 from framework.nn.functional.lowering import jitted
-from framework.nn.functional.windows import Axes, Edges, Size, bin_size, bins, pool_geometry, pool_windows
+from framework.nn.functional.windows import (
+    Axes,
+    Edges,
+    Padding,
+    Size,
+    bin_size,
+    bins,
+    pool_geometry,
+    pool_windows,
+)
 
 # -- places -----------------------------------------------------------------------------------------------------------
 
@@ -55,7 +64,13 @@ def _max_pool_with_places(
 
 
 def max_pool_with_places(
-    where: str, x: jax.Array, kernel_size: Size, stride: Size | None, padding: Any, ceil_mode: bool, axes: int
+    where: str,
+    x: jax.Array,
+    kernel_size: Size,
+    stride: Size | None,
+    padding: Padding,
+    ceil_mode: bool,
+    axes: int,
 ) -> tuple[jax.Array, jax.Array]:
     """What the maxima over windows give with `return_mask=True`."""
     kernel, strides, pads = pool_geometry(where, x, kernel_size, stride, padding, axes)
@@ -85,7 +100,9 @@ _scatter_places.defvjp(
 @jitted("size")
 def _max_unpool(x: jax.Array, places: jax.Array, size: Axes) -> jax.Array:
     flat = (x.shape[0], math.prod(x.shape[1:-1]), x.shape[-1])
-    spread: Any = _scatter_places(x.reshape(flat), places.reshape(flat), math.prod(size))  # loses its type
+    spread: jax.Array = _scatter_places(
+        x.reshape(flat), places.reshape(flat), math.prod(size)
+    )  # loses its type
     return spread.reshape(x.shape[0], *size, x.shape[-1])
 
 
@@ -95,7 +112,7 @@ def _unpool(
     indices: jax.Array,
     kernel_size: Size,
     stride: Size | None,
-    padding: Any,
+    padding: Padding,
     output_size: Sequence[int] | None,
     axes: int,
 ) -> jax.Array:
@@ -187,7 +204,7 @@ def _max_of_bins(x: jax.Array, bins: Sequence[jax.Array]) -> tuple[jax.Array, ja
 
 
 def adaptive_max_with_places(
-    where: str, x: jax.Array, output_size: Any, axes: int
+    where: str, x: jax.Array, output_size: int | Sequence[int | None] | None, axes: int
 ) -> tuple[jax.Array, jax.Array]:
     """What the adaptive maxima give with `return_mask=True`."""
     return _adaptive_max(x, bin_size(where, output_size, x, axes))
@@ -224,13 +241,13 @@ def _fractional_max(
 def _fractional(
     where: str,
     x: jax.Array,
-    output_size: Any,
+    output_size: int | Sequence[int | None] | None,
     kernel_size: Size | None,
     random_u: float | None,
     return_mask: bool,
     key: jax.Array | None,
     axes: int,
-) -> Any:
+) -> PyTree:
     output = bin_size(where, output_size, x, axes)
     kernel = None if kernel_size is None else per_axis(kernel_size, axes, "kernel_size")
     reach = [k + n - 1 for k, n in zip(kernel, output)] if kernel else list(output)
@@ -256,7 +273,7 @@ def fractional_max_pool2d(
     random_u: float | None = None,
     return_mask: bool = False,
     key: jax.Array | None = None,
-) -> Any:
+) -> PyTree:
     """Maximum over `output_size` regions of random, nearly equal sizes. x [N, H, W, C].
 
     Regions of `kernel_size` overlap; without it they are disjoint. `random_u` from 0 to 1 decides where they are; None
@@ -272,6 +289,6 @@ def fractional_max_pool3d(
     random_u: float | None = None,
     return_mask: bool = False,
     key: jax.Array | None = None,
-) -> Any:
+) -> PyTree:
     """`fractional_max_pool2d` for x [N, D, H, W, C]."""
     return _fractional("fractional_max_pool3d", x, output_size, kernel_size, random_u, return_mask, key, 3)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +12,7 @@ import numpy as np
 from jax import lax
 
 from framework.core.errors import ConfigError, ShapeError
+from framework.core.types import PyTree
 from framework.nn.functional.boxes import area, check_boxes, check_eager, pick_boxes
 from framework.nn.functional.roi import image_of_box
 
@@ -299,10 +299,10 @@ def _propose(
     sizes: tuple[int, int],
     limits: tuple[float, float, float],
     offset: float,
-) -> Any:
+) -> PyTree:
     (compared, kept), (threshold, least, eta) = sizes, limits
 
-    def of_image(scores: jax.Array, deltas: jax.Array, size_hw: jax.Array) -> Any:
+    def of_image(scores: jax.Array, deltas: jax.Array, size_hw: jax.Array) -> PyTree:
         best, place = lax.top_k(scores, compared)
         anchor, code = anchors[place], deltas[place] * variances[place]
         size = anchor[:, 2:] - anchor[:, :2] + offset

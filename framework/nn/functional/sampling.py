@@ -17,7 +17,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 import jax
 import jax.numpy as jnp
@@ -31,7 +31,7 @@ from framework.nn.functional.common import check_data_format
 from framework.nn.functional.lowering import Platform, describe, jitted, platform
 from framework.nn.functional.pooling import adaptive_avg_pool2d
 
-Table = Any  # an array of numpy where all sizes are known while tracing, else of jax.numpy
+Table = np.ndarray | jax.Array  # an array of numpy where all sizes are known while tracing, else of jax.numpy
 N = TypeVar("N", bound=float)  # numbers of Python or numpy, sizes that may be symbolic
 
 # Taps up to which a transposed table is a sum of gathers; beyond, it is one dot with the dense [in, out] matrix.
@@ -184,7 +184,7 @@ def _interpolate_axes(x: jax.Array, plans: tuple[_Axis, ...], on: Platform) -> j
     nearest = all(plan.kind == "nearest" for plan in plans)
     wide = x if nearest else x.astype(wide_type(x.dtype))
     if all(plan.static for plan in plans) and jnp.issubdtype(wide.dtype, jnp.floating):
-        resized: Any = _resize_static(wide, plans, on)  # custom_vjp loses the type
+        resized: jax.Array = _resize_static(wide, plans, on)  # custom_vjp loses the type
         return resized.astype(x.dtype)
     return _resize(wide, plans, on).astype(x.dtype)
 
@@ -373,7 +373,7 @@ def grid_sample(
 
 
 @jitted("size", "align_corners")
-def _affine_grid(theta: jax.Array, size: tuple[Any, ...], align_corners: bool) -> jax.Array:
+def _affine_grid(theta: jax.Array, size: tuple[int, ...], align_corners: bool) -> jax.Array:
     lines = []
     for n in size:
         step = 2 / (n - 1 if align_corners else n) if n > 1 or not align_corners else 0.0

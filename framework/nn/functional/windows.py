@@ -21,7 +21,7 @@ Edges = tuple[tuple[int, int], ...]  # what is before and behind each axis
 
 
 def spatial_padding(
-    padding: Padding, kernel: Axes, stride: Axes, size: tuple[Any, ...] | None = None, dilation: Axes = ()
+    padding: Padding, kernel: Axes, stride: Axes, size: Sequence[int] | None = None, dilation: Axes = ()
 ) -> Edges:
     """The padding of each axis from Paddle's forms: p, one for each axis, two for each axis, pairs, SAME or VALID.
 
@@ -82,7 +82,9 @@ def pool_geometry(
     return kernel, strides, spatial_padding(padding, kernel, strides, x.shape[1:-1])
 
 
-def bin_size(where: str, output_size: Any, x: jax.Array, axes: int) -> tuple[Any, ...]:
+def bin_size(
+    where: str, output_size: int | Sequence[int | None] | None, x: jax.Array, axes: int
+) -> tuple[int, ...]:
     """How many bins each spatial axis of [N, ..., C] has; None keeps an axis.
 
     Raises:
@@ -127,8 +129,8 @@ def reduce_windows(
 
 
 def pool_windows(
-    size: tuple[Any, ...], kernel: Axes, stride: Axes, pads: Edges, ceil_mode: bool
-) -> tuple[Any, Any]:
+    size: Sequence[int], kernel: Axes, stride: Axes, pads: Edges, ceil_mode: bool
+) -> tuple[Axes, Edges]:
     """Output size, and the pads with the rows that ceil mode adds behind each axis. Sizes may be symbolic.
 
     Raises:

@@ -15,7 +15,6 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -96,7 +95,7 @@ def blocks_of(width: int) -> int:
     return (width + OUTPUTS - 1) // OUTPUTS
 
 
-def convolve(x: jax.Array, kernel: jax.Array, out_hw: tuple[Any, Any], at_once: int | None) -> jax.Array:
+def convolve(x: jax.Array, kernel: jax.Array, out_hw: tuple[int, int], at_once: int | None) -> jax.Array:
     """x [N, H + 2, 4 * ceil(W / 4) + 2, C], padded, and kernel [3, 3, C, O] -> [N, H, W, O], `at_once` images at a
     time, which divides N, or all of them. Sizes may be symbolic."""
     # [3, C, 3 * O]: the rows of the kernel side by side, as one product multiplies them.
@@ -109,7 +108,7 @@ def convolve(x: jax.Array, kernel: jax.Array, out_hw: tuple[Any, Any], at_once: 
     return y.reshape(-1, *y.shape[2:])
 
 
-def _convolve_images(x: jax.Array, kernels: jax.Array, out_hw: tuple[Any, Any]) -> jax.Array:
+def _convolve_images(x: jax.Array, kernels: jax.Array, out_hw: tuple[int, int]) -> jax.Array:
     (height, width), (n, rows, _, channels) = out_hw, x.shape
     blocks = blocks_of(width)
     from_columns, _, to_results = matrices()

@@ -90,7 +90,7 @@ def place_of(device: Device) -> Place:
 def default_device() -> Device:
     """Where new Tensors go."""
     chosen = jax.config.jax_default_device  # type: ignore[attr-defined]
-    return chosen if isinstance(chosen, Device) else jax.devices(chosen)[0]
+    return chosen if isinstance(chosen, jax.Device) else jax.devices(chosen)[0]
 
 
 def device_of(name: str | Place) -> Device:

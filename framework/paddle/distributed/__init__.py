@@ -71,7 +71,7 @@ _PROGRAMS = ("DistAttr", "Strategy", "to_static", "io")
 
 
 def save_state_dict(
-    state_dict: dict[str, Any], path: str, process_group: Any = None, coordinator_rank: int = 0
+    state_dict: dict[str, Any], path: str, process_group: Group | None = None, coordinator_rank: int = 0
 ) -> None:
     """Write a state into a folder, whole: what is sharded is brought together."""
     from framework import paddle
@@ -82,7 +82,7 @@ def save_state_dict(
 
 
 def load_state_dict(
-    state_dict: dict[str, Any], path: str, process_group: Any = None, coordinator_rank: int = 0
+    state_dict: dict[str, Any], path: str, process_group: Group | None = None, coordinator_rank: int = 0
 ) -> None:
     """Fill the Tensors of `state_dict` from what `save_state_dict` wrote; they stay sharded as they are."""
     import jax

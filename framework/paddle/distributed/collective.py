@@ -112,7 +112,7 @@ def _copy(source: Tensor, target: Tensor) -> None:
 
 
 def all_reduce(
-    tensor: Tensor, op: int = ReduceOp.SUM, group: Any = None, sync_op: bool = True
+    tensor: Tensor, op: int = ReduceOp.SUM, group: Group | None = None, sync_op: bool = True
 ) -> Task | None:
     """Combine a Tensor of all processes, in place."""
     alone("all_reduce")
@@ -120,26 +120,26 @@ def all_reduce(
 
 
 def reduce(
-    tensor: Tensor, dst: int, op: int = ReduceOp.SUM, group: Any = None, sync_op: bool = True
+    tensor: Tensor, dst: int, op: int = ReduceOp.SUM, group: Group | None = None, sync_op: bool = True
 ) -> Task | None:
     """`all_reduce` for the process `dst` only."""
     _from_here(dst, "reduce")
     return _done(sync_op)
 
 
-def broadcast(tensor: Tensor, src: int, group: Any = None, sync_op: bool = True) -> Task | None:
+def broadcast(tensor: Tensor, src: int, group: Group | None = None, sync_op: bool = True) -> Task | None:
     """Give all processes the Tensor of `src`, in place."""
     _from_here(src, "broadcast")
     return _done(sync_op)
 
 
-def broadcast_object_list(object_list: list[Any], src: int, group: Any = None) -> None:
+def broadcast_object_list(object_list: list[Any], src: int, group: Group | None = None) -> None:
     """Give all processes the objects of `src`."""
     _from_here(src, "broadcast_object_list")
 
 
 def all_gather(
-    tensor_list: list[Tensor], tensor: Tensor, group: Any = None, sync_op: bool = True
+    tensor_list: list[Tensor], tensor: Tensor, group: Group | None = None, sync_op: bool = True
 ) -> Task | None:
     """Append the Tensor of each process to the list."""
     alone("all_gather")
@@ -147,7 +147,7 @@ def all_gather(
     return _done(sync_op)
 
 
-def all_gather_object(object_list: list[Any], obj: Any, group: Any = None) -> None:
+def all_gather_object(object_list: list[Any], obj: Any, group: Group | None = None) -> None:
     """Append the object of each process to the list."""
     alone("all_gather_object")
     object_list.append(obj)
@@ -157,7 +157,7 @@ def gather(
     tensor: Tensor,
     gather_list: list[Tensor] | None = None,
     dst: int = 0,
-    group: Any = None,
+    group: Group | None = None,
     sync_op: bool = True,
 ) -> Task | None:
     """`all_gather` for the process `dst` only."""
@@ -183,7 +183,7 @@ def scatter(
     tensor: Tensor,
     tensor_list: Sequence[Tensor] | None = None,
     src: int = 0,
-    group: Any = None,
+    group: Group | None = None,
     sync_op: bool = True,
 ) -> Task | None:
     """Fill `tensor` with this process's entry of the list of `src`."""
@@ -193,7 +193,10 @@ def scatter(
 
 
 def scatter_object_list(
-    out_object_list: list[Any], in_object_list: Sequence[Any] | None = None, src: int = 0, group: Any = None
+    out_object_list: list[Any],
+    in_object_list: Sequence[Any] | None = None,
+    src: int = 0,
+    group: Group | None = None,
 ) -> None:
     """Append this process's entry of the list of `src`."""
     _from_here(src, "scatter_object_list")
@@ -204,7 +207,7 @@ def reduce_scatter(
     tensor: Tensor,
     tensor_list: Sequence[Tensor],
     op: int = ReduceOp.SUM,
-    group: Any = None,
+    group: Group | None = None,
     sync_op: bool = True,
 ) -> Task | None:
     """Fill `tensor` with the sum of what all processes have for this one."""
@@ -214,7 +217,10 @@ def reduce_scatter(
 
 
 def alltoall(
-    in_tensor_list: Sequence[Tensor], out_tensor_list: list[Tensor], group: Any = None, sync_op: bool = True
+    in_tensor_list: Sequence[Tensor],
+    out_tensor_list: list[Tensor],
+    group: Group | None = None,
+    sync_op: bool = True,
 ) -> Task | None:
     """Each process gives each other one Tensor."""
     alone("alltoall")
@@ -227,7 +233,7 @@ def alltoall_single(
     out_tensor: Tensor,
     in_split_sizes: Sequence[int] | None = None,
     out_split_sizes: Sequence[int] | None = None,
-    group: Any = None,
+    group: Group | None = None,
     sync_op: bool = True,
 ) -> Task | None:
     """`alltoall` of the parts of one Tensor."""
@@ -245,7 +251,7 @@ def _no_other(where: str) -> DeviceError:
     )
 
 
-def send(tensor: Tensor, dst: int = 0, group: Any = None, sync_op: bool = True) -> NoReturn:
+def send(tensor: Tensor, dst: int = 0, group: Group | None = None, sync_op: bool = True) -> NoReturn:
     """Send to another process.
 
     Raises:
@@ -254,7 +260,7 @@ def send(tensor: Tensor, dst: int = 0, group: Any = None, sync_op: bool = True) 
     raise _no_other("send")
 
 
-def recv(tensor: Tensor, src: int = 0, group: Any = None, sync_op: bool = True) -> NoReturn:
+def recv(tensor: Tensor, src: int = 0, group: Group | None = None, sync_op: bool = True) -> NoReturn:
     """Receive from another process.
 
     Raises:
@@ -263,22 +269,22 @@ def recv(tensor: Tensor, src: int = 0, group: Any = None, sync_op: bool = True) 
     raise _no_other("recv")
 
 
-def isend(tensor: Tensor, dst: int, group: Any = None) -> NoReturn:
+def isend(tensor: Tensor, dst: int, group: Group | None = None) -> NoReturn:
     """Send without waiting: as `send`."""
     raise _no_other("isend")
 
 
-def irecv(tensor: Tensor, src: int | None = None, group: Any = None) -> NoReturn:
+def irecv(tensor: Tensor, src: int | None = None, group: Group | None = None) -> NoReturn:
     """Receive without waiting: as `recv`."""
     raise _no_other("irecv")
 
 
-def barrier(group: Any = None) -> None:
+def barrier(group: Group | None = None) -> None:
     """Wait for all processes."""
     alone("barrier")
 
 
-def wait(tensor: Tensor, group: Any = None, use_calc_stream: bool = True) -> None:
+def wait(tensor: Tensor, group: Group | None = None, use_calc_stream: bool = True) -> None:
     """Wait until the Tensor has its values."""
     tensor.value.block_until_ready()
 

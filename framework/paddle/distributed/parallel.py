@@ -8,6 +8,7 @@ from typing import Any
 
 from framework.core.errors import DeviceError
 from framework.paddle._kernel.tensor import Tensor
+from framework.paddle.distributed.collective import Group
 from framework.paddle.distributed.env import alone, init_parallel_env
 from framework.paddle.nn.layer import Layer
 
@@ -36,7 +37,7 @@ class DataParallel(Layer):
         comm_buffer_size: int = 25,
         last_comm_buffer_size: int = 1,
         find_unused_parameters: bool = False,
-        group: Any = None,
+        group: Group | None = None,
     ) -> None:
         super().__init__(f"{layers.full_name()}_data_parallel")
         alone("DataParallel")

@@ -7,6 +7,7 @@ from typing import Any
 
 from framework import paddle
 from framework.core.errors import ShapeError
+from framework.paddle.distributed.collective import Group
 from framework.paddle.distributed.env import alone
 
 
@@ -15,13 +16,13 @@ def group_sharded_parallel(
     optimizer: Any,
     level: str,
     scaler: Any = None,
-    group: Any = None,
+    group: Group | None = None,
     offload: bool = False,
     sync_buffers: bool = False,
     buffer_max_size: int = 8388608,
     segment_size: int = 1048576,
     sync_comm: bool = False,
-    dp_group: Any = None,
+    dp_group: Group | None = None,
     exclude_layer: Any = None,
 ) -> tuple[Any, Any, Any]:
     """(model, optimizer, scaler) as they are.

@@ -14,6 +14,7 @@ from framework.paddle._kernel.x64 import x64
 from framework.paddle.nn import functional as F
 from framework.paddle.nn.faces import Face, face, parametric_face
 from framework.paddle.nn.layer import Layer
+from framework.paddle.nn.param_attr import AttrLike
 from framework.paddle.ops.shaping import flatten, unflatten
 
 
@@ -26,7 +27,7 @@ class Embedding(Layer):
         embedding_dim: int,
         padding_idx: int | None = None,
         sparse: bool = False,
-        weight_attr: Any = None,
+        weight_attr: AttrLike = None,
         name: str | None = None,
     ) -> None:
         super().__init__(dtype=get_default_dtype())
@@ -208,8 +209,8 @@ class HSigmoidLoss(Layer):
         self,
         feature_size: int,
         num_classes: int,
-        weight_attr: Any = None,
-        bias_attr: Any = None,
+        weight_attr: AttrLike = None,
+        bias_attr: AttrLike = None,
         is_custom: bool = False,
         is_sparse: bool = False,
         name: str | None = None,

@@ -15,7 +15,7 @@ from framework.paddle.nn.faces import ParametricFace, parametric_face
 from framework.paddle.nn.functional.norm import group_norm, spectral_norm
 from framework.paddle.nn.initializer import Constant, Normal
 from framework.paddle.nn.layer import Layer
-from framework.paddle.nn.param_attr import ParamAttr
+from framework.paddle.nn.param_attr import AttrLike, ParamAttr
 
 
 def _statistic(layer: Layer, name: str | None, value: float, size: int) -> Parameter:
@@ -182,8 +182,8 @@ class BatchNorm(Layer):
         is_test: bool = False,
         momentum: float = 0.9,
         epsilon: float = 1e-05,
-        param_attr: Any = None,
-        bias_attr: Any = None,
+        param_attr: AttrLike = None,
+        bias_attr: AttrLike = None,
         dtype: str = "float32",
         data_layout: str = "NCHW",
         in_place: bool = False,

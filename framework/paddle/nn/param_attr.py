@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from framework.core.errors import ShapeError
+
+if TYPE_CHECKING:
+    from framework.paddle.nn.initializer import Initializer
+    from framework.paddle.regularizer import WeightDecayRegularizer
+
+AttrLike: TypeAlias = "ParamAttr | Initializer | WeightDecayRegularizer | str | bool | None"
+"""What `weight_attr` and `bias_attr` take; see `ParamAttr._to_attr`."""
 
 
 class ParamAttr:
@@ -42,7 +49,7 @@ class ParamAttr:
         return attributes
 
     @staticmethod
-    def _to_attr(arg: Any) -> ParamAttr | bool:
+    def _to_attr(arg: AttrLike) -> ParamAttr | bool:
         """What `weight_attr` and `bias_attr` take: a ParamAttr, an initializer, a name, a regularizer, None; False is
         no parameter at all."""
         from framework.paddle.nn.initializer import Initializer

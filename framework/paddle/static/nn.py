@@ -11,6 +11,7 @@ from framework.paddle import nn
 from framework.paddle._kernel.missing import reason
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.nn import functional
+from framework.paddle.nn.param_attr import AttrLike
 from framework.paddle.static.control import case as case
 from framework.paddle.static.control import cond as cond
 from framework.paddle.static.control import py_func as py_func
@@ -42,8 +43,8 @@ def fc(
     x: Any,
     size: int,
     num_flatten_dims: int = 1,
-    weight_attr: Any = None,
-    bias_attr: Any = None,
+    weight_attr: AttrLike = None,
+    bias_attr: AttrLike = None,
     activation: str | None = None,
     name: str | None = None,
 ) -> Tensor:
@@ -69,7 +70,7 @@ def embedding(
     is_sparse: bool = False,
     is_distributed: bool = False,
     padding_idx: int | None = None,
-    param_attr: Any = None,
+    param_attr: AttrLike = None,
     dtype: Any = "float32",
 ) -> Tensor:
     """Rows of a table [size[0], size[1]]."""
@@ -88,8 +89,8 @@ def _convolution(name: str, kind: type[Any], default: str) -> Callable[..., Tens
         padding: Any = 0,
         dilation: Any = 1,
         groups: int | None = None,
-        param_attr: Any = None,
-        bias_attr: Any = None,
+        param_attr: AttrLike = None,
+        bias_attr: AttrLike = None,
         use_cudnn: bool = True,
         act: str | None = None,
         name: str | None = None,
@@ -117,8 +118,8 @@ def _transposed(name: str, kind: type[Any], default: str) -> Callable[..., Tenso
         stride: Any = 1,
         dilation: Any = 1,
         groups: int | None = None,
-        param_attr: Any = None,
-        bias_attr: Any = None,
+        param_attr: AttrLike = None,
+        bias_attr: AttrLike = None,
         use_cudnn: bool = True,
         act: str | None = None,
         name: str | None = None,
@@ -153,8 +154,8 @@ def batch_norm(
     is_test: bool = False,
     momentum: float = 0.9,
     epsilon: float = 1e-05,
-    param_attr: Any = None,
-    bias_attr: Any = None,
+    param_attr: AttrLike = None,
+    bias_attr: AttrLike = None,
     data_layout: str = "NCHW",
     in_place: bool = False,
     name: str | None = None,
@@ -194,8 +195,8 @@ def layer_norm(
     shift: bool = True,
     begin_norm_axis: int = 1,
     epsilon: float = 1e-05,
-    param_attr: Any = None,
-    bias_attr: Any = None,
+    param_attr: AttrLike = None,
+    bias_attr: AttrLike = None,
     act: str | None = None,
     name: str | None = None,
 ) -> Tensor:
@@ -217,8 +218,8 @@ def group_norm(
     input: Tensor,
     groups: int,
     epsilon: float = 1e-05,
-    param_attr: Any = None,
-    bias_attr: Any = None,
+    param_attr: AttrLike = None,
+    bias_attr: AttrLike = None,
     act: str | None = None,
     data_layout: str = "NCHW",
     name: str | None = None,
@@ -232,8 +233,8 @@ def group_norm(
 def instance_norm(
     input: Tensor,
     epsilon: float = 1e-05,
-    param_attr: Any = None,
-    bias_attr: Any = None,
+    param_attr: AttrLike = None,
+    bias_attr: AttrLike = None,
     name: str | None = None,
 ) -> Tensor:
     """Normalise each channel of each sample."""
@@ -244,7 +245,7 @@ def instance_norm(
 
 
 def prelu(
-    x: Tensor, mode: str, param_attr: Any = None, data_format: str = "NCHW", name: str | None = None
+    x: Tensor, mode: str, param_attr: AttrLike = None, data_format: str = "NCHW", name: str | None = None
 ) -> Tensor:
     """x where it is positive, else weight * x; one weight for `all`, a `channel` or an `element`."""
     if mode not in ("all", "channel", "element"):
@@ -267,8 +268,8 @@ def bilinear_tensor_product(
     size: int,
     act: str | None = None,
     name: str | None = None,
-    param_attr: Any = None,
-    bias_attr: Any = None,
+    param_attr: AttrLike = None,
+    bias_attr: AttrLike = None,
 ) -> Tensor:
     """out[:, i] = x weight[i] y + bias[i]."""
     owner = unique_name.generate("bilinear_tensor_product")
@@ -296,8 +297,8 @@ def deform_conv2d(
     groups: int = 1,
     deformable_groups: int = 1,
     im2col_step: int = 1,
-    weight_attr: Any = None,
-    bias_attr: Any = None,
+    weight_attr: AttrLike = None,
+    bias_attr: AttrLike = None,
     name: str | None = None,
 ) -> Tensor:
     """Deformable convolution with its own kernel and bias."""

@@ -20,6 +20,7 @@ from framework.paddle import nn
 from framework.paddle._kernel.dispatch import Array, operation
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 from framework.paddle.nn import initializer as I
+from framework.paddle.nn.param_attr import AttrLike
 from framework.paddle.vision.models.parts import ConvNormActivation as ConvNormActivation
 from framework.vision import image
 from framework.vision.transforms.functional import check_choice
@@ -405,8 +406,8 @@ class DeformConv2D(nn.Layer):
         dilation: Size = 1,
         deformable_groups: int = 1,
         groups: int = 1,
-        weight_attr: Any = None,
-        bias_attr: Any = None,
+        weight_attr: AttrLike = None,
+        bias_attr: AttrLike = None,
     ) -> None:
         super().__init__()
         kernel = _two(kernel_size)

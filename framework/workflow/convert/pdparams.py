@@ -10,6 +10,7 @@ import numpy as np
 
 from framework import nn
 from framework.core.errors import ConfigError, WeightError, did_you_mean
+from framework.core.model_config import setting_of
 from framework.interop import load_weights
 from framework.io.state import save
 from framework.workflow.domain.config_file import ConfigFile, open_config
@@ -49,7 +50,7 @@ def official_names(model: nn.Layer, names: str | Collection[str]) -> dict[str, s
         ConfigError: the model is in its deploy form, or there is no such suite.
         WeightError: the names are not those of this model.
     """
-    if getattr(getattr(model, "config", None), "deploy", False):
+    if setting_of(model, "deploy", bool):
         raise ConfigError(
             "a model in its deploy form has no training weights any more",
             where=type(model).__name__,

@@ -19,6 +19,7 @@ from framework.config.bind import packages_of
 from framework.core.disk import disk_errors, write_file
 from framework.core.errors import ConfigError, FormatError, InputError
 from framework.core.fields import read_list
+from framework.core.types import JSON
 from framework.engine.experiment import Data, LoaderConfig
 from framework.io.dataset import split_windows
 from framework.io.loader import DataLoader
@@ -260,16 +261,23 @@ def _copy(path: Path, target: Path) -> None:
     shutil.copy2(path, target)
 
 
+def _objects(entries: list[JSON], source: Path) -> list[dict[str, JSON]]:
+    """Raises: FormatError, where one of them is something else."""
+    objects = [one for one in entries if isinstance(one, dict)]
+    if len(objects) != len(entries):
+        wrong = next(one for one in entries if not isinstance(one, dict))
+        raise FormatError("an entry is no JSON object", where=source, received=repr(wrong)[:80])
+    return objects
+
+
 def _split_coco(source: Path, output: Path, share: float, seed: int) -> SplitReport:
     data = read_annotations(source)
     if not isinstance(data, dict):
         raise FormatError("the file is not in COCO's format", where=source, allowed='{"images": [...], ...}')
     targets = tuple(output / f"{part}.json" for part in _SPLITS)
     check_new(targets)
-    images = read_list(data, "images", source)
-    annotations = read_list(data, "annotations", source, [])
-    if wrong := [one for one in (*images, *annotations) if not isinstance(one, dict)]:
-        raise FormatError("an entry is no JSON object", where=source, received=repr(wrong[0])[:80])
+    images = _objects(read_list(data, "images", source), source)
+    annotations = _objects(read_list(data, "annotations", source, []), source)
     held_out = _choose([str(one.get("file_name")).encode() for one in images], share, seed, source)
     counts, texts = [], []
     for number in range(len(targets)):

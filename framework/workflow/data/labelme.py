@@ -15,6 +15,7 @@ import numpy as np
 from framework.core.disk import write_file
 from framework.core.errors import FormatError, InputError
 from framework.core.fields import is_number, read_integer, read_list, read_text, shorten
+from framework.core.types import JSON
 from framework.vision import polygons
 from framework.vision.dataset_files import read_annotations, read_image
 from framework.vision.image import SUFFIXES, read_bytes
@@ -97,7 +98,7 @@ def convert_labelme(source: str | Path, output: str | Path) -> LabelmeReport:
     return LabelmeReport(target, folder, counts, len(images))
 
 
-def _load(file: Path) -> dict[str, Any]:
+def _load(file: Path) -> dict[str, JSON]:
     data = read_annotations(file)
     if not isinstance(data, dict) or "shapes" not in data:
         raise FormatError(
@@ -112,7 +113,7 @@ def _load(file: Path) -> dict[str, Any]:
     return data
 
 
-def _find_image(data: Mapping[str, Any], file: Path) -> tuple[bytes, str]:
+def _find_image(data: Mapping[str, JSON], file: Path) -> tuple[bytes, str]:
     """(content, suffix) of the image of a file."""
     name = read_text(data, "imagePath", file).replace("\\", "/")  # labelme on Windows writes such
     suffix = Path(name).suffix if Path(name).suffix.lower() in SUFFIXES else ".png"
@@ -135,7 +136,7 @@ def _find_image(data: Mapping[str, Any], file: Path) -> tuple[bytes, str]:
         ) from error
 
 
-def _check_size(data: Mapping[str, Any], file: Path, content: bytes) -> tuple[int, int]:
+def _check_size(data: Mapping[str, JSON], file: Path, content: bytes) -> tuple[int, int]:
     """(height, width) of the image, which must be what the file says."""
     pixels = read_image(content, file, otherwise="take it and its .json out of the folder")
     size = pixels.shape[0], pixels.shape[1]
@@ -151,7 +152,7 @@ def _check_size(data: Mapping[str, Any], file: Path, content: bytes) -> tuple[in
     return size
 
 
-def _read_objects(data: Mapping[str, Any], file: Path, size_hw: tuple[int, int]) -> list[_Object]:
+def _read_objects(data: Mapping[str, JSON], file: Path, size_hw: tuple[int, int]) -> list[_Object]:
     objects: dict[object, _Object] = {}
     for number, shape in enumerate(read_list(data, "shapes", file)):
         where = f"{file}, shapes[{number}]"
@@ -165,7 +166,7 @@ def _read_objects(data: Mapping[str, Any], file: Path, size_hw: tuple[int, int])
     return list(objects.values())
 
 
-def _read_outline(shape: Mapping[str, Any], where: str) -> np.ndarray:
+def _read_outline(shape: Mapping[str, JSON], where: str) -> np.ndarray:
     """[N, 2]"""
     kind = read_text(
         shape, "shape_type", where, default="polygon"
@@ -199,7 +200,7 @@ def _is_place(value: object) -> bool:
     return is_number(value) and -_FARTHEST < value < _FARTHEST  # type: ignore[operator]
 
 
-def _measure(one: _Object, image: Mapping[str, Any]) -> dict[str, Any]:
+def _measure(one: _Object, image: Mapping[str, Any]) -> dict[str, JSON]:
     """`segmentation`, `bbox` (left, top, width, height), `area` in pixels, `iscrowd`."""
     points = np.concatenate(one.parts)
     low, high = points.min(axis=0), points.max(axis=0)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 import framework
 from framework.config.domains import domain_objects, packages_of_domain
 from framework.core.errors import ConfigError, InputError, did_you_mean
+from framework.core.types import JSON
 from framework.export import Artifact
 from framework.inference.runtime import Runtime
 from framework.io.data_check import Observe, Report, validate_samples
@@ -69,7 +70,7 @@ class Domain(ABC, Generic[O]):
             FormatError: the artifact is none of this domain's.
         """
 
-    def describe(self, experiment: Experiment, model: Layer, labels: tuple[str, ...]) -> Mapping[str, Any]:
+    def describe(self, experiment: Experiment, model: Layer, labels: tuple[str, ...]) -> Mapping[str, JSON]:
         """What an artifact's config holds besides: palette, skeleton, …; and keys for Paddle's programs that differ."""
         return {}
 

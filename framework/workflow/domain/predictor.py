@@ -12,6 +12,7 @@ import numpy as np
 from framework.core.errors import ConfigError, OarError
 from framework.core.process import check_process
 from framework.vision import image as vision_image
+from framework.vision.image_pages import count_note
 from framework.workflow.domain.result import ImageResult, TextResult
 
 ImageSource: TypeAlias = str | os.PathLike[str] | bytes | BinaryIO | np.ndarray
@@ -26,11 +27,15 @@ I = TypeVar("I", bound=ImageResult)  # noqa: E741
 
 
 class ImageItem(NamedTuple):
-    """An image [H, W, 3] uint8 RGB, where it comes from ("" if unknown), and the number of its page or frame from 1."""
+    """An image [H, W, 3] uint8 RGB, where it comes from ("" if unknown), and the number of its page or frame from 1.
+
+    `warnings` say what of the source is not in the image.
+    """
 
     image: np.ndarray
     source: str = ""
     number: int = 1
+    warnings: tuple[str, ...] = ()
 
 
 class Predictor(ABC, Generic[S, Item, R]):
@@ -87,6 +92,11 @@ class ImagePredictor(Predictor[ImageSource, ImageItem, I]):
         """An image of a path, of bytes, a file, an array or a PIL image."""
         label = str(source) if isinstance(source, (str, os.PathLike)) else ""
         return ImageItem(vision_image.read(source), label)
+
+    def read_all(self, source: ImageSource) -> Iterator[ImageItem]:
+        """The items of an image file: by default its first page, with a warning where there are more."""
+        item, note = self.read(source), count_note(source)
+        yield item if note is None else item._replace(warnings=(*item.warnings, note))
 
     def predict_video(self, frames: Iterable[ImageItem], frame_rate: float) -> Iterator[I]:
         """As `predict_stream`, of the frames of one video of so many frames a second."""

@@ -7,13 +7,14 @@ import os
 import re
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
 from framework import hub, nn
 from framework.config import build
 from framework.core.errors import InputError, WeightError
+from framework.core.model_config import setting_of
 from framework.core.torch_state import TorchState
 from framework.interop import load_program, load_weights, weighted_ops
 from framework.interop.detect import detect
@@ -23,6 +24,7 @@ from framework.interop.weights.match import from_torch, match_weights
 from framework.interop.weights.model_folder import find_weights, is_model_folder
 from framework.interop.weights.weighted import WeightedOp
 from framework.io.checkpoint import CHECKPOINTS, STATE, find_checkpoint, load_checkpoint
+from framework.nn.model import rebuild
 from framework.nn.reparam import deploy_state
 
 _PROGRAMS = ("onnx", "pdmodel", "pir")
@@ -171,10 +173,7 @@ def spell_as_ours(state: dict[str, np.ndarray], model: nn.Layer) -> dict[str, np
 
 def _training_form(model: _Model) -> _Model | None:
     """The same model with its training branches, where `model` is in deploy form."""
-    config: Any = getattr(model, "config", None)
-    if not getattr(config, "deploy", False):
-        return None
-    return type(model)(dataclasses.replace(config, deploy=False))  # type: ignore[call-arg]
+    return rebuild(model, deploy=False) if setting_of(model, "deploy", bool) else None
 
 
 def is_torch(state: dict[str, np.ndarray], model: nn.Layer) -> bool:

@@ -18,15 +18,21 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import jax
-from jax import export
-
+from framework.core.compilation import jax_version
 from framework.core.errors import FormatError
-from framework.export.program import PLATFORMS, TensorSpec
+from framework.core.lazy import LazyModule
 from framework.export.program_bytes import Program, StoredProgram
+from framework.export.specs import PLATFORMS, TensorSpec
 from framework.workflow.domain.domain import ROOT, all_domains
+
+if TYPE_CHECKING:
+    import jax
+    from jax import export
+else:
+    jax = LazyModule("jax")
+    export = LazyModule("jax.export")
 
 MANIFEST = "manifest.json"
 # Modules, and packages with all below them, that decide about what a program of any domain computes.
@@ -88,7 +94,7 @@ def find_program(key: str) -> Program | None:
     if data is None:
         return None
     program = StoredProgram(data, PLATFORMS, _read)
-    if _manifest()["jax"] != jax.__version__:
+    if _manifest()["jax"] != jax_version():
         try:
             _ = program.exported
         except FormatError:  # jax promises six months
@@ -163,7 +169,7 @@ def write_programs(collected: Collected) -> None:
     names = sorted(name for name in sys.modules if name.startswith(deciding))
     files = [Path(file) for name in names if (file := sys.modules[name].__file__) is not None]
     sources = {path.relative_to(ROOT).as_posix(): _digest(path) for path in files}
-    manifest = {"jax": jax.__version__, **digests, "sources": sources}
+    manifest = {"jax": jax_version(), **digests, "sources": sources}
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
 

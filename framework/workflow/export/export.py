@@ -14,6 +14,7 @@ from framework import hub, nn
 from framework.config import plain
 from framework.core.dtypes import Precision
 from framework.core.errors import ConfigError, InputError
+from framework.core.types import JSON
 from framework.engine.experiment import Experiment
 from framework.engine.task import Pipeline, Stage, Task, check_transforms
 from framework.export import Artifact, TensorSpec
@@ -49,7 +50,7 @@ def trained_model(experiment: Experiment, config: Path) -> tuple[nn.Layer, Path,
     Raises:
         ConfigError: the experiment names no weights and was not trained here.
     """
-    experiment.require("model", "task")
+    model_config, task = experiment.model_and_task()
     spec = experiment.weights or str(run_folder(config))
     if experiment.weights is None and not Path(spec).is_dir():
         raise ConfigError(
@@ -61,8 +62,7 @@ def trained_model(experiment: Experiment, config: Path) -> tuple[nn.Layer, Path,
             + config.as_posix(),
         )
     path = resolve_weights(spec, experiment.domain)
-    task = cast(Task, experiment.task)  # `require` saw it
-    model = load_model(task.adapt_model(experiment.model), path)
+    model = load_model(task.adapt_model(model_config), path)
     labels = load_checkpoint(path).meta.get("labels", []) if (path / STATE).is_file() else _published(spec)
     return model, path, tuple(labels)
 
@@ -171,8 +171,7 @@ def export_config(
     extras = domain.capability(ExportExtras)
     prepared = experiment if extras is None else extras.prepare(experiment)
     model, path, class_names = trained_model(prepared, config.path)
-    task, labels = prepared.task, labels_of(prepared, class_names)
-    assert task is not None  # trained_model requires it
+    labels, (model_config, task) = labels_of(prepared, class_names), prepared.model_and_task()
     task.check(model, labels)
     specs = {name: TensorSpec(spec.shape, spec.dtype) for name, spec in prepared.export.inputs.items()}
     if not specs:
@@ -187,7 +186,7 @@ def export_config(
         "domain": experiment.domain,
         "name": config.name,
         **_needed_imports(experiment),
-        "model": plain(task.adapt_model(prepared.model)),
+        "model": plain(task.adapt_model(model_config)),
         "batch_size": predict.batch_size,
         **({} if buckets is None else {"buckets": list(buckets)}),
         "labels": list(labels),
@@ -208,7 +207,7 @@ def export_config(
     return artifact
 
 
-def _engine_table(experiment: Experiment, low: Sequence[str]) -> dict[str, Any]:
+def _engine_table(experiment: Experiment, low: Sequence[str]) -> dict[str, JSON]:
     """What was measured of engines, for the config of an artifact, `low` in bfloat16; nothing where nothing was."""
     table = experiment.export.engines
     return {
@@ -269,7 +268,10 @@ def _export_pipeline(
 
 
 def _export_stage(stage: Stage, name: str, experiment: Experiment, onnx: OnnxOptions | None) -> Artifact:
-    about: dict[str, Any] = {
+    provenance = {"weights": stage.weights, "file": stage.path.name}
+    if stage.path.is_file():
+        provenance["sha256"] = hub.digest(stage.path)
+    about: dict[str, JSON] = {
         "domain": experiment.domain,
         "kind": name,
         "name": stage.weights,
@@ -277,10 +279,8 @@ def _export_stage(stage: Stage, name: str, experiment: Experiment, onnx: OnnxOpt
         **stage.config,
         "bf16_verified": stage.bf16_verified,
         **_engine_table(experiment, stage.bf16_engines),
-        "provenance": {"weights": stage.weights, "file": stage.path.name},
+        "provenance": provenance,
     }
-    if stage.path.is_file():
-        about["provenance"]["sha256"] = hub.digest(stage.path)
     model, precisions = load_model(stage.model, stage.path), experiment.export.precisions
     return model_artifact(model, stage.task, stage.inputs, (), about, precisions, stage.constraints, onnx)
 
@@ -308,7 +308,7 @@ def model_artifact(
     task: Task,
     specs: Mapping[str, TensorSpec],
     transforms: Iterable[Any],
-    about: Mapping[str, Any],
+    about: Mapping[str, JSON],
     precisions: Sequence[Precision],
     constraints: Sequence[str] = (),
     onnx: OnnxOptions | None = None,

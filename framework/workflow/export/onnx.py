@@ -6,7 +6,7 @@ import importlib.util
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import jax
 import numpy as np
@@ -18,7 +18,7 @@ from framework.export.artifact import ONNX
 from framework.export.formats.onnx.bare import without_weights, write_whole
 from framework.export.formats.onnx.check import NamedArrays, export_file, import_onnxruntime
 from framework.export.formats.onnx.model import MOST_BYTES, OPSET, Function, export_onnx, import_onnx
-from framework.export.program import layer_function
+from framework.export.program import ArrayDict, layer_function
 from framework.workflow.export.bundled import find_graph
 
 
@@ -124,7 +124,7 @@ class OnnxFile:
         """(function, weights) with the names of weights in the file."""
         fn, weights = layer_function(self.layer, self.specs)
 
-        def renamed(weights: dict[str, Any], inputs: dict[str, Any]) -> dict[str, Any]:
+        def renamed(weights: ArrayDict, inputs: ArrayDict) -> ArrayDict:
             arrays = {self.prefix + name: array for name, array in weights.items()}
             return fn(arrays, {name: self._inner(name, array) for name, array in inputs.items()})
 

@@ -25,6 +25,7 @@ from framework.compress import QuantizedModel, Quantizer
 from framework.compress.search import relative_error
 from framework.compress.weight_only import quantize_weights
 from framework.core.errors import ConfigError, InputError
+from framework.core.types import JSON
 from framework.engine.experiment import Experiment
 from framework.export import Artifact, load_artifact
 from framework.export.artifact import ONNX, check_output
@@ -128,7 +129,7 @@ class Quantization:
             )
         return "\n".join(lines)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, JSON]:
         """For the artifact's config."""
         return {
             "metric": self.metric,

@@ -26,9 +26,9 @@ from framework.workflow.domain.outputs import (
     catch_interrupt,
     make_folder,
     spare_sources,
-    stems,
     write_json,
 )
+from framework.workflow.files.sources import SourceFile, Sources, output_stems
 
 RECORDS = ".oar"
 
@@ -62,10 +62,12 @@ class DocumentConverter(ABC):
     Attributes:
         formats: What it writes, such as "md".
         suffixes: Of the files it reads, in small letters.
+        labels: What the user calls the files to convert, where that is not their path.
     """
 
     formats: ClassVar[tuple[str, ...]] = ()
     suffixes: ClassVar[tuple[str, ...]] = ()
+    labels: Mapping[Path, str] = {}  # never changed, but replaced
 
     def check_formats(self, formats: Sequence[str]) -> None:
         """Called before anything is read. Raises: MissingExtraError, where a format needs a package that is missing."""
@@ -131,14 +133,14 @@ def find_documents(source: Path, suffixes: Sequence[str], output_dir: Path) -> l
 
 def convert_documents(
     converter: DocumentConverter,
-    source: Path,
+    source: Path | Sources,
     output_dir: Path,
     formats: Sequence[str],
     settings: Mapping[str, Any],
     *,
     overwrite: bool = False,
 ) -> Report:
-    """Convert a file, or every document of a folder, whose subfolders the output has too.
+    """Convert a file, every document of a folder, whose subfolders the output has too, or those of several.
 
     A file or page that cannot be read is reported and the others are read. A file whose outputs are there, made of the
     same source and settings, is skipped; one of whose pages some could not be read is reported again.
@@ -152,17 +154,16 @@ def convert_documents(
         MissingExtraError: a format needs a package that is missing. DiskError.
     """
     converter.check_formats(formats)
-    files = find_documents(source, converter.suffixes, output_dir)
-    root = source if source.is_dir() else source.parent
-    targets: dict[Path, Path] = {}
-    by_folder: dict[Path, list[Path]] = {}
-    for file in files:
-        by_folder.setdefault(file.parent, []).append(file)
-    for folder, inside in by_folder.items():
-        for file, name in stems(inside).items():
-            targets[file] = output_dir / folder.relative_to(root) / name
+    if isinstance(source, Path):
+        root = source if source.is_dir() else source.parent
+        found = find_documents(source, converter.suffixes, output_dir)
+        source = Sources(tuple(SourceFile(file, str(file), root) for file in found))
+    files = [file.path for file in source.files]
+    targets = output_stems(source.files, output_dir)
     spare_sources(files, (path for stem in targets.values() for path in converter.outputs(stem, formats)))
     run = _Run(converter, tuple(formats), dict(settings), overwrite)
+    run.report.notes += source.notes
+    converter.labels = {file.path: file.label for file in source.files}
     stopped = threading.Event()
     show = sys.stderr.isatty()
     with contextlib.closing(converter), catch_interrupt(stopped):
@@ -179,6 +180,7 @@ def convert_documents(
 def _convert_one(run: _Run, file: Path, stem: Path, stopped: threading.Event, show: bool) -> None:
     records = stem.parent / RECORDS
     record, work = records / f"{stem.name}.json", records / f"{stem.name}.pages"
+    label = run.converter.labels.get(file, str(file))
     try:
         facts = file.stat()
         wanted = {
@@ -191,7 +193,7 @@ def _convert_one(run: _Run, file: Path, stem: Path, stopped: threading.Event, sh
         known = None if run.overwrite else _read_record(record)
         if known is not None and known.get("made_of") == wanted and _all_there(known, stem.parent):
             run.finished += 1
-            _report_failures(run.report, file, [(n, reason) for n, reason in known["failed"]])
+            _report_failures(run.report, label, [(n, reason) for n, reason in known["failed"]])
             return
         make_folder(records)
         _prepare_work(work, wanted, run.overwrite)
@@ -209,7 +211,7 @@ def _convert_one(run: _Run, file: Path, stem: Path, stopped: threading.Event, sh
     except DiskError:
         raise
     except (OarError, OSError) as error:
-        run.report.failed.append((str(file), str(error)))
+        run.report.failed.append((label, str(error)))
         shutil.rmtree(work, ignore_errors=True)
         return
     written = [path.relative_to(stem.parent).as_posix() for path in done.written]
@@ -224,12 +226,12 @@ def _convert_one(run: _Run, file: Path, stem: Path, stopped: threading.Event, sh
     )
     shutil.rmtree(work, ignore_errors=True)
     run.report.written += done.written
-    run.report.notes += [f"{file}: {note}" for note in done.notes]
-    _report_failures(run.report, file, done.failed)
+    run.report.notes += [f"{label}: {note}" for note in done.notes]
+    _report_failures(run.report, label, done.failed)
 
 
-def _report_failures(report: Report, file: Path, failed: Iterable[tuple[int, str]]) -> None:
-    report.failed += [(str(file), f"{file}, page {number}: {reason}") for number, reason in failed]
+def _report_failures(report: Report, label: str, failed: Iterable[tuple[int, str]]) -> None:
+    report.failed += [(label, f"{label}, page {number}: {reason}") for number, reason in failed]
 
 
 def _read_record(path: Path) -> dict[str, Any] | None:

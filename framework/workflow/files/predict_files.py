@@ -6,7 +6,7 @@ import json
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -20,6 +20,7 @@ from framework.core.disk import DiskError
 from framework.core.errors import ConfigError, InputError, OarError
 from framework.text.lines import read_lines
 from framework.vision import image as vision_image
+from framework.vision.video import SUFFIXES as VIDEO_SUFFIXES
 from framework.vision.video import VideoReader, VideoWriter
 from framework.workflow.domain.outputs import (
     Report,
@@ -40,6 +41,7 @@ from framework.workflow.domain.predictor import (
 )
 from framework.workflow.domain.result import ImageResult
 from framework.workflow.files.pdf import PdfReader
+from framework.workflow.files.sources import Sources
 
 AnyVision = ImagePredictor[Any]
 SOURCES = ("image_file", "image_dir", "pdf_file", "video_file", "camera_id", "text", "text_file", "pair")
@@ -47,15 +49,22 @@ _DRAWERS, _DRAWN_AHEAD = 2, 8
 
 
 def run_images(
-    predictor: AnyVision, files: Iterable[Path], output_dir: Path, draw: bool = True, save: bool = False
+    predictor: AnyVision,
+    files: Iterable[Path],
+    output_dir: Path,
+    draw: bool = True,
+    save: bool = False,
+    labels: Mapping[Path, str] | None = None,
 ) -> Report:
     """Read every image; a file that cannot be read is reported and the others are read.
 
-    `save` asks for the one file of all results besides.
+    The pages of one file are called <stem>_page1, <stem>_page2, … where it has several. `save` asks for the one file of
+    all results besides; `labels` say what files are called in results and messages.
     """
     report = Report()
     files = list(dict.fromkeys(files))
     stopped = threading.Event()
+    labels = labels or {}
     writer = predictor.result_writer("", [str(file) for file in files]) if save else None
     suffixes = (".png", *predictor.extra_suffixes)
     endings = [suffix.removesuffix(Path(suffix).suffix) for suffix in ("", *predictor.extra_suffixes)]
@@ -68,18 +77,37 @@ def run_images(
         for file, stem in names.items():
             if stopped.is_set():
                 return
-            try:
-                item = predictor.read(file)
-            except OarError as error:
-                report.failed.append((str(file), str(error)))
-                continue
-            waiting.append(stem)
-            yield item
+            label = labels.get(file, str(file))
+            several, pages = False, _pages_of(predictor, file, label, report)
+            for item, is_last in pages:
+                several |= not is_last
+                waiting.append(f"{stem}_page{item.number}" if several else stem)
+                report.notes += [f"{label}: {warning}" for warning in item.warnings]
+                yield item._replace(source=label)
 
     with catch_interrupt(stopped):
         _collect(predictor, items(), waiting, output_dir, draw, report, len(names), writer)
     report.note_stop(stopped.is_set())
     return report
+
+
+def _pages_of(
+    predictor: AnyVision, file: Path, label: str, report: Report
+) -> Iterator[tuple[ImageItem, bool]]:
+    """The items of a file, each with whether it is the last one. What cannot be read is reported."""
+    pages = predictor.read_all(file)
+
+    def following() -> ImageItem | None:
+        try:
+            return next(pages, None)
+        except OarError as error:
+            report.failed.append((label, str(error)))
+            return None
+
+    item = following()
+    while item is not None:
+        item, before = following(), item
+        yield before, item is None
 
 
 def run_pdf(
@@ -282,6 +310,43 @@ def _draw_overlays(
             yield ready, image.result()
 
 
+def predict_sources(
+    predictor: Predictor[Any, Any, Any],
+    output_dir: Path,
+    sources: Sources,
+    *,
+    draw: bool = True,
+    save: bool = False,
+) -> Report:
+    """Read files, each as its name says: images, PDFs, videos; see `predict_files`."""
+    labels = {file.path: file.label for file in sources.files}
+    images = [path for path in labels if path.suffix.lower() not in (".pdf", *VIDEO_SUFFIXES)]
+    reports = []
+    for path in labels:
+        if path.suffix.lower() == ".pdf":
+            reports.append(predict_files(predictor, output_dir, pdf_file=str(path), draw=draw, save=save))
+        elif path not in images:
+            reports.append(predict_files(predictor, output_dir, video_file=str(path), draw=draw, save=save))
+    if images:
+        reports.append(run_images(_vision(predictor), images, output_dir, draw, save, labels))
+    whole = Report(notes=list(sources.notes))
+    for report in reports:
+        whole.written += report.written
+        whole.failed += report.failed
+        whole.notes += report.notes
+        whole.interrupted |= report.interrupted
+    return whole
+
+
+def _vision(predictor: Predictor[Any, Any, Any]) -> AnyVision:
+    """Raises: ConfigError, where the model takes texts."""
+    if not isinstance(predictor, ImagePredictor):
+        raise ConfigError(
+            "this model takes something else", received="images or a video", allowed="--text, --text_file"
+        )
+    return predictor
+
+
 def check_sources(
     image_file: str | None,
     image_dir: str | None,
@@ -300,6 +365,8 @@ def check_sources(
     if camera_id is not None or text is not None:
         return
     given = next((s for s in (image_file, image_dir, pdf_file, video_file, text_file) if s is not None), None)
+    if given is None:
+        return
     path = Path(str(given))
     wants_folder = image_dir is not None
     if ":/" in str(given) and not path.exists():
@@ -343,12 +410,9 @@ def predict_files(
         if predictor.pairs:
             lines = _pairs(lines, "--text" if text is not None else str(text_file))
         return run_texts(predictor, lines, output_dir)
-    if not isinstance(predictor, ImagePredictor) or has_text:
-        raise ConfigError(
-            "this model takes something else",
-            received="a text" if has_text else "images or a video",
-            allowed="images, videos" if has_text else "--text, --text_file",
-        )
+    if isinstance(predictor, ImagePredictor) and has_text:
+        raise ConfigError("this model takes something else", received="a text", allowed="images, videos")
+    predictor = _vision(predictor)
     if video_file is not None:
         return run_video(predictor, Path(video_file), output_dir, draw, save)
     if camera_id is not None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from framework.core.errors import ConfigError, FormatError, HubError
+from framework.core.types import JSON
 from framework.export import Artifact, load_artifact
 from framework.export.artifact import CONFIG
 from framework.inference.runtime import Runtime
@@ -42,7 +43,7 @@ def find_artifact(
     settings: Sequence[str] = (),
     domain: str | None = None,
     runtime: Runtime | None = None,
-    options: Mapping[str, Any] | None = None,
+    options: Mapping[str, JSON] | None = None,
 ) -> DomainArtifact:
     """The artifact of a folder, of a configuration file, or of the name of a configuration.
 
@@ -80,7 +81,7 @@ def _find_of_config(
     model: Model | ConfigFile,
     domain: str | None,
     runtime: Runtime | None,
-    options: Mapping[str, Any],
+    options: Mapping[str, JSON],
 ) -> DomainArtifact:
     """`find_artifact` of a configuration; `model` is what it was asked for by."""
     _check_domain(config.domain, domain, config.path if isinstance(model, ConfigFile) else model)
@@ -172,7 +173,7 @@ def _from_config(config: ConfigFile, owner: Domain[Any], runtime: Runtime | None
     return keep_artifact(f"{config.name}{kind}", config.text, files, owner.packages, make)
 
 
-def _weight_files(plain: dict[str, Any], config: Path) -> list[Path]:
+def _weight_files(plain: dict[str, JSON], config: Path) -> list[Path]:
     """The user's own weights: of a run, where the file names none. A pipeline has no run, its stages name theirs."""
     if plain.get("pipeline") is not None:
         return []

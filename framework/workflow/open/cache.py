@@ -11,12 +11,18 @@ import logging
 import shutil
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import jax
-
+from framework.core.compilation import jax_version
 from framework.core.errors import OarError
 from framework.core.home import home
+from framework.core.lazy import LazyModule
 from framework.export.artifact import Artifact, load_artifact
+
+if TYPE_CHECKING:
+    import jax
+else:
+    jax = LazyModule("jax")
 
 log = logging.getLogger("oar")
 _SOURCES = (
@@ -58,7 +64,7 @@ def keep_artifact(
 
 
 def _fingerprint(text: str, files: Sequence[Path], packages: Iterable[str]) -> str:
-    digest = hashlib.sha256(f"{jax.__version__}\n{text}\n".encode())
+    digest = hashlib.sha256(f"{jax_version()}\n{text}\n".encode())
     for path in files:
         with path.open("rb") as file:
             digest.update(hashlib.file_digest(file, "sha256").digest())

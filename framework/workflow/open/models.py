@@ -19,7 +19,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 
@@ -28,6 +28,8 @@ from framework.config import Kind, bind, build
 from framework.config.domains import component_packages, packages_of_domain
 from framework.config.registry import Catalog
 from framework.core.errors import ConfigError, InputError, did_you_mean
+from framework.core.model_config import ConfigT, ModelConfig
+from framework.core.types import JSON
 from framework.workflow.domain.weights import (
     load_state_into,
     load_weights_into,
@@ -48,16 +50,16 @@ class _Choice:
     name: str
     type: str
     packages: tuple[str, ...]
-    model: Mapping[str, Any]  # the fields of the config
+    model: Mapping[str, JSON]  # the fields of the config
     weights: str | None = None  # of the index
 
     @property
     def is_backbone(self) -> bool:
         return self.type in Catalog(self.packages).available("backbone")
 
-    def config(self) -> Any:
+    def config(self) -> ModelConfig:
         kind = "backbone" if self.is_backbone else "model"
-        return bind({"type": self.type, **self.model}, Annotated[object, Kind(kind)], self.packages)
+        return bind({"type": self.type, **self.model}, Annotated[ModelConfig, Kind(kind)], self.packages)
 
 
 def create_model(
@@ -66,7 +68,7 @@ def create_model(
     *,
     num_classes: int | None = None,
     features_only: bool = False,
-    **options: Any,
+    **options: object,
 ) -> nn.Layer:
     """The model of this name, in training mode as Paddle's and torch's; call `eval()` before it predicts.
 
@@ -176,7 +178,7 @@ def _find(name: str) -> _Choice:
     )
 
 
-def _replace(choice: _Choice, config: Any, settings: Mapping[str, Any]) -> Any:
+def _replace(choice: _Choice, config: ConfigT, settings: Mapping[str, object]) -> ConfigT:
     fields = [field.name for field in dataclasses.fields(config)]
     unknown = [key for key in settings if key not in fields]
     if unknown:
@@ -190,7 +192,7 @@ def _replace(choice: _Choice, config: Any, settings: Mapping[str, Any]) -> Any:
     return dataclasses.replace(config, **settings)
 
 
-def _without_head(choice: _Choice, config: Any) -> Any:
+def _without_head(choice: _Choice, config: ConfigT) -> ConfigT:
     if not choice.is_backbone:
         raise ConfigError(
             "only backbones have features",
@@ -202,7 +204,7 @@ def _without_head(choice: _Choice, config: Any) -> Any:
     return dataclasses.replace(config, num_classes=0) if has_head else config
 
 
-def _default_weights(choice: _Choice, config: Any) -> str:
+def _default_weights(choice: _Choice, config: ModelConfig) -> str:
     """The name of a choice's weights: its own, or the first of the index that are of this config, or else fit it."""
     if choice.weights is not None:
         return choice.weights
@@ -226,8 +228,10 @@ def _default_weights(choice: _Choice, config: Any) -> str:
     )
 
 
-def _load_changed(model: nn.Layer, config: Any, path: Path, name: str) -> nn.Layer:
+def _load_changed(model: nn.Layer, config: ModelConfig, path: Path, name: str) -> nn.Layer:
     """Weights into a model that may have another head and another number of input channels than they."""
+    classes: int | None = getattr(config, _CLASSES, None)
+    channels: int | None = getattr(config, _CHANNELS, None)
     state = spell_as_ours(read_state(path), model)
     shapes = model.state_shapes()
     differ = [key for key in shapes if key in state and state[key].shape != shapes[key]]
@@ -236,19 +240,20 @@ def _load_changed(model: nn.Layer, config: Any, path: Path, name: str) -> nn.Lay
         log.warning(
             "%s: the head begins with fresh values, the weights have another number of classes than %d: %s",
             name,
-            config.num_classes,
+            classes,
             ", ".join(fresh),
         )
-    if adapted := [key for key in differ if key in _depending(config, _CHANNELS)]:
-        state |= {key: _adapt_channels(state[key], config.in_channels) for key in adapted}
-        log.warning("%s: made for %d channels: %s", name, config.in_channels, ", ".join(adapted))
-    if getattr(config, _CLASSES, None) == 0:
+    adapted = [key for key in differ if key in _depending(config, _CHANNELS)]
+    if adapted and channels is not None:
+        state |= {key: _adapt_channels(state[key], channels) for key in adapted}
+        log.warning("%s: made for %d channels: %s", name, channels, ", ".join(adapted))
+    if classes == 0:
         head = build(dataclasses.replace(config, num_classes=1)).state_shapes().keys() - shapes.keys()
         state = {key: value for key, value in state.items() if key not in head}
     return load_state_into(model, state)
 
 
-def _depending(config: Any, field: str) -> set[str]:
+def _depending(config: ModelConfig, field: str) -> set[str]:
     """The entries of the state dict whose shape depends on a number of the config."""
     number = getattr(config, field, 0)
     if not number:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 from framework.core.process import pause_collection
+from framework.core.types import JSON
 from framework.inference.runtime import Runtime
 from framework.workflow.domain.capabilities import TaskAliases
 from framework.workflow.domain.domain import Model, find_domain
@@ -24,7 +25,7 @@ def open_predictor(
     domain: str | None = None,
     runtime: Runtime | None = None,
     overrides: Sequence[str] = (),
-    options: Mapping[str, Any] | None = None,
+    options: Mapping[str, JSON] | None = None,
 ) -> Predictor[Any, Any, Any]:
     """The predictor of a model.
 
@@ -40,7 +41,7 @@ def open_predictor(
         InputError: no such model. ConfigError: an option that the domain does not have.
         FormatError: a model of another domain. HubError: weights are neither here nor reachable.
     """
-    settings: Mapping[str, Any] = options or {}
+    settings: Mapping[str, JSON] = options or {}
     if domain is not None and isinstance(model, str):
         aliases = find_domain(domain).capability(TaskAliases)
         if aliases is not None and model in aliases.names:

@@ -11,6 +11,7 @@ from typing import Any
 
 from framework.config.arguments import setting
 from framework.core.errors import ConfigError
+from framework.core.types import JSON
 
 # Fields of schedules that say how fast a schedule is as a whole; the first that there is, is its learning rate.
 _BASES = ("learning_rate", "max_learning_rate", "values")
@@ -25,7 +26,7 @@ def _find(settings: Any, key: str) -> Any:
     return settings
 
 
-def learning_rate_overrides(settings: Mapping[str, Any], value: float) -> tuple[str, ...]:
+def learning_rate_overrides(settings: Mapping[str, JSON], value: float) -> tuple[str, ...]:
     """Overrides that make `value` the learning rate of a config; its schedule keeps its form, as do its warmup's rates.
 
     Raises:
@@ -48,7 +49,7 @@ def learning_rate_overrides(settings: Mapping[str, Any], value: float) -> tuple[
     return tuple(_scale(schedule, "optim", base, value))
 
 
-def _base_rate(schedule: dict[str, Any]) -> float | None:
+def _base_rate(schedule: dict[str, JSON]) -> float | None:
     """The number above 0 that stands for the learning rate of a schedule, of the innermost where they are nested."""
     rate: Any = next((schedule[name] for name in _BASES if schedule.get(name) is not None), None)
     if isinstance(rate, dict):
@@ -76,7 +77,7 @@ def _rate(rate: float, base: float, value: float) -> float:
     return float(value) if rate == base else rate / base * value
 
 
-def data_overrides(settings: Mapping[str, Any], root: str) -> tuple[str, ...]:
+def data_overrides(settings: Mapping[str, JSON], root: str) -> tuple[str, ...]:
     """Overrides that take the data sets of a config from another folder.
 
     Where the config has two, such as data/cells/train and data/cells/val, those of the same names in `root` are meant.
@@ -99,18 +100,18 @@ def data_overrides(settings: Mapping[str, Any], root: str) -> tuple[str, ...]:
     return tuple(text for key, path in replaced.items() for text in setting(key, path.as_posix()))
 
 
-def worker_overrides(settings: Mapping[str, Any], count: int) -> tuple[str, ...]:
+def worker_overrides(settings: Mapping[str, JSON], count: int) -> tuple[str, ...]:
     """Overrides that give each data set of a config so many workers."""
     splits = [name for name in ("train", "eval") if _find(settings, f"data.{name}")]
     return tuple(f"data.{name}.num_workers={count}" for name in splits)
 
 
-def callback_overrides(settings: Mapping[str, Any], *added: dict[str, str]) -> tuple[str, ...]:
+def callback_overrides(settings: Mapping[str, JSON], *added: dict[str, str]) -> tuple[str, ...]:
     """Overrides that add callbacks, as mappings with their `type`, to those of a config."""
     there = _find(settings, "train.callbacks") or []
     return setting("train.callbacks", [*there, *added])
 
 
-def ema_overrides(settings: Mapping[str, Any]) -> tuple[str, ...]:
+def ema_overrides(settings: Mapping[str, JSON]) -> tuple[str, ...]:
     """Overrides that average the parameters of a config, with the config's own rule where it has one."""
     return () if _find(settings, "train.ema") is not None else ("train.ema={}",)

@@ -164,9 +164,10 @@ def make_trainer(
         raise InputError(
             "there is nothing to train on", where="data.train", allowed="a dataset, transforms, batch_size"
         )
-    task = cast(Task, experiment.task).adapt(experiment.data.train.dataset)
+    config, task = experiment.model_and_task()
+    task = task.adapt(experiment.data.train.dataset)
     framework.seed(options.seed)
-    model = build(task.adapt_model(experiment.model))
+    model = build(task.adapt_model(config))
     if experiment.pretrained is not None:
         path = resolve_weights(experiment.pretrained.weights, experiment.domain)
         skipped = _start_from(path, model, task, experiment)
@@ -197,6 +198,7 @@ def make_trainer(
         logs.append(C.EarlyStopping(patience=options.early_stop))
     logs += (*options.callbacks, *callbacks)
     held_out = experiment.data.eval if evaluate else None
+    assert experiment.optim is not None  # as `train` requires
     return Trainer(
         model,
         task,
@@ -215,7 +217,7 @@ def _start_from(path: Path, model: nn.Layer, task: Task, experiment: Experiment)
     """Load the weights of `pretrained`; returns the names of the parameters that keep their own values."""
     start = experiment.pretrained
     assert start is not None
-    config = task.adapt_model(experiment.model)
+    config = task.adapt_model(experiment.model_and_task()[0])
     source = task.pretrained_model(config)
     if source == config:
         return load_pretrained(model, path, start.skip, start.into, start.partial)

@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from framework.config.registry import register
+from framework.core.types import JSON
 from framework.io.dataset import LazyDataset
 from framework.vision import degrade
 from framework.vision.image import resize
@@ -106,7 +107,7 @@ class SyntheticTables(LazyDataset):
         """JSON as a line of PubTabNet's file, which `PubTabNet` reads."""
         text = str(sample.text)
         assert sample.boxes is not None and sample.valid is not None
-        cells: list[dict[str, Any]] = [{"tokens": tokens} for tokens in read_contents(text)]
+        cells: list[dict[str, JSON]] = [{"tokens": tokens} for tokens in read_contents(text)]
         for cell, box, filled in zip(cells, sample.boxes.tolist(), sample.valid.tolist(), strict=True):
             if filled:
                 cell["bbox"] = [round(value, 1) for value in box]

@@ -13,6 +13,7 @@ import numpy as np
 from framework import hub
 from framework.config.registry import register
 from framework.core.errors import ConfigError, FormatError, InputError, did_you_mean
+from framework.core.model_config import config_of
 from framework.core.transform import Transform
 from framework.text.xlm_roberta import FILE, XLMRobertaTokenizer
 from framework.vision.sample import Sample
@@ -205,7 +206,7 @@ class TokenizeForm(Transform[Sample]):
 
     def check(self, model: object) -> None:
         """Raises: ConfigError, where the model has no vector for some of the tokens."""
-        size = getattr(getattr(model, "config", None), "size", None)
+        size = getattr(config_of(model), "size", None)
         rows = None if size is None else size().vocab_size
         count = self.source().vocab_size
         if rows is not None and count > rows:

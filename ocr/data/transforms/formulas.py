@@ -9,6 +9,7 @@ import numpy as np
 
 from framework.config.registry import register
 from framework.core.errors import ConfigError, InputError
+from framework.core.model_config import config_of
 from framework.core.transform import Transform
 from framework.text.transforms import SOURCE, read_asset
 from framework.vision.sample import Sample
@@ -59,7 +60,7 @@ class FormulaTokens(Transform[Sample]):
 
     def check(self, model: object) -> None:
         """Raises: ConfigError, where the model has no vector for some of the tokens."""
-        rows = getattr(getattr(getattr(model, "config", None), "parts", None), "vocab_size", None)
+        rows = getattr(getattr(config_of(model), "parts", None), "vocab_size", None)
         size = find_tokenizer(self.tokenizer).vocab_size
         if rows is not None and rows < size:
             raise ConfigError(

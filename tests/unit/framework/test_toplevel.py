@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -26,6 +27,22 @@ def test_import_is_light() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_what_opens_a_model_of_another_engine_loads_no_jax() -> None:
+    """It takes a third of a second. Programs and layers load it when they are first used."""
+    code = (
+        "import sys, framework.commands.infer, framework.inference.engines.openvino as _; "
+        "from framework.core.device import default_device_name; "
+        "from framework.workflow.domain.domain import all_domains; "
+        "print(len(list(all_domains())), default_device_name(), "
+        "[m for m in ('jax', 'framework.nn') if m in sys.modules])"
+    )
+    environment = {**os.environ, "JAX_PLATFORMS": "cpu"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split(maxsplit=1)[1].strip() == "cpu []"
 
 
 def test_every_name_is_there() -> None:

@@ -76,3 +76,4 @@ def test_chinese_words() -> None:
     result = analyze(text)
     assert "".join(result.words) == text and "公园" in result.words
     assert predictor("word_segmentation")(text) == result.words
+    assert predictor("word_segmentation", view="pairs")(text) == predictor("pos_tagging")(text)

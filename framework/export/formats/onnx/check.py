@@ -8,16 +8,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import jax
 import numpy as np
 from jax import export
 
-from framework.core.compilation import QUICK_COMPILE_OPTIONS
+from framework.core.compilation import quick_compile_options
 from framework.core.disk import disk_errors
 from framework.core.errors import FormatError, MissingExtraError, ShapeError
-from framework.export.formats.onnx.graph import is_symbolic, linear_form
+from framework.export.formats.onnx.graph import Size, is_symbolic, linear_form
 from framework.export.formats.onnx.model import (
     MOST_BYTES,
     OPSET,
@@ -26,7 +25,8 @@ from framework.export.formats.onnx.model import (
     move_files,
     write_onnx,
 )
-from framework.export.program import TensorSpec, symbolic_arguments
+from framework.export.program import ArrayDict, symbolic_arguments
+from framework.export.specs import TensorSpec
 from framework.nn.functional.lowering import platform_scope
 
 Sizes = dict[str, int]
@@ -69,7 +69,7 @@ def import_onnxruntime() -> ModuleType:
 
 def export_file(
     fn: Function,
-    weights: Mapping[str, Any],
+    weights: Mapping[str, jax.Array | np.ndarray],
     inputs: Mapping[str, TensorSpec],
     path: str | Path,
     *,
@@ -126,7 +126,7 @@ def is_close(one: Difference) -> bool:
 def compare(
     file: Path,
     fn: Function,
-    weights: Mapping[str, Any],
+    weights: Mapping[str, jax.Array | np.ndarray],
     inputs: Mapping[str, TensorSpec],
     *,
     constraints: Sequence[str] = (),
@@ -141,11 +141,11 @@ def compare(
         feed = example_inputs(inputs, sizes, draw)
         shapes = {name: array.shape for name, array in feed.items()}
 
-        def fresh(weights: dict[str, Any], inputs: dict[str, Any]) -> dict[str, Any]:
+        def fresh(weights: ArrayDict, inputs: ArrayDict) -> ArrayDict:
             return fn(weights, inputs)
 
         with platform_scope("other"), jax.default_device(jax.devices("cpu")[0]):
-            program = jax.jit(fresh).lower(arrays, feed).compile(compiler_options=QUICK_COMPILE_OPTIONS)
+            program = jax.jit(fresh).lower(arrays, feed).compile(compiler_options=quick_compile_options())
             expected = {name: np.asarray(array) for name, array in program(arrays, feed).items()}
         got = run(feed)
         differences += _differences(expected, got, shapes)
@@ -248,7 +248,7 @@ def example_inputs(
     return examples
 
 
-def evaluate(size: Any, sizes: Sizes) -> int:
+def evaluate(size: Size, sizes: Sizes) -> int:
     """A size, a number or such as 32*h, with the values of its symbols."""
     if not is_symbolic(size):
         return int(size)

@@ -6,7 +6,7 @@ What depends on constants alone is computed here; what nothing reads is dropped 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,11 @@ from typing import Any
 import jax
 import numpy as np
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from jax.typing import ArrayLike, DTypeLike
 
 from framework.core.errors import TraceError
 from framework.export.formats.onnx import patterns
-from framework.export.formats.onnx.graph import Graph, is_symbolic
+from framework.export.formats.onnx.graph import Atom, Graph, Size, is_symbolic
 from framework.export.formats.onnx.registry import FUNCTIONS, PRIMITIVES
 from framework.export.formats.onnx.values import Layout, Value, common_shape, constant, inverse
 
@@ -34,7 +35,7 @@ _INLINED = frozenset(
 _MOST_GROWTH = 1 << 22
 
 
-def closed(jaxpr: Any) -> tuple[Jaxpr, Sequence[Any]]:
+def closed(jaxpr: Jaxpr | ClosedJaxpr) -> tuple[Jaxpr, Sequence[ArrayLike]]:
     """(jaxpr, its constants) of a parameter of an equation."""
     return (jaxpr.jaxpr, jaxpr.consts) if isinstance(jaxpr, ClosedJaxpr) else (jaxpr, ())
 
@@ -46,7 +47,7 @@ class Converter(Layout):
         """A converter into a new graph that sees the names of this one."""
         return Converter(Graph(self.graph))
 
-    def run(self, jaxpr: Jaxpr, constants: Sequence[Any], args: Sequence[Value]) -> list[Value]:
+    def run(self, jaxpr: Jaxpr, constants: Sequence[ArrayLike], args: Sequence[Value]) -> list[Value]:
         """The values of the outputs of a jaxpr.
 
         Raises:
@@ -54,7 +55,7 @@ class Converter(Layout):
         """
         environment: dict[Var, Value] = {}
 
-        def read(atom: Any) -> Value:
+        def read(atom: Atom) -> Value:
             if isinstance(atom, Literal):
                 return constant(np.asarray(atom.val, atom.aval.dtype))  # type: ignore[attr-defined]
             return environment[atom]
@@ -69,7 +70,7 @@ class Converter(Layout):
             environment.update(zip(eqn.outvars, outputs))
         return [read(atom) for atom in jaxpr.outvars]
 
-    def elementwise(self, op: str, args: Sequence[Value], aval: Any, **attributes: Any) -> Value:
+    def elementwise(self, op: str, args: Sequence[Value], aval: Any, **attributes: object) -> Value:
         """An operator that broadcasts, in the order in which most of its operands lie."""
         order = self.order_of(args, len(aval.shape))
         names = [self.arrange(arg, order) if arg.shape else self.tensor(arg) for arg in args]
@@ -104,11 +105,11 @@ class Converter(Layout):
         remaining = [value.order[axis] for axis in range(len(value.shape)) if axis not in axes]
         return self.value(name, aval, inverse(inverse(remaining)))
 
-    def scalar(self, number: float, dtype: Any) -> Value:
+    def scalar(self, number: float, dtype: DTypeLike) -> Value:
         """A constant of no axes."""
         return constant(np.asarray(number, dtype))
 
-    def cast(self, name: str, dtype: Any) -> str:
+    def cast(self, name: str, dtype: DTypeLike) -> str:
         """A tensor in another type."""
         return self.graph.add("Cast", name, to=np.dtype(dtype))
 
@@ -134,7 +135,7 @@ class Converter(Layout):
         return self.run(jaxpr, constants, args)
 
 
-def _is_one(size: Any) -> bool:
+def _is_one(size: Size) -> bool:
     return isinstance(size, int) and size == 1
 
 
@@ -147,7 +148,7 @@ def _is_ours(jaxpr: Jaxpr) -> bool:
 
 # -- what depends on constants alone ----------------------------------------------------------------------------------
 
-_NUMPY: dict[str, Any] = {
+_NUMPY: dict[str, Callable[..., np.ndarray]] = {
     "add": np.add,
     "sub": np.subtract,
     "mul": np.multiply,
@@ -192,7 +193,7 @@ def _fold(eqn: JaxprEqn, args: list[Value]) -> list[Value] | None:
 def user_line(eqn: JaxprEqn) -> str | None:
     """file:line of the last call outside of jax and of the framework that led to an equation."""
     trace = eqn.source_info.traceback
-    frames: Sequence[Any] = () if trace is None else trace.frames
+    frames: Sequence[object] = () if trace is None else trace.frames
     for frame in frames:
         with contextlib.suppress(OSError):
             path = Path(frame.file_name).resolve()

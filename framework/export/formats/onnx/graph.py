@@ -10,10 +10,13 @@ from typing import Any
 
 import numpy as np
 from jax import export
+from jax.extend.core import Literal, Var
+from jax.typing import ArrayLike
 
 from framework.core.errors import ShapeError
 
 Size = Any  # an int, or a symbolic size of jax.export such as 32*h
+Atom = Var | Literal  # what an equation of a jaxpr reads
 _SMALL = 1024  # elements up to which equal constants become one
 
 
@@ -52,7 +55,7 @@ class Graph:
         self.inputs: list[tuple[str, np.dtype, tuple[Size, ...]]] = []
         self.outputs: list[tuple[str, np.dtype, tuple[Size, ...]]] = []
         self.constants: dict[str, np.ndarray] = {}
-        self._initializers: dict[tuple[Any, ...], str] = {}
+        self._initializers: dict[tuple[object, ...], str] = {}
         self._sizes: dict[str, tuple[str, int | None]] = {}
         self._sources: dict[str, tuple[str, int, int, int]] = {}
         self._counter = itertools.count(1)
@@ -61,18 +64,18 @@ class Graph:
         """A name that no other tensor has."""
         return f"{stem}_{next(self.root._counter)}"
 
-    def add(self, op: str, *inputs: str, **attributes: Any) -> str:
+    def add(self, op: str, *inputs: str, **attributes: object) -> str:
         """The name of the output of a new node; attributes that are None are left out."""
         return self.add_many(op, 1, *inputs, **attributes)[0]
 
-    def add_many(self, op: str, outputs: int, *inputs: str, **attributes: Any) -> list[str]:
+    def add_many(self, op: str, outputs: int, *inputs: str, **attributes: object) -> list[str]:
         """The names of several outputs of a new node."""
         names = [self.unique(op.lower()) for _ in range(outputs)]
         present = {key: value for key, value in attributes.items() if value is not None}
         self.nodes.append(Node(op, list(inputs), names, present))
         return names
 
-    def constant(self, array: Any, name: str | None = None) -> str:
+    def constant(self, array: ArrayLike, name: str | None = None) -> str:
         """The name of a constant; one without a name of its own is shared by all that are equal to it."""
         array, owner = np.asarray(array), self.root
         if name is not None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import jax
 
 from framework.core.errors import InputError
 from framework.export.formats.onnx.check import Draw, export_file
 from framework.export.formats.onnx.model import MOST_BYTES, OPSET
-from framework.export.program import TensorSpec, layer_function
+from framework.export.program import ArrayDict, layer_function
+from framework.export.specs import TensorSpec
 from framework.nn.layer import Layer
 
 
@@ -39,7 +39,7 @@ def export_layer(
     """
     fn, weights = layer_function(layer, inputs)
 
-    def by_name(weights: dict[str, Any], arrays: dict[str, Any]) -> dict[str, Any]:
+    def by_name(weights: ArrayDict, arrays: ArrayDict) -> ArrayDict:
         out = fn(weights, arrays)
         if isinstance(out, dict) and not outputs:
             return out

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -18,16 +18,17 @@ from framework.core.errors import ConfigError, MissingExtraError
 from framework.core.trace import explain_trace_errors
 from framework.export.formats.onnx import rules as _rules  # noqa: F401  fills the tables of rules
 from framework.export.formats.onnx.convert import Converter
-from framework.export.formats.onnx.graph import Graph, Node, is_symbolic
+from framework.export.formats.onnx.graph import Graph, Node, Size, is_symbolic
 from framework.export.formats.onnx.optimize import optimize
 from framework.export.formats.onnx.values import Value
-from framework.export.program import TensorSpec, symbolic_arguments
+from framework.export.program import ArrayDict, ArrayFunction, symbolic_arguments
+from framework.export.specs import TensorSpec
 from framework.nn.functional.lowering import platform_scope
 
 if TYPE_CHECKING:
     import onnx
 
-Function = Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]]
+Function = ArrayFunction
 OPSET, IR_VERSION = 18, 9  # what ONNX Runtime, its web build, OpenVINO and pnnx all read
 LEAST_OPSET = 18
 MOST_BYTES = (1 << 31) - (1 << 24)  # of a protobuf message is 2 GB the most; the nodes need some of it
@@ -47,7 +48,7 @@ def import_onnx() -> ModuleType:
 
 def export_onnx(
     fn: Function,
-    weights: Mapping[str, Any],
+    weights: Mapping[str, jax.Array | np.ndarray],
     inputs: Mapping[str, TensorSpec],
     *,
     constraints: Sequence[str] = (),
@@ -87,7 +88,7 @@ def export_onnx(
 
 def build_graph(
     fn: Function,
-    weights: Mapping[str, Any],
+    weights: Mapping[str, jax.Array | np.ndarray],
     inputs: Mapping[str, TensorSpec],
     constraints: Sequence[str] = (),
 ) -> Graph:
@@ -96,7 +97,7 @@ def build_graph(
     shapes = {name: jax.ShapeDtypeStruct(np.shape(w), w.dtype) for name, w in weights.items()}
 
     # A function of its own: jit would reuse the trace of `fn` for another platform.
-    def fresh(weights: dict[str, Any], inputs: dict[str, Any]) -> dict[str, Any]:
+    def fresh(weights: ArrayDict, inputs: ArrayDict) -> ArrayDict:
         return fn(weights, inputs)
 
     with platform_scope("graph"), explain_trace_errors():
@@ -184,11 +185,11 @@ def _graph_proto(onnx: ModuleType, graph: Graph, name: str) -> Any:
     )
 
 
-def _plain(onnx: ModuleType, value: Any) -> Any:
+def _plain(onnx: ModuleType, value: object) -> object:
     return onnx.helper.np_dtype_to_tensor_dtype(value) if isinstance(value, np.dtype) else value
 
 
-def _info(onnx: ModuleType, name: str, dtype: np.dtype, shape: Sequence[Any]) -> Any:
+def _info(onnx: ModuleType, name: str, dtype: np.dtype, shape: Sequence[Size]) -> Any:
     sizes = [str(size) if is_symbolic(size) else int(size) for size in shape]
     return onnx.helper.make_tensor_value_info(name, onnx.helper.np_dtype_to_tensor_dtype(dtype), sizes)
 

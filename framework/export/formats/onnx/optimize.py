@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -69,7 +68,7 @@ def _rename(graph: Graph, names: dict[str, str]) -> None:
 def merge_equal(graph: Graph) -> None:
     """Keep one of the nodes of a graph that compute the same."""
     names: dict[str, str] = {}
-    first_of: dict[Any, Node] = {}
+    first_of: dict[object, Node] = {}
     nodes, outputs = [], {name for name, *_ in graph.outputs}
     for node in graph.nodes:
         node.inputs = [names.get(name, name) for name in node.inputs]

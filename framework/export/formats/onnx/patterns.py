@@ -6,13 +6,13 @@ The last equation of a run gives way to the operator; the others stay until noth
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jax.extend.core import JaxprEqn, Literal
 
-from framework.export.formats.onnx.graph import is_symbolic
+from framework.export.formats.onnx.graph import Atom, Size, is_symbolic
 
 if TYPE_CHECKING:
     from framework.export.formats.onnx.convert import Converter
@@ -25,7 +25,7 @@ _PASSING = ("stop_gradient", "broadcast_in_dim", "convert_element_type", "reshap
 class Match:
     """What an operator takes, and the function that adds it to the graph."""
 
-    inputs: tuple[Any, ...]
+    inputs: tuple[Atom, ...]
     emit: Callable[..., Value]
 
 
@@ -38,7 +38,9 @@ def match(eqns: Sequence[JaxprEqn], last: int) -> Match | None:
     return _softmax(eqns[last], producers) or _mean(eqns[last], producers)
 
 
-def _maker(atom: Any, producers: dict[Any, JaxprEqn], passing: Sequence[str] = _PASSING) -> JaxprEqn | None:
+def _maker(
+    atom: Atom, producers: Mapping[Any, JaxprEqn], passing: Sequence[str] = _PASSING
+) -> JaxprEqn | None:
     """The equation behind an atom, through those that only pass values on."""
     eqn = None if isinstance(atom, Literal) else producers.get(atom)
     while eqn is not None and eqn.primitive.name in passing:
@@ -51,7 +53,7 @@ def _is(eqn: JaxprEqn | None, name: str) -> bool:
     return eqn is not None and eqn.primitive.name == name
 
 
-def _softmax(eqn: JaxprEqn, producers: dict[Any, JaxprEqn]) -> Match | None:
+def _softmax(eqn: JaxprEqn, producers: Mapping[Any, JaxprEqn]) -> Match | None:
     """exp(x - max x) / sum, and x - max x - log(sum)."""
     total = _maker(eqn.invars[1], producers)
     if eqn.primitive.name == "sub":
@@ -95,7 +97,7 @@ def _softmax(eqn: JaxprEqn, producers: dict[Any, JaxprEqn]) -> Match | None:
     return Match((x,), emit)
 
 
-def _mean(eqn: JaxprEqn, producers: dict[Any, JaxprEqn]) -> Match | None:
+def _mean(eqn: JaxprEqn, producers: Mapping[Any, JaxprEqn]) -> Match | None:
     """A sum divided by the number of its terms, behind the broadcast of keepdims."""
     total = _maker(eqn.invars[0], producers, ("broadcast_in_dim", "reshape"))
     if eqn.primitive.name != "div" or total is None or not _is(total, "reduce_sum"):
@@ -122,11 +124,11 @@ def _mean(eqn: JaxprEqn, producers: dict[Any, JaxprEqn]) -> Match | None:
     return Match((x,), emit)
 
 
-def _shape_with_ones(shape: Sequence[Any], axes: Sequence[int]) -> list[Any]:
+def _shape_with_ones(shape: Sequence[Size], axes: Sequence[int]) -> list[Size]:
     return [1 if i in axes else size for i, size in enumerate(shape)]
 
 
-def _counts(atom: Any, count: Any, producers: dict[Any, JaxprEqn]) -> bool:
+def _counts(atom: Atom, count: Size, producers: Mapping[Any, JaxprEqn]) -> bool:
     """Whether an atom is the number `count`."""
     if isinstance(atom, Literal):
         return not is_symbolic(count) and not atom.aval.shape and float(atom.val) == float(count)  # type: ignore[attr-defined]

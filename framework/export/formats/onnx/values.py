@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from jax.typing import ArrayLike
 
 from framework.export.formats.onnx.graph import Graph, Size, is_symbolic
 
@@ -74,7 +75,7 @@ class Value:
         return tuple(self.shape[axis] for axis in inverse(self.order))
 
 
-def constant(array: Any, name: str = "") -> Value:
+def constant(array: ArrayLike, name: str = "") -> Value:
     """An array that is known while the graph is made; with a name it is written under it."""
     array = np.asarray(array)
     return Value(array.shape, array.dtype, name, tuple(range(array.ndim)), array)

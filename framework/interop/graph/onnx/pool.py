@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax.core import max_dim
+from jax.typing import ArrayLike
 
 from framework.core.errors import ShapeError
 from framework.interop.graph.onnx.conv import Edges, Numbers, spatial_numbers, window_edges
@@ -69,7 +69,9 @@ class Windows:
         whole = all(isinstance(edge, int) for pair in self.edges for edge in pair)
         return len(self.kernel) <= 2 and floating and whole and set(self.dilations) == {1}
 
-    def reduce(self, x: jax.Array, start: Any, function: Callable, edges: Edges | None = None) -> jax.Array:
+    def reduce(
+        self, x: jax.Array, start: ArrayLike, function: Callable, edges: Edges | None = None
+    ) -> jax.Array:
         """`function` over the windows of [N, *spatial, C]; padding holds `start`."""
         return lax.reduce_window(
             x,

@@ -32,7 +32,7 @@ def _dft(call: Call, x: jax.Array, length: Item = None, axis: Item = None) -> ja
     size = x.shape[position] if length is None else int(call.number(length, "dft_length"))
     count([n for n in (*x.shape[:position], size) if isinstance(n, int)], call.where)
     inverse, onesided = bool(call.attr("inverse")), bool(call.attr("onesided"))
-    signal: Any = lax.complex(x[..., 0], x[..., 1]) if x.shape[-1] == 2 else x[..., 0]
+    signal: jax.Array = lax.complex(x[..., 0], x[..., 1]) if x.shape[-1] == 2 else x[..., 0]
     if inverse and onesided:
         full = size if length is not None else 2 * (x.shape[position] - 1)
         return jnp.fft.irfft(signal, full, position)[..., None].astype(x.dtype)
@@ -52,7 +52,7 @@ def _stft(
         size = int(call.number(length, "frame_length"))
     else:
         size = x.shape[1] if window is None else window.shape[0]
-    signal: Any = lax.complex(x[..., 0], x[..., 1]) if x.shape[-1] == 2 else x[..., 0]
+    signal: jax.Array = lax.complex(x[..., 0], x[..., 1]) if x.shape[-1] == 2 else x[..., 0]
     frames = (x.shape[1] - size) // hop + 1
     count([x.shape[0] if isinstance(x.shape[0], int) else 1, frames, size], call.where)
     frames_of = signal[:, np.arange(frames)[:, None] * hop + np.arange(size)]

@@ -118,7 +118,7 @@ _UNARY: dict[str, Callable[..., jax.Array]] = {
 }
 
 
-def _unary(function: Callable[..., jax.Array], **named: tuple[str, Any]) -> Callable[[Arguments], Item]:
+def _unary(function: Callable[..., jax.Array], **named: tuple[str, object]) -> Callable[[Arguments], Item]:
     """The rule of a function of one array; `named` are its keywords: (attribute, default)."""
 
     def rule(a: Arguments) -> Item:

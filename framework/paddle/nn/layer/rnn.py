@@ -18,6 +18,7 @@ from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.nn.containers import LayerList
 from framework.paddle.nn.layer import Layer
 from framework.paddle.nn.layer.rnn_cells import GRUCell, LSTMCell, SimpleRNNCell, _Cell, filled
+from framework.paddle.nn.param_attr import AttrLike
 from framework.paddle.utils.structure import map_structure
 
 State = Any  # a Tensor, or a tuple of them
@@ -294,10 +295,10 @@ class SimpleRNN(_Recurrent):
         time_major: bool = False,
         dropout: float = 0.0,
         activation: str = "tanh",
-        weight_ih_attr: Any = None,
-        weight_hh_attr: Any = None,
-        bias_ih_attr: Any = None,
-        bias_hh_attr: Any = None,
+        weight_ih_attr: AttrLike = None,
+        weight_hh_attr: AttrLike = None,
+        bias_ih_attr: AttrLike = None,
+        bias_hh_attr: AttrLike = None,
         name: str | None = None,
     ) -> None:
         attrs = (weight_ih_attr, weight_hh_attr, bias_ih_attr, bias_hh_attr)
@@ -319,10 +320,10 @@ class LSTM(_Recurrent):
         direction: str = "forward",
         time_major: bool = False,
         dropout: float = 0.0,
-        weight_ih_attr: Any = None,
-        weight_hh_attr: Any = None,
-        bias_ih_attr: Any = None,
-        bias_hh_attr: Any = None,
+        weight_ih_attr: AttrLike = None,
+        weight_hh_attr: AttrLike = None,
+        bias_ih_attr: AttrLike = None,
+        bias_hh_attr: AttrLike = None,
         name: str | None = None,
     ) -> None:
         attrs = (weight_ih_attr, weight_hh_attr, bias_ih_attr, bias_hh_attr)
@@ -344,10 +345,10 @@ class GRU(_Recurrent):
         direction: str = "forward",
         time_major: bool = False,
         dropout: float = 0.0,
-        weight_ih_attr: Any = None,
-        weight_hh_attr: Any = None,
-        bias_ih_attr: Any = None,
-        bias_hh_attr: Any = None,
+        weight_ih_attr: AttrLike = None,
+        weight_hh_attr: AttrLike = None,
+        bias_ih_attr: AttrLike = None,
+        bias_hh_attr: AttrLike = None,
         name: str | None = None,
     ) -> None:
         attrs = (weight_ih_attr, weight_hh_attr, bias_ih_attr, bias_hh_attr)

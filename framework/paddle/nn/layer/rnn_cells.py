@@ -15,6 +15,7 @@ from framework.paddle._kernel.dispatch import Array, Arrays, operation
 from framework.paddle._kernel.tensor import Parameter, Tensor
 from framework.paddle.nn import initializer as I
 from framework.paddle.nn.layer import Layer
+from framework.paddle.nn.param_attr import AttrLike
 from framework.paddle.utils.structure import flatten
 
 
@@ -136,10 +137,10 @@ class SimpleRNNCell(_Cell):
         input_size: int,
         hidden_size: int,
         activation: str = "tanh",
-        weight_ih_attr: Any = None,
-        weight_hh_attr: Any = None,
-        bias_ih_attr: Any = None,
-        bias_hh_attr: Any = None,
+        weight_ih_attr: AttrLike = None,
+        weight_hh_attr: AttrLike = None,
+        bias_ih_attr: AttrLike = None,
+        bias_hh_attr: AttrLike = None,
         name: str | None = None,
     ) -> None:
         if activation not in ("tanh", "relu"):
@@ -167,10 +168,10 @@ class LSTMCell(_Cell):
         self,
         input_size: int,
         hidden_size: int,
-        weight_ih_attr: Any = None,
-        weight_hh_attr: Any = None,
-        bias_ih_attr: Any = None,
-        bias_hh_attr: Any = None,
+        weight_ih_attr: AttrLike = None,
+        weight_hh_attr: AttrLike = None,
+        bias_ih_attr: AttrLike = None,
+        bias_hh_attr: AttrLike = None,
         name: str | None = None,
     ) -> None:
         super().__init__(input_size, hidden_size, weight_ih_attr, weight_hh_attr, bias_ih_attr, bias_hh_attr)
@@ -189,10 +190,10 @@ class GRUCell(_Cell):
         self,
         input_size: int,
         hidden_size: int,
-        weight_ih_attr: Any = None,
-        weight_hh_attr: Any = None,
-        bias_ih_attr: Any = None,
-        bias_hh_attr: Any = None,
+        weight_ih_attr: AttrLike = None,
+        weight_hh_attr: AttrLike = None,
+        bias_ih_attr: AttrLike = None,
+        bias_hh_attr: AttrLike = None,
         name: str | None = None,
     ) -> None:
         super().__init__(input_size, hidden_size, weight_ih_attr, weight_hh_attr, bias_ih_attr, bias_hh_attr)

@@ -108,18 +108,6 @@ def test_detections(settings: Any) -> None:
     assert {round(float(side)) for side in sides.reshape(-1)} <= {56, 112, 224, 448}
 
 
-@pytest.mark.parametrize("variant", ["picodet_z", "picodet_s_320", "pico"])
-def test_unknown_variant(variant: str) -> None:
-    with pytest.raises(ConfigError, match="unknown variant of PicoDet"):
-        PicoDetConfig(variant)
-    with pytest.raises(ConfigError, match="unknown variant of PicoDetESNet"):
-        PicoDetESNetConfig(variant)
-
-
-def test_small_variants() -> None:
-    assert picodet.SMALL in picodet.VARIANTS and picodet_esnet.SMALL in picodet_esnet.VARIANTS
-
-
 def test_negative_steps_are_refused() -> None:
     with pytest.raises(ConfigError, match="static_steps"):
         PicoDetConfig(static_steps=-1)

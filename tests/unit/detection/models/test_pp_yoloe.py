@@ -138,11 +138,6 @@ def test_detections() -> None:
     assert {round(float(side)) for side in sides.reshape(-1)} <= {128, 256, 512}
 
 
-def test_unknown_variant() -> None:
-    with pytest.raises(ConfigError, match=r"unknown variant of PPYOLOE[\s\S]*'xs'[\s\S]*s, m, l, x"):
-        PPYOLOEConfig("xs")
-
-
 def test_negative_steps_are_refused() -> None:
     with pytest.raises(ConfigError, match="static_steps"):
         PPYOLOEConfig(static_steps=-1)

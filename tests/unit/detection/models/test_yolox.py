@@ -129,13 +129,6 @@ def test_two_output_convolutions_of_a_program_become_one() -> None:
     assert [op.node for op in rest] == ["n4", "n1", "n4", "n2"]
 
 
-def test_unknown_variant() -> None:
-    with pytest.raises(
-        ConfigError, match=r"unknown variant of YOLOX[\s\S]*'xs'[\s\S]*nano, tiny, s, m, l, x"
-    ):
-        YOLOXConfig("xs")
-
-
 def test_negative_steps_are_refused() -> None:
     with pytest.raises(ConfigError, match="l1_from"):
         YOLOXConfig(l1_from=-1)

@@ -22,6 +22,11 @@ def test_the_last_of_a_singular_field_counts(source, wire):
     assert message.integers(1) == (5, -2)
 
 
+def test_negative_integers_packed_and_single(source, wire):
+    packed = wire.bytes(6, b"\x03" + b"\xff" * 9 + b"\x01" + b"\xfe" + b"\xff" * 8 + b"\x01")
+    assert Message(source(packed + wire.number(6, -3)), "Test").integers(6) == (3, -1, -2, -3)
+
+
 def test_floats_packed_and_single(source, wire):
     packed = wire.bytes(4, np.array([1.5, -2], "<f4").tobytes())
     single = b"\x25" + np.float32(3).tobytes()

@@ -343,6 +343,9 @@ def test_second_names_are_accepted_on_loading():
     duplicated = state | {"0.cell." + name.removesuffix("_l0"): value for name, value in state.items()}
     assert nn.Sequential(lstm).set_state_dict({f"0.{k}": v for k, v in duplicated.items()}) == ([], [])
     np.testing.assert_array_equal(lstm.weight_hh_l0, state["weight_hh_l0"])
+    both = {"0.cell." + name.removesuffix("_l0"): value + 5 for name, value in state.items()} | state
+    assert lstm.set_state_dict(both) == ([], [])
+    np.testing.assert_array_equal(lstm.weight_hh_l0, state["weight_hh_l0"])  # the first name counts
     only_second = {"0.cell." + name.removesuffix("_l0"): value * 2 for name, value in state.items()}
     assert lstm.set_state_dict(only_second) == ([], [])
     np.testing.assert_array_equal(lstm.bias_ih_l0, state["bias_ih_l0"] * 2)

@@ -148,3 +148,10 @@ def test_tensors_are_pickled_and_copied() -> None:
         assert other is not x and other.tolist() == [1.0, 2.0] and not other.stop_gradient
     half = pickle.loads(pickle.dumps(paddle.ones([2], "bfloat16")))
     assert half.dtype == paddle.bfloat16
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [(bool, "bool"), (int, "int64"), (float, "float32"), (complex, "complex64")]
+)
+def test_types_of_python_are_types_of_paddle(kind: type, name: str) -> None:
+    assert paddle.zeros([1], dtype=kind).dtype == getattr(paddle, name)

@@ -21,6 +21,15 @@ def _trained():
     return layer, optimizer
 
 
+@pytest.mark.parametrize("shape", [[], [3], [2, 300], [129, 1]])
+def test_one_tensor_in_paddles_binary_format(shape, tmp_path):
+    tensor = paddle.to_tensor(np.arange(np.prod(shape), dtype=np.float32).reshape(shape))
+    paddle.save(tensor, str(tmp_path / "a"), use_binary_format=True)
+    again = paddle.load(str(tmp_path / "a"))
+    assert again.shape == shape
+    np.testing.assert_array_equal(again.numpy(), tensor.numpy())
+
+
 def test_a_state_dict_is_laid_out_as_paddles(tmp_path):
     layer, optimizer = _trained()
     paddle.save(layer.state_dict(), str(tmp_path / "new" / "a.pdparams"))

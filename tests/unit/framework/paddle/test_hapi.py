@@ -156,3 +156,9 @@ def test_settings_are_checked():
         model.prepare(amp_configs={"level": "O1", "scaling": 1})
     with pytest.raises(AssertionError):
         paddle.Model(paddle.nn.Linear(1, 1)).train_batch([X], [Y])
+
+
+@pytest.mark.parametrize(("k", "share"), [(1, 0.0), (2, 0.5), (3, 1.0)])
+def test_accuracy_counts_labels_among_the_k_best(k: int, share: float) -> None:
+    scores = paddle.to_tensor([[0.1, 0.5, 0.4], [0.2, 0.3, 0.5]])
+    assert float(paddle.metric.accuracy(scores, paddle.to_tensor([[2], [0]]), k=k)) == share

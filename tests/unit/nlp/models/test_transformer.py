@@ -64,7 +64,7 @@ def test_more_tokens_than_positions() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"variant": "tiny"}, "unknown variant.*small, base, big"),
+        ({"variant": "tiny"}, "(?s)unknown variant of Transformer.*small, base, big"),
         ({"num_heads": 3}, "num_heads.*a divisor of hidden_size"),
         ({"num_layers": 0}, "sizes.*1 or more"),
         ({"dropout": 1.0}, "dropout.*below 1"),

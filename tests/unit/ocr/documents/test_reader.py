@@ -307,7 +307,7 @@ def test_errors():
         ocr.document(make_pdf(PdfPage()), text_layer="maybe")
     with pytest.raises(ConfigError, match="unknown option"):
         ocr.document(make_pdf(PdfPage()), tabels=False)
-    with pytest.raises(InputError, match="an image has one page"):
+    with pytest.raises(InputError, match="there are no such pages"):
         READ(np.zeros((9, 9, 3), np.uint8), pages="2")
     with pytest.raises(InputError, match="no PDF that can be read"):
         READ(make_pdf(two_columns())[:40])

@@ -8,7 +8,7 @@ import pytest
 from framework import nn
 from framework.config import Kind, bind
 from framework.core.dtypes import precision_scope
-from framework.core.errors import ConfigError, ShapeError
+from framework.core.errors import ShapeError
 from framework.interop.named_weights import named_weights
 from framework.nn.reparam import reparameterize
 from framework.optimizer import Adam
@@ -97,11 +97,6 @@ def test_bfloat16_dots_change_the_map_little(tiny: DBNet, image: np.ndarray, exa
 def test_sides_must_be_multiples_of_32(tiny: DBNet, shape: tuple[int, ...]) -> None:
     with pytest.raises(ShapeError, match="multiples of 32"):
         tiny(np.zeros(shape, np.float32))
-
-
-def test_unknown_variant() -> None:
-    with pytest.raises(ConfigError, match="did you mean 'PP-OCRv6_tiny_det'"):
-        DBNetConfig("PP-OCRv6_tini_det")
 
 
 def bound(**model: Any) -> DBNetConfig:

@@ -3,7 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from framework.core.errors import ConfigError, ShapeError
+from framework.core.errors import ShapeError
 from framework.interop.named_weights import named_weights
 from ocr.models.parseq import PARSeq, PARSeqConfig
 from ocr.text.characters import CharacterSet
@@ -38,8 +38,3 @@ def test_reading_keeps_equal_neighbours_apart_and_stops_at_the_end(
 def test_words_of_one_size(tiny: PARSeq, shape: tuple[int, ...]) -> None:
     with pytest.raises(ShapeError, match=r"words of one size[\s\S]*32 x 128"):
         tiny(np.zeros(shape, np.float32))
-
-
-def test_unknown_variant() -> None:
-    with pytest.raises(ConfigError, match="did you mean 'parseq_tiny'"):
-        PARSeqConfig("parseq_tini")

@@ -6,7 +6,7 @@ import pytest
 
 from framework import nn
 from framework.config import Kind, bind
-from framework.core.errors import ConfigError, ShapeError
+from framework.core.errors import ShapeError
 from framework.interop.named_weights import named_weights
 from framework.nn.reparam import reparameterize
 from ocr.models.text_classifier import ClassHead, TextClassifier, TextClassifierConfig
@@ -58,11 +58,6 @@ def test_sizes_of_the_official_programs(
     shapes = TextClassifier(TextClassifierConfig(variant)).state_shapes()
     assert sum(int(np.prod(shape)) for shape in shapes.values()) == values and len(shapes) == entries
     assert shapes["head.fc.weight"] == classes
-
-
-def test_unknown_variant() -> None:
-    with pytest.raises(ConfigError, match="did you mean 'PP-LCNet_x1_0_textline_ori'"):
-        TextClassifierConfig("PP-LCNet_x1_textline_ori")
 
 
 @pytest.mark.parametrize("shape", [(48, 192, 3), (1, 3, 48, 192), (1, 48, 192, 4)])

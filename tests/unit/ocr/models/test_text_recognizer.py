@@ -8,7 +8,7 @@ import pytest
 from framework import nn
 from framework.config import Kind, bind
 from framework.core.dtypes import precision_scope
-from framework.core.errors import ConfigError, ShapeError
+from framework.core.errors import ShapeError
 from framework.interop.named_weights import named_weights
 from framework.nn.reparam import reparameterize
 from framework.optimizer import Adam
@@ -117,11 +117,6 @@ def test_guided_training_has_both_branches() -> None:
 def test_only_color_images(tiny: TextRecognizer, shape: tuple[int, ...]) -> None:
     with pytest.raises(ShapeError, match=r"takes color images[\s\S]*\[N, 48, W, 3\]"):
         tiny(np.zeros(shape, np.float32))
-
-
-def test_unknown_variant() -> None:
-    with pytest.raises(ConfigError, match=r"unknown variant of TextRecognizer[\s\S]*PP-OCRv6_small_rec"):
-        TextRecognizerConfig("large")
 
 
 def test_binding_from_a_file() -> None:

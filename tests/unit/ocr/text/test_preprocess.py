@@ -85,12 +85,10 @@ def test_a_single_tall_glyph_among_lines_stays_upright():
     assert turned_lines(page, rotate_ratio=4).tolist() == [False, False, False, False, True, False]
 
 
-def test_without_horizontal_lines_the_ratio_alone_decides():
-    assert turned_lines(quads(box(0, 0, 10, 15), box(0, 0, 10, 14), box(20, 0, 30, 40))).tolist() == [
-        True,
-        False,
-        True,
-    ]
+def test_without_horizontal_lines_squares_tell_how_high_a_letter_is():
+    letter, tall_letter, column = box(0, 0, 10, 14), box(0, 20, 10, 35), box(20, 0, 30, 40)
+    assert turned_lines(quads(tall_letter, letter, column)).tolist() == [False, False, True]
+    assert turned_lines(quads(tall_letter, column)).tolist() == [True, True]
     assert turned_lines(np.zeros((0, 4, 2), np.float32)).tolist() == []
 
 

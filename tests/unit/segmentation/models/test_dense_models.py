@@ -35,7 +35,7 @@ from segmentation.models.ocrnet import OCRNetConfig
 from segmentation.models.pp_humanseg_lite import PPHumanSegLiteConfig, ShuffleBlock
 from segmentation.models.pp_liteseg import PPLiteSegConfig, SpatialFusion, _strongest
 from segmentation.models.segformer import SegFormerConfig
-from tests.family import family
+from tests.family import family, shapes
 from zoo.vision.resnet import ResNet, ResNetConfig
 
 TABLES: tuple[tuple[Any, Any], ...] = (
@@ -75,14 +75,6 @@ def name(config: Any) -> str:
     )
 
 
-def shapes(model: nn.Layer, x: tuple[int, ...]) -> list[tuple[int, ...]]:
-    graphdef, params, buffers = nn.abstract(model)
-    image, key = jax.ShapeDtypeStruct(x, np.float32), jax.random.key(0)
-    out = jax.eval_shape(lambda p, b, x: nn.apply(graphdef, p, b, key, x)[0], params, buffers, image)
-    assert all(leaf.dtype == np.float32 for leaf in out)
-    return [leaf.shape for leaf in out]
-
-
 @pytest.mark.parametrize("config", COUNTS, ids=name)
 def test_published_number_of_parameters(config: Any) -> None:
     assert sum(parameter.size for parameter in build(config).parameters()) == COUNTS[config]
@@ -104,7 +96,7 @@ def test_another_backbone(make: Any, module: Any) -> None:
     """What has maps at the strides that a model reads can stand in for its paper's backbone."""
     backbone = ResNetConfig("resnet18", output_stride=16 if make is DeepLabV3PConfig else 32)
     backbone = replace(backbone, multi_grid=(1, 2)) if make is DeepLabV3PConfig else backbone
-    model = build(make(module.SMALL, 5, backbone=backbone))
+    model = build(make(next(iter(module.VARIANTS)), 5, backbone=backbone))
     assert shapes(model.eval(), (1, 64, 96, 3)) == [(1, 64, 96, 5)]
     assert type(model.backbone) is ResNet
 

@@ -1,18 +1,10 @@
 import jax
 import numpy as np
-import pytest
 
 from framework import nn
-from framework.core.errors import ConfigError
+from tests.family import eval_shapes
 from zoo.contracts import Feature, build_backbone
 from zoo.vision.cifar_resnet import VARIANTS, BasicBlock, CifarResNet, CifarResNetConfig
-
-
-def shapes(model: nn.Layer, x: tuple[int, ...]) -> list[tuple[int, ...]]:
-    graphdef, params, buffers = nn.abstract(model.eval())
-    image = jax.ShapeDtypeStruct(x, np.float32)
-    out = jax.eval_shape(lambda p, b, x: nn.apply(graphdef, p, b, None, x)[0], params, buffers, image)
-    return [leaf.shape for leaf in jax.tree.leaves(out)]
 
 
 def test_one_convolution_of_the_count_by_hand() -> None:
@@ -25,7 +17,7 @@ def test_one_convolution_of_the_count_by_hand() -> None:
 def test_maps_without_classes() -> None:
     model = build_backbone(CifarResNetConfig("resnet20"))
     assert model.features == (Feature(16, 1), Feature(32, 2), Feature(64, 4))
-    assert shapes(model, (1, 9, 32, 3)) == [(1, 9, 32, 16), (1, 5, 16, 32), (1, 3, 8, 64)]
+    assert eval_shapes(model, (1, 9, 32, 3)) == [(1, 9, 32, 16), (1, 5, 16, 32), (1, 3, 8, 64)]
 
 
 def test_option_a_by_hand() -> None:
@@ -45,10 +37,3 @@ def test_one_pixel() -> None:
         np.ones((1, 1, 1, 3), np.float32)
     )
     assert out.shape == (1, 3) and np.isfinite(out).all()
-
-
-def test_unknown_variant() -> None:
-    with pytest.raises(
-        ConfigError, match=r"unknown variant of CifarResNet[\s\S]*resnet110[\s\S]*did you mean 'resnet32'"
-    ):
-        CifarResNet(CifarResNetConfig("resnet21"))

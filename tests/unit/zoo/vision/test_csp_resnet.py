@@ -3,17 +3,9 @@ import numpy as np
 import pytest
 
 from framework import nn
-from framework.core.errors import ConfigError
-from tests.family import family
+from tests.family import eval_shapes, family
 from zoo.contracts import Feature
 from zoo.vision.csp_resnet import VARIANTS, CSPResNet, CSPResNetConfig, RepVGGBlock
-
-
-def shapes(model: nn.Layer, x: tuple[int, ...]) -> list[tuple[int, ...]]:
-    graphdef, params, buffers = nn.abstract(model.eval())
-    image = jax.ShapeDtypeStruct(x, np.float32)
-    out = jax.eval_shape(lambda p, b, x: nn.apply(graphdef, p, b, None, x)[0], params, buffers, image)
-    return [leaf.shape for leaf in jax.tree.leaves(out)]
 
 
 def count(model: nn.Layer) -> int:
@@ -29,7 +21,7 @@ def test_strides(variant: str) -> None:
 @pytest.mark.parametrize("variant", family(VARIANTS))
 def test_shapes(variant: str) -> None:
     model = CSPResNet(CSPResNetConfig(variant))
-    assert shapes(model, (1, 640, 416, 3)) == [(1, 640 // s, 416 // s, c) for c, s in model.features]
+    assert eval_shapes(model, (1, 640, 416, 3)) == [(1, 640 // s, 416 // s, c) for c, s in model.features]
 
 
 def test_widths_and_depths() -> None:
@@ -41,7 +33,7 @@ def test_widths_and_depths() -> None:
 
 def test_classes() -> None:
     model = CSPResNet(CSPResNetConfig("s", num_classes=7))
-    assert shapes(model, (2, 33, 65, 3)) == [(2, 7)]
+    assert eval_shapes(model, (2, 33, 65, 3)) == [(2, 7)]
     assert count(model) == VARIANTS["s"].params + 7 * 512 + 7
 
 
@@ -74,8 +66,3 @@ def test_rep_vgg_block_by_hand_and_in_deploy_form(alpha: float | None, weight: f
     want = y / (1 + np.exp(-y))
     np.testing.assert_allclose(layer(x), want, rtol=1e-6)
     np.testing.assert_allclose(deployed(x), want, rtol=1e-6)
-
-
-def test_unknown_variant() -> None:
-    with pytest.raises(ConfigError, match=r"unknown variant of CSPResNet[\s\S]*'xl'[\s\S]*s, m, l, x"):
-        CSPResNet(CSPResNetConfig("xl"))

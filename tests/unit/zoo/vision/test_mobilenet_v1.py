@@ -1,29 +1,15 @@
-import jax
 import numpy as np
 import pytest
 
-from framework import nn
-from framework.core.errors import ConfigError
+from tests.family import eval_shapes
 from zoo.contracts import Feature, build_backbone
 from zoo.vision.mobilenet_v1 import DepthwiseSeparable, MobileNetV1, MobileNetV1Config, _LeakyReLU
-
-
-def shapes(model: nn.Layer, x: tuple[int, ...]) -> list[tuple[int, ...]]:
-    graphdef, params, buffers = nn.abstract(model.eval())
-    image = jax.ShapeDtypeStruct(x, np.float32)
-    out = jax.eval_shape(lambda p, b, x: nn.apply(graphdef, p, b, None, x)[0], params, buffers, image)
-    return [leaf.shape for leaf in jax.tree.leaves(out)]
 
 
 def test_maps_of_the_smallest_size_and_of_one_pixel() -> None:
     backbone = build_backbone(MobileNetV1Config("mobilenetv1_x0_25"))
     assert backbone.features == (Feature(32, 4), Feature(64, 8), Feature(128, 16), Feature(256, 32))
-    assert shapes(backbone, (1, 1, 1, 3)) == [(1, 1, 1, c) for c in (32, 64, 128, 256)]
-
-
-def test_an_unknown_variant_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"unknown variant of MobileNetV1[\s\S]*mean 'mobilenetv1_x0_5'"):
-        MobileNetV1Config("mobilenetv1_x05")
+    assert eval_shapes(backbone, (1, 1, 1, 3)) == [(1, 1, 1, c) for c in (32, 64, 128, 256)]
 
 
 def test_a_block_with_a_leaky_activation_by_hand() -> None:

@@ -3,31 +3,31 @@ import numpy as np
 import pytest
 
 from framework import nn
-from framework.core.errors import ConfigError
 from framework.interop.named_weights import named_weights
 from framework.nn.reparam import deploy_state
+from tests.family import eval_shapes
 from zoo.contracts import Feature, build_backbone
 from zoo.vision.pp_lcnet import PPLCNet, PPLCNetConfig
 
 ALONG = ((1, 2), (2, 1), (2, 1), (2, 1), (2, 1))
 
 
-def shapes(model: nn.Layer, x: tuple[int, ...]) -> list[tuple[int, ...]]:
-    graphdef, params, buffers = nn.abstract(model.eval())
-    image = jax.ShapeDtypeStruct(x, np.float32)
-    out = jax.eval_shape(lambda p, b, x: nn.apply(graphdef, p, b, None, x)[0], params, buffers, image)
-    return [leaf.shape for leaf in jax.tree.leaves(out)]
-
-
 def test_pooled_or_as_a_map() -> None:
     pooled = build_backbone(PPLCNetConfig(pool=True))
-    assert pooled.features == (Feature(1280, 0),) and shapes(pooled, (2, 224, 224, 3)) == [(2, 1, 1, 1280)]
+    assert pooled.features == (Feature(1280, 0),) and eval_shapes(pooled, (2, 224, 224, 3)) == [
+        (2, 1, 1, 1280)
+    ]
     plain = build_backbone(PPLCNetConfig())
     assert plain.features == (Feature(64, 4), Feature(128, 8), Feature(256, 16), Feature(512, 32))
-    assert shapes(plain, (1, 64, 96, 3))[-1] == (1, 2, 3, 512)
+    assert eval_shapes(plain, (1, 64, 96, 3))[-1] == (1, 2, 3, 512)
     line = build_backbone(PPLCNetConfig("pplcnet_x0_25", strides=ALONG))
-    assert line.features[-1] == Feature(128, (16, 2)) and shapes(line, (1, 80, 160, 3))[-1] == (1, 5, 80, 128)
-    assert shapes(line, (1, 1, 1, 3))[-1] == (1, 1, 1, 128)
+    assert line.features[-1] == Feature(128, (16, 2)) and eval_shapes(line, (1, 80, 160, 3))[-1] == (
+        1,
+        5,
+        80,
+        128,
+    )
+    assert eval_shapes(line, (1, 1, 1, 3))[-1] == (1, 1, 1, 128)
 
 
 def test_names_are_upstream_s() -> None:
@@ -73,8 +73,3 @@ def in_float64(layer: nn.Layer, x: np.ndarray) -> np.ndarray:
     with jax.enable_x64(True):
         wide = [{name: np.asarray(v, np.float64) for name, v in state.items()} for state in (params, buffers)]
         return np.asarray(nn.apply(graphdef, *wide, None, x.astype(np.float64))[0][-1])
-
-
-def test_an_unknown_classifier_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"unknown variant of PPLCNet[\s\S]*mean 'pplcnet_x1_0'"):
-        PPLCNetConfig("pplcnet_x10")

@@ -1,23 +1,15 @@
-import jax
 import numpy as np
 import pytest
 
-from framework import nn
-from framework.core.errors import ConfigError, ShapeError
+from framework.core.errors import ShapeError
 from framework.interop.named_weights import named_weights
 from framework.nn.reparam import deploy_state
+from tests.family import shapes
 from zoo.contracts import Feature, build_backbone
 from zoo.vision.pp_lcnet_v3 import (
     LearnableRepLayer,
     PPLCNetV3Config,
 )
-
-
-def shapes(model: nn.Layer, x: tuple[int, ...]) -> list[tuple[int, ...]]:
-    graphdef, params, buffers = nn.abstract(model)
-    image = jax.ShapeDtypeStruct(x, np.float32)
-    out = jax.eval_shape(lambda p, b, x: nn.apply(graphdef, p, b, None, x)[0], params, buffers, image)
-    return [leaf.shape for leaf in jax.tree.leaves(out)]
 
 
 def test_the_detector_gives_four_maps() -> None:
@@ -119,8 +111,3 @@ def test_deploy_form(out_channels: int, kernel: int, stride: int | tuple[int, in
     want = np.asarray(layer(x))
     assert want.std() > 0.1
     np.testing.assert_allclose(deployed(x), want, atol=2e-6 * np.abs(want).max())
-
-
-def test_an_unknown_classifier_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"unknown variant of PPLCNetV3[\s\S]*mean 'pplcnetv3_base'"):
-        PPLCNetV3Config("pplcnetv3_bas")

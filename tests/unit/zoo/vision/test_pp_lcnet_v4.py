@@ -1,24 +1,15 @@
-import jax
 import numpy as np
 import pytest
 
-from framework import nn
-from framework.core.errors import ConfigError, ShapeError
+from framework.core.errors import ShapeError
 from framework.interop.named_weights import named_weights
+from tests.family import shapes
 from zoo.contracts import Feature, build_backbone
 from zoo.vision.pp_lcnet_v4 import (
     VARIANTS,
     PPLCNetV4Config,
     RepDWConv,
 )
-
-
-def shapes(model: nn.Layer, x: tuple[int, ...]) -> list[tuple[int, ...]]:
-    graphdef, params, buffers = nn.abstract(model)
-    image = jax.ShapeDtypeStruct(x, np.float32)
-    key = jax.random.key(0)
-    out = jax.eval_shape(lambda p, b, x: nn.apply(graphdef, p, b, key, x)[0], params, buffers, image)
-    return [leaf.shape for leaf in jax.tree.leaves(out)]
 
 
 def test_widths_and_strides_of_every_variant() -> None:
@@ -89,11 +80,6 @@ def test_deploy_form_of_a_random_rep_dw_conv() -> None:
     deployed.set_state_dict(layer.deploy_state())  # type: ignore[attr-defined]
     x = np.random.RandomState(0).standard_normal((2, 7, 9, 6)).astype(np.float32)
     np.testing.assert_allclose(deployed(x), layer(x), atol=1e-6)
-
-
-def test_an_unknown_classifier_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"unknown variant of PPLCNetV4[\s\S]*mean 'pplcnetv4_tiny'"):
-        PPLCNetV4Config("pplcnetv4_tin")
 
 
 def test_fine_lines_keep_a_column_for_every_four_pixels_in_both_modes() -> None:

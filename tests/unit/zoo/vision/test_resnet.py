@@ -5,16 +5,9 @@ import pytest
 from framework import hub, nn
 from framework.core.errors import ConfigError
 from framework.interop.weights.match import from_torch
-from tests.family import family
+from tests.family import eval_shapes, family
 from zoo.contracts import Feature, build_backbone
-from zoo.vision.resnet import SMALL, VARIANTS, Block, ResNet, ResNetConfig, Size
-
-
-def shapes(model: nn.Layer, x: tuple[int, ...]) -> list[tuple[int, ...]]:
-    graphdef, params, buffers = nn.abstract(model.eval())
-    image = jax.ShapeDtypeStruct(x, np.float32)
-    out = jax.eval_shape(lambda p, b, x: nn.apply(graphdef, p, b, None, x)[0], params, buffers, image)
-    return [leaf.shape for leaf in jax.tree.leaves(out)]
+from zoo.vision.resnet import VARIANTS, Block, ResNet, ResNetConfig, Size
 
 
 def count(model: nn.Layer) -> int:
@@ -30,10 +23,10 @@ def test_without_the_first_projection_the_count_is_torchvision_s() -> None:
 
 @pytest.mark.parametrize("variant", family(VARIANTS))
 def test_shapes_of_every_variant(variant: str) -> None:
-    assert shapes(ResNet(ResNetConfig(variant)), (1, 224, 224, 3)) == [(1, 1000)]
+    assert eval_shapes(ResNet(ResNetConfig(variant)), (1, 224, 224, 3)) == [(1, 1000)]
     model = build_backbone(ResNetConfig(variant))
     assert [feature.stride for feature in model.features] == [4, 8, 16, 32]
-    assert shapes(model, (2, 97, 64, 3)) == [(2, -(-97 // s), 64 // s, c) for c, s in model.features]
+    assert eval_shapes(model, (2, 97, 64, 3)) == [(2, -(-97 // s), 64 // s, c) for c, s in model.features]
 
 
 def test_output_stride_dilates() -> None:
@@ -45,16 +38,21 @@ def test_output_stride_dilates() -> None:
     assert dilations(32) == ([4, 8, 16, 32], [1] * 16)
     assert dilations(16) == ([4, 8, 16, 16], [1] * 13 + [2] * 3)
     assert dilations(8, (1, 2, 4)) == ([4, 8, 8, 8], [1] * 7 + [2] * 6 + [4, 8, 16])
-    model = ResNet(ResNetConfig(SMALL, 0, output_stride=8))
+    model = ResNet(ResNetConfig("resnet18", 0, output_stride=8))
     assert model.features == (Feature(64, 4), Feature(128, 8), Feature(256, 8), Feature(512, 8))
-    assert shapes(model, (1, 33, 64, 3)) == [(1, 9, 16, 64), (1, 5, 8, 128), (1, 5, 8, 256), (1, 5, 8, 512)]
+    assert eval_shapes(model, (1, 33, 64, 3)) == [
+        (1, 9, 16, 64),
+        (1, 5, 8, 128),
+        (1, 5, 8, 256),
+        (1, 5, 8, 512),
+    ]
 
 
 @pytest.mark.parametrize(("variant", "width"), [("resnet18", 64), ("resnet18_vd", 32)])
 def test_any_number_of_channels(variant: str, width: int) -> None:
     model = ResNet(ResNetConfig(variant, num_classes=0, in_channels=5))
     assert model.state_shapes()["stem.0.conv.weight"][:2] == (width, 5)
-    assert shapes(model, (1, 64, 64, 5))[-1] == (1, 2, 2, 512)
+    assert eval_shapes(model, (1, 64, 64, 5))[-1] == (1, 2, 2, 512)
 
 
 def test_every_variant_has_weights() -> None:
@@ -64,7 +62,7 @@ def test_every_variant_has_weights() -> None:
 
 
 def test_one_pixel() -> None:
-    graphdef, params, buffers = nn.split(ResNet(ResNetConfig(SMALL, num_classes=3)).eval())
+    graphdef, params, buffers = nn.split(ResNet(ResNetConfig("resnet18", num_classes=3)).eval())
     out = jax.jit(lambda x: nn.apply(graphdef, params, buffers, None, x)[0])(
         np.ones((1, 1, 1, 3), np.float32)
     )

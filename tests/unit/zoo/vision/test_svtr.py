@@ -58,11 +58,6 @@ def test_sizes_that_do_not_divide(image_hw: tuple[int, int], columns: int) -> No
         SVTRNetConfig(image_hw=image_hw, columns=columns)
 
 
-def test_variants_by_name() -> None:
-    with pytest.raises(ConfigError, match="did you mean 'svtr_tiny'"):
-        SVTRNetConfig("svtr_tini")
-
-
 def test_lines_of_one_size() -> None:
     model = build(SVTRNetConfig())
     with pytest.raises(ShapeError, match=r"(?s)one size.*height 32, width 128.*32 by 100.*image_hw"):

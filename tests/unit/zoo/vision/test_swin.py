@@ -1,11 +1,11 @@
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from framework import nn
-from framework.core.errors import ConfigError, WeightError
+from framework.core.errors import WeightError
 from framework.interop.named_weights import named_weights
+from tests.family import eval_shapes
 from zoo.contracts import Feature, build_backbone
 from zoo.vision.swin import (
     VARIANTS,
@@ -18,30 +18,23 @@ from zoo.vision.swin import (
 )
 
 
-def shapes(model: nn.Layer, image: tuple[int, ...]) -> list[tuple[int, ...]]:
-    graphdef, params, buffers = nn.abstract(model.eval())
-    x = jax.ShapeDtypeStruct(image, np.float32)
-    out = jax.eval_shape(lambda p, b, x: nn.apply(graphdef, p, b, None, x)[0], params, buffers, x)
-    return [one.shape for one in jax.tree.leaves(out)]
-
-
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_logits_of_every_variant(variant: str) -> None:
     model = SwinTransformer(SwinTransformerConfig(variant))
     side = 384 if variant.endswith("384") else 224
-    assert shapes(model, (2, side, side, 3)) == [(2, 1000)]
+    assert eval_shapes(model, (2, side, side, 3)) == [(2, 1000)]
 
 
 def test_maps_of_any_size() -> None:
     model = build_backbone(SwinTransformerConfig("swin_tiny"))
     assert model.features == (Feature(96, 4), Feature(192, 8), Feature(384, 16), Feature(768, 32))
-    assert shapes(model, (2, 250, 333, 3)) == [
+    assert eval_shapes(model, (2, 250, 333, 3)) == [
         (2, 63, 84, 96),
         (2, 32, 42, 192),
         (2, 16, 21, 384),
         (2, 8, 11, 768),
     ]
-    assert shapes(model, (1, 1, 1, 3)) == [(1, 1, 1, c) for c in (96, 192, 384, 768)]
+    assert eval_shapes(model, (1, 1, 1, 3)) == [(1, 1, 1, c) for c in (96, 192, 384, 768)]
 
 
 def test_normalised_maps_have_the_names_of_detectors() -> None:
@@ -139,8 +132,3 @@ def test_drop_path_rates() -> None:
 
     assert last(SwinTransformerConfig("swin_base")) == 0.5
     assert last(SwinTransformerConfig("swin_base", drop_path_rate=0.0)) == 0.0
-
-
-def test_unknown_variant() -> None:
-    with pytest.raises(ConfigError, match="did you mean 'swin_tiny'"):
-        SwinTransformer(SwinTransformerConfig("swintiny"))

@@ -1,34 +1,26 @@
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from framework import nn
 from framework.core.errors import ConfigError, ShapeError
+from tests.family import eval_shapes
 from zoo.contracts import Feature, build_backbone
 from zoo.vision.vit import VARIANTS, VisionTransformer, VisionTransformerConfig
-
-
-def shapes(model: nn.Layer, image: tuple[int, ...]) -> list[tuple[int, ...]]:
-    graphdef, params, buffers = nn.abstract(model.eval())
-    x = jax.ShapeDtypeStruct(image, np.float32)
-    out = jax.eval_shape(lambda p, b, x: nn.apply(graphdef, p, b, None, x)[0], params, buffers, x)
-    return [one.shape for one in jax.tree.leaves(out)]
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_logits_of_every_variant(variant: str) -> None:
     model = VisionTransformer(VisionTransformerConfig(variant))
     side = 384 if variant.endswith("384") else 224
-    assert shapes(model, (2, side, side, 3)) == [(2, 1000)]
+    assert eval_shapes(model, (2, side, side, 3)) == [(2, 1000)]
 
 
 def test_one_map_of_patches() -> None:
     model = build_backbone(VisionTransformerConfig("vit_base_patch32_384"))
     assert model.features == (Feature(768, 32),)
-    assert shapes(model, (2, 384, 384, 3)) == [(2, 12, 12, 768)]
+    assert eval_shapes(model, (2, 384, 384, 3)) == [(2, 12, 12, 768)]
     model = build_backbone(VisionTransformerConfig("deit_tiny_distilled", image_size=16))
-    assert shapes(model, (1, 16, 16, 3)) == [(1, 1, 1, 192)]
+    assert eval_shapes(model, (1, 16, 16, 3)) == [(1, 1, 1, 192)]
     assert not any(name.startswith("head") for name in model.state_shapes())
 
 
@@ -46,7 +38,7 @@ def test_map_and_logits_come_from_their_own_tokens() -> None:
 def test_image_size() -> None:
     model = VisionTransformer(VisionTransformerConfig("deit_tiny"))
     with pytest.raises(ShapeError) as error:
-        shapes(model, (1, 224, 256, 3))
+        eval_shapes(model, (1, 224, 256, 3))
     assert str(error.value) == (
         "VisionTransformer: the position embedding is for images of one size\n"
         "  received: height 224, width 256\n  allowed: 224 by 224\n"
@@ -84,8 +76,3 @@ def test_torchvision_names_load() -> None:
         theirs[name] = np.zeros(shape, np.float32)
     assert "encoder.layers.encoder_layer_11.self_attention.in_proj_weight" in theirs
     assert model.set_state_dict(theirs) == ([], [])
-
-
-def test_unknown_variant() -> None:
-    with pytest.raises(ConfigError, match="did you mean 'deit_tiny'"):
-        VisionTransformer(VisionTransformerConfig("deit_tny"))

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from jax.extend.core import JaxprEqn
 
 from framework.export.formats.onnx.convert import Converter
-from framework.export.formats.onnx.graph import is_symbolic
+from framework.export.formats.onnx.graph import Size, is_symbolic
 from framework.export.formats.onnx.registry import primitive
 from framework.export.formats.onnx.rules.elementwise import out_aval
 from framework.export.formats.onnx.rules.reduction import whole
@@ -42,7 +41,7 @@ def _conv(c: Converter, eqn: JaxprEqn, x: Value, kernel: Value) -> Value | None:
         return _transposed(c, eqn, x, kernel, sizes)
     x = whole(c, eqn, x)
     if any(is_symbolic(n) or n < 0 for pair in pads for n in pair):
-        edges: list[tuple[Any, Any]] = [(0, 0)] * len(x.shape)
+        edges: list[tuple[Size, Size]] = [(0, 0)] * len(x.shape)
         for axis, pair in zip(numbers.lhs_spec[2:], pads):
             edges[axis] = pair
         x, pads = pad_value(c, x, edges), [(0, 0)] * len(pads)

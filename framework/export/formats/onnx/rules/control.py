@@ -8,8 +8,10 @@ from typing import Any
 import jax
 import numpy as np
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Var, jaxpr_as_fun
+from jax.typing import DTypeLike
 
 from framework.export.formats.onnx.convert import Converter, closed
+from framework.export.formats.onnx.graph import Atom
 from framework.export.formats.onnx.registry import primitive
 from framework.export.formats.onnx.rules.elementwise import convert
 from framework.export.formats.onnx.values import Abstract, Value
@@ -35,8 +37,8 @@ def _branch(
     c: Converter,
     eqn: JaxprEqn,
     which: str,
-    dtype: Any,
-    branches: list[tuple[int, Any]],
+    dtype: DTypeLike,
+    branches: list[tuple[int, ClosedJaxpr]],
     args: Sequence[Value],
 ) -> list[str]:
     """One If for two branches, and one in the other for more."""
@@ -60,17 +62,18 @@ def finish(body: Converter, names: Sequence[str], avals: Sequence[Any]) -> None:
         body.graph.outputs.append((identity, np.dtype(aval.dtype), tuple(aval.shape)))
 
 
-def avals_of(variables: Sequence[Any]) -> list[Any]:
+def avals_of(variables: Sequence[Atom]) -> list[Any]:
     """Shapes and types of variables."""
     return [var.aval for var in variables]
 
 
-def _carry(body: Converter, variables: Sequence[Any]) -> list[Value]:
+def _carry(body: Converter, variables: Sequence[Atom]) -> list[Value]:
     """New inputs of a body."""
     values = []
     for var in variables:
         name = body.graph.unique("carried")
-        body.graph.inputs.append((name, np.dtype(var.aval.dtype), tuple(var.aval.shape)))
+        aval: Any = var.aval
+        body.graph.inputs.append((name, np.dtype(aval.dtype), tuple(aval.shape)))
         values.append(body.value(name, var.aval))
     return values
 

@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 from jax.extend.core import JaxprEqn
+from jax.typing import DTypeLike
 
 from framework.export.formats.onnx.convert import Converter
+from framework.export.formats.onnx.graph import Size
 from framework.export.formats.onnx.registry import Rule, primitive
 from framework.export.formats.onnx.values import Value
 
@@ -76,7 +78,7 @@ for _name, _op in _SAME.items():
     primitive(_name)(_same(_name, _op))
 
 
-def convert(c: Converter, value: Value, dtype: Any) -> Value:
+def convert(c: Converter, value: Value, dtype: DTypeLike) -> Value:
     """The value in another type."""
     if value.array is not None:
         return Value(value.shape, np.dtype(dtype), "", value.order, value.array.astype(dtype))
@@ -194,7 +196,7 @@ class _Bool:
 
     dtype = np.dtype(np.bool_)
 
-    def __init__(self, shape: tuple[Any, ...]) -> None:
+    def __init__(self, shape: tuple[Size, ...]) -> None:
         self.shape = shape
 
 

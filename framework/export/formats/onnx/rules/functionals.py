@@ -10,7 +10,7 @@ import numpy as np
 from jax.extend.core import JaxprEqn, Literal
 
 from framework.export.formats.onnx.convert import Converter, closed
-from framework.export.formats.onnx.graph import is_symbolic
+from framework.export.formats.onnx.graph import Size, is_symbolic
 from framework.export.formats.onnx.registry import PRIMITIVES, Rule, function
 from framework.export.formats.onnx.rules.contraction import pads_attribute, transposed_geometry, unless_ones
 from framework.export.formats.onnx.rules.elementwise import out_aval
@@ -305,14 +305,14 @@ def _interpolate(c: Converter, eqn: JaxprEqn, x: Value) -> Value | None:
     )
 
 
-def _may_be_one(size: Any) -> bool:
+def _may_be_one(size: Size) -> bool:
     try:
         return not size > 1
     except Exception:  # jax cannot decide it
         return True
 
 
-def _factor(size: Any, out: Any) -> float | None:
+def _factor(size: Size, out: Size) -> float | None:
     """The whole number of which `out` is a multiple of `size`, or the part that is exact."""
     if same(size, out):
         return 1.0
@@ -321,7 +321,7 @@ def _factor(size: Any, out: Any) -> float | None:
     return next((float(k) for k in (2, 3, 4, 5, 6, 8, 16, 32) if same(out, size * k)), None)
 
 
-def _follows(ratio: float, size: Any, out: Any) -> bool:
+def _follows(ratio: float, size: Size, out: Size) -> bool:
     """Whether a ratio is that of the sizes, as float32 has it."""
     if ratio == 0:
         return same(out, 1)

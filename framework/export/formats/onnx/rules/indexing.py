@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from jax.extend.core import JaxprEqn
+from jax.typing import DTypeLike
 
 from framework.export.formats.onnx.convert import Converter
 from framework.export.formats.onnx.graph import Size, is_symbolic
@@ -17,7 +17,7 @@ from framework.export.formats.onnx.rules.shapes import cut
 from framework.export.formats.onnx.values import Abstract, Value, constant, same
 
 
-def fresh(dtype: Any, name: str, shape: Sequence[Size]) -> Value:
+def fresh(dtype: DTypeLike, name: str, shape: Sequence[Size]) -> Value:
     """A tensor in the program's order."""
     return Value(tuple(shape), np.dtype(dtype), name, tuple(range(len(shape))))
 
@@ -98,7 +98,7 @@ def _gather(c: Converter, eqn: JaxprEqn, x: Value, indices: Value) -> Value | No
 def _known_slice(c: Converter, eqn: JaxprEqn, x: Value, indices: Value) -> Value:
     """One window at a known place."""
     numbers, sizes = eqn.params["dimension_numbers"], eqn.params["slice_sizes"]
-    starts: list[Any] = [0] * len(x.shape)
+    starts: list[Size] = [0] * len(x.shape)
     for axis, start in zip(numbers.start_index_map, indices.elements):
         starts[axis] = int(start)
     result = cut(c, x, starts, [start + size for start, size in zip(starts, sizes)])
@@ -163,7 +163,7 @@ def _gather_rows(c: Converter, eqn: JaxprEqn, x: Value, indices: Value, rest: li
         order_before: list[tuple[str, int]] = []
         for i in stored:
             order_before += [("batch", j) for j in lone] + [("x", axis)] if i == axis else [("x", i)]
-        shape: list[Any] = []
+        shape: list[Size] = []
         for i in stored:
             shape += [*(indices.shape[j] for j in lone), sizes[axis]] if i == axis else [x.shape[i]]
         if sizes[axis] == 1:  # Gather has dropped the axis

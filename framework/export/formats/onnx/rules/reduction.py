@@ -88,11 +88,11 @@ def _cumulative(c: Converter, eqn: JaxprEqn, x: Value) -> Value | None:
     return x
 
 
-def _least(dtype: np.dtype) -> Any:
+def _least(dtype: np.dtype) -> float:
     return -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
 
 
-def _greatest(dtype: np.dtype) -> Any:
+def _greatest(dtype: np.dtype) -> float:
     return np.inf if dtype.kind == "f" else np.iinfo(dtype).max
 
 

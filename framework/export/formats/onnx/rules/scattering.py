@@ -8,7 +8,7 @@ import numpy as np
 from jax.extend.core import JaxprEqn
 
 from framework.export.formats.onnx.convert import Converter
-from framework.export.formats.onnx.graph import is_symbolic
+from framework.export.formats.onnx.graph import Size, is_symbolic
 from framework.export.formats.onnx.registry import primitive
 from framework.export.formats.onnx.rules.elementwise import convert, out_aval
 from framework.export.formats.onnx.rules.indexing import (
@@ -45,7 +45,7 @@ def _scatter(c: Converter, eqn: JaxprEqn, x: Value, indices: Value, updates: Val
     x, indices, updates = whole(c, eqn, x), whole(c, eqn, indices, 1), whole(c, eqn, updates, 2)
     batched, inserted = list(numbers.operand_batching_dims), list(numbers.inserted_window_dims)
     windowed = [axis for axis in range(len(x.shape)) if axis not in (*inserted, *batched)]
-    sizes: dict[int, Any] = dict.fromkeys(inserted, 1)
+    sizes: dict[int, Size] = dict.fromkeys(inserted, 1)
     sizes |= {axis: updates.shape[i] for axis, i in zip(windowed, numbers.update_window_dims)}
     indexed = list(numbers.scatter_dims_to_operand_dims)
     indices = signed(c, indices)
@@ -104,11 +104,11 @@ def _known_place(
     indices: Value,
     indexed: list[int],
     inserted: list[int],
-    sizes: dict[int, Any],
+    sizes: dict[int, Size],
     op: str,
 ) -> Value:
     """One window at a known place."""
-    starts: list[Any] = [0] * len(x.shape)
+    starts: list[Size] = [0] * len(x.shape)
     for axis, start in zip(indexed, indices.elements):
         starts[axis] = int(start)
     shape = [sizes[axis] for axis in range(len(x.shape))]
@@ -128,7 +128,7 @@ def fresh_like(x: Value, name: str) -> Value:
     return Value(x.shape, x.dtype, name, x.order)
 
 
-def _clip(c: Converter, rows: Value, limits: list[Any]) -> tuple[Value, Value]:
+def _clip(c: Converter, rows: Value, limits: list[Size]) -> tuple[Value, Value]:
     """Indices moved to where windows fit, and whether all of an index lay there: [...]."""
     most = convert(c, size_vector(c, limits), rows.dtype)
     most = c.reshape_value(most, [*[1] * (len(rows.shape) - 1), len(limits)])
@@ -141,7 +141,7 @@ def _clip(c: Converter, rows: Value, limits: list[Any]) -> tuple[Value, Value]:
     return safe, convert(c, inside, np.bool_)
 
 
-def _neutral_outside(c: Converter, updates: Value, inside: Value, neutral: Any) -> Value:
+def _neutral_outside(c: Converter, updates: Value, inside: Value, neutral: float) -> Value:
     shape = [*inside.shape, *[1] * (len(updates.shape) - len(inside.shape))]
     if updates.dtype.kind in "iu" and np.isinf(neutral):
         info = np.iinfo(updates.dtype)
@@ -155,7 +155,7 @@ def _behind(table: Value, axis: int, rows: int) -> list[tuple[int, int]]:
     return [(0, rows) if i == axis else (0, 0) for i in range(len(table.shape))]
 
 
-def _to_row(c: Converter, rows: Value, inside: Value, row: Any) -> Value:
+def _to_row(c: Converter, rows: Value, inside: Value, row: Size) -> Value:
     """Indices whose first number is `row` where they are not inside."""
     first = np.zeros(rows.shape[-1], bool)
     first[0] = True
@@ -168,7 +168,7 @@ def _to_row(c: Converter, rows: Value, inside: Value, row: Any) -> Value:
     return c.where(moved, size, rows, Abstract(rows.shape, rows.dtype))
 
 
-def _with_batch(c: Converter, positions: Value, sizes: list[Any]) -> Value:
+def _with_batch(c: Converter, positions: Value, sizes: list[Size]) -> Value:
     """int64 [*sizes, ..., K] as [*sizes, ..., len(sizes) + K]: each index behind the numbers of its batch."""
     if not sizes:
         return positions

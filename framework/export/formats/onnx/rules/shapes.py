@@ -9,7 +9,7 @@ import numpy as np
 from jax.extend.core import JaxprEqn
 
 from framework.export.formats.onnx.convert import Converter
-from framework.export.formats.onnx.graph import is_symbolic
+from framework.export.formats.onnx.graph import Size, is_symbolic
 from framework.export.formats.onnx.registry import primitive
 from framework.export.formats.onnx.rules.elementwise import out_aval
 from framework.export.formats.onnx.values import Abstract, Value, constant, inverse, same
@@ -24,7 +24,7 @@ def _dim_as_value(c: Converter, eqn: JaxprEqn) -> Value:
 def _broadcast(c: Converter, eqn: JaxprEqn, x: Value, *sizes: Value) -> Value:
     """With 1 in place of every new size: whoever needs the elements spreads them."""
     dimensions = eqn.params["broadcast_dimensions"]
-    shape: list[Any] = [1] * len(out_aval(eqn).shape)
+    shape: list[Size] = [1] * len(out_aval(eqn).shape)
     for axis, dimension in enumerate(dimensions):
         shape[dimension] = x.shape[axis]
     if x.array is not None and not any(map(is_symbolic, shape)):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from jax.extend.core import JaxprEqn
+from jax.typing import DTypeLike
 
 from framework.export.formats.onnx.convert import Converter
 from framework.export.formats.onnx.graph import is_symbolic
@@ -63,7 +63,7 @@ def pool(c: Converter, eqn: JaxprEqn, x: Value, mean: bool = False, exclusive: b
     positions = [inverse(x_order)[i] for i in range(2, len(axes))]
     taps = [window[i] for i in positions]
     around = [pads[i] for i in positions]
-    attributes: dict[str, Any] = {
+    attributes: dict[str, object] = {
         "kernel_shape": taps,
         "strides": unless_ones([strides[i] for i in positions]),
         "pads": pads_attribute(around),
@@ -92,5 +92,5 @@ def _near(x: Value, axes: Sequence[int]) -> tuple[int, ...]:
     return inverse(axes)
 
 
-def _neutral(kind: str, dtype: Any) -> np.ndarray:
+def _neutral(kind: str, dtype: DTypeLike) -> np.ndarray:
     return np.asarray({"max": -np.inf, "min": np.inf, "sum": 0}[kind.rpartition("_")[2]], dtype)

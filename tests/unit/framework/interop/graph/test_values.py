@@ -33,6 +33,14 @@ def test_a_value_knows_its_logical_order():
     np.testing.assert_array_equal(value.stored((3, 2, 1, 0)), array.T)
 
 
+def test_lines_images_and_volumes_are_stored_with_their_channels_last():
+    for sizes, stored in (((2, 3), (2, 3)), ((2, 3, 4), (2, 4, 3)), ((2, 3, 4, 5, 6), (2, 4, 5, 6, 3))):
+        array = RNG.normal(size=sizes).astype(np.float32)
+        found = Value.of(jnp.asarray(array)).channels_last()
+        assert found.shape == stored
+        np.testing.assert_array_equal(found, np.moveaxis(array, 1, -1))
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [

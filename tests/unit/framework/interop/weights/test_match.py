@@ -74,6 +74,17 @@ def test_a_normalisation_is_folded_where_the_layer_has_none() -> None:
     np.testing.assert_allclose(state["conv.bias"], np.zeros(4), atol=1e-7)  # 1 + (0 - 1) * 1
 
 
+def test_mean_and_variance_are_folded_each_in_its_own_way() -> None:
+    bare = op("conv", weight=(4, 3, 3, 3))
+    values = {"weight": 4.0, "bias": 1.0, "_mean": 3.0, "_variance": 13.0}
+    norm = WeightedOp(
+        "batch_norm", {key: np.full(4, value, np.float32) for key, value in values.items()}, {}, "bn"
+    )
+    state = match_weights(Net(), [bare, norm, *ops()[1:]], SHAPE, epsilon=3.0)
+    np.testing.assert_allclose(state["conv.weight"], bare.arrays["weight"], rtol=1e-6)  # 4 / sqrt(13 + 3)
+    np.testing.assert_allclose(state["conv.bias"], np.full(4, -2.0), rtol=1e-6)  # 1 + (0 - 3) * 1
+
+
 def test_a_normalisation_of_ours_takes_the_program_s() -> None:
     net = nn.Sequential(nn.Conv2D(3, 4, 1, bias_attr=False), nn.BatchNorm2D(4))
     norm = op("batch_norm", weight=(4,), bias=(4,), _mean=(4,), _variance=(4,))

@@ -255,9 +255,9 @@ TOY_CONFIG = """
 domain: toy
 model: {type: ToyNet}
 task: {type: MeasureBrightness}
-data: {train: {dataset: {type: Greys}, batch_size: 8, num_workers: 1, worker_mode: process}}
+data: {train: {dataset: {type: Greys, count: 160}, batch_size: 8, num_workers: 1, worker_mode: process}}
 optim: {type: Adam, learning_rate: 0.3}
-train: {epochs: 40, log_every: 40, save_every: 1000}
+train: {epochs: 4, log_every: 40, save_every: 1000}
 export: {inputs: {image: {shape: [n, h, w, 3], dtype: uint8}}}
 """
 
