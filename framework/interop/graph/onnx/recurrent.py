@@ -106,8 +106,8 @@ class _Cell:
             if lengths is None:
                 return moved, moved[0]
             valid = (t < lengths)[:, None]
-            carried = tuple(jnp.where(valid, new, old) for new, old in zip(moved, carry))
-            return carried, jnp.where(valid, moved[0], 0)
+            next_state = tuple(jnp.where(valid, new, old) for new, old in zip(moved, carry))
+            return next_state, jnp.where(valid, moved[0], 0)
 
         final, out = lax.scan(step, state, (projected, jnp.arange(x.shape[0])), reverse=backwards)
         return out, final

@@ -138,8 +138,8 @@ def _scan_sizes(eqn: JaxprEqn) -> tuple[int, int]:
     p = eqn.params
     if "ft_in" not in p:
         return p["num_consts"], p["num_carry"]
-    constants, carried, _ = p["ft_in"].unpack()
-    return len(constants), len(carried)
+    constants, carry, _ = p["ft_in"].unpack()
+    return len(constants), len(carry)
 
 
 @primitive("scan")
