@@ -50,6 +50,8 @@ def make_reader(
         lazy_ocr(options.seal_model, runtime) if options.seals else None,
         None if options.formula_model is None else lazy_formula(options.formula_model, runtime),
         default_layout(runtime),
+        options.hidden,
+        options.figure_text,
         options.bgr,
     )
 

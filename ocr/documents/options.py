@@ -12,6 +12,7 @@ from framework.workflow.domain.options import check_range
 from ocr.pipeline.options import OCROptions
 
 TextSource = Literal["auto", "always", "never"]
+HiddenText = Literal["drop", "keep"]
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,16 @@ class DocumentOptions(OCROptions):
     text_layer: TextSource = option(
         "auto",
         "a PDF's own text: where it can be believed (auto), always, or never, which is OCR for all pages",
+    )
+    hidden: HiddenText = option(
+        "drop",
+        "text of PDFs that nobody can see (white on white, covered, invisible): drop leaves it out, which a warning "
+        "says, and keep reads it as any other",
+    )
+    figure_text: TextSource = option(
+        "auto",
+        "text in images on pages with a text layer, by OCR: of images that look like drawings or screens (auto), "
+        "always, or never",
     )
     tables: bool = option(
         True, "whether tables are looked for; else paragraphs", aliases=("table", "use_table_recognition")

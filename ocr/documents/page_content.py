@@ -27,6 +27,7 @@ class PageContent:
         figures: Images of a PDF.
         regions: Blocks from a layout network.
         paragraphs: Blocks of the lines that stood in none of those.
+        watermarks: Lines that lie across the page's text.
         blocks: All of them in reading order, when that is known.
         rotation: How the page lay before it was turned upright; `sources` has the line of the page for each that was
             turned.
@@ -42,6 +43,7 @@ class PageContent:
     figures: tuple[Block, ...] = ()
     regions: tuple[Block, ...] = ()
     paragraphs: tuple[Block, ...] = ()
+    watermarks: tuple[Line, ...] = ()
     blocks: tuple[Block, ...] = ()
     rotation: Rotation | None = None
     sources: Mapping[Line, Line] = field(default_factory=dict)

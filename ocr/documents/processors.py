@@ -27,6 +27,7 @@ from ocr.results.lines import Line
 from ocr.tables.network_tables import TableReader, replace_tables
 from ocr.tables.ruled_tables import find_ruled_tables
 from ocr.tables.text_tables import find_text_tables
+from ocr.text.code_blocks import find_code
 from ocr.text.paragraphs import make_text_blocks
 from ocr.text.reading_order import join_texts
 
@@ -44,6 +45,7 @@ def turn_upright(page: PageContent) -> PageContent:
     return replace(
         page,
         lines=upright,
+        watermarks=tuple(map(rotation.line, page.watermarks)),
         width=width,
         height=height,
         ruling=None if page.ruling is None else rotation.ruling(page.ruling),
@@ -52,6 +54,14 @@ def turn_upright(page: PageContent) -> PageContent:
         rotation=rotation,
         sources=dict(zip(upright, page.lines, strict=True)),
     )
+
+
+def add_code(page: PageContent) -> PageContent:
+    """Program text, which would be taken for tables and lists. A scan does not tell its fonts."""
+    if page.scan:
+        return page
+    blocks, lines = find_code(page.lines)
+    return replace(page, regions=(*page.regions, *blocks), lines=tuple(lines)) if blocks else page
 
 
 def add_ruled_tables(page: PageContent) -> PageContent:
@@ -180,8 +190,9 @@ def _aside_block(lines: Sequence[Line]) -> Block:
 
 
 def arrange_blocks(page: PageContent) -> PageContent:
-    """Captions join what they belong to, and the blocks get their reading order."""
-    return replace(page, blocks=arrange(page.unordered, page.height))
+    """Captions join what they belong to, and the blocks get their reading order; watermarks are not read along."""
+    asides = [Block("aside_text", line_box(line), line.text, (line,)) for line in page.watermarks]
+    return replace(page, blocks=arrange((*page.unordered, *asides), page.height))
 
 
 def turn_back(page: PageContent) -> PageContent:

@@ -32,9 +32,13 @@ from framework.vision.image_pages import ImagePages
 from framework.workflow import ImageItem
 from framework.workflow.domain.predictor import ImageSource
 from framework.workflow.files.pdf import PdfReader
+from framework.workflow.files.pdf_content import PageContent as PdfContent
+from ocr.documents.check_boxes import find_check_boxes
+from ocr.documents.form_lines import FORM_REACH, add_boxes, form_boxes, form_fields, form_lines
+from ocr.documents.layer_gaps import NO_OCR, LayerGaps
 from ocr.documents.layout_model import LayoutDetector
 from ocr.documents.lazy import Lazy
-from ocr.documents.options import TextSource
+from ocr.documents.options import HiddenText, TextSource
 from ocr.documents.page_content import PageContent
 from ocr.documents.page_store import PageStore
 from ocr.documents.page_workers import NeedsNetwork, PageWorkers, WorkerTask, no_network
@@ -44,6 +48,7 @@ from ocr.documents.processors import (
     AddTextTables,
     Processor,
     ReadRegions,
+    add_code,
     add_ruled_tables,
     arrange_blocks,
     turn_back,
@@ -54,8 +59,10 @@ from ocr.formulas.blocks import FormulaReader
 from ocr.pages.tilt import Straightened
 from ocr.pipeline.predictor import OCRPredictor, is_pdf, to_rgb
 from ocr.results.blocks import Block, Box, Figure
+from ocr.results.layer_check import LayerCheck, images_without_text, is_usable, outlined_text
+from ocr.results.letter_statistics import doubtful_fonts
 from ocr.results.lines import Line
-from ocr.results.page_text import images_without_text, is_usable, read_text_layer
+from ocr.results.page_text import TextLayer, hidden_text, read_text_layer
 from ocr.results.pages import Document, Page
 from ocr.tables.network_tables import TableReader
 from ocr.tables.ruling_lines import ruling_lines_of_page
@@ -90,6 +97,10 @@ class DocumentReader:
         seals: What reads the seals that the layout finds; None: they are figures alone.
         formula: A network that reads the formulas which `layout` finds; None: they stay as OCR or the text layer has
             them.
+        hidden: "drop" leaves out what nobody can see of a text layer, which the page's `hidden` and a warning tell,
+            "keep" reads it as any other text.
+        figure_text: Whether OCR reads images of pages with a text layer: "auto" those that may hold text, "always",
+            "never".
         figure_layout: A layout network that tells where the figures are on pages that OCR reads; rules find their other
             blocks. Not used beside `layout`. None: such figures are not found.
         bgr: Whether arrays have their channels as OpenCV reads them, blue first.
@@ -109,22 +120,26 @@ class DocumentReader:
     seals: Lazy[OCRPredictor] | None = None
     formula: Lazy[FormulaReader] | None = None
     figure_layout: Lazy[LayoutDetector] | None = None
+    hidden: HiddenText = "drop"
+    figure_text: TextSource = "auto"
     bgr: bool = False
 
     def __post_init__(self) -> None:
-        if self.text_layer not in get_args(TextSource):
-            raise InputError(
-                "there is no such way to use a text layer",
-                where="text_layer",
-                received=self.text_layer,
-                allowed=", ".join(get_args(TextSource)),
-            )
+        for name, kind, problem in (
+            ("text_layer", TextSource, "there is no such way to use a text layer"),
+            ("hidden", HiddenText, "there is no such way to treat hidden text"),
+            ("figure_text", TextSource, "there is no such way to read images"),
+        ):
+            value = getattr(self, name)
+            if value not in get_args(kind):
+                raise InputError(problem, where=name, received=value, allowed=", ".join(get_args(kind)))
 
     @property
     def processors(self) -> tuple[Processor, ...]:
         """The steps from a page's lines to its blocks."""
         return (
             turn_upright,
+            *([add_code] if self.layout is None else []),
             add_ruled_tables,
             AddRegions(self.layout, self.figure_layout, self.tables, self.figures),
             ReadRegions(self.table, self.seals, self.formula),
@@ -220,35 +235,50 @@ class DocumentReader:
         started = time.perf_counter()
         dpi = self._choose_dpi(reader, number)
         content = reader.content(number - 1, dpi=dpi)
-        layer = read_text_layer(content)
+        layer = read_text_layer(
+            content, keep_hidden=self.hidden == "keep", keep_invisible=self.text_layer == "always"
+        )
         usable = is_usable(layer, content)
+        image: np.ndarray | None = None
+
+        def cut(box: Box) -> np.ndarray:
+            left, top, right, bottom = map(round, box)
+            if image is not None:
+                return np.ascontiguousarray(image[max(top, 0) : bottom, max(left, 0) : right])
+            return reader.render(number - 1, dpi=dpi, box=(left, top, right, bottom))
+
+        gaps = LayerGaps(self.ocr, cut, label, number)
+        warnings = [*content.warnings, *hidden_text(layer)]
+        if usable and self.text_layer == "auto":
+            usable = self._check_fonts(usable, layer, gaps, warnings)
         if self.text_layer == "never" or (self.text_layer == "auto" and not usable):
             page = self.read_image(reader.render(number - 1, dpi=dpi), label, number, dpi, content.to_points)
             reason = [] if self.text_layer == "never" else [f"read by OCR: {usable.reason}"]
             if dpi < self.dpi:
                 reason.append(f"measured at {dpi:.0f} dpi instead of {self.dpi:.0f}: the page is large")
-            return replace(page, warnings=(*content.warnings, *reason))
+            fields = form_fields(content, number)
+            return replace(page, warnings=(*content.warnings, *reason), hidden=layer.hidden, fields=fields)
         seconds = {"text_layer": time.perf_counter() - started}
-        figures = images_without_text(layer, content, min_area=LEAST_FIGURE) if self.figures else ()
+        boxes = images_without_text(layer, content, min_area=LEAST_FIGURE) if self.figures else ()
         # Figures alone are rendered in a fraction of the time.
-        whole = self.images or self.layout is not None or self.table is not None
-        image = reader.render(number - 1, dpi=dpi) if whole else None
-
-        def cut(box: Box) -> np.ndarray:
-            left, top, right, bottom = map(round, box)
-            if image is not None:
-                return np.ascontiguousarray(image[top:bottom, left:right])
-            return reader.render(number - 1, dpi=dpi, box=(left, top, right, bottom))
-
+        if self.images or self.layout is not None or self.table is not None:
+            image = reader.render(number - 1, dpi=dpi)
         started = time.perf_counter()
+        figures = tuple(Block("image", box, content=Figure(cut(box))) for box in boxes)
+        figures, outlined = self._read_gaps(figures, layer, content, gaps, warnings)
+        ruling = ruling_lines_of_page(content)
+        drawn, ruling = find_check_boxes(content, ruling)
+        lines = add_boxes((*layer.lines, *outlined, *form_lines(content)), drawn)
+        lines = add_boxes(lines, form_boxes(content), FORM_REACH)
         blocks = self._make_blocks(
             PageContent(
-                layer.lines,
+                tuple(lines),
                 content.width,
                 content.height,
-                ruling_lines_of_page(content) if self.tables else None,
+                ruling if self.tables else None,
                 image,
-                figures=tuple(Block("image", box, content=Figure(cut(box))) for box in figures),
+                figures=figures,
+                watermarks=layer.watermarks,
             )
         )
         seconds["blocks"] = time.perf_counter() - started
@@ -260,12 +290,54 @@ class DocumentReader:
             blocks,
             text_from="text-layer",
             to_points=content.to_points,
-            warnings=content.warnings,
+            warnings=tuple(warnings),
+            hidden=layer.hidden,
+            fields=form_fields(content, number),
             source=label,
             width=content.width,
             height=content.height,
             image=image if self.images else None,
         )
+
+    def _check_fonts(
+        self, usable: LayerCheck, layer: TextLayer, gaps: LayerGaps, warnings: list[str]
+    ) -> LayerCheck:
+        """Whether the layer can be used as far as its fonts say what they show."""
+        fonts = doubtful_fonts(layer.lines)
+        try:
+            wrong = gaps.find_wrong_font(fonts) if fonts else None
+        except NO_OCR as error:
+            warnings.append(
+                f"the letters of {', '.join(fonts)} make no words, and OCR cannot be opened: {error.problem}"
+            )
+            return usable
+        if wrong is None:
+            return usable
+        return LayerCheck(False, f"the font {wrong or 'without a name'} says other letters than it shows")
+
+    def _read_gaps(
+        self,
+        figures: tuple[Block, ...],
+        layer: TextLayer,
+        content: PdfContent,
+        gaps: LayerGaps,
+        warnings: list[str],
+    ) -> tuple[tuple[Block, ...], list[Line]]:
+        """(the figures with their text, the lines that are drawn as outlines)"""
+        outlines = outlined_text(layer, content) if self.text_layer == "auto" else ()
+        lines: list[Line] = []
+        try:
+            if outlines and (lines := gaps.read_outlines(outlines)):
+                warnings.append(f"{len(lines)} lines are drawn as outlines: read by OCR")
+            if self.figure_text != "never":
+                always = self.figure_text == "always"
+                figures = tuple(gaps.read_figure(figure, content.width, always) for figure in figures)
+        except NO_OCR as error:
+            what = " and ".join(
+                ["text drawn as outlines"] * bool(outlines and not lines) + ["images"] * bool(figures)
+            )
+            warnings.append(f"{what} may hold text that is not read: {error.problem}")
+        return figures, lines
 
     def _choose_dpi(self, reader: PdfReader, number: int) -> float:
         """The reader's resolution, or less for a page of which an image of that one would be too large."""

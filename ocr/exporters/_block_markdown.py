@@ -2,19 +2,24 @@
 
 * Headers, footers and page numbers are left out, as PP-StructureV3 does; footnotes stand at the end of their page.
 * A table whose cells span nothing and hold one line each is a Markdown table (GitHub's), any other one is HTML.
+* Raised and lowered characters are `<sup>` and `<sub>`, struck-out ones stand between `~~`, program text in fences.
 * What goes on over a break of the column or the page is joined; of a table, a head that is repeated is left out.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ocr.exporters._joined_blocks import IGNORED, joined_blocks
+from ocr.exporters._styled_text import styled_markdown
 from ocr.results.blocks import Block, Figure, Formula, Table
 
 if TYPE_CHECKING:
     from ocr.results.pages import Page
+
+CHECK_BOXES = {"☐": " ", "☑": "x", "☒": "x"}
 
 
 def pages_to_markdown(
@@ -37,7 +42,9 @@ def markdown_pieces(
 
 
 def _block_parts(block: Block, escape: Callable[[str], str]) -> list[str]:
-    captions = [escape(child.text) for child in block.children]
+    captions = [styled_markdown(child.text, child.spans, escape) for child in block.children]
+    if block.label == "algorithm" and block.text:
+        return [_fenced(block.text), *captions]
     if isinstance(block.content, Table):
         return [*captions, table_to_markdown(block.content, escape)]
     if isinstance(block.content, Formula):
@@ -45,24 +52,42 @@ def _block_parts(block: Block, escape: Callable[[str], str]) -> list[str]:
         return [f"{mark}{block.content.latex}{mark}", *captions]
     if block.label in ("image", "chart", "seal"):
         path = block.content.path if isinstance(block.content, Figure) else ""
-        said = [escape(block.text).replace("\n", "  \n")] if block.label == "seal" and block.text else []
+        said = [_lines(block, escape)] if block.text else []
         return [f"![{' '.join(captions)}](<{path}>)", *said] if path else [*captions, *said]
     if block.label in ("doc_title", "paragraph_title"):
-        text = escape(" ".join(block.text.split()))
+        text = " ".join(_styled(block, lambda said: escape(" ".join(said.split()))).split())
         return [f"{'#' * max(block.level, 1)} {text}", *captions] if text else captions
     if block.label == "list_item":
-        return [_list_item(block.text, block.level, escape), *captions]
-    return [escape(block.text).replace("\n", "  \n"), *captions]
+        return [_styled(block, lambda said: _list_item(said, block.level, escape)), *captions]
+    return [_lines(block, escape), *captions]
+
+
+def _styled(block: Block, escape: Callable[[str], str]) -> str:
+    return styled_markdown(block.text, block.spans, escape)
+
+
+def _lines(block: Block, escape: Callable[[str], str]) -> str:
+    return _styled(block, escape).replace("\n", "  \n")
+
+
+def _fenced(text: str) -> str:
+    """Program text in a fence that is longer than any in it."""
+    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}\n{text}\n{fence}"
 
 
 def _list_item(text: str, level: int, escape: Callable[[str], str]) -> str:
-    """A bullet as Markdown's "-"; an item with a number keeps it, a deeper one with a letter has it after a "-".
+    """A bullet as Markdown's "-", a check box as GitHub's "- [x]"; an item with a number keeps it, a deeper one with a
+    letter has it after a "-".
 
     Four spaces a level put an item below the one before it, whatever that one's mark.
     """
     first, _, rest = text.partition(" ")
     indent = "    " * (max(level, 1) - 1)
     body = " ".join(rest.split())
+    if first in CHECK_BOXES:
+        return f"{indent}- [{CHECK_BOXES[first]}] {escape(body)}"
     if len(first) == 1 and not first.isalnum():
         return f"{indent}- {escape(body)}"
     if first[:-1].isdecimal() and first[-1] in ".)":
@@ -75,7 +100,14 @@ def table_to_markdown(table: Table, escape: Callable[[str], str]) -> str:
     if table.has_spans or any("\n" in cell.text for cell in table.cells) or not table.cells:
         return table.to_html()
     rows = [
-        [escape(cell.text).replace("|", "\\|").replace("\\\\|", "\\|") if cell else "" for cell in row]
+        [
+            styled_markdown(
+                cell.text, cell.spans, lambda said: escape(said).replace("|", "\\|").replace("\\\\|", "\\|")
+            )
+            if cell
+            else ""
+            for cell in row
+        ]
         for row in table.grid()
     ]
     if not all(cell is not None and cell.header for cell in table.grid()[0]):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ocr.results.blocks import Block, Cell, Table
 from ocr.tables.cell_text import is_number
+from ocr.text.hyphens import join_at_hyphen
 from ocr.text.reading_order import join_texts
 
 if TYPE_CHECKING:
@@ -111,10 +112,11 @@ def _join_cells(cell: Cell, after: Sequence[Cell]) -> Cell:
 
 
 def _join(text: str, rest: str) -> str:
-    """A text with its rest; a hyphen between them goes where a small letter follows."""
+    """A text with its rest; hyphens between them: `join_at_hyphen`."""
     text, rest = text.rstrip(), rest.strip()
-    if text[-1:] in ("-", "\u00ad", "\u2010") and rest[:1].islower():
-        return text[:-1] + rest
+    joined = join_at_hyphen(text, rest)
+    if joined is not None:
+        return joined
     return join_texts(text, rest) if text and rest else text + rest
 
 

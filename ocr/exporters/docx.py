@@ -8,25 +8,33 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape
 
 from framework.core.disk import whole_file
 from framework.core.errors import MissingExtraError
+from ocr.exporters._block_markdown import CHECK_BOXES
 from ocr.exporters._figures import figure_png
 from ocr.exporters._joined_blocks import joined_blocks, list_marker
+from ocr.exporters._styled_text import styled_runs
 from ocr.exporters._xml import xml_text
-from ocr.results.blocks import Block, Formula, Table
+from ocr.results.bidi import starts_right
+from ocr.results.blocks import Block, Cell, Formula, Table
+from ocr.results.spans import Span, spans_in
 
 if TYPE_CHECKING:
     from ocr.results.pages import Document, Page
 
 MOST_COLUMNS = 63  # Word opens no wider table
+MONO = "Courier New"
 BULLET_STYLES = 3  # that Word has: "List Bullet", "List Bullet 2", "List Bullet 3"
 LIST_INDENT = 18.0  # points a level of a numbered list, beyond that of its style
-_NAMESPACE = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+_NAMESPACE = (
+    'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main" '
+    'xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships"'
+)
 _LONGEST_SIDE = 1584.0  # points: Word's largest paper
 
 
@@ -97,43 +105,76 @@ class _Writer:
             self._table(block.content)
         elif isinstance(block.content, Formula):
             self._paragraph(block.content.latex, "Normal", italic=True)
+        elif block.label == "algorithm":
+            for row in block.text.split("\n"):
+                self._paragraph(row or " ", "No Spacing", font=MONO)
         elif (image := figure_png(block, self._folder)) is not None:
             self._figure(image, block)
-            if block.label == "seal":
-                self._paragraph(block.text, "Normal")
+            self._paragraph(block.text, "Normal")
             for caption in captions:
                 self._paragraph(caption, "Caption")
         elif block.label in ("doc_title", "paragraph_title"):
-            text = xml_text(" ".join(block.text.split()))
-            self._word.add_heading(text, level=min(max(block.level, 1), 9))
+            text = " ".join(block.text.split())
+            heading = self._word.add_heading("", level=min(max(block.level, 1), 9))
+            self._add_runs(heading, text, spans_in(text, block.lines))
         elif block.label == "list_item":
             marker, number, body = list_marker(block.text)
             level = max(block.level, 1)
-            if marker and number is None:
+            if marker and number is None and marker not in CHECK_BOXES:
                 style = "List Bullet" + (f" {min(level, BULLET_STYLES)}" if level > 1 else "")
-                self._paragraph(body, style)
+                self._paragraph(body, style, spans_in(body, block.lines))
             else:  # Word would count on from the list before: a number is written as it stands
-                self._paragraph(block.text, "List Paragraph", indent=LIST_INDENT * (level - 1))
+                self._paragraph(block.text, "List Paragraph", block.spans, indent=LIST_INDENT * (level - 1))
         else:
             style = "Caption" if block.label in ("table_title", "figure_title", "chart_title") else "Normal"
-            self._paragraph(block.text, style, size=8.0 if block.label == "footnote" else None)
+            self._paragraph(block.text, style, block.spans, size=8.0 if block.label == "footnote" else None)
             for caption in captions:
                 self._paragraph(caption, "Caption")
 
     def _paragraph(
-        self, text: str, style: str, *, italic: bool = False, size: float | None = None, indent: float = 0.0
+        self,
+        text: str,
+        style: str,
+        spans: Sequence[Span] = (),
+        *,
+        italic: bool = False,
+        size: float | None = None,
+        font: str | None = None,
+        indent: float = 0.0,
     ) -> None:
         from docx.shared import Pt
 
-        if not text.strip():
+        if not text.strip() and font is None:
             return
         paragraph = self._word.add_paragraph(style=style)
         if indent:
             paragraph.paragraph_format.left_indent = Pt(indent)
-        run = paragraph.add_run(xml_text(text))
-        run.italic = italic or None
-        if size is not None:
-            run.font.size = Pt(size)
+        self._add_runs(paragraph, text, spans)
+        for run in paragraph.runs:
+            run.italic = italic or None
+            if size is not None:
+                run.font.size = Pt(size)
+            if font is not None:
+                run.font.name = font
+
+    def _add_runs(self, paragraph: Any, text: str, spans: Sequence[Span]) -> None:
+        """Text with its spans; a paragraph that runs from right to left says so."""
+        from docx.oxml import parse_xml
+
+        if starts_right(text):
+            facts = paragraph._p.get_or_add_pPr()
+            facts.append(parse_xml(f"<w:bidi {_NAMESPACE}/>"))
+        if not spans:
+            paragraph.add_run(xml_text(text))
+            return
+        for element in parse_xml(f"<w:p {_NAMESPACE}>{runs_xml(text, spans, self._relate)}</w:p>"):
+            paragraph._p.append(element)
+
+    def _relate(self, target: str) -> str:
+        """The number of the document's relation to an address."""
+        from docx.opc.constants import RELATIONSHIP_TYPE
+
+        return self._word.part.relate_to(xml_text(target), RELATIONSHIP_TYPE.HYPERLINK, is_external=True)
 
     def _figure(self, image: bytes, block: Block) -> None:
         from docx.shared import Emu
@@ -157,7 +198,7 @@ class _Writer:
             return
         section = self._word.sections[0]
         inside = section.page_width - section.left_margin - section.right_margin
-        element = parse_xml(table_xml(table, int(inside / 635)))  # twentieths of a point
+        element = parse_xml(table_xml(table, int(inside / 635), self._relate))  # twentieths of a point
         body = self._word.element.body
         body.insert(len(body) - 1, element)  # the section's own element stays the last one
         self._word.add_paragraph()  # two tables that touch are one table to Word
@@ -176,8 +217,12 @@ def _paper(page: Page) -> tuple[float, float]:
     return max(width * shrink, 72.0), max(height * shrink, 72.0)
 
 
-def table_xml(table: Table, width: int) -> str:
-    """The `w:tbl` element of a table that is `width` twentieths of a point wide; columns after their longest words."""
+def table_xml(table: Table, width: int, relate: Callable[[str], str] | None = None) -> str:
+    """The `w:tbl` element of a table that is `width` twentieths of a point wide; columns after their longest words.
+
+    Args:
+        relate: Gives the number of the document's relation to an address; without it links are text.
+    """
     places = table.grid()
     columns = _column_widths(table, width)
     parts = [
@@ -198,18 +243,38 @@ def table_xml(table: Table, width: int) -> str:
                 facts += f'<w:gridSpan w:val="{span}"/>'
             if cell is not None and cell.rowspan > 1:
                 facts += '<w:vMerge w:val="restart"/>' if cell.row == row else "<w:vMerge/>"
-            said = cell.text if cell is not None and cell.row == row else ""
-            parts.append(f"<w:tc><w:tcPr>{facts}</w:tcPr>{_cell_xml(said, head)}</w:tc>")
+            said = cell if cell is not None and cell.row == row else None
+            parts.append(f"<w:tc><w:tcPr>{facts}</w:tcPr>{_cell_xml(said, head, relate)}</w:tc>")
             column += span
         parts.append("</w:tr>")
     return "".join([*parts, "</w:tbl>"])
 
 
-def _cell_xml(text: str, bold: bool) -> str:
-    lines = escape(xml_text(text)).split("\n")
-    run = "<w:br/>".join(f'<w:t xml:space="preserve">{line}</w:t>' for line in lines)
-    look = "<w:rPr><w:b/></w:rPr>" if bold else ""
-    return f"<w:p><w:r>{look}{run}</w:r></w:p>" if text else "<w:p/>"
+def _cell_xml(cell: Cell | None, bold: bool, relate: Callable[[str], str] | None) -> str:
+    if cell is None or not cell.text:
+        return "<w:p/>"
+    return f"<w:p>{runs_xml(cell.text, cell.spans, relate, bold=bold)}</w:p>"
+
+
+def runs_xml(
+    text: str, spans: Sequence[Span], relate: Callable[[str], str] | None, *, bold: bool = False
+) -> str:
+    """The `w:r` and `w:hyperlink` elements of a text; `relate` as in `table_xml`."""
+    parts: list[str] = []
+    for said, styles, target in styled_runs(text, spans):
+        facts = "<w:b/>" if bold else ""
+        facts += "<w:strike/>" if "strike" in styles else ""
+        linked = bool(target) and relate is not None
+        facts += '<w:color w:val="0563C1"/><w:u w:val="single"/>' if linked else ""
+        raised = [name for name in ("superscript", "subscript") if name in styles]
+        facts += f'<w:vertAlign w:val="{raised[0]}"/>' if raised else ""
+        lines = escape(xml_text(said)).split("\n")
+        body = "<w:br/>".join(f'<w:t xml:space="preserve">{line}</w:t>' if line else "" for line in lines)
+        run = f"<w:r>{f'<w:rPr>{facts}</w:rPr>' if facts else ''}{body}</w:r>"
+        parts.append(
+            f'<w:hyperlink r:id="{relate(target)}">{run}</w:hyperlink>' if linked and relate else run
+        )
+    return "".join(parts)
 
 
 def _column_widths(table: Table, width: int) -> list[int]:

@@ -13,10 +13,14 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ocr.exporters._block_markdown import CHECK_BOXES
 from ocr.exporters._figures import figure_png
 from ocr.exporters._joined_blocks import joined_blocks, list_marker
+from ocr.exporters._styled_text import styled_html
 from ocr.exporters._xml import xml_text
+from ocr.results.bidi import starts_right
 from ocr.results.blocks import Block, Cell, Formula, Table
+from ocr.results.spans import MARK
 
 if TYPE_CHECKING:
     from ocr.results.pages import Document, Page
@@ -53,7 +57,7 @@ def iterate_html(pages: Iterable[Page], source: str = "", folder: Path | None = 
             yield from _close_lists(open_lists, 0)
             yield _block(block, number, folder)
             continue
-        marker, place, body = list_marker(block.text)
+        marker, place, _ = list_marker(block.text)
         tag, depth = "ul" if place is None else "ol", max(block.level, 1)
         yield from _close_lists(open_lists, depth)
         if len(open_lists) == depth:
@@ -65,7 +69,7 @@ def iterate_html(pages: Iterable[Page], source: str = "", folder: Path | None = 
             yield f"<{tag}>\n" + ("<li>" if len(open_lists) < depth - 1 else "")
             open_lists.append(tag)
         value = "" if place is None else f' value="{place}"'
-        yield f'<li id="b{number}"{value}>{_escape(body if marker else block.text)}'
+        yield f'<li id="b{number}"{value}{_direction(block.text)}>{_item(block, marker)}'
     yield from _close_lists(open_lists, 0)
     yield "</article>\n</body>\n</html>\n"
 
@@ -78,7 +82,10 @@ def _close_lists(open_lists: list[str], depth: int) -> Iterator[str]:
 
 def _block(block: Block, number: int, folder: Path | None) -> str:
     at = f' id="b{number}"'
-    captions = [_escape(child.text) for child in block.children]
+    captions = [styled_html(child.text, child.spans, _escape) for child in block.children]
+    if block.label == "algorithm" and block.text:
+        return f"<pre{at}><code>{html.escape(xml_text(block.text), quote=False)}</code></pre>\n"
+    at += _direction(block.text)
     if isinstance(block.content, Table):
         return table_html(block.content, captions, at) + "\n"
     if isinstance(block.content, Formula):
@@ -90,19 +97,34 @@ def _block(block: Block, number: int, folder: Path | None) -> str:
         alt = html.escape(" ".join(xml_text(child.text) for child in block.children), quote=True)
         shown = f'<img src="data:image/png;base64,{data}" alt="{alt}">' if data else ""
         said = "".join(f"<figcaption>{caption}</figcaption>" for caption in captions)
-        if block.label == "seal" and block.text:
+        if block.text:
             said += f"<p>{_escape(block.text)}</p>"
         return f"<figure{at}>{shown}{said}</figure>\n" if shown or said else ""
     if block.label in ("doc_title", "paragraph_title"):
         level = min(max(block.level, 1), 6)
-        return f"<h{level}{at}>{_escape(' '.join(block.text.split()))}</h{level}>\n"
+        said = styled_html(block.text, block.spans, lambda text: _escape(" ".join(text.split())))
+        return f"<h{level}{at}>{said}</h{level}>\n"
     kind = {
         "footnote": ' class="footnote"',
         "table_title": ' class="caption"',
         "figure_title": ' class="caption"',
     }
-    said = f"<p{at}{kind.get(block.label, '')}>{_escape(block.text)}</p>\n"
+    said = f"<p{at}{kind.get(block.label, '')}>{styled_html(block.text, block.spans, _escape)}</p>\n"
     return said + "".join(f'<p class="caption">{caption}</p>\n' for caption in captions)
+
+
+def _item(block: Block, marker: str) -> str:
+    """An item of a list without its marker; a check box is one."""
+
+    def escape(text: str) -> str:
+        return _escape(" ".join(text.split()).removeprefix(marker).lstrip() if marker else text)
+
+    box = f'<input type="checkbox" disabled{" checked" * (marker != "☐")}> ' if marker in CHECK_BOXES else ""
+    return box + styled_html(block.text, block.spans, escape)
+
+
+def _direction(text: str) -> str:
+    return ' dir="rtl"' if starts_right(text) else ""
 
 
 def table_html(table: Table, captions: Iterable[str] = (), attributes: str = "") -> str:
@@ -129,9 +151,11 @@ def _row(places: Iterable[Cell | None], row: int, head: bool) -> str:
             tag = "th" if head or cell.header else "td"
             sizes = (("rowspan", cell.rowspan), ("colspan", cell.colspan))
             spans = "".join(f' {name}="{size}"' for name, size in sizes if size > 1)
-            parts.append(f"<{tag}{spans}>{_escape(cell.text)}</{tag}>")
+            parts.append(f"<{tag}{spans}>{styled_html(cell.text, cell.spans, _escape)}</{tag}>")
     return f"<tr>{''.join(parts)}</tr>"
 
 
 def _escape(text: str) -> str:
-    return html.escape(xml_text(text), quote=False).replace("\n", "<br>\n")
+    # What spans put in stays: XML could not hold it, and it is replaced.
+    parts = (html.escape(xml_text(part), quote=False) for part in text.split(MARK))
+    return MARK.join(parts).replace("\n", "<br>\n")

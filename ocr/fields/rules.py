@@ -101,6 +101,7 @@ class FieldFinder:
         self._trained: dict[str, list[Field]] = {}
         self._best: dict[str, Candidate] = {}
         self._pairs: list[Field] = []
+        self._filled: list[Field] = []  # into forms: these are certain
 
     @property
     def reads_images(self) -> bool:
@@ -109,6 +110,7 @@ class FieldFinder:
 
     def add(self, page: Page) -> None:
         """Look at a page. Raises: InputError, where the model reads images and the page has none."""
+        self._filled += page.fields[: max(MOST_PAIRS - len(self._filled), 0)]
         lines = [line for line in page.lines if line.text.strip()]
         if not lines:
             return
@@ -149,8 +151,10 @@ class FieldFinder:
             for name in ("company", "date", "address", "total")
             if name in self._best
         }
-        best = [field for name, field in by_rules.items() if name not in self._trained]
+        filled = {field.name for field in self._filled}
+        best = [field for name, field in by_rules.items() if name not in self._trained and name not in filled]
         best = [field for fields in self._trained.values() for field in fields] + best
+        best = [*self._filled, *best]
         values = {(field.name, field.value) for field in best}
         pairs = []
         for field in self._pairs[:MOST_PAIRS]:

@@ -59,6 +59,7 @@ class Rotation:
                 word.score,
                 polygon(word.polygon),
                 tuple(Char(char.text, char.score, polygon(char.polygon)) for char in word.chars),
+                word.spans,
             )
             for word in line.words
         )

@@ -19,6 +19,7 @@ from framework.core.errors import InputError
 from framework.core.types import JSON
 from ocr.results.geometry import Box as Box
 from ocr.results.lines import Line, line_from_dict, line_to_dict
+from ocr.results.spans import Span, span_to_dict, spans_in
 
 # Names of PP-DocLayout's 23 classes (PaddleX, PP-DocLayout-L.yaml), and "list_item", which it counts as text.
 BLOCK_LABELS = (
@@ -99,6 +100,11 @@ class Cell:
         object.__setattr__(self, "header", bool(self.header))
         object.__setattr__(self, "lines", tuple(self.lines))
         _freeze(self, where)
+
+    @property
+    def spans(self) -> tuple[Span, ...]:
+        """Those of its text, which its lines say."""
+        return spans_in(self.text, self.lines)
 
 
 @dataclass(frozen=True)
@@ -257,6 +263,11 @@ class Block:
             object.__setattr__(self, "polygon", tuple((float(x), float(y)) for x, y in self.polygon))
         _freeze(self, where)
 
+    @property
+    def spans(self) -> tuple[Span, ...]:
+        """Those of its text, which its lines say; none of a table, whose cells have theirs."""
+        return () if isinstance(self.content, Table) else spans_in(self.text, self.lines)
+
     def walk(self) -> Iterator[Block]:
         """This block and all below it."""
         yield self
@@ -305,7 +316,9 @@ def _cell_to_dict(cell: Cell) -> dict[str, JSON]:
         "score": round(cell.score, 4),
         "lines": [line_to_dict(line) for line in cell.lines],
     }
-    return {"row": cell.row, "column": cell.column, "text": cell.text} | _without_defaults(cell, plain)
+    spans = {"spans": list(map(span_to_dict, cell.spans))} if cell.spans else {}
+    said = {"row": cell.row, "column": cell.column, "text": cell.text} | spans
+    return said | _without_defaults(cell, plain)
 
 
 def _content_to_dict(content: Content) -> dict[str, JSON]:
@@ -322,7 +335,9 @@ def _content_to_dict(content: Content) -> dict[str, JSON]:
 
 
 def block_to_dict(block: Block) -> dict[str, JSON]:
-    """{"label", "bbox", "text", "score", "order", …}; "content" is {"type": "table" | "formula" | "figure", …}."""
+    """{"label", "bbox", "text", "score", "order", …}; "content" is {"type": "table" | "formula" | "figure", …}, "spans"
+    [{"start", "end", "style", …}, …] where the text has some.
+    """
     plain: dict[str, JSON] = {
         "lines": [line_to_dict(line) for line in block.lines],
         "level": block.level,
@@ -331,13 +346,17 @@ def block_to_dict(block: Block) -> dict[str, JSON]:
         "polygon": None if block.polygon is None else [[round(x, 1), round(y, 1)] for x, y in block.polygon],
         "continued": block.continued,
     }
-    return {
-        "label": block.label,
-        "bbox": _plain_box(block.bbox),
-        "text": block.text,
-        "score": round(block.score, 4),
-        "order": block.order,
-    } | _without_defaults(block, plain)
+    return (
+        {
+            "label": block.label,
+            "bbox": _plain_box(block.bbox),
+            "text": block.text,
+            "score": round(block.score, 4),
+            "order": block.order,
+        }
+        | ({"spans": list(map(span_to_dict, spans))} if (spans := block.spans) else {})
+        | _without_defaults(block, plain)
+    )
 
 
 def _content_from_dict(data: Mapping[str, Any]) -> Content:
@@ -345,15 +364,20 @@ def _content_from_dict(data: Mapping[str, Any]) -> Content:
     values = {name: value for name, value in data.items() if name != "type"}
     if data["type"] == "table":
         values["cells"] = tuple(
-            Cell(**cell | {"lines": tuple(line_from_dict(line) for line in cell.get("lines", ()))})
+            Cell(**{**_known(cell), "lines": tuple(map(line_from_dict, cell.get("lines", ())))})
             for cell in data["cells"]
         )
     return kinds[data["type"]](**values)
 
 
+def _known(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Without the spans, which follow from the lines."""
+    return {name: value for name, value in data.items() if name != "spans"}
+
+
 def block_from_dict(data: Mapping[str, Any]) -> Block:
     """The block that `block_to_dict` wrote; KeyError, TypeError or InputError where keys or values do not fit."""
-    values = dict(data)
+    values = _known(data)
     values["lines"] = tuple(line_from_dict(line) for line in data.get("lines", ()))
     values["children"] = tuple(block_from_dict(child) for child in data.get("children", ()))
     if data.get("content") is not None:

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from framework.core.errors import InputError, ShapeError
 from framework.core.types import JSON
+from ocr.results.spans import Span, span_to_dict, spans_in
 
 Polygon = tuple[tuple[float, float], ...]
 
@@ -86,16 +87,20 @@ class Char:
 
 @dataclass(frozen=True, repr=False)
 class Word:
-    """A run of characters without a space. `chars` is empty when the recogniser gives no character positions."""
+    """A run of characters without a space. `chars` is empty when the recogniser gives no character positions; `spans`
+    are those of its text.
+    """
 
     text: str
     score: float
     polygon: Polygon
     chars: tuple[Char, ...] = ()
+    spans: tuple[Span, ...] = ()
 
     def __post_init__(self) -> None:
         _freeze(self)
         object.__setattr__(self, "chars", tuple(self.chars))
+        object.__setattr__(self, "spans", tuple(self.spans))
 
     def __repr__(self) -> str:
         return f"Word({self.text!r}, {self.score:.3f})"
@@ -103,7 +108,9 @@ class Word:
 
 @dataclass(frozen=True)
 class LineStyle:
-    """How most of a line is set. `size` in pixels of the page; `hyphen` says that the line's last one breaks a word."""
+    """How most of a line is set. `size` in pixels of the page; `hyphen` says that the line's last one breaks a word;
+    `mono` that all its letters are of one width; `invisible` that its letters are neither filled nor stroked.
+    """
 
     size: float
     bold: bool
@@ -111,6 +118,7 @@ class LineStyle:
     font: str
     invisible: bool = False
     hyphen: bool = False
+    mono: bool = False
 
 
 @dataclass(frozen=True, repr=False)
@@ -146,6 +154,11 @@ class Line:
         return f"Line({self.text!r}, {self.score:.3f}{turned}{', vertical' if self.vertical else ''})"
 
     @property
+    def spans(self) -> tuple[Span, ...]:
+        """Those of its text."""
+        return spans_in(self.text, (self,))
+
+    @property
     def is_bold(self) -> bool:
         """Whether it is known to be set in bold."""
         return self.style is not None and self.style.bold
@@ -179,15 +192,24 @@ def _is_vertical(line: Line) -> bool:
 
 
 def line_to_dict(line: Line) -> dict[str, JSON]:
-    """{"text", "score", "polygon", "words"}, a word {…, "chars"}. Scores have 4 decimals, coordinates 1."""
-    words = [_piece(word) | {"chars": [_piece(char) for char in word.chars]} for word in line.words]
+    """{"text", "score", "polygon", "words"}, a word {…, "chars"}, and "spans" where it has some: {"start", "end",
+    "style"}, of links "target" too. Scores have 4 decimals, coordinates 1.
+    """
+    words = []
+    for word in line.words:
+        plain = _piece(word) | {"chars": [_piece(char) for char in word.chars]}
+        words.append(plain | {"spans": list(map(span_to_dict, word.spans))} if word.spans else plain)
     return _piece(line) | {"words": words}
 
 
 def line_from_dict(data: Mapping[str, Any]) -> Line:
     """The line that `line_to_dict` wrote; KeyError, TypeError or InputError where keys or values do not fit."""
     words = (
-        Word(*_parts(word), chars=tuple(Char(*_parts(char)) for char in word.get("chars", ())))
+        Word(
+            *_parts(word),
+            chars=tuple(Char(*_parts(char)) for char in word.get("chars", ())),
+            spans=tuple(Span(**span) for span in word.get("spans", ())),
+        )
         for word in data["words"]
     )
     return Line(*_parts(data), words=tuple(words))

@@ -1,8 +1,9 @@
-"""The text layer of a PDF page as lines of text, and whether it can stand in for OCR.
+"""The text layer of a PDF page as lines of text.
 
 Characters that follow one another on a baseline are a run; runs of one baseline that stand close to each other are a
 line. Neighbours in the page's content may stand further apart than runs that only happen to be level: these are the
-lines of two columns.
+lines of two columns. A run stays as its content has it, also where another one overlaps it. Right-to-left text is in
+the order in which it is read. What nobody can see, and watermarks, are kept apart.
 """
 
 from __future__ import annotations
@@ -11,20 +12,34 @@ import math
 import statistics
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 
 from framework.workflow.files.pdf_content import PageContent, PageText
-from ocr.results.geometry import Box, bounding_box, box_polygon, line_box
+from ocr.results.bidi import is_right_to_left, may_run_right, mirror
+from ocr.results.char_marks import linked_chars, struck_chars
+from ocr.results.geometry import bounding_box, box_polygon
 from ocr.results.lines import Char, Line, LineStyle, Polygon, Word
+from ocr.results.run_words import (
+    RAISED_ALONE,
+    Chars,
+    Content,
+    Run,
+    by_place,
+    in_order,
+    is_leader,
+    logical_words,
+    spans,
+    split_words,
+)
+from ocr.results.watermarks import find_watermarks
 
-WORD_GAP = 0.17  # of the font size, over the line's own letter spacing
 RUN_GAP = 1.0  # between neighbours in the content
 LEVEL_GAP = 0.6  # between runs that are level, but not neighbours: columns stand 1.0 apart and more
+SLANT = 5.0  # degrees off the page's sides
+LONGEST_RAISED, TOUCH = 12, 0.2  # characters and gap, in sizes, of what is raised without being smaller
+LEAST_SIZE = 2.0  # points: nobody reads smaller type
 
 # Bullets and marks of Symbol and Wingdings, which have no Unicode map.
 _PRIVATE = {
@@ -46,49 +61,31 @@ class TextLayer:
     """Lines with their styles, in the order in which the page's content draws them.
 
     `chars` counts the characters without spaces, `broken` those of them that the fonts do not map to Unicode.
+    `watermarks` are lines that lie across the page's text; `hidden` are those that nobody can see, and `hidden_chars`
+    says how many of their characters there are for each reason.
     """
 
     lines: tuple[Line, ...] = ()
     chars: int = 0
     broken: int = 0
+    watermarks: tuple[Line, ...] = ()
+    hidden: tuple[Line, ...] = ()
+    hidden_chars: tuple[tuple[str, int], ...] = ()
 
     @property
     def text(self) -> str:
         return "\n".join(line.text for line in self.lines)
 
 
-@dataclass(frozen=True)
-class TextLayerRule:
-    """When a text layer is good enough to take the place of OCR.
+def read_text_layer(
+    page: PageContent, *, keep_hidden: bool = False, keep_invisible: bool = False
+) -> TextLayer:
+    """The lines of a page: words from gaps, lines from baselines, superscripts with their line, columns apart.
 
-    Attributes:
-        min_chars: So many characters are needed on a page with images or drawings that may hold text.
-        max_broken: The share of characters without a Unicode map from which on the layer is not believed.
-        scan_area: An image of this share of the page may be a scan.
-        min_cover: On it, lines must cover this share of its height.
-        accept_invisible: Believe the invisible text of searchable scans, that is another program's OCR.
+    Args:
+        keep_hidden: Whether what nobody can see stands among the lines.
+        keep_invisible: Whether text does that is neither filled nor stroked, as that of searchable scans.
     """
-
-    min_chars: int = 50
-    max_broken: float = 0.05
-    scan_area: float = 0.5
-    min_cover: float = 0.08
-    accept_invisible: bool = False
-
-
-@dataclass(frozen=True)
-class LayerCheck:
-    """Whether the text layer is used, and why. True where `usable` is."""
-
-    usable: bool
-    reason: str
-
-    def __bool__(self) -> bool:
-        return self.usable
-
-
-def read_text_layer(page: PageContent) -> TextLayer:
-    """The lines of a page: words from gaps, lines from baselines, superscripts with their line, columns apart."""
     text = page.text
     if not text.text:
         return TextLayer()
@@ -102,30 +99,82 @@ def read_text_layer(page: PageContent) -> TextLayer:
         & (text.boxes[:, 0] < page.width + 2)
         & (text.boxes[:, 1] < page.height + 2)
     )
-    visible_alpha = np.array([style.color[3] > 0 or style.invisible for style in text.styles])[text.style]
     codes = [_character(value) for value in text.text]
-    printed = np.array([bool(code.strip()) for code in codes]) & inside & visible_alpha
-    if not printed.any():
-        return TextLayer()
+    printed = np.array([bool(code.strip()) for code in codes])
+    reasons = _hidden(page, sizes, angles) if not keep_hidden else {}
+    if keep_invisible:
+        reasons.pop("invisible", None)
+    printed_there = printed & inside
+    reasons = {"off the page": ~inside, **reasons} if not keep_hidden else reasons
+    hidden = np.zeros(len(codes), bool)
+    counts = []
+    for reason, these in reasons.items():
+        these = these & printed & ~hidden
+        hidden |= these
+        if these.any():
+            counts.append((reason, int(these.sum())))
+    seen = printed_there & ~hidden
     broken = sum(
         1
-        for i in np.flatnonzero(printed)
+        for i in np.flatnonzero(seen)
         if text.unmapped[i] or codes[i] == "\ufffd" or unicodedata.category(codes[i][0]) in ("Co", "Cc", "Cn")
     )
+    linked, addresses = linked_chars(page, seen) if page.annotations.links else (None, ())
+    content = Content(
+        text, codes, sizes, struck_chars(page, seen & (np.abs(angles) < 1), sizes), linked, addresses
+    )
+    lines = _lines_of(content, angles, seen)
+    lines, watermarks = find_watermarks(lines, page, seen, sizes)
+    return TextLayer(
+        tuple(line for _, line in lines),
+        int(seen.sum()),
+        broken,
+        tuple(watermarks),
+        tuple(line for _, line in _lines_of(content, angles, hidden)),
+        tuple(counts),
+    )
+
+
+def hidden_text(layer: TextLayer) -> list[str]:
+    """What a page's warnings say of its hidden text: no line, or one."""
+    if not layer.hidden:
+        return []
+    counts = ", ".join(f"{count} {reason}" for reason, count in layer.hidden_chars)
+    return [f"characters that nobody can see are left out: {counts}; hidden=keep reads them"]
+
+
+def _hidden(page: PageContent, sizes: np.ndarray, angles: np.ndarray) -> dict[str, np.ndarray]:
+    """Which characters [N] nobody can see, by the reason."""
+    text = page.text
+    ink = np.maximum(text.boxes[:, 3] - text.boxes[:, 1], text.boxes[:, 2] - text.boxes[:, 0])
+    invisible = np.array([style.invisible for style in text.styles], bool)[text.style]
+    own = np.array([style.size for style in text.styles])[text.style]
+    tiny = (own < LEAST_SIZE * page.scale) & (ink < LEAST_SIZE * page.scale)
+    return {
+        "invisible": invisible,
+        "of its ground's colour, clear or drawn over": text.unseen,
+        "too small": tiny,
+    }
+
+
+def _lines_of(content: Content, angles: np.ndarray, members: np.ndarray) -> list[tuple[int, Line]]:
+    """The lines of some characters, each with where it begins in the content."""
     lines: list[tuple[int, Line]] = []
-    for angle in sorted(set(np.round(angles[printed] / 2) * 2 % 360)):
+    for angle in sorted(set(np.round(angles[members] / 2) * 2 % 360)):
         near = np.abs((angles - angle + 180) % 360 - 180) <= 1.0
-        members = np.flatnonzero(printed & near)
-        lines += _lines_at(text, codes, sizes, members, float(angle))
+        lines += _lines_at(content, np.flatnonzero(members & near), float(angle))
     lines.sort(key=lambda item: item[0])
-    return TextLayer(tuple(line for _, line in lines), int(printed.sum()), broken)
+    return lines
 
 
 def _character(value: str) -> str:
+    if value < "\u00a0":
+        return value
     if len(value) == 1 and ord(value) in _PRIVATE:
         return _PRIVATE[ord(value)]
-    if "\ufb00" <= value <= "\ufb06":  # Latin ligatures
-        return unicodedata.normalize("NFKC", value)
+    # Latin ligatures; letters of Arabic and Hebrew as they are shaped in a word.
+    if "\ufb00" <= value <= "\ufb06" or "\ufb1d" <= value <= "\ufdcf" or "\ufe70" <= value <= "\ufefc":
+        return unicodedata.normalize("NFKC", value).strip() or value
     if (
         value
         in "\u00a0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u3000\u200b\ufeff"
@@ -134,45 +183,23 @@ def _character(value: str) -> str:
     return value
 
 
-class _Chars(NamedTuple):
-    """The characters of one angle: their places in the page's text, extents along and across the text, sizes of the
-    font, and how many spaces of the document come before each.
-    """
-
-    members: np.ndarray
-    left: list[float]
-    right: list[float]
-    top: list[float]
-    bottom: list[float]
-    size: list[float]
-    spaces: list[int]
-
-
-@dataclass
-class _Run:
-    """Characters `at` of one baseline: u along the text, v across it."""
-
-    at: list[int]
-    left: float
-    right: float
-    base: float
-    size: float
-    last: int  # the place in the content of its end
-
-
-def _lines_at(
-    text: PageText, codes: Sequence[str], sizes: np.ndarray, members: np.ndarray, angle: float
-) -> list[tuple[int, Line]]:
+def _lines_at(content: Content, members: np.ndarray, angle: float) -> list[tuple[int, Line]]:
     """The lines of the characters that are turned clockwise by `angle`, each with where it begins in the content."""
+    if not len(members):
+        return []
+    text, codes = content.text, content.codes
     turn = math.radians(angle)
     along, across = np.array([math.cos(turn), math.sin(turn)]), np.array([-math.sin(turn), math.cos(turn)])
-    corners = text.cells[members][:, [0, 1, 2, 1, 2, 3, 0, 3]].reshape(-1, 4, 2)
-    us, vs = corners @ along, corners @ across
-    left, right, top, bottom = us.min(1), us.max(1), vs.min(1), vs.max(1)
     base = text.origins[members] @ across
-    size = sizes[members]
+    size = content.sizes[members]
+    if min(angle % 90, 90 - angle % 90) > SLANT:
+        left, right, top, bottom = _slanted_extents(text, members, along, base, size)
+    else:
+        corners = text.cells[members][:, [0, 1, 2, 1, 2, 3, 0, 3]].reshape(-1, 4, 2)
+        us, vs = corners @ along, corners @ across
+        left, right, top, bottom = us.min(1), us.max(1), vs.min(1), vs.max(1)
     if len(members) > 2 and _is_vertical(base, left, size):
-        return _vertical_lines(text, codes, sizes, members)
+        return _vertical_lines(content, members)
     # A new run starts where the baseline changes, the text jumps back, or the gap is wide.
     gap = left[1:] - right[:-1]
     level = np.abs(base[1:] - base[:-1]) < 0.12 * np.maximum(size[1:], size[:-1])
@@ -180,35 +207,54 @@ def _lines_at(
     spaced = np.diff(members) > 1  # a space character between them
     limit = np.where(spaced, np.maximum(RUN_GAP, 1.2), RUN_GAP) * em
     joined = level & (gap < limit) & (gap > -0.7 * em)
+    if may_run_right("".join(codes)):
+        rightward = np.array([is_right_to_left(codes[int(i)]) for i in members])
+        # Such letters may follow one another to the left.
+        back = left[:-1] - right[1:]
+        either = rightward[1:] | rightward[:-1]
+        joined |= level & either & (back < limit) & (back > -0.7 * em)
     starts = np.flatnonzero(np.concatenate([[True], ~joined]))
     ends = np.append(starts[1:], len(members))
     spaces = np.cumsum(np.array([code == " " for code in codes]) & ~text.generated)
-    chars = _Chars(
+    chars = Chars(
         members,
+        [codes[int(i)] for i in members],
         left.tolist(),
         right.tolist(),
         top.tolist(),
         bottom.tolist(),
         size.tolist(),
+        base.tolist(),
+        text.objects[members].tolist(),
         spaces[members].tolist(),
     )
-    bases = base.tolist()
     runs = [
-        _Run(
-            list(range(s, e)),
+        Run(
+            [list(range(s, e))],
             min(chars.left[s:e]),
             max(chars.right[s:e]),
-            statistics.median(bases[s:e]),
+            statistics.median(chars.base[s:e]),
             statistics.median(chars.size[s:e]),
             int(e),
+            int(s),
+            int(e - s),
         )
         for s, e in zip(starts.tolist(), ends.tolist(), strict=True)
     ]
-    found = []
-    for run in _join(runs):
-        order = sorted(run.at, key=lambda i: (chars.left[i], i))
-        found.append(_line(text, codes, chars, order, (along, across), angle))
-    return found
+    return [_line(content, chars, run, (along, across), angle) for run in _join(_join_raised(runs))]
+
+
+def _slanted_extents(
+    text: PageText, members: np.ndarray, along: np.ndarray, base: np.ndarray, size: np.ndarray
+) -> tuple[np.ndarray, ...]:
+    """Left, right, top and bottom of characters that are upright in no direction, from where they begin: their boxes
+    are far wider than they are.
+    """
+    left = text.origins[members] @ along
+    advance = np.append(np.diff(left), 0.0)
+    same = np.append(text.objects[members][1:] == text.objects[members][:-1], False)
+    usable = same & (advance > 0) & (advance < 1.2 * size)
+    return left, left + np.where(usable, advance, 0.6 * size), base - 0.8 * size, base + 0.2 * size
 
 
 def _is_vertical(base: np.ndarray, left: np.ndarray, size: np.ndarray) -> bool:
@@ -218,10 +264,41 @@ def _is_vertical(base: np.ndarray, left: np.ndarray, size: np.ndarray) -> bool:
     return bool(steps.mean() > 0.6)
 
 
-def _join(runs: list[_Run]) -> list[_Run]:
+def _join_raised(runs: list[Run]) -> list[Run]:
+    """Runs, those that are raised or lowered, whatever the size of their type, with the run that they touch: few
+    characters that follow it in the content.
+    """
+    joined: list[Run] = []
+    for run in runs:
+        before = joined[-1] if joined else None
+        if before is not None and before.count > run.count <= LONGEST_RAISED:
+            rise, gap = abs(run.base - before.base), run.left - before.right
+            level = RAISED_ALONE * before.size < rise < 0.6 * before.size
+            if level and run.size <= before.size and abs(gap) < TOUCH * before.size:
+                joined[-1] = _merged(before, run)
+                continue
+        joined.append(run)
+    return joined
+
+
+def _merged(first: Run, second: Run) -> Run:
+    big = first if first.count * first.size >= second.count * second.size else second
+    return Run(
+        first.parts + second.parts,
+        min(first.left, second.left),
+        max(first.right, second.right),
+        big.base,
+        big.size,
+        max(first.last, second.last),
+        first.first,
+        first.count + second.count,
+    )
+
+
+def _join(runs: list[Run]) -> list[Run]:
     """Runs of one line together: level ones at a small gap, and superscripts and subscripts with their neighbour."""
     runs = sorted(runs, key=lambda run: run.base)
-    groups: list[_Run | None] = list(runs)
+    groups: list[Run | None] = list(runs)
     bases = np.array([run.base for run in runs])
     changed = True
     while changed:
@@ -236,45 +313,33 @@ def _join(runs: list[_Run]) -> list[_Run]:
                 if other is None or other is run:
                     continue
                 if _belongs(run, other):
-                    big = run if len(run.at) * run.size >= len(other.at) * other.size else other
-                    groups[i] = run = _Run(
-                        run.at + other.at,
-                        min(run.left, other.left),
-                        max(run.right, other.right),
-                        big.base,
-                        big.size,
-                        max(run.last, other.last),
-                    )
+                    groups[i] = run = _merged(run, other)
                     groups[j] = None
                     changed = True
     return [run for run in groups if run is not None]
 
 
-def _belongs(first: _Run, second: _Run) -> bool:
+def _belongs(first: Run, second: Run) -> bool:
     left, right = (first, second) if first.left <= second.left else (second, first)
     gap = right.left - left.right
     big, small = max(first.size, second.size), min(first.size, second.size)
     rise = abs(first.base - second.base)
     inner, outer = (first, second) if first.size <= second.size else (second, first)
-    if small < 0.93 * big and rise < 0.6 * big and outer.left <= inner.left and inner.right <= outer.right:
+    inside = outer.left <= inner.left and inner.right <= outer.right
+    if small < 0.93 * big and rise < 0.6 * big and inside:
         return True  # a superscript in the gap that it fills
     if gap < -0.5 * big and not (gap > -1.5 * big and small < 0.93 * big):
         return False
-    neighbours = min(abs(left.last - right.at[0]), abs(right.last - left.at[0])) <= 1
+    neighbours = min(abs(left.last - right.first), abs(right.last - left.first)) <= 1
     if rise < 0.15 * big:
         return gap < (RUN_GAP if neighbours else LEVEL_GAP) * big
     return small < 0.93 * big and rise < 0.6 * big and gap < 0.35 * big
 
 
 def _line(
-    text: PageText,
-    codes: Sequence[str],
-    chars: _Chars,
-    order: list[int],
-    axes: tuple[np.ndarray, np.ndarray],
-    angle: float,
+    content: Content, chars: Chars, run: Run, axes: tuple[np.ndarray, np.ndarray], angle: float
 ) -> tuple[int, Line]:
-    members, left, right, top, bottom, size, spaces = chars
+    members, codes, left, right, top, bottom = chars[:6]
     (ax, ay), (bx, by) = axes[0].tolist(), axes[1].tolist()
 
     def polygon(u0: float, v0: float, u1: float, v1: float) -> Polygon:
@@ -285,23 +350,15 @@ def _line(
             (u0 * ax + v1 * bx, u0 * ay + v1 * by),
         )
 
-    gaps = [left[after] - right[before] for before, after in pairwise(order)]
-    spacing = max(statistics.median(gaps), 0.0) if len(gaps) > 3 else 0.0
-    words: list[list[int]] = [[order[0]]]
-    for gap, (before, after) in zip(gaps, pairwise(order), strict=True):
-        em = min(size[after], size[before])
-        wide = gap > (WORD_GAP + (spacing / em if spacing > 0.1 * em else 0.0)) * em
-        spaced = spaces[after] > spaces[before]
-        if wide or (spaced and gap > 0.02 * em and spacing < 0.1 * em):
-            words.append([after])
-        else:
-            words[-1].append(after)
+    rightward = may_run_right("".join([codes[i] for part in run.parts for i in part]))
+    order = by_place(chars, run) if rightward else in_order(chars, run)
+    words = split_words(chars, order, rightward)
+    turned: set[int] = set()
+    if rightward:
+        words, turned = logical_words(chars, words)
+    said = codes if not turned else [mirror(code) if i in turned else code for i, code in enumerate(codes)]
     made, boxes = [], []
     for word in words:
-        parts = tuple(
-            Char(codes[int(members[i])], 1.0, polygon(left[i], top[i], max(right[i], left[i]), bottom[i]))
-            for i in word
-        )
         box = (
             min(left[i] for i in word),
             min(top[i] for i in word),
@@ -309,7 +366,15 @@ def _line(
             max(bottom[i] for i in word),
         )
         boxes.append(box)
-        made.append(Word("".join(char.text for char in parts), 1.0, polygon(*box), parts))
+        if is_leader(chars, word) and word is not words[-1]:
+            if not made or made[-1].text != "…":  # leaders are one sign, however many dots they are
+                made.append(Word("…", 1.0, polygon(*box), (Char("…", 1.0, polygon(*box)),)))
+            continue
+        parts = tuple(
+            Char(said[i], 1.0, polygon(left[i], top[i], max(right[i], left[i]), bottom[i])) for i in word
+        )
+        text = "".join(char.text for char in parts)
+        made.append(Word(text, 1.0, polygon(*box), parts, spans(content, chars, word, run)))
     at = members[order]
     line = Line(
         " ".join(word.text for word in made),
@@ -318,7 +383,7 @@ def _line(
         tuple(made),
         orientation=round(angle / 90) * 90 % 360,
         vertical=False,
-        style=_line_style(text, at),
+        style=_line_style(content.text, at),
     )
     return int(at.min()), line
 
@@ -330,6 +395,7 @@ def _line_style(text: PageText, at: np.ndarray) -> LineStyle:
     bold = sum(n for s, n in styles.items() if text.styles[s].bold)
     italic = sum(n for s, n in styles.items() if text.styles[s].italic)
     hidden = sum(n for s, n in styles.items() if text.styles[s].invisible)
+    mono = sum(n for s, n in styles.items() if text.styles[s].mono)
     return LineStyle(
         most.size,
         bold > total / 2,
@@ -337,13 +403,13 @@ def _line_style(text: PageText, at: np.ndarray) -> LineStyle:
         most.font,
         hidden > total / 2,
         bool(text.hyphen[at[-1]]),
+        mono > 0.8 * total,
     )
 
 
-def _vertical_lines(
-    text: PageText, codes: Sequence[str], sizes: np.ndarray, members: np.ndarray
-) -> list[tuple[int, Line]]:
+def _vertical_lines(content: Content, members: np.ndarray) -> list[tuple[int, Line]]:
     """Columns of upright characters, top to bottom."""
+    text, codes, sizes = content.text, content.codes, content.sizes
     columns: list[list[int]] = []
     for i in members.tolist():
         if columns:
@@ -359,82 +425,7 @@ def _vertical_lines(
         chars = tuple(Char(codes[i], 1.0, box_polygon(text.cells[i])) for i in column)
         boxes = text.cells[column]
         outer = box_polygon(bounding_box(boxes))
-        content = "".join(char.text for char in chars)
+        said = "".join(char.text for char in chars)
         style = _line_style(text, np.array(column))
-        found.append(
-            (column[0], Line(content, 1.0, outer, (Word(content, 1.0, outer, chars),), 0, True, style))
-        )
+        found.append((column[0], Line(said, 1.0, outer, (Word(said, 1.0, outer, chars),), 0, True, style)))
     return found
-
-
-def is_usable(layer: TextLayer, page: PageContent, rule: TextLayerRule | None = None) -> LayerCheck:
-    """Whether the text layer of this page tells what the page shows, so that OCR is not needed."""
-    rule = rule or TextLayerRule()
-    area = max(page.width * page.height, 1)
-    images = [_clip(box, page) for box in page.images]
-    curves = sum(1 for path in page.paths if path.curved and path.fill is not None)
-    if not layer.chars:
-        if not images and curves < 20:
-            return LayerCheck(True, "the page has no text, no images and no drawings with curves")
-        what = "images" if images else "drawings that may be text as outlines"
-        return LayerCheck(False, f"no text, but {what}")
-    share = layer.broken / layer.chars
-    if share >= rule.max_broken:
-        return LayerCheck(False, f"{layer.broken} of {layer.chars} characters have no Unicode map")
-    visible = [line for line in layer.lines if line.style is None or not line.style.invisible]
-    shown = sum(len(line.text) for line in visible)
-    hidden = sum(len(line.text) for line in layer.lines) - shown
-    if hidden > shown and images and not rule.accept_invisible:
-        return LayerCheck(False, "invisible text over an image: another program's OCR of a scan")
-    boxes = [line_box(line) for line in (layer.lines if rule.accept_invisible else visible)]
-    for image in images:
-        if _area(image) < rule.scan_area * area:
-            continue
-        spans = [(b[1], b[3]) for b in boxes if _area(_cut(b, image)) > 0.5 * max(_area(b), 1e-6)]
-        if _covered(spans) < rule.min_cover * (image[3] - image[1]):
-            return LayerCheck(
-                False, f"an image covers {_area(image) / area:.0%} of the page with hardly any text on it"
-            )
-    if layer.chars < rule.min_chars:
-        if sum(map(_area, images)) > 0.05 * area:
-            return LayerCheck(False, f"only {layer.chars} characters beside images")
-        if curves > 20 + 5 * layer.chars:
-            return LayerCheck(
-                False, f"only {layer.chars} characters beside drawings that may be text as outlines"
-            )
-    return LayerCheck(True, f"{layer.chars} characters with a Unicode map")
-
-
-def images_without_text(layer: TextLayer, page: PageContent, *, min_area: float = 0.01) -> tuple[Box, ...]:
-    """Boxes of images of at least `min_area` of the page on which no line of the layer lies: OCR may read these."""
-    boxes = [line_box(line) for line in layer.lines]
-    found = []
-    for box in page.images:
-        image = _clip(box, page)
-        if _area(image) >= min_area * page.width * page.height and not any(
-            _area(_cut(b, image)) > 0.5 * _area(b) for b in boxes
-        ):
-            found.append(image)
-    return tuple(found)
-
-
-def _clip(box: np.ndarray, page: PageContent) -> Box:
-    left, top, right, bottom = (float(value) for value in box)
-    return _cut((left, top, right, bottom), (0.0, 0.0, float(page.width), float(page.height)))
-
-
-def _cut(first: Box, second: Box) -> Box:
-    left, top = max(first[0], second[0]), max(first[1], second[1])
-    return left, top, max(left, min(first[2], second[2])), max(top, min(first[3], second[3]))
-
-
-def _area(box: Box) -> float:
-    return (box[2] - box[0]) * (box[3] - box[1])
-
-
-def _covered(spans: list[tuple[float, float]]) -> float:
-    total, end = 0.0, -math.inf
-    for first, last in sorted(spans):
-        total += max(0.0, last - max(first, end))
-        end = max(end, last)
-    return total

@@ -8,7 +8,8 @@ runs clockwise as seen by a reader of the text and starts at the text's own top-
 to its second point tells which way is "right": for upright text that is the image's right, for text that stands on its
 head the image's left. Most polygons are quads; curved text may have more points, upper edge first.
 
-Text is kept as it was recognised: no space is added, dropped or folded at any level.
+Text is kept as it was recognised: no space is added, dropped or folded at any level. `Page.text` alone writes raised
+and lowered characters as Unicode has them (`ocr.results.spans`).
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from ocr.results.lines import Char as Char
 from ocr.results.lines import Line, line_from_dict, line_to_dict
 from ocr.results.lines import Polygon as Polygon
 from ocr.results.lines import Word as Word
+from ocr.results.spans import plain_text
 
 
 @dataclass(frozen=True, repr=False)
@@ -52,7 +54,9 @@ class Page(ImageResult):
         text_from: "ocr", or "text-layer" where the lines come from a PDF's own text.
         to_points: Of a PDF's page: (a, b, c, d, e, f) with x_points = a x + c y + e, y_points = b x + d y + f, from
             pixels to the page's points (1/72 inch, y upwards), as ISO 32000-1 writes matrices.
-        warnings: What went wrong on the page without stopping it.
+        warnings: What went wrong on the page without stopping it, and what was left out.
+        hidden: Lines of a PDF's own text that nobody can see; they are no part of what the page says.
+        fields: What was filled into the page's form.
         angle: By how many degrees clockwise the page was found turned, 0, 90, 180 or 270; None where nobody looked.
         unwarped: Whether the page was made flat before it was read.
 
@@ -68,6 +72,8 @@ class Page(ImageResult):
     warnings: tuple[str, ...] = ()
     angle: int | None = None
     unwarped: bool = False
+    hidden: tuple[Line, ...] = ()
+    fields: tuple[Field, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "lines", tuple(self.lines))
@@ -96,14 +102,15 @@ class Page(ImageResult):
 
     @property
     def text(self) -> str:
-        """The lines in reading order, joined by newlines."""
-        return "\n".join(line.text for line in self.lines)
+        """The lines in reading order, joined by newlines; raised and lowered characters are those of Unicode."""
+        return "\n".join(plain_text(line.text, line.spans) for line in self.lines)
 
     def _content(self) -> Mapping[str, Json]:
         """A line is `{"text", "score", "polygon", "words"}`, a word `{…, "chars"}`, a character `{"text", "score",
         "polygon"}`. Scores have 4 decimals, coordinates 1, seconds 4. A line's orientation is not written: the polygon
         starts at the text's own top-left corner and so tells it. "blocks" (`ocr.results.blocks.block_to_dict`),
-        "text_from", "to_points", "warnings", "angle" and "unwarped" are there where they say something.
+        "text_from", "to_points", "warnings", "angle", "unwarped", "hidden" and "fields" are there where they say
+        something.
         """
         content: dict[str, Json] = {
             "page": self.page,
@@ -122,6 +129,10 @@ class Page(ImageResult):
             content["angle"] = self.angle
         if self.unwarped:
             content["unwarped"] = True
+        if self.hidden:
+            content["hidden"] = [line_to_dict(line) for line in self.hidden]
+        if self.fields:
+            content["fields"] = [field_to_dict(item) for item in self.fields]
         return content
 
     def __repr__(self) -> str:
@@ -321,6 +332,8 @@ def _page(data: Mapping[str, Any]) -> Page:
         warnings=tuple(data.get("warnings", ())),
         angle=data.get("angle"),
         unwarped=bool(data.get("unwarped", False)),
+        hidden=tuple(map(line_from_dict, data.get("hidden", ()))),
+        fields=tuple(map(field_from_dict, data.get("fields", ()))),
         source=data.get("source", data.get("input", "")),
         width=width,
         height=height,

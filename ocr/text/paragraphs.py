@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 
+from ocr.results.bidi import starts_right
 from ocr.results.blocks import Block, Box
 from ocr.results.geometry import bounding_box, line_box, rows_of
 from ocr.results.lines import Line, has_styles
 from ocr.text.columns import BULLETS, LIST_MARK, find_columns
+from ocr.text.hyphens import NO_WORDS, WordList, join_at_hyphen
 from ocr.text.list_levels import Mark, list_levels
 from ocr.text.reading_order import DETECTOR_MARGIN, is_unspaced, join_texts, reading_regions, slope_of
 from ocr.text.side_by_side import split_columns
@@ -48,6 +50,10 @@ FOOTNOTE = 0.92  # to the page's usual size, with a mark, in the lower half
 TABLE_CAPTION = re.compile(
     r"(table|tab\.|tabelle|tableau|tabla|tabella|表)\s*\.?\s*(?-i:[\dIVXA-Z])(?![a-z])", re.IGNORECASE
 )
+CHECK_BOXES = "☐☑☒"
+CONTENTS = re.compile(r".*\S … (\d+|[ivxlcIVXLC]+|[A-Z]?-?\d+)$")  # an entry with its page
+_LEADERS = re.compile(r"\s*[.]{4,}\s*(\S+)$")
+_PAGE = re.compile(r"\d+|[ivxlcIVXLC]+")
 _BULLET = re.compile(rf"{LIST_MARK}\s+\S|\(?([a-z]|\d{{1,2}})\)\w")  # OCR may lose the space
 _SIGN = re.compile(rf"[{BULLETS}]\s+\S")
 _NUMBERED = re.compile(r"(\d{1,2}(?:\.\d{1,2})*)\.?\s+\S")
@@ -67,7 +73,7 @@ class Row:
     """The lines of one height in a region, from left to right.
 
     `cells` are those that stand together, apart from others, such as a label and its price; `hyphen` says that the
-    row's end breaks a word.
+    row's end breaks a word, `rightward` that it runs from right to left: its cells are in that order.
     """
 
     cells: tuple[tuple[Line, ...], ...]
@@ -75,6 +81,7 @@ class Row:
     size: float
     bold: bool
     hyphen: bool
+    rightward: bool = False
 
     @classmethod
     def of(cls, lines: Sequence[Line]) -> Row:
@@ -87,12 +94,16 @@ class Row:
                 cells.append([])
             cells[-1].append(line)
         end = lines[-1].style
+        rightward = starts_right("".join(line.text for line in lines))
+        if rightward:
+            cells = [cell[::-1] for cell in reversed(cells)]
         return cls(
             tuple(map(tuple, cells)),
             bounding_box(boxes),
             size,
             all(line.is_bold for line in lines),
             end is not None and end.hyphen,
+            rightward,
         )
 
     @property
@@ -101,7 +112,8 @@ class Row:
 
     @property
     def text(self) -> str:
-        return " ".join(line.text.strip() for line in self.lines)
+        text = " ".join(line.text.strip() for line in self.lines)
+        return _LEADERS.sub(r" … \1", text) if "...." in text else text
 
     @property
     def white(self) -> float:
@@ -121,6 +133,8 @@ class Row:
         """How much of the column from `left` to `right` a row leaves free for the beginning of the one below it."""
         apart = abs(self.box[0] + self.box[2] - below.box[0] - below.box[2]) / 2
         centred = apart < 0.5 * self.size and abs(self.box[0] - below.box[0]) > self.size
+        if self.rightward:  # such text may still be flush left
+            return self.box[0] - left + right - self.box[2]
         return right - self.box[2] + (self.box[0] - left if centred else 0.0)
 
 
@@ -132,11 +146,12 @@ class Paragraph:
     left: float
     right: float
     label: str
+    words: WordList = NO_WORDS
 
     @property
     def text(self) -> str:
         """What it says; a heading on one line."""
-        text = join_rows(self.rows, self.left, self.right)
+        text = join_rows(self.rows, self.left, self.right, words=self.words)
         return text.replace("\n", " ") if self.label in HEADINGS else text
 
 
@@ -180,13 +195,31 @@ def find_paragraphs(lines: Sequence[Line], *, height: float, others: Sequence[Bl
         left, right = min(row.box[0] for row in rows), max(row.box[2] for row in rows)
         groups += [(group, left, right) for group in _split_paragraphs(rows, left, right, known)]
     found = []
+    words = WordList(tuple(line.text for line in lines))
     for number, (group, left, right) in enumerate(groups):
-        label = _label(group, join_rows(group, left, right), usual, usual_bold, known, height)
+        label = _label(group, join_rows(group, left, right, words=words), usual, usual_bold, known, height)
         if not known and label in ("text", "list_item"):
             around = [groups[n][0] if 0 <= n < len(groups) else None for n in (number - 1, number + 1)]
             label = "paragraph_title" if _is_section(group, *around) else label
-        found.append(Paragraph(tuple(group), left, right, label))
-    return found
+        found.append(Paragraph(tuple(group), left, right, label, words))
+    return _with_whole_contents(found)
+
+
+def _with_whole_contents(paragraphs: list[Paragraph]) -> list[Paragraph]:
+    """Paragraphs, with those of a table of contents whose entries have no leaders labelled as the others of it."""
+    labels = [one.label for one in paragraphs]
+    if "content" not in labels:
+        return paragraphs
+    numbers = range(len(paragraphs))
+    for order in (numbers, reversed(numbers)):
+        before = ""
+        for n in order:
+            cells = [row.cells for row in paragraphs[n].rows]
+            entries = all(len(row) > 1 and _PAGE.fullmatch(row[-1][-1].text.strip()) for row in cells)
+            if before == "content" and entries:
+                labels[n] = "content"
+            before = labels[n]
+    return [replace(one, label=label) for one, label in zip(paragraphs, labels, strict=True)]
 
 
 def _size(line: Line) -> float:
@@ -289,14 +322,23 @@ def _split_paragraphs(rows: Sequence[Row], left: float, right: float, known: boo
     for before, row in pairwise(rows):
         gap = row.middle - before.middle - leading > PARAGRAPH_GAP * size
         sizes = sorted((before.size, row.size))
-        indent = row.box[0] - left
+        indent, other = row.box[0] - left, right - row.box[2]
+        before_indent = before.box[0] - left
+        if row.rightward:
+            indent, other, before_indent = other, indent, right - before.box[2]
         indented = (
             INDENT[0] * size <= indent <= INDENT[1] * size
-            and before.box[0] - left < INDENT[0] / 2 * size
-            and right - row.box[2] < indent  # else it is centred
+            and before_indent < INDENT[0] / 2 * size
+            and other < indent  # else it is centred
             and not _BULLET.match(before.text)  # else it hangs below its bullet
         )
         starts = _starts_item(row.text, groups[-1][0].text, before.text)
+        # What follows a check box's label begins anew, unless it hangs below the label.
+        starts |= (
+            groups[-1][0].text[:1] in CHECK_BOXES
+            and row.box[0] <= groups[-1][0].box[0] + 0.5 * size
+            and right - before.box[2] > SECTION_ROOM * (right - left)
+        )
         after_item = bool(_BULLET.match(groups[-1][0].text)) and not _hangs(groups[-1], row, left, right)
         section = (
             len(groups[-1]) == 1
@@ -368,6 +410,8 @@ def _is_beside_the_label(row: Row, before: Row) -> bool:
 def _label(
     group: Sequence[Row], text: str, usual: float, usual_bold: bool, known: bool, height: float
 ) -> str:
+    if all(map(_is_entry, text.split("\n"))):
+        return "content"
     size = min(row.size for row in group)
     if TABLE_CAPTION.match(text) and len(group) <= 4:
         return "table_title"
@@ -395,6 +439,7 @@ def join_rows(
     text_of: Callable[[Row], str] = lambda row: row.text,
     *,
     keep_cells: bool = False,
+    words: WordList = NO_WORDS,
 ) -> str:
     """The rows of one paragraph as a person would type it.
 
@@ -402,23 +447,25 @@ def join_rows(
     `left` on where the two are centred; other line ends are kept as newlines, as in addresses and verse. So are those
     of rows with wide white inside, such as a label and its value, and, since a few words do not tell how much room
     there was, those of short rows before a capital or a digit, and of rows that all end with amounts. Nothing stands
-    between Chinese or Japanese characters. A hyphen at a row's end goes where the document says that it breaks a word,
-    or where a small letter follows.
+    between Chinese or Japanese characters. Hyphens at row ends: `join_at_hyphen`. Entries of a table of contents, which
+    end with a page number behind leaders, keep their line ends.
 
     Args:
         text_of: What a row says.
         keep_cells: Rows with cells that stand apart keep their line ends.
+        words: Of the page, for hyphens.
     """
     text = text_of(rows[0])
     short = _are_short(rows)
     for before, row in pairwise(rows):
         said = text_of(row)
-        hyphen = re.search(r"\w[-\u00ad\u2010]$", text) is not None and (said[0].islower() or before.hyphen)
         cells = keep_cells and max(len(before.cells), len(row.cells)) > 1
-        if hyphen and not cells:
-            text = text[:-1] + said
+        joined = None if cells else join_at_hyphen(text, said, words)
+        if joined is not None:
+            text = joined
         elif (
             cells
+            or _is_entry(before.text)
             or _has_room(before, row, said, left, right)
             or row.white > ROW_GAP
             or (before.white > ROW_GAP and not _is_beside_the_label(row, before))
@@ -431,11 +478,18 @@ def join_rows(
     return text
 
 
+def _is_entry(text: str) -> bool:
+    """Whether a row is an entry of a table of contents."""
+    return "…" in text and CONTENTS.match(text) is not None
+
+
 def _has_room(before: Row, row: Row, said: str, left: float, right: float) -> bool:
     """Whether the first word of a row, which says `said`, had room in the row before it."""
     first = 1 if is_unspaced(said[0]) else len(said.split(maxsplit=1)[0])
     needed = (row.box[2] - row.box[0]) * first / max(len(said), 1)
-    return before.room(row, left, right) > needed + 0.5 * (row.box[3] - row.box[1])
+    # Rows that run from right to left are seldom set to full width: the white of one space is enough to tell.
+    space = 0.25 if before.rightward else 0.5
+    return before.room(row, left, right) > needed + space * (row.box[3] - row.box[1])
 
 
 def _are_short(rows: Sequence[Row]) -> bool:

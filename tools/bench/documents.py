@@ -176,7 +176,8 @@ Reader = Callable[[bytes], tuple[str | None, Sequence[str]]]
 
 def ours(pdf: bytes) -> tuple[str | None, Sequence[str]]:
     from framework.workflow.files.pdf import PdfReader
-    from ocr.results.page_text import is_usable, read_text_layer
+    from ocr.results.layer_check import is_usable
+    from ocr.results.page_text import read_text_layer
     from ocr.tables.ruled_tables import find_ruled_tables
     from ocr.tables.ruling_lines import ruling_lines_of_page
     from ocr.tables.text_tables import find_text_tables

@@ -160,7 +160,7 @@ class PdfReader(contextlib.AbstractContextManager["PdfReader"]):
                     received=f"{width:g}x{height:g} points",
                     fix="print the document to a new PDF",
                 )
-            return read_content(page, dpi or self.dpi)
+            return read_content(page, dpi or self.dpi, getattr(self._document, "formenv", None))
 
     def page_size_hw(self, index: int) -> tuple[float, float]:
         """(height, width) of page `index` in points of 1/72 inch, as it is turned."""

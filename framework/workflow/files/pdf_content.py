@@ -9,25 +9,31 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-Matrix = tuple[
-    float, float, float, float, float, float
-]  # x' = a x + c y + e, y' = b x + d y + f (ISO 32000-1, 8.3.3)
+from framework.workflow.files.pdf_annotations import Annotations, read_annotations
+from framework.workflow.files.pdf_matrix import Matrix, apply, apply_boxes, invert, multiply
+from framework.workflow.files.pdf_visibility import Drawings, unseen_chars
+
 Color = tuple[int, int, int, int]  # RGBA
 
 MAX_CHARS = 200_000  # of a page; a page of small print has 15,000
 MAX_SEGMENTS = 60_000  # of the paths of a page: maps and plots have millions, tables hundreds
 MAX_DEPTH = 8  # of forms in forms
+_OUTLINED = (1, 5)
+_MONO = ("mono", "courier", "consolas", "menlo", "cmtt", "sftt", "lmtt", "typewriter", "inconsolata")
+_LAM, _ALEFS = "\u0644", "\u0622\u0623\u0625\u0627"
 _INVISIBLE = (3, 7)  # text rendering modes: neither filled nor stroked (ISO 32000-1, table 106)
 
 
 @dataclass(frozen=True)
 class TextStyle:
-    """How a run of characters is set. `size` in pixels, `weight` 400 is regular, `angle` clockwise in degrees."""
+    """How a run of characters is set. `size` in pixels, `weight` 400 is regular, `angle` clockwise in degrees; `color`
+    is that of the fill, or of the stroke where letters are only outlined; `mono`: all its letters are of one width.
+    """
 
     font: str
     size: float
@@ -36,6 +42,7 @@ class TextStyle:
     angle: float
     invisible: bool = False
     color: Color = (0, 0, 0, 255)
+    mono: bool = False
 
     @property
     def bold(self) -> bool:
@@ -49,7 +56,9 @@ class PageText:
     `text[i]` may be a space; line ends that PDFium adds are left out. `boxes` [N, 4] are those of the ink, `cells`
     [N, 4] those of the advance width and the font's ascent and descent; `origins` [N, 2] lie on the baseline;
     `styles[style[i]]` is the style; `unmapped` [N]: the font does not say which character it is; `generated` [N]:
-    PDFium has put it in (a space at a gap); `hyphen` [N]: a hyphen at which a word is broken over two lines.
+    PDFium has put it in (a space at a gap); `hyphen` [N]: a hyphen at which a word is broken over two lines;
+    `objects` [N]: the number of the text object that it belongs to, -1 where that is not known; `unseen` [N]: it is
+    filled, but nobody can see it (`pdf_visibility`).
     """
 
     text: tuple[str, ...]
@@ -61,12 +70,15 @@ class PageText:
     unmapped: np.ndarray
     generated: np.ndarray
     hyphen: np.ndarray
+    objects: np.ndarray
+    unseen: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
 class PagePath:
     """One drawn path. `segments` [S, 4] are its straight lines (x0, y0, x1, y1); `rectangles` [R, 4] its upright
-    rectangles; `width` is that of the stroke in pixels; `curved` says that it has curves too.
+    rectangles; `width` is that of the stroke in pixels; `curved` says that it has curves too. `outlines` [C, 4] are
+    the boxes of its subpaths with curves, and `bbox` that of all of it.
     """
 
     segments: np.ndarray
@@ -76,11 +88,13 @@ class PagePath:
     width: float
     dashed: bool
     curved: bool
+    outlines: np.ndarray
+    bbox: tuple[float, float, float, float]
 
 
 @dataclass(frozen=True, eq=False)
 class PageContent:
-    """Characters, paths and boxes of images [I, 4] of one page of `width` x `height` pixels.
+    """Characters, paths, boxes of images [I, 4] and annotations of one page of `width` x `height` pixels.
 
     `to_points` leads from pixels to the page's points; `scale` is pixels a point; `warnings` says what was left out.
     """
@@ -92,40 +106,16 @@ class PageContent:
     text: PageText
     paths: tuple[PagePath, ...]
     images: np.ndarray
+    annotations: Annotations
     warnings: tuple[str, ...] = ()
 
 
-def multiply(first: Matrix, second: Matrix) -> Matrix:
-    """The matrix that applies `first`, then `second`."""
-    a, b, c, d, e, f = first
-    g, h, i, j, k, m = second
-    return (a * g + b * i, a * h + b * j, c * g + d * i, c * h + d * j, e * g + f * i + k, e * h + f * j + m)
+def read_content(page: Any, dpi: float, form: Any = None) -> PageContent:
+    """The content of an open pypdfium2 page. The caller holds PDFium's lock.
 
-
-def invert(matrix: Matrix) -> Matrix:
-    """Raises: ZeroDivisionError when the matrix flattens the plane."""
-    a, b, c, d, e, f = matrix
-    det = a * d - b * c
-    return (d / det, -b / det, -c / det, a / det, (c * f - d * e) / det, (b * e - a * f) / det)
-
-
-def apply(matrix: Matrix, points: np.ndarray) -> np.ndarray:
-    """Points [..., 2] through the matrix."""
-    a, b, c, d, e, f = matrix
-    x, y = points[..., 0], points[..., 1]
-    return np.stack([a * x + c * y + e, b * x + d * y + f], axis=-1)
-
-
-def apply_boxes(matrix: Matrix, boxes: np.ndarray) -> np.ndarray:
-    """Upright boxes [N, 4] around the boxes [N, 4] (two opposite corners each) as the matrix moves them."""
-    first, second = apply(matrix, boxes[:, :2]), apply(matrix, boxes[:, 2:])
-    third, fourth = apply(matrix, boxes[:, [0, 3]]), apply(matrix, boxes[:, [2, 1]])
-    corners = np.stack([first, second, third, fourth])
-    return np.concatenate([corners.min(0), corners.max(0)], axis=1)
-
-
-def read_content(page: Any, dpi: float) -> PageContent:
-    """The content of an open pypdfium2 page. The caller holds PDFium's lock."""
+    Args:
+        form: pypdfium2's form environment of the document, where it has a form.
+    """
     warnings: list[str] = []
     left, bottom, right, top = page.get_bbox() if hasattr(page, "get_bbox") else page.get_cropbox()
     turn = page.get_rotation() % 360
@@ -140,12 +130,23 @@ def read_content(page: Any, dpi: float) -> PageContent:
         180: (-sx, 0.0, 0.0, sy, right * sx, -bottom * sy),
         270: (0.0, -sy, -sx, 0.0, top * sx, right * sy),
     }[turn]
-    text = _read_text(page, to_pixels, warnings)
-    paths, images = _read_objects(page, to_pixels, warnings)
-    return PageContent(width, height, scale, invert(to_pixels), text, paths, images, tuple(warnings))
+    text, pointers = _read_text(page, to_pixels, warnings)
+    paths, images, drawings = _read_objects(page, to_pixels, warnings)
+    unseen = unseen_chars(page, text, pointers, drawings, (width, height), scale)
+    return PageContent(
+        width,
+        height,
+        scale,
+        invert(to_pixels),
+        replace(text, unseen=unseen) if unseen.any() else text,
+        paths,
+        images,
+        read_annotations(page, to_pixels, form, warnings),
+        tuple(warnings),
+    )
 
 
-def _read_text(page: Any, to_pixels: Matrix, warnings: list[str]) -> PageText:
+def _read_text(page: Any, to_pixels: Matrix, warnings: list[str]) -> tuple[PageText, list[Any]]:
     import pypdfium2.raw as raw
 
     textpage = page.get_textpage()
@@ -167,7 +168,8 @@ def _by_address(function: Any, result: Any, pointers: int) -> Callable[..., Any]
     return kind(ctypes.cast(function, ctypes.c_void_p).value)
 
 
-def _read_chars(raw: Any, handle: Any, count: int, to_pixels: Matrix) -> PageText:
+def _read_chars(raw: Any, handle: Any, count: int, to_pixels: Matrix) -> tuple[PageText, list[Any]]:
+    """The characters, and pointers to their text objects by number."""
     ink, loose = np.zeros((count, 4)), np.zeros((count, 4), np.float32)
     origin = np.zeros((count, 2))
     # The results go straight into the arrays: nothing is read back in Python.
@@ -183,7 +185,9 @@ def _read_chars(raw: Any, handle: Any, count: int, to_pixels: Matrix) -> PageTex
     text: list[str] = []
     style: list[int] = []
     styles: list[TextStyle] = []
-    known: dict[Any, int] = {}
+    known: dict[Any, tuple[int, int]] = {}  # by a text object's address: its style, its number
+    pointers: list[Any] = []
+    objects: list[int] = []
     unmapped, generated, hyphen = [], [], []
     high = 0
     for i in range(count):
@@ -203,18 +207,21 @@ def _read_chars(raw: Any, handle: Any, count: int, to_pixels: Matrix) -> PageTex
         get_loose(page, i, loose_at + 16 * i)
         get_origin(page, i, origin_at + 16 * i, origin_at + 16 * i + 8)
         key = get_object(page, i)
-        number = known.get(key)
-        if number is None:
+        numbers = known.get(key)
+        if numbers is None:
             pointer = raw.FPDFText_GetTextObject(handle, i) if key else None
             made = _style(raw, handle, i, pointer, to_pixels)
             number = next((n for n, other in enumerate(styles) if other == made), len(styles))
             if number == len(styles):
                 styles.append(made)
-            known[key] = number
+            numbers = known[key] = number, len(pointers) if key else -1
+            if key:
+                pointers.append(pointer)
         broken_line = code in (2, 0xAD) or (code in (0x2D, 0x2010) and raw.FPDFText_IsHyphen(handle, i) == 1)
         kept.append(i)
         text.append("-" if code in (2, 0xAD) else chr(code) if code < 0x110000 else "\ufffd")
-        style.append(number)
+        style.append(numbers[0])
+        objects.append(numbers[1])
         unmapped.append(broken)
         hyphen.append(broken_line)
         generated.append(code == 32 and raw.FPDFText_IsGenerated(handle, i) == 1)
@@ -225,8 +232,9 @@ def _read_chars(raw: Any, handle: Any, count: int, to_pixels: Matrix) -> PageTex
     good = np.isfinite(boxes).all(1) & np.isfinite(cells).all(1) & np.isfinite(origins).all(1)
     good &= (np.abs(boxes) < 1e6).all(1) & (np.abs(origins) < 1e6).all(1) & (np.abs(cells) < 1e6).all(1)
     at = np.flatnonzero(good)
-    boxes, cells, origins = map(_split_ligatures(boxes, cells, origins), (boxes, cells, origins))
-    return PageText(
+    split = _split_ligatures(boxes, cells, origins, text)
+    boxes, cells, origins = map(split, (boxes, cells, origins))
+    chars = PageText(
         tuple(text[i] for i in at),
         apply_boxes(to_pixels, boxes[at]),
         apply_boxes(to_pixels, cells[at]),
@@ -236,11 +244,17 @@ def _read_chars(raw: Any, handle: Any, count: int, to_pixels: Matrix) -> PageTex
         np.array(unmapped, bool)[at],
         np.array(generated, bool)[at],
         np.array(hyphen, bool)[at],
+        np.array(objects, np.int32)[at] if len(at) else np.zeros(0, np.int32),
+        np.zeros(len(at), bool),
     )
+    return chars, pointers
 
 
-def _split_ligatures(boxes: np.ndarray, cells: np.ndarray, origins: np.ndarray) -> Any:
-    """PDFium gives every letter of a ligature the whole glyph's box: a function that gives each its share."""
+def _split_ligatures(boxes: np.ndarray, cells: np.ndarray, origins: np.ndarray, text: list[str]) -> Any:
+    """PDFium gives every letter of a ligature the whole glyph's box: a function that gives each its share.
+
+    Letters of Arabic come in either order; of lam and alef, which alone are always joined, lam is read first.
+    """
     same = (
         (cells[1:] == cells[:-1]).all(1)
         & (boxes[1:] == boxes[:-1]).all(1)
@@ -249,17 +263,19 @@ def _split_ligatures(boxes: np.ndarray, cells: np.ndarray, origins: np.ndarray) 
     starts = np.flatnonzero(np.concatenate([[True], ~same])) if len(cells) else np.zeros(0, int)
     lengths = np.diff(np.append(starts, len(cells)))
     many = [(s, n) for s, n in zip(starts.tolist(), lengths.tolist(), strict=True) if 1 < n <= 4]
+    backward = {s for s, n in many if n == 2 and text[s] == _LAM and text[s + 1] in _ALEFS}
 
     def split(array: np.ndarray) -> np.ndarray:
         array = array.copy()
         for start, length in many:
+            step = -1 if start in backward else 1
             if array.shape[1] == 2:
-                array[start : start + length, 0] += np.arange(length) * (
-                    (cells[start, 2] - cells[start, 0]) / length
-                )
+                share = np.arange(length) * ((cells[start, 2] - cells[start, 0]) / length)
+                array[start : start + length, 0] += share[::step]
             else:
                 edges = np.linspace(array[start, 0], array[start, 2], length + 1)
-                array[start : start + length, 0], array[start : start + length, 2] = edges[:-1], edges[1:]
+                array[start : start + length, 0] = edges[:-1][::step]
+                array[start : start + length, 2] = edges[1:][::step]
         return array
 
     return split
@@ -291,10 +307,12 @@ def _style(raw: Any, handle: Any, index: int, pointer: Any, to_pixels: Matrix) -
     size = abs(raw.FPDFText_GetFontSize(handle, index)) * math.hypot(c, d)
     angle = math.degrees(math.atan2(b, a)) if math.isfinite(a + b) else 0.0
     mode = raw.FPDFTextObj_GetTextRenderMode(pointer) if pointer else 0
-    color = (_color(raw.FPDFPageObj_GetFillColor, pointer) if pointer else None) or (0, 0, 0, 255)
+    colored = raw.FPDFPageObj_GetStrokeColor if mode in _OUTLINED else raw.FPDFPageObj_GetFillColor
+    color = (_color(colored, pointer) if pointer else None) or (0, 0, 0, 255)
     italic = bool(flags.value & 0x40) or "italic" in plain or "oblique" in plain
     size = round(size, 3) if math.isfinite(size) else 0.0
-    return TextStyle(name, size, int(weight), italic, round(angle, 1) % 360, mode in _INVISIBLE, color)
+    mono = bool(flags.value & 1) or any(word in plain for word in _MONO)
+    return TextStyle(name, size, int(weight), italic, round(angle, 1) % 360, mode in _INVISIBLE, color, mono)
 
 
 def _color(function: Any, pointer: Any) -> Color | None:
@@ -306,21 +324,26 @@ def _color(function: Any, pointer: Any) -> Color | None:
 
 def _read_objects(
     page: Any, to_pixels: Matrix, warnings: list[str]
-) -> tuple[tuple[PagePath, ...], np.ndarray]:
+) -> tuple[tuple[PagePath, ...], np.ndarray, Drawings]:
     import pypdfium2.raw as raw
 
     paths: list[PagePath] = []
     images: list[np.ndarray] = []
+    drawings = Drawings()
     budget = MAX_SEGMENTS
     matrix = raw.FS_MATRIX()
 
-    def visit(count: int, get: Any, to_page: Matrix, depth: int) -> None:
+    def visit(count: int, get: Any, to_page: Matrix, depth: int, clear: bool) -> None:
         nonlocal budget
         for index in range(count):
             pointer = get(index)
             if not pointer or budget <= 0:
                 continue
             kind = raw.FPDFPageObj_GetType(pointer)
+            drawings.next()
+            if kind == raw.FPDF_PAGEOBJ_TEXT:
+                drawings.add_text(pointer, clear)
+                continue
             if kind not in (raw.FPDF_PAGEOBJ_PATH, raw.FPDF_PAGEOBJ_IMAGE, raw.FPDF_PAGEOBJ_FORM):
                 continue
             if not raw.FPDFPageObj_GetMatrix(pointer, ctypes.byref(matrix)):
@@ -332,14 +355,18 @@ def _read_objects(
                 budget -= raw.FPDFPath_CountSegments(pointer) + 1
                 if (path := _path(raw, pointer, own)) is not None:
                     paths.append(path)
+                    if path.fill is not None:
+                        drawings.add_fill(path.rectangles, path.bbox, path.fill)
             elif kind == raw.FPDF_PAGEOBJ_IMAGE:
                 images.append(apply_boxes(own, np.array([[0.0, 0.0, 1.0, 1.0]]))[0])
+                drawings.add_image(images[-1])
             elif depth < MAX_DEPTH:
                 visit(
                     max(raw.FPDFFormObj_CountObjects(pointer), 0),
                     lambda at, form=pointer: raw.FPDFFormObj_GetObject(form, at),
                     own,
                     depth + 1,
+                    clear or raw.FPDFPageObj_HasTransparency(pointer) == 1,
                 )
 
     visit(
@@ -347,10 +374,11 @@ def _read_objects(
         lambda at: raw.FPDFPage_GetObject(page.raw, at),
         to_pixels,
         0,
+        False,
     )
     if budget <= 0:
         warnings.append(f"only the first {MAX_SEGMENTS:,} pieces of the page's drawings are read")
-    return tuple(paths), np.array(images).reshape(-1, 4)
+    return tuple(paths), np.array(images).reshape(-1, 4), drawings
 
 
 def _path(raw: Any, pointer: Any, to_pixels: Matrix) -> PagePath | None:
@@ -363,7 +391,7 @@ def _path(raw: Any, pointer: Any, to_pixels: Matrix) -> PagePath | None:
     at_x, at_y = ctypes.byref(x), ctypes.byref(y)
     subpaths: list[list[tuple[float, float]]] = []
     segments: list[tuple[float, float, float, float]] = []
-    curved = False
+    bent: set[int] = set()  # the subpaths with curves
     now: tuple[float, float] = (0.0, 0.0)
     for i in range(count):
         segment = raw.FPDFPath_GetPathSegment(pointer, i)
@@ -376,7 +404,7 @@ def _path(raw: Any, pointer: Any, to_pixels: Matrix) -> PagePath | None:
             if kind == raw.FPDF_SEGMENT_LINETO:
                 segments.append((*now, *point))
             else:
-                curved = True
+                bent.add(len(subpaths) - 1)
             if subpaths:
                 subpaths[-1].append(point)
         now = point
@@ -385,7 +413,7 @@ def _path(raw: Any, pointer: Any, to_pixels: Matrix) -> PagePath | None:
             now = subpaths[-1][0]
     straight = apply(to_pixels, np.array(segments, np.float64).reshape(-1, 2, 2)).reshape(-1, 4)
     straight = straight[np.isfinite(straight).all(1) & (np.abs(straight) < 1e6).all(1)]
-    rectangles = [box for points in subpaths if not curved and (box := _rectangle(points, to_pixels))]
+    rectangles = [box for points in subpaths if not bent and (box := _rectangle(points, to_pixels))]
     width = ctypes.c_float()
     raw.FPDFPageObj_GetStrokeWidth(pointer, ctypes.byref(width))
     scale = math.sqrt(abs(to_pixels[0] * to_pixels[3] - to_pixels[1] * to_pixels[2]))
@@ -396,8 +424,22 @@ def _path(raw: Any, pointer: Any, to_pixels: Matrix) -> PagePath | None:
         _color(raw.FPDFPageObj_GetFillColor, pointer) if fill_mode.value else None,
         width.value * scale if stroked.value else 0.0,
         raw.FPDFPageObj_GetDashCount(pointer) > 0,
-        curved,
+        bool(bent),
+        _boxes([subpaths[n] for n in sorted(bent) if n >= 0], to_pixels),
+        _box([point for points in subpaths for point in points], to_pixels),
     )
+
+
+def _boxes(subpaths: list[list[tuple[float, float]]], to_pixels: Matrix) -> np.ndarray:
+    return np.array([_box(points, to_pixels) for points in subpaths], np.float64).reshape(-1, 4)
+
+
+def _box(points: list[tuple[float, float]], to_pixels: Matrix) -> tuple[float, float, float, float]:
+    """The box around points; one without size at the origin where they are none that can be drawn."""
+    corners = apply(to_pixels, np.array(points or [(math.nan, math.nan)]))
+    if not np.isfinite(corners).all() or (np.abs(corners) > 1e6).any():
+        return (0.0, 0.0, 0.0, 0.0)
+    return (*corners.min(0).tolist(), *corners.max(0).tolist())
 
 
 def _rectangle(points: list[tuple[float, float]], to_pixels: Matrix) -> tuple[float, ...] | None:

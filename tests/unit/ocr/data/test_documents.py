@@ -99,7 +99,7 @@ def test_pages_as_a_pdf(tmp_path: Path) -> None:
     document.to_searchable_pdf(tmp_path / "pages.pdf", dpi=72)
     with PdfReader(tmp_path / "pages.pdf", dpi=72.0) as reader:
         assert len(reader) == 2
-        found = read_text_layer(reader.content(0)).text.split()
+        found = read_text_layer(reader.content(0), keep_invisible=True).text.split()
     wanted = [word for line in document.pages[0].lines for word in line.text.split()]
     assert len(wanted) > 50 and len(set(wanted) & set(found)) > 0.95 * len(set(wanted))
 

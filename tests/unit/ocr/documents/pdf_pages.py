@@ -1,4 +1,8 @@
-"""PDFs for tests, written by hand: Helvetica text, lines and filled boxes at given places."""
+"""PDFs for tests, written by hand: Helvetica text, lines, filled boxes and annotations at given places.
+
+Fonts besides "Regular" and "Bold": "Mono"; "Hebrew", whose letters a to z are said to be those of Hebrew; and "Wrong",
+which says of each letter that it is the third after it.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,17 @@ class PdfPage:
 
     def __init__(self) -> None:
         self.commands: list[str] = []
+        self.annotations: list[str] = []
+
+    def raw(self, command: str) -> PdfPage:
+        """Operators as they stand, y upwards."""
+        self.commands.append(command)
+        return self
+
+    def annotate(self, x0: float, y0: float, x1: float, y1: float, body: str) -> PdfPage:
+        """An annotation: what is in its dictionary besides its box."""
+        self.annotations.append(f"/Type /Annot /Rect [{x0} {HEIGHT - y1} {x1} {HEIGHT - y0}] /F 4 {body}")
+        return self
 
     def text(self, x: float, y: float, said: str, size: float = 10, font: str = "Regular") -> PdfPage:
         """`y` is that of the baseline."""
@@ -33,18 +48,34 @@ def make_pdf(*pages: PdfPage, rotate: int = 0) -> bytes:
     tree = pdf.reserve()
     fonts = " ".join(
         f"/{name} {pdf.add(f'<< /Type /Font /Subtype /Type1 /BaseFont /{base} /Encoding /WinAnsiEncoding >>')} 0 R"
-        for name, base in (("Regular", "Helvetica"), ("Bold", "Helvetica-Bold"))
+        for name, base in (("Regular", "Helvetica"), ("Bold", "Helvetica-Bold"), ("Mono", "Courier"))
     )
-    kids = []
+    for name, base, first in (("Hebrew", "Courier", 0x5D0), ("Wrong", "Helvetica", 0x64)):
+        pairs = "".join(f"<{0x61 + n:02x}> <{first + n:04x}>\n" for n in range(23))
+        unicode = pdf.add_stream(
+            "", f"1 begincodespacerange <00> <ff> endcodespacerange 23 beginbfchar {pairs} endbfchar".encode()
+        )
+        body = f"<< /Type /Font /Subtype /Type1 /BaseFont /{base} /ToUnicode {unicode} 0 R >>"
+        fonts += f" /{name} {pdf.add(body)} 0 R"
+    pixels = pdf.add_stream(
+        "/Type /XObject /Subtype /Image /Width 1 /Height 1 /ColorSpace /DeviceGray /BitsPerComponent 8",
+        b"\xc0",
+    )
+    kids: list[int] = []
+    widgets: list[int] = []
     for page in pages:
+        annotations = [pdf.add(f"<< {body} >>") for body in page.annotations]
+        widgets += [n for n, body in zip(annotations, page.annotations, strict=True) if "/Widget" in body]
         content = pdf.add_stream("", "\n".join(page.commands).encode("latin-1"))
         kids.append(
             pdf.add(
                 f"<< /Type /Page /Parent {tree} 0 R /MediaBox [0 0 {WIDTH} {HEIGHT}] /Rotate {rotate} "
-                f"/Contents {content} 0 R /Resources << /Font << {fonts} >> >> >>"
+                f"/Contents {content} 0 R /Resources << /Font << {fonts} >> /XObject << /Image {pixels} 0 R >> "
+                f"/ExtGState << /Clear << /ca 0 >> >> >> /Annots [{' '.join(f'{n} 0 R' for n in annotations)}] >>"
             )
         )
     listed = " ".join(f"{kid} 0 R" for kid in kids)
     pdf.add(f"<< /Type /Pages /Kids [{listed}] /Count {len(kids)} >>", to=tree)
-    root = pdf.add(f"<< /Type /Catalog /Pages {tree} 0 R >>")
+    form = f"/AcroForm << /Fields [{' '.join(f'{n} 0 R' for n in widgets)}] >>" if widgets else ""
+    root = pdf.add(f"<< /Type /Catalog /Pages {tree} 0 R {form} >>")
     return pdf.to_bytes(root, pdf.add("<< /Producer (Oar) >>"))

@@ -16,8 +16,9 @@ from ocr.documents.reader import DocumentReader, parse_pages
 from ocr.exporters._joined_blocks import join_tables
 from ocr.results.blocks import Cell, Table
 from ocr.results.geometry import box_polygon
+from ocr.results.layer_check import is_usable
 from ocr.results.lines import Line
-from ocr.results.page_text import is_usable, read_text_layer
+from ocr.results.page_text import read_text_layer
 from ocr.results.pages import Document
 from ocr.tables.ruled_tables import find_ruled_tables
 from ocr.tables.ruling_lines import ruling_lines_of_page
@@ -265,7 +266,7 @@ def test_a_table_over_a_page_break():
     ("texts", "ends", "said"),
     [
         (("exam-", "ple text"), (100, 60), "example text"),
-        (("a well-", "Known name"), (100, 60), "a well- Known name"),
+        (("a well-", "Known name"), (100, 60), "a well-Known name"),
         (("first line", "second line"), (100, 100), "first line second line"),
         (("short", "second line"), (30, 100), "short\nsecond line"),
         (("漢字", "漢字"), (100, 100), "漢字漢字"),

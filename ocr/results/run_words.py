@@ -1,0 +1,261 @@
+"""The characters of one line of a PDF's text: their order, their words, and what is raised, struck out or a link."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from framework.workflow.files.pdf_content import PageText
+from ocr.results.bidi import logical_order
+from ocr.results.spans import Span
+
+WORD_GAP = 0.17  # of the font size, over the line's own letter spacing
+OVERLAP = (0.12, 0.3)  # of the font size, by which texts must overlap to be two words; where one may go on
+RAISED, LOWERED, SMALL = 0.15, 0.06, 0.87  # of the line's type: rise and drop of notes' numbers, their size
+NARROWEST = 0.1  # of the font size, a space between right-to-left words
+LEADERS = ".·․…_"  # which lead the eye to a page number
+LEADER_CHARS = 4  # at least, in a row
+LONGEST_NOTE = 6  # characters of a note's sign that stands alone
+RAISED_ALONE = 0.25  # the rise that tells it whatever the size
+
+
+@dataclass(frozen=True, eq=False)
+class Content:
+    """The characters of a page: what they say, the sizes of their type, which are struck out, and for each the number
+    of the address behind it, -1 for none.
+    """
+
+    text: PageText
+    codes: Sequence[str]
+    sizes: np.ndarray
+    struck: np.ndarray
+    linked: np.ndarray | None = None
+    addresses: tuple[str, ...] = ()
+
+    @cached_property
+    def is_marked(self) -> bool:
+        """Whether anything is struck out or a link."""
+        return bool(self.struck.any()) or self.linked is not None
+
+
+class Chars(NamedTuple):
+    """The characters of one angle: their places in the page's text, what they say, extents along and across the text,
+    sizes of the font, baselines, text objects, and how many spaces of the document come before each.
+    """
+
+    members: np.ndarray
+    codes: list[str]
+    left: list[float]
+    right: list[float]
+    top: list[float]
+    bottom: list[float]
+    size: list[float]
+    base: list[float]
+    object: list[int]
+    spaces: list[int]
+
+
+@dataclass
+class Run:
+    """Characters of one baseline: u along the text, v across it. `parts` are those that follow one another in the
+    content, in its order.
+    """
+
+    parts: list[list[int]]
+    left: float
+    right: float
+    base: float
+    size: float
+    last: int  # the place in the content of its end
+    first: int  # and of its beginning
+    count: int  # of its characters
+
+    def share_off(self, chars: Chars) -> float:
+        """The share of its characters that are off its baseline."""
+        off = sum(abs(chars.base[i] - self.base) > LOWERED * self.size for part in self.parts for i in part)
+        return off / max(self.count, 1)
+
+
+def by_place(chars: Chars, run: Run) -> list[int]:
+    """The characters of a run from left to right, with vowel signs behind their letters."""
+    every = [i for part in run.parts for i in part]
+    signs = [i for i in every if unicodedata.combining(chars.codes[i][0])]
+    order = sorted(set(every) - set(signs), key=lambda i: (chars.left[i] + chars.right[i], i))
+    for sign in signs:
+        middle = (chars.left[sign] + chars.right[sign]) / 2
+        if not order:
+            return sorted(every)
+        near = min(order, key=lambda i: abs((chars.left[i] + chars.right[i]) / 2 - middle))
+        order.insert(order.index(near), sign)  # what is read from right to left is turned round
+    return order
+
+
+def in_order(chars: Chars, run: Run) -> list[int]:
+    """The characters of a run as they are read: each of its parts as the content has it, from left to right. One that
+    fills a gap of another one stands there; one that is the same as what it lies on is drawn twice.
+    """
+    if len(run.parts) == 1:
+        return run.parts[0]
+    left, right = chars.left, chars.right
+    order: list[int] = []
+    reach = -math.inf
+    for part in sorted(run.parts, key=lambda part: min(left[i] for i in part)):
+        first, last = min(left[i] for i in part), max(right[i] for i in part)
+        if order and last <= reach + 0.1 * chars.size[part[0]]:
+            under = [j for j in order if left[j] < last and right[j] > first]
+            near = 0.2 * chars.size[part[0]]
+            same = sum(
+                any(
+                    abs(left[i] - left[j]) < near
+                    and abs(chars.base[i] - chars.base[j]) < near
+                    and chars.codes[i] == chars.codes[j]
+                    for j in under
+                )
+                for i in part
+            )
+            if same > 0.8 * len(part):
+                continue
+            at = next((n for n, j in enumerate(order) if left[j] >= first - 0.05 * chars.size[j]), len(order))
+            order[at:at] = part
+        else:
+            order += part
+        reach = max(reach, last)
+    return order
+
+
+def split_words(chars: Chars, order: list[int], rightward: bool) -> list[list[int]]:
+    """Characters from left to right as words: at gaps that are wider than the line's letters stand apart, at spaces of
+    the document, and where two texts overlap.
+    """
+    members, _, left, right = chars[:4]
+    size, spaces = chars.size, chars.spaces
+    gaps = [left[after] - right[before] for before, after in pairwise(order)]
+    codes = [chars.codes[i] for i in order]
+    leaders = _leaders(codes)
+    letters = gaps
+    if True in leaders:
+        letters = [gap for n, gap in enumerate(gaps) if not leaders[n] and not leaders[n + 1]]
+    spacing = max(statistics.median(letters), 0.0) if len(letters) > 3 else 0.0
+    words: list[list[int]] = [[order[0]]]
+    for n, (gap, (before, after)) in enumerate(zip(gaps, pairwise(order), strict=True)):
+        em = min(size[after], size[before])
+        wide = gap > (WORD_GAP + (spacing / em if spacing > 0.1 * em else 0.0)) * em
+        spaced = spaces[after] > spaces[before]
+        if rightward:  # the content may have such letters in either order
+            near = abs(int(members[after]) - int(members[before])) <= 3
+            spaced = spaces[after] != spaces[before] and near and gap > NARROWEST * em
+        if (
+            leaders[n] != leaders[n + 1]
+            or (wide and not leaders[n])
+            or (spaced and gap > 0.02 * em and spacing < 0.1 * em and not leaders[n])
+            or (gap < -OVERLAP[0] * em and _overlap(chars, before, after, gap / em))
+        ):
+            words.append([after])
+        else:
+            words[-1].append(after)
+    return words
+
+
+def _overlap(chars: Chars, before: int, after: int, gap: float) -> bool:
+    """Whether a text begins on the end of another one of its size and line: these are two words. Letters of one word
+    may overlap a little, too, where it is set in parts.
+    """
+    if chars.object[before] == chars.object[after]:
+        return False
+    level = abs(chars.base[before] - chars.base[after]) < 0.12 * chars.size[after]
+    if not level or abs(chars.size[before] - chars.size[after]) > 0.05 * chars.size[after]:
+        return False
+    first, second = (chars.codes[i] for i in (before, after))
+    if any(unicodedata.category(code[0]) in ("Sk", "Lm", "Mn") for code in (first, second)):
+        return False  # an accent that is drawn by itself
+    goes_on = (
+        not second.isalnum()
+        or (first.isalpha() and second.islower())
+        or (first.isupper() and second.isupper())
+        or (first.isdigit() and second.isdigit())
+    )
+    return gap < -OVERLAP[goes_on and second not in "$€£"]
+
+
+def _leaders(codes: Sequence[str]) -> list[bool]:
+    """Which characters of a line are dots and the like in a row of at least LEADER_CHARS."""
+    found = [False] * len(codes)
+    said = "".join(codes)
+    if "……" not in said and not any(sign * LEADER_CHARS in said for sign in LEADERS):
+        return found
+    at = 0
+    while at < len(codes):
+        end = at
+        while end < len(codes) and codes[end] == codes[at] and codes[at] in LEADERS:
+            end += 1
+        if end - at >= (2 if codes[at] == "…" else LEADER_CHARS):
+            found[at:end] = [True] * (end - at)
+        at = max(end, at + 1)
+    return found
+
+
+def is_leader(chars: Chars, word: Sequence[int]) -> bool:
+    """Whether a word is dots and the like in a row, which lead to a page number."""
+    said = {chars.codes[i] for i in word}
+    return len(word) >= LEADER_CHARS and len(said) == 1 and said <= set(".·․…")
+
+
+def logical_words(chars: Chars, words: list[list[int]]) -> tuple[list[list[int]], set[int]]:
+    """Words that stand from left to right as they are read, and the brackets that are turned round."""
+    places: list[int] = []
+    for word in words:
+        places += [*([-1] if places else []), *word]
+    said = [" " if i < 0 else chars.codes[i] for i in places]
+    order, turned = logical_order(said)
+    read: list[list[int]] = [[]]
+    for at in order:
+        if places[at] < 0:
+            read.append([])
+        else:
+            read[-1].append(places[at])
+    return [word for word in read if word], {places[at] for at in turned}
+
+
+def spans(content: Content, chars: Chars, word: Sequence[int], run: Run) -> tuple[Span, ...]:
+    """What is raised, lowered, struck out or a link in a word."""
+    if len(run.parts) == 1 and not content.is_marked:
+        return ()
+    few = len(run.parts) > 1 and run.share_off(chars) <= 0.5  # else it is the large letter that stands out
+    marks: list[tuple[int, str, str]] = []  # of each character that has one: its number, style, target
+    for number, i in enumerate(word):
+        at = int(chars.members[i])
+        rise = (run.base - chars.base[i]) / run.size
+        small = chars.size[i] < SMALL * run.size
+        printable = unicodedata.category(chars.codes[i][0])[0] != "C"
+        if few and printable and ((small and (rise > RAISED or rise < -LOWERED)) or abs(rise) > RAISED_ALONE):
+            marks.append((number, "superscript" if rise > 0 else "subscript", ""))
+        if content.struck[at]:
+            marks.append((number, "strike", ""))
+        if content.linked is not None and content.linked[at] >= 0:
+            marks.append((number, "link", content.addresses[content.linked[at]]))
+    raised = [style for _, style, _ in marks if style in ("superscript", "subscript")]
+    if len(raised) == len(word) and ("subscript" in raised or len(word) > LONGEST_NOTE):
+        # A word of its own is a text that stands a little lower or higher, such as a label.
+        marks = [mark for mark in marks if mark[1] not in ("superscript", "subscript")]
+    if not marks:
+        return ()
+    starts = [0]
+    for i in word:
+        starts.append(starts[-1] + len(chars.codes[i]))
+    spans: list[Span] = []
+    for style, target in dict.fromkeys((style, target) for _, style, target in marks):
+        numbers = [number for number, *mark in marks if mark == [style, target]]
+        first = numbers[0]
+        for before, after in pairwise([*numbers, len(word) + 1]):
+            if after != before + 1:
+                spans.append(Span(starts[first], starts[before + 1], style, target))
+                first = after
+    return tuple(spans)
