@@ -109,7 +109,8 @@ def find_columns(
 @dataclass(frozen=True)
 class _Cutter:
     """Boxes of lines, obstacles and headings, trimmed, [N + M + H, 4], and which of them are obstacles; of the lines
-    also how many letters and characters they have and whether they begin with a list's mark, [N, 3].
+    also how many letters and characters they have and whether they begin with a list's mark, [N, 3]. Rows go down by
+    `slope` a pixel to the right; those of two sides within `near` of the height are level.
     """
 
     boxes: NDArray[np.float64]
