@@ -121,14 +121,14 @@ class DetectionOptions:
             )
 
     def _tile_options(self) -> dict[str, object]:
-        given = {
+        settings = {
             "size_hw": None if self.slice_size is None else tuple(self.slice_size),
             "overlap_hw": None if self.overlap_ratio is None else tuple(self.overlap_ratio),
             "method": self.combine_method,
             "metric": self.match_metric,
             "threshold": self.match_threshold,
         }
-        return {name: value for name, value in given.items() if value is not None}
+        return {name: value for name, value in settings.items() if value is not None}
 
     def make_slicing(self) -> Slicing | None:
         """How images are cut, or None. Raises: ConfigError, where a value is out of its range."""

@@ -92,9 +92,9 @@ class DetectionDomain(Domain[DetectionOptions]):
             tracker=None,
             tracking=options.make_tracking(),
         )
-        given = {name: value for name, value in vars(people).items() if value is not None}
-        found = open_predictor(str(options.detector), domain=self.name, runtime=runtime, options=given)
-        return cast(ObjectDetector, found)
+        settings = {name: value for name, value in vars(people).items() if value is not None}
+        detector = open_predictor(str(options.detector), domain=self.name, runtime=runtime, options=settings)
+        return cast(ObjectDetector, detector)
 
     def check_dataset(self, dataset: Dataset, observe: Observe) -> Report:
         from detection.data.check import validate_any  # what runs artifacts loads no data sets
@@ -139,11 +139,11 @@ def interpret(
         outputs: "boxes" [K, 4] xyxy in pixels of the sample's image, "scores" [K], "labels" [K].
         threshold: Boxes with a lower score are left out, as are those with a score of 0, which is padding.
     """
-    found = read_boxes(outputs, sample, threshold)
+    boxes = read_boxes(outputs, sample, threshold)
     return tuple(
         Box(labels[i] if i < len(labels) else str(i), i, score, (x0, y0, x1, y1))
         for i, score, (x0, y0, x1, y1) in zip(
-            found.labels.tolist(), found.scores.tolist(), found.boxes.tolist(), strict=True
+            boxes.labels.tolist(), boxes.scores.tolist(), boxes.boxes.tolist(), strict=True
         )
     )
 

@@ -17,7 +17,7 @@ def keypoint_table(
     names: Sequence[str],
     sigmas: Sequence[float],
     truths: Sequence[Mapping[str, object]],
-    found: Sequence[Mapping[str, object]],
+    detections: Sequence[Mapping[str, object]],
 ) -> ClassTable:
     """A row for each of J keypoints, from COCO's entries of people and poses.
 
@@ -27,7 +27,7 @@ def keypoint_table(
     with a similarity of at least 0.5; `labelled` is their number. Crowds count nowhere.
     """
     poses: dict[object, list[Mapping[str, object]]] = defaultdict(list)
-    for one in sorted(found, key=lambda one: -_number(one["score"])):
+    for one in sorted(detections, key=lambda one: -_number(one["score"])):
         poses[one["image_id"]].append(one)
     people: dict[object, list[Mapping[str, object]]] = defaultdict(list)
     for one in truths:
@@ -37,18 +37,18 @@ def keypoint_table(
     labelled, matched, recalled = (np.zeros(size, np.int64) for _ in range(3))
     total = np.zeros(size)
     for image, here in people.items():
-        seen = np.stack([_points(one)[:, 2] > 0 for one in here])
-        labelled += seen.sum(axis=0)
+        visible = np.stack([_points(one)[:, 2] > 0 for one in here])
+        labelled += visible.sum(axis=0)
         free = np.ones(len(here), bool)
         for pose in poses[image][:_MOST]:
-            parts = np.stack([_similarities(one, pose, sigmas) for one in here])  # [people, J]
-            whole = np.where(free, np.where(seen, parts, 0).sum(axis=1) / seen.sum(axis=1), -1)
+            similarities = np.stack([_similarities(one, pose, sigmas) for one in here])  # [people, J]
+            whole = np.where(free, np.where(visible, similarities, 0).sum(axis=1) / visible.sum(axis=1), -1)
             best = int(whole.argmax())
             if whole[best] >= _SAME:
                 free[best] = False
-                matched += seen[best]
-                recalled += seen[best] & (parts[best] >= _SAME)
-                total += np.where(seen[best], parts[best], 0)
+                matched += visible[best]
+                recalled += visible[best] & (similarities[best] >= _SAME)
+                total += np.where(visible[best], similarities[best], 0)
     rows = tuple(
         (name, one / pairs if pairs else None, hits / there if there else None, there)
         for name, one, pairs, hits, there in zip(

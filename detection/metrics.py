@@ -97,15 +97,15 @@ class CocoKeypoints:
     def __post_init__(self) -> None:
         if self.sigmas is not None and (not self.sigmas or min(self.sigmas) <= 0):
             raise ConfigError(
-                "these are no spreads of keypoints",
+                "sigmas must be a number above 0 for each keypoint",
                 where="CocoKeypoints.sigmas",
                 received=self.sigmas,
                 allowed="a number above 0 for each keypoint",
             )
 
     def start(self, class_names: Sequence[str]) -> KeypointCollector:
-        found = self.sigmas or sigmas(class_names or COCO_KEYPOINTS)
-        if found is None:
+        spreads = self.sigmas or sigmas(class_names or COCO_KEYPOINTS)
+        if spreads is None:
             raise ConfigError(
                 "nobody knows how well these keypoints can be placed",
                 where="CocoKeypoints.sigmas",
@@ -113,7 +113,7 @@ class CocoKeypoints:
                 allowed="a number above 0 for each keypoint, such as 0.05",
                 fix="-o task.metric.sigmas=[...]",
             )
-        return KeypointCollector(found, class_names)
+        return KeypointCollector(spreads, class_names)
 
 
 @register("metric")
@@ -135,7 +135,7 @@ class VocMap:
     def __post_init__(self) -> None:
         if not 0 < self.iou_threshold <= 1:
             raise ConfigError(
-                "this is no threshold",
+                "iou_threshold is out of range",
                 where="VocMap.iou_threshold",
                 received=self.iou_threshold,
                 allowed="above 0, to 1",
@@ -154,7 +154,7 @@ class _Truth(NamedTuple):
     areas: np.ndarray
 
 
-class _Found(NamedTuple):
+class _Detections(NamedTuple):
     """The boxes that a model found on one image, in source pixels."""
 
     boxes: np.ndarray
@@ -170,12 +170,12 @@ def _truth(batch: _Arrays, row: int) -> _Truth:
     return _Truth(boxes, batch["labels"][row][there], kinds[there] == _IGNORED, areas)
 
 
-def _found(outputs: _Arrays, batch: _Arrays, row: int) -> _Found:
+def _detections(outputs: _Arrays, batch: _Arrays, row: int) -> _Detections:
     """Cut at the edges of the image, as a user sees them."""
     there = outputs["scores"][row] > 0
     boxes = _to_source(batch, row).boxes(outputs["boxes"][row][there].astype(np.float64))
     height, width = batch["size"][row]
-    return _Found(
+    return _Detections(
         box_ops.clip(boxes, (int(height), int(width))),
         outputs["scores"][row][there].astype(np.float64),
         outputs["labels"][row][there],
@@ -206,13 +206,13 @@ class _BoxCollector(ABC):
 
     def __init__(self, class_names: Sequence[str]) -> None:
         self._class_names = tuple(class_names)
-        self._images: list[tuple[_Truth, _Found]] = []
+        self._images: list[tuple[_Truth, _Detections]] = []
 
     def update(self, outputs: _Arrays, batch: _Arrays) -> None:
         """Raises InputError when objects of an image were left out."""
         _check_room(batch)
         for row in range(len(batch["kinds"])):
-            self._images.append((_truth(batch, row), _found(outputs, batch, row)))
+            self._images.append((_truth(batch, row), _detections(outputs, batch, row)))
 
     @abstractmethod
     def by_class(self) -> list[ClassScore]:
@@ -264,8 +264,8 @@ class CocoCollector(_BoxCollector):
         rows, counts = [], self._count().tolist()
         for label, name in enumerate(self._class_names):
             ours = precision[:, :, label, 0, -1]
-            seen = bool((ours > -1).all())
-            scores = (float(ours.mean()), float(ours[0].mean())) if seen else (None, None)
+            has_scores = bool((ours > -1).all())
+            scores = (float(ours.mean()), float(ours[0].mean())) if has_scores else (None, None)
             rows.append(ClassScore(name, counts[label], *scores))
         return rows
 
@@ -274,10 +274,10 @@ class CocoCollector(_BoxCollector):
             self._check_some()
             truths: list[_Entry] = []
             guesses: list[_Entry] = []
-            for image, (truth, found) in enumerate(self._images, start=1):
+            for image, (truth, detections) in enumerate(self._images, start=1):
                 for box, label, ignored, area in zip(truth.boxes, truth.labels, truth.ignored, truth.areas):
                     truths.append(_entry(len(truths) + 1, image, box, int(label), bool(ignored), float(area)))
-                for box, label, score in zip(found.boxes, found.labels, found.scores):
+                for box, label, score in zip(detections.boxes, detections.labels, detections.scores):
                     guess = _entry(len(guesses) + 1, image, box, int(label))
                     guesses.append(guess | {"score": float(score)})
             self._evaluation = _run_evaluation(len(self._images), self._class_names, truths, guesses, "bbox")
@@ -294,7 +294,7 @@ class KeypointCollector:
         self._sigmas, self._names = tuple(sigmas), tuple(names)
         self._images: dict[tuple[int, ...], int] = {}
         self._truths: list[_Entry] = []
-        self._found: list[_Entry] = []
+        self._detections: list[_Entry] = []
 
     def update(self, outputs: _Arrays, batch: _Arrays) -> None:
         _check_room(batch, "max_people")
@@ -318,14 +318,14 @@ class KeypointCollector:
                 _move_points(outputs["keypoints"][row][scores > 0], warp), scores[scores > 0]
             ):
                 box = np.concatenate([points[:, :2].min(axis=0), points[:, :2].max(axis=0)])
-                entry = _entry(len(self._found) + 1, image, box, 0)
-                self._found.append(entry | {"score": float(score), "keypoints": points.ravel().tolist()})
+                entry = _entry(len(self._detections) + 1, image, box, 0)
+                self._detections.append(entry | {"score": float(score), "keypoints": points.ravel().tolist()})
 
     def result(self) -> dict[str, float]:
         """Raises InputError when there was no object to find."""
         _check_some(any(one["num_keypoints"] and not one["iscrowd"] for one in self._truths))
         evaluation = _run_evaluation(
-            len(self._images), ("object",), self._truths, self._found, "keypoints", self._sigmas
+            len(self._images), ("object",), self._truths, self._detections, "keypoints", self._sigmas
         )
         names = ("AP", "AP50", "AP75", "AP_medium", "AP_large", "AR", "AR50", "AR75", "AR_medium", "AR_large")
         return _name_scores(names, evaluation.stats)
@@ -333,9 +333,9 @@ class KeypointCollector:
     def details(self) -> Details:
         """A row for each keypoint; by number where they have no name."""
         count = len(self._sigmas)
-        known = self._names or (COCO_KEYPOINTS if count == len(COCO_KEYPOINTS) else ())
-        names = known if len(known) == count else tuple(map(str, range(count)))
-        return Details(keypoint_table(names, self._sigmas, self._truths, self._found))
+        keypoint_names = self._names or (COCO_KEYPOINTS if count == len(COCO_KEYPOINTS) else ())
+        names = keypoint_names if len(keypoint_names) == count else tuple(map(str, range(count)))
+        return Details(keypoint_table(names, self._sigmas, self._truths, self._detections))
 
 
 class VocCollector(_BoxCollector):
@@ -360,7 +360,7 @@ class VocCollector(_BoxCollector):
 
     def _average_precision(self, label: int, count: int) -> float:
         scores, right, counted = (
-            np.concatenate(column) for column in zip(*(self._judge(label, *one) for one in self._images))
+            np.concatenate(column) for column in zip(*(self._match(label, *one) for one in self._images))
         )
         order = np.argsort(-scores, kind="stable")
         right, counted = right[order], counted[order]
@@ -369,24 +369,26 @@ class VocCollector(_BoxCollector):
         recall, precision = hits / count, hits / np.arange(1, len(hits) + 1)
         return voc_ap(recall, precision, self._method)
 
-    def _judge(self, label: int, truth: _Truth, found: _Found) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _match(
+        self, label: int, truth: _Truth, detections: _Detections
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Of the boxes of a class on an image: scores, whether they are right, whether they count."""
-        mine = found.labels == label
-        order = np.argsort(-found.scores[mine], kind="stable")
-        scores, boxes = found.scores[mine][order], found.boxes[mine][order]
+        mine = detections.labels == label
+        order = np.argsort(-detections.scores[mine], kind="stable")
+        scores, boxes = detections.scores[mine][order], detections.boxes[mine][order]
         right, counted = np.zeros(len(boxes), bool), np.ones(len(boxes), bool)
-        wanted = truth.labels == label
-        if not wanted.any():
+        of_label = truth.labels == label
+        if not of_label.any():
             return scores, right, counted
-        ignored, taken = truth.ignored[wanted], np.zeros(int(wanted.sum()), bool)
-        overlaps = box_ops.iou(boxes, truth.boxes[wanted])
-        for place, row in enumerate(overlaps):
+        ignored, matched = truth.ignored[of_label], np.zeros(int(of_label.sum()), bool)
+        overlaps = box_ops.iou(boxes, truth.boxes[of_label])
+        for rank, row in enumerate(overlaps):
             best = int(row.argmax())
             if row[best] < self._iou_threshold:
                 continue
-            counted[place] = not ignored[best]
-            right[place] = not ignored[best] and not taken[best]
-            taken[best] = True
+            counted[rank] = not ignored[best]
+            right[rank] = not ignored[best] and not matched[best]
+            matched[best] = True
         return scores, right, counted
 
 
@@ -446,7 +448,7 @@ def _run_evaluation(
     images: int,
     class_names: Sequence[str],
     truths: list[_Entry],
-    found: list[_Entry],
+    detections: list[_Entry],
     kind: str,
     sigmas: Sequence[float] | None = None,
 ) -> _Evaluation:
@@ -455,11 +457,11 @@ def _run_evaluation(
         "images": [{"id": number} for number in range(1, images + 1)],
         "categories": [{"id": label, "name": name} for label, name in enumerate(class_names)],
     }
-    made = evaluator(
+    evaluation = evaluator(
         coco({**shared, "annotations": truths}),
-        coco({**shared, "annotations": found}),
+        coco({**shared, "annotations": detections}),
         kind,
         kpt_oks_sigmas=sigmas,
     )
-    made.run()
-    return made
+    evaluation.run()
+    return evaluation

@@ -25,7 +25,9 @@ from framework.workflow.runners.image_runner import ImageRunner, load_transforms
 
 POSE = "pose"
 THRESHOLD = 0.2
-_SHOWN = 0.2  # keypoints with a lower score do not stretch a person's box; that of COCO's top-down evaluation
+_MIN_SCORE = (
+    0.2  # keypoints with a lower score do not stretch a person's box; that of COCO's top-down evaluation
+)
 
 
 @dataclass(frozen=True)
@@ -93,8 +95,8 @@ def person(pose: Pose, category: str, size_hw: tuple[int, int]) -> Box | None:
 
     None where nothing is left of it.
     """
-    seen = pose.keypoints[:, 2] > _SHOWN
-    xy = pose.keypoints[seen if seen.any() else slice(None), :2]
+    visible = pose.keypoints[:, 2] > _MIN_SCORE
+    xy = pose.keypoints[visible if visible.any() else slice(None), :2]
     bounds = vision_boxes.clip(np.concatenate([xy.min(axis=0), xy.max(axis=0)])[None], size_hw)
     if vision_boxes.area(bounds)[0] <= 0:
         return None
@@ -118,7 +120,7 @@ class TopDownDetector(PoseDetector):
     Args:
         detector: Finds people, whole or on tiles, with tracks or without.
         crops: Gives the poses of a sample with one box.
-        wanted: The index of the detector's class that has keypoints.
+        person_class: The index of the detector's class that has keypoints.
         keypoints, category_ids: Of the pose model.
         threshold: The least product of the scores of a box and of its pose.
     """
@@ -127,13 +129,13 @@ class TopDownDetector(PoseDetector):
         self,
         detector: ObjectDetector,
         crops: ImageRunner[list[Pose]],
-        wanted: int,
+        person_class: int,
         keypoints: KeypointMeta,
         category_ids: tuple[int, ...],
         threshold: float,
     ) -> None:
         super().__init__(detector.runner, (keypoints.category,), category_ids)
-        self.detector, self.crops, self.wanted = detector, crops, wanted
+        self.detector, self.crops, self.wanted = detector, crops, person_class
         self.keypoints, self.threshold = keypoints, threshold
 
     def detect(self, items: Iterable[ImageItem]) -> Iterator[DetectionResult]:
@@ -149,9 +151,9 @@ class TopDownDetector(PoseDetector):
         for one in self.detector.detect(items):
             yield replace(one, boxes=tuple(box for box in one.boxes if box.category_id == self.wanted))
 
-    def _add_poses(self, found: Iterator[DetectionResult]) -> Iterator[DetectionResult]:
+    def _add_poses(self, results: Iterator[DetectionResult]) -> Iterator[DetectionResult]:
         # As many images at a time as the detector looks at: their people share batches, and those held are few.
-        while group := list(islice(found, self.detector.runner.batch_size)):
+        while group := list(islice(results, self.detector.runner.batch_size)):
             poses = self.crops.predict_samples(
                 Sample(one.pixels, boxes=np.array([box.bbox], np.float32), id=one.source)
                 for one in group
@@ -159,8 +161,8 @@ class TopDownDetector(PoseDetector):
             )
             for one in group:
                 posed = [self._with(box, next(poses)) for box in one.boxes]
-                kept = sorted((box for box in posed if box is not None), key=lambda box: -box.score)
-                yield replace(one, boxes=tuple(kept), skeleton=self.keypoints.skeleton)
+                boxes = sorted((box for box in posed if box is not None), key=lambda box: -box.score)
+                yield replace(one, boxes=tuple(boxes), skeleton=self.keypoints.skeleton)
 
     def _with(self, box: Box, poses: list[Pose]) -> Box | None:
         """The box with the pose on its crop; None where it has none, or a poor one."""
@@ -209,8 +211,8 @@ def open_pose_predictor(
             return interpret(outputs, sample)
 
         crops = open_runner(artifact, poses_of, runtime, packages, options.batch_size)
-        wanted = _class_of(detector, keypoints.category)
-        return TopDownDetector(detector, crops, wanted, keypoints, ids, least)
+        person_class = _class_of(detector, keypoints.category)
+        return TopDownDetector(detector, crops, person_class, keypoints, ids, least)
     sliced = options.make_slicing() is not None
     if detector is not None or sliced:
         raise ConfigError(

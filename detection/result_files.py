@@ -29,8 +29,8 @@ class CocoFile:
         self.name = name
         names = [Path(file).stem for file in files]
         ids = [int(name) for name in names if name.isascii() and name.isdecimal()]
-        known = len(set(ids)) == len(files)
-        self.image_ids = {file: ids[i] if known else i for i, file in enumerate(files)}
+        has_ids = len(set(ids)) == len(files)
+        self.image_ids = {file: ids[i] if has_ids else i for i, file in enumerate(files)}
         self.category_ids = category_ids
         self._first = True
 

@@ -63,16 +63,16 @@ def set_losses(
     """
     index = jnp.broadcast_to(targets.index, boxes.shape[:3])
     positive = jnp.broadcast_to(targets.positive & targets.live, boxes.shape[:3])
-    wanted = jnp.take_along_axis(object_boxes[None], index[..., None], axis=2)
+    target_boxes = jnp.take_along_axis(object_boxes[None], index[..., None], axis=2)
     label = jnp.take_along_axis(labels[None], index, axis=2)
     target = jnp.where(positive[..., None], jax.nn.one_hot(label, logits.shape[-1], dtype=jnp.float32), 0)
     if varifocal:
-        iou = box_ops.iou(to_corners(jax.lax.stop_gradient(boxes)), to_corners(wanted))
+        iou = box_ops.iou(to_corners(jax.lax.stop_gradient(boxes)), to_corners(target_boxes))
         classes = _varifocal(logits, target, iou[..., None] * target)
     else:
         classes = F.sigmoid_focal_loss(logits, target, reduction="none")
-    distance = jnp.abs(boxes - wanted).sum(axis=-1)
-    overlap = 1 - box_ops.iou(to_corners(boxes), to_corners(wanted), "giou")
+    distance = jnp.abs(boxes - target_boxes).sum(axis=-1)
+    overlap = 1 - box_ops.iou(to_corners(boxes), to_corners(target_boxes), "giou")
     sums = {
         "class": jnp.where(targets.live[:, None], classes, 0).sum(axis=(1, 2, 3)),
         "bbox": jnp.where(positive, distance, 0).sum(axis=(1, 2)),
@@ -89,5 +89,5 @@ def _varifocal(logits: jax.Array, positive: jax.Array, quality: jax.Array) -> ja
 
 def loss_parts(losses: dict[str, jax.Array], suffix: str = "") -> dict[str, jax.Array]:
     """{"loss_class", "loss_class_aux", …}: the last layer's losses, and the sums of those before it."""
-    parts = {f"loss_{name}{suffix}": value[-1] for name, value in losses.items()}
-    return parts | {f"loss_{name}_aux{suffix}": value[:-1].sum() for name, value in losses.items()}
+    terms = {f"loss_{name}{suffix}": value[-1] for name, value in losses.items()}
+    return terms | {f"loss_{name}_aux{suffix}": value[:-1].sum() for name, value in losses.items()}

@@ -116,7 +116,7 @@ def merge(
     if method == "concat" or not len(order):
         return order, boxes[order]
     areas = vision_boxes.area(boxes)
-    kept, merged = [], []
+    retained, merged = [], []
     while order.size:
         group, order = [order[0]], order[1:]
         for one in group:  # which grows meanwhile
@@ -129,9 +129,9 @@ def merge(
             if method == "nms":
                 group = group[:1]
                 break
-        kept.append(group[0])
+        retained.append(group[0])
         merged.append([*boxes[group, :2].min(axis=0), *boxes[group, 2:].max(axis=0)])
-    return np.array(kept, np.int64), np.array(merged, np.float64)
+    return np.array(retained, np.int64), np.array(merged, np.float64)
 
 
 def detect_on_tiles(
@@ -154,16 +154,16 @@ def detect_on_tiles(
             for x0, y0, x1, y1 in grid:
                 yield item._replace(image=np.ascontiguousarray(item.image[y0:y1, x0:x1]))
 
-    found: list[Box] = []
+    boxes: list[Box] = []
     done = 0
     for result in detect(cut()):
         item, grid = waiting[0]
-        found += [_shift(box, *grid[done, :2].tolist()) for box in result.boxes]
+        boxes += [_shift(box, *grid[done, :2].tolist()) for box in result.boxes]
         done += 1
         if done == len(grid):
-            yield _combine(found, item, slicing)
+            yield _combine(boxes, item, slicing)
             waiting.popleft()
-            found, done = [], 0
+            boxes, done = [], 0
 
 
 def _shift(box: Box, x: float, y: float) -> Box:
@@ -171,10 +171,12 @@ def _shift(box: Box, x: float, y: float) -> Box:
     return replace(box, bbox=(x0 + x, y0 + y, x1 + x, y1 + y))
 
 
-def _combine(found: list[Box], item: ImageItem, slicing: Slicing) -> DetectionResult:
+def _combine(detections: list[Box], item: ImageItem, slicing: Slicing) -> DetectionResult:
     height, width = item.image.shape[:2]
-    every = DetectionResult(tuple(found), source=item.source, width=width, height=height, image=item.image)
-    kept, boxes = merge(
+    every = DetectionResult(
+        tuple(detections), source=item.source, width=width, height=height, image=item.image
+    )
+    retained, boxes = merge(
         every.xyxy,
         every.scores,
         every.category_ids,
@@ -182,5 +184,5 @@ def _combine(found: list[Box], item: ImageItem, slicing: Slicing) -> DetectionRe
         metric=slicing.metric,
         threshold=slicing.threshold,
     )
-    together = tuple(replace(found[i], bbox=(*box,)) for i, box in zip(kept, boxes.tolist()))
+    together = tuple(replace(detections[i], bbox=(*box,)) for i, box in zip(retained, boxes.tolist()))
     return replace(every, boxes=together)

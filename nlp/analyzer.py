@@ -41,8 +41,8 @@ class TextAnalyzer(LanguagePredictor[Any]):
         return self.model.pairs
 
     def predict_stream(self, items: Iterable[Text]) -> Iterator[Any]:
-        found = self.model.predict_stream(items)
-        return found if self.view is None else map(VIEWS[self.view], found)
+        results = self.model.predict_stream(items)
+        return results if self.view is None else map(VIEWS[self.view], results)
 
     def predict_attempts(self, texts: Iterable[Text]) -> Iterator[TextResult | OarError]:
         """The typed results, whatever the task's name makes of them."""

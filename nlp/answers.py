@@ -73,21 +73,21 @@ def best_answers(
         windows: The offsets [T, 2] of each one's tokens, and the outputs of SpanExtraction.
     """
     spans: dict[tuple[int, int], float] = {}
-    for offsets, found in windows:
-        for first, last, score in zip(found["first"], found["last"], found["scores"]):
+    for offsets, candidates in windows:
+        for first, last, score in zip(candidates["first"], candidates["last"], candidates["scores"]):
             if score > NEVER / 2:
-                place = int(offsets[first, 0]), int(offsets[last, 1])
-                spans[place] = max(spans.get(place, NEVER), float(score))
-    none = min(float(found["none"]) for _, found in windows)
+                span = int(offsets[first, 0]), int(offsets[last, 1])
+                spans[span] = max(spans.get(span, NEVER), float(score))
+    none = min(float(candidates["none"]) for _, candidates in windows)
     if none > NEVER / 2 or not spans:
         spans[0, 0] = none
     scores = np.array(list(spans.values()))
     chances = np.exp(scores - scores.max())
     chances /= chances.sum()
     order = np.argsort(-chances, kind="stable")[:top]
-    places = list(spans)
+    ranked = list(spans)
     return tuple(
-        Answer(text[places[n][0] : places[n][1]], *places[n], float(chances[n])) for n in map(int, order)
+        Answer(text[ranked[n][0] : ranked[n][1]], *ranked[n], float(chances[n])) for n in map(int, order)
     )
 
 
@@ -144,29 +144,29 @@ class _AnswerF1:
     def __init__(self, normal: _Normal, common: Callable[[list[str], list[str]], int]) -> None:
         self.normal, self.common = normal, common
         self.windows: dict[str, list[tuple[np.ndarray, dict[str, np.ndarray]]]] = {}
-        self.known: dict[str, tuple[str, list[str]]] = {}
+        self.questions: dict[str, tuple[str, list[str]]] = {}
 
     def update(self, outputs: Mapping[str, np.ndarray], batch: Mapping[str, np.ndarray]) -> None:
         for row, name in enumerate(map(str, batch["question"])):
-            found = {key: outputs[key][row, :1] for key in ("first", "last", "scores")}
-            found["none"] = outputs["none"][row]
-            self.windows.setdefault(name, []).append((batch["offsets"][row], found))
-            self.known[name] = str(batch["text"][row]), json.loads(str(batch["answers"][row]))
+            candidate = {key: outputs[key][row, :1] for key in ("first", "last", "scores")}
+            candidate["none"] = outputs["none"][row]
+            self.windows.setdefault(name, []).append((batch["offsets"][row], candidate))
+            self.questions[name] = str(batch["text"][row]), json.loads(str(batch["answers"][row]))
 
     def result(self) -> dict[str, float]:
         exact, f1 = [], []
-        for name, (text, right) in self.known.items():
-            given = self.normal(best_answers(text, self.windows[name], 1)[0].text)
-            wanted = [self.normal(one) for one in right or [""]]
-            exact.append(max(float(given == one) for one in wanted))
-            f1.append(max(self._overlap(given, one) for one in wanted))
+        for name, (text, right) in self.questions.items():
+            answer = self.normal(best_answers(text, self.windows[name], 1)[0].text)
+            references = [self.normal(one) for one in right or [""]]
+            exact.append(max(float(answer == one) for one in references))
+            f1.append(max(self._overlap(answer, one) for one in references))
         count = max(1, len(exact))
         return {"f1": sum(f1) / count, "exact_match": sum(exact) / count}
 
-    def _overlap(self, given: list[str], wanted: list[str]) -> float:
-        if not given or not wanted:
-            return float(given == wanted)
-        return 2 * self.common(given, wanted) / (len(given) + len(wanted))
+    def _overlap(self, answer: list[str], reference: list[str]) -> float:
+        if not answer or not reference:
+            return float(answer == reference)
+        return 2 * self.common(answer, reference) / (len(answer) + len(reference))
 
 
 def normal_words(text: str) -> list[str]:

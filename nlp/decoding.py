@@ -59,7 +59,7 @@ def search(
     """
     if beam_size < 1 or max_length < 1 or alpha < 0:
         raise ConfigError(
-            "this is no search",
+            "a setting of the search is out of range",
             received=f"beam_size {beam_size}, max_length {max_length}, alpha {alpha}",
             allowed="beam_size and max_length from 1, alpha from 0",
         )
@@ -78,28 +78,28 @@ def greedy_search(
     """The most probable token each time."""
 
     def more(carry: _Greedy[State]) -> jax.Array:
-        place, _, _, _, done, _ = carry
-        return (place < max_length) & ~done.all()
+        position, _, _, _, done, _ = carry
+        return (position < max_length) & ~done.all()
 
     def body(carry: _Greedy[State]) -> _Greedy[State]:
-        place, ids, total, last, done, state = carry
-        logits, state = step(last, place, state)
+        position, ids, total, last, done, state = carry
+        logits, state = step(last, position, state)
         logs = jax.nn.log_softmax(logits.astype(jnp.float32))
-        chosen = jnp.where(done, pad_id, logs.argmax(-1).astype(jnp.int32))
+        token = jnp.where(done, pad_id, logs.argmax(-1).astype(jnp.int32))
         total = total + jnp.where(done, 0.0, logs.max(-1))
-        return place + 1, ids.at[:, place].set(chosen), total, chosen, done | (chosen == eos_id), state
+        return position + 1, ids.at[:, position].set(token), total, token, done | (token == eos_id), state
 
     first = jnp.asarray(first, jnp.int32)
     ids = jnp.broadcast_to(jnp.int32(pad_id), (first.shape[0], max_length))
     nothing = jnp.zeros_like(first, jnp.float32)
     start = (jnp.int32(0), ids, nothing, first, nothing > 0, state)
     _, ids, total, _, done, _ = lax.while_loop(more, body, start)
-    ended = jnp.where(done, (ids == eos_id).argmax(-1).astype(jnp.int32) + 1, max_length)
-    return DecodedSequences(ids, total / penalty(ended, alpha))
+    lengths = jnp.where(done, (ids == eos_id).argmax(-1).astype(jnp.int32) + 1, max_length)
+    return DecodedSequences(ids, total / penalty(lengths, alpha))
 
 
 class _Beams(NamedTuple, Generic[State]):
-    place: jax.Array
+    position: jax.Array
     """[] int32: tokens so far"""
     ids: jax.Array
     """[N, K, max_length] int32 of the texts that go on, best first"""
@@ -136,22 +136,24 @@ def beam_search(
         return beams.logs[:, 0] / longest > beams.best.scores
 
     def more(beams: _Beams[State]) -> jax.Array:
-        return (beams.place < max_length) & can_win(beams).any()
+        return (beams.position < max_length) & can_win(beams).any()
 
     def body(beams: _Beams[State]) -> _Beams[State]:
-        place = beams.place
-        before = beams.ids[:, :, jnp.maximum(place - 1, 0)]
-        last = jnp.where(place == 0, first[:, None], before).reshape(count * width)
-        logits, state = step(last, place, beams.state)
+        position = beams.position
+        before = beams.ids[:, :, jnp.maximum(position - 1, 0)]
+        last = jnp.where(position == 0, first[:, None], before).reshape(count * width)
+        logits, state = step(last, position, beams.state)
         size = logits.shape[-1]
-        found = jax.nn.log_softmax(logits.astype(jnp.float32)).reshape(count, width, size)
-        logs, chosen = lax.top_k((found + beams.logs[..., None]).reshape(count, width * size), 2 * width)
-        parent, token = chosen // size, chosen % size
-        ids = beams.ids[rows, parent].at[:, :, place].set(token.astype(jnp.int32))  # [N, 2K, max_length]
+        probabilities = jax.nn.log_softmax(logits.astype(jnp.float32)).reshape(count, width, size)
+        logs, choice = lax.top_k(
+            (probabilities + beams.logs[..., None]).reshape(count, width * size), 2 * width
+        )
+        parent, token = choice // size, choice % size
+        ids = beams.ids[rows, parent].at[:, :, position].set(token.astype(jnp.int32))  # [N, 2K, max_length]
         ends = token == eos_id
         # Continuations of texts that do not count are there where the vocabulary is small.
         real = ends & (logs > _NEVER / 2)
-        scores = jnp.where(real, logs / penalty(place + 1, alpha), _NEVER)
+        scores = jnp.where(real, logs / penalty(position + 1, alpha), _NEVER)
         winner = scores.argmax(-1)[:, None]
         score, text = scores[rows, winner][:, 0], ids[rows, winner][:, 0]
         better = score > beams.best.scores
@@ -159,19 +161,20 @@ def beam_search(
             jnp.where(better[:, None], text, beams.best.ids), jnp.where(better, score, beams.best.scores)
         )
         # A stable sort: those that end go behind the others, which keep their order.
-        kept = jnp.argsort(ends, axis=-1, stable=True)[:, :width]
-        logs = jnp.where(ends, _NEVER, logs)[rows, kept]
-        origin = (rows * width + parent[rows, kept]).reshape(count * width)
+        survivors = jnp.argsort(ends, axis=-1, stable=True)[:, :width]
+        logs = jnp.where(ends, _NEVER, logs)[rows, survivors]
+        origin = (rows * width + parent[rows, survivors]).reshape(count * width)
         state = jax.tree.map(lambda x: jnp.take(x, origin, axis=0), state)
-        return _Beams(place + 1, ids[rows, kept], logs, best, state)
+        return _Beams(position + 1, ids[rows, survivors], logs, best, state)
 
     blank = jnp.broadcast_to(jnp.int32(pad_id), (count, width, max_length))
     # All texts of a row begin alike, so at first only one of them counts.
     logs = jnp.broadcast_to(jnp.where(jnp.arange(width) == 0, 0.0, _NEVER), (count, width))
     nothing = DecodedSequences(blank[:, 0], jnp.broadcast_to(jnp.float32(_NEVER), (count,)))
     end = lax.while_loop(more, body, _Beams(jnp.int32(0), blank, logs, nothing, state))
-    ended = end.best.scores > _NEVER
+    finished = end.best.scores > _NEVER
     open_scores = end.logs[:, 0] / longest
     return DecodedSequences(
-        jnp.where(ended[:, None], end.best.ids, end.ids[:, 0]), jnp.where(ended, end.best.scores, open_scores)
+        jnp.where(finished[:, None], end.best.ids, end.ids[:, 0]),
+        jnp.where(finished, end.best.scores, open_scores),
     )

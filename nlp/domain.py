@@ -77,7 +77,7 @@ class LanguageDomain(Domain[TextOptions]):
         config = artifact.config
         if "task" not in config or "buckets" not in config:
             raise FormatError(
-                "this artifact is no model of texts",
+                "the artifact does not hold a model of texts",
                 where=str(config.get("name")),
                 received="no task, or no buckets",
                 allowed="one that `oar export` wrote from a configuration of configs/nlp",

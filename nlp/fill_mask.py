@@ -73,9 +73,9 @@ class MaskProcessor(TextProcessor):
         self.mask_id, self.max_positions = self.tokenizer.mask_id, max_positions
         self.limit = min(tokenize.max_length, context.limit)
         uncut = replace(tokenize, max_length=_ALL)
-        kept = [one for one in context.transforms if not isinstance(one, MaskTokens)]
+        transforms = [one for one in context.transforms if not isinstance(one, MaskTokens)]
         super().__init__(
-            replace(context, transforms=tuple(uncut if one is tokenize else one for one in kept))
+            replace(context, transforms=tuple(uncut if one is tokenize else one for one in transforms))
         )
 
     def parts(self, sample: TextSample) -> Sequence[TextSample]:
@@ -97,26 +97,26 @@ class MaskProcessor(TextProcessor):
         windows: list[tuple[int, list[int]]] = []
         for mask in (int(mask) - before for mask in masks):
             # In a text that is longer, a mask sees a quarter of the window before it at least, and a quarter behind it.
-            first, own = windows[-1] if windows else (0, [])
+            first, of_window = windows[-1] if windows else (0, [])
             if (
-                not own
-                or len(own) == self.max_positions
+                not of_window
+                or len(of_window) == self.max_positions
                 or mask >= first + (room if first + room >= count else room * 3 // 4)
             ):
                 windows.append((max(0, min(mask - room // 4, count - room)), [mask]))
             else:
-                own.append(mask)
-        return [self._part(whole, first, own, before, behind, room) for first, own in windows]
+                of_window.append(mask)
+        return [self._window(whole, first, of_window, before, behind, room) for first, of_window in windows]
 
     @staticmethod
-    def _part(
+    def _window(
         whole: TextSample, first: int, masks: list[int], before: int, behind: int, room: int
     ) -> TextSample:
         assert whole.ids is not None
         length = len(whole.ids)
         end = min(before + first + room, length - behind)
-        kept = np.r_[0:before, before + first : end, length - behind : length]
-        rows = {name: getattr(whole, name)[kept] for name in ("ids", "type_ids", "offsets", "word_ids")}
+        positions = np.r_[0:before, before + first : end, length - behind : length]
+        rows = {name: getattr(whole, name)[positions] for name in ("ids", "type_ids", "offsets", "word_ids")}
         return whole.replace(**rows, positions=np.asarray(masks, np.int32) - first + before)
 
     def pack(self, part: TextSample) -> dict[str, np.ndarray]:
@@ -125,15 +125,15 @@ class MaskProcessor(TextProcessor):
     def result(
         self, sample: TextSample, parts: Sequence[TextSample], outputs: Sequence[Outputs]
     ) -> FilledMask:
-        found = []
-        for part, rows in zip(parts, outputs):
-            assert part.positions is not None and part.offsets is not None
-            for place, ids, scores in zip(part.positions, rows["candidates"], rows["scores"]):
-                start, end = map(int, part.offsets[place])
+        masks = []
+        for window, rows in zip(parts, outputs):
+            assert window.positions is not None and window.offsets is not None
+            for position, ids, scores in zip(window.positions, rows["candidates"], rows["scores"]):
+                start, end = map(int, window.offsets[position])
                 best = zip(ids[: self.context.top].tolist(), scores.tolist())
                 candidates = (_candidate(self.tokenizer, sample.text, start, end, *one) for one in best)
-                found.append(Mask(start, end, tuple(candidates)))
-        return FilledMask(sample.text, tuple(found))
+                masks.append(Mask(start, end, tuple(candidates)))
+        return FilledMask(sample.text, tuple(masks))
 
 
 def _candidate(

@@ -33,10 +33,10 @@ class _TagAccuracy:
         self._report = ClassReport(labels)
 
     def update(self, outputs: Mapping[str, np.ndarray], batch: Mapping[str, np.ndarray]) -> None:
-        known = batch["mask"] & (batch["tags"] >= 0)
-        self.right += int((outputs["tags"] == batch["tags"])[known].sum())
-        self.count += int(known.sum())
-        self._report.count(batch["tags"][known], outputs["tags"][known])
+        labelled = batch["mask"] & (batch["tags"] >= 0)
+        self.right += int((outputs["tags"] == batch["tags"])[labelled].sum())
+        self.count += int(labelled.sum())
+        self._report.count(batch["tags"][labelled], outputs["tags"][labelled])
 
     def result(self) -> dict[str, float]:
         return {"accuracy": self.right / max(1, self.count)}
@@ -103,23 +103,23 @@ class _SpanF1:
     def __init__(self, labels: tuple[str, ...]) -> None:
         self.labels = labels
         self.right: Counter[str] = Counter()  # by label
-        self.found: Counter[str] = Counter()
-        self.wanted: Counter[str] = Counter()
+        self.predicted: Counter[str] = Counter()
+        self.expected: Counter[str] = Counter()
 
     def update(self, outputs: Mapping[str, np.ndarray], batch: Mapping[str, np.ndarray]) -> None:
-        known = batch["mask"] & (batch["tags"] >= 0)
-        for tags, truth, real in zip(outputs["tags"], batch["tags"], known):
-            found, wanted = self._spans(tags[real]), self._spans(truth[real])
-            self.right.update(label for *_, label in found & wanted)
-            self.found.update(label for *_, label in found)
-            self.wanted.update(label for *_, label in wanted)
+        labelled = batch["mask"] & (batch["tags"] >= 0)
+        for tags, truth, real in zip(outputs["tags"], batch["tags"], labelled):
+            predicted, expected = self._spans(tags[real]), self._spans(truth[real])
+            self.right.update(label for *_, label in predicted & expected)
+            self.predicted.update(label for *_, label in predicted)
+            self.expected.update(label for *_, label in expected)
 
     def _spans(self, tags: np.ndarray) -> set[Span]:
         return {(start, end, "") for start, end, _ in spans([self.labels[tag] for tag in tags])}
 
     def result(self) -> dict[str, float]:
-        right, found, wanted = self.right.total(), self.found.total(), self.wanted.total()
-        precision, recall = right / max(1, found), right / max(1, wanted)
+        right, predicted, expected = self.right.total(), self.predicted.total(), self.expected.total()
+        precision, recall = right / max(1, predicted), right / max(1, expected)
         f1 = 2 * precision * recall / max(1e-12, precision + recall)
         return {
             f"{self.prefix}f1": f1,
@@ -139,11 +139,11 @@ class _LabelledSpanF1(_SpanF1):
     def details(self) -> Details:
         """Of each label, in spans."""
         names = list(dict.fromkeys(tag.partition("-")[2] for tag in self.labels if tag != "O"))
-        right, found, wanted = (
+        right, predicted, expected = (
             np.array([counts[name] for name in names], np.int64)
-            for counts in (self.right, self.found, self.wanted)
+            for counts in (self.right, self.predicted, self.expected)
         )
-        return Details(class_table([name or "span" for name in names], right, wanted, found))
+        return Details(class_table([name or "span" for name in names], right, expected, predicted))
 
 
 class LabelCollector:
@@ -153,23 +153,29 @@ class LabelCollector:
 
     def __init__(self, output: str, compute: Callable[[np.ndarray, np.ndarray], dict[str, float]]) -> None:
         self.output, self.compute = output, compute
-        self.found: list[np.ndarray] = []
-        self.wanted: list[np.ndarray] = []
+        self.predicted: list[np.ndarray] = []
+        self.expected: list[np.ndarray] = []
 
     def update(self, outputs: Mapping[str, np.ndarray], batch: Mapping[str, np.ndarray]) -> None:
-        self.found.append(np.asarray(outputs[self.output]))
-        self.wanted.append(np.asarray(batch["label"]))
+        self.predicted.append(np.asarray(outputs[self.output]))
+        self.expected.append(np.asarray(batch["label"]))
 
     def result(self) -> dict[str, float]:
-        if not self.found:
+        if not self.predicted:
             return self.compute(np.zeros(0), np.zeros(0, int))
-        return self.compute(np.concatenate(self.found), np.concatenate(self.wanted))
+        return self.compute(np.concatenate(self.predicted), np.concatenate(self.expected))
 
 
-def class_counts(found: np.ndarray, wanted: np.ndarray, kinds: np.ndarray) -> list[tuple[int, int, int]]:
+def class_counts(
+    predicted: np.ndarray, expected: np.ndarray, kinds: np.ndarray
+) -> list[tuple[int, int, int]]:
     """Of each class: how many texts [M] are rightly found to be of it, how many are found, and how many wanted."""
     return [
-        (np.sum((found == kind) & (wanted == kind)), np.sum(found == kind), np.sum(wanted == kind))
+        (
+            np.sum((predicted == kind) & (expected == kind)),
+            np.sum(predicted == kind),
+            np.sum(expected == kind),
+        )
         for kind in kinds
     ]
 
@@ -186,13 +192,13 @@ class TextAccuracy:
         return LabelCollector("scores", self._compute)
 
     @staticmethod
-    def _compute(scores: np.ndarray, wanted: np.ndarray) -> dict[str, float]:
-        if not len(wanted):
+    def _compute(scores: np.ndarray, expected: np.ndarray) -> dict[str, float]:
+        if not len(expected):
             return {"accuracy": 0.0, "macro_f1": 0.0}
-        found = scores.argmax(axis=-1)
-        counts = class_counts(found, wanted, np.union1d(found, wanted))
+        predicted = scores.argmax(axis=-1)
+        counts = class_counts(predicted, expected, np.union1d(predicted, expected))
         of_class = [2 * right / (own + known) for right, own, known in counts]
-        return {"accuracy": float((found == wanted).mean()), "macro_f1": float(np.mean(of_class))}
+        return {"accuracy": float((predicted == expected).mean()), "macro_f1": float(np.mean(of_class))}
 
 
 @register("metric")
@@ -227,15 +233,17 @@ class _BLEU:
             raise MissingExtraError("sacrebleu", "nlp", "BLEU, the score of translations") from error
         self.score = Score(tokenize=config.words)
         self.tokenizer = load_tokenizer(config.tokenizer)
-        self.found: list[str] = []
-        self.wanted: list[str] = []
+        self.predicted: list[str] = []
+        self.expected: list[str] = []
 
     def update(self, outputs: Mapping[str, np.ndarray], batch: Mapping[str, np.ndarray]) -> None:
-        self.found += [self.tokenizer.decode(ids) for ids in outputs["ids"]]
-        self.wanted += [self.tokenizer.decode(ids[ids >= 0]) for ids in batch["next_ids"]]
+        self.predicted += [self.tokenizer.decode(ids) for ids in outputs["ids"]]
+        self.expected += [self.tokenizer.decode(ids[ids >= 0]) for ids in batch["next_ids"]]
 
     def result(self) -> dict[str, float]:
-        return {"bleu": self.score.corpus_score(self.found, [self.wanted]).score if self.found else 0.0}
+        return {
+            "bleu": self.score.corpus_score(self.predicted, [self.expected]).score if self.predicted else 0.0
+        }
 
 
 @register("metric")

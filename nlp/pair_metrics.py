@@ -22,8 +22,8 @@ def correlation(x: np.ndarray, y: np.ndarray) -> float:
 
 def ranks(values: np.ndarray) -> np.ndarray:
     """The ranks of [M] values from 1, [M] float64; equal ones share their mean rank."""
-    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
-    return (np.cumsum(counts) - (counts - 1) / 2)[place]
+    _, index, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return (np.cumsum(counts) - (counts - 1) / 2)[index]
 
 
 @register("metric")
@@ -50,8 +50,8 @@ class Spearman:
         return LabelCollector("similarity", self._compute)
 
     @staticmethod
-    def _compute(found: np.ndarray, wanted: np.ndarray) -> dict[str, float]:
-        return {"spearman": correlation(ranks(found), ranks(wanted))}
+    def _compute(predicted: np.ndarray, expected: np.ndarray) -> dict[str, float]:
+        return {"spearman": correlation(ranks(predicted), ranks(expected))}
 
 
 @register("metric")
@@ -66,12 +66,12 @@ class AUC:
         return LabelCollector("similarity", self._compute)
 
     @staticmethod
-    def _compute(found: np.ndarray, wanted: np.ndarray) -> dict[str, float]:
-        match = wanted > 0
+    def _compute(predicted: np.ndarray, expected: np.ndarray) -> dict[str, float]:
+        match = expected > 0
         right, wrong = int(match.sum()), int((~match).sum())
         if not right or not wrong:
             return {"auc": 0.5}
-        above = ranks(found)[match].sum() - right * (right + 1) / 2
+        above = ranks(predicted)[match].sum() - right * (right + 1) / 2
         return {"auc": float(above / (right * wrong))}
 
 
@@ -98,7 +98,7 @@ class TextF1:
     def _check(self, count: int | None) -> None:
         if self.positive < 0 or (count and self.positive >= count):
             raise ConfigError(
-                "there is no such class",
+                "unknown class",
                 where="TextF1.positive",
                 received=self.positive,
                 allowed="from 0" if count is None else f"from 0 to {count - 1}",
@@ -109,10 +109,10 @@ class TextF1:
             self._check(len(labels))
         return LabelCollector("scores", self._compute)
 
-    def _compute(self, scores: np.ndarray, wanted: np.ndarray) -> dict[str, float]:
-        found = scores.argmax(axis=-1) if scores.ndim == 2 else scores.astype(int)
-        kinds = np.union1d(found, wanted) if self.average != "binary" else np.array([self.positive])
-        counts = class_counts(found, wanted, kinds)
+    def _compute(self, scores: np.ndarray, expected: np.ndarray) -> dict[str, float]:
+        predicted = scores.argmax(axis=-1) if scores.ndim == 2 else scores.astype(int)
+        kinds = np.union1d(predicted, expected) if self.average != "binary" else np.array([self.positive])
+        counts = class_counts(predicted, expected, kinds)
         if self.average == "micro":
             counts = [tuple(np.sum(counts, axis=0))] if counts else []
         rows = [(2 * hit / max(1, f + w), hit / max(1, f), hit / max(1, w)) for hit, f, w in counts]

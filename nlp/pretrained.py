@@ -131,23 +131,23 @@ def labels_of(settings: Mapping[str, Any], where: str = CONFIG) -> tuple[str, ..
         pairs = [(str(number), str(label)) for label, number in dict(settings.get("label2id") or {}).items()]
     if not pairs:
         return tuple(f"LABEL_{number}" for number in range(2 if count is None else int(count)))
-    found = dict(pairs)
-    if found.keys() != {str(number) for number in range(len(pairs))}:
+    labels = dict(pairs)
+    if labels.keys() != {str(number) for number in range(len(pairs))}:
         raise ConfigError(
             "the numbers of the classes are not 0, 1, 2 and so on",
             where=f"{where}: {key}",
             received=", ".join(number for number, _ in pairs)[:120],
             allowed=f"each from 0 to {len(pairs) - 1} once",
         )
-    if count is not None and int(count) != len(found):
+    if count is not None and int(count) != len(labels):
         raise ConfigError(
             "the number of classes is given twice",
             where=f"{where}: num_labels",
-            received=f"{count}, and {len(found)} names in {key}",
+            received=f"{count}, and {len(labels)} names in {key}",
             allowed="one number",
             fix="take num_labels out, or name all classes",
         )
-    return tuple(found[str(number)] for number in range(len(found)))
+    return tuple(labels[str(number)] for number in range(len(labels)))
 
 
 def _kind(settings: Mapping[str, Any], head: str | None, where: str) -> str:
@@ -155,7 +155,7 @@ def _kind(settings: Mapping[str, Any], head: str | None, where: str) -> str:
         if head not in KINDS:
             near = nearest(head, KINDS)
             raise ConfigError(
-                "no such head",
+                "unknown head",
                 where="head",
                 received=repr(head),
                 allowed=", ".join(KINDS),
@@ -184,10 +184,10 @@ def _model_config(
         return MaskedLMConfig(encoder)
     if kind == "question_answering":
         return QuestionAnsweringConfig(encoder)
-    made = SequenceClassifierConfig if kind == "sequence_classification" else TokenClassifierConfig
+    config = SequenceClassifierConfig if kind == "sequence_classification" else TokenClassifierConfig
     dropout = settings.get("classifier_dropout")
     dropout = settings.get("classifier_dropout_prob") if dropout is None else dropout
-    return made(encoder, classes, dropout)
+    return config(encoder, classes, dropout)
 
 
 def _encoder_state(
@@ -195,16 +195,16 @@ def _encoder_state(
 ) -> dict[str, np.ndarray]:
     """The entries of the encoder, under its own names, whether or not the file is a model's on top of it."""
     for one in (f"{encoder.prefix}.", f"{encoder.heads.huggingface}."):
-        found = {name.removeprefix(one): value for name, value in state.items() if name.startswith(one)}
-        if found:
-            return found
-    own = ("embeddings.", "embeddings_project.", "encoder.", "pooler.")
-    found = {name: value for name, value in state.items() if name.startswith(own)}
-    if not found:
+        of_encoder = {name.removeprefix(one): value for name, value in state.items() if name.startswith(one)}
+        if of_encoder:
+            return of_encoder
+    prefixes = ("embeddings.", "embeddings_project.", "encoder.", "pooler.")
+    of_encoder = {name: value for name, value in state.items() if name.startswith(prefixes)}
+    if not of_encoder:
         raise WeightError(
             "the file has no encoder",
             where=where,
             received=", ".join(list(state)[:3]),
-            allowed=f"names that begin with {encoder.prefix}. or with {', '.join(own)}",
+            allowed=f"names that begin with {encoder.prefix}. or with {', '.join(prefixes)}",
         )
-    return found
+    return of_encoder

@@ -59,26 +59,26 @@ def export_folder(folder: str | Path, head: str | None = None) -> Artifact:
         InputError: there is no tokenizer. Else as `from_pretrained`.
     """
     folder = Path(folder).expanduser()
-    found = read_pretrained(folder, head)
-    if found.kind not in _TASKS:
+    pretrained = read_pretrained(folder, head)
+    if pretrained.kind not in _TASKS:
         raise ConfigError(
             "no task answers with this model yet",
             where=str(folder / CONFIG),
-            received=found.kind,
+            received=pretrained.kind,
             allowed=", ".join(_TASKS),
             fix="nlp.pretrained.from_pretrained gives the model itself",
         )
-    model, weights = found.model, find_weights(folder)
+    model, weights = pretrained.model, find_weights(folder)
     most = _max_length(folder, cast(Any, model).max_tokens)
-    task, tokenize, extra_inputs = _TASKS[found.kind](found, _tokenizer(folder).to_json(), most)
+    task, tokenize, extra_inputs = _TASKS[pretrained.kind](pretrained, _tokenizer(folder).to_json(), most)
     max_length = tokenize.max_length
     about = {
         "domain": "nlp",
         "name": folder.resolve().name,
-        "model": plain(found.config),
+        "model": plain(pretrained.config),
         "batch_size": _BATCH,
         "buckets": [*(bucket for bucket in _BUCKETS if bucket < max_length), max_length],
-        "labels": list(found.labels),
+        "labels": list(pretrained.labels),
         "bf16_verified": False,
         "provenance": {"weights": weights.name, "sha256": hub.digest(weights)},
     }
@@ -95,30 +95,30 @@ class _Answered(NamedTuple):
     extra_inputs: dict[str, TensorSpec]
 
 
-def _classification(found: Pretrained, tokenizer: str, most: int) -> _Answered:
+def _classification(pretrained: Pretrained, tokenizer: str, most: int) -> _Answered:
     """As the pipelines of transformers: one class alone is a probability, and so is each of a text with several."""
-    if found.problem == "regression":
+    if pretrained.problem == "regression":
         raise ConfigError(
             "a text classifier gives classes and no numbers",
-            where=str(found.folder / CONFIG),
+            where=str(pretrained.folder / CONFIG),
             received="problem_type: regression",
             allowed="single_label_classification, multi_label_classification",
             fix="nlp.pretrained.from_pretrained gives the model itself",
         )
-    several = found.problem == "multi_label_classification" or len(found.labels) == 1
+    several = pretrained.problem == "multi_label_classification" or len(pretrained.labels) == 1
     return _Answered(SequenceClassification(independent=several), Tokenize(tokenizer, most), {})
 
 
-def _tagging(found: Pretrained, tokenizer: str, most: int) -> _Answered:
+def _tagging(pretrained: Pretrained, tokenizer: str, most: int) -> _Answered:
     return _Answered(TokenClassification(), Tokenize(tokenizer, most, "subwords"), {})
 
 
-def _gaps(found: Pretrained, tokenizer: str, most: int) -> _Answered:
+def _gaps(pretrained: Pretrained, tokenizer: str, most: int) -> _Answered:
     positions = {"positions": TensorSpec(("n", "k"), "int32")}
     return _Answered(MaskedLanguageModelling(), Tokenize(tokenizer, most), positions)
 
 
-def _answers(found: Pretrained, tokenizer: str, most: int) -> _Answered:
+def _answers(pretrained: Pretrained, tokenizer: str, most: int) -> _Answered:
     """With the lengths of run_squad.py, or as much of them as the model has positions for."""
     usual = QuestionWindows(tokenizer)
     windows = QuestionWindows(
@@ -151,7 +151,7 @@ def _tokenizer(folder: Path) -> Tokenizer:
 
 def _max_length(folder: Path, positions: int) -> int:
     """Tokens of the longest text: what tokenizer_config.json says, at most as many as the model has positions for."""
-    said = folder_settings(folder).get("model_max_length")
-    if not isinstance(said, int | float) or isinstance(said, bool) or said < 1:
+    stated = folder_settings(folder).get("model_max_length")
+    if not isinstance(stated, int | float) or isinstance(stated, bool) or stated < 1:
         return positions
-    return int(min(said, positions))
+    return int(min(stated, positions))

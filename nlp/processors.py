@@ -97,8 +97,8 @@ class TagProcessor(TextProcessor):
     def __init__(self, context: ProcessorContext) -> None:
         super().__init__(context)
         self.joined = marks_spans(context.labels)
-        made = [one.source() for one in context.transforms if isinstance(one, Tokenize)]
-        special = sum(item != "A" for tokenizer in made for item, _ in tokenizer.single)
+        tokenizers = [one.source() for one in context.transforms if isinstance(one, Tokenize)]
+        special = sum(item != "A" for tokenizer in tokenizers for item, _ in tokenizer.single)
         self.room = max(1, context.limit - special)
 
     def parts(self, sample: TextSample) -> Sequence[TextSample]:
@@ -106,27 +106,27 @@ class TagProcessor(TextProcessor):
         return [self.tokenize_sample(sample.replace(text=text)) for _, text in cut]
 
     def result(self, sample: TextSample, parts: Sequence[TextSample], outputs: Sequence[Outputs]) -> Tagged:
-        found: list[Span] = []
+        all_spans: list[Span] = []
         start = 0
-        for part, rows in zip(parts, outputs):
-            spans = self._spans(part, rows)
-            found += [replace(span, start=span.start + start, end=span.end + start) for span in spans]
-            start += len(part.text)
-        return Tagged(sample.text, tuple(found))
+        for window, rows in zip(parts, outputs):
+            spans = self._spans(window, rows)
+            all_spans += [replace(span, start=span.start + start, end=span.end + start) for span in spans]
+            start += len(window.text)
+        return Tagged(sample.text, tuple(all_spans))
 
-    def _spans(self, part: TextSample, outputs: Outputs) -> tuple[Span, ...]:
-        assert part.word_ids is not None and part.offsets is not None
-        words = part.word_ids
+    def _spans(self, window: TextSample, outputs: Outputs) -> tuple[Span, ...]:
+        assert window.word_ids is not None and window.offsets is not None
+        words = window.word_ids
         first = np.flatnonzero(first_tokens(words))
         last = [np.flatnonzero(words == words[place])[-1] for place in first]
-        offsets = np.stack([part.offsets[first, 0], part.offsets[last, 1]], axis=1)
-        found, labels = outputs["tags"][first], self.context.labels
-        if found.size and int(found.max()) >= len(labels):
+        offsets = np.stack([window.offsets[first, 0], window.offsets[last, 1]], axis=1)
+        predicted, labels = outputs["tags"][first], self.context.labels
+        if predicted.size and int(predicted.max()) >= len(labels):
             raise FormatError(
                 "the program gives a tag that has no name",
                 where="labels",
-                received=f"tag {int(found.max())} of {len(labels)} labels",
+                received=f"tag {int(predicted.max())} of {len(labels)} labels",
                 fix="the artifact's labels are those of another model: export it again",
             )
-        tags = [labels[tag] for tag in found]
-        return tagged(part.text, offsets, tags, outputs["scores"][first], self.joined)
+        tags = [labels[tag] for tag in predicted]
+        return tagged(window.text, offsets, tags, outputs["scores"][first], self.joined)

@@ -130,8 +130,8 @@ def tagged(
         joined: The tags mark spans (`marks_spans`); else each token is one.
     """
     singles = [(place, place + 1, str(tag)) for place, tag in enumerate(tags)]
-    found = []
+    pairs = []
     for first, behind, label in spans(tags) if joined else singles:
         start, end = int(offsets[first, 0]), int(offsets[behind - 1, 1])
-        found.append(Span(text[start:end], label, start, end, float(scores[first:behind].min())))
-    return tuple(found)
+        pairs.append(Span(text[start:end], label, start, end, float(scores[first:behind].min())))
+    return tuple(pairs)

@@ -46,9 +46,9 @@ class Background:
     def _fit_image(self, size_hw: tuple[int, int]) -> np.ndarray:
         """The image, scaled until it covers `size_hw`, and its middle."""
         assert self.image is not None
-        kept = self._fitted.get(size_hw)  # the frames of a video are of one size
-        if kept is not None:
-            return kept
+        cached = self._fitted.get(size_hw)  # the frames of a video are of one size
+        if cached is not None:
+            return cached
         height, width = self.image.shape[:2]
         factor = max(size_hw[0] / height, size_hw[1] / width)
         scaled = max(size_hw[0], round(height * factor)), max(size_hw[1], round(width * factor))
@@ -80,7 +80,7 @@ def read_background(text: str) -> Background:
     if Path(text).is_file():
         return Background(image=vision_image.read(text))
     raise ConfigError(
-        "this is no background",
+        "unknown background",
         where="--background",
         received=text,
         allowed=f"blur; {', '.join(COLOURS)}; a colour such as #00b140 or 0,177,64; the path of an image",

@@ -112,15 +112,15 @@ class PixelContrast:
         counts = jnp.zeros(groups + 1, jnp.int32).at[group].add(1)[:-1]
         starts = jnp.cumsum(counts) - counts
 
-        kept = self._kept(counts.reshape(-1, 2)).reshape(-1)
-        ends = jnp.cumsum(kept)
+        quota = self._quotas(counts.reshape(-1, 2)).reshape(-1)
+        ends = jnp.cumsum(quota)
         slots = jnp.arange(min(self.max_samples, group.size))
         owner = jnp.minimum(jnp.searchsorted(ends, slots, side="right"), groups - 1)
         valid = slots < ends[-1]
-        place = jnp.where(valid, starts[owner] + slots - (ends - kept)[owner], 0)
-        return Anchors(pixels[place], owner // 2 % num_classes, valid)
+        index = jnp.where(valid, starts[owner] + slots - (ends - quota)[owner], 0)
+        return Anchors(pixels[index], owner // 2 % num_classes, valid)
 
-    def _kept(self, counts: jax.Array) -> jax.Array:
+    def _quotas(self, counts: jax.Array) -> jax.Array:
         """How many anchors each pair of `counts` [G, 2], hard and easy pixels, gives."""
         hard, easy = counts[:, 0], counts[:, 1]
         enough = hard + easy > self.max_views

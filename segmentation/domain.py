@@ -92,8 +92,8 @@ def prepare_export(experiment: Experiment) -> Experiment:
         experiment = replace(experiment, export=replace(experiment.export, inputs=inputs))
         return replace(experiment, task=replace(task, inference=TestTimeAugmentation(output="scores")))
     transforms = experiment.predict.transforms or ()
-    kept = all(isinstance(transform, _ONLY_FILL) for transform in transforms)
-    output = replace(inference, output="labels" if kept else "scores")
+    fill_only = all(isinstance(transform, _ONLY_FILL) for transform in transforms)
+    output = replace(inference, output="labels" if fill_only else "scores")
     return replace(experiment, task=replace(task, inference=output))
 
 
@@ -167,8 +167,8 @@ class SegmentationDomain(Domain[SegmentationOptions]):
         from segmentation.data.check import validate  # what runs artifacts loads no data sets
         from segmentation.data.records import SegmentationDataset
 
-        known = isinstance(dataset, SegmentationDataset)
-        return validate(dataset, observe) if known else super().check_dataset(dataset, observe)
+        is_ours = isinstance(dataset, SegmentationDataset)
+        return validate(dataset, observe) if is_ours else super().check_dataset(dataset, observe)
 
     def describe(self, experiment: Experiment, model: Layer, labels: tuple[str, ...]) -> Mapping[str, JSON]:
         """How an image is shown to the program, and the colours of the classes."""

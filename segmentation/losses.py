@@ -58,10 +58,10 @@ class CrossEntropy:
         if weight is not None:
             # That of an ignored pixel only `hardest` can see.
             weights = weight[jnp.where(valid > 0, labels, 0)]
-        losses, kept = losses * weights, valid
+        losses, counted = losses * weights, valid
         if self.hardest < 1:
-            kept = _largest(lax.stop_gradient(losses), max(1, int(self.hardest * losses.size)))
-        return (losses * kept).mean() / ((weights * kept).mean() + 1e-8)
+            counted = _largest(lax.stop_gradient(losses), max(1, int(self.hardest * losses.size)))
+        return (losses * counted).mean() / ((weights * counted).mean() + 1e-8)
 
 
 @register("loss")
@@ -98,8 +98,8 @@ class OhemCrossEntropy:
             lambda: jnp.minimum(limit, _kth_largest(costs, self.min_kept)),
         )
         easy = (valid.sum() > self.min_kept) & (costs <= limit)
-        kept = jnp.where(easy, 0.0, valid)
-        return (losses * kept).mean() / (kept.mean() + 1e-5)
+        hard = jnp.where(easy, 0.0, valid)
+        return (losses * hard).mean() / (hard.mean() + 1e-5)
 
 
 @register("loss")
@@ -242,9 +242,9 @@ def _kth_largest(values: jax.Array, k: int) -> jax.Array:
     """
     bits = lax.bitcast_convert_type(jnp.abs(values), jnp.int32)  # -0.0 would be the least pattern
 
-    def next_bit(place: jax.Array, found: jax.Array) -> jax.Array:
-        higher = found | (1 << (30 - place))
-        return jnp.where((bits >= higher).sum() >= k, higher, found)
+    def next_bit(bit: jax.Array, prefix: jax.Array) -> jax.Array:
+        higher = prefix | (1 << (30 - bit))
+        return jnp.where((bits >= higher).sum() >= k, higher, prefix)
 
     return lax.bitcast_convert_type(lax.fori_loop(0, 31, next_bit, jnp.int32(0)), jnp.float32)
 

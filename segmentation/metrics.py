@@ -58,18 +58,18 @@ class ConfusionCollector:
 
     def update(self, outputs: Mapping[str, np.ndarray], batch: Mapping[str, np.ndarray]) -> None:
         truth, classes = batch["mask"], len(self._names)
-        found = outputs["labels"] if "labels" in outputs else outputs["scores"].argmax(-1)
-        if found.shape != truth.shape:
+        predicted = outputs["labels"] if "labels" in outputs else outputs["scores"].argmax(-1)
+        if predicted.shape != truth.shape:
             raise ShapeError(
                 "predictions and labels have different sizes",
                 where="MeanIoU",
-                received=f"{list(found.shape)} and {list(truth.shape)}",
+                received=f"{list(predicted.shape)} and {list(truth.shape)}",
                 allowed="[N, H, W] both",
                 fix="transforms of the evaluation must change images and masks alike",
             )
         counted = truth != self._ignore_index
-        truth, found = truth[counted].astype(np.int64), found[counted].astype(np.int64)
-        for what, values in (("the labels", truth), ("the predictions", found)):
+        truth, predicted = truth[counted].astype(np.int64), predicted[counted].astype(np.int64)
+        for what, values in (("the labels", truth), ("the predictions", predicted)):
             if values.size and not 0 <= values.min() <= values.max() < classes:
                 raise ConfigError(
                     f"{what} have classes that are not there",
@@ -78,7 +78,7 @@ class ConfusionCollector:
                     allowed=f"0 to {classes - 1}, or {self._ignore_index} in labels to ignore",
                     fix="check the data: python -m segmentation.data check -c <config.yml>",
                 )
-        pairs = np.bincount(truth * classes + found, minlength=classes**2)
+        pairs = np.bincount(truth * classes + predicted, minlength=classes**2)
         self.confusion += pairs.reshape(classes, classes)
 
     def result(self) -> dict[str, float]:
@@ -105,7 +105,11 @@ class ConfusionCollector:
 
     def score_classes(self) -> list[ClassScore]:
         """The scores of each class, in the order of the labels."""
-        common, found, truth = np.diag(self.confusion), self.confusion.sum(0), self.confusion.sum(1)
+        common, predicted_counts, truth = (
+            np.diag(self.confusion),
+            self.confusion.sum(0),
+            self.confusion.sum(1),
+        )
         return [
             ClassScore(
                 name,
@@ -115,7 +119,7 @@ class ConfusionCollector:
                 _ratio(both, predicted),
                 _ratio(both, labelled),
             )
-            for name, both, predicted, labelled in zip(self._names, common, found, truth)
+            for name, both, predicted, labelled in zip(self._names, common, predicted_counts, truth)
         ]
 
     def details(self) -> Details:
@@ -129,5 +133,5 @@ class ConfusionCollector:
         return sum(there) / (len(there) if self._absent == "skip" else len(scores))
 
 
-def _ratio(part: int, whole: int) -> float | None:
-    return float(part / whole) if whole else None
+def _ratio(count: int, whole: int) -> float | None:
+    return float(count / whole) if whole else None

@@ -46,7 +46,7 @@ def labels_at_source(scores: np.ndarray, sample: Sample) -> np.ndarray:
     best = back.image(channels[0], border=None)
     labels = np.zeros(best.shape, kind)
     for index in range(1, classes):
-        found = back.image(channels[index], border=None)
-        np.copyto(labels, kind(index), where=found > best)
-        np.maximum(best, found, out=best)
+        class_scores = back.image(channels[index], border=None)
+        np.copyto(labels, kind(index), where=class_scores > best)
+        np.maximum(best, class_scores, out=best)
     return labels

@@ -35,9 +35,9 @@ class Appearance:
     def result(self, labels: np.ndarray, source: str, image: np.ndarray) -> Segmentation:
         """Of labels [H, W] and the image [H, W, C] that they are of."""
         height, width = labels.shape
-        own = (self.names, self.palette, self.opacity, self.background)
-        shown = _displayable(image)
-        return Segmentation(labels, *own, source=source, width=width, height=height, image=shown)
+        look = (self.names, self.palette, self.opacity, self.background)
+        displayed = _displayable(image)
+        return Segmentation(labels, *look, source=source, width=width, height=height, image=displayed)
 
 
 R = TypeVar("R")
@@ -55,8 +55,8 @@ class _Predictor(VisionPredictor[Segmentation], Generic[R]):
         Raises:
             InputError: it cannot be read, or has other channels or another dtype than the model.
         """
-        wanted = self.runner.engine.inputs["image"]
-        if wanted.shape[3] == 3 and wanted.dtype in (np.uint8, np.float32):
+        spec = self.runner.engine.inputs["image"]
+        if spec.shape[3] == 3 and spec.dtype in (np.uint8, np.float32):
             return super().read(source)
         label = str(source) if isinstance(source, (str, os.PathLike)) else ""
         if isinstance(source, np.ndarray):
@@ -65,14 +65,14 @@ class _Predictor(VisionPredictor[Segmentation], Generic[R]):
             is_given = isinstance(source, (str, os.PathLike, bytes))
             image = raw_images.read_channels(source if is_given else source.read())
         image = image[..., None] if image.ndim == 2 else image
-        if image.ndim != 3 or image.shape[2] != wanted.shape[3] or not np.can_cast(image.dtype, wanted.dtype):
+        if image.ndim != 3 or image.shape[2] != spec.shape[3] or not np.can_cast(image.dtype, spec.dtype):
             raise InputError(
-                "this is no image for the model",
+                "the image does not fit the model",
                 where=label or None,
                 received=f"{list(image.shape)} {image.dtype}",
-                allowed=f"[H, W, {wanted.shape[3]}] {wanted.dtype}",
+                allowed=f"[H, W, {spec.shape[3]}] {spec.dtype}",
             )
-        return ImageItem(image.astype(wanted.dtype, copy=False), label)
+        return ImageItem(image.astype(spec.dtype, copy=False), label)
 
 
 class Segmenter(_Predictor[Segmentation]):

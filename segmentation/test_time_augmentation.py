@@ -90,7 +90,7 @@ class TestTimeAugmentation:
     def __post_init__(self) -> None:
         if not self.scales or min(self.scales) <= 0:
             raise ConfigError(
-                "these are no scales of an image",
+                "scales must be numbers above 0",
                 where="TestTimeAugmentation.scales",
                 received=list(self.scales),
                 allowed="one or more numbers above 0",
@@ -116,7 +116,7 @@ class TestTimeAugmentation:
         """
         return self._scores(image[None], _Host(forward))[0]
 
-    def _scores(self, images: _Array, steps: _Steps[_Array]) -> _Array:
+    def _scores(self, images: _Array, steps: _Backend[_Array]) -> _Array:
         size_hw = _size(images)
         total, count = None, 0
         for scale in self.scales:
@@ -128,7 +128,7 @@ class TestTimeAugmentation:
         assert total is not None
         return total if count == 1 else total / count
 
-    def _logits(self, images: _Array, steps: _Steps[_Array]) -> _Array:
+    def _logits(self, images: _Array, steps: _Backend[_Array]) -> _Array:
         """Of the images, whole or by windows."""
         if self.slide is None:
             return steps.run(images)
@@ -159,9 +159,9 @@ def best_class(scores: jax.Array) -> jax.Array:
         best = scores[..., 0]
         labels = jnp.zeros(best.shape, kind)
         for index in range(1, count):
-            found = scores[..., index]
-            better = found > best
-            best, labels = jnp.where(better, found, best), jnp.where(better, kind(index), labels)
+            chosen_scores = scores[..., index]
+            better = chosen_scores > best
+            best, labels = jnp.where(better, chosen_scores, best), jnp.where(better, kind(index), labels)
         return labels
 
     return (
@@ -186,7 +186,7 @@ def _size(images: jax.Array | np.ndarray) -> Size:
     return images.shape[1], images.shape[2]
 
 
-class _Steps(Protocol[_Array]):
+class _Backend(Protocol[_Array]):
     """What device and host write differently; arrays are [N, H, W, C]."""
 
     def run(self, images: _Array, /) -> _Array:
@@ -200,7 +200,7 @@ class _Steps(Protocol[_Array]):
     @property
     def pad(self) -> Callable[..., _Array]: ...
     def resize(self, x: _Array, size_hw: Size) -> _Array: ...
-    def sum(self, found: Iterable[_Array], corners: list[tuple[int, int]], size_hw: Size) -> _Array: ...
+    def sum(self, tiles: Iterable[_Array], corners: list[tuple[int, int]], size_hw: Size) -> _Array: ...
 
 
 class _Device:
@@ -217,9 +217,9 @@ class _Device:
             return x
         return F.interpolate(x.astype(jnp.float32), size=size_hw, mode="bilinear")
 
-    def sum(self, found: Iterable[jax.Array], corners: list[tuple[int, int]], size_hw: Size) -> jax.Array:
+    def sum(self, tiles: Iterable[jax.Array], corners: list[tuple[int, int]], size_hw: Size) -> jax.Array:
         total = jnp.zeros(())
-        for scores, (top, left) in zip(found, corners):
+        for scores, (top, left) in zip(tiles, corners):
             count, height, width, classes = scores.shape
             if total.ndim == 0:
                 total = jnp.zeros((count, *size_hw, classes), jnp.float32)
@@ -244,9 +244,9 @@ class _Host:
             return x
         return np.stack([resize_channels(one.astype(np.float32, copy=False), size_hw) for one in x])
 
-    def sum(self, found: Iterable[np.ndarray], corners: list[tuple[int, int]], size_hw: Size) -> np.ndarray:
+    def sum(self, tiles: Iterable[np.ndarray], corners: list[tuple[int, int]], size_hw: Size) -> np.ndarray:
         total = np.zeros(())
-        for scores, (top, left) in zip(found, corners):
+        for scores, (top, left) in zip(tiles, corners):
             height, width, classes = scores.shape
             if total.ndim == 0:
                 total = np.zeros((1, *size_hw, classes), np.float32)

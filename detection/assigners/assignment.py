@@ -20,8 +20,8 @@ class Assignment(NamedTuple):
 
     def scores(self, labels: jax.Array, num_classes: int) -> jax.Array:
         """Targets [..., L, num_classes] for the classes: `quality` at the class of the object, 0 elsewhere."""
-        chosen = jnp.take_along_axis(labels, self.index, axis=-1)
-        return jax.nn.one_hot(chosen, num_classes, dtype=jnp.float32) * self.quality[..., None]
+        of_objects = jnp.take_along_axis(labels, self.index, axis=-1)
+        return jax.nn.one_hot(of_objects, num_classes, dtype=jnp.float32) * self.quality[..., None]
 
     def boxes(self, boxes: jax.Array) -> jax.Array:
         """[..., L, 4]: the box of each cell's object, from [..., M, 4]."""

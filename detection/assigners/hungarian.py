@@ -75,9 +75,9 @@ def match(costs: jax.Array, valid: jax.Array) -> Matches:
 def _solve(costs: jax.Array, valid: jax.Array) -> np.ndarray:
     """[B, M] int32, -1 where an object has no query."""
     out = np.full(valid.shape, -1, np.int32)
-    for found, cost, objects in zip(out, np.asarray(costs), np.asarray(valid)):
+    for row, cost, objects in zip(out, np.asarray(costs), np.asarray(valid)):
         columns = np.flatnonzero(objects)
         # What is not a number is made one: the loss itself then says that training went astray.
         queries, order = linear_sum_assignment(np.nan_to_num(cost[:, columns]))
-        found[columns[order]] = queries
+        row[columns[order]] = queries
     return out

@@ -87,11 +87,11 @@ def _class_cost(scores: jax.Array, labels: jax.Array, ious: jax.Array, varifocal
     empty = binary_cross_entropy(scores, jnp.zeros(()))  # [L, C]
     if varifocal:
         empty = 0.75 * scores**2 * empty
-    own = scores.T[labels]  # [M, L]
+    of_labels = scores.T[labels]  # [M, L]
     if varifocal:
-        full = jnp.where(ious > 0, ious * binary_cross_entropy(own, ious), empty.T[labels])
+        full = jnp.where(ious > 0, ious * binary_cross_entropy(of_labels, ious), empty.T[labels])
     else:
-        full = binary_cross_entropy(own, jnp.ones(()))
+        full = binary_cross_entropy(of_labels, jnp.ones(()))
     return empty.sum(axis=-1) - empty.T[labels] + full
 
 
@@ -100,6 +100,6 @@ def _cheapest(cost: jax.Array, ious: jax.Array, topk: int) -> jax.Array:
     topk = min(topk, cost.shape[-1])
     numbers = jnp.maximum(jax.lax.top_k(ious, topk)[0].sum(axis=1).astype(jnp.int32), 1)  # [M]
     least, cells = jax.lax.top_k(-cost, topk)
-    chosen = (jnp.arange(topk) < numbers[:, None]) & jnp.isfinite(least)
+    selected = (jnp.arange(topk) < numbers[:, None]) & jnp.isfinite(least)
     rows = jnp.arange(cost.shape[0])[:, None]
-    return jnp.zeros(cost.shape, bool).at[rows, cells].set(chosen)
+    return jnp.zeros(cost.shape, bool).at[rows, cells].set(selected)

@@ -21,10 +21,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     check.add_argument(
         "--images", default="", help="where the images of a COCO file are, seen from its folder"
     )
-    chosen = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
 
     def reports() -> Iterator[tuple[str, Report]]:
-        yield "", validate(open_dataset(chosen.path, chosen.split, chosen.images))
+        yield "", validate(open_dataset(options.path, options.split, options.images))
 
     return print_reports(reports())
 

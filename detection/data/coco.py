@@ -85,12 +85,12 @@ def coco_records(data: dict[str, list[Any]], file: Path, folder: Path, keypoints
         for key, one in images.items()
     ]
     sizes = {record.id: record.size_hw for record in source_images}
-    found: dict[Any, list[Any]] = {key: [] for key in images}
+    annotations: dict[Any, list[Any]] = {key: [] for key in images}
     points = count_keypoints(data, file) if keypoints else 0
     unknown, problems = [], []
-    for place, one in enumerate(data["annotations"]):
-        name = f"annotation {one.get('id', f'number {place + 1}')}"
-        ids = (("image_id", found), ("category_id", number))
+    for position, one in enumerate(data["annotations"]):
+        name = f"annotation {one.get('id', f'number {position + 1}')}"
+        ids = (("image_id", annotations), ("category_id", number))
         what = next((key for key, known in ids if not _is_key(one.get(key)) or one[key] not in known), None)
         if what is not None:
             unknown.append(f"{name} has {what} {one.get(what)!r}")
@@ -108,7 +108,7 @@ def coco_records(data: dict[str, list[Any]], file: Path, folder: Path, keypoints
         ]
         if points:
             entry.append(_points(one, points, name, file))
-        found[one["image_id"]].append(entry)
+        annotations[one["image_id"]].append(entry)
     if unknown:
         raise InputError(
             f"{len(unknown)} annotations belong to nothing",
@@ -119,32 +119,32 @@ def coco_records(data: dict[str, list[Any]], file: Path, folder: Path, keypoints
         )
     check_files(source_images, file)
     names = [read_text(one, "name", f"{file}, category {key}") for key, one in categories]
-    kept = report_problems(file, problems)
+    problem_count = report_problems(file, problems)
     return build_records(
-        source_images, names, list(found.values()), category_ids=tuple(number), problems=kept
+        source_images, names, list(annotations.values()), category_ids=tuple(number), problems=problem_count
     )
 
 
 def _as_known(categories: list[dict[str, JSON]], classes: KnownClasses, file: Path) -> list[dict[str, JSON]]:
     """The categories of a known list. Raises: InputError where the file has one of another name or id."""
     listed: ClassList = KNOWN_CLASSES[classes]
-    known: dict[Any, str] = dict(zip(listed.ids, listed.names, strict=True))
+    names: dict[Any, str] = dict(zip(listed.ids, listed.names, strict=True))
     named = {
         key: read_text(one, "name", f"{file}, category {key}")
         for key, one in _by_id(categories, "category", file).items()
     }
-    others = [f"{key}: {name}" for key, name in named.items() if known.get(key) != name]
+    others = [f"{key}: {name}" for key, name in named.items() if names.get(key) != name]
     if others:
         raise InputError(
             f"the categories are not those of {listed.title}",
             where=file,
             received=abbreviate(others),
-            allowed=abbreviate([f"{key}: {name}" for key, name in known.items()])
+            allowed=abbreviate([f"{key}: {name}" for key, name in names.items()])
             + f", since the data set has `classes: {classes}`",
             fix="for classes of your own: -o data.train.dataset.classes=null data.eval.dataset.classes=null "
             f"model.num_classes={len(named)}",
         )
-    return [{"id": key, "name": name} for key, name in known.items()]
+    return [{"id": key, "name": name} for key, name in names.items()]
 
 
 def count_keypoints(data: dict[str, list[Any]], file: Path) -> int:
@@ -189,20 +189,20 @@ def load_coco(file: Path) -> dict[str, list[Any]]:
 
 
 def _by_id(entries: list[dict[str, JSON]], what: str, file: Path) -> dict[Any, dict[str, JSON]]:
-    found: dict[Any, dict[str, JSON]] = {}
-    for place, one in enumerate(entries):
+    by_id: dict[Any, dict[str, JSON]] = {}
+    for number, one in enumerate(entries):
         key = one.get("id")
-        if not isinstance(key, int) or isinstance(key, bool) or key in found:
+        if not isinstance(key, int) or isinstance(key, bool) or key in by_id:
             raise InputError(
                 f"a{'n' if what == 'image' else ''} {what} has no id of its own",
-                where=f"{file}, {what} number {place + 1}",
+                where=f"{file}, {what} number {number + 1}",
                 received=f"id {key!r}",
                 allowed="a whole number that no other entry of the list has",
             )
-        found[key] = one
-    if not found:
+        by_id[key] = one
+    if not by_id:
         raise InputError(f"the file lists no {what}", where=file, allowed="one or more")
-    return found
+    return by_id
 
 
 def _is_key(value: object) -> bool:

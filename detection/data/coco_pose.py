@@ -93,27 +93,27 @@ class CocoPose(LazyDataset):
         return self._poses.records.problems
 
     def __len__(self) -> int:
-        return len(self._poses.people) if self.per_person else len(self._places)
+        return len(self._poses.people) if self.per_person else len(self._image_indices)
 
     def __getitem__(self, index: int) -> Sample:
         records, index = self._poses.records, range(len(self))[index]
         if self.per_person:
             row = int(self._poses.people[index])
-            place = int(np.searchsorted(records.starts, row, side="right")) - 1
+            image = int(np.searchsorted(records.starts, row, side="right")) - 1
             return keep_objects(
-                records.sample(place), np.arange(records.starts[place], records.starts[place + 1]) == row
+                records.sample(image), np.arange(records.starts[image], records.starts[image + 1]) == row
             )
-        place = int(self._places[index])
-        sample = records.sample(place)
+        image = int(self._image_indices[index])
+        sample = records.sample(image)
         where = f"{Path(self.root) / self.annotations}, image {sample.id!r}"
-        return sample.replace(mask=_build_loss_mask(sample, self._poses.hidden.get(place, []), where))
+        return sample.replace(mask=_build_loss_mask(sample, self._poses.hidden.get(image, []), where))
 
     @property
     def _stated_names(self) -> tuple[str, ...]:
         return keypoint_names.COCO_KEYPOINTS if self.keypoints == "coco" else self.keypoints or ()
 
     @cached_property
-    def _places(self) -> np.ndarray:
+    def _image_indices(self) -> np.ndarray:
         """Of the images that are samples."""
         counts = np.diff(self._poses.records.starts)
         return np.flatnonzero(counts) if self.people_only else np.arange(len(counts))
@@ -151,13 +151,13 @@ class CocoPose(LazyDataset):
 
 def _lines(listed: list[Any], names: tuple[str, ...], file: Path) -> tuple[tuple[int, int], ...]:
     """The lines of a category, which counts keypoints from 1."""
-    known = keypoint_names.skeleton(names)
+    pairs = keypoint_names.skeleton(names)
     if not listed:
-        return known
+        return pairs
     for line in listed:
         if not isinstance(line, list) or len(line) != 2 or not all(map(is_number, line)):
             raise InputError(
-                "the skeleton of a category is no list of lines",
+                "the skeleton of a category must be a list of lines",
                 where=f"{file}: categories, skeleton",
                 received=repr(line)[:80],
                 allowed="pairs of the numbers of keypoints, counted from 1: [[1, 2], [2, 3]]",
@@ -167,23 +167,23 @@ def _lines(listed: list[Any], names: tuple[str, ...], file: Path) -> tuple[tuple
         return lines
     # CrowdPose's own file has COCO's lines between its other keypoints.
     _log.warning("%s: the skeleton has lines to keypoints that are not there; it is not used", file)
-    return known
+    return pairs
 
 
 def _find_hidden(
     data: dict[str, list[Any]], records: Records, labelled: np.ndarray, file: Path
 ) -> dict[int, list[_HiddenRegion]]:
     """Segmentations, or boxes without one, of the objects that are not `labelled`, in the order of the records."""
-    place_of = {image.id: place for place, image in enumerate(records.images)}
+    place_of = {image.id: index for index, image in enumerate(records.images)}
     sizes = {one["id"]: find_size(one, file) for one in data["images"]}
     at = records.starts[:-1].copy()
     keypoints = count_keypoints(data, file)
-    found: dict[int, list[_HiddenRegion]] = {}
+    regions: dict[int, list[_HiddenRegion]] = {}
     for one in data["annotations"]:
         if find_unusable(read_box(one, keypoints, "an annotation", file), sizes[one["image_id"]]):
             continue  # left out of the records too
-        place = place_of[one["image_id"]]
-        row, at[place] = int(at[place]), at[place] + 1
+        index = place_of[one["image_id"]]
+        row, at[index] = int(at[index]), at[index] + 1
         if not labelled[row]:
             region = one.get("segmentation")
             if region and not is_region(region):
@@ -193,8 +193,8 @@ def _find_hidden(
                     received=repr(region)[:80],
                     allowed='[[x, y, x, y, x, y, ...]] or {"size": [height, width], "counts": runs}, or none',
                 )
-            found.setdefault(place, []).append(_pack_region(region or None, records.boxes[row]))
-    return found
+            regions.setdefault(index, []).append(_pack_region(region or None, records.boxes[row]))
+    return regions
 
 
 def _pack_region(region: Region | None, box: np.ndarray) -> _HiddenRegion:

@@ -80,7 +80,7 @@ class DocBank(RecordsDataset):
         unknown = [name for name in self.classes if name not in DOCBANK_CLASSES]
         if unknown or not self.classes or len(set(self.classes)) < len(self.classes):
             raise ConfigError(
-                "these are no labels of DocBank",
+                "classes must be labels of DocBank",
                 where="DocBank.classes",
                 received=list(self.classes),
                 allowed=f"one or more of {', '.join(DOCBANK_CLASSES)}, each once",
@@ -104,7 +104,7 @@ class DocBank(RecordsDataset):
             )
         paths = _find_images(files, Path(self.root) / self.images)
         check_files([ImageRecord(path, path.stem, None) for path in paths], folder)
-        images, found, problems = [], [], []
+        images, boxes, problems = [], [], []
         for file, path in zip(files, paths, strict=True):
             height, width = read_size(path)
             images.append(ImageRecord(path, file.stem, (height, width)))
@@ -115,8 +115,8 @@ class DocBank(RecordsDataset):
                     objects.append((box, self.classes.index(label), True))
                 else:
                     problems.append(f"{file} ({label}): box {box} has no area")
-            found.append(objects)
-        return build_records(images, self.classes, found, problems=report_problems(folder, problems))
+            boxes.append(objects)
+        return build_records(images, self.classes, boxes, problems=report_problems(folder, problems))
 
 
 def read_tokens(file: Path) -> list[Token]:
@@ -168,10 +168,10 @@ def merge_tokens(
     Args:
         size_hw: Of the page's image.
     """
-    kept = [token for token in tokens if token.text != _LINE or token.label == "table"]
+    tokens_left = [token for token in tokens if token.text != _LINE or token.label == "table"]
     scale = np.array([size_hw[1], size_hw[0]] * 2) / _SCALE
-    for label in dict.fromkeys(token.label for token in kept):
-        boxes = np.array([token.box for token in kept if token.label == label]) * scale
+    for label in dict.fromkeys(token.label for token in tokens_left):
+        boxes = np.array([token.box for token in tokens_left if token.label == label]) * scale
         boxes = _unite(boxes, _are_near(boxes, *_WIDER.get(label, _REACH)))
         while True:
             united = _unite(boxes, _overlap(boxes))

@@ -37,8 +37,8 @@ def flip_pairs(names: Sequence[str]) -> tuple[tuple[int, int], ...]:
     index = {name: number for number, name in enumerate(names)}
     pairs = []
     for number, name in enumerate(names):
-        other = _SIDE.sub(lambda found: _OTHER[found[0]], name)
-        if other != name and other in index and (found := _SIDE.search(name)) and found[0] == "left":
+        other = _SIDE.sub(lambda match: _OTHER[match[0]], name)
+        if other != name and other in index and (match := _SIDE.search(name)) and match[0] == "left":
             pairs.append((number, index[other]))
     return tuple(pairs)
 
@@ -57,5 +57,7 @@ def skeleton(names: Sequence[str]) -> tuple[tuple[int, int], ...]:
 
 def sigmas(names: Sequence[str]) -> tuple[float, ...] | None:
     """How far annotators disagree on each keypoint, as a share of the person's size; None where one is not known."""
-    found = [_SPREADS.get(_SIDE.sub("", name).strip("_ ")) for name in names]
-    return None if not found or None in found else tuple(spread for spread in found if spread is not None)
+    spreads = [_SPREADS.get(_SIDE.sub("", name).strip("_ ")) for name in names]
+    return (
+        None if not spreads or None in spreads else tuple(spread for spread in spreads if spread is not None)
+    )

@@ -91,9 +91,9 @@ class RecordsDataset(LazyDataset):
 
     def read_labels(self) -> Sequence[np.ndarray]:
         """The classes [K] of the objects of each image, without the image; crowds and difficult ones do not count."""
-        found, starts = self._records, self._records.starts
+        records, starts = self._records, self._records.starts
         rows = (slice(*ends) for ends in itertools.pairwise(starts))
-        return [found.labels[of_image][found.valid[of_image]] for of_image in rows]
+        return [records.labels[of_image][records.valid[of_image]] for of_image in rows]
 
     @property
     def problems(self) -> tuple[str, ...]:

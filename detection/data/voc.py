@@ -62,7 +62,7 @@ class VocDetection(RecordsDataset):
     def __post_init__(self) -> None:
         if self.classes is not None and (not self.classes or len(set(self.classes)) < len(self.classes)):
             raise ConfigError(
-                "these are no names of classes",
+                "classes must be different names",
                 where="VocDetection.classes",
                 received=self.classes,
                 allowed="one or more different names, or null for those in the annotations",
@@ -78,18 +78,18 @@ class VocDetection(RecordsDataset):
             names = sorted({one.name for voc in (*read.values(), *others.values()) for one in voc.objects})
         if not names:
             raise InputError(
-                "no annotation has an object", where=self._place, fix="set classes, or check root and split"
+                "no annotation has an object", where=self._folder, fix="set classes, or check root and split"
             )
         number = {name: index for index, name in enumerate(names)}
-        images, found, problems = [], [], []
+        images, boxes, problems = [], [], []
         for image, xml in pairs:
             images.append(ImageRecord(image, str(image), read[xml].size_hw))
-            found.append(_objects(read[xml], xml, number, problems))
-        check_files(images, self._place)
-        return build_records(images, names, found, problems=report_problems(self._place, problems))
+            boxes.append(_objects(read[xml], xml, number, problems))
+        check_files(images, self._folder)
+        return build_records(images, names, boxes, problems=report_problems(self._folder, problems))
 
     @property
-    def _place(self) -> Path:
+    def _folder(self) -> Path:
         return Path(self.root) / self.split
 
     @property
@@ -103,7 +103,7 @@ class VocDetection(RecordsDataset):
             names = [line.split()[0] for line in _lines(self._list)]
             folders = root / "JPEGImages", root / "Annotations"
             pairs = _match_pairs([folders[1] / f"{name}.xml" for name in names], folders[0])
-        elif self._place.is_dir() and (folders := _folders(self._place)):
+        elif self._folder.is_dir() and (folders := _folders(self._folder)):
             pairs = _match_pairs(sorted(folders[1].glob("*.xml")), folders[0])
         elif self.split and pairs_file.is_file():
             pairs = _read_list(pairs_file, root)
@@ -111,18 +111,18 @@ class VocDetection(RecordsDataset):
             splits = [path.name for path in self._beside() if _folders(path)]
             raise InputError(
                 "there are no annotations",
-                where=self._place,
+                where=self._folder,
                 allowed="ImageSets/Main/<split>.txt, a folder <split> with XML files, or a list <split>.txt in root",
                 fix=f"set split to {' or '.join(map(repr, splits))}"
                 if splits
                 else f"check root and split; the current folder is {Path.cwd()}",
             )
         if not pairs:
-            raise InputError("the list names no image", where=self._place, allowed="one or more")
+            raise InputError("the list names no image", where=self._folder, allowed="one or more")
         if missing := [str(xml) for _, xml in pairs if not os.path.isfile(xml)]:
             raise InputError(
                 f"{len(missing)} of {len(pairs)} annotations are not there",
-                where=self._place,
+                where=self._folder,
                 received=abbreviate(missing),
             )
         return pairs
@@ -130,8 +130,8 @@ class VocDetection(RecordsDataset):
     def _all_annotations(self, pairs: list[_Pair]) -> list[Path]:
         """Of this split and of those beside it."""
         folders = {xml.parent for _, xml in pairs}
-        if self.split and not self._list.is_file() and self._place.is_dir():
-            folders |= {found[1] for path in self._beside() if (found := _folders(path))}
+        if self.split and not self._list.is_file() and self._folder.is_dir():
+            folders |= {match[1] for path in self._beside() if (match := _folders(path))}
         return [xml for folder in sorted(folders) for xml in sorted(folder.glob("*.xml"))]
 
     def _beside(self) -> list[Path]:
@@ -140,11 +140,11 @@ class VocDetection(RecordsDataset):
         return sorted(path for path in root.iterdir() if path.is_dir()) if root.is_dir() else []
 
 
-def _folders(place: Path) -> _Pair | None:
+def _folders(folder: Path) -> _Pair | None:
     """The folders of the images and of the XML files."""
     for images, xmls in _FOLDERS:
-        if next((place / xmls).glob("*.xml"), None) is not None:
-            return place / images, place / xmls
+        if next((folder / xmls).glob("*.xml"), None) is not None:
+            return folder / images, folder / xmls
     return None
 
 
@@ -163,7 +163,7 @@ def _read_list(file: Path, root: Path) -> list[_Pair]:
         columns = line.split()
         if len(columns) != 2:
             raise InputError(
-                "a line is no image and annotation",
+                "a line must name an image and an annotation",
                 where=file,
                 received=line,
                 allowed="images/a.jpg annotations/a.xml",
@@ -179,13 +179,13 @@ def _lines(file: Path) -> list[str]:
 def _objects(
     voc: VocAnnotation, xml: Path, number: dict[str, int], problems: list[str]
 ) -> list[tuple[tuple[float, ...], int, bool]]:
-    found = []
-    for place, one in enumerate(voc.objects, start=1):
+    objects = []
+    for position, one in enumerate(voc.objects, start=1):
         if one.name not in number:
             close = nearest(one.name, number)
             raise InputError(
                 "an object is of an unknown class",
-                where=f"{xml}, object {place}",
+                where=f"{xml}, object {position}",
                 received=repr(one.name),
                 allowed=abbreviate(list(number)),
                 fix=f"did you mean {close!r}?" if close else "add the class, or correct the annotation",
@@ -193,17 +193,17 @@ def _objects(
         x0, y0, x1, y1 = one.box
         # VOC's xmax == xmin: no box of one pixel, but a click that was not dragged
         if x1 - x0 <= 1 or y1 - y0 <= 1:
-            problems.append(f"{xml}, object {place} ({one.name}): box {one.box} has no area")
+            problems.append(f"{xml}, object {position} ({one.name}): box {one.box} has no area")
             continue
         if voc.size_hw is not None and (min(x1, y1) <= 0 or x0 >= voc.size_hw[1] or y0 >= voc.size_hw[0]):
             height, width = voc.size_hw
             problems.append(
-                f"{xml}, object {place} ({one.name}): box {one.box} lies outside of its image, "
+                f"{xml}, object {position} ({one.name}): box {one.box} lies outside of its image, "
                 f"{width} wide and {height} high"
             )
             continue
-        found.append((one.box, number[one.name], not one.difficult))
-    return found
+        objects.append((one.box, number[one.name], not one.difficult))
+    return objects
 
 
 class VocObject(NamedTuple):
@@ -237,8 +237,8 @@ def read_voc(path: Path) -> VocAnnotation:
             "the file is no VOC annotation", where=path, received=f"<{root.tag}>", allowed="<annotation>"
         )
     objects = []
-    for place, one in enumerate(root.findall("object"), start=1):
-        where = f"{path}, object {place}"
+    for number, one in enumerate(root.findall("object"), start=1):
+        where = f"{path}, object {number}"
         name = (one.findtext("name") or "").strip()
         if not name:
             raise InputError("an object has no name", where=where, allowed="<name>cat</name>")

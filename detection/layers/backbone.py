@@ -38,11 +38,11 @@ class BackboneModel(nn.Model[ConfigT]):
         self.backbone = build_backbone(backbone, deploy or None)
         features = self.backbone.features[-len(strides) :]
         if tuple(feature.stride for feature in features) != strides:
-            found = ", ".join(str(feature.stride) for feature in self.backbone.features)
+            offered = ", ".join(str(feature.stride) for feature in self.backbone.features)
             raise ConfigError(
                 "the backbone does not give the maps that this model reads",
                 where="model.backbone",
-                received=f"{type(self.backbone).__name__} with maps at the strides {found}",
+                received=f"{type(self.backbone).__name__} with maps at the strides {offered}",
                 allowed=f"maps that end with the strides {', '.join(map(str, strides))}",
             )
         self.in_channels = tuple(feature.channels for feature in features)

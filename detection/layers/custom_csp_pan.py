@@ -45,13 +45,13 @@ class CSPStage(nn.Layer):
         self.conv1 = conv(in_channels, middle, 1)
         self.conv2 = conv(in_channels, middle, 1)
         blocks: list[tuple[str, nn.Layer]] = []
-        for place in range(depth):
+        for index in range(depth):
             block = nn.Sequential(
                 ("conv1", conv(middle, middle, 3)),
                 ("conv2", RepVGGBlock(middle, use_alpha=False, deploy=deploy)),
             )
-            blocks.append((str(place), block))
-            if spp and place == (depth - 1) // 2:
+            blocks.append((str(index), block))
+            if spp and index == (depth - 1) // 2:
                 blocks.append(("spp", SPP(middle, deploy)))
         self.convs = nn.Sequential(*blocks)
         self.conv3 = conv(2 * middle, out_channels, 1)

@@ -59,17 +59,17 @@ def sample_levels(
         for (row, down), (column, across) in itertools.product(rows, columns):
             index = (image + start + row * width + column) * heads + jnp.arange(heads)[:, None]
             share = (down * across * weights[..., level, :]).astype(value.dtype)
-            found = table.at[index].get(mode="promise_in_bounds")  # [N, Q, heads, P, D]
-            total += jnp.einsum("nqhp,nqhpd->nqhd", share, found)
+            values_at = table.at[index].get(mode="promise_in_bounds")  # [N, Q, heads, P, D]
+            total += jnp.einsum("nqhp,nqhpd->nqhd", share, values_at)
         start += height * width
     return total.reshape(batch, queries, heads * channels)
 
 
 def _neighbours(location: jax.Array, size: int) -> tuple[tuple[jax.Array, jax.Array], ...]:
     """(index, share) of the two pixels around a coordinate of 0 to 1; pixels outside have a share of 0."""
-    place = location.astype(jnp.float32) * size - 0.5
-    first = jnp.floor(place)
-    share = place - first
+    position = location.astype(jnp.float32) * size - 0.5
+    first = jnp.floor(position)
+    share = position - first
     pairs = ((first, 1 - share), (first + 1, share))
     return tuple(
         (
@@ -91,12 +91,12 @@ class MSDeformableAttention(nn.Layer):
     def __init__(self, embed_dim: int, num_heads: int, num_levels: int, num_points: int) -> None:
         super().__init__()
         self.num_heads, self.num_levels, self.num_points = num_heads, num_levels, num_points
-        places = num_heads * num_levels * num_points
+        points = num_heads * num_levels * num_points
         zero = I.Constant(0.0)
         self.sampling_offsets = nn.Linear(
-            embed_dim, places * 2, zero, I.Assign(_star(num_heads, num_levels, num_points))
+            embed_dim, points * 2, zero, I.Assign(_star(num_heads, num_levels, num_points))
         )
-        self.attention_weights = nn.Linear(embed_dim, places, zero)
+        self.attention_weights = nn.Linear(embed_dim, points, zero)
         self.value_proj = nn.Linear(embed_dim, embed_dim)
         self.output_proj = nn.Linear(embed_dim, embed_dim)
 

@@ -54,7 +54,7 @@ class PoseConfig(VariantConfig[PoseSize]):
 
 
 def draw_gaussians(
-    centers: jax.Array, shown: jax.Array, size_hw: tuple[int, int], sigma: float, radius: int
+    centers: jax.Array, visible: jax.Array, size_hw: tuple[int, int], sigma: float, radius: int
 ) -> jax.Array:
     """Maps [N, H, W, J] in 0 to 1: for each keypoint the largest of its people's Gaussians.
 
@@ -71,7 +71,7 @@ def draw_gaussians(
         return jnp.where(jnp.abs(distance) <= radius, height, 0)
 
     height, width = size_hw
-    across = jnp.where(shown[..., None], profile(centers[..., 0], width), 0)  # [N, M, J, W]
+    across = jnp.where(visible[..., None], profile(centers[..., 0], width), 0)  # [N, M, J, W]
     down = profile(centers[..., 1], height)
     across, down = across.transpose(0, 1, 3, 2), down.transpose(0, 1, 3, 2)
     return (down[:, :, :, None] * across[:, :, None]).max(axis=1, initial=0)
@@ -86,7 +86,7 @@ def flip_permutation(num_keypoints: int, pairs: Sequence[tuple[int, int]]) -> tu
     paired = [keypoint for pair in pairs for keypoint in pair]
     if len(set(paired)) != len(paired) or not all(0 <= keypoint < num_keypoints for keypoint in paired):
         raise ConfigError(
-            "these are no pairs of keypoints",
+            "pairs must name each keypoint at most once",
             where="flip_pairs",
             received=str(tuple(pairs)),
             allowed=f"each keypoint of 0 to {num_keypoints - 1} at most once",
@@ -133,8 +133,8 @@ def refine_peaks(heatmaps: jax.Array) -> tuple[jax.Array, jax.Array]:
     inner = (x > 1) & (x < columns - 2) & (y > 1) & (y < rows - 2) & (determinant != 0)
     divisor = jnp.where(inner, determinant, 1)
     step = jnp.stack([xy * slope_y - yy * slope_x, xy * slope_x - xx * slope_y], axis=-1) / divisor[..., None]
-    place = jnp.stack([x, y], axis=-1).astype(jnp.float32)
-    return place + jnp.where(inner[..., None], step, 0), heights
+    peak = jnp.stack([x, y], axis=-1).astype(jnp.float32)
+    return peak + jnp.where(inner[..., None], step, 0), heights
 
 
 def _blur_to_logs(heatmaps: jax.Array) -> jax.Array:

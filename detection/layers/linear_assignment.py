@@ -83,5 +83,7 @@ def assign_rows(costs: jax.Array, rows: jax.Array) -> jax.Array:
     owner = jnp.full(columns + 1, nothing, jnp.int32)
     state = (owner, jnp.zeros(count + 1), jnp.zeros(columns + 1))
     owner, _, _ = lax.fori_loop(0, rows, add_row, state)
-    found = jnp.full(count + 1, -1, jnp.int32).at[owner[:columns]].set(jnp.arange(columns, dtype=jnp.int32))
-    return found[:count]
+    assigned = (
+        jnp.full(count + 1, -1, jnp.int32).at[owner[:columns]].set(jnp.arange(columns, dtype=jnp.int32))
+    )
+    return assigned[:count]

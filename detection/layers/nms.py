@@ -43,7 +43,7 @@ class NMS:
             or not 1 <= self.keep_top_k <= self.nms_top_k
         ):
             raise ConfigError(
-                "this is no suppression",
+                "a setting of the suppression is out of range",
                 received=f"score_threshold {self.score_threshold}, iou_threshold {self.iou_threshold}, "
                 f"nms_top_k {self.nms_top_k}, keep_top_k {self.keep_top_k}",
                 allowed="0 <= score_threshold < 1, 0 < iou_threshold <= 1, 1 <= keep_top_k <= nms_top_k",
@@ -77,15 +77,17 @@ def _one(boxes: jax.Array, scores: jax.Array, config: NMS) -> Detections:
     """Of one image: boxes [L, 4], scores [L, C]."""
     # The filling makes top_k work for any number of boxes, unknown at export too.
     flat = jnp.concatenate([scores.astype(jnp.float32).reshape(-1), jnp.zeros(config.nms_top_k)])
-    best, place = lax.top_k(jnp.where(flat > config.score_threshold, flat, 0), config.nms_top_k)
+    best, index = lax.top_k(jnp.where(flat > config.score_threshold, flat, 0), config.nms_top_k)
     valid = best > 0
-    place = jnp.where(valid, place, 0)
-    cell, label = place // scores.shape[1], place % scores.shape[1]
-    found = boxes.astype(jnp.float32)[cell]
+    index = jnp.where(valid, index, 0)
+    cell, label = index // scores.shape[1], index % scores.shape[1]
+    candidates = boxes.astype(jnp.float32)[cell]
     labels = None if config.class_agnostic else label
-    kept = suppress_boxes(found, valid, config.iou_threshold, labels, scores.shape[1])
-    score, rank = lax.top_k(jnp.where(kept, best, 0), config.keep_top_k)
+    retained = suppress_boxes(candidates, valid, config.iou_threshold, labels, scores.shape[1])
+    score, rank = lax.top_k(jnp.where(retained, best, 0), config.keep_top_k)
     real = score > 0
     return Detections(
-        jnp.where(real[:, None], found[rank], 0), score, jnp.where(real, label[rank], 0).astype(jnp.int32)
+        jnp.where(real[:, None], candidates[rank], 0),
+        score,
+        jnp.where(real, label[rank], 0).astype(jnp.int32),
     )

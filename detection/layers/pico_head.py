@@ -160,12 +160,12 @@ def localisation_losses(
     """(sum of weighted 1 - GIoU, sum of weighted distribution focal loss); boxes and targets [N, L, 4] in pixels,
     weights [N, L]."""
     in_strides = [x / grid.strides for x in (boxes, targets)]
-    place = (giou_loss(*in_strides) * weights).sum()
+    giou = (giou_loss(*in_strides) * weights).sum()
     logits = project.split(flatten_maps([level.distances for level in levels]))
-    wanted = boxes_to_distances(grid.points, targets) / grid.strides
+    distances = boxes_to_distances(grid.points, targets) / grid.strides
     # Upstream keeps the target a tenth below the greatest distance.
-    sides = distribution_focal_loss(logits, jnp.clip(wanted, 0, REG_MAX - 0.1))  # [N, L, 4]
-    return place, (sides.mean(axis=-1) * weights).sum()
+    sides = distribution_focal_loss(logits, jnp.clip(distances, 0, REG_MAX - 0.1))  # [N, L, 4]
+    return giou, (sides.mean(axis=-1) * weights).sum()
 
 
 ConfigT = TypeVar("ConfigT", bound=DenseDetectorConfig[Size])
@@ -185,11 +185,11 @@ class PicoDetector(Detector[ConfigT]):
     ) -> None:
         size, deploy = config.parts, config.deploy
         # Before the backbone: the values that a seed gives to parameters follow from their order.
-        made = head(size.width, size.convs, config.num_classes, deploy)
+        heads = head(size.width, size.convs, config.num_classes, deploy)
         super().__init__(config, size.backbone, deploy)
         self.nms = config.nms
         self.neck = PicoPAN(self.in_channels, size.width, block, deploy)
-        self.head = made
+        self.head = heads
 
     def maps(self, images: jax.Array) -> tuple[jax.Array, ...]:
         """What the head reads, [N, H / stride, W / stride, width] at STRIDES."""

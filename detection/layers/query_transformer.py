@@ -105,15 +105,15 @@ class QueryTransformer(nn.Layer):
         logits = self.enc_score_head(features)
         best = jax.lax.top_k(logits.max(axis=-1), self.num_queries)[1]
         at = best[..., None]
-        chosen = jnp.take_along_axis(features, at, axis=1)
-        box_logits = self.enc_bbox_head(chosen) + jnp.take(jnp.asarray(boxes), best, axis=0)
-        return Selection(chosen, box_logits, jnp.take_along_axis(logits, at, axis=1))
+        selected = jnp.take_along_axis(features, at, axis=1)
+        box_logits = self.enc_bbox_head(selected) + jnp.take(jnp.asarray(boxes), best, axis=0)
+        return Selection(selected, box_logits, jnp.take_along_axis(logits, at, axis=1))
 
     def label_features(self, labels: jax.Array) -> jax.Array:
         """[N, D, C] of the labels [N, D] of denoising queries; zeros for the label num_classes."""
-        known = labels < self.num_classes
-        found = self.denoising_class_embed(jnp.where(known, labels, 0))
-        return jnp.where(known[..., None], found, 0)
+        is_label = labels < self.num_classes
+        embedded = self.denoising_class_embed(jnp.where(is_label, labels, 0))
+        return jnp.where(is_label[..., None], embedded, 0)
 
     def encode(self, maps: tuple[jax.Array, ...]) -> tuple[jax.Array, ShapesHW]:
         """(memory [N, S, C], sizes of the levels) from maps [N, H, W, C], finest first."""

@@ -66,22 +66,24 @@ def group_by_tags(
     n, height, width, keypoints = heatmaps.shape
     pooled = F.max_pool2d(heatmaps, _WINDOW, 1, _WINDOW // 2)
     peaks = jnp.where(heatmaps == pooled, heatmaps, 0).transpose(0, 3, 1, 2)
-    heights, places = lax.top_k(peaks.reshape(n, keypoints, height * width), max_people)
-    places = places.astype(jnp.int32)
+    heights, cells = lax.top_k(peaks.reshape(n, keypoints, height * width), max_people)
+    cells = cells.astype(jnp.int32)
     maps, *tags = (x.transpose(0, 3, 1, 2) for x in (heatmaps, *tagmaps))
     flat = [x.reshape(n, keypoints, height * width) for x in tags]
-    own = jnp.stack([jnp.take_along_axis(x, places, axis=2) for x in flat], axis=-1)  # [N, J, P, T]
+    tags_at = jnp.stack([jnp.take_along_axis(x, cells, axis=2) for x in flat], axis=-1)  # [N, J, P, T]
 
     def one(
-        heights: jax.Array, places: jax.Array, own: jax.Array, maps: jax.Array, tags: list[jax.Array]
+        heights: jax.Array, cells: jax.Array, tags_at: jax.Array, maps: jax.Array, tags: list[jax.Array]
     ) -> Poses:
-        return _complete_people(_match_peaks(heights, places, own, heat_threshold, tag_threshold), maps, tags)
+        return _complete_people(
+            _match_peaks(heights, cells, tags_at, heat_threshold, tag_threshold), maps, tags
+        )
 
-    return jax.vmap(one)(heights, places, own, maps, tags)
+    return jax.vmap(one)(heights, cells, tags_at, maps, tags)
 
 
 def _match_peaks(
-    heights: jax.Array, places: jax.Array, tags: jax.Array, heat_threshold: float, tag_threshold: float
+    heights: jax.Array, cells: jax.Array, tags: jax.Array, heat_threshold: float, tag_threshold: float
 ) -> People:
     """One keypoint after the other: its peaks [J, P], highest first, go to the people found so far, or begin new
     ones."""
@@ -96,7 +98,7 @@ def _match_peaks(
     slots = jnp.arange(most, dtype=jnp.int32)
 
     def add(people: People, peak: tuple[jax.Array, ...]) -> tuple[People, None]:
-        keypoint, heights, places, tags = peak
+        keypoint, heights, cells, tags = peak
         real = heights > heat_threshold
         rows = real.sum(dtype=jnp.int32)
         distances = jnp.sqrt(((tags[:, None] - people.tags()[None]) ** 2).sum(axis=-1))  # [P, K]
@@ -105,14 +107,14 @@ def _match_peaks(
         free = jnp.where(slots < rows, 0.0, FORBIDDEN)
         person = assign_rows(jnp.where(slots < people.count, costs, free), rows)
         distance = distances[slots, jnp.maximum(person, 0)]
-        known = real & (person < people.count) & (distance < tag_threshold)
-        new = real & ~known
-        person = jnp.where(known, person, people.count + jnp.cumsum(new, dtype=jnp.int32) - 1)
+        matched = real & (person < people.count) & (distance < tag_threshold)
+        new = real & ~matched
+        person = jnp.where(matched, person, people.count + jnp.cumsum(new, dtype=jnp.int32) - 1)
         person = jnp.where(real, person, most)  # past the end, where nothing is written
         return (
             People(
                 people.heights.at[person, keypoint].set(heights, mode="drop"),
-                people.places.at[person, keypoint].set(places, mode="drop"),
+                people.places.at[person, keypoint].set(cells, mode="drop"),
                 people.tag_sum.at[person].add(tags, mode="drop"),
                 people.tag_count.at[person].add(1, mode="drop"),
                 jnp.minimum(people.count + new.sum(dtype=jnp.int32), most),
@@ -120,7 +122,7 @@ def _match_peaks(
             None,
         )
 
-    people, _ = lax.scan(add, people, (jnp.arange(keypoints), heights, places, tags))
+    people, _ = lax.scan(add, people, (jnp.arange(keypoints), heights, cells, tags))
     return people
 
 
@@ -147,12 +149,12 @@ def _complete_people(people: People, maps: jax.Array, tags: Sequence[jax.Array])
         return best[0].at[person].set(highest.max(axis=1)), best[1].at[person].set(y * columns + x)
 
     best = (jnp.zeros((most, num_keypoints)), jnp.zeros((most, num_keypoints), jnp.int32))
-    heights, places = lax.fori_loop(0, missing.sum(), search, best)
+    heights, cells = lax.fori_loop(0, missing.sum(), search, best)
 
-    given = people.heights > 0
-    heights = jnp.where(given, people.heights, jnp.maximum(heights, 0))
-    places = jnp.where(given, people.places, places)
-    y, x = places // columns, places % columns
+    present = people.heights > 0
+    heights = jnp.where(present, people.heights, jnp.maximum(heights, 0))
+    cells = jnp.where(present, people.places, cells)
+    y, x = cells // columns, cells % columns
 
     def at(dx: int, dy: int) -> jax.Array:
         return maps[each, jnp.clip(y + dy, 0, rows - 1), jnp.clip(x + dx, 0, columns - 1)]

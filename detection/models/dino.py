@@ -82,9 +82,9 @@ class EncoderLayer(nn.Layer):
         self.linear1, self.linear2 = nn.Linear(CHANNELS, HIDDEN), nn.Linear(HIDDEN, CHANNELS)
         self.norm2 = nn.LayerNorm(CHANNELS)
 
-    def forward(self, x: jax.Array, position: jax.Array, places: jax.Array, shapes_hw: ShapesHW) -> jax.Array:
+    def forward(self, x: jax.Array, position: jax.Array, points: jax.Array, shapes_hw: ShapesHW) -> jax.Array:
         """x [N, S, C], position [S, C], places [1, S, 1, 2] xy -> [N, S, C]."""
-        x = self.norm1(x + self.self_attn(x + position, places, x, shapes_hw))
+        x = self.norm1(x + self.self_attn(x + position, points, x, shapes_hw))
         return self.norm2(x + self.linear2(F.relu(self.linear1(x))))
 
 
@@ -96,9 +96,9 @@ class Encoder(nn.Layer):
         self.layers = nn.LayerList([EncoderLayer() for _ in range(layers)])
 
     def forward(self, x: jax.Array, position: jax.Array, shapes_hw: ShapesHW) -> jax.Array:
-        places = jnp.asarray(np.concatenate([pixel_centres(height, width) for height, width in shapes_hw]))
+        points = jnp.asarray(np.concatenate([pixel_centres(height, width) for height, width in shapes_hw]))
         for layer in self.layers:
-            x = layer(x, position, places[None, :, None], shapes_hw)
+            x = layer(x, position, points[None, :, None], shapes_hw)
         return x
 
 

@@ -115,21 +115,21 @@ class HigherHRNet(PoseEstimator[HigherHRNetConfig]):
         """Source: section 3.3; the losses of tags are those of Associative Embedding, section 3.2."""
         maps = self(images)
         used = jnp.ones(images.shape[:3], bool) if targets.ignore is None else ~targets.ignore
-        shown = targets.valid[..., None] & (targets.keypoints[..., 2] > 0)
+        visible = targets.valid[..., None] & (targets.keypoints[..., 2] > 0)
         heat = jnp.zeros(())
-        for found, stride in zip((maps.coarse, maps.fine), STRIDES, strict=True):
-            at, inside = _cells(targets.keypoints, stride, found)
-            wanted = draw_gaussians(at, shown & inside, found.shape[1:3], SIGMA, RADIUS)
+        for heatmaps, stride in zip((maps.coarse, maps.fine), STRIDES, strict=True):
+            at, inside = _cells(targets.keypoints, stride, heatmaps)
+            target = draw_gaussians(at, visible & inside, heatmaps.shape[1:3], SIGMA, RADIUS)
             mask = used[:, ::stride, ::stride, None]
-            heat += jnp.where(mask, jnp.minimum((found - wanted) ** 2, _MOST), 0).mean()
+            heat += jnp.where(mask, jnp.minimum((heatmaps - target) ** 2, _MOST), 0).mean()
         at, inside = _cells(targets.keypoints, STRIDES[0], maps.tags)
-        pull, push = tag_losses(maps.tags, at, shown & inside)
-        parts = {
+        pull, push = tag_losses(maps.tags, at, visible & inside)
+        terms = {
             "heatmap_loss": heat,
             "pull_loss": _TAG_WEIGHT * pull.mean(),
             "push_loss": _TAG_WEIGHT * push.mean(),
         }
-        return Losses(sum(parts.values(), jnp.zeros(())), parts)
+        return Losses(sum(terms.values(), jnp.zeros(())), terms)
 
     def detect(self, images: jax.Array) -> Poses:
         heat, tags = self.heatmaps(images)
@@ -168,7 +168,7 @@ def _cells(keypoints: jax.Array, stride: int, maps: jax.Array) -> tuple[jax.Arra
     return at, ((at >= 0) & (at < size)).all(axis=-1)
 
 
-def tag_losses(tags: jax.Array, at: jax.Array, shown: jax.Array) -> tuple[jax.Array, jax.Array]:
+def tag_losses(tags: jax.Array, at: jax.Array, visible: jax.Array) -> tuple[jax.Array, jax.Array]:
     """(pull [N], push [N]): the tags of a person are near to their mean, the means of people far from one another.
 
     Args:
@@ -177,12 +177,12 @@ def tag_losses(tags: jax.Array, at: jax.Array, shown: jax.Array) -> tuple[jax.Ar
         shown: [N, M, J] bool: the keypoints that count.
     """
     n, keypoints = tags.shape[0], tags.shape[-1]
-    at = jnp.where(shown[..., None], at, 0)
-    own = tags[jnp.arange(n)[:, None, None], at[..., 1], at[..., 0], jnp.arange(keypoints)]  # [N, M, J]
-    number = shown.sum(axis=-1, dtype=jnp.float32)
+    at = jnp.where(visible[..., None], at, 0)
+    tags_at = tags[jnp.arange(n)[:, None, None], at[..., 1], at[..., 0], jnp.arange(keypoints)]  # [N, M, J]
+    number = visible.sum(axis=-1, dtype=jnp.float32)
     divisor = jnp.maximum(number, 1)
-    means = jnp.where(shown, own, 0).sum(axis=-1) / divisor
-    spread = jnp.where(shown, (own - means[..., None]) ** 2, 0).sum(axis=-1) / divisor
+    means = jnp.where(visible, tags_at, 0).sum(axis=-1) / divisor
+    spread = jnp.where(visible, (tags_at - means[..., None]) ** 2, 0).sum(axis=-1) / divisor
     real = number > 0
     people = real.sum(axis=-1, dtype=jnp.float32)
     # A person of one keypoint pulls nothing together.

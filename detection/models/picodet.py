@@ -124,10 +124,10 @@ class PicoDet(PicoDetector[PicoDetConfig]):
         wanted_scores = assigned.scores(targets.labels, self.config.num_classes)
         wanted_boxes = assigned.boxes(targets.boxes)
         total = jnp.maximum(assigned.quality.sum(), 1)
-        place, sides = localisation_losses(levels, grid, boxes, wanted_boxes, assigned.quality, project)
-        parts = {
+        giou, sides = localisation_losses(levels, grid, boxes, wanted_boxes, assigned.quality, project)
+        terms = {
             "loss_vfl": varifocal_loss(scores, wanted_scores).sum() / total,
-            "loss_bbox": 2.5 * place / total,
+            "loss_bbox": 2.5 * giou / total,
             "loss_dfl": 0.5 * sides / total,
         }
-        return Losses(sum(parts.values(), jnp.zeros(())), parts)
+        return Losses(sum(terms.values(), jnp.zeros(())), terms)

@@ -99,11 +99,11 @@ class PicoDetESNet(PicoDetector[PicoDetESNetConfig]):
         weights = jnp.where(assigned.positive, scores.max(axis=-1), 0)
         total = jnp.maximum(weights.sum(), 1)
         wanted_boxes = assigned.boxes(targets.boxes)
-        place, sides = localisation_losses(levels, grid, boxes, wanted_boxes, weights, project)
+        giou, sides = localisation_losses(levels, grid, boxes, wanted_boxes, weights, project)
         wanted_scores = assigned.scores(targets.labels, self.config.num_classes)
-        parts = {
+        terms = {
             "loss_vfl": varifocal_loss(logits, wanted_scores, from_logits=True).sum() / count,
-            "loss_bbox": 2.0 * place / total,
+            "loss_bbox": 2.0 * giou / total,
             "loss_dfl": 0.25 * sides / total,
         }
-        return Losses(sum(parts.values(), jnp.zeros(())), parts)
+        return Losses(sum(terms.values(), jnp.zeros(())), terms)

@@ -185,37 +185,41 @@ class PPYOLOE(Detector[PPYOLOEConfig]):
         return FlatOutputs(grid, flatten_maps([level.classes for level in levels]), distances, boxes)
 
     def detect(self, images: jax.Array) -> Detections:
-        found = self.flatten(images)
-        return multiclass_nms(found.boxes, jax.nn.sigmoid(found.classes), self.config.nms)
+        predictions = self.flatten(images)
+        return multiclass_nms(predictions.boxes, jax.nn.sigmoid(predictions.classes), self.config.nms)
 
     def loss(self, images: jax.Array, targets: Targets) -> Losses:
-        found = self.flatten(images)
-        scores = jax.nn.sigmoid(found.classes)
-        assigned = assign_scheduled(found.grid, scores, found.boxes, targets, self.config.static_steps)
+        predictions = self.flatten(images)
+        scores = jax.nn.sigmoid(predictions.classes)
+        assigned = assign_scheduled(
+            predictions.grid, scores, predictions.boxes, targets, self.config.static_steps
+        )
         quality = assigned.quality
         total = jnp.maximum(quality.sum(), 1)
-        wanted = assigned.boxes(targets.boxes)
-        distances = boxes_to_distances(found.grid.points, wanted) / found.grid.strides
+        target = assigned.boxes(targets.boxes)
+        distances = boxes_to_distances(predictions.grid.points, target) / predictions.grid.strides
         # Upstream keeps the target a hundredth below the greatest distance.
-        sides = distribution_focal_loss(split_sides(found.distances), jnp.clip(distances, 0, REG_MAX - 0.01))
-        place = giou_loss(found.boxes / found.grid.strides, wanted / found.grid.strides)
-        parts = {
-            "loss_cls": self._class_loss(found.classes, assigned, targets.labels) / total,
-            "loss_iou": (place * quality).sum() / total,
+        sides = distribution_focal_loss(
+            split_sides(predictions.distances), jnp.clip(distances, 0, REG_MAX - 0.01)
+        )
+        giou = giou_loss(predictions.boxes / predictions.grid.strides, target / predictions.grid.strides)
+        terms = {
+            "loss_cls": self._class_loss(predictions.classes, assigned, targets.labels) / total,
+            "loss_iou": (giou * quality).sum() / total,
             "loss_dfl": (sides.mean(axis=-1) * quality).sum() / total,
         }
         weights = {"loss_cls": CLASS_WEIGHT, "loss_iou": IOU_WEIGHT, "loss_dfl": DFL_WEIGHT}
-        return Losses(jnp.asarray(sum(weights[name] * part for name, part in parts.items())), parts)
+        return Losses(jnp.asarray(sum(weights[name] * part for name, part in terms.items())), terms)
 
     def _class_loss(self, logits: jax.Array, assigned: Assignment, labels: jax.Array) -> jax.Array:
         """The summed varifocal loss. Unlike detection.losses.varifocal_loss a positive of quality 0 weighs 0 and does
         not become a negative, as upstream has it here."""
-        wanted = assigned.scores(labels, self.config.num_classes)
-        own = (
+        target = assigned.scores(labels, self.config.num_classes)
+        weight = (
             assigned._replace(quality=assigned.positive.astype(jnp.float32)).scores(
                 labels, self.config.num_classes
             )
             > 0
         )
-        weights = jnp.where(own, wanted, 0.75 * jax.nn.sigmoid(logits) ** 2)
-        return (weights * binary_cross_entropy_with_logits(logits, wanted)).sum()
+        weights = jnp.where(weight, target, 0.75 * jax.nn.sigmoid(logits) ** 2)
+        return (weights * binary_cross_entropy_with_logits(logits, target)).sum()

@@ -93,18 +93,18 @@ class QueryDetector(Detector[ConfigT]):
         layers, batch, number = outputs.boxes.shape[:3]
         costs = matching_costs(*outputs, objects[None], targets.labels[None])
         valid = jnp.broadcast_to(targets.valid, (layers, *targets.valid.shape))
-        found = match(costs.reshape(layers * batch, number, -1), valid.reshape(layers * batch, -1))
-        matches = jax.tree.map(lambda x: x.reshape(valid.shape), found)
+        assigned = match(costs.reshape(layers * batch, number, -1), valid.reshape(layers * batch, -1))
+        matches = jax.tree.map(lambda x: x.reshape(valid.shape), assigned)
         learned = build_targets(matches, number, count)
-        parts = loss_parts(set_losses(*outputs, objects, targets.labels, learned, self.varifocal))
+        terms = loss_parts(set_losses(*outputs, objects, targets.labels, learned, self.varifocal))
 
         count *= jnp.maximum(noised.groups, 1).astype(jnp.float32)
         learned = QueryTargets(noised.index[None], noised.positive[None], noised.live, count)
         losses = set_losses(
             boxes[:, :, :extra], logits[:, :, :extra], objects, targets.labels, learned, self.varifocal
         )
-        parts |= loss_parts(losses, "_dn")
-        return Losses(sum(parts.values(), jnp.zeros(())), parts)
+        terms |= loss_parts(losses, "_dn")
+        return Losses(sum(terms.values(), jnp.zeros(())), terms)
 
     def _make_denoising(self, objects: jax.Array, targets: Targets) -> DenoisingQueries:
         batch, most = targets.labels.shape

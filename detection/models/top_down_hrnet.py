@@ -73,15 +73,15 @@ class TopDownHRNet(PoseEstimator[TopDownHRNetConfig]):
         # One pixel more on the left and above, where the Gaussian ends beside the map, as in the reference.
         inside = ((at - RADIUS < size) & (at + RADIUS + 1 >= 0)).all(axis=-1)
         counts = targets.valid[..., None] & (targets.keypoints[..., 2] > 0) & inside  # [N, 1, J]
-        wanted = draw_gaussians(at, counts, (height, width), SIGMA, RADIUS)
-        loss = _LOSS_SCALE * jnp.where(counts[:, :, None], (heatmaps - wanted) ** 2, 0).mean()
+        target = draw_gaussians(at, counts, (height, width), SIGMA, RADIUS)
+        loss = _LOSS_SCALE * jnp.where(counts[:, :, None], (heatmaps - target) ** 2, 0).mean()
         return Losses(loss)
 
     def detect(self, images: jax.Array) -> Poses:
         """The score is the mean height of the peaks; a keypoint's own may be any number."""
         heatmaps = self.heatmaps(images)
-        places, heights = refine_peaks(heatmaps)
-        keypoints = jnp.concatenate([places * STRIDE, heights[..., None]], axis=-1)[:, None]
+        peaks, heights = refine_peaks(heatmaps)
+        keypoints = jnp.concatenate([peaks * STRIDE, heights[..., None]], axis=-1)[:, None]
         return Poses(keypoints, jnp.clip(heights.mean(axis=1, keepdims=True), 0, 1))
 
     def heatmaps(self, images: jax.Array) -> jax.Array:
@@ -90,8 +90,8 @@ class TopDownHRNet(PoseEstimator[TopDownHRNetConfig]):
         if not config.flip_pairs:
             return self(images)
         both = self(jnp.concatenate([images, images[:, :, ::-1]]))
-        own, other = both[: images.shape[0]], both[images.shape[0] :]
+        straight, other = both[: images.shape[0]], both[images.shape[0] :]
         other = mirror_maps(other, flip_permutation(config.num_keypoints, config.flip_pairs))
         # A pixel to the right: keypoints are learned at the corners of pixels, and mirrored corners are one off.
         other = jnp.concatenate([other[:, :, :1], other[:, :, :-1]], axis=2)
-        return (own + other) / 2
+        return (straight + other) / 2

@@ -135,9 +135,11 @@ class YOLOXHead(nn.Layer):
 
     def forward(self, maps: Sequence[jax.Array]) -> tuple[Level, ...]:
         levels = []
-        for stem, classify, place, x in zip(self.stem_conv, self.conv_cls, self.conv_reg, maps, strict=True):
+        for stem, classify, regress, x in zip(
+            self.stem_conv, self.conv_cls, self.conv_reg, maps, strict=True
+        ):
             x = stem(x)
-            classes, boxes = classify(x).astype(jnp.float32), place(x).astype(jnp.float32)
+            classes, boxes = classify(x).astype(jnp.float32), regress(x).astype(jnp.float32)
             levels.append(Level(classes, boxes[..., :4], boxes[..., 4:]))
         return tuple(levels)
 
@@ -191,33 +193,35 @@ class YOLOX(Detector[YOLOXConfig]):
         )
 
     def detect(self, images: jax.Array) -> Detections:
-        found = self.flatten(images)
-        return multiclass_nms(found.boxes * found.grid.strides, found.scores(), self.config.nms)
+        predictions = self.flatten(images)
+        return multiclass_nms(
+            predictions.boxes * predictions.grid.strides, predictions.scores(), self.config.nms
+        )
 
     def loss(self, images: jax.Array, targets: Targets) -> Losses:
-        found = self.flatten(images)
-        predicted = found.boxes * found.grid.strides
-        assigned = simota_batch(found.grid, found.scores(), predicted, targets, varifocal=False)
+        predictions = self.flatten(images)
+        predicted = predictions.boxes * predictions.grid.strides
+        assigned = simota_batch(predictions.grid, predictions.scores(), predicted, targets, varifocal=False)
         positive = assigned.positive[..., None]
         weights = positive.astype(jnp.float32)
         total = jnp.maximum(weights.sum(), 1)
         # Cells without an object take boxes that cost nothing: their own may have overflowed.
-        own = jnp.where(positive, found.boxes, 0)
-        wanted = jnp.where(positive, assigned.boxes(targets.boxes) / found.grid.strides, 0)
+        matched = jnp.where(positive, predictions.boxes, 0)
+        target = jnp.where(positive, assigned.boxes(targets.boxes) / predictions.grid.strides, 0)
         wanted_scores = assigned.scores(targets.labels, self.config.num_classes)
-        classes = binary_cross_entropy_with_logits(found.classes, wanted_scores)
-        objects = binary_cross_entropy_with_logits(found.objects, weights)
-        parts = {
+        classes = binary_cross_entropy_with_logits(predictions.classes, wanted_scores)
+        objects = binary_cross_entropy_with_logits(predictions.objects, weights)
+        terms = {
             "loss_cls": (classes * weights).sum() / total,
             "loss_obj": objects.sum() / total,
-            "loss_iou": (iou_loss(own, wanted, square=True) * weights[..., 0]).sum() / total,
+            "loss_iou": (iou_loss(matched, target, square=True) * weights[..., 0]).sum() / total,
         }
-        loss = parts["loss_cls"] + parts["loss_obj"] + IOU_WEIGHT * parts["loss_iou"]
+        loss = terms["loss_cls"] + terms["loss_obj"] + IOU_WEIGHT * terms["loss_iou"]
         if self.config.l1_from is not None:
-            sides = jnp.abs(own - wanted).sum() / total
-            parts["loss_l1"] = jnp.where(targets.step >= self.config.l1_from, sides, 0)
-            loss += parts["loss_l1"]
-        return Losses(loss, parts)
+            sides = jnp.abs(matched - target).sum() / total
+            terms["loss_l1"] = jnp.where(targets.step >= self.config.l1_from, sides, 0)
+            loss += terms["loss_l1"]
+        return Losses(loss, terms)
 
 
 def _outputs(op: WeightedOp) -> int:

@@ -93,12 +93,12 @@ class ByteTrack:
         boxes = np.asarray(boxes, np.float64).reshape(-1, 4)
         scores, labels = np.asarray(scores, np.float64), np.asarray(labels)
         self._predict()
-        known = [track for track in self._tracks if track.id is not None]
+        confirmed = [track for track in self._tracks if track.id is not None]
         fresh = [track for track in self._tracks if track.id is None]
 
         sure = np.flatnonzero(scores >= options.high)
         doubtful = np.flatnonzero((scores >= options.low) & (scores < options.high))
-        missed, sure = self._join(known, sure, boxes, labels, _FIRST, scores)
+        missed, sure = self._join(confirmed, sure, boxes, labels, _FIRST, scores)
         in_sight = [track for track in missed if not track.lost]
         missed, _ = self._join(in_sight, doubtful, boxes, labels, _SECOND)
         for track in missed:
@@ -179,13 +179,13 @@ class ByteTrack:
 
     def _drop_twins(self) -> None:
         """Of a track in sight and a lost one at the same place the longer one stays."""
-        seen = [track for track in self._tracks if not track.lost]
+        tracked = [track for track in self._tracks if not track.lost]
         lost = [track for track in self._tracks if track.lost]
-        if not seen or not lost:
+        if not tracked or not lost:
             return
         dropped: list[_Track] = []
-        for row, column in np.argwhere(vision_boxes.iou(_boxes(seen), _boxes(lost)) > _SAME):
-            one, other = seen[row], lost[column]
+        for row, column in np.argwhere(vision_boxes.iou(_boxes(tracked), _boxes(lost)) > _SAME):
+            one, other = tracked[row], lost[column]
             if not self.options.per_class or one.label == other.label:
                 longer = one.seen - one.began > other.seen - other.began
                 dropped.append(other if longer else one)

@@ -43,8 +43,8 @@ def mot_line(
     Coordinates are written as they are, with the first pixel at 0, as trackers do; MOTChallenge's own start at 1.
     """
     x0, y0, x1, y1 = bbox
-    place = ",".join(f"{value:.2f}" for value in (x0, y0, x1 - x0, y1 - y0))
-    return f"{frame},{track_id},{place},{score:.4f},{-1 if category_id is None else category_id},-1,-1\n"
+    box = ",".join(f"{value:.2f}" for value in (x0, y0, x1 - x0, y1 - y0))
+    return f"{frame},{track_id},{box},{score:.4f},{-1 if category_id is None else category_id},-1,-1\n"
 
 
 def write_mot(path: str | os.PathLike[str], tracks: Tracks) -> None:
@@ -76,7 +76,7 @@ def read_mot(path: str | os.PathLike[str], *, min_score: float | None = None) ->
                 values = []
             if len(values) < 6 or not np.isfinite(values).all():
                 raise FormatError(
-                    "this is no line of a MOT file",
+                    "the line is not of a MOT file",
                     where=f"{path}, line {number}",
                     received=repr(line.strip()[:80]),
                     allowed="frame, id, left, top, width, height, score, …",
@@ -135,8 +135,8 @@ class MotScores:
         return _share(self.identified, self.objects)
 
 
-def _share(part: float, whole: float) -> float:
-    return part / whole if whole else 0.0
+def _share(count: float, whole: float) -> float:
+    return count / whole if whole else 0.0
 
 
 def evaluate(truth: Tracks, found: Tracks, *, iou_threshold: float = 0.5) -> MotScores:

@@ -66,7 +66,7 @@ def packages_of_domain(name: str) -> tuple[str, ...]:
     known = domain_packages()
     if name not in known:
         raise ConfigError(
-            "there is no such domain",
+            "unknown domain",
             received=repr(name),
             allowed=", ".join(known) or "none: run `pip install -e .` in the clone",
             fix=did_you_mean(name, known),

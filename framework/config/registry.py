@@ -270,7 +270,7 @@ def _files(package: str) -> Iterator[tuple[Path, Path]]:
     except ModuleNotFoundError:  # the parent of a dotted name
         spec = None
     if spec is None:
-        raise ConfigError("there is no such package", received=repr(package), allowed="an importable package")
+        raise ConfigError("unknown package", received=repr(package), allowed="an importable package")
     for location in spec.submodule_search_locations or ():
         yield from ((Path(location), path) for path in sorted(Path(location).rglob("*.py")))
     if spec.submodule_search_locations is None and spec.origin and spec.origin.endswith(".py"):

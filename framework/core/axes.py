@@ -19,7 +19,7 @@ def normalize_axis(axis: int, ndim: int, where: str | None = None, fix: str | No
     size = max(ndim, 1)
     if not -size <= axis < size:
         raise ShapeError(
-            "there is no such axis",
+            "the axis is out of range",
             where=where,
             received=f"axis {axis} of {ndim} dimensions",
             allowed=f"{-size} to {size - 1}",
@@ -36,12 +36,12 @@ def per_axis(value: N | Sequence[N], axes: int, name: str, number: Callable[[N],
     """
     if isinstance(value, int):
         return (value,) * axes
-    given = tuple(value) if hasattr(value, "__len__") else (value,)  # type: ignore[arg-type]
-    if len(given) not in (1, axes):
+    values = tuple(value) if hasattr(value, "__len__") else (value,)  # type: ignore[arg-type]
+    if len(values) not in (1, axes):
         raise ShapeError(
             f"{name} takes one number, or one for each axis",
             received=value,
             allowed=f"1 or {axes} numbers",
         )
-    numbers = tuple(number(n) for n in given)  # type: ignore[arg-type]
-    return numbers * axes if len(given) == 1 else numbers
+    numbers = tuple(number(n) for n in values)  # type: ignore[arg-type]
+    return numbers * axes if len(values) == 1 else numbers

@@ -53,7 +53,7 @@ def find_device(name: str) -> Device:
         there = device_list()
         no_gpu = kind == "gpu" and not any(device.startswith("gpu") for device in there)
         raise DeviceError(
-            "there is no such device",
+            "unknown device",
             received=repr(name),
             allowed=", ".join(there),
             fix='for an NVIDIA GPU: pip install "jax[cuda13]"' if no_gpu else "choose one of the above",
@@ -69,10 +69,10 @@ def set_device(name: str) -> Device:
 
 def default_device() -> Device:
     """The jax device on which new arrays are placed: what `set_device` chose, else jax's first."""
-    chosen = jax.config.jax_default_device  # type: ignore[attr-defined]
-    if chosen is None or isinstance(chosen, str):  # jax takes the name of a platform, too
-        return jax.local_devices(backend=chosen)[0]
-    return chosen
+    default = jax.config.jax_default_device  # type: ignore[attr-defined]
+    if default is None or isinstance(default, str):  # jax takes the name of a platform, too
+        return jax.local_devices(backend=default)[0]
+    return default
 
 
 def default_device_name() -> str:

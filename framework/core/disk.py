@@ -64,8 +64,8 @@ def disk_errors(path: str | os.PathLike[str], needed: int | None = None) -> Iter
 def _error_number(error: Exception) -> int | None:
     if isinstance(error, OSError):
         return error.errno
-    found = _RUST.search(str(error))
-    return int(found[1]) if found else None
+    match = _RUST.search(str(error))
+    return int(match[1]) if match else None
 
 
 def _disk_error(path: Path, number: int | None, reason: str, needed: int | None) -> DiskError:
@@ -73,8 +73,8 @@ def _disk_error(path: Path, number: int | None, reason: str, needed: int | None)
     problem, fix = _PROBLEMS.get(number or 0, default)
     left = free_bytes(path)
     sizes = [(needed, "to write"), (left, "left")]
-    known = ", ".join(f"{size:,} bytes {what}" for size, what in sizes if size is not None)
-    error = DiskError(problem, where=path, received=known or None, fix=fix)
+    needs = ", ".join(f"{size:,} bytes {what}" for size, what in sizes if size is not None)
+    error = DiskError(problem, where=path, received=needs or None, fix=fix)
     error.errno = number
     return error
 

@@ -33,9 +33,9 @@ class OarError(Exception):
         self.problem, self.where = problem, where
         self.received, self.allowed, self.fix = received, allowed, fix
         lines = [f"{where}: {problem}" if where is not None else problem]
-        for label, part in (("received", received), ("allowed", allowed), ("what to do", fix)):
-            if part is not None:
-                lines.append(f"  {label}: {part}")
+        for label, value in (("received", received), ("allowed", allowed), ("what to do", fix)):
+            if value is not None:
+                lines.append(f"  {label}: {value}")
         # A file name may hold bytes that are no text; Python cannot print them as they are.
         super().__init__("\n".join(lines).encode("utf-8", "backslashreplace").decode("utf-8"))
 
@@ -88,8 +88,8 @@ class MissingExtraError(OarError, ImportError):
 
 def nearest(name: str, choices: Iterable[str]) -> str | None:
     """The choice closest to `name`, or None when nothing is close: for 'did you mean' lines."""
-    found = difflib.get_close_matches(name, list(choices), n=1, cutoff=0.6)
-    return found[0] if found else None
+    matches = difflib.get_close_matches(name, list(choices), n=1, cutoff=0.6)
+    return matches[0] if matches else None
 
 
 def did_you_mean(name: str, choices: Iterable[str]) -> str | None:

@@ -18,8 +18,8 @@ def home() -> Path:
         HubError: `OAR_HOME` is not set and this user has no home folder.
     """
     try:
-        if chosen := os.environ.get("OAR_HOME"):
-            return Path(chosen).expanduser()
+        if folder := os.environ.get("OAR_HOME"):
+            return Path(folder).expanduser()
         if sys.platform == "win32":
             return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "oar"
         if sys.platform == "darwin":

@@ -28,8 +28,8 @@ class Sample:
 
     def pack(self, *names: str) -> dict[str, np.ndarray]:
         """The arrays of these fields by name, as batches take them; fields that are None are left out."""
-        found = {name: getattr(self, name) for name in names}
-        return {name: np.asarray(value) for name, value in found.items() if value is not None}
+        arrays = {name: getattr(self, name) for name in names}
+        return {name: np.asarray(value) for name, value in arrays.items() if value is not None}
 
     def check_ranks(self, ranks: Mapping[str, tuple[int, ...]]) -> None:
         """Raises: ShapeError, where the array of a field has another number of axes than one of these."""

@@ -47,7 +47,10 @@ def launch(script: str, arguments: Sequence[str], gpus: str | None = None, nnode
     if gpus is not None:
         if not all(number.strip().isdecimal() for number in gpus.split(",")):
             raise ConfigError(
-                "these are no devices", where="--gpus", received=gpus, allowed="numbers, such as 0,1"
+                "devices must be named by numbers",
+                where="--gpus",
+                received=gpus,
+                allowed="numbers, such as 0,1",
             )
         for variable in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"):
             os.environ[variable] = gpus

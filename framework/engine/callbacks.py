@@ -66,8 +66,8 @@ class LogLines(Callback):
     def on_log(self, trainer: Trainer, row: Row) -> None:
         done = row["step"] - self.first
         left = (time.monotonic() - self.started_at) / max(1, done) * (trainer.total_steps - row["step"])
-        shown = {"step", "epoch", "lr", "samples_per_second", "wait_share", "seconds"}
-        losses = "  ".join(f"{name} {value:.4f}" for name, value in row.items() if name not in shown)
+        summary = {"step", "epoch", "lr", "samples_per_second", "wait_share", "seconds"}
+        losses = "  ".join(f"{name} {value:.4f}" for name, value in row.items() if name not in summary)
         log.info(
             f"step {row['step']}/{trainer.total_steps}  epoch {row['epoch']}  {losses}  lr {row['lr']:.3g}  "
             f"{row['samples_per_second']:.1f} samples/s  data wait {row['wait_share']:.0%}  eta {_clock(left)}"
@@ -86,16 +86,16 @@ class LogLines(Callback):
 @contextmanager
 def print_log(*handlers: logging.Handler) -> Iterator[None]:
     """Show lines of the log on stdout inside the block, and give them to these handlers."""
-    shown = (logging.StreamHandler(sys.stdout), *handlers)
+    outputs = (logging.StreamHandler(sys.stdout), *handlers)
     level = log.level
-    for handler in shown:
+    for handler in outputs:
         log.addHandler(handler)
     log.setLevel(min(level or logging.INFO, logging.INFO))
     try:
         yield
     finally:
         log.setLevel(level)
-        for handler in shown:
+        for handler in outputs:
             log.removeHandler(handler)
             handler.close()
 
@@ -114,7 +114,7 @@ class MetricsFile(Callback):
 
     def on_begin(self, trainer: Trainer) -> None:
         """Raises: DiskError, here and below, where the file cannot be written."""
-        kept = []
+        lines = []
         if self.path.is_file():
             for line in self.path.read_text(encoding="utf-8").splitlines():
                 try:
@@ -122,8 +122,8 @@ class MetricsFile(Callback):
                 except ValueError:  # a line that a killed run did not finish
                     continue
                 if row["step"] <= trainer.step:
-                    kept.append(line + "\n")
-        write_file(self.path, "".join(kept).encode("utf-8"))
+                    lines.append(line + "\n")
+        write_file(self.path, "".join(lines).encode("utf-8"))
 
     def on_log(self, trainer: Trainer, row: Row) -> None:
         self._write({"kind": "train", **row})
@@ -183,7 +183,7 @@ class EarlyStopping(Callback):
     patience: int = 1
     min_delta: float = 0.0
     baseline: float | None = None
-    _seen: dict[str, float] = field(init=False, repr=False, compare=False, default_factory=dict)
+    _best: dict[str, float] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.patience < 1 or self.min_delta < 0:
@@ -196,7 +196,7 @@ class EarlyStopping(Callback):
 
     def on_begin(self, trainer: Trainer) -> None:
         if trainer.step == 0:  # else a resumed run goes on with what it kept
-            self._seen.clear()
+            self._best.clear()
 
     def on_eval(self, trainer: Trainer, row: Row) -> None:
         scores = {
@@ -214,12 +214,12 @@ class EarlyStopping(Callback):
                 fix=did_you_mean(name, scores),
             )
         sign = 1.0 if self._more_is_better(name, trainer) else -1.0
-        best = self._seen.get("best", self.baseline)
+        best = self._best.get("best", self.baseline)
         better = best is None or sign * (scores[name] - best) > self.min_delta
-        self._seen.update(
-            {"best": scores[name], "bad": 0} if better else {"bad": self._seen.get("bad", 0) + 1}
+        self._best.update(
+            {"best": scores[name], "bad": 0} if better else {"bad": self._best.get("bad", 0) + 1}
         )
-        if self._seen["bad"] >= self.patience:
+        if self._best["bad"] >= self.patience:
             log.info(f"no better {name} in {self.patience} evaluations: training ends")
             trainer.stop = True
 
@@ -231,10 +231,12 @@ class EarlyStopping(Callback):
         return not any(word in name for word in ("loss", "perplexity"))
 
     def state_dict(self) -> dict[str, JSON]:
-        return dict(self._seen)
+        return dict(self._best)
 
     def set_state_dict(self, state: Mapping[str, JSON]) -> None:
         numbers = {name: value for name, value in state.items() if isinstance(value, (int, float))}
         if len(numbers) != len(state):
-            raise FormatError("this is no state of EarlyStopping", received=dict(state), allowed="numbers")
-        self._seen.update(numbers)
+            raise FormatError(
+                "the state of EarlyStopping must hold numbers", received=dict(state), allowed="numbers"
+            )
+        self._best.update(numbers)

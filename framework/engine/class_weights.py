@@ -20,7 +20,7 @@ def check_class_weights(weight: ClassWeights, where: str) -> None:
     """Raises: ConfigError, where the numbers are no weights."""
     if isinstance(weight, tuple) and not (weight and min(weight) >= 0 and 0 < sum(weight) < float("inf")):
         raise ConfigError(
-            "these are no weights of classes",
+            "class weights must be a number for each class",
             where=where,
             received=list(weight),
             allowed="a number from 0 for each class, not all of them 0; or balanced",

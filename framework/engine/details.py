@@ -102,10 +102,10 @@ class ClassReport:
 
     def details(self) -> Details:
         """The rows are in the order of the classes, by number where they have no name."""
-        hits, wanted, found = np.zeros((3, self._size), np.int64)
+        hits, expected, predicted = np.zeros((3, self._size), np.int64)
         for (label, prediction), count in self._counts.items():
-            wanted[label] += count
-            found[prediction] += count
+            expected[label] += count
+            predicted[prediction] += count
             hits[label] += count if label == prediction else 0
         names = [*self._names, *(str(number) for number in range(len(self._names), self._size))]
         confusion = None
@@ -113,20 +113,22 @@ class ClassReport:
             confusion = np.zeros((self._size, self._size), np.int64)
             for pair, count in self._counts.items():
                 confusion[pair] = count
-        return Details(class_table(names, hits, wanted, found), confusion)
+        return Details(class_table(names, hits, expected, predicted), confusion)
 
 
-def class_table(names: Sequence[str], hits: np.ndarray, wanted: np.ndarray, found: np.ndarray) -> ClassTable:
+def class_table(
+    names: Sequence[str], hits: np.ndarray, expected: np.ndarray, predicted: np.ndarray
+) -> ClassTable:
     """Precision, recall, F1 and support of each class, from how many are right, there, and found, int [C]."""
     rows = tuple(
         (name, _ratio(hit, guessed), _ratio(hit, there), _ratio(2 * hit, there + guessed), int(there))
-        for name, hit, there, guessed in zip(names, hits.tolist(), wanted.tolist(), found.tolist())
+        for name, hit, there, guessed in zip(names, hits.tolist(), expected.tolist(), predicted.tolist())
     )
     return ClassTable(("class", "precision", "recall", "f1", "support"), rows)
 
 
-def _ratio(part: int, whole: int) -> float | None:
-    return part / whole if whole else None
+def _ratio(count: int, whole: int) -> float | None:
+    return count / whole if whole else None
 
 
 def _show(cell: Cell) -> str:

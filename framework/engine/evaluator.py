@@ -76,8 +76,8 @@ class Judge:
 
     def details(self) -> Details | None:
         """What the last run told of each class, where a metric knows that."""
-        known = (metric for metric in self._metrics.values() if isinstance(metric, DetailedMetric))
-        return next((metric.details() for metric in known), None)
+        detailed = (metric for metric in self._metrics.values() if isinstance(metric, DetailedMetric))
+        return next((metric.details() for metric in detailed), None)
 
 
 class Evaluator(Judge):

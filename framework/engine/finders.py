@@ -196,12 +196,12 @@ def find_batch_size(trainer: Trainer, free: int | None = None, share: float = 0.
     most = unit
     while most * 2 <= len(trainer.train.dataset):  # type: ignore[arg-type]
         most *= 2
-    known: dict[int, int] = {}
+    measured: dict[int, int] = {}
 
     def needed(size: int) -> int:
-        if size not in known:
-            known[size] = _measure(trainer, batch, size)
-        return known[size]
+        if size not in measured:
+            measured[size] = _measure(trainer, batch, size)
+        return measured[size]
 
     allowed = int(share * free)
     size = _grow(needed, unit, most, allowed)
@@ -267,9 +267,9 @@ def free_memory(device: Device) -> int:
     if "bytes_limit" in stats:
         return int(stats["bytes_limit"]) - int(stats.get("bytes_in_use", 0))
     if device.platform == "cpu":
-        found = [left for left in (_system_memory(), _container_memory()) if left is not None]
-        if found:
-            return min(found)
+        limits = [left for left in (_system_memory(), _container_memory()) if left is not None]
+        if limits:
+            return min(limits)
     raise ConfigError(
         "the memory of the device is unknown",
         where="find_batch_size",

@@ -11,7 +11,7 @@ import numpy as np
 from framework.core.errors import InputError
 from framework.engine.task import Task
 
-_SHOWN = 10
+_MAX_NAMES = 10
 D = TypeVar("D")
 
 
@@ -43,18 +43,18 @@ class LabelAlignment:
 
     def describe(self) -> str:
         """One line on the names that differ; "" where none does."""
-        parts = []
+        sentences = []
         if self.unknown:
-            parts.append(f"unknown to the model, each counted as an error: {_list(self.unknown)}")
+            sentences.append(f"unknown to the model, each counted as an error: {_list(self.unknown)}")
         if self.missing:
-            parts.append(f"known to the model, but not in the data: {_list(self.missing)}")
-        return "classes " + "; ".join(parts) if parts else ""
+            sentences.append(f"known to the model, but not in the data: {_list(self.missing)}")
+        return "classes " + "; ".join(sentences) if sentences else ""
 
     def remap(self, classes: np.ndarray) -> np.ndarray:
         """Class indices of the data as places in `labels`; what is no class, such as -1 or 255, stays."""
-        known = (classes >= 0) & (classes < len(self.indices))
+        in_range = (classes >= 0) & (classes < len(self.indices))
         table = np.asarray((*self.indices, 0))  # the last entry stands for what is no class
-        return np.where(known, table[np.where(known, classes, -1)], classes).astype(classes.dtype)
+        return np.where(in_range, table[np.where(in_range, classes, -1)], classes).astype(classes.dtype)
 
 
 def align_labels(model_labels: Sequence[str], data_labels: Sequence[str]) -> LabelAlignment:
@@ -66,8 +66,8 @@ def align_labels(model_labels: Sequence[str], data_labels: Sequence[str]) -> Lab
     model, data = tuple(model_labels), tuple(data_labels)
     if not model or not data:
         return LabelAlignment(model or data, tuple(range(len(data))))
-    places = {name: place for place, name in enumerate(model)}
-    if places.keys().isdisjoint(data):
+    indices = {name: place for place, name in enumerate(model)}
+    if indices.keys().isdisjoint(data):
         if len(model) == len(data):
             return LabelAlignment(model, tuple(range(len(data))))
         raise InputError(
@@ -76,11 +76,11 @@ def align_labels(model_labels: Sequence[str], data_labels: Sequence[str]) -> Lab
             received=_list(data),
             allowed=f"the names that come with the weights: {_list(model)}",
         )
-    unknown = tuple(name for name in dict.fromkeys(data) if name not in places)
+    unknown = tuple(name for name in dict.fromkeys(data) if name not in indices)
     labels = model + unknown
-    places = {name: place for place, name in enumerate(labels)}
+    indices = {name: place for place, name in enumerate(labels)}
     missing = tuple(name for name in model if name not in set(data))
-    return LabelAlignment(labels, tuple(places[name] for name in data), unknown, missing)
+    return LabelAlignment(labels, tuple(indices[name] for name in data), unknown, missing)
 
 
 @dataclass(frozen=True)
@@ -103,5 +103,5 @@ def infer_classes(dataset: D) -> D:
 
 def _list(names: Sequence[str]) -> str:
     """The number of names, and the first of them."""
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return f"{len(names)} ({', '.join(names[:_SHOWN])}{more})"
+    more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+    return f"{len(names)} ({', '.join(names[:_MAX_NAMES])}{more})"

@@ -52,15 +52,15 @@ class _Logger(Callback):
             self._close()
             self._writers.clear()
 
-    def _folder(self, given: Path | None, trainer: Trainer, name: str) -> Path:
-        if given is None and trainer.folder is None:
+    def _folder(self, folder: Path | None, trainer: Trainer, name: str) -> Path:
+        if folder is None and trainer.folder is None:
             raise ConfigError(
                 "there is no folder to write to",
                 where=f"{type(self).__name__}.log_dir",
                 received="neither log_dir nor the folder of a run",
                 fix=f"{type(self).__name__}(log_dir=...)",
             )
-        return Path(given) if given is not None else Path(str(trainer.folder)) / name
+        return Path(folder) if folder is not None else Path(str(trainer.folder)) / name
 
 
 def _numbers(group: str, row: Row) -> dict[str, float]:
@@ -173,5 +173,7 @@ class WandB(_Logger):
 
     def set_state_dict(self, state: Mapping[str, JSON]) -> None:
         if not all(isinstance(value, str) for value in state.values()):
-            raise FormatError("this is no state of WandB", received=dict(state), allowed='{"id": "..."}')
+            raise FormatError(
+                "the state of WandB must hold the run's id", received=dict(state), allowed='{"id": "..."}'
+            )
         self._run.update({name: str(value) for name, value in state.items()})

@@ -51,7 +51,7 @@ log = logging.getLogger("oar")
 _OPTIMIZER = ".optimizer.safetensors"
 
 
-class _Judge:
+class _MetricState:
     """One of Paddle's metrics, or the loss, as the engine asks for it."""
 
     def __init__(self, metric: Metric, labels: int) -> None:
@@ -62,8 +62,8 @@ class _Judge:
     def update(self, outputs: Mapping[str, np.ndarray], batch: Mapping[str, np.ndarray]) -> None:
         preds = [outputs[f"output{n}"] for n in range(len(outputs))]
         truth = [batch[f"label{n}"] for n in range(self.labels)]
-        found = self.metric.compute(*preds, *truth)
-        self.metric.update(*(found if isinstance(found, tuple) else (found,)))
+        values = self.metric.compute(*preds, *truth)
+        self.metric.update(*(values if isinstance(values, tuple) else (values,)))
 
     def result(self) -> dict[str, float]:
         return _named(self.metric)
@@ -132,16 +132,16 @@ class _Supervised(Task[Sequence[object], Layer]):
     def loss(self, model: Layer, batch: Mapping[str, jax.Array]) -> Losses:
         assert self.loss_fn is not None
         labels = (batch[f"label{n}"] for n in range(self.labels))
-        found = self.loss_fn(*self._outputs(model, batch), *labels)
-        parts = tuple(found) if isinstance(found, (tuple, list)) else (found,)
-        total: jax.Array = functools.reduce(operator.add, parts)
-        return Losses(total, {f"loss{n}": part for n, part in enumerate(parts)} if len(parts) > 1 else {})
+        losses = self.loss_fn(*self._outputs(model, batch), *labels)
+        terms = tuple(losses) if isinstance(losses, (tuple, list)) else (losses,)
+        total: jax.Array = functools.reduce(operator.add, terms)
+        return Losses(total, {f"loss{n}": part for n, part in enumerate(terms)} if len(terms) > 1 else {})
 
     def infer(self, model: Layer, inputs: Mapping[str, jax.Array]) -> dict[str, jax.Array]:
         return {f"output{n}": value for n, value in enumerate(self._outputs(model, inputs))}
 
-    def metrics(self, labels: tuple[str, ...]) -> dict[str, _Judge]:
-        return {str(n): _Judge(metric, self.labels) for n, metric in enumerate(self.judges)}
+    def metrics(self, labels: tuple[str, ...]) -> dict[str, _MetricState]:
+        return {str(n): _MetricState(metric, self.labels) for n, metric in enumerate(self.judges)}
 
     def check(self, model: Layer, labels: tuple[str, ...]) -> None:
         pass
@@ -164,7 +164,9 @@ class Model:
         self._loss: Callable[..., PyTree] | None = None
         self._metrics: tuple[Metric, ...] = ()
         self._amp: dict[str, Any] = {}
-        self._kept: dict[str, PyTree] | None = None  # the optimizer's state between two calls of fit
+        self._optimizer_state: dict[str, PyTree] | None = (
+            None  # the optimizer's state between two calls of fit
+        )
         self._collected: dict[str, jax.Array] | None = (
             None  # gradients of calls of train_batch without an update
         )
@@ -182,9 +184,11 @@ class Model:
         """
         self._optimizer, self._loss = optimizer, loss
         self._metrics = (metrics,) if isinstance(metrics, Metric) else tuple(metrics or ())
-        given = {"level": amp_configs or "O0"} if not isinstance(amp_configs, Mapping) else dict(amp_configs)
-        level, dtype = given.pop("level", "O1"), given.pop("dtype", "bfloat16")
-        if level not in ("O0", "O1", "O2") or dtype not in ("bfloat16", "float16") or given:
+        amp_options = (
+            {"level": amp_configs or "O0"} if not isinstance(amp_configs, Mapping) else dict(amp_configs)
+        )
+        level, dtype = amp_options.pop("level", "O1"), amp_options.pop("dtype", "bfloat16")
+        if level not in ("O0", "O1", "O2") or dtype not in ("bfloat16", "float16") or amp_options:
             raise ConfigError(
                 "unknown level",
                 where="Model.prepare",
@@ -192,10 +196,10 @@ class Model:
                 allowed='O0, O1, O2, or {"level": one of them, "dtype": "bfloat16" or "float16"}',
             )
         self._amp = {"amp": dtype, "amp_level": level} if level != "O0" else {}
-        self._kept = self._collected = None
+        self._optimizer_state = self._collected = None
 
-    def _task(self, judged: bool = True) -> _Supervised:
-        return _Supervised(self._inputs, self._labels, self._loss, self._metrics if judged else ())
+    def _task(self, has_metrics: bool = True) -> _Supervised:
+        return _Supervised(self._inputs, self._labels, self._loss, self._metrics if has_metrics else ())
 
     def _ready(self, *needs: str) -> None:
         missing = [name for name in needs if getattr(self, f"_{name}") in (None, ())]
@@ -243,8 +247,10 @@ class Model:
         train = self._loader(
             train_data, task, batch_size, num_workers, shuffle=shuffle, drop_last=drop_last, seed=seed
         )
-        judged = eval_data is not None and self._metrics
-        evaluated = self._loader(eval_data, task, batch_size, num_workers, pad_last=True) if judged else None
+        has_metrics = eval_data is not None and self._metrics
+        evaluated = (
+            self._loader(eval_data, task, batch_size, num_workers, pad_last=True) if has_metrics else None
+        )
         options = TrainOptions(
             epochs=None if num_iters else epochs,
             iters=num_iters or None,
@@ -265,11 +271,14 @@ class Model:
             callbacks=[*([LogLines()] if verbose else []), *_listed(callbacks)],
             partitioner=Partitioner(jax.devices()[:1]),
         )
-        if self._kept is not None and self._kept.keys() == trainer.state.optimizer.keys():
-            trainer.start_from(self._kept)
+        if (
+            self._optimizer_state is not None
+            and self._optimizer_state.keys() == trainer.state.optimizer.keys()
+        ):
+            trainer.start_from(self._optimizer_state)
         with print_log() if verbose else contextlib.nullcontext():
             scores = trainer.fit()
-        self._kept = trainer.state.optimizer
+        self._optimizer_state = trainer.state.optimizer
         if save_dir:
             save(self.network.state_dict(), Path(save_dir) / "final.safetensors")
         return scores
@@ -415,8 +424,8 @@ class Model:
                 fix="framework.jit.save(model.network.eval(), path, input_spec=[...])",
             )
         save(self.network.state_dict(), Path(f"{path}").with_suffix(".safetensors"))
-        if self._kept is not None:
-            save(flatten(self._kept), Path(f"{path}").with_suffix(_OPTIMIZER))
+        if self._optimizer_state is not None:
+            save(flatten(self._optimizer_state), Path(f"{path}").with_suffix(_OPTIMIZER))
 
     def load(self, path: str | Path, skip_mismatch: bool = False, reset_optimizer: bool = False) -> None:
         """Read the network's arrays; with `skip_mismatch` only those that fit by name and shape.
@@ -428,13 +437,15 @@ class Model:
             WeightError: the arrays do not fit the network, or those of the optimizer the one that is prepared.
         """
         path = Path(path)
-        kept = path.with_suffix(_OPTIMIZER)
+        optimizer_file = path.with_suffix(_OPTIMIZER)
         if self._optimizer is not None:
-            self._kept = None
-            if kept.is_file() and not reset_optimizer:
+            self._optimizer_state = None
+            if optimizer_file.is_file() and not reset_optimizer:
                 groups = self._optimizer.param_groups(self.network)
                 trained = {name: p.value for name, p in self.network.named_parameters() if name in groups}
-                self._kept = unflatten(self._optimizer.init(trained, groups), load(kept), where=kept)
+                self._optimizer_state = unflatten(
+                    self._optimizer.init(trained, groups), load(optimizer_file), where=optimizer_file
+                )
         state = load(path if path.suffix else path.with_suffix(".safetensors"))
         if skip_mismatch:
             shapes = self.network.state_shapes()
@@ -543,9 +554,9 @@ class _MeanLoss(Metric):
         self.total, self.count = 0.0, 0
 
     def compute(self, *args: np.ndarray) -> tuple[float, int]:  # pyright: ignore[reportIncompatibleMethodOverride]
-        found = self.loss_fn(*map(jnp.asarray, args))
-        parts = found if isinstance(found, (tuple, list)) else (found,)
-        return sum(float(part) for part in parts), len(args[0])
+        losses = self.loss_fn(*map(jnp.asarray, args))
+        terms = losses if isinstance(losses, (tuple, list)) else (losses,)
+        return sum(float(part) for part in terms), len(args[0])
 
     def update(self, loss: float, count: int) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         self.total, self.count = self.total + loss * count, self.count + count

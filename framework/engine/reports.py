@@ -79,11 +79,11 @@ def _panels(rows: Sequence[Row]) -> list[charts.Panel]:
     train = _curves([row for row in rows if row.get("kind") == "train"])
     scores = _curves([row for row in rows if row.get("kind") == "eval"])
     shares = {name for name, (_, values) in scores.items() if all(0 <= v <= 1 for v in values)}
-    parts = [name for name in train if name not in ("loss", "lr", "grad_norm")]
+    losses = [name for name in train if name not in ("loss", "lr", "grad_norm")]
     groups = (
         ("training", train, ["loss"]),
         ("training", train, ["lr"]),
-        ("training", train, parts),
+        ("training", train, losses),
         ("evaluation", scores, [name for name in scores if name in shares]),
         ("evaluation, other scores", scores, [name for name in scores if name not in shares]),
         ("training", train, ["grad_norm"]),

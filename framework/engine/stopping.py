@@ -21,9 +21,9 @@ class TrainingStopped(KeyboardInterrupt):
 
     def __init__(self, signal: str, step: int, checkpoint: Path | None, command: str | None = None) -> None:
         self.signal, self.step, self.checkpoint, self.command = signal, step, checkpoint, command
-        kept = f"saved as {checkpoint}" if checkpoint else "nothing is saved, as the run has no folder"
+        outcome = f"saved as {checkpoint}" if checkpoint else "nothing is saved, as the run has no folder"
         onward = f"; to go on: {command}" if command else ""
-        super().__init__(f"stopped by {signal} after step {step}: {kept}{onward}")
+        super().__init__(f"stopped by {signal} after step {step}: {outcome}{onward}")
 
 
 class StopSignals:

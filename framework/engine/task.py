@@ -139,11 +139,11 @@ def check_classes(model: object, labels: tuple[str, ...]) -> None:
     """Raises: ConfigError where the model's config has another `num_classes` than the data have labels."""
     count = setting_of(model, "num_classes", int)
     if labels and count is not None and count != len(labels):
-        shown = ", ".join(labels[:5]) + (" …" if len(labels) > 5 else "")
+        names = ", ".join(labels[:5]) + (" …" if len(labels) > 5 else "")
         raise ConfigError(
             "the model and the data have different numbers of classes",
             where="model.num_classes",
-            received=f"{count} for the {len(labels)} classes {shown}",
+            received=f"{count} for the {len(labels)} classes {names}",
             allowed=str(len(labels)),
             fix=f"-o model.num_classes={len(labels)}",
         )

@@ -133,12 +133,12 @@ class Trainer:
         self.evaluator = None
         if eval is not None:
             divided = self.partitioner.divides(int(eval.batch_size or 1))
-            place = self.partitioner.batch if divided else self.partitioner.replicated
-            self.evaluator = Evaluator(functional_core.graph_def(model.eval()), task, eval, labels, place)
+            sharding = self.partitioner.batch if divided else self.partitioner.replicated
+            self.evaluator = Evaluator(functional_core.graph_def(model.eval()), task, eval, labels, sharding)
         self._sums: dict[str, float] = {}
         self._pending: deque[tuple[int, tuple, dict]] = deque()
         self._signals = StopSignals()
-        self._owes_evaluation, self._saved_step = False, -1
+        self._evaluation_due, self._saved_step = False, -1
 
     # -- where the run is -------------------------------------------------------------------------------------------
 
@@ -149,8 +149,8 @@ class Trainer:
 
     def evaluated(self) -> dict[str, jax.Array]:
         """The parameters that are evaluated and exported: averaged where an average is kept."""
-        how, state = self.options.ema, self.state
-        return how.values(state.ema, state.params) if how else state.params
+        average, state = self.options.ema, self.state
+        return average.values(state.ema, state.params) if average else state.params
 
     def _settings(self) -> dict[str, JSON]:
         """What must not change between a run and its resumption, for then the data would be in another order."""
@@ -204,11 +204,11 @@ class Trainer:
         self.state = self.partitioner.place(TrainState(params=params, buffers=buffers, **rest))
         self.best_score, self.since_best = saved.meta["best_score"], saved.meta["since_best"]
         self._sums = dict(saved.meta["sums"])
-        self._owes_evaluation, self._saved_step = saved.meta.get("owes_evaluation", False), self.step
-        kept = saved.meta.get("callbacks", {})
+        self._evaluation_due, self._saved_step = saved.meta.get("owes_evaluation", False), self.step
+        states = saved.meta.get("callbacks", {})
         for name, callback in self._named_callbacks().items():
-            if isinstance(kept.get(name), dict):
-                callback.set_state_dict(kept[name])
+            if isinstance(states.get(name), dict):
+                callback.set_state_dict(states[name])
         if self.plateau is not None and saved.meta["plateau"] is not None:
             self.plateau.set_state_dict(saved.meta["plateau"])
         log.info(f"going on from step {self.step} of {folder}")
@@ -230,14 +230,14 @@ class Trainer:
         return named
 
     def _rest(self) -> dict[str, PyTree]:
-        kept = ("step", "optimizer", "ema", "scaler", "lr_factor")
-        return {name: getattr(self.state, name) for name in kept}
+        fields = ("step", "optimizer", "ema", "scaler", "lr_factor")
+        return {name: getattr(self.state, name) for name in fields}
 
     def save(self, best: bool = False) -> Path | None:
         """Write a checkpoint of the state as it is now, where the run has a folder."""
         if self.store is None:
             return None
-        self._settle(0)
+        self._read_logs(0)
         model = {**self.state.params, **self.state.buffers}
         meta = {
             "epoch": self.step / self.steps_per_epoch,
@@ -245,7 +245,7 @@ class Trainer:
             "best_score": self.best_score,
             "since_best": self.since_best,
             "sums": self._sums,
-            "owes_evaluation": self._owes_evaluation,
+            "owes_evaluation": self._evaluation_due,
             "callbacks": {
                 name: state
                 for name, callback in self._named_callbacks().items()
@@ -287,7 +287,7 @@ class Trainer:
         for callback in self.callbacks:
             callback.on_begin(self)
         try:
-            if self._owes_evaluation:
+            if self._evaluation_due:
                 scores = self._evaluate(self.step)
             while (step := self.step) < self.total_steps and not self.stop and not self._stopping:
                 epoch, start = divmod(step, self.steps_per_epoch)
@@ -301,7 +301,7 @@ class Trainer:
                         self._pending.append((step, batch.ids, values))
                         step += 1
                         self._waited = waited + batches.waited
-                        self._settle(2)
+                        self._read_logs(2)
                         last = step == self.total_steps
                         if (
                             step == 1
@@ -316,7 +316,7 @@ class Trainer:
                             self.save()
                         if last or self.stop or self._stopping:
                             break
-            unfinished = (self.step < self.total_steps and not self.stop) or self._owes_evaluation
+            unfinished = (self.step < self.total_steps and not self.stop) or self._evaluation_due
             if self._stopping and unfinished and self._saved_step != self.step:
                 self.save()
         finally:
@@ -331,7 +331,7 @@ class Trainer:
     def _due(self, every: int | None, step: int) -> bool:
         return step % (every or self.steps_per_epoch) == 0 or step == self.total_steps
 
-    def _settle(self, in_flight: int) -> None:
+    def _read_logs(self, in_flight: int) -> None:
         """Read the logs of all but the last steps: the device stays busy, and a bad step is known two steps later."""
         while len(self._pending) > in_flight:
             step, ids, values = self._pending.popleft()
@@ -371,7 +371,7 @@ class Trainer:
         )
 
     def _report(self, step: int) -> None:
-        self._settle(0)
+        self._read_logs(0)
         count = self._sums.pop("steps")
         names = sorted(self._sums, key=lambda name: (name != "loss", name in ("lr", "grad_norm")))
         means = {name: self._sums[name] / (count if name != "lr" else 1) for name in names}
@@ -391,15 +391,15 @@ class Trainer:
 
     def _evaluate(self, step: int) -> dict[str, float]:
         """Evaluate and save. Where a signal cuts it short, {}: then the next checkpoint says that it is to be done."""
-        self._settle(0)
+        self._read_logs(0)
         assert self.evaluator is not None
         began = time.perf_counter()
-        self._owes_evaluation = True
+        self._evaluation_due = True
         try:
             scores = self.evaluator.run(self.evaluated(), self.state.buffers)
         except EvaluationCancelled:
             return {}
-        self._owes_evaluation = False
+        self._evaluation_due = False
         best = self._better(scores)
         self.since_best = 0 if best else self.since_best + 1
         if best:

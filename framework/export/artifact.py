@@ -232,8 +232,12 @@ class Artifact:
 
     def input_names(self, known: Iterable[str]) -> list[str]:
         """The program's inputs in the order of the config. Raises: FormatError, unless they are the `known` ones."""
-        found = self.config.get("inputs") or list(known)
-        names = [str(name) for name in found] if isinstance(found, dict | list) else [str(found)]
+        input_names = self.config.get("inputs") or list(known)
+        names = (
+            [str(name) for name in input_names]
+            if isinstance(input_names, dict | list)
+            else [str(input_names)]
+        )
         if set(names) != set(known):
             raise FormatError(
                 "the artifact's config names other inputs than its program",
@@ -265,10 +269,10 @@ class Artifact:
 
     def _size(self) -> int:
         """Bytes of its weights and files, without those of the programs."""
-        own = sum(a.size if n in self.scales else a.nbytes for n, a in self.weights.items())
-        own += sum(map(len, self.files.values()))
-        own += sum(one.size for one in self.formats)
-        return own + sum(stage._size() for stage in self.stages.values())
+        of_weights = sum(a.size if n in self.scales else a.nbytes for n, a in self.weights.items())
+        of_weights += sum(map(len, self.files.values()))
+        of_weights += sum(one.size for one in self.formats)
+        return of_weights + sum(stage._size() for stage in self.stages.values())
 
     def _replace(self, folder: Path) -> None:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -321,11 +325,11 @@ class Artifact:
             "sha256": files,
             **({"lists": list(lists)} if lists else {}),
         }
-        own = {key: value for key, value in self.config.items() if key not in (*lists, "lists")}
+        settings = {key: value for key, value in self.config.items() if key not in (*lists, "lists")}
         # A loaded artifact that is written again keeps the age of its programs, and nothing else of its old head.
         age = {name: self.config[name] for name in ("made_on", "versions") if name in self.config}
         text = yaml.dump(
-            {**head, **own, **head, **age},
+            {**head, **settings, **head, **age},
             None,
             _Dumper,
             sort_keys=False,
@@ -355,7 +359,7 @@ def load_artifact(folder: str | Path, verify: bool = True, stages: bool = True) 
         for precision in PRECISIONS
         if program_file(precision) in config["sha256"]
     }
-    found = {name: load_artifact(folder / name, verify) for name in config["stages"] if stages}
+    artifacts = {name: load_artifact(folder / name, verify) for name in config["stages"] if stages}
     weights, scales = {}, {}
     if WEIGHTS in config["sha256"]:
         from framework.interop import load_weights
@@ -372,7 +376,7 @@ def load_artifact(folder: str | Path, verify: bool = True, stages: bool = True) 
     }
     stored = tuple(folder / name for name in ONNX_FILES if name in config["sha256"])
     formats = (StoredFiles(stored),) if stored else ()
-    return Artifact(config, programs, weights, scales, found, files, formats, tree, folder)
+    return Artifact(config, programs, weights, scales, artifacts, files, formats, tree, folder)
 
 
 def pack_weights(
@@ -414,10 +418,10 @@ def pack_assets(
     Raises:
         ConfigError: two transforms need different files of one name.
     """
-    kept, files = [], {}
+    transforms_left, files = [], {}
     for transform in transforms:
-        packed, own = transform.pack_assets()
-        for name, data in own.items():
+        packed, assets = transform.pack_assets()
+        for name, data in assets.items():
             if files.setdefault(name, data) != data:
                 raise ConfigError(
                     "two transforms of one artifact need different files of one name",
@@ -425,8 +429,8 @@ def pack_assets(
                     received=name,
                     fix="use one of them",
                 )
-        kept.append(packed)
-    return tuple(kept), files
+        transforms_left.append(packed)
+    return tuple(transforms_left), files
 
 
 def load_assets(
@@ -449,12 +453,12 @@ def _read_config(folder: Path) -> Tree:
         tree = parse(read_text(path, SETTINGS, "artifact's config"), str(path), old_scalars=True)
     except ConfigError as error:
         raise _damaged(path, error) from None
-    found = tree.value.get("format") if isinstance(tree.value, dict) else None
-    if found is None or found.value != FORMAT:
+    written_form = tree.value.get("format") if isinstance(tree.value, dict) else None
+    if written_form is None or written_form.value != FORMAT:
         raise FormatError(
             "an artifact of another format",
             where=path,
-            received=f"format {None if found is None else found.plain()}",
+            received=f"format {None if written_form is None else written_form.plain()}",
             allowed=f"format {FORMAT}",
             fix="export it again with this version of Oar",
         )

@@ -16,8 +16,8 @@ def size_fits(size: int, dim: Any, sizes: dict[str, int]) -> bool:
     """
     if isinstance(dim, int):
         return size == dim
-    found = _MULTIPLE.fullmatch(str(dim).replace(" ", ""))
-    if size <= 0 or not found:
+    match = _MULTIPLE.fullmatch(str(dim).replace(" ", ""))
+    if size <= 0 or not match:
         return size > 0
-    factor = int(found[1] or 1)
-    return size % factor == 0 and sizes.setdefault(found[2], size // factor) == size // factor
+    factor = int(match[1] or 1)
+    return size % factor == 0 and sizes.setdefault(match[2], size // factor) == size // factor

@@ -164,13 +164,13 @@ class XLAEngine:
         self.inputs, self.outputs = self._signature()
         self._calls = 0
         self._compiled: dict[tuple, Callable[..., PyTree]] = {}
-        self._seen: set[tuple] = set()
+        self._signatures: set[tuple] = set()
         self._locks: dict[tuple, threading.Lock] = {}
         self._guard = threading.Lock()
 
     @property
     def compile_count(self) -> int:
-        return len(self._seen)
+        return len(self._signatures)
 
     def __call__(self, inputs: Mapping[str, ArrayLike]) -> dict[str, np.ndarray]:
         """Outputs by name as numpy arrays, which may be read-only; blocks until they are there.
@@ -205,18 +205,18 @@ class XLAEngine:
         """
         key = _shape_key(shapes)
         with self._guard:
-            found = self._compiled.get(key)
+            executable = self._compiled.get(key)
             lock = self._locks.setdefault(key, threading.Lock())
-        if found is None:
+        if executable is None:
             with lock:
-                found = self._compiled.get(key)
-                if found is None:
-                    found = self._load_or_compile(shapes)
+                executable = self._compiled.get(key)
+                if executable is None:
+                    executable = self._load_or_compile(shapes)
                     with self._guard:
-                        self._seen.add(key)
-                        self._compiled[key] = found
+                        self._signatures.add(key)
+                        self._compiled[key] = executable
         _note_use(self, key)
-        return found
+        return executable
 
     def prepare(self, shapes: Iterable[Mapping[str, tuple[int, ...]]]) -> None:
         """Compile for these shapes, or load what was kept, in threads; a call waits for its own shape alone.
@@ -240,8 +240,8 @@ class XLAEngine:
     def _signature(self) -> tuple[dict[str, TensorShape], dict[str, TensorShape]]:
         """Inputs and outputs: as they were kept with the executables, else from the program, which is then read."""
         key = executables.signature_key(self._digest)
-        kept = None if self._store is None else self._store.load(key)
-        if kept is None:
+        stored = None if self._store is None else self._store.load(key)
+        if stored is None:
             (_, inputs), _ = jax.tree.unflatten(self.program.in_tree, self.program.in_avals)
             outputs = jax.tree.unflatten(self.program.out_tree, self.program.out_avals)
             described = [
@@ -251,12 +251,12 @@ class XLAEngine:
                 }
                 for avals in (inputs, outputs)
             ]
-            kept = json.dumps(described).encode()
+            stored = json.dumps(described).encode()
             if self._store is not None:
-                self._store.save(key, kept)
+                self._store.save(key, stored)
         inputs, outputs = [
             {name: TensorShape(tuple(shape), jnp.dtype(dtype)) for name, (shape, dtype) in part.items()}
-            for part in json.loads(kept)
+            for part in json.loads(stored)
         ]
         return inputs, outputs
 
@@ -277,9 +277,9 @@ class XLAEngine:
             except executables.BrokenExecutable as error:
                 log.warning("a kept program cannot be loaded and is made again: %s", error)
         _announce()
-        compiled, made = executables.compile_and_dump(lambda: self._compile(self._lower(shapes)))
-        if made is not None:
-            self._store.save(key, made)
+        compiled, dumped = executables.compile_and_dump(lambda: self._compile(self._lower(shapes)))
+        if dumped is not None:
+            self._store.save(key, dumped)
         release_memory()
         return compiled
 
@@ -331,26 +331,26 @@ def _shape_key(shapes: Mapping[str, tuple[int, ...]]) -> tuple:
 
 
 def check_inputs(
-    given: Mapping[str, ArrayLike], declared: Mapping[str, TensorShape]
+    inputs: Mapping[str, ArrayLike], declared: Mapping[str, TensorShape]
 ) -> dict[str, np.ndarray]:
     """The inputs as contiguous arrays. Raises: ShapeError, where names, dtypes or shapes are not the declared ones."""
-    if set(given) != set(declared):
+    if set(inputs) != set(declared):
         raise ShapeError(
-            "the program takes other inputs", received=", ".join(sorted(given)), allowed=describe(declared)
+            "the program takes other inputs", received=", ".join(sorted(inputs)), allowed=describe(declared)
         )
     arrays = {}
     sizes: dict[str, int] = {}
-    for name, wanted in declared.items():
-        array = np.asarray(given[name])
-        fits = array.ndim == len(wanted.shape) and all(
-            size_fits(size, dim, sizes) for size, dim in zip(array.shape, wanted.shape)
+    for name, shape in declared.items():
+        array = np.asarray(inputs[name])
+        fits = array.ndim == len(shape.shape) and all(
+            size_fits(size, dim, sizes) for size, dim in zip(array.shape, shape.shape)
         )
-        if not fits or array.dtype != wanted.dtype:
+        if not fits or array.dtype != shape.dtype:
             raise ShapeError(
                 "an input does not fit the program",
                 where=name,
                 received=f"{array.shape} {array.dtype}",
-                allowed=str(wanted),
+                allowed=str(shape),
             )
         arrays[name] = np.ascontiguousarray(array)
     return arrays

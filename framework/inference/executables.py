@@ -276,12 +276,12 @@ class Executable:
         return {name: shards[0] for name, shards in zip(self._outputs, results, strict=True)}
 
 
-_seen = threading.local()  # .hits: programs of this thread that came from jax's own cache
+_thread = threading.local()  # .hits: programs of this thread that came from jax's own cache
 
 
 def _count_hits(event: str, **_: object) -> None:
     if event == "/jax/compilation_cache/cache_hits":
-        _seen.hits = getattr(_seen, "hits", 0) + 1
+        _thread.hits = getattr(_thread, "hits", 0) + 1
 
 
 @functools.cache
@@ -295,9 +295,9 @@ def compile_and_dump(build: Callable[[], Any]) -> tuple[Any, bytes | None]:
     A program that jax itself read from its cache has none: its machine code cannot be written a second time.
     """
     _listen()
-    hits = getattr(_seen, "hits", 0)
+    hits = getattr(_thread, "hits", 0)
     compiled = build()
-    if getattr(_seen, "hits", 0) > hits:
+    if getattr(_thread, "hits", 0) > hits:
         return compiled, None
     try:
         return compiled, compiled.runtime_executable().serialize()

@@ -71,17 +71,17 @@ class GraphEngine:
         self.inputs = {spec.name: _declare(spec) for spec in layer.inputs}
         self.outputs = {spec.name: _declare(spec) for spec in layer.outputs}
         graphdef, params, buffers = functional_core.split(layer)
-        parts = split_program(layer.program, layer.graph.operators)
-        wanted = parts.handed if parts.tail else tuple(dict.fromkeys(self.outputs))
-        numbers = parts.head if parts.tail else tuple(range(len(layer.program.nodes)))
+        programs = split_program(layer.program, layer.graph.operators)
+        outputs = programs.handed if programs.tail else tuple(dict.fromkeys(self.outputs))
+        numbers = programs.head if programs.tail else tuple(range(len(layer.program.nodes)))
 
         def run(params: State, buffers: State, inputs: State) -> State:
             out, _ = functional_core.apply(
-                graphdef, params, buffers, None, numbers, inputs, wanted, method="run_nodes"
+                graphdef, params, buffers, None, numbers, inputs, outputs, method="run_nodes"
             )
             return out
 
-        self._layer, self._tail, self._is_compiled = layer, parts.tail, True
+        self._layer, self._tail, self._is_compiled = layer, programs.tail, True
         self._weights = jax.device_put((params, buffers), self.device)
         self._run = jax.jit(run, compiler_options=compile_options(self.device) or None)
         self._shapes: set[tuple] = set()
@@ -126,8 +126,8 @@ class GraphEngine:
     def prepare(self, shapes: Iterable[Mapping[str, tuple[int, ...]]]) -> None:
         """Nothing: a graph is compiled by its first call with new shapes."""
 
-    def _array(self, name: str, given: ArrayLike) -> np.ndarray:
-        array, spec = narrow(np.asarray(given), name), self.inputs[name]
+    def _array(self, name: str, value: ArrayLike) -> np.ndarray:
+        array, spec = narrow(np.asarray(value), name), self.inputs[name]
         if array.ndim != len(spec.shape) or (array.dtype.kind == "f") != (spec.dtype.kind == "f"):
             raise ShapeError(
                 "an input does not fit the program",

@@ -33,8 +33,8 @@ def share_arena() -> bool:
     where MALLOC_ARENA_MAX or GLIBC_TUNABLES says how many arenas there are. Returns whether it took effect; without
     glibc it does nothing.
     """
-    chosen = "MALLOC_ARENA_MAX" in os.environ or "arena_max" in os.environ.get("GLIBC_TUNABLES", "")
-    return not chosen and _set_malloc((_M_ARENA_MAX, 1))
+    is_set = "MALLOC_ARENA_MAX" in os.environ or "arena_max" in os.environ.get("GLIBC_TUNABLES", "")
+    return not is_set and _set_malloc((_M_ARENA_MAX, 1))
 
 
 def _set_malloc(*settings: tuple[int, int]) -> bool:

@@ -128,7 +128,7 @@ class Config:
         elif params is not None:
             if not (folder.parent / CONFIG).is_file() or folder.suffix not in ("", ".jaxexp"):
                 raise InputError(
-                    "these are no files of a model",
+                    "the files of a model must be an artifact or a program with its weights",
                     received=f"{model_dir}, {params}",
                     allowed="Config('inference_model/<name>'), two files in that folder, or Paddle's program "
                     "(.pdmodel or .json) and its .pdiparams",
@@ -419,7 +419,7 @@ class PredictorPool:
         """The predictor of this number, from 0."""
         if not 0 <= index < len(self._predictors):
             raise InputError(
-                "there is no such predictor in the pool",
+                "the index of the predictor is out of range",
                 received=index,
                 allowed=f"0 to {len(self._predictors) - 1}",
             )

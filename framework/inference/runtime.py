@@ -49,9 +49,7 @@ class Runtime:
 
     def __post_init__(self) -> None:
         if self.engine not in ENGINES:
-            raise InputError(
-                "there is no such engine", received=repr(self.engine), allowed=", ".join(ENGINES)
-            )
+            raise InputError("unknown engine", received=repr(self.engine), allowed=", ".join(ENGINES))
         if self.threads is not None and self.threads < 1:
             raise InputError("a call needs a thread", received=f"threads={self.threads}", allowed="1 or more")
 

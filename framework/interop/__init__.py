@@ -69,7 +69,9 @@ def load_weights(path: str | Path | Source) -> dict[str, np.ndarray]:
         source = read_member(source)
         kind = detect(source)
         if kind not in ("safetensors", "pickle", "torch"):
-            raise source.error("these are no weights by themselves", received=kind, fix="unpack the archive")
+            raise source.error(
+                "an archive must be unpacked to read its weights", received=kind, fix="unpack the archive"
+            )
     if kind == "safetensors":
         arrays = read_safetensors(source)
         return TorchState(arrays) if read_safetensors_metadata(source).get("format") == "pt" else arrays

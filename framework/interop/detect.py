@@ -109,7 +109,7 @@ def _gunzip(stream: BinaryIO) -> BinaryIO:
 _OPENERS = {b"\x1f\x8b": _gunzip, b"BZh": bz2.BZ2File, b"\xfd7zXZ\x00": lzma.LZMAFile}
 _PACKED = tuple(_OPENERS)
 _WEIGHTS = (".pdparams", ".safetensors", ".pth", ".pt", ".bin")
-_SHOWN = 8
+_MAX_NAMES = 8
 _MAX_MEMBERS = 10_000
 # Weights hardly shrink when they are packed: what is larger than this and so many times its archive is no weights.
 _LARGE, _TIMES = 1 << 30, 100
@@ -133,16 +133,18 @@ def read_member(source: Source) -> Source:
         sizes, read = _zip(source) if source.data[: len(ZIP_MAGIC)] == ZIP_MAGIC else _tar(source)
     except _DAMAGED as error:
         raise source.error("the archive cannot be opened", received=str(error)) from None
-    found = [name for name in sizes if name.endswith(_WEIGHTS) and not name.split("/")[-1].startswith("._")]
-    if len(found) != 1:
-        shown = ", ".join(sorted(found or sizes)[:_SHOWN])
+    members = [name for name in sizes if name.endswith(_WEIGHTS) and not name.split("/")[-1].startswith("._")]
+    if len(members) != 1:
+        names = ", ".join(sorted(members or sizes)[:_MAX_NAMES])
         raise source.error(
-            "the archive holds several files of weights" if found else "the archive holds no file of weights",
-            received=shown or "an empty archive",
+            "the archive holds several files of weights"
+            if members
+            else "the archive holds no file of weights",
+            received=names or "an empty archive",
             allowed=f"one file that ends in {', '.join(_WEIGHTS)}",
             fix="unpack it and give the file inside, such as inference.pdmodel with inference.pdiparams",
         )
-    (name,) = found
+    (name,) = members
     if sizes[name] > max(_LARGE, _TIMES * len(source.data)):
         raise source.error(
             "the archive says that it holds far more than it can",
@@ -174,10 +176,10 @@ class _Unpacked:
     def read(self, size: int = -1) -> bytes:
         return self.file.read(min(size, self.limit) if size >= 0 else self.limit)
 
-    def seek(self, place: int) -> int:
-        if place > self.limit:
+    def seek(self, offset: int) -> int:
+        if offset > self.limit:
             raise ValueError(f"it unpacks to more than {self.limit:,} bytes")
-        return self.file.seek(place)
+        return self.file.seek(offset)
 
     def tell(self) -> int:
         return self.file.tell()

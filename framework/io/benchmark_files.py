@@ -31,7 +31,7 @@ def read_idx(path: Path, rank: int) -> np.ndarray:
             header = stream.read(4 + 4 * rank)
             if len(header) < 4 + 4 * rank or header[:4] != bytes([0, 0, 8, rank]):
                 raise FormatError(
-                    "this is no IDX file of that kind",
+                    "the file is not an IDX file of that kind",
                     where=path,
                     received=f"a file that begins with {header[:4].hex(' ')}",
                     allowed=f"00 00 08 {rank:02x}: bytes in {rank} dimension{'s' * (rank > 1)}",

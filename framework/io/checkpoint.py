@@ -77,12 +77,12 @@ class CheckpointStore:
         """Step to folder, oldest first."""
         if not self.root.is_dir():
             return {}
-        found = {
+        steps = {
             int(match[1]): path
             for path in self.root.iterdir()
             if (match := _FOLDER.fullmatch(path.name)) and (path / STATE).is_file()
         }
-        return dict(sorted(found.items()))
+        return dict(sorted(steps.items()))
 
     def last(self) -> Path | None:
         return next(reversed(self.steps().values()), None)
@@ -202,9 +202,9 @@ def find_checkpoint(path: str | Path, prefer: str = "last") -> Path:
             path, prefer = run, which
     for root in (path, path / CHECKPOINTS):
         store = CheckpointStore(root)
-        found = (store.best() if prefer == "best" else None) or store.last()
-        if found is not None:
-            return found
+        checkpoint = (store.best() if prefer == "best" else None) or store.last()
+        if checkpoint is not None:
+            return checkpoint
     raise InputError(
         "there is no checkpoint",
         where=path,
@@ -249,8 +249,8 @@ def unflatten(like: Tree, arrays: Mapping[str, ArrayLike], prefix: str = "", whe
         for name, (_, leaf) in zip(names, leaves)
         if name not in arrays or np.shape(arrays[name]) != np.shape(leaf)
     ]
-    own = {name for name in arrays if name.startswith(f"{prefix}/")} if prefix else set(arrays)
-    wrong += [f"{name}: unexpected" for name in sorted(own - set(names))]
+    below = {name for name in arrays if name.startswith(f"{prefix}/")} if prefix else set(arrays)
+    wrong += [f"{name}: unexpected" for name in sorted(below - set(names))]
     if wrong:
         raise WeightError(
             "the checkpoint was made with other settings",
@@ -264,8 +264,8 @@ def unflatten(like: Tree, arrays: Mapping[str, ArrayLike], prefix: str = "", whe
 
 
 def _name(prefix: str, path: tuple) -> str:
-    parts = [str(getattr(key, "key", getattr(key, "name", getattr(key, "idx", key)))) for key in path]
-    return "/".join(part for part in (prefix, *parts) if part)
+    keys = [str(getattr(key, "key", getattr(key, "name", getattr(key, "idx", key)))) for key in path]
+    return "/".join(part for part in (prefix, *keys) if part)
 
 
 def _damaged(path: Path, received: object, allowed: str, fix: str) -> FormatError:

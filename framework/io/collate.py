@@ -49,16 +49,16 @@ def _collate(values: list[PyTree], path: tuple[object, ...]) -> PyTree:
         }
         if len(counts) > 1:
             raise _structure_error(path, "numbers of fields", sorted(map(str, counts)))
-        return [_collate(list(field), (*path, place)) for place, field in enumerate(zip(*values))]
+        return [_collate(list(field), (*path, index)) for index, field in enumerate(zip(*values))]
     if isinstance(first, (numbers.Number, np.generic, ArrayLike)):
         arrays = [np.asarray(value) for value in values]
         if len({array.shape for array in arrays}) > 1:
-            place = next(n for n, array in enumerate(arrays) if array.shape != arrays[0].shape)
+            index = next(n for n, array in enumerate(arrays) if array.shape != arrays[0].shape)
             raise ShapeError(
                 "arrays of different shapes cannot be stacked",
                 where=_name(path),
                 received=f"{list(arrays[0].shape)} in the first sample of the batch, "
-                f"{list(arrays[place].shape)} in sample {place + 1}",
+                f"{list(arrays[index].shape)} in sample {index + 1}",
                 allowed="one shape",
                 fix="crop, resize or pad in a transform or in `pack`",
             )

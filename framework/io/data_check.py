@@ -45,10 +45,10 @@ class Report(ABC):
 
     def __str__(self) -> str:
         lines = self.summary()
-        for title, found in self.faults().items():
-            lines.append(f"{len(found)} {title}")
-            lines += [f"  {line}" for line in found[:SHOWN]]
-            lines += [f"  ... and {len(found) - SHOWN} more"] if len(found) > SHOWN else []
+        for title, faults in self.faults().items():
+            lines.append(f"{len(faults)} {title}")
+            lines += [f"  {line}" for line in faults[:SHOWN]]
+            lines += [f"  ... and {len(faults) - SHOWN} more"] if len(faults) > SHOWN else []
         return "\n".join(lines)
 
 
@@ -108,11 +108,11 @@ def validate_samples(dataset: Samples[Any], observe: Observe | None = None) -> S
         return SampleReport(len(dataset), (), tuple(broken), ())
     names, counts, wrong = dataset.class_names, np.zeros(len(dataset.class_names), int), []
     for index, labels in enumerate(dataset.read_labels()):
-        found = np.unique(labels)
-        fits = (found >= 0) & (found < len(names))
-        counts[found[fits]] += 1
+        values = np.unique(labels)
+        fits = (values >= 0) & (values < len(names))
+        counts[values[fits]] += 1
         if not fits.all():
-            wrong.append(f"sample {index}: {found[~fits].tolist()}, but there are {len(names)} classes")
+            wrong.append(f"sample {index}: {values[~fits].tolist()}, but there are {len(names)} classes")
     return SampleReport(len(dataset), tuple(zip(names, counts.tolist())), tuple(broken), tuple(wrong))
 
 

@@ -151,8 +151,8 @@ class ConcatDataset(Dataset):
         if not -len(self) <= index < len(self):
             raise NoSuchSample(f"index {index} of a ConcatDataset with {len(self)} samples")
         index = index + len(self) if index < 0 else index
-        part = bisect.bisect_right(self.cumulative_sizes, index)
-        return self.datasets[part][index - (self.cumulative_sizes[part - 1] if part else 0)]
+        number = bisect.bisect_right(self.cumulative_sizes, index)
+        return self.datasets[number][index - (self.cumulative_sizes[number - 1] if number else 0)]
 
     def __len__(self) -> int:
         return self.cumulative_sizes[-1]
@@ -217,16 +217,16 @@ def random_split(dataset: Dataset, lengths: Sequence[int], seed: int = 0) -> lis
 
 
 def _check_indexed(datasets: Iterable[Indexed[Any]], where: str) -> list[Indexed[Any]]:
-    found = list(datasets)
-    if not found or any(isinstance(dataset, IterableDataset) for dataset in found):
+    members = list(datasets)
+    if not members or any(isinstance(dataset, IterableDataset) for dataset in members):
         raise DatasetError(
             "these datasets cannot be joined",
             where=where,
-            received=[type(dataset).__name__ for dataset in found],
+            received=[type(dataset).__name__ for dataset in members],
             allowed="one or more datasets with an index and a length",
             fix="ChainDataset joins IterableDatasets",
         )
-    return found
+    return members
 
 
 class WindowedDataset(Dataset, Generic[SampleT]):
@@ -250,8 +250,8 @@ class WindowedDataset(Dataset, Generic[SampleT]):
         if not -len(self) <= index < len(self):
             raise IndexError(f"index {index} of a WindowedDataset with {len(self)} windows")
         index = index + len(self) if index < 0 else index
-        place = bisect.bisect_right(self._ends, index)
-        return self.split_windows(self.dataset[place])[index - (self._ends[place - 1] if place else 0)]
+        number = bisect.bisect_right(self._ends, index)
+        return self.split_windows(self.dataset[number])[index - (self._ends[number - 1] if number else 0)]
 
 
 def split_windows(

@@ -102,14 +102,14 @@ class DataLoader:
                 received=timeout,
                 allowed="seconds > 0, or None",
             )
-        given = {
+        arguments = {
             "batch_size": batch_size != 1,
             "shuffle": shuffle,
             "drop_last": drop_last,
             "sampler": sampler,
         }
         if batch_sampler is not None:
-            _refuse("batch_sampler", given, "a batch sampler decides these itself")
+            _refuse("batch_sampler", arguments, "a batch sampler decides these itself")
         if sampler is not None:
             _refuse("sampler", {"shuffle": shuffle}, "a sampler decides the order itself")
         if pad_last:
@@ -247,7 +247,7 @@ def _indices(chunk: Iterable[int], sampler: object) -> list[int]:
         indices = []
     if not indices:
         raise ConfigError(
-            "this is no batch of indices",
+            "a batch of indices must be a list of whole numbers",
             where=f"{type(sampler).__name__} of the DataLoader",
             received=repr(chunk)[:80],
             allowed="lists of whole numbers, not empty",
@@ -255,14 +255,14 @@ def _indices(chunk: Iterable[int], sampler: object) -> list[int]:
     return indices
 
 
-def _refuse(chosen: str, given: dict[str, object], reason: str) -> None:
+def _refuse(argument: str, arguments: dict[str, object], reason: str) -> None:
     """ConfigError when one of `given` is set beside `chosen`."""
-    wrong = [name for name, value in given.items() if value is not None and value is not False]
+    wrong = [name for name, value in arguments.items() if value is not None and value is not False]
     if wrong:
         raise ConfigError(
             "these settings contradict one another",
             where="DataLoader",
-            received=f"{chosen} with {', '.join(wrong)}",
+            received=f"{argument} with {', '.join(wrong)}",
             allowed=reason,
             fix=f"leave {' and '.join(wrong)} out",
         )

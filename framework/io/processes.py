@@ -124,10 +124,10 @@ def serve(connection: Connection) -> None:
                     segment.close()
                 segment = None if name is None else shared_memory.SharedMemory(name)
             if batch is not None and segment is not None:
-                for place, array in arrays:
-                    _view(segment, place)[...] = array
-                places = iter([place for place, _ in arrays])
-                batch = replace(batch, data=_exchange(batch.data, places, np.ndarray))
+                for address, array in arrays:
+                    _view(segment, address)[...] = array
+                addresses = iter([address for address, _ in arrays])
+                batch = replace(batch, data=_exchange(batch.data, addresses, np.ndarray))
             connection.send(batch)
     if segment is not None:
         segment.close()
@@ -173,8 +173,8 @@ def _exchange(data: object, others: Iterator[object], kind: type) -> object:
     return data
 
 
-def _view(segment: shared_memory.SharedMemory, place: _InSegment) -> np.ndarray:
-    return np.ndarray(place.shape, place.dtype, segment.buf, place.offset)
+def _view(segment: shared_memory.SharedMemory, address: _InSegment) -> np.ndarray:
+    return np.ndarray(address.shape, address.dtype, segment.buf, address.offset)
 
 
 # ---- in the loader's process ----
@@ -269,7 +269,7 @@ class _Worker:
         if reply is None or self._segment is None:
             return reply
         # Copies: the segment is written again at once, and jax may keep a numpy array as it is.
-        copies = (_view(self._segment, place).copy() for place in _places(reply.data))
+        copies = (_view(self._segment, place).copy() for place in _addresses(reply.data))
         return replace(reply, data=_exchange(reply.data, copies, _InSegment))
 
     def _grow(self, nbytes: int) -> None:
@@ -306,9 +306,9 @@ class _Worker:
             self._segment = None
 
 
-def _places(data: object) -> Iterator[_InSegment]:
+def _addresses(data: object) -> Iterator[_InSegment]:
     if isinstance(data, _InSegment):
         yield data
     elif isinstance(data, (dict, list, tuple)):
         for value in data.values() if isinstance(data, dict) else data:
-            yield from _places(value)
+            yield from _addresses(value)

@@ -139,28 +139,28 @@ class Recipe:
             if self.skip_bad_samples
             else "`skip_bad_samples: true` beside the data set leaves such samples out and lists them"
         )
-        parts = (described.problem, described.where, described.received, described.allowed)
-        return rebuild_error(type(described), *parts, f"{described.fix}; {fix}" if described.fix else fix)
+        fields = (described.problem, described.where, described.received, described.allowed)
+        return rebuild_error(type(described), *fields, f"{described.fix}; {fix}" if described.fix else fix)
 
     def _transform(self, sample: object, rng: np.random.Generator, count: int | None, state: _Step) -> object:
-        for place, transform in enumerate(self.transforms[:count]):
+        for number, transform in enumerate(self.transforms[:count]):
             state.step = type(transform).__name__
             if isinstance(transform, MixTransform):
-                sample = transform(sample, rng, _Others(self, place, rng, transform.extra, state))
+                sample = transform(sample, rng, _Others(self, number, rng, transform.extra, state))
             elif isinstance(transform, Transform) and transform.per_batch:
-                sample = transform(sample, _batch_rng(state.batch, place))
+                sample = transform(sample, _batch_rng(state.batch, number))
             else:
                 sample = transform(sample, rng)
         return sample
 
-    def batch(self, job: Job, parts: Sequence[PreparedSample | None]) -> Batch | None:
+    def batch(self, job: Job, prepared: Sequence[PreparedSample | None]) -> Batch | None:
         """The parts collated and, with `pad_to`, filled up; None where a stream has ended before the batch.
 
         Raises:
             OarError: collating raised; `where` names the batch and its samples.
         """
-        there = [part for part in parts if part is not None]
-        if not there or (self.drop_last and len(there) < len(parts)):
+        there = [part for part in prepared if part is not None]
+        if not there or (self.drop_last and len(there) < len(prepared)):
             return None
         skipped = tuple(sample for part in there for sample in part.skipped)
         count = len(there)
@@ -236,11 +236,11 @@ class _Others(Sequence[object]):
     when it is first used: a mosaic that is not applied costs no reading.
     """
 
-    def __init__(self, recipe: Recipe, place: int, rng: np.random.Generator, extra: int, step: _Step) -> None:
+    def __init__(self, recipe: Recipe, index: int, rng: np.random.Generator, extra: int, step: _Step) -> None:
         assert not isinstance(recipe.dataset, IterableDataset), (
             "the loader refuses to mix samples of a stream"
         )
-        self._recipe, self._dataset, self._place, self._step = recipe, recipe.dataset, place, step
+        self._recipe, self._dataset, self._index, self._step = recipe, recipe.dataset, index, step
         self._indices = rng.integers(len(self._dataset), size=extra).tolist()
         self._rngs = rng.spawn(extra)
         self._loaded: dict[int, object] = {}
@@ -257,23 +257,23 @@ class _Others(Sequence[object]):
             self._step.step = f"{step}, its other sample {index}"
             sample = self._recipe.read(self._dataset.__getitem__, index, self._step)
             self._loaded[number] = self._recipe._transform(
-                sample, self._rngs[number], self._place, self._step
+                sample, self._rngs[number], self._index, self._step
             )
             self._step.step = step
         return self._loaded[number]
 
 
-def _batch_rng(batch: tuple[int, int, int], place: int) -> np.random.Generator:
+def _batch_rng(batch: tuple[int, int, int], index: int) -> np.random.Generator:
     """A new generator at each call, so that all samples draw the same; the spawn key sets it apart from theirs."""
-    return np.random.default_rng(np.random.SeedSequence(batch, spawn_key=(1, place)))
+    return np.random.default_rng(np.random.SeedSequence(batch, spawn_key=(1, index)))
 
 
 def describe_error(error: Exception, where: str, problem: str) -> OarError:
     """`error` as an OarError that says where: one of ours keeps its class and problem, others become InputErrors."""
     if isinstance(error, OarError):
-        parts = (error.received, error.allowed, error.fix)
+        fields = (error.received, error.allowed, error.fix)
         return rebuild_error(
-            type(error), error.problem, where if error.where is None else f"{where}: {error.where}", *parts
+            type(error), error.problem, where if error.where is None else f"{where}: {error.where}", *fields
         )
     lines = traceback.extract_tb(error.__traceback__)
     theirs = [frame for frame in lines if _FRAMEWORK not in Path(frame.filename).resolve().parents]

@@ -121,7 +121,7 @@ class WeightedRandomSampler(Sampler):
             or not self.weights.any()
         ):
             raise ShapeError(
-                "these are no weights of samples",
+                "the weights of samples must be numbers from 0",
                 where="WeightedRandomSampler.weights",
                 received=f"{list(self.weights.shape)}, from {self.weights.min(initial=np.inf)} "
                 f"to {self.weights.max(initial=-np.inf)}",
@@ -257,15 +257,15 @@ class BucketBatchSampler(Sampler):
                 fix="cut samples, or add a larger bucket",
             )
         self.batch_size, self.shuffle, self.drop_last, self.seed = batch_size, shuffle, drop_last, seed
-        self._places = np.searchsorted(buckets, np.asarray(lengths, np.int64))
+        self._bucket_of = np.searchsorted(buckets, np.asarray(lengths, np.int64))
         self._buckets = len(buckets)
 
     def __iter__(self) -> Iterator[list[int]]:
         rng = order_rng(self.seed, self.epoch)
         batches: list[list[int]] = []
         rest: list[int] = []
-        for place in range(self._buckets):
-            group = np.flatnonzero(self._places == place)
+        for bucket in range(self._buckets):
+            group = np.flatnonzero(self._bucket_of == bucket)
             if self.shuffle:
                 group = rng.permutation(group)
             batches += cut_batches(rest + group.tolist(), self.batch_size, drop_last=False)
@@ -273,10 +273,10 @@ class BucketBatchSampler(Sampler):
         if rest and not self.drop_last:
             batches.append(rest)
         order = rng.permutation(len(batches)) if self.shuffle else range(len(batches))
-        return iter([batches[place] for place in order])
+        return iter([batches[bucket] for bucket in order])
 
     def __len__(self) -> int:
-        return count_batches(len(self._places), self.batch_size, self.drop_last)
+        return count_batches(len(self._bucket_of), self.batch_size, self.drop_last)
 
 
 class DistributedBatchSampler(Sampler):
@@ -356,7 +356,7 @@ def check_buckets(where: str, buckets: Sequence[int]) -> None:
     """ConfigError unless `buckets` are ascending lengths."""
     if not len(buckets) or buckets[0] < 1 or any(a >= b for a, b in itertools.pairwise(buckets)):
         raise ConfigError(
-            "these are no buckets",
+            "buckets must be ascending lengths",
             where=where,
             received=list(buckets),
             allowed="ascending lengths, such as 16, 32, 64",

@@ -45,31 +45,31 @@ def load_sharded(folder: str | Path, like: Tree) -> Tree:
         FormatError: there is no such checkpoint, or it holds another structure or other shapes.
     """
     folder = Path(folder).absolute()
-    wanted = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=a.sharding), like)
+    target = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=a.sharding), like)
     if not (folder / "_CHECKPOINT_METADATA").is_file():
         raise FormatError(
             "the sharded checkpoint cannot be read", where=folder, allowed="a folder that save_sharded wrote"
         )
     with ocp.StandardCheckpointer() as checkpointer:
         # Compared before anything is read: where orbax finds a wrong shape, its other reads outlive the error.
-        kept = checkpointer.metadata(folder).item_metadata
-        _compare(folder, kept.tree if kept is not None else {}, wanted)
-        return checkpointer.restore(folder, wanted)
+        stored = checkpointer.metadata(folder).item_metadata
+        _compare(folder, stored.tree if stored is not None else {}, target)
+        return checkpointer.restore(folder, target)
 
 
-def _compare(folder: Path, kept: object, wanted: object) -> None:
+def _compare(folder: Path, stored: object, target: object) -> None:
     """Raises: FormatError, where arrays are missing, too many, or of another shape."""
-    there, asked = (
+    there, expected = (
         {
             jax.tree_util.keystr(path): tuple(leaf.shape)
             for path, leaf in jax.tree_util.tree_leaves_with_path(tree)
         }
-        for tree in (kept, wanted)
+        for tree in (stored, target)
     )
     wrong = [
-        f"{name}: {there.get(name, 'nothing')}, wanted {asked.get(name, 'nothing')}"
-        for name in sorted(there | asked)
-        if there.get(name) != asked.get(name)
+        f"{name}: {there.get(name, 'nothing')}, wanted {expected.get(name, 'nothing')}"
+        for name in sorted(there | expected)
+        if there.get(name) != expected.get(name)
     ]
     if wrong:
         raise FormatError(

@@ -39,7 +39,7 @@ def save(state: Mapping[str, ArrayLike], path: str | Path) -> None:
     wrong = [name for name, value in entries.items() if not isinstance(value, (jax.Array, np.ndarray))]
     if not entries or wrong:
         raise WeightError(
-            "this is no state dict",
+            "a state dict must map names to arrays",
             where=path,
             received=f"no array under {', '.join(map(repr, wrong[:5]))}" if wrong else type(state).__name__,
             allowed="a mapping of names to arrays that is not empty",

@@ -94,7 +94,7 @@ def compute_weights(config: SamplerConfig, labels: Sequence[np.ndarray], names: 
     if config.weights is not None:
         if unknown := [name for name in config.weights if name not in names]:
             raise ConfigError(
-                "there is no such class",
+                "unknown class",
                 where="sampler.weights",
                 received=", ".join(unknown),
                 allowed=", ".join(names[:20]) + (" ..." if len(names) > 20 else ""),
@@ -105,11 +105,11 @@ def compute_weights(config: SamplerConfig, labels: Sequence[np.ndarray], names: 
         counts = np.zeros(len(names))
         for some in labels:
             counts[np.unique(some)] += 1
-        seen = counts > 0
+        occurs = counts > 0
         if config.type == "ClassBalanced":
-            of_class[seen] = 1 / counts[seen]
+            of_class[occurs] = 1 / counts[occurs]
         else:
-            share = counts[seen] / len(labels)
-            of_class[seen] = np.maximum(1, np.sqrt(config.threshold / share))
-    found = np.array([of_class[some].max() if len(some) else np.nan for some in labels], np.float64)
-    return np.where(np.isnan(found), np.nanmin(found) if (~np.isnan(found)).any() else 1, found)
+            share = counts[occurs] / len(labels)
+            of_class[occurs] = np.maximum(1, np.sqrt(config.threshold / share))
+    weights = np.array([of_class[some].max() if len(some) else np.nan for some in labels], np.float64)
+    return np.where(np.isnan(weights), np.nanmin(weights) if (~np.isnan(weights)).any() else 1, weights)

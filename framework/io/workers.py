@@ -127,18 +127,18 @@ class ThreadPool:
 
     def submit(self, job: Job) -> Future[Batch | None]:
         assembly = _Assembly(self._recipe, job)
-        for place, index in enumerate(job.samples):
-            self._group.add(lambda _, place=place, index=index: self._sample(assembly, place, index))
+        for position, index in enumerate(job.samples):
+            self._group.add(lambda _, position=position, index=index: self._sample(assembly, position, index))
         return assembly.future
 
-    def _sample(self, assembly: _Assembly, place: int, index: int) -> None:
+    def _sample(self, assembly: _Assembly, position: int, index: int) -> None:
         try:
             if self._init_error is not None:
                 raise self._init_error
             result = self._recipe.prepare(self._source, assembly.job, index)
         except BaseException as error:  # SystemExit too, else the consumer would wait for ever
             result = error
-        assembly.put(place, result)
+        assembly.put(position, result)
 
     def close(self) -> None:
         self._group.close()
@@ -150,23 +150,23 @@ class _Assembly:
     def __init__(self, recipe: Recipe, job: Job) -> None:
         self.job, self.future = job, Future[Batch | None]()
         self._recipe, self._lock = recipe, threading.Lock()
-        self._parts: list[PreparedSample | BaseException | None] = [None] * len(job.samples)
+        self._samples: list[PreparedSample | BaseException | None] = [None] * len(job.samples)
         self._missing = len(job.samples)
 
-    def put(self, place: int, part: PreparedSample | BaseException | None) -> None:
-        self._parts[place] = part
+    def put(self, position: int, sample: PreparedSample | BaseException | None) -> None:
+        self._samples[position] = sample
         with self._lock:
             self._missing -= 1
             if self._missing:
                 return
         # The first error by place, not by time: one run reports the same as another.
-        parts = []
-        for found in self._parts:
-            if isinstance(found, BaseException):
-                self.future.set_exception(found)
+        samples = []
+        for sample_or_error in self._samples:
+            if isinstance(sample_or_error, BaseException):
+                self.future.set_exception(sample_or_error)
                 return
-            parts.append(found)
+            samples.append(sample_or_error)
         try:
-            self.future.set_result(self._recipe.batch(self.job, parts))
+            self.future.set_result(self._recipe.batch(self.job, samples))
         except Exception as error:
             self.future.set_exception(error)

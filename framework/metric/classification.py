@@ -71,7 +71,9 @@ class Accuracy(Metric):
     def __init__(self, topk: Sequence[int] = (1,), name: str | None = None) -> None:
         self.topk, self._name = tuple(topk), name or "acc"
         if not self.topk or min(self.topk) < 1:
-            raise ShapeError("no such top-k", received=list(self.topk), allowed="one or more numbers from 1")
+            raise ShapeError(
+                "topk must be numbers from 1", received=list(self.topk), allowed="one or more numbers from 1"
+            )
         self.reset()
 
     def reset(self) -> None:

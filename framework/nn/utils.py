@@ -31,7 +31,7 @@ _Axis = int | None
 def _take(layer: Layer, name: str) -> Parameter:
     if name not in layer._parameters:
         raise WeightError(
-            "there is no such parameter to normalise",
+            "unknown parameter to normalise",
             where=type(layer).__name__,
             received=repr(name),
             allowed=", ".join(layer._parameters) or "a layer with parameters",

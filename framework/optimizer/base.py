@@ -124,7 +124,7 @@ class Optimizer:
         for name in kwargs:
             if name not in known:
                 raise ConfigError(
-                    "there is no such argument",
+                    "unknown argument",
                     where=f"{cls.__name__}({name}=…)",
                     received=f"{name}={kwargs[name]!r}"[:80],
                     allowed=", ".join(known),
@@ -146,7 +146,7 @@ class Optimizer:
         object.__setattr__(self, "parameters", self._check_parameters(parameters))
         if not isinstance(self.learning_rate, (int, float, np.number, LRScheduler)):
             raise self.error(
-                "the learning rate is no number",
+                "the learning rate must be a number or a schedule",
                 type(self.learning_rate).__name__,
                 f"{type(self).__name__}(learning_rate=0.001, parameters=layer.parameters()), or a schedule of lr",
             )
@@ -168,7 +168,7 @@ class Optimizer:
             try:
                 re.compile(pattern)
             except re.error as problem:
-                raise self.error("a pattern is no regular expression", pattern, str(problem)) from None
+                raise self.error("a pattern must be a regular expression", pattern, str(problem)) from None
         if self.own_decay.l1 and self.decoupled:
             raise self.error(
                 "its decay is decoupled",

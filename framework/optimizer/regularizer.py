@@ -43,7 +43,7 @@ class WeightDecay:
         if isinstance(value, (int, float)):
             return WeightDecay(l2=float(value))
         raise ConfigError(
-            "this is no weight decay",
+            "the weight decay must be a number or a regularizer",
             received=repr(value),
             allowed="a number, L1Decay(coeff), L2Decay(coeff) or None",
         )

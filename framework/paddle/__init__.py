@@ -127,7 +127,7 @@ else:
                     raise
         elif name in _WHERE:
             return getattr(importlib.import_module(f"framework.paddle.{_WHERE[name]}"), name)
-        why = reason(f"paddle.{name}") or "no such name; docs/paddle.md lists all that are here"
+        why = reason(f"paddle.{name}") or "no such name; docs/paddle_api.md lists all that are here"
         raise AttributeError(f"paddle.{name}: {why}")
 
 

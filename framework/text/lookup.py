@@ -35,41 +35,41 @@ class Lookup:
         return len(self.tokens)
 
     def split(self, text: str) -> SubwordEncoding:
-        found: list[str] = []
+        tokens: list[str] = []
         offsets, start = [np.zeros((0, 2), np.int32)], 0
-        for place, part in enumerate(self._special.split(text) if self._special else [text]):
-            if place % 2:  # a special token
-                found.append(part)
-                offsets.append(np.array([[start, start + len(part)]], np.int32))
+        for number, segment in enumerate(self._special.split(text) if self._special else [text]):
+            if number % 2:  # a special token
+                tokens.append(segment)
+                offsets.append(np.array([[start, start + len(segment)]], np.int32))
             else:
-                units, places = (split_words if self.unit == "words" else split_characters)(part)
-                found += units
-                offsets.append(places + np.int32(start))
-            start += len(part)
+                units, starts = (split_words if self.unit == "words" else split_characters)(segment)
+                tokens += units
+                offsets.append(starts + np.int32(start))
+            start += len(segment)
         return SubwordEncoding(
-            self._look_up(found), np.concatenate(offsets), np.full(len(found), -1, np.int32)
+            self._look_up(tokens), np.concatenate(offsets), np.full(len(tokens), -1, np.int32)
         )
 
     def split_words(self, words: Sequence[str]) -> SubwordEncoding:
         if self.unit == "words":
             spans = np.asarray([(0, len(word)) for word in words], np.int32).reshape(-1, 2)
             return SubwordEncoding(self._look_up(words), spans, np.arange(len(words), dtype=np.int32))
-        parts = [split_characters(word) for word in words]
+        splits = [split_characters(word) for word in words]
         return SubwordEncoding(
-            self._look_up([character for found, _ in parts for character in found]),
-            np.concatenate([np.zeros((0, 2), np.int32), *(offsets for _, offsets in parts)]),
-            np.repeat(np.arange(len(words), dtype=np.int32), [len(found) for found, _ in parts]),
+            self._look_up([character for found, _ in splits for character in found]),
+            np.concatenate([np.zeros((0, 2), np.int32), *(offsets for _, offsets in splits)]),
+            np.repeat(np.arange(len(words), dtype=np.int32), [len(found) for found, _ in splits]),
         )
 
-    def _look_up(self, found: Sequence[str]) -> np.ndarray:
+    def _look_up(self, tokens: Sequence[str]) -> np.ndarray:
         # A special token keeps its capitals.
         ids = (
             self._ids.get(token, self._ids.get(token.lower(), self._unknown))
             if self.lower
             else self._ids.get(token, self._unknown)
-            for token in found
+            for token in tokens
         )
-        return np.fromiter(ids, np.int32, len(found))
+        return np.fromiter(ids, np.int32, len(tokens))
 
     def id_of(self, token: str) -> int | None:
         return self._ids.get(token)

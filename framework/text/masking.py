@@ -81,19 +81,19 @@ class MaskTokens(Transform[TextSample]):
                 fix="put Tokenize before MaskTokens",
             )
         tokenizer = load_tokenizer(self.tokenizer)
-        ids, known = sample.ids.copy(), _vocabulary(tokenizer)
-        may = (sample.word_ids >= 0) & known.ordinary[ids]
+        ids, vocabulary = sample.ids.copy(), _vocabulary(tokenizer)
+        may = (sample.word_ids >= 0) & vocabulary.ordinary[ids]
         count = min(self.max_positions, max(1, round(self.share * int(may.sum()))))
-        units = self._choose_units(sample, may, known, count, rng)
+        units = self._choose_units(sample, may, vocabulary, count, rng)
         lengths = [len(unit) for unit in units]
-        places = np.concatenate([np.empty(0, np.int32), *units]).astype(np.int32)
+        hidden = np.concatenate([np.empty(0, np.int32), *units]).astype(np.int32)
         draws = (
-            np.repeat(rng.random(len(units)), lengths) if self.unit == "spans" else rng.random(len(places))
+            np.repeat(rng.random(len(units)), lengths) if self.unit == "spans" else rng.random(len(hidden))
         )
-        others = rng.choice(known.numbers, len(places))
-        changed = np.where(draws < self.masked + self.changed, others, ids[places])
-        ids[places] = np.where(draws < self.masked, tokenizer.mask_id, changed)
-        positions = np.sort(places)
+        others = rng.choice(vocabulary.numbers, len(hidden))
+        changed = np.where(draws < self.masked + self.changed, others, ids[hidden])
+        ids[hidden] = np.where(draws < self.masked, tokenizer.mask_id, changed)
+        positions = np.sort(hidden)
         return sample.replace(ids=ids, positions=positions, target_ids=sample.ids[positions])
 
     def check(self, model: object) -> None:
@@ -101,27 +101,32 @@ class MaskTokens(Transform[TextSample]):
         check_vocabulary(self.tokenizer, model, "MaskTokens.tokenizer")
 
     def _choose_units(
-        self, sample: TextSample, may: np.ndarray, known: _Vocabulary, count: int, rng: np.random.Generator
+        self,
+        sample: TextSample,
+        may: np.ndarray,
+        vocabulary: _Vocabulary,
+        count: int,
+        rng: np.random.Generator,
     ) -> list[np.ndarray]:
         """Places of the tokens of each unit that is hidden: `count` together or a few less, one unit at least."""
         assert sample.ids is not None and sample.word_ids is not None and sample.offsets is not None
-        places = np.flatnonzero(may)
-        if self.unit == "tokens" or not len(places):
-            units = list(places[:, None])
+        positions = np.flatnonzero(may)
+        if self.unit == "tokens" or not len(positions):
+            units = list(positions[:, None])
         else:
-            goes_on = known.continues[sample.ids[places]] | (
-                np.diff(sample.word_ids[places], prepend=-1) == 0
+            goes_on = vocabulary.continues[sample.ids[positions]] | (
+                np.diff(sample.word_ids[positions], prepend=-1) == 0
             )
             # What is not hidden, such as [UNK], divides; so does nothing else between two places.
-            goes_on &= np.diff(places, prepend=-2) == 1
-            units = np.split(places, np.flatnonzero(~goes_on)[1:])
+            goes_on &= np.diff(positions, prepend=-2) == 1
+            units = np.split(positions, np.flatnonzero(~goes_on)[1:])
         if self.unit == "spans" and sample.spans is not None:
             units = _merge_spans(units, sample.offsets, sample.spans)
         runs = self.unit == "spans" and sample.spans is None
-        chosen = list(self._draw_runs(units, count, rng) if runs else _draw_units(units, count, rng))
-        if not chosen and units and len(shortest := min(units, key=len)) <= self.max_positions:
+        selection = list(self._draw_runs(units, count, rng) if runs else _draw_units(units, count, rng))
+        if not selection and units and len(shortest := min(units, key=len)) <= self.max_positions:
             return [shortest]
-        return chosen
+        return selection
 
     def _draw_runs(
         self, words: list[np.ndarray], count: int, rng: np.random.Generator
@@ -133,13 +138,13 @@ class MaskTokens(Transform[TextSample]):
                 return
             length = min(int(rng.geometric(self.span_end)), self.span_words)
             run: list[np.ndarray] = []
-            for place in range(first, min(first + length, len(words))):
-                adjoins = not run or words[place][0] == run[-1][-1] + 1
-                if not free[place] or not adjoins or len(words[place]) > left:
+            for word in range(first, min(first + length, len(words))):
+                adjoins = not run or words[word][0] == run[-1][-1] + 1
+                if not free[word] or not adjoins or len(words[word]) > left:
                     break
-                run.append(words[place])
-                free[place] = False
-                left -= len(words[place])
+                run.append(words[word])
+                free[word] = False
+                left -= len(words[word])
             if run:
                 yield np.concatenate(run)
 
@@ -147,12 +152,12 @@ class MaskTokens(Transform[TextSample]):
 def _draw_units(units: list[np.ndarray], count: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
     """Units in random order, `count` tokens together, or a few less."""
     left = count
-    for place in rng.permutation(len(units)):
+    for index in rng.permutation(len(units)):
         if not left:
             return
-        if len(units[place]) <= left:
-            left -= len(units[place])
-            yield units[place]
+        if len(units[index]) <= left:
+            left -= len(units[index])
+            yield units[index]
 
 
 def _merge_spans(
@@ -162,17 +167,17 @@ def _merge_spans(
     owner = [-1] * len(units)
     bounds = [(offsets[unit[0], 0], offsets[unit[-1], 1]) for unit in units]
     for number, (start, end) in enumerate(spans):
-        for place, (first, last) in enumerate(bounds):
-            if first < end and last > start and owner[place] < 0:
-                owner[place] = number
+        for index, (first, last) in enumerate(bounds):
+            if first < end and last > start and owner[index] < 0:
+                owner[index] = number
     joined: list[np.ndarray] = []
     before = -1
-    for unit, own in zip(units, owner):
-        if own >= 0 and own == before:
+    for unit, span in zip(units, owner):
+        if span >= 0 and span == before:
             joined[-1] = np.concatenate([joined[-1], unit])
         else:
             joined.append(unit)
-        before = own
+        before = span
     return joined
 
 

@@ -43,7 +43,7 @@ class QuestionWindows(WindowTransform[TextSample]):
     def __post_init__(self) -> None:
         if min(self.max_length, self.doc_stride, self.question_length) < 1:
             raise ConfigError(
-                "these are no lengths",
+                "the lengths of the windows do not fit",
                 where="QuestionWindows",
                 received=f"max_length {self.max_length}, doc_stride {self.doc_stride}, question_length "
                 f"{self.question_length}",
@@ -59,13 +59,13 @@ class QuestionWindows(WindowTransform[TextSample]):
                 received=repr(sample.text[:40]),
                 fix="give a tuple of the text and the question",
             )
-        found = load_tokenizer(self.tokenizer).windows(
+        windows = load_tokenizer(self.tokenizer).windows(
             sample.pair, sample.text, self.max_length, self.doc_stride, self.question_length
         )
         rows = []
-        for before, row in found:
-            own = row.texts == 1
-            words = np.where(own, before + np.cumsum(own) - 1, -1).astype(np.int32)
+        for before, row in windows:
+            of_text = row.texts == 1
+            words = np.where(of_text, before + np.cumsum(of_text) - 1, -1).astype(np.int32)
             rows.append(
                 sample.replace(ids=row.ids, type_ids=row.type_ids, offsets=row.offsets, word_ids=words)
             )

@@ -31,8 +31,8 @@ def encode_pieces(
     ids: Sequence[int], offsets: Sequence[tuple[int, int]], words: Sequence[int] | None
 ) -> SubwordEncoding:
     """Lists as arrays; without `words` each is -1."""
-    found = np.full(len(ids), -1, np.int32) if words is None else np.asarray(words, np.int32)
-    return SubwordEncoding(np.asarray(ids, np.int32), np.asarray(offsets, np.int32).reshape(-1, 2), found)
+    word_ids = np.full(len(ids), -1, np.int32) if words is None else np.asarray(words, np.int32)
+    return SubwordEncoding(np.asarray(ids, np.int32), np.asarray(offsets, np.int32).reshape(-1, 2), word_ids)
 
 
 class Segmenter(Protocol):

@@ -17,7 +17,7 @@ from framework.core.types import JSON
 from framework.text.segmenter import SubwordEncoding, encode_pieces
 
 _SPACE = "▁"
-_Found = list[tuple[int, int, int]]  # id, first character, the one after the last
+_Tokens = list[tuple[int, int, int]]  # id, first character, the one after the last
 
 
 def library() -> Any:
@@ -45,7 +45,7 @@ def load_model(model: bytes, where: object) -> tuple[Any, int]:
         return processor, int(processor.GetPieceSize())
     except RuntimeError as error:
         raise FormatError(
-            "this is no SentencePiece model",
+            "the file is not a SentencePiece model",
             where=where,
             received=f"{len(model)} bytes: {str(error)[:120]}",
             allowed="a .model file as sentencepiece writes it",
@@ -86,73 +86,73 @@ class SentencePieces:
         return self._size
 
     def split(self, text: str) -> SubwordEncoding:
-        found = self._split(text)
-        return encode_pieces([row[0] for row in found], [row[1:] for row in found], None)
+        tokens = self._split(text)
+        return encode_pieces([row[0] for row in tokens], [row[1:] for row in tokens], None)
 
     def split_words(self, words: Sequence[str]) -> SubwordEncoding:
         rows = [(place, *row) for place, word in enumerate(words) for row in self._split(word)]
         return encode_pieces([row[1] for row in rows], [row[2:] for row in rows], [row[0] for row in rows])
 
-    def _split(self, text: str) -> _Found:
-        found: _Found = []
+    def _split(self, text: str) -> _Tokens:
+        tokens: _Tokens = []
         start = 0
         for match in self._special.finditer(text):
-            found += self._plain(text[start : match.start()], start)
-            found.append((self.core.PieceToId(match.group()), *match.span()))
+            tokens += self._plain(text[start : match.start()], start)
+            tokens.append((self.core.PieceToId(match.group()), *match.span()))
             start = match.end()
-        return found + self._plain(text[start:], start)
+        return tokens + self._plain(text[start:], start)
 
-    def _plain(self, text: str, base: int) -> _Found:
+    def _plain(self, text: str, base: int) -> _Tokens:
         cleaned, origin = _clean(text, self.lower, self.keep_accents)
         if not cleaned:
             return []
-        pieces = self.core.Encode(cleaned, out_type=str)
-        _, places = self.core.Normalize(cleaned, with_offsets=True)
-        found: _Found = []
+        symbols = self.core.Encode(cleaned, out_type=str)
+        _, offsets = self.core.Normalize(cleaned, with_offsets=True)
+        tokens: _Tokens = []
         at = 0
-        for piece in pieces:
-            for token, first, length in self._parts(piece):
+        for symbol in symbols:
+            for token, first, length in self._split_number(symbol):
                 begin, end = at + first, at + first + length
                 # The space before a word is not part of it.
-                while begin < end - 1 and piece[begin - at] == _SPACE:
+                while begin < end - 1 and symbol[begin - at] == _SPACE:
                     begin += 1
-                found.append((self.core.PieceToId(token), *_span(origin, places, begin, end, base)))
-            at += len(piece)
-        return found
+                tokens.append((self.core.PieceToId(token), *_span(origin, offsets, begin, end, base)))
+            at += len(symbol)
+        return tokens
 
-    def _parts(self, piece: str) -> list[tuple[str, int, int]]:
+    def _split_number(self, symbol: str) -> list[tuple[str, int, int]]:
         """(token, its place in the piece, its length): several where a comma stands behind a digit."""
-        if len(piece) < 2 or piece[-1] != "," or not piece[-2].isdigit():
-            return [(piece, 0, len(piece))]
-        number = piece[:-1].replace(_SPACE, "")
+        if len(symbol) < 2 or symbol[-1] != "," or not symbol[-2].isdigit():
+            return [(symbol, 0, len(symbol))]
+        number = symbol[:-1].replace(_SPACE, "")
         tokens: list[str] = self.core.Encode(number, out_type=str)
-        parts, at = [], len(piece) - 1 - len(number)
-        for place, token in enumerate(tokens):
+        spans, at = [], len(symbol) - 1 - len(number)
+        for index, token in enumerate(tokens):
             bare = token.removeprefix(_SPACE)
-            inside = place == 0 and not piece.startswith(_SPACE)
+            inside = index == 0 and not symbol.startswith(_SPACE)
             if bare or not inside:
-                parts.append((bare if inside else token, at, max(len(bare), 1)))
+                spans.append((bare if inside else token, at, max(len(bare), 1)))
             at += len(bare)
-        return [*parts, (",", len(piece) - 1, 1)]
+        return [*spans, (",", len(symbol) - 1, 1)]
 
     def id_of(self, token: str) -> int | None:
-        found = int(self.core.PieceToId(token))
-        return found if found < self._size and self.core.IdToPiece(found) == token else None
+        number = int(self.core.PieceToId(token))
+        return number if number < self._size and self.core.IdToPiece(number) == token else None
 
     def token_of(self, token_id: int) -> str | None:
         return self.core.IdToPiece(token_id) if 0 <= token_id < self._size else None
 
     def join(self, ids: list[int]) -> str:
-        parts: list[str] = []
-        kept: list[int] = []
+        texts: list[str] = []
+        symbols: list[int] = []
         for one in ids:  # the library leaves special tokens out
             token = self.core.IdToPiece(one)
             if token in self.special:
-                parts += [self.core.Decode(kept), token]
-                kept = []
+                texts += [self.core.Decode(symbols), token]
+                symbols = []
             else:
-                kept.append(one)
-        return " ".join(part for part in [*parts, self.core.Decode(kept) if kept else ""] if part)
+                symbols.append(one)
+        return " ".join(part for part in [*texts, self.core.Decode(symbols) if symbols else ""] if part)
 
     def to_plain(self) -> dict[str, JSON]:
         return {
@@ -170,31 +170,31 @@ def _clean(text: str, lower: bool, keep_accents: bool) -> tuple[str, list[int]]:
     for match in re.finditer(r"\S+", text):
         if rows:
             rows.append((" ", match.start() - 1))
-        place = match.start()
-        while place < match.end():
-            quote = text[place : place + 2] in ("``", "''")
-            rows.append(('"' if quote else text[place], place))
-            place += 2 if quote else 1
+        start = match.start()
+        while start < match.end():
+            quote = text[start : start + 2] in ("``", "''")
+            rows.append(('"' if quote else text[start], start))
+            start += 2 if quote else 1
     if not keep_accents:
         rows = [
-            (part, place)
-            for character, place in rows
+            (part, start)
+            for character, start in rows
             for part in unicodedata.normalize("NFKD", character)
             if not unicodedata.combining(part)
         ]
-    cleaned, origin = "".join(character for character, _ in rows), [place for _, place in rows]
+    cleaned, origin = "".join(character for character, _ in rows), [start for _, start in rows]
     if lower:
         # Of one letter several may become, so each is asked; the whole text decides which: a sigma at a word's end.
-        origin = [place for character, place in rows for _ in character.lower()]
+        origin = [start for character, start in rows for _ in character.lower()]
         cleaned = cleaned.lower()
     return cleaned, origin
 
 
-def _span(origin: list[int], places: list[int], begin: int, end: int, base: int) -> tuple[int, int]:
-    """Characters of the text from those of the normalised text; `places` says where each of these comes from."""
+def _span(origin: list[int], offsets: list[int], begin: int, end: int, base: int) -> tuple[int, int]:
+    """Characters of the text from those of the normalised text; `offsets` says where each of these comes from."""
     last = len(origin)
-    first = min(places[begin] if begin < len(places) else last, last)
-    behind = min(places[end] if end < len(places) else last, last)
+    first = min(offsets[begin] if begin < len(offsets) else last, last)
+    behind = min(offsets[end] if end < len(offsets) else last, last)
     if first >= last:
         return base + origin[-1] + 1, base + origin[-1] + 1
     return base + origin[first], base + origin[max(behind, first + 1) - 1] + 1

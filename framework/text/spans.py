@@ -16,15 +16,15 @@ def spans(tags: Sequence[str]) -> list[Span]:
     B begins a span, I and M are inside, E and L end one, S is a span of one word. A span also begins where the label
     changes and after "O" or the end of a span, whatever the letter says, as seqeval's default and conlleval count.
     """
-    found: list[Span] = []
+    result: list[Span] = []
     start, before = 0, ("O", "")
-    for place, tag in enumerate([*tags, "O"]):
+    for index, tag in enumerate([*tags, "O"]):
         letter, _, label = tag.partition("-")
         inside, was_inside = letter != "O", before[0] != "O"
         breaks = letter in _OPENS or before[0] in _CLOSES or label != before[1]
         if was_inside and (not inside or breaks):
-            found.append((start, place, before[1]))
+            result.append((start, index, before[1]))
         if inside and (not was_inside or breaks):
-            start = place
+            start = index
         before = (letter, label)
-    return found
+    return result

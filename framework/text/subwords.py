@@ -36,7 +36,7 @@ class Subwords:
         ids = core.get_vocab(with_added_tokens=True).values()
         self._size = max(ids, default=-1) + 1
         # Byte-level vocabularies have "Ġword" for a word behind a space: each word that is given gets one.
-        self._space = '"ByteLevel"' in (_part(core, "pre_tokenizer") + _part(core, "normalizer"))
+        self._space = '"ByteLevel"' in (_stage(core, "pre_tokenizer") + _stage(core, "normalizer"))
 
     @classmethod
     def from_json(cls, text: str, where: object) -> Subwords:
@@ -58,18 +58,20 @@ class Subwords:
         return self._size
 
     def split(self, text: str) -> SubwordEncoding:
-        found = self.core.encode(text, add_special_tokens=False)
-        return encode_pieces(found.ids, found.offsets, None)
+        encoding = self.core.encode(text, add_special_tokens=False)
+        return encode_pieces(encoding.ids, encoding.offsets, None)
 
     def split_words(self, words: Sequence[str]) -> SubwordEncoding:
-        given = [f" {word}" for word in words] if self._space else list(words)
-        found = self.core.encode(given, is_pretokenized=True, add_special_tokens=False)
-        pieces = encode_pieces(
-            found.ids, found.offsets, [-1 if word is None else word for word in found.word_ids]
+        texts = [f" {word}" for word in words] if self._space else list(words)
+        encoding = self.core.encode(texts, is_pretokenized=True, add_special_tokens=False)
+        encoding_of_words = encode_pieces(
+            encoding.ids, encoding.offsets, [-1 if word is None else word for word in encoding.word_ids]
         )
         if self._space:
-            pieces = pieces._replace(offsets=(pieces.offsets - 1).clip(min=0))
-        return pieces
+            encoding_of_words = encoding_of_words._replace(
+                offsets=(encoding_of_words.offsets - 1).clip(min=0)
+            )
+        return encoding_of_words
 
     def id_of(self, token: str) -> int | None:
         return self.core.token_to_id(token)
@@ -84,6 +86,6 @@ class Subwords:
         return {"kind": "tokenizers", "model": json.loads(self.core.to_str())}
 
 
-def _part(core: tokenizers.Tokenizer, name: str) -> str:
-    part = getattr(core, name)
-    return "" if part is None else part.__getstate__().decode("utf-8")
+def _stage(core: tokenizers.Tokenizer, name: str) -> str:
+    stage = getattr(core, name)
+    return "" if stage is None else stage.__getstate__().decode("utf-8")

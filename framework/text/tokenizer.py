@@ -79,8 +79,8 @@ class Tokenizer:
         _check_frame(single, "A", segmenter.size, where)
         _check_frame(pair, "AB", segmenter.size, where)
         for role, token in self.roles.items():
-            found = segmenter.id_of(token)
-            if found is None:
+            number = segmenter.id_of(token)
+            if number is None:
                 raise FormatError(
                     "a special token is not in the vocabulary",
                     where=where,
@@ -88,7 +88,7 @@ class Tokenizer:
                     allowed="a token of the vocabulary",
                     fix="name it in tokenizer_config.json or special_tokens_map.json beside the file",
                 )
-            self._special[role] = found
+            self._special[role] = number
 
     @classmethod
     def from_file(cls, path: str | Path, settings: Mapping[str, JSON] | None = None) -> Tokenizer:
@@ -214,11 +214,11 @@ class Tokenizer:
         Raises:
             InputError: this is no text. ConfigError: `max_length` is below the number of special tokens.
         """
-        parts = [self._split(part) for part in ((text,) if pair is None else (text, pair))]
+        texts = [self._split(part) for part in ((text,) if pair is None else (text, pair))]
         if max_length is not None:
             frame = self.single if pair is None else self.pair
-            parts = _truncate(parts, max_length, len(frame) - len(parts))
-        return self._surround(parts)
+            texts = _truncate(texts, max_length, len(frame) - len(texts))
+        return self._surround(texts)
 
     def windows(
         self, first: str, second: str, max_length: int, stride: int, first_length: int
@@ -247,30 +247,30 @@ class Tokenizer:
                 received=f"{max_length} with {len(one.ids)} tokens of the first text, stride {stride}",
                 allowed=f"{max_length - room + 1} or more, stride from 1",
             )
-        found, start = [], 0
+        windows, start = [], 0
         while True:
             window = SubwordEncoding(*(rows[start : start + room] for rows in two))
-            found.append((start, self._surround([one, window])))
+            windows.append((start, self._surround([one, window])))
             if start + room >= len(two.ids):
-                return found
+                return windows
             start += min(stride, room)
 
-    def _surround(self, parts: list[SubwordEncoding]) -> Encoding:
+    def _surround(self, encodings: list[SubwordEncoding]) -> Encoding:
         """One or two texts with their special tokens."""
         ids, offsets, words, types, texts = [], [], [], [], []
-        for item, type_id in self.single if len(parts) == 1 else self.pair:
+        for item, type_id in self.single if len(encodings) == 1 else self.pair:
             if isinstance(item, str):
-                place = "AB".index(item)
-                part = parts[place]
-                word = part.words if place == 0 else np.full(len(part.ids), -1, np.int32)
+                index = "AB".index(item)
+                encoding = encodings[index]
+                word = encoding.words if index == 0 else np.full(len(encoding.ids), -1, np.int32)
             else:
-                part = SubwordEncoding(np.array([item]), np.zeros((1, 2)), np.empty(0))
-                place, word = -1, np.array([-1])
-            ids.append(part.ids)
-            offsets.append(part.offsets)
+                encoding = SubwordEncoding(np.array([item]), np.zeros((1, 2)), np.empty(0))
+                index, word = -1, np.array([-1])
+            ids.append(encoding.ids)
+            offsets.append(encoding.offsets)
             words.append(word)
-            types.append(np.full(len(part.ids), type_id))
-            texts.append(np.full(len(part.ids), place))
+            types.append(np.full(len(encoding.ids), type_id))
+            texts.append(np.full(len(encoding.ids), index))
         arrays = (np.concatenate(rows).astype(np.int32) for rows in (ids, types, offsets, words, texts))
         return Encoding(*arrays)
 
@@ -280,7 +280,7 @@ class Tokenizer:
                 return self.segmenter.split(_SURROGATE.sub("\ufffd", text))
         if not isinstance(text, list | tuple) or not all(isinstance(word, str) for word in text):
             raise InputError(
-                "this is no text",
+                "the input of a tokenizer must be text",
                 where="tokenizer",
                 received=type(text).__name__,
                 allowed="str, or a list of words",
@@ -296,20 +296,20 @@ class Tokenizer:
             skip_special: Leave out padding and what begins and ends a text.
         """
         left_out = {self._special.get(role) for role in ("pad", "cls", "sep")} if skip_special else set()
-        found = [int(one) for one in ids]
+        numbers = [int(one) for one in ids]
         with damage_errors(self.where):
             return self.segmenter.join(
-                [one for one in found if 0 <= one < self.vocab_size and one not in left_out]
+                [one for one in numbers if 0 <= one < self.vocab_size and one not in left_out]
             )
 
 
 def _check_frame(frame: Frame, texts: str, size: int, where: object) -> None:
     """Raises: FormatError, unless each text stands once in its frame, among tokens of the vocabulary."""
-    places = [item for item, _ in frame if isinstance(item, str)]
+    slots = [item for item, _ in frame if isinstance(item, str)]
     numbers = [item for item, _ in frame if not isinstance(item, str)]
     kinds = [kind for _, kind in frame]
-    known = all(type(number) is int and 0 <= number < size for number in numbers)
-    if sorted(places) != list(texts) or not known or not all(0 <= kind < 256 for kind in kinds):
+    in_vocabulary = all(type(number) is int and 0 <= number < size for number in numbers)
+    if sorted(slots) != list(texts) or not in_vocabulary or not all(0 <= kind < 256 for kind in kinds):
         raise FormatError(
             "what is put around texts does not fit the vocabulary",
             where=where,
@@ -319,7 +319,7 @@ def _check_frame(frame: Frame, texts: str, size: int, where: object) -> None:
         )
 
 
-def _truncate(parts: list[SubwordEncoding], max_length: int, around: int) -> list[SubwordEncoding]:
+def _truncate(texts: list[SubwordEncoding], max_length: int, around: int) -> list[SubwordEncoding]:
     room = max_length - around
     if room < 0:
         raise ConfigError(
@@ -328,11 +328,11 @@ def _truncate(parts: list[SubwordEncoding], max_length: int, around: int) -> lis
             received=max_length,
             allowed=f"{around} or more",
         )
-    if len(parts) == 1:
-        kept = [room]
+    if len(texts) == 1:
+        lengths = [room]
     else:
-        first, second = len(parts[0].ids), len(parts[1].ids)
+        first, second = len(texts[0].ids), len(texts[1].ids)
         # The first text may fill its half, the odd token with it, and what the second leaves free.
         first = min(first, max(-(-room // 2), room - second))
-        kept = [first, room - first]
-    return [SubwordEncoding(*(rows[:count] for rows in part)) for part, count in zip(parts, kept)]
+        lengths = [first, room - first]
+    return [SubwordEncoding(*(rows[:count] for rows in part)) for part, count in zip(texts, lengths)]

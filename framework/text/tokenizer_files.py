@@ -82,15 +82,15 @@ def damage_errors(where: object) -> Iterator[None]:
 def _read_tokenizer(path: Path, settings: dict[str, Any]) -> TokenizerParts:
     if path.is_dir():
         settings = {**folder_settings(path), **settings}
-        found = [path / name for name in _FILES if (path / name).is_file()]
-        if not found:
+        files = [path / name for name in _FILES if (path / name).is_file()]
+        if not files:
             raise InputError(
                 "there is no tokenizer in the folder",
                 where=path,
                 received=", ".join(sorted(file.name for file in path.iterdir())[:10]) or "an empty folder",
                 allowed=", ".join(_FILES),
             )
-        path = found[0]
+        path = files[0]
     if path.suffix == ".model":
         return _read_sentence_pieces(path, settings)
     if path.name == "vocab.json":
@@ -103,7 +103,7 @@ def _read_tokenizer(path: Path, settings: dict[str, Any]) -> TokenizerParts:
         return word_piece(_read_vocabulary(path), settings, path)
     _read_bytes(path)
     raise FormatError(
-        "this is no file of a tokenizer",
+        "the file is not of a known tokenizer format",
         where=path,
         received=f"a name that ends in {path.suffix or 'nothing'}",
         allowed=f"{', '.join(_FILES)}, or a folder with one of them",
@@ -116,7 +116,7 @@ def parse_tokenizer(text: str, where: object, settings: Mapping[str, Any]) -> To
     if "oar_tokenizer" not in data:
         if "model" not in data:
             raise FormatError(
-                "this JSON is no tokenizer",
+                "the JSON file does not hold a tokenizer",
                 where=where,
                 received=f"keys {', '.join(list(data)[:8]) or 'none'}",
                 allowed="a tokenizer.json, or vocab.json with merges.txt beside it",
@@ -225,12 +225,12 @@ def _read_merges(path: Path) -> list[tuple[str, str]]:
         line = line.removesuffix("\r")
         if not line or (number == 1 and line.startswith("#version")):
             continue
-        parts = line.split(" ")
-        if len(parts) != 2:
+        pair = line.split(" ")
+        if len(pair) != 2:
             raise FormatError(
                 "a merge is two tokens", where=f"{path}, line {number}", received=repr(line[:80])
             )
-        merges.append((parts[0], parts[1]))
+        merges.append((pair[0], pair[1]))
     return merges
 
 
@@ -250,11 +250,11 @@ def _read_sentence_pieces(path: Path, settings: Mapping[str, Any]) -> TokenizerP
     lower = bool(settings.get("do_lower_case", True))
     keep_accents = bool(settings.get("keep_accents", False))
     bare = SentencePieces(model, lower, keep_accents, (), path)
-    known = {str(bare.token_of(number)): number for number in range(bare.size)}
-    roles = _find_roles(settings, _ALBERT, known, path, optional=("pad", "mask"))
+    vocabulary = {str(bare.token_of(number)): number for number in range(bare.size)}
+    roles = _find_roles(settings, _ALBERT, vocabulary, path, optional=("pad", "mask"))
     for number, token in sorted(_added_tokens(settings, path).items()):
-        if known.get(token) != number:
-            raise _number_error(token, number, known.get(token), path)
+        if vocabulary.get(token) != number:
+            raise _number_error(token, number, vocabulary.get(token), path)
     return surround_as_bert(SentencePieces(model, lower, keep_accents, tuple(roles.values()), path), roles)
 
 
@@ -265,14 +265,14 @@ def _parse_library_file(
     text: str, data: dict[str, Any], where: object, settings: Mapping[str, Any]
 ) -> TokenizerParts:
     segmenter = Subwords.from_json(text, where)
-    known = segmenter.core.get_vocab(with_added_tokens=True)
+    vocabulary = segmenter.core.get_vocab(with_added_tokens=True)
     roles = {}
     for role in ROLES:
         names = [_token_name(settings, role, {})]
         names += [usual[role] for usual in (_BERT, _ROBERTA, _GPT) if role in usual]
-        found = [name for name in names if name in known]
-        if found:
-            roles[role] = found[0]
+        present = [name for name in names if name in vocabulary]
+        if present:
+            roles[role] = present[0]
     frames = _read_frames(data.get("post_processor"), where)
     return TokenizerParts(segmenter, roles, *frames)
 
@@ -284,8 +284,8 @@ def _read_frames(processor: object, where: object) -> tuple[Frame, Frame]:
     kind = processor.get("type")
     try:
         if kind == "Sequence":
-            found = [_read_frames(part, where) for part in processor["processors"]]
-            return next((frames for frames in found if frames != plain), plain)
+            nested = [_read_frames(part, where) for part in processor["processors"]]
+            return next((frames for frames in nested if frames != plain), plain)
         if kind == "TemplateProcessing":
             ids = {name: special["ids"] for name, special in processor["special_tokens"].items()}
             single, pair = (_read_template(processor[name], ids) for name in ("single", "pair"))
@@ -365,14 +365,14 @@ def _find_roles(
 def _added_tokens(settings: Mapping[str, Any], where: object) -> dict[int, str]:
     """Tokens that a folder adds to the vocabulary, by number."""
     try:
-        found = {int(number): str(token) for token, number in dict(settings.get("added_tokens", {})).items()}
+        tokens = {int(number): str(token) for token, number in dict(settings.get("added_tokens", {})).items()}
         for number, token in dict(settings.get("added_tokens_decoder", {})).items():
-            found[int(number)] = str(token["content"])
+            tokens[int(number)] = str(token["content"])
     except (TypeError, ValueError, KeyError) as error:
         raise FormatError(
             "the added tokens cannot be read", where=where, received=repr(error)[:120]
         ) from error
-    return found
+    return tokens
 
 
 def _add_special(
@@ -391,12 +391,12 @@ def _add_special(
         core.add_special_tokens([module.AddedToken(token, lstrip=spaced, normalized=False, special=True)])
 
 
-def _number_error(token: str, number: int, found: int | None, where: object) -> FormatError:
+def _number_error(token: str, number: int, received: int | None, where: object) -> FormatError:
     return FormatError(
         "an added token has another number than the vocabulary gives it",
         where=where,
         received=f"{token!r} as {number}",
-        allowed="none: it is not in the model" if found is None else str(found),
+        allowed="none: it is not in the model" if received is None else str(received),
         fix="use the files of one model together",
     )
 

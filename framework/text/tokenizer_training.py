@@ -25,9 +25,7 @@ def train_tokenizer(
 ) -> TokenizerParts:
     """See `Tokenizer.train`."""
     if kind not in get_args(Kind):
-        raise ConfigError(
-            "there is no such kind of tokenizer", received=repr(kind), allowed=", ".join(get_args(Kind))
-        )
+        raise ConfigError("unknown kind of tokenizer", received=repr(kind), allowed=", ".join(get_args(Kind)))
     smallest = len(SPECIAL) + (_BYTES if kind == "bpe" else 1)
     if vocab_size < smallest:
         raise ConfigError(
@@ -69,10 +67,10 @@ def _make_lookup(
     counts: Counter[str] = Counter()
     for text in texts:
         if isinstance(text, str):
-            found = (split_words if kind == "words" else split_characters)(text)[0]
+            words = (split_words if kind == "words" else split_characters)(text)[0]
         else:
-            found = text if kind == "words" else split_characters("".join(text))[0]
-        counts.update(token.lower() if lower else token for token in found)
+            words = text if kind == "words" else split_characters("".join(text))[0]
+        counts.update(token.lower() if lower else token for token in words)
     special = list(SPECIAL.values())
     # Of tokens that are equally common the one that sorts first: the order of the texts does not matter.
     ordered = sorted(
@@ -86,20 +84,20 @@ def _train_word_piece(texts: Iterator[str], vocab_size: int, lower: bool) -> Sub
     core = module.Tokenizer(module.models.WordPiece(unk_token=SPECIAL["unk"]))
     core.normalizer = module.normalizers.BertNormalizer(lowercase=lower)
     core.pre_tokenizer = module.pre_tokenizers.BertPreTokenizer()
-    kept = list(texts)
+    corpus = list(texts)
     # The library numbers letters inside of words by chance and breaks ties by number: they are numbered here.
     inside: set[str] = set()
-    for text in kept:
+    for text in corpus:
         for word, _ in core.pre_tokenizer.pre_tokenize_str(core.normalizer.normalize_str(text)):
             inside.update(word[1:])
     first = [*SPECIAL.values(), *(f"##{letter}" for letter in sorted(inside))]
     trainer = module.trainers.WordPieceTrainer(
         vocab_size=vocab_size, special_tokens=first, show_progress=False
     )
-    core.train_from_iterator(kept, trainer)
-    made = word_piece(core.get_vocab(), {"do_lower_case": lower}, "training")
-    assert isinstance(made.segmenter, Subwords)
-    return _check_size(made.segmenter, vocab_size)
+    core.train_from_iterator(corpus, trainer)
+    trained = word_piece(core.get_vocab(), {"do_lower_case": lower}, "training")
+    assert isinstance(trained.segmenter, Subwords)
+    return _check_size(trained.segmenter, vocab_size)
 
 
 def _train_bpe(texts: Iterator[str], vocab_size: int, lower: bool) -> Subwords:

@@ -52,7 +52,7 @@ class Tokenize(Transform[TextSample]):
     def __post_init__(self) -> None:
         if self.max_length < 1:
             raise ConfigError(
-                "this is no length",
+                "the length is out of range",
                 where="Tokenize.max_length",
                 received=self.max_length,
                 allowed="1 or more",
@@ -68,25 +68,25 @@ class Tokenize(Transform[TextSample]):
 
     def __call__(self, sample: TextSample, rng: np.random.Generator) -> TextSample:
         words = sample.words
-        places = None
+        spans = None
         if words is not None:
-            places = find_words(sample.text, words)
+            spans = find_words(sample.text, words)
         elif self.unit in ("words", "characters"):
-            words, places = (split_words if self.unit == "words" else split_characters)(sample.text)
+            words, spans = (split_words if self.unit == "words" else split_characters)(sample.text)
         text = sample.text if words is None else words
         pair = None if self.apart else sample.pair
-        found = self.source().encode(text, pair, self.max_length)
-        offsets, word_ids = found.offsets, found.words
-        if places is None:
-            own = found.texts == 0
-            starts = own.copy()
+        encoding = self.source().encode(text, pair, self.max_length)
+        offsets, word_ids = encoding.offsets, encoding.words
+        if spans is None:
+            of_text = encoding.texts == 0
+            starts = of_text.copy()
             if self.unit == "subwords":
-                starts[own] = ~find_continuations(sample.text, offsets[own])
-            word_ids = np.where(own, np.cumsum(starts) - 1, -1).astype(np.int32)
-        elif len(places):
-            offsets = offsets + np.where(word_ids < 0, 0, places[word_ids, 0])[:, None]
+                starts[of_text] = ~find_continuations(sample.text, offsets[of_text])
+            word_ids = np.where(of_text, np.cumsum(starts) - 1, -1).astype(np.int32)
+        elif len(spans):
+            offsets = offsets + np.where(word_ids < 0, 0, spans[word_ids, 0])[:, None]
         sample = sample.replace(
-            words=words, ids=found.ids, type_ids=found.type_ids, offsets=offsets, word_ids=word_ids
+            words=words, ids=encoding.ids, type_ids=encoding.type_ids, offsets=offsets, word_ids=word_ids
         )
         if self.apart and sample.pair is not None:
             sample = sample.replace(

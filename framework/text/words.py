@@ -16,23 +16,23 @@ _SENTENCE = re.compile(r"(?s).+?(?:[。！？!?…\n]+|\.(?=\s)|\Z)[”’」』
 
 def split_words(text: str) -> tuple[tuple[str, ...], np.ndarray]:
     """Words and punctuation of a text in a script with spaces, and `[T, 2]` int32, where each begins and ends."""
-    found = list(_WORD.finditer(text))
-    return tuple(match.group() for match in found), _spans([match.span() for match in found])
+    matches = list(_WORD.finditer(text))
+    return tuple(match.group() for match in matches), _spans([match.span() for match in matches])
 
 
 def split_characters(text: str) -> tuple[tuple[str, ...], np.ndarray]:
     """The characters of a text but for white space, and `[T, 2]` int32, where each begins and ends."""
-    places = [place for place, character in enumerate(text) if not character.isspace()]
-    return tuple(text[place] for place in places), _spans([(place, place + 1) for place in places])
+    positions = [place for place, character in enumerate(text) if not character.isspace()]
+    return tuple(text[place] for place in positions), _spans([(place, place + 1) for place in positions])
 
 
 def find_words(text: str, words: tuple[str, ...]) -> np.ndarray:
     """`[T, 2]` int32: where words, in their order, stand in a text; one that is not there is of length 0."""
-    spans, place = [], 0
+    spans, offset = [], 0
     for word in words:
-        start = text.find(word, place)
-        spans.append((place, place) if start < 0 else (start, start + len(word)))
-        place = spans[-1][1]
+        start = text.find(word, offset)
+        spans.append((offset, offset) if start < 0 else (start, start + len(word)))
+        offset = spans[-1][1]
     return _spans(spans)
 
 
@@ -41,12 +41,12 @@ def find_continuations(text: str, offsets: np.ndarray) -> np.ndarray:
 
     It does where both are of one run of letters and digits. A Chinese character is a word of its own, as BERT has it.
     """
-    found = np.zeros(len(offsets), bool)
-    for place in range(1, len(offsets)):
-        before, start = int(offsets[place - 1, 1]), int(offsets[place, 0])
+    continues = np.zeros(len(offsets), bool)
+    for index in range(1, len(offsets)):
+        before, start = int(offsets[index - 1, 1]), int(offsets[index, 0])
         joined = 0 < start == before < len(text) and _in_word(text[start - 1]) and _in_word(text[start])
-        found[place] = joined or start < before  # bytes of one character stand at one place
-    return found
+        continues[index] = joined or start < before  # bytes of one character stand at one place
+    return continues
 
 
 def _in_word(character: str) -> bool:

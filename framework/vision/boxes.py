@@ -17,7 +17,10 @@ def _boxes(boxes: np.ndarray, where: str) -> np.ndarray:
     boxes = np.asarray(boxes)
     if boxes.ndim != 2 or boxes.shape[1] != 4:
         raise ShapeError(
-            "these are no boxes", where=where, received=list(boxes.shape), allowed="[K, 4]; none: [0, 4]"
+            "boxes must be an array [K, 4]",
+            where=where,
+            received=list(boxes.shape),
+            allowed="[K, 4]; none: [0, 4]",
         )
     return boxes if boxes.dtype == np.float32 else boxes.astype(np.float64)
 

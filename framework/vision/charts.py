@@ -78,7 +78,7 @@ def draw_matrix(
     size = len(counts)
     if counts.shape != (size, size) or not size or len(names) != size:
         raise ShapeError(
-            "these are no counts of classes",
+            "counts of classes have the wrong shape",
             where="charts.draw_matrix",
             received=f"counts {list(counts.shape)}, {len(names)} names",
             allowed="[N, N] and N names, N from 1",

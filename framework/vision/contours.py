@@ -28,7 +28,7 @@ def find_contours(mask: np.ndarray, *, dilate: bool = False) -> list[np.ndarray]
     """
     if mask.ndim != 2 or mask.dtype != np.bool_:
         raise ShapeError(
-            "this is no mask",
+            "a mask must be an array [H, W]",
             where="find_contours",
             received=f"{mask.dtype} {list(mask.shape)}",
             allowed="bool [H, W]",
@@ -91,7 +91,10 @@ def means_inside(values: np.ndarray, polygons: np.ndarray | Sequence[np.ndarray]
     """
     if values.ndim != 2 or values.size == 0:
         raise ShapeError(
-            "this is no map", where="means_inside", received=list(values.shape), allowed="[H, W]"
+            "a map must be an array [H, W]",
+            where="means_inside",
+            received=list(values.shape),
+            allowed="[H, W]",
         )
     if not len(polygons):
         return np.zeros(0)

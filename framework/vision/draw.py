@@ -179,7 +179,7 @@ def keypoints(
     keypoints = np.asarray(keypoints, np.float64)
     if keypoints.ndim != 3 or keypoints.shape[2] not in (2, 3):
         raise ShapeError(
-            "these are no keypoints",
+            "keypoints have the wrong shape",
             where="draw.keypoints",
             received=list(keypoints.shape),
             allowed="[K, J, 2] or [K, J, 3]",

@@ -188,7 +188,7 @@ def _chain(own: str) -> _Chain:
             ImageFont.truetype(own, 10)
         except (OSError, ValueError) as error:
             raise InputError(
-                "this is no font",
+                "the file is not a font",
                 where=f"environment variable {FONT_VARIABLE}",
                 received=f"{own!r}: {error}",
                 allowed="the path of a TrueType or OpenType file",

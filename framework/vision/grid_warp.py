@@ -38,7 +38,7 @@ class GridWarp:
         grid = np.array(self.grid, np.float32)
         if grid.ndim != 3 or grid.shape[2] != 2 or min(grid.shape) < 2 or not np.isfinite(grid).all():
             raise ShapeError(
-                "this is no grid of points",
+                "the grid must be an array of points",
                 where="GridWarp.grid",
                 received=f"an array of shape {list(grid.shape)}"
                 + ("" if np.isfinite(grid).all() else " with values that are not finite"),

@@ -36,7 +36,7 @@ def _pixel_limit() -> int:
     text = os.environ.get(_LIMIT, "").strip() or "200_000_000"
     if not text.replace("_", "").isdecimal():
         raise InputError(
-            "this is no number of pixels", where=_LIMIT, received=text, allowed="such as 400_000_000"
+            "the limit must be a number of pixels", where=_LIMIT, received=text, allowed="such as 400_000_000"
         )
     return int(text)
 
@@ -135,7 +135,7 @@ def read_bytes(source: str | os.PathLike[str] | bytes | BinaryIO, kind: str) -> 
             )
     else:
         raise InputError(
-            f"this is no {kind}",
+            f"the {kind} must be a path, bytes or an open file",
             received=type(source).__name__,
             allowed="a path, bytes, a file opened in binary mode"
             + (", an array, a PIL image" if kind == "image" else ""),
@@ -160,7 +160,7 @@ def open_header(data: bytes, where: str, max_pixels: int = MAX_PIXELS) -> Image.
     known = find_format(data)
     if known is None:
         raise InputError(
-            "this is not an image of a known format",
+            "the image is not of a known format",
             where=where,
             received=f"{len(data)} bytes that begin with {data[:16]!r}",
             allowed=FORMAT_NAMES,
@@ -439,7 +439,7 @@ def check_pixels(image: np.ndarray, where: str) -> None:
     """ShapeError unless `image` is a non-empty `[H, W]` or `[H, W, C]`."""
     if image.ndim not in (2, 3) or image.size == 0:
         raise ShapeError(
-            "this is no image",
+            "the array must have the shape of an image",
             where=where,
             received=list(image.shape),
             allowed="[H, W] or [H, W, C], not empty",

@@ -107,7 +107,10 @@ def to_boxes(masks: np.ndarray) -> np.ndarray:
     """The bounds `[K, 4]` float64 xyxy of `masks [K, H, W]`; zeros for an empty mask."""
     if masks.ndim != 3:
         raise ShapeError(
-            "these are no masks", where="masks.to_boxes", received=list(masks.shape), allowed="[K, H, W]"
+            "masks must be an array [K, H, W]",
+            where="masks.to_boxes",
+            received=list(masks.shape),
+            allowed="[K, H, W]",
         )
     return np.array([_bounds(mask) or (0, 0, 0, 0) for mask in masks], np.float64).reshape(-1, 4)
 
@@ -158,4 +161,6 @@ def write_classes(path: str | os.PathLike[str], class_map: np.ndarray, colors: n
 
 def _check_mask(mask: np.ndarray, where: str) -> None:
     if mask.ndim != 2:
-        raise ShapeError("this is no mask", where=where, received=list(mask.shape), allowed="[H, W]")
+        raise ShapeError(
+            "a mask must be an array [H, W]", where=where, received=list(mask.shape), allowed="[H, W]"
+        )

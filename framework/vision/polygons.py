@@ -23,7 +23,7 @@ def fill(polygons: Sequence[np.ndarray], size_hw: tuple[int, int]) -> np.ndarray
         points = np.asarray(polygon, np.float64)
         if points.ndim != 2 or points.shape[1] != 2 or not len(points) or not np.isfinite(points).all():
             raise ShapeError(
-                "these are no points of a polygon",
+                "the points of a polygon must be finite [N, 2]",
                 where="polygons.fill",
                 received=list(points.shape),
                 allowed="finite [N, 2] with N >= 1",

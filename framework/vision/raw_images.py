@@ -113,7 +113,7 @@ def read_npy(data: bytes, where: str) -> np.ndarray:
 def _whole_numbers(values: np.ndarray, where: str) -> np.ndarray:
     if values.dtype.kind not in "biu" or values.ndim != 2 or values.size == 0:
         raise InputError(
-            "this is no mask",
+            "a mask must be whole numbers [H, W]",
             where=where,
             received=f"{values.dtype} {list(values.shape)}",
             allowed="whole numbers [H, W], not empty",
@@ -131,7 +131,7 @@ def _channels(values: np.ndarray, where: str) -> np.ndarray:
         values = values[..., None]
     if values.ndim != 3 or values.size == 0 or values.dtype.kind not in "biuf":
         raise InputError(
-            "this is no image",
+            "an image must be numbers [H, W] or [H, W, C]",
             where=where,
             received=f"{values.dtype} {list(values.shape)}",
             allowed="numbers [H, W] or [H, W, C], not empty",

@@ -51,7 +51,7 @@ class Warp:
         )
         if not invertible:
             raise ShapeError(
-                "this is no warp",
+                "the matrix of a warp must be finite and invertible",
                 where="Warp.matrix",
                 received=matrix.tolist(),
                 allowed="finite, invertible, 3x3",
@@ -137,7 +137,7 @@ class Warp:
         quad = np.asarray(quad, np.float64)
         if quad.shape != (4, 2):
             raise ShapeError(
-                "this is no quadrilateral",
+                "a quadrilateral must have four points",
                 where="Warp.perspective",
                 received=list(quad.shape),
                 allowed="[4, 2]",

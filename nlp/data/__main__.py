@@ -45,22 +45,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     train.add_argument("--column", type=_column, help="column between tabs, or JSON key, of the text")
     train.add_argument("--lower", action="store_true", help="put texts into lower case")
     train.add_argument("--output", type=Path, required=True, help="the tokenizer.json to write")
-    chosen = parser.parse_args(arguments)
-    if chosen.command == "check":
-        return print_reports(_reports(chosen))
+    options = parser.parse_args(arguments)
+    if options.command == "check":
+        return print_reports(_reports(options))
     try:
-        texts = _texts(chosen.input, chosen.column)
-        made = Tokenizer.train(chosen.kind, texts, chosen.vocab_size, chosen.lower)
-        print(f"{made.save(chosen.output)}: {made.vocab_size} tokens")
+        texts = _texts(options.input, options.column)
+        tokenizer = Tokenizer.train(options.kind, texts, options.vocab_size, options.lower)
+        print(f"{tokenizer.save(options.output)}: {tokenizer.vocab_size} tokens")
     except OarError as error:
         print(error, file=sys.stderr)
         return 2
     return 0
 
 
-def _reports(chosen: argparse.Namespace) -> Iterator[tuple[str, Report]]:
-    columns = Columns(chosen.text, chosen.label, chosen.word, chosen.tag, chosen.separator, chosen.header)
-    yield "", validate(chosen.path, chosen.format, columns)
+def _reports(options: argparse.Namespace) -> Iterator[tuple[str, Report]]:
+    columns = Columns(
+        options.text, options.label, options.word, options.tag, options.separator, options.header
+    )
+    yield "", validate(options.path, options.format, columns)
 
 
 def _column(text: str) -> int | str:
@@ -76,7 +78,7 @@ def _texts(paths: Sequence[Path], name: int | str | None) -> Iterator[str | list
             text = column(fields, "text" if name is None else name, where)
             if not isinstance(text, str | list):
                 raise FormatError(
-                    "this is no text",
+                    "an entry must be a text",
                     where=where,
                     received=repr(text)[:80],
                     allowed="a text, or a list of words",

@@ -58,15 +58,15 @@ class Report(data_check.Report):
 
     def summary(self) -> list[str]:
         total = sum(count for _, count in self.classes)
-        shown = self.classes[:_CLASSES]
+        largest = self.classes[:_CLASSES]
         shortest, median, most, longest = self.lengths
         lines = [
             f"{self.texts} texts of {shortest} to {longest} {self.unit}; half have up to {median}, 95% up to {most}"
         ]
         if self.classes:
-            rows = [(name[:_WIDTH], str(count), f"{count / total:.1%}") for name, count in shown]
+            rows = [(name[:_WIDTH], str(count), f"{count / total:.1%}") for name, count in largest]
             lines += format_table({"count": 7, "share": 5}, rows)
-            hidden = len(self.classes) - len(shown)
+            hidden = len(self.classes) - len(largest)
             lines += [f"... and {hidden} more classes"] if hidden else []
         return lines
 
@@ -94,8 +94,8 @@ def validate(path: Path, form: Format | None = None, columns: Columns | None = N
         form = "tagged" if path.suffix in _TAGGED else "lines" if path.suffix == ".txt" else "table"
     broken: list[str] = []
     rows = _sentences if form == "tagged" else _rows
-    found = ((f"line {number}", text, labels) for number, text, labels in rows(path, form, columns, broken))
-    return _report(found, "words" if form == "tagged" else "characters", broken)
+    samples = ((f"line {number}", text, labels) for number, text, labels in rows(path, form, columns, broken))
+    return _report(samples, "words" if form == "tagged" else "characters", broken)
 
 
 def validate_dataset(dataset: Dataset, observe: Observe | None = None) -> data_check.Report:
@@ -142,8 +142,8 @@ def _row(sample: TextSample, names: Sequence[str]) -> tuple[str, str, str | tupl
     """Where a text is, it with all that belongs to it, and its class or tags."""
     texts = (sample.text, sample.pair, sample.target, sample.negative.pair if sample.negative else None)
     text = "\t".join(part for part in texts if part is not None)
-    place = str(sample.id).rpartition(", line ")[2]
-    where = f"line {place}" if place.isdecimal() else str(sample.id)
+    line = str(sample.id).rpartition(", line ")[2]
+    where = f"line {line}" if line.isdecimal() else str(sample.id)
     if sample.tags is not None:
         return where, text, tuple(names[tag] for tag in sample.tags)
     return where, text, None if sample.label is None else names[sample.label]
@@ -155,20 +155,22 @@ def _report(
     broken: list[str],
 ) -> Report:
     """Args: rows: where a text is, the text, and its class or the tags of its words."""
-    seen: dict[str, tuple[str | tuple[str, ...] | None, str]] = {}
+    first_of: dict[str, tuple[str | tuple[str, ...] | None, str]] = {}
     counts: Counter[str] = Counter()
     lengths, duplicates, contradictory, empty = [], [], [], []
-    for where, text, found in rows:
-        labels = found if isinstance(found, tuple) else (found,)
+    for where, text, row_labels in rows:
+        labels = row_labels if isinstance(row_labels, tuple) else (row_labels,)
         counts.update(label for label in labels if label is not None)
         lengths.append(len(labels) if unit == "words" else len(text))
         if not text.strip():
             empty.append(where)
-        elif text not in seen:
-            seen[text] = (found, where)
+        elif text not in first_of:
+            first_of[text] = (row_labels, where)
         else:
-            before, first = seen[text]
-            (duplicates if before == found else contradictory).append(f"{where}, as {first}: {text[:40]}")
+            before, first = first_of[text]
+            (duplicates if before == row_labels else contradictory).append(
+                f"{where}, as {first}: {text[:40]}"
+            )
     quarters = np.quantile(lengths, (0, 0.5, 0.95, 1), method="lower") if lengths else np.zeros(4)
     shortest, median, most, longest = (int(value) for value in quarters)
     return Report(
@@ -200,8 +202,8 @@ def _lines(path: Path, broken: list[str]) -> Iterator[tuple[int, str | None]]:
 def _rows(
     path: Path, form: Format, columns: Columns, broken: list[str]
 ) -> Iterator[tuple[int, str, str | None]]:
-    wanted: list[int | str] = [columns.text, columns.label]
-    named = form == "table" and path.suffix != ".jsonl" and any(isinstance(name, str) for name in wanted)
+    requested: list[int | str] = [columns.text, columns.label]
+    named = form == "table" and path.suffix != ".jsonl" and any(isinstance(name, str) for name in requested)
     header = columns.header or named
     for number, line in _lines(path, broken):
         if line is None or (form != "lines" and not line.strip()):
@@ -214,15 +216,17 @@ def _rows(
             if header:
                 header = False
                 titles = [str(title).strip() for title in parse_line(line, path, columns.separator, where)]
-                wanted = [find_title(titles, name, str(path)) for name in wanted] if named else wanted
+                requested = (
+                    [find_title(titles, name, str(path)) for name in requested] if named else requested
+                )
                 continue
             fields = parse_line(line, path, columns.separator, where)
             text, label = (
-                column(fields, wanted[0], where),
-                label_name(column(fields, wanted[1], where), where),
+                column(fields, requested[0], where),
+                label_name(column(fields, requested[1], where), where),
             )
         except OarError as error:
-            if named and wanted == [columns.text, columns.label]:
+            if named and requested == [columns.text, columns.label]:
                 raise  # no line can be read
             broken.append(f"{where}: {_short(error)}")
             continue
@@ -242,13 +246,13 @@ def _sentences(
         return
     conllu = path.suffix == ".conllu"
     word, tag = (1, 3) if conllu and (columns.word, columns.tag) == (0, -1) else (columns.word, columns.tag)
-    found: list[tuple[str, str]] = []
+    sentences: list[tuple[str, str]] = []
     first = 1
     for number, line in [*_lines(path, broken), (0, "")]:
         if line is not None and not line.strip():
-            if found:
-                yield first, " ".join(item[0] for item in found), tuple(item[1] for item in found)
-            found, first = [], number + 1
+            if sentences:
+                yield first, " ".join(item[0] for item in sentences), tuple(item[1] for item in sentences)
+            sentences, first = [], number + 1
             continue
         if line is None or (conllu and line.startswith("#")):
             continue
@@ -258,8 +262,8 @@ def _sentences(
         try:
             if len(fields) < 2:
                 raise FormatError("a word has no tag", received=repr(line[:40]))
-            place = f"line {number}"
-            found.append((str(column(fields, word, place)), str(column(fields, tag, place))))
+            line_name = f"line {number}"
+            sentences.append((str(column(fields, word, line_name)), str(column(fields, tag, line_name))))
         except OarError as error:
             broken.append(f"line {number}: {_short(error)}")
 

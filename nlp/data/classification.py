@@ -56,5 +56,8 @@ def _text(value: object, where: str) -> tuple[str, tuple[str, ...] | None]:
     if isinstance(value, list) and all(isinstance(word, str) for word in value):
         return " ".join(value), tuple(value)
     raise FormatError(
-        "this is no text", where=where, received=repr(value)[:80], allowed="a text, or a list of words"
+        "an entry must be a text",
+        where=where,
+        received=repr(value)[:80],
+        allowed="a text, or a list of words",
     )

@@ -48,16 +48,16 @@ class TextLines(TextDataset):
     @cached_property
     def samples(self) -> list[TextSample]:  # pyright: ignore[reportIncompatibleMethodOverride]
         lines = [(number, line.strip()) for number, line in enumerate(read_lines(self.path), start=1)]
-        found = []
+        samples = []
         for number, text in lines if self.block is None else self._blocks(lines, self.block):
             if not text:
                 continue
             words = tuple(text.split()) if self.words else None
             text = text if words is None else self.joint.join(words)
-            found.append(TextSample(text, words=words, id=f"{self.path}, line {number}"))
-        if not found:
+            samples.append(TextSample(text, words=words, id=f"{self.path}, line {number}"))
+        if not samples:
             raise FormatError("there is no text in the file", where=self.path)
-        return found
+        return samples
 
     def _blocks(self, lines: list[tuple[int, str]], size: int) -> Iterator[tuple[int, str]]:
         """(line in which it begins, text) of each block."""
@@ -66,9 +66,9 @@ class TextLines(TextDataset):
             if not line:
                 yield first, block
                 block = ""
-            for _, piece in pieces(line, size):
-                if block and len(block) + 1 + len(piece.strip()) > size:
+            for _, chunk in pieces(line, size):
+                if block and len(block) + 1 + len(chunk.strip()) > size:
                     yield first, block
                     block = ""
                 first = first if block else number
-                block = f"{block} {piece.strip()}" if block else piece.strip()
+                block = f"{block} {chunk.strip()}" if block else chunk.strip()

@@ -38,31 +38,31 @@ class QuestionAnswers(TextDataset):
             raise InputError("the file cannot be read", where=self.path, received=error.strerror) from error
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise self._misfit("file", repr(error)[:120]) from error
-        found = []
+        samples = []
         for number, article in enumerate(_list(articles), start=1):
-            for place, paragraph in enumerate(_list(_get(article, "paragraphs")), start=1):
-                where = f"article {number}, paragraph {place}"
+            for paragraph_number, paragraph in enumerate(_list(_get(article, "paragraphs")), start=1):
+                where = f"article {number}, paragraph {paragraph_number}"
                 context = _get(paragraph, "context")
                 if not isinstance(context, str) or not isinstance(_get(paragraph, "qas"), list):
                     raise self._misfit(where, f"{paragraph!r}"[:120])
-                found += [self._sample(context, item, where) for item in _list(_get(paragraph, "qas"))]
-        if not found:
+                samples += [self._sample(context, item, where) for item in _list(_get(paragraph, "qas"))]
+        if not samples:
             raise self._misfit("data", f"{articles!r}"[:120])
-        return found
+        return samples
 
     def _sample(self, context: str, item: object, where: str) -> TextSample:
         question, name = _get(item, "question"), str(_get(item, "id") or where)
         if not isinstance(question, str):
             raise self._misfit(where, f"{item!r}"[:120])
         if not isinstance(answers := _get(item, "answers"), list):
-            known = () if _get(item, "is_impossible") else None
-            return TextSample(context, pair=question, answers=known, id=name)
-        places = tuple(self._place(context, answer, f"{where}, question {name}") for answer in answers)
+            no_answers = () if _get(item, "is_impossible") else None
+            return TextSample(context, pair=question, answers=no_answers, id=name)
+        spans = tuple(self._locate(context, answer, f"{where}, question {name}") for answer in answers)
         return TextSample(
-            context, pair=question, answers=() if _get(item, "is_impossible") else places, id=name
+            context, pair=question, answers=() if _get(item, "is_impossible") else spans, id=name
         )
 
-    def _place(self, context: str, answer: object, where: str) -> tuple[int, int]:
+    def _locate(self, context: str, answer: object, where: str) -> tuple[int, int]:
         text, start = _get(answer, "text"), _get(answer, "answer_start")
         if not isinstance(text, str) or not text or not isinstance(start, int) or isinstance(start, bool):
             raise self._misfit(where, f"{answer!r}"[:120])
@@ -79,8 +79,8 @@ class QuestionAnswers(TextDataset):
                     received=repr(text[:80]),
                     fix="correct the answer, or take the question out",
                 )
-            said = start
-            start = min(there, key=lambda place: abs(place - said))
+            stated = start
+            start = min(there, key=lambda place: abs(place - stated))
         return start, start + len(text)
 
     def _misfit(self, where: str, received: str) -> FormatError:

@@ -47,7 +47,7 @@ class TaggedText(ClassDataset):
     def __post_init__(self) -> None:
         if self.classes is not None and (not self.classes or len(set(self.classes)) < len(self.classes)):
             raise ConfigError(
-                "these are no names of tags",
+                "classes must be different names of tags",
                 where="TaggedText.classes",
                 received=self.classes,
                 allowed="one or more different names, or null for those in the file",
@@ -57,8 +57,8 @@ class TaggedText(ClassDataset):
         sentences = [(where, self._units(words)) for where, words in self._sentences()]
         if not sentences:
             raise FormatError("there is no sentence in the file", where=self.path)
-        found = {tag for _, words in sentences for _, tag in words}
-        names = tuple(sorted(found)) if self.classes is None else self.classes
+        all_tags = {tag for _, words in sentences for _, tag in words}
+        names = tuple(sorted(all_tags)) if self.classes is None else self.classes
         samples = []
         for where, words in sentences:
             tags = tuple(class_index(names, tag, where) for _, tag in words)

@@ -150,8 +150,8 @@ def column(fields: object, name: Column, where: str) -> object:
     if isinstance(fields, list) and isinstance(name, int) and -len(fields) <= name < len(fields):
         return fields[name]
     count = len(fields) if isinstance(fields, list) else 0
-    known = list(fields) if isinstance(fields, dict) else f"{count} columns, counted from 0"
-    raise FormatError("a column is missing", where=where, received=f"column {name!r}", allowed=known)
+    available = list(fields) if isinstance(fields, dict) else f"{count} columns, counted from 0"
+    raise FormatError("a column is missing", where=where, received=f"column {name!r}", allowed=available)
 
 
 def label_name(value: object, where: str) -> str:
@@ -169,14 +169,14 @@ def leave_out_blank(samples: list[TextSample], path: Path) -> list[TextSample]:
     Raises:
         FormatError: none is left.
     """
-    kept = [sample for sample in samples if not is_blank(sample)]
-    if not kept:
+    filled = [sample for sample in samples if not is_blank(sample)]
+    if not filled:
         raise FormatError("there is no text in the file", where=path, received=f"{len(samples)} lines")
-    if len(kept) < len(samples):
+    if len(filled) < len(samples):
         lines = [str(sample.id).rpartition("line ")[2] for sample in samples if is_blank(sample)]
-        shown = ", ".join(lines[:10]) + (", ..." if len(lines) > 10 else "")
-        _log.warning(f"{path}: {len(lines)} lines without a text are left out: {shown}")
-    return kept
+        first_lines = ", ".join(lines[:10]) + (", ..." if len(lines) > 10 else "")
+        _log.warning(f"{path}: {len(lines)} lines without a text are left out: {first_lines}")
+    return filled
 
 
 def is_blank(sample: TextSample) -> bool:
@@ -192,7 +192,7 @@ def class_index(names: Sequence[str], name: str, where: str) -> int:
     except ValueError:
         close = nearest(name, names)
         raise InputError(
-            "there is no such class",
+            "unknown class",
             where=where,
             received=repr(name),
             allowed=", ".join(names[:20]) + (" …" if len(names) > 20 else ""),

@@ -41,7 +41,7 @@ class TextTriples(TextDataset):
         for where, texts in read_columns(self.path, self.separator, self.header, columns):
             if wrong := [text for text in texts if not isinstance(text, str)]:
                 raise FormatError(
-                    "this is no text", where=where, received=repr(wrong[0])[:80], allowed="a text"
+                    "an entry must be a text", where=where, received=repr(wrong[0])[:80], allowed="a text"
                 )
             query, pair, negative = map(str, texts)
             worse = TextSample(query, pair=negative, id=where)

@@ -101,5 +101,5 @@ class LinearChainCRF(nn.Layer):
         It is the derivative of the log-normaliser by the emission.
         """
         gradient = jax.grad(lambda e: self.log_normalizer(e, mask).sum())(emissions.astype(jnp.float32))
-        chosen = jnp.take_along_axis(gradient, tags[..., None], axis=-1)[..., 0]
-        return jnp.where(mask, jnp.clip(chosen, 0, 1), 0)
+        of_tags = jnp.take_along_axis(gradient, tags[..., None], axis=-1)[..., 0]
+        return jnp.where(mask, jnp.clip(of_tags, 0, 1), 0)

@@ -28,7 +28,7 @@ def check_head(num_classes: int, dropout: float | None, where: str) -> None:
     """Raises: ConfigError, where there is no class or `dropout` is no probability."""
     if num_classes < 1 or not 0 <= (dropout or 0) < 1:
         raise ConfigError(
-            "this is no head",
+            "a setting of the head is out of range",
             where=where,
             received=f"num_classes {num_classes}, dropout {dropout}",
             allowed="num_classes from 1, 0 <= dropout < 1",

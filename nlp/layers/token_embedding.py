@@ -13,7 +13,7 @@ def check_network(where: str, sizes: tuple[int, ...], dropout: float) -> None:
     """Raises: ConfigError, where a size is below 1 or `dropout` is no probability."""
     if min(sizes) < 1 or not 0 <= dropout < 1:
         raise ConfigError(
-            "this is no network",
+            "a setting of the network is out of range",
             where=where,
             received=f"sizes {sizes}, dropout {dropout}",
             allowed="sizes from 1, 0 <= dropout < 1",

@@ -51,7 +51,7 @@ class BiGRUCRFConfig:
         sizes = (self.vocab_size, self.num_classes, self.embedding_dim, self.hidden_size, self.num_layers)
         if min(sizes) < 1 or not 0 <= self.dropout < 1 or not 0 <= self.feature_dropout < 1:
             raise ConfigError(
-                "this is no network",
+                "a setting of the network is out of range",
                 where="BiGRUCRF",
                 received=f"sizes {sizes}, dropout {self.dropout}, feature_dropout {self.feature_dropout}",
                 allowed="sizes from 1, 0 <= dropout < 1 and 0 <= feature_dropout < 1",

@@ -37,7 +37,7 @@ class TextCNNConfig:
         sizes = (self.vocab_size, self.num_classes, self.embedding_dim, self.filters, self.hidden_size)
         if min(sizes) < 1 or not self.widths or min(self.widths) < 1 or not 0 <= self.dropout < 1:
             raise ConfigError(
-                "this is no network",
+                "a setting of the network is out of range",
                 where="TextCNN",
                 received=f"sizes {sizes}, widths {self.widths}, dropout {self.dropout}",
                 allowed="sizes and widths from 1, 0 <= dropout < 1",
@@ -57,17 +57,17 @@ class WidthEncoder(nn.Layer):
         x = jnp.where(mask[..., None], x, 0)
         widest = max(self.widths)
         x = jnp.pad(x, ((0, 0), (0, widest - 1), (0, 0)))
-        found = []
+        pooled = []
         for width, conv in zip(self.widths, self.convs):
             # A filter may begin at every token that leaves room for its width, and at the first one in any case.
             count = mask.shape[1]
             weight = conv.weight[:, 0]  # [filters, width, D]
-            parts = [x[:, place : place + count] @ weight[:, place].T for place in range(width)]
-            values = jnp.tanh(sum(parts[1:], parts[0]) + conv.bias)
+            windows = [x[:, place : place + count] @ weight[:, place].T for place in range(width)]
+            values = jnp.tanh(sum(windows[1:], windows[0]) + conv.bias)
             last = jnp.maximum(mask.sum(axis=1) - width, 0)
             begins = jnp.arange(count) <= last[:, None]
-            found.append(jnp.where(begins[..., None], values, -1.0).max(axis=1))
-        return jnp.concatenate(found, axis=-1)
+            pooled.append(jnp.where(begins[..., None], values, -1.0).max(axis=1))
+        return jnp.concatenate(pooled, axis=-1)
 
 
 @register("model", config=TextCNNConfig)

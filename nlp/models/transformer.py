@@ -83,8 +83,8 @@ class TransformerConfig:
     @property
     def size(self) -> Size:
         """The row of VARIANTS with this config's own entries."""
-        own = {name: getattr(self, name) for name in Size._fields if getattr(self, name) is not None}
-        return VARIANTS[self.variant]._replace(**own)
+        changed = {name: getattr(self, name) for name in Size._fields if getattr(self, name) is not None}
+        return VARIANTS[self.variant]._replace(**changed)
 
     def __post_init__(self) -> None:
         check_variant("Transformer", self.variant, VARIANTS)
@@ -109,7 +109,7 @@ class TransformerConfig:
         for name, (is_right, allowed) in checks.items():
             if not is_right:
                 raise ConfigError(
-                    "this is no network",
+                    "a setting of the network is out of range",
                     where=f"Transformer.{name}",
                     received=f"{size}, {self}",
                     allowed=allowed,
@@ -149,8 +149,8 @@ class PositionalEmbedding(nn.Layer):
         self.pos_encoder = nn.Layer()  # the waves of positions, which are not trained
         self.pos_encoder.register_buffer("weight", jnp.asarray(sinusoids(length, width)))
 
-    def forward(self, places: jax.Array) -> jax.Array:
-        return F.embedding(places, self.pos_encoder.weight)
+    def forward(self, positions: jax.Array) -> jax.Array:
+        return F.embedding(positions, self.pos_encoder.weight)
 
 
 @register("model", config=TransformerConfig)
@@ -212,8 +212,8 @@ class Transformer(nn.Model[TransformerConfig]):
     def forward(self, tokens: Tokens, target: Tokens) -> jax.Array:
         """Logits [N, S, target_vocab_size] of what follows each token of the target, which begins with `bos_id`."""
         memory = self.encode(tokens)  # [N, T, C]
-        places = jnp.arange(target.ids.shape[1])
-        past = (places[:, None] >= places)[None, None]  # [1, 1, S, S]
+        positions = jnp.arange(target.ids.shape[1])
+        past = (positions[:, None] >= positions)[None, None]  # [1, 1, S, S]
         x = self.embed(target.ids, True)  # [N, S, C]
         return self.score(self.transformer.decoder(x, memory, past, tokens.mask[:, None, None]))
 

@@ -95,7 +95,7 @@ class SequenceClassification(Texts):
     def __post_init__(self) -> None:
         if not 0 <= self.label_smoothing < 1:
             raise ConfigError(
-                "this is no share",
+                "label_smoothing is out of range",
                 where="label_smoothing",
                 received=self.label_smoothing,
                 allowed="from 0, below 1",
@@ -124,9 +124,9 @@ class SequenceClassification(Texts):
         logits = model(tokens_of(batch))
         hits = (logits.argmax(axis=-1) == batch["label"]).mean(dtype=jnp.float32)
         if self.independent:
-            chosen = jax.nn.one_hot(batch["label"], logits.shape[-1])
-            chosen = F.label_smooth(chosen, epsilon=self.label_smoothing)
-            loss = F.binary_cross_entropy_with_logits(logits, chosen)
+            target = jax.nn.one_hot(batch["label"], logits.shape[-1])
+            target = F.label_smooth(target, epsilon=self.label_smoothing)
+            loss = F.binary_cross_entropy_with_logits(logits, target)
         else:
             weight = weight_array(self.weight, logits.shape[-1], "task.weight")
             loss = F.cross_entropy(logits, batch["label"], weight, label_smoothing=self.label_smoothing)

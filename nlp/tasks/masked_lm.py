@@ -71,11 +71,11 @@ class MaskedLanguageModelling(Texts):
         """
         chances = F.log_softmax(model(tokens_of(inputs), inputs["positions"]))
         scores, best = jax.lax.top_k(chances, min(self.candidates, chances.shape[-1]))
-        found = {"candidates": best.astype(jnp.int32), "scores": jnp.exp(scores)}
+        predictions = {"candidates": best.astype(jnp.int32), "scores": jnp.exp(scores)}
         if "words" in inputs:
             words = jnp.maximum(inputs["words"], 0)[..., None]
-            found["log_likelihood"] = jnp.take_along_axis(chances, words, axis=-1)[..., 0]
-        return found
+            predictions["log_likelihood"] = jnp.take_along_axis(chances, words, axis=-1)[..., 0]
+        return predictions
 
     def processor(self, context: ProcessorContext) -> MaskProcessor:
         return MaskProcessor(context, self.max_positions)

@@ -39,9 +39,9 @@ def pack_pair(sample: TextSample) -> dict[str, np.ndarray]:
         )
     if sample.pair_ids is None:
         return pack_tokens(sample)
-    own = pack_tokens(sample.replace(pair_ids=None))
+    arrays = pack_tokens(sample.replace(pair_ids=None))
     return {
-        **{name: own[name] for name in ("input_ids", "mask")},
+        **{name: arrays[name] for name in ("input_ids", "mask")},
         "pair_ids": sample.pair_ids.astype(np.int32),
         "pair_mask": np.ones(len(sample.pair_ids), bool),
     }
@@ -164,10 +164,10 @@ class PairwiseRanking(Pairs):
             )
 
     def inputs(self, sample: TextSample) -> dict[str, np.ndarray]:
-        own = pack_pair(sample)
+        pair = pack_pair(sample)
         if sample.negative is None:
-            return own
-        return own | {_NEGATIVE + name: value for name, value in pack_pair(sample.negative).items()}
+            return pair
+        return pair | {_NEGATIVE + name: value for name, value in pack_pair(sample.negative).items()}
 
     def pack(self, sample: TextSample) -> dict[str, np.ndarray]:
         if sample.negative is not None:
@@ -191,8 +191,8 @@ class PairwiseRanking(Pairs):
 
     def infer(self, model: nn.Layer, inputs: Batch) -> dict[str, jax.Array]:
         """{"similarity": as the model gives it, [N] float32}."""
-        own = {name: value for name, value in inputs.items() if not name.startswith(_NEGATIVE)}
-        return {"similarity": score_pairs(model, own).astype(jnp.float32)}
+        pair = {name: value for name, value in inputs.items() if not name.startswith(_NEGATIVE)}
+        return {"similarity": score_pairs(model, pair).astype(jnp.float32)}
 
 
 @register("task")
@@ -217,7 +217,10 @@ class InBatchNegatives(Pairs):
     def __post_init__(self) -> None:
         if self.scale <= 0:
             raise ConfigError(
-                "this is no factor", where="InBatchNegatives.scale", received=self.scale, allowed="above 0"
+                "scale must be above 0",
+                where="InBatchNegatives.scale",
+                received=self.scale,
+                allowed="above 0",
             )
 
     def check(self, model: nn.Layer, labels: tuple[str, ...]) -> None:
@@ -244,10 +247,10 @@ class InBatchNegatives(Pairs):
         pairs = model.embed(Tokens(batch["pair_ids"], batch["pair_mask"]))
         count = len(texts)
         logits = self.scale * (texts @ pairs.T - self.margin * jnp.eye(count))
-        wanted = jnp.where(batch["label"] == 0, _IGNORED, jnp.arange(count))
-        hits = (logits.argmax(axis=-1) == wanted).sum(dtype=jnp.float32)
-        accuracy = hits / jnp.maximum((wanted >= 0).sum(dtype=jnp.float32), 1)
-        return Losses(F.cross_entropy(logits, wanted, ignore_index=_IGNORED), {"accuracy": accuracy})
+        target = jnp.where(batch["label"] == 0, _IGNORED, jnp.arange(count))
+        hits = (logits.argmax(axis=-1) == target).sum(dtype=jnp.float32)
+        accuracy = hits / jnp.maximum((target >= 0).sum(dtype=jnp.float32), 1)
+        return Losses(F.cross_entropy(logits, target, ignore_index=_IGNORED), {"accuracy": accuracy})
 
     def infer(self, model: nn.Layer, inputs: Batch) -> dict[str, jax.Array]:
         """{"similarity": cosines [N] float32}."""

@@ -101,10 +101,12 @@ def _tokens(
     offsets: np.ndarray, context: np.ndarray, answers: tuple[tuple[int, int], ...]
 ) -> tuple[int, int]:
     """First and last token of an answer; (0, 0) where it is not wholly in the window, or there is none."""
-    own = np.flatnonzero(context)
-    if not answers or not len(own):
+    of_context = np.flatnonzero(context)
+    if not answers or not len(of_context):
         return 0, 0
-    (start, end), starts, ends = answers[0], offsets[own, 0], offsets[own, 1]
+    (start, end), starts, ends = answers[0], offsets[of_context, 0], offsets[of_context, 1]
     if start < starts[0] or end > ends[-1]:
         return 0, 0
-    return int(own[np.flatnonzero(starts <= start)[-1]]), int(own[np.flatnonzero(ends >= end)[0]])
+    return int(of_context[np.flatnonzero(starts <= start)[-1]]), int(
+        of_context[np.flatnonzero(ends >= end)[0]]
+    )

@@ -49,10 +49,10 @@ class TranslationProcessor(TextProcessor):
     def _cut(self, text: str) -> list[str]:
         if len(text) < 2 or len(self.source.encode(text)) <= self.tokenize.max_length:
             return [text]
-        found = pieces(text, len(text))
-        if len(found) == 1:
-            found = pieces(text, -(-len(text) // 2))
-        return [part for _, piece in found for part in self._cut(piece)]
+        sentences = pieces(text, len(text))
+        if len(sentences) == 1:
+            sentences = pieces(text, -(-len(text) // 2))
+        return [part for _, piece in sentences for part in self._cut(piece)]
 
     def result(
         self, sample: TextSample, parts: Sequence[TextSample], outputs: Sequence[Outputs]
@@ -135,11 +135,11 @@ class Translation(Texts):
         return Losses(self._cross_entropy(model, batch, "mean", self.label_smoothing))
 
     def _cross_entropy(self, model: nn.Layer, batch: Batch, reduction: str, smoothing: float) -> jax.Array:
-        known = batch["next_ids"] >= 0
-        logits = model(tokens_of(batch), Tokens(batch["target_ids"], known))
-        wanted = jnp.where(known, batch["next_ids"], _IGNORED)
+        labelled = batch["next_ids"] >= 0
+        logits = model(tokens_of(batch), Tokens(batch["target_ids"], labelled))
+        target = jnp.where(labelled, batch["next_ids"], _IGNORED)
         return F.cross_entropy(
-            logits, wanted, ignore_index=_IGNORED, reduction=reduction, label_smoothing=smoothing
+            logits, target, ignore_index=_IGNORED, reduction=reduction, label_smoothing=smoothing
         )
 
     def infer(self, model: nn.Layer, inputs: Batch) -> dict[str, jax.Array]:

@@ -91,7 +91,12 @@ def _combine(probabilities: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class UnwarpOptions:
-    """How the network that finds out how a page is bent sees it: resized to `size_hw`, corner to corner."""
+    """How the network that finds out how a page is bent sees it.
+
+    Attributes:
+        size_hw: Rows and columns that the page is resized to, corner to corner.
+        normalize: What the program does to the pixels.
+    """
 
     normalize: Normalize
     size_hw: tuple[int, int] = (712, 488)

@@ -30,8 +30,10 @@ GUTTER = 0.6  # the least white between columns
 ABOVE = 0.5  # of the margin at either end of a line: how far boxes stand out above and below
 TRIM = 0.2  # of a line's height at either side: boxes of neighbours touch
 HEADING_GAP = 1.0  # above a heading over columns, between trimmed boxes
+HEADING_SIZE = 0.9  # its height, at least, to that of what begins below it
 BEGIN = 3.0  # below it, until columns begin
 LEVEL = 0.25  # rows of both sides that are so near are level, as cells of a table are: more is asked of them
+EXACT = 0.15  # the same of a text layer, where rows are told not to be level
 LENGTHS = {False: 6.0, True: 7.0}  # of the middle line of prose, at least; of level rows
 ITEM_LENGTH = 4.0  # of a list's
 
@@ -45,7 +47,7 @@ SAME_STRIPE = 0.5  # of a known stripe's width
 # Of the rows of the shorter side are level at most, where nothing else tells columns: of one size of type, of two.
 UNLEVEL = {True: 0.5, False: 0.75}
 LONG_ROW = 15.0  # multiples of the height
-OTHER_SIZE = 1.2  # of the other side's height of rows
+OTHER_SIZE = 1.15  # of the other side's height of rows
 UNLEVEL_GUTTER = 1.0  # multiples of the height: the white between them
 
 MIN_ROWS = {False: 3, True: 2}  # of a column; beside a table or figure
@@ -88,7 +90,14 @@ def find_columns(
     ends = margin * ABOVE * (lines[:, 3] - lines[:, 1])
     lines = lines + np.stack([sides, ends, -sides, -ends], axis=1)
     known_headings = np.array(headings, np.float64).reshape(-1, 4)
-    cutter = _Cutter.of(lines, texts, np.array(obstacles, np.float64).reshape(-1, 4), known_headings, slope)
+    cutter = _Cutter.of(
+        lines,
+        texts,
+        np.array(obstacles, np.float64).reshape(-1, 4),
+        known_headings,
+        slope,
+        LEVEL if margin else EXACT,
+    )
     everything = np.arange(len(cutter.boxes))
     known: list[tuple[float, float]] = []
     cutter.cut(everything, known, learn=True)  # the stripes that are sure
@@ -100,7 +109,8 @@ def find_columns(
 @dataclass(frozen=True)
 class _Cutter:
     """Boxes of lines, obstacles and headings, trimmed, [N + M + H, 4], and which of them are obstacles; of the lines
-    also how many letters and characters they have and whether they begin with a list's mark, [N, 3].
+    also how many letters and characters they have and whether they begin with a list's mark, [N, 3]. Rows go down by
+    `slope` a pixel to the right; those of two sides within `near` of the height are level.
     """
 
     boxes: NDArray[np.float64]
@@ -108,6 +118,7 @@ class _Cutter:
     signs: NDArray[np.float64]
     height: float
     slope: float
+    near: float
 
     @classmethod
     def of(
@@ -117,6 +128,7 @@ class _Cutter:
         obstacles: NDArray[np.float64],
         headings: NDArray[np.float64],
         slope: float,
+        near: float,
     ) -> _Cutter:
         height = float(np.median(lines[:, 3] - lines[:, 1]))
         boxes = np.concatenate([lines, obstacles, headings])
@@ -130,7 +142,9 @@ class _Cutter:
         ]
         places = np.arange(len(boxes))
         obstacle = (places >= len(lines)) & (places < len(lines) + len(obstacles))
-        return cls(boxes, obstacle, np.array(signs, np.float64).reshape(-1, 3), max(height, 1e-6), slope)
+        return cls(
+            boxes, obstacle, np.array(signs, np.float64).reshape(-1, 3), max(height, 1e-6), slope, near
+        )
 
     def cut(
         self, items: _Items, known: list[tuple[float, float]], *, learn: bool, depth: int = 0
@@ -207,6 +221,9 @@ class _Cutter:
                 return False
         beginning = np.concatenate(bands[number + 1 : number + 4])
         beginning = beginning[self.boxes[beginning, 1] < bottom + BEGIN * self.height]
+        heights = self.boxes[:, 3] - self.boxes[:, 1]
+        if len(beginning) and heights[band].max() < HEADING_SIZE * np.median(heights[beginning]):
+            return False  # it is a line of the first column
         right = self.boxes[band, 2].max()
         if not (self.boxes[beginning, 2] > right + self.height).any():
             return False
@@ -295,7 +312,7 @@ class _Cutter:
         apart = abs(few[:, None] - many[None]).min(axis=1)
         heights = sorted(float(np.median(rows[:, 3] - rows[:, 1])) for rows in (left, right))
         same_size = heights[1] < OTHER_SIZE * heights[0]
-        return bool(np.mean(apart <= LEVEL * self.height) <= UNLEVEL[same_size])
+        return bool(np.mean(apart <= self.near * self.height) <= UNLEVEL[same_size])
 
     def _are_long(
         self, stripe: tuple[float, float], left: NDArray[np.float64], right: NDArray[np.float64]

@@ -32,6 +32,12 @@ class DetSize:
     halves to the even one; no side is shorter than `multiple`.
 
     Source: DetResizeForTest of PaddleOCR (type 0) and of PaddleX 3.
+
+    Attributes:
+        limit_side: Pixels of the side that `limit_type` names.
+        limit_type: "max": the longer side is at most `limit_side`; "min": the shorter is at least that.
+        max_side: Most pixels of the longer side after that, or no limit.
+        multiple: Sides are rounded to multiples of it, as the network's strides need.
     """
 
     limit_side: int = 960

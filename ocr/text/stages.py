@@ -74,7 +74,14 @@ class RecognizeOptions:
 
 @dataclass(frozen=True)
 class OrientationOptions:
-    """How the 0/180 degree classifier sees lines: size, and the probability from which a line is turned."""
+    """How the 0/180 degree classifier sees lines.
+
+    Attributes:
+        size_hw: Rows and columns of the input.
+        thresh: The probability from which a line is turned, 0 to 1.
+        batch: At most this many lines at once.
+        normalize: What the program does to the pixels.
+    """
 
     normalize: Normalize
     size_hw: tuple[int, int] = (48, 192)

@@ -19,7 +19,7 @@ from framework.io.data_check import Report, print_reports
 from framework.io.dataset import Dataset
 from segmentation.data.check import validate
 
-_PARTS = ("train", "eval")
+_SPLITS = ("train", "eval")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -40,19 +40,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     check.add_argument(
         "-o", "--opts", nargs="+", default=[], metavar="a.b=value", help="overrides of --config"
     )
-    check.add_argument("--part", choices=_PARTS, help="of a configuration, this part alone")
+    check.add_argument("--part", choices=_SPLITS, help="of a configuration, this part alone")
     return print_reports(_reports(parser.parse_args(arguments)))
 
 
-def _reports(chosen: argparse.Namespace) -> Iterator[tuple[str, Report]]:
-    if chosen.config is None:
-        yield "", validate(_make_dataset(chosen.dataset, chosen.settings))
+def _reports(options: argparse.Namespace) -> Iterator[tuple[str, Report]]:
+    if options.config is None:
+        yield "", validate(_make_dataset(options.dataset, options.settings))
         return
-    if chosen.settings:
-        raise ConfigError("settings belong to --dataset", received=" ".join(chosen.settings), fix="use -o")
-    found = _read_config(chosen.config, chosen.opts, chosen.part)
-    for name, dataset in found.items():
-        yield name if len(found) > 1 else "", validate(dataset)
+    if options.settings:
+        raise ConfigError("settings belong to --dataset", received=" ".join(options.settings), fix="use -o")
+    datasets = _read_config(options.config, options.opts, options.part)
+    for name, dataset in datasets.items():
+        yield name if len(datasets) > 1 else "", validate(dataset)
 
 
 def _make_dataset(name: str, settings: Sequence[str]) -> Dataset:
@@ -62,14 +62,14 @@ def _make_dataset(name: str, settings: Sequence[str]) -> Dataset:
     return bind(tree, LoaderConfig, packages_of(from_plain({"domain": "segmentation"}))).dataset
 
 
-def _read_config(path: str, overrides: Sequence[str], part: str | None) -> dict[str, Dataset]:
+def _read_config(path: str, overrides: Sequence[str], split: str | None) -> dict[str, Dataset]:
     """The data sets of a file by their part; its other sections are not read."""
     tree = load(path, overrides)
     data = tree.value["data"].value if "data" in tree.value else {}
-    wanted = [name for name in (_PARTS if part is None else (part,)) if data.get(name) is not None]
-    if not wanted:
+    splits = [name for name in (_SPLITS if split is None else (split,)) if data.get(name) is not None]
+    if not splits:
         raise ConfigError("the configuration has no such data", where=path, allowed="data.train or data.eval")
-    return {f"data.{name}": bind(data[name], LoaderConfig, packages_of(tree)).dataset for name in wanted}
+    return {f"data.{name}": bind(data[name], LoaderConfig, packages_of(tree)).dataset for name in splits}
 
 
 if __name__ == "__main__":

@@ -47,5 +47,5 @@ class CamVid(BenchmarkDataset):
 
 def _from_root(path: Path) -> Path:
     """Without what stands up to a folder CamVid."""
-    parts = PurePosixPath(path.as_posix().replace("\\", "/")).parts
-    return Path(*parts[parts.index("CamVid") + 1 :]) if "CamVid" in parts else path
+    names = PurePosixPath(path.as_posix().replace("\\", "/")).parts
+    return Path(*names[names.index("CamVid") + 1 :]) if "CamVid" in names else path

@@ -97,10 +97,10 @@ class CocoMasks(SegmentationDataset):
     def _region(self, one: Region, name: str, size_hw: tuple[int, int], image: Path) -> np.ndarray:
         """[H, W] bool."""
         if not isinstance(one, Mapping):
-            found = np.zeros(size_hw, bool)
+            mask = np.zeros(size_hw, bool)
             for flat in one:  # parts of one object, which do not cut holes into one another
-                found |= polygons.fill([np.array(flat, np.float64).reshape(-1, 2)], size_hw)
-            return found
+                mask |= polygons.fill([np.array(flat, np.float64).reshape(-1, 2)], size_hw)
+            return mask
         return decode_region(one, size_hw, f"{self._file}, {name} (image {image})")
 
     @cached_property
@@ -114,7 +114,7 @@ class CocoMasks(SegmentationDataset):
         names = names if self.background is None else [self.background, *names]
         if not 2 <= len(names) <= 255 or len(set(names)) < len(names):
             raise InputError(
-                "these are no classes",
+                "the categories must be 2 to 255 classes of different names",
                 where=self._file,
                 received=f"{len(names)} classes, {len(set(names))} different names",
                 allowed="2 to 255, the background included, each of another name",
@@ -129,8 +129,8 @@ class CocoMasks(SegmentationDataset):
             for one in sorted(data["images"], key=lambda one: one["id"])
         }
         wrong = []
-        for place, one in enumerate(data["annotations"], start=1):
-            name = f"annotation {one.get('id', f'number {place}')}"
+        for position, one in enumerate(data["annotations"], start=1):
+            name = f"annotation {one.get('id', f'number {position}')}"
             what = next(
                 (
                     key

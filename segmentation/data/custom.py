@@ -98,11 +98,11 @@ class _CustomDataset(MaskDataset):
             or 255 in (self._label_map.values or {})
         ):
             return
-        seen: set[int] = set()
+        occurring: set[int] = set()
         for mask in masks[:: max(1, len(masks) // _SAMPLED)][:_SAMPLED]:
             values = raw_images.read_labels(mask)
-            seen |= set(np.unique(values).tolist())
-        if seen == {0, 255}:
+            occurring |= set(np.unique(values).tolist())
+        if occurring == {0, 255}:
             raise InputError(
                 "the masks hold 0 and 255 alone, and 255 is ignored: there would be one class to learn, and mIoU 0.5",
                 where=masks[0].parent,
@@ -192,16 +192,16 @@ class MaskListFile(_CustomDataset):
 
 def _find_files(folder: Path, what: str) -> list[Path]:
     """All images and arrays in a folder and its folders, sorted by name."""
-    found = sorted(
+    files = sorted(
         path
         for path in (folder.rglob("*") if folder.is_dir() else ())
         if path.suffix.lower() in (*SUFFIXES, ".npy") and not path.name.startswith(".")
     )
-    if not found:
+    if not files:
         raise InputError(
             f"there are no {what}",
             where=folder,
             allowed=f"files that end in {', '.join(SUFFIXES)} or .npy",
             fix=f"check root, images and masks; the current folder is {Path.cwd()}",
         )
-    return found
+    return files

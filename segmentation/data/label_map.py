@@ -13,7 +13,7 @@ from framework.core.errors import ConfigError, InputError
 from framework.vision import raw_images
 
 Color = tuple[int, int, int]
-_SHOWN = 8
+_MAX_NAMES = 8
 
 
 def name_classes(classes: int | Sequence[str], where: str) -> tuple[str, ...]:
@@ -75,12 +75,12 @@ class LabelMap:
             raise ConfigError(
                 "masks have no such values", where="label_map", received=wrong, allowed="0 to 65535"
             )
-        known = [color for color, _ in self.colors]
-        if len(set(known)) < len(known) or any(not 0 <= c <= 255 for color in known for c in color):
+        colors = [color for color, _ in self.colors]
+        if len(set(colors)) < len(colors) or any(not 0 <= c <= 255 for color in colors for c in color):
             raise ConfigError(
-                "these are no different colours",
+                "colors must be a different colour for each class",
                 where="colors",
-                received=known,
+                received=colors,
                 allowed="[red, green, blue] of 0 to 255, each class another",
             )
 
@@ -117,16 +117,16 @@ class LabelMap:
 
     def _map_values(self, raw: np.ndarray, path: Path) -> np.ndarray:
         if raw.dtype == np.uint8:
-            table, known = self._small_tables
-            if not known[raw].all():
-                raise self._unknown_values(raw, ~known[raw], path)
+            table, valid = self._small_tables
+            if not valid[raw].all():
+                raise self._unknown_values(raw, ~valid[raw], path)
             return table[raw]
         out_of_range = (raw < 0) | (raw > 65535)
-        found = self._table[np.where(out_of_range, 0, raw)]
-        wrong = out_of_range | (found < 0)
+        mapped = self._table[np.where(out_of_range, 0, raw)]
+        wrong = out_of_range | (mapped < 0)
         if wrong.any():
             raise self._unknown_values(raw, wrong, path)
-        return found.astype(self._dtype)
+        return mapped.astype(self._dtype)
 
     def _unknown_values(self, raw: np.ndarray, wrong: np.ndarray, path: Path) -> InputError:
         fix = "correct the mask, set num_classes and classes, or say with label_map what the values stand for"
@@ -158,20 +158,20 @@ class LabelMap:
         order = np.argsort(keys)
         keys, indices = keys[order], np.array([index for _, index in self.colors])[order]
         codes = _pack_colors(raw)
-        places = np.minimum(np.searchsorted(keys, codes), len(keys) - 1)
-        wrong = keys[places] != codes
+        positions = np.minimum(np.searchsorted(keys, codes), len(keys) - 1)
+        wrong = keys[positions] != codes
         if wrong.any():
             raise InputError(
                 "the mask has colours that stand for no class",
                 where=path,
                 received=_count_values(codes[wrong], _hex),
-                allowed=", ".join(_hex(key) for key in keys[:_SHOWN])
-                + (" ..." if len(keys) > _SHOWN else ""),
+                allowed=", ".join(_hex(key) for key in keys[:_MAX_NAMES])
+                + (" ..." if len(keys) > _MAX_NAMES else ""),
                 fix="JPEG changes colours: save masks as PNG"
                 if path.suffix.lower() in (".jpg", ".jpeg")
                 else "correct the mask or colors",
             )
-        return indices[places].astype(self._dtype)
+        return indices[positions].astype(self._dtype)
 
 
 def _pack_colors(rgb: np.ndarray) -> np.ndarray:
@@ -185,8 +185,8 @@ def _hex(code: int) -> str:
 
 def _count_values(values: np.ndarray, name: Callable[[int], str]) -> str:
     """The most frequent of `values` with how often they come."""
-    found, counts = np.unique(values, return_counts=True)
+    present, counts = np.unique(values, return_counts=True)
     order = np.argsort(-counts, kind="stable")
-    lines = [f"{name(int(found[i]))}: {counts[i]:,} pixels" for i in order[:_SHOWN]]
-    more = f", and {len(found) - _SHOWN} more values" if len(found) > _SHOWN else ""
+    lines = [f"{name(int(present[i]))}: {counts[i]:,} pixels" for i in order[:_MAX_NAMES]]
+    more = f", and {len(present) - _MAX_NAMES} more values" if len(present) > _MAX_NAMES else ""
     return ", ".join(lines) + more

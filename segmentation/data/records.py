@@ -173,12 +173,12 @@ def read_pairs(file: Path, root: Path, separator: str | None = None) -> list[Pai
         else:
             pairs.append(Pair(root / columns[0], root / columns[1]))
     if wrong:
-        shown = "a blank" if separator is None else repr(separator)
+        separator_text = "a blank" if separator is None else repr(separator)
         raise InputError(
             f"{len(wrong)} lines of the list are no image and mask",
             where=file,
             received=abbreviate(wrong, "; "),
-            allowed=f"the path of an image, {shown}, and that of its mask",
+            allowed=f"the path of an image, {separator_text}, and that of its mask",
             fix="set separator if the columns are separated by something else, or correct the lines",
         )
     return pairs

@@ -75,15 +75,15 @@ def find_strides(backbone: Backbone, strides: Sequence[int]) -> tuple[int, ...]:
     Raises:
         ConfigError: there is none of one of the strides.
     """
-    found = {feature.stride: place for place, feature in enumerate(backbone.features)}
-    if missing := [stride for stride in strides if stride not in found]:
+    index_of = {feature.stride: place for place, feature in enumerate(backbone.features)}
+    if missing := [stride for stride in strides if stride not in index_of]:
         raise ConfigError(
             f"the backbone has no map at stride {missing[0]}",
             where="model.backbone",
-            received=f"{type(backbone).__name__}, strides {', '.join(map(str, found))}",
+            received=f"{type(backbone).__name__}, strides {', '.join(map(str, index_of))}",
             allowed=f"maps at strides {', '.join(map(str, strides))}",
         )
-    return tuple(found[stride] for stride in strides)
+    return tuple(index_of[stride] for stride in strides)
 
 
 def build_hrnet(

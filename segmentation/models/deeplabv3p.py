@@ -64,10 +64,10 @@ class ASPP(nn.Layer):
         self.dropout = nn.Dropout(_DROPOUT)
 
     def forward(self, x: jax.Array) -> jax.Array:
-        parts = [block(x) for block in self.aspp_blocks]
+        branches = [block(x) for block in self.aspp_blocks]
         mean = self.global_avg_pool(x)  # [N, 1, 1, 256]
-        parts.append(jnp.broadcast_to(mean, parts[0].shape))
-        return self.dropout(self.conv_bn_relu(jnp.concatenate(parts, axis=-1)))
+        branches.append(jnp.broadcast_to(mean, branches[0].shape))
+        return self.dropout(self.conv_bn_relu(jnp.concatenate(branches, axis=-1)))
 
 
 class Decoder(nn.Layer):

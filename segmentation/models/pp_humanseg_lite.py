@@ -51,11 +51,11 @@ class ShuffleBlock(nn.Layer):
 
     def forward(self, x: jax.Array) -> jax.Array:
         if self.stride == 2:
-            kept = self._depthwise_separable_0(x)
+            left = self._depthwise_separable_0(x)
         else:
-            kept, x = jnp.split(x, 2, axis=-1)
+            left, x = jnp.split(x, 2, axis=-1)
         x = self._depthwise_separable_1(self._conv(x))
-        return F.channel_shuffle(jnp.concatenate([kept, x], axis=-1), 2)
+        return F.channel_shuffle(jnp.concatenate([left, x], axis=-1), 2)
 
 
 def _stage(in_channels: int, out_channels: int, depth: int) -> nn.Sequential:

@@ -121,8 +121,8 @@ class SpatialFusion(nn.Layer):
     def forward(self, x: jax.Array, y: jax.Array) -> jax.Array:
         x = self.conv_x(x)
         y = F.interpolate(y, x.shape[1:3], mode="bilinear")
-        seen = [part for z in (x, y) for part in (jnp.mean(z, axis=-1, keepdims=True), _strongest(z))]
-        weight = F.sigmoid(self.conv_xy_atten(jnp.concatenate(seen, axis=-1)))  # [N, h, w, 1]
+        statistics = [part for z in (x, y) for part in (jnp.mean(z, axis=-1, keepdims=True), _strongest(z))]
+        weight = F.sigmoid(self.conv_xy_atten(jnp.concatenate(statistics, axis=-1)))  # [N, h, w, 1]
         return self.conv_out(x * weight + y * (self._scale.astype(y.dtype) - weight))
 
 

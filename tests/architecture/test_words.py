@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.architecture import vague_names
+
 REPO = Path(__file__).resolve().parents[2]
 FOLDERS = ("framework", "zoo", "ocr", "detection", "segmentation", "nlp", "tools", "configs", "tests")
 # Anywhere: in prose, and as a part of a name in snake_case or CamelCase.
@@ -134,3 +136,31 @@ def test_the_lists_find_what_they_are_for() -> None:
     assert [word for _, word, _ in find_words(text)] == ["picture", "joints", "door", short]
     code = "class _Feed: pass\ndef _started(further): self.carried = 1\nstarted = Feed"
     assert [name for _, name, _ in find_names(code)] == ["Feed", "started", "further", "carried"]
+
+
+def test_no_file_has_more_vague_names_than_it_had() -> None:
+    counts, exceptions = vague_names.count_vague_names(), vague_names.read_exceptions()
+    broken = []
+    for path, count in counts.items():
+        if count > exceptions.get(path, 0):
+            tree = ast.parse((REPO / path).read_text(encoding="utf-8"))
+            names = sorted({(line, name) for line, _, name in vague_names.find_vague_names(tree)})
+            broken += [
+                f"{path}:{line} {name}; write: {vague_names.WORDS[name.strip('_').lower()]}"
+                for line, name in names
+            ]
+    assert not broken, (
+        "names that say nothing (all of the files that have more than before):\n  " + "\n  ".join(broken)
+    )
+
+
+def test_the_exceptions_are_no_more_than_there_are() -> None:
+    counts = vague_names.count_vague_names()
+    stale = [path for path, count in vague_names.read_exceptions().items() if count > counts.get(path, 0)]
+    assert not stale, f"run `python -m tests.architecture.vague_names`: fewer names are left in {stale}"
+
+
+def test_vague_names_are_seen_where_a_name_is_bound() -> None:
+    code = "class _Found: pass\ndef place(how):\n    own = [part for part in how]\n    self.kept = known_words = own\n"
+    names = [name for _, _, name in vague_names.find_vague_names(ast.parse(code))]
+    assert names == ["_Found", "place", "how", "own", "kept"]

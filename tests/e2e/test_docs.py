@@ -23,7 +23,7 @@ import pytest
 from PIL import Image
 
 from tests.e2e.tools import run_tool
-from tools.docs import render_receipt, tables
+from tools.docs import render_receipt, render_result, tables
 
 REPO = Path(__file__).resolve().parents[2]
 ELSEWHERE = ("docs/own_data.md",)  # its commands need data: tests/e2e/test_own_data.py
@@ -65,14 +65,15 @@ WRITTEN = {
         "receipt.md",
         "receipt.hocr",
         "receipt_drawn.png",
+        "output/first/receipt.png",
         "output/folder/receipt.json",
         "output/pdf/receipt_page1.png",
-        "output/video/clip.mp4",
-        "output/video/clip.jsonl",
         "output/fine/receipt.json",
         "output/german/receipt.json",
         "output/english/receipt.json",
+        "inference_model/pp_ocrv6_small/infer_cfg.yml",
     ),
+    "docs/ocr_options.md": ("output/video/clip.mp4", "output/video/clip.jsonl"),
 }
 
 
@@ -84,12 +85,23 @@ class Block:
 
     @property
     def needs_weights(self) -> bool:
-        return "configs/ocr" in self.text or "inference_model" in self.text or "from ocr" in self.text
+        """Whether a block runs OCR."""
+        signs = (
+            "configs/ocr",
+            "inference_model",
+            "from ocr",
+            "oar ocr",
+            "oar document",
+            "pp_ocrv6",
+            "infer --lang",
+        )
+        return any(sign in self.text for sign in signs)
 
     def commands(self) -> list[tuple[list[str], str | None]]:
         """(arguments, what is piped in) for each command of the block."""
         if self.language == "python":
-            return [([sys.executable, "-"], self.text)]
+            # Lines stand where the document has them, so that `inspect` finds the source of a function.
+            return [([sys.executable, "-"], "\n" * self.line + self.text)]
         lines = [re.sub(r"^pip install .*?( && |$)", "", line) for line in self.text.splitlines()]
         lines = [re.sub(r"^oar ", "python -m framework ", line) for line in lines]
         wanted = [
@@ -151,7 +163,7 @@ def test_examples_run(document: str, tree: Path) -> None:
             continue
         for arguments, text in block.commands():
             done = run(document, arguments, text, tree, env)
-            shown = text or shlex.join(arguments[1:])
+            shown = (text or "").strip() or shlex.join(arguments[1:])
             assert done.returncode == 0, (
                 f"{document}:{block.line} fails:\n{shown}\n{done.stdout}\n{done.stderr}"
             )
@@ -214,3 +226,20 @@ def test_the_image_is_what_the_script_draws(tmp_path: Path) -> None:
     # Other versions of Pillow and FreeType place letters and colours a little differently.
     assert np.abs(drawn - kept).mean() < 4, "run `python -m tools.docs.render_receipt`"
     assert render_receipt.OUT.stat().st_size < 400_000
+
+
+def test_the_result_image_is_small_and_as_wide_as_its_script_says() -> None:
+    with Image.open(render_result.OUT) as drawn:
+        assert drawn.width == render_result.WIDTH and drawn.height > 600
+    assert render_result.OUT.stat().st_size < 120_000, "run `python -m tools.docs.render_result`"
+
+
+def test_the_tutorial_of_ocr_stays_short() -> None:
+    lines = (REPO / "docs" / "ocr.md").read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= 150, "options belong in docs/ocr_options.md, training in docs/ocr_training.md"
+
+
+def test_no_table_has_an_empty_score_or_a_question_mark() -> None:
+    rows = re.findall(r"^\|.*\|$", (REPO / "docs" / "models.md").read_text(encoding="utf-8"), re.MULTILINE)
+    cells = {cell.strip() for row in rows for cell in row.strip("|").split(" | ")}
+    assert "–" in cells and not {"", "?"} & cells

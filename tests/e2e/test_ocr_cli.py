@@ -148,7 +148,7 @@ def test_a_folder_with_bad_files(artifact: Path, tmp_path: Path) -> None:
     for name, problem in (
         ("cut.jpg", "the image could not be decoded"),
         ("empty.png", "the image is empty"),
-        ("letter.png", "this is not an image of a known format"),
+        ("letter.png", "the image is not of a known format"),
     ):
         assert f"{folder / name}: {problem}" in done.stderr
 
@@ -192,14 +192,14 @@ EMPTY, LETTER, NOTHING, SLIP = "empty.png", "letter.png", "nothing.png", str(REC
     [
         (["-c", CONFIG, "--image_file", NOTHING], 2, "there is no such file"),
         (["-c", CONFIG, "--image_dir", NOTHING], 2, "there is no such folder"),
-        (["-c", CONFIG, "--image_file", LETTER], 1, "this is not an image of a known format"),
+        (["-c", CONFIG, "--image_file", LETTER], 1, "the image is not of a known format"),
         (["-c", CONFIG, "--image_file", EMPTY], 1, "the image is empty"),
         (["-c", CONFIG, "--image_file", "scan.pdf"], 1, "hand it to --pdf_file"),
         (["-c", CONFIG, "--pdf_file", "scan.pdf"], 1, "this is no PDF that can be read"),
         (["-c", CONFIG, "--pdf_file", LETTER], 1, "this is no PDF that can be read"),
         (["-c", CONFIG, "--video_file", EMPTY], 1, "the video is empty"),
         (["-c", "configs/ocr/pp_ocrv6_smal.yml", "--image_file", SLIP], 2, "pp_ocrv6_small.yml?"),
-        (["--model_dir", NOTHING, "--image_file", SLIP], 2, "there is no such model"),
+        (["--model_dir", NOTHING, "--image_file", SLIP], 2, "unknown model"),
         (["-c", CONFIG, "--image_file", SLIP, "--device", "tpu:7"], 2, "received: 'tpu:7'"),
         (
             ["-c", CONFIG, "--image_file", SLIP, "-o", "pipeline.detector.optionz.x=1"],
@@ -246,7 +246,7 @@ def test_a_model_that_nobody_knows() -> None:
     code = "from ocr import predictor\ntry:\n    predictor('pp_ocrv6_smal')\nexcept ValueError as e:\n    print(e)"
     done = run("-c", code)
     succeeds(done)
-    assert "there is no such model" in done.stdout
+    assert "unknown model" in done.stdout
     assert "did you mean 'pp_ocrv6_small'?" in done.stdout
 
 

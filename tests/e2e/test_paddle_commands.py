@@ -1,4 +1,4 @@
-"""The commands that docs/coming_from_paddle.md shows side by side: Paddle's, as they are printed, do what ours do.
+"""The commands that docs/paddle.md shows side by side: Paddle's, as they are printed, do what ours do.
 
 By default each pair is read and what it asks of the framework compared; the slow tests run every pair on images, videos
 and data with name-seeded weights and compare all files that are written, to the last bit.
@@ -36,7 +36,7 @@ from framework.workflow.train.run import Evaluation
 from tests.e2e.tools import run_tool
 
 REPO = Path(__file__).resolve().parents[2]
-TEXT = (REPO / "docs" / "coming_from_paddle.md").read_text(encoding="utf-8")
+TEXT = (REPO / "docs" / "paddle.md").read_text(encoding="utf-8")
 ROW = re.compile(r"^\| `((?:python (?:tools|deploy)/|paddleocr )[^`]+ -[^`]+)` \| `(oar [^`]+)` \|$", re.M)
 PAIRS = [(left, right) for left, right in ROW.findall(TEXT)]
 # What stands for weights and data in the commands, and which pairs make what later ones need.

@@ -1,4 +1,4 @@
-"""The tables of docs/api_names.md: which public names of Paddle the core has, and what to write for the others."""
+"""The tables of docs/paddle_api.md: which public names of Paddle the core has, and what to write for the others."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ def missing_names(module: str, names: list[str]) -> dict[str, str]:
         KeyError: a name neither exists nor has a hint.
     """
     owner = importlib.import_module(ELSEWHERE.get(module, f"framework.{module}"))
-    found = {}
+    hints = {}
     for name in names:
         try:
             getattr(owner, name)
         except ForeignNameError as error:
-            found[name] = str(error.fix)
+            hints[name] = str(error.fix)
         except AttributeError:
             raise KeyError(f"paddle.{module}.{name}") from None
-    return found
+    return hints
 
 
 def names_table() -> str:

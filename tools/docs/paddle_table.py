@@ -1,4 +1,4 @@
-"""The tables of docs/paddle.md: every public name of paddlepaddle 2.6.2, and whether `framework.paddle` has it."""
+"""The tables of docs/paddle_api.md: every public name of paddlepaddle 2.6.2, and whether `framework.paddle` has it."""
 
 from __future__ import annotations
 
@@ -44,23 +44,23 @@ def find(name: Name) -> Any:
         AttributeError: nothing does.
     """
     owner: Any = importlib.import_module("framework.paddle")
-    for part in name.full.split(".")[1:]:
-        owner = getattr(owner, part)
+    for attribute in name.full.split(".")[1:]:
+        owner = getattr(owner, attribute)
     return owner
 
 
-def _wanted(text: str) -> list[Parameter]:
+def _parameters(text: str) -> list[Parameter]:
     plain_text = re.sub(r"=\s*<[^>]*>", "=...", text)  # a default that is an object
     function = ast.parse(f"def f{plain_text}: pass").body[0]
     assert isinstance(function, ast.FunctionDef)
     args = function.args
     plain = [*args.posonlyargs, *args.args]
     defaults = [None] * (len(plain) - len(args.defaults)) + [ast.unparse(d) for d in args.defaults]
-    found: list[Parameter] = [(p.arg, d) for p, d in zip(plain, defaults, strict=True)]
-    found += [
+    parameters: list[Parameter] = [(p.arg, d) for p, d in zip(plain, defaults, strict=True)]
+    parameters += [
         (p.arg, ast.unparse(d) if d else None) for p, d in zip(args.kwonlyargs, args.kw_defaults, strict=True)
     ]
-    return [(name, default) for name, default in found if name not in ("self", "cls")]
+    return [(name, default) for name, default in parameters if name not in ("self", "cls")]
 
 
 def differs(name: Name, value: Any) -> str:
@@ -74,16 +74,16 @@ def differs(name: Name, value: Any) -> str:
     ours = {n: p for n, p in signature.parameters.items() if n not in ("self", "cls")}
     if any(p.kind is p.VAR_KEYWORD for p in ours.values()):
         return ""
-    wanted = _wanted(name.parameters)
-    missing = [n for n, _ in wanted if n not in ours]
+    theirs = _parameters(name.parameters)
+    missing = [n for n, _ in theirs if n not in ours]
     if missing:
         return "without " + ", ".join(missing)
-    order = [n for n in ours if n in dict(wanted)]
-    if order != [n for n, _ in wanted]:
+    order = [n for n in ours if n in dict(theirs)]
+    if order != [n for n, _ in theirs]:
         return "in the order " + ", ".join(order)
     return ", ".join(
         f"{n} is {'needed' if ours[n].default is inspect.Parameter.empty else repr(ours[n].default)}"
-        for n, default in wanted
+        for n, default in theirs
         if default != "..." and _another(default, ours[n].default)
     )
 
@@ -92,8 +92,8 @@ def _another(default: str | None, ours: Any) -> bool:
     if default is None or ours is inspect.Parameter.empty:
         return default is not None
     try:
-        wanted = ast.literal_eval(default)
-        return (tuple(wanted) if isinstance(wanted, list) else wanted) != ours  # settings are never changed
+        value = ast.literal_eval(default)
+        return (tuple(value) if isinstance(value, list) else value) != ours  # settings are never changed
     except (ValueError, SyntaxError):  # a class or an object of Paddle's
         return False
 

@@ -61,15 +61,15 @@ def _spread(
     rng: np.random.Generator, count: int, gap: float, width: int, height: int
 ) -> list[tuple[float, float]]:
     """Up to `count` points xy with at least `gap` between them, and more around the middle of the image."""
-    found: list[tuple[float, float]] = []
+    points: list[tuple[float, float]] = []
     for _ in range(4000):
         x, y = rng.uniform(0, width), rng.uniform(0, height)
-        free = all(np.hypot(x - a, y - b) > gap for a, b in found)
+        free = all(np.hypot(x - a, y - b) > gap for a, b in points)
         if free and np.hypot(x - width * 0.5, y - height * 0.48) > 150:
-            found.append((x, y))
-        if len(found) == count:
+            points.append((x, y))
+        if len(points) == count:
             break
-    return found
+    return points
 
 
 def _circle(x: float, y: float, radius: float) -> tuple[float, float, float, float]:

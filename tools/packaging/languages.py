@@ -64,15 +64,15 @@ def read_dictionaries(folder: Path) -> dict[str, set[str]]:
             data.rstrip(b"\n"),
         ):  # ppocr_keys_v1.txt is about with and without its last line end
             files[hashlib.sha256(content).hexdigest()] = data.decode("utf-8")
-    found = {}
+    dictionaries = {}
     for name, entry in hub.entries("ocr").items():
         if "dict" in entry.files:
             hashes = [source.sha256 for source in entry.files["dict"].sources]
             text = next((files[sha256] for sha256 in hashes if sha256 in files), None)
             if text is None:
                 sys.exit(f"{folder} has no file with a SHA-256 of the dictionary of {name}")
-            found[name] = set(text.split("\n"))
-    return found
+            dictionaries[name] = set(text.split("\n"))
+    return dictionaries
 
 
 def coverage(dictionaries: dict[str, set[str]]) -> tuple[dict[str, list[str]], dict[str, dict[str, str]]]:
@@ -97,8 +97,8 @@ def trained_for(name: str) -> set[str]:
 
 
 def _version(name: str) -> int:
-    found = re.search(r"v(\d)", name)
-    return int(found[1]) if found else 0
+    match = re.search(r"v(\d)", name)
+    return int(match[1]) if match else 0
 
 
 def write_rows(reads: dict[str, list[str]], lacks: dict[str, dict[str, str]]) -> None:
@@ -152,13 +152,13 @@ def compare(main: Path, dictionaries: dict[str, set[str]]) -> None:
         held = set("".join(dictionaries[names[0]])) if names else set()
         unwritten = {c for c in letters if c not in held and c.swapcase() not in held} if names else set()
         left_out = letters - set(required_letters(code))
-        shown = [f"{code}: {names[0] if names else 'no recogniser'}", "" if letters else "not in CLDR"]
-        shown.append(f"cannot write {_shown(unwritten)}" if unwritten else "")
-        shown.append(f"not in the table {_shown(left_out)}" if left_out else "")
-        print("; ".join(filter(None, shown)))
+        cells = [f"{code}: {names[0] if names else 'no recogniser'}", "" if letters else "not in CLDR"]
+        cells.append(f"cannot write {_list_letters(unwritten)}" if unwritten else "")
+        cells.append(f"not in the table {_list_letters(left_out)}" if left_out else "")
+        print("; ".join(filter(None, cells)))
 
 
-def _shown(letters: set[str]) -> str:
+def _list_letters(letters: set[str]) -> str:
     return " ".join(f"{letter} U+{ord(letter):04X}" for letter in sorted(letters)[:12]) + f" ({len(letters)})"
 
 

@@ -27,11 +27,11 @@ def main() -> int:
         return 1 if stale else 0
     with tempfile.TemporaryDirectory() as home:
         os.environ["OAR_HOME"] = home
-        with bundled.collect_programs() as made:
+        with bundled.collect_programs() as collected:
             for name in DEFAULTS:
                 export_config(name, onnx=OnnxOptions()).save(Path(home) / name)
-        bundled.write_programs(made)
-    print(f"{len(made.programs)} programs, {len(made.graphs)} graphs")
+        bundled.write_programs(collected)
+    print(f"{len(collected.programs)} programs, {len(collected.graphs)} graphs")
     return 0
 
 

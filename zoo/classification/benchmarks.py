@@ -45,7 +45,7 @@ class Mnist(LazyDataset):
     def __post_init__(self) -> None:
         if self.start < 0 or (self.stop is not None and self.stop <= self.start):
             raise ConfigError(
-                "this is no part of the data",
+                "start and stop are out of order",
                 where="Mnist.start, stop",
                 received=(self.start, self.stop),
                 allowed="0 <= start < stop, or null for the end",

@@ -95,7 +95,7 @@ class ImageFolder(_ImageFiles):
     def __post_init__(self) -> None:
         if not self.extensions or any(not suffix.startswith(".") for suffix in self.extensions):
             raise ConfigError(
-                "these are no file extensions",
+                "extensions must begin with a dot",
                 where="ImageFolder.extensions",
                 received=self.extensions,
                 allowed='one or more, each with its dot: ".jpg"',

@@ -63,7 +63,7 @@ class ImageClassification(Task[Sample, nn.Layer]):
             or min(self.mixup, self.cutmix) < 0
         ):
             raise ConfigError(
-                "this is no classification",
+                "a setting of the classification is out of range",
                 received=f"topk {list(self.topk)}, label_smoothing {self.label_smoothing}, mixup {self.mixup}, "
                 f"cutmix {self.cutmix}",
                 allowed="topk from 1, 0 <= label_smoothing < 1, mixup and cutmix from 0",

@@ -188,7 +188,7 @@ class TextEncoderConfig:
             if type(value) not in ((int, float) if isinstance(example, float) else (type(example),)):
                 kind = "name of a function" if isinstance(example, str) else "number of an encoder"
                 raise ConfigError(
-                    f"this is no {kind}",
+                    f"the {kind} has the wrong type",
                     where=f"{where}: {key}",
                     received=repr(value)[:80],
                     allowed=f"such as {example!r}",
@@ -223,7 +223,7 @@ class TextEncoderConfig:
         for name, (fits, allowed) in checks.items():
             if not fits:
                 raise ConfigError(
-                    "this is no text encoder",
+                    "the size of the text encoder is out of range",
                     where=f"{type(self).__name__}.{name}",
                     received=repr(getattr(size, name)),
                     allowed=allowed,

@@ -119,13 +119,13 @@ class ESNet(Backbone[ESNetConfig]):
             out_channels = scaled_width(full, scale, 16)
             for block in range(1, blocks + 1):
                 mid = scaled_width(int(out_channels * next(ratio)), 1.0, 8)
-                made = (
+                new_block = (
                     HalvingBlock(width, mid, out_channels, deploy)
                     if block == 1
                     else ShuffleBlock(mid, out_channels, deploy)
                 )
                 self.names.append(f"{stage}_{block}")
-                self.add_sublayer(self.names[-1], made)
+                self.add_sublayer(self.names[-1], new_block)
             self.ends.append(len(self.names) - 1)
             width = out_channels
             features.append(Feature(width, 2 ** (stage + 1)))

@@ -106,11 +106,13 @@ class OnnxEngine:
         self,
         inputs: Mapping[str, TensorShape],
         outputs: Mapping[str, TensorShape],
-        known: Mapping[str, TensorShape] | None,
+        declared: Mapping[str, TensorShape] | None,
         file: Path,
     ) -> None:
         """Set inputs and outputs. Raises: FormatError, where the file has other inputs than are known."""
-        self.inputs = dict(inputs) if known is None else {name: known[name] for name in sorted(known)}
+        self.inputs = (
+            dict(inputs) if declared is None else {name: declared[name] for name in sorted(declared)}
+        )
         self.outputs = {name: outputs[name] for name in sorted(outputs)}
         if {name: t.dtype for name, t in self.inputs.items()} != {
             name: t.dtype for name, t in inputs.items()

@@ -65,10 +65,10 @@ class ONNXRuntimeEngine(OnnxEngine):
 
     def run(self, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         try:
-            found = self._session.run(self._names, arrays)
+            outputs = self._session.run(self._names, arrays)
         except Exception as error:  # as above
             raise RuntimeError(str(error)) from error
-        return {name: np.asarray(array) for name, array in zip(self._names, found)}
+        return {name: np.asarray(array) for name, array in zip(self._names, outputs)}
 
 
 def _tensor_shape(node: Any) -> TensorShape:

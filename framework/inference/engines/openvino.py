@@ -86,8 +86,8 @@ class OpenVINOEngine(OnnxEngine):
         except queue.Empty:
             request = self._compiled.create_infer_request()
         try:
-            found = request.infer(arrays, share_inputs=True)
-            return {name: found[port] for name, port in self._ports}
+            outputs = request.infer(arrays, share_inputs=True)
+            return {name: outputs[port] for name, port in self._ports}
         finally:
             self._requests.put(request)
 
@@ -122,11 +122,11 @@ def _tensor_shape(port: Any) -> TensorShape:
 def _device_name(device: str, available: list[str]) -> str:
     """OpenVINO's name of "cpu" or "gpu:1". Raises: DeviceError, where it has none."""
     kind, _, index = device.partition(":")
-    wanted = kind.upper() + (f".{index}" if index else "")
+    requested = kind.upper() + (f".{index}" if index else "")
     if kind == "cpu":
         return "CPU"
-    if wanted in available or (index in ("", "0") and kind.upper() in available):
-        return wanted if wanted in available else kind.upper()
+    if requested in available or (index in ("", "0") and kind.upper() in available):
+        return requested if requested in available else kind.upper()
     raise DeviceError(
         "OpenVINO has no such device",
         received=device,

@@ -108,28 +108,28 @@ class GraphLayer(Layer):
 
     def _bind(self, args: tuple, named: Mapping[str, PyTree]) -> dict[str, Item]:
         names = [spec.name for spec in self.inputs]
-        given = dict(zip(names, args)) | dict(named)
+        bound = dict(zip(names, args)) | dict(named)
         unknown = [name for name in named if name not in names or name in names[: len(args)]]
-        if len(args) > len(names) or unknown or len(given) < len(names):
+        if len(args) > len(names) or unknown or len(bound) < len(names):
             raise InputError(
-                "these are not the inputs of the graph",
+                "the arguments do not match the inputs of the graph",
                 where=self.program.name,
                 received=f"{len(args)} by position, {list(named)} by name",
                 allowed=f"each of {names} once",
                 fix=did_you_mean(unknown[0], names) if unknown else None,
             )
-        return {spec.name: _to_item(given[spec.name], spec, self.program.name) for spec in self.inputs}
+        return {spec.name: _to_item(bound[spec.name], spec, self.program.name) for spec in self.inputs}
 
     def extra_repr(self) -> str:
         operators = Counter(node.op for node in self.program.walk())
         return f"{self.program.name}, {sum(operators.values())} nodes of {len(operators)} operators"
 
 
-def _to_item(given: PyTree, spec: TensorSpec, file: str) -> Item:
-    if given is None or isinstance(given, list | tuple):
+def _to_item(value: PyTree, spec: TensorSpec, file: str) -> Item:
+    if value is None or isinstance(value, list | tuple):
         open_spec = TensorSpec(spec.name, (), "")
-        return None if given is None else [_to_item(item, open_spec, file) for item in given]
-    array = given if isinstance(given, jax.Array) else to_jax(np.asarray(given))
+        return None if value is None else [_to_item(item, open_spec, file) for item in value]
+    array = value if isinstance(value, jax.Array) else to_jax(np.asarray(value))
     if spec.shape and len(spec.shape) != array.ndim:
         raise ShapeError(
             "an input of the graph has another number of axes",
@@ -260,8 +260,8 @@ def _explain(error: Exception, call: Call, inputs: Sequence[Item], file: str) ->
         if file in str(error) or type(error).__init__ is not OarError.__init__:
             return error
         where = call.where if error.where in (None, call.where) else f"{call.where}: {error.where}"
-        parts = {"received": error.received, "allowed": error.allowed, "fix": error.fix}
-        return type(error)(error.problem, where=f"{file}, {where}", **parts)
+        fields = {"received": error.received, "allowed": error.allowed, "fix": error.fix}
+        return type(error)(error.problem, where=f"{file}, {where}", **fields)
     if isinstance(error, MemoryError) or str(error).startswith("RESOURCE_EXHAUSTED"):  # Python's, and XLA's
         return ShapeError(
             "what the node computes does not fit into memory",
@@ -296,10 +296,10 @@ def apply(operator: Operator, call: Call, inputs: Sequence[Item]) -> Any:
         return operator.run(call, *inputs)
     fixed = {i: inputs[i] for i in operator.static if i < len(inputs)}
     moving = [item for i, item in enumerate(inputs) if i not in fixed]
-    known = operator.folds and is_known(*moving)
+    foldable = operator.folds and is_known(*moving)
     order: tuple[int, ...] | None = None
     arrays: Iterator[Any]
-    if known:
+    if foldable:
         if operator.style == "elementwise":
             check_broadcast([np.asarray(item) for item in moving if item is not None], MAX_KNOWN)
         arrays = iter(moving)
@@ -330,15 +330,15 @@ _VALID = re.compile(r"[^A-Za-z0-9_.]+")
 
 def valid_names(names: Sequence[str]) -> dict[str, str]:
     """Names of a file -> names of a state dict: letters, digits, dots and underscores, each once."""
-    taken: set[str] = set()
+    used: set[str] = set()
     result = {}
     for name in names:
         plain = _VALID.sub("_", name).strip("._") or "tensor"
         plain = f"w{plain}" if plain[0].isdigit() else plain
         unique, number = plain, 2
-        while unique in taken or hasattr(GraphLayer, unique) or unique == "graph":
+        while unique in used or hasattr(GraphLayer, unique) or unique == "graph":
             unique, number = f"{plain}_{number}", number + 1
-        taken.add(unique)
+        used.add(unique)
         result[name] = unique
     return result
 
@@ -353,10 +353,10 @@ def find_last_uses(program: Program) -> dict[int, tuple[str, ...]]:
             for signature in each.signatures:
                 last.update(dict.fromkeys(signature.outputs, number))
         last |= {name: number for name in node.outputs if name not in last}
-    kept = {spec.name for spec in program.outputs} | {""}
+    outputs = {spec.name for spec in program.outputs} | {""}
     ends: dict[int, list[str]] = {}
     for name, number in last.items():
-        if name not in kept:
+        if name not in outputs:
             ends.setdefault(number, []).append(name)
     return {number: tuple(names) for number, names in ends.items()}
 
@@ -410,9 +410,9 @@ def check_operators(program: Program, operators: Mapping[str, Operator], newest:
 
 def check_outputs(program: Program) -> None:
     """Refuse a program without outputs, or with outputs that nothing makes. Raises: FormatError."""
-    made = {name for node in program.nodes for name in node.outputs}
-    made |= {*program.parameters, *(spec.name for spec in program.inputs)}
-    missing = [spec.name for spec in program.outputs if spec.name not in made]
+    defined = {name for node in program.nodes for name in node.outputs}
+    defined |= {*program.parameters, *(spec.name for spec in program.inputs)}
+    missing = [spec.name for spec in program.outputs if spec.name not in defined]
     if missing or not program.outputs:
         raise FormatError(
             "nothing makes an output of the graph",

@@ -10,7 +10,7 @@ from framework.interop.programs.program import Node, Program
 
 
 @dataclass(frozen=True)
-class Parts:
+class SplitProgram:
     """The nodes of a graph by number, in order.
 
     Attributes:
@@ -24,7 +24,7 @@ class Parts:
     handed: tuple[str, ...]
 
 
-def split_program(program: Program, operators: Mapping[str, Operator]) -> Parts:
+def split_program(program: Program, operators: Mapping[str, Operator]) -> SplitProgram:
     """The two parts of a program; the tail is empty where all sizes follow from the sizes of the inputs."""
     grown: set[str] = set()
     head, tail = [], []
@@ -36,16 +36,16 @@ def split_program(program: Program, operators: Mapping[str, Operator]) -> Parts:
         else:
             head.append(number)
             grown.difference_update(node.outputs)
-    made = {name for number in head for name in program.nodes[number].outputs if name}
+    defined = {name for number in head for name in program.nodes[number].outputs if name}
     read = {name for number in tail for name in _names(program.nodes[number])}
     read |= {spec.name for spec in program.outputs}
-    return Parts(tuple(head), tuple(tail), tuple(sorted(made & read)))
+    return SplitProgram(tuple(head), tuple(tail), tuple(sorted(defined & read)))
 
 
 def _names(node: Node) -> set[str]:
     """What the node reads, or one of a body in it."""
-    found = {name for each in _walk(node) for name in each.inputs if name}
-    return found | {name for each in _walk(node) for body in each.signatures for name in body.outputs}
+    inputs = {name for each in _walk(node) for name in each.inputs if name}
+    return inputs | {name for each in _walk(node) for body in each.signatures for name in body.outputs}
 
 
 def _walk(node: Node) -> list[Node]:

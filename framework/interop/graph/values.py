@@ -115,9 +115,9 @@ def as_dims(array: Static) -> list[Dim]:
 def count(shape: Sequence[Dim], where: str, limit: int = MAX_ELEMENTS) -> Dim:
     """The number of elements. Raises: ShapeError, where it is negative or beyond the limit; symbolic sizes pass."""
     total = math.prod(shape)
-    known = [dim for dim in shape if isinstance(dim, int)]
+    fixed = [dim for dim in shape if isinstance(dim, int)]
     # A size is refused by itself too: beside a size of 0 the product says nothing.
-    if min([*known, 0]) < 0 or max([*known, 0]) > limit or (len(known) == len(shape) and total > limit):
+    if min([*fixed, 0]) < 0 or max([*fixed, 0]) > limit or (len(fixed) == len(shape) and total > limit):
         raise ShapeError(
             "a value of the graph has an impossible size",
             where=where,
@@ -196,8 +196,8 @@ def reshape(value: Value, shape: Sequence[Dim]) -> Value:
     """
     groups = _groups(value.shape, tuple(shape))
     # Groups in the order of memory, each with its axes in logical order. A group without axes of its own goes last.
-    places = [min((value.order[a] for a in inside), default=value.ndim) for inside, _ in groups]
-    in_memory = sorted(range(len(groups)), key=lambda g: (places[g], g))
+    positions = [min((value.order[a] for a in inside), default=value.ndim) for inside, _ in groups]
+    in_memory = sorted(range(len(groups)), key=lambda g: (positions[g], g))
     moves = [value.order[axis] for g in in_memory for axis in groups[g][0]]
     data = value.data if moves == list(range(value.ndim)) else value.data.transpose(moves)
     order, sizes = [0] * len(shape), []

@@ -222,9 +222,9 @@ class Dataflow:
         index = len(self.calls)
         for value in {value for entry in (args.values(), *lists.values()) for value in entry}:
             self.uses[value].append(index)
-        made = {name: self._define(name) for name in outputs}
-        self.maker.update(dict.fromkeys(made.values(), index))
-        self.calls.append(Call(op, args, lists, made.get(main, main), node))
+        defined = {name: self._define(name) for name in outputs}
+        self.maker.update(dict.fromkeys(defined.values(), index))
+        self.calls.append(Call(op, args, lists, defined.get(main, main), node))
 
     def _roles(self, node: Node) -> tuple[str, list[str]]:
         if self.program.format == "pdmodel":
@@ -239,8 +239,8 @@ class Dataflow:
     def _fold(self, call: Call, values: list[str]) -> Const | None:
         if call.op == "integers":
             return Const(np.asarray(call.attr("value", default=()), np.int64), (), False)
-        known = all(value in self.consts for value in values if value)
-        if call.op not in _FOLDED or not values or not known:
+        constant = all(value in self.consts for value in values if value)
+        if call.op not in _FOLDED or not values or not constant:
             return None
         inputs = [self.consts[value] for value in values if value]
         if sum(const.array.size for const in inputs) > self._budget:

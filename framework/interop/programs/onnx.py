@@ -106,23 +106,23 @@ def load(
 class _Names(dict[str, str]):
     """Name in the file -> name in the program, in one graph or one call of a function."""
 
-    def __init__(self, known: Mapping[str, str], prefix: str = "", results: Mapping[str, str] | None = None):
-        super().__init__(known)
+    def __init__(self, names: Mapping[str, str], prefix: str = "", results: Mapping[str, str] | None = None):
+        super().__init__(names)
         self.prefix, self.results = prefix, results or {}
 
     def make(self, name: str) -> str:
         """Enter a value that a node makes; -> its name in the program."""
-        self[name] = found = self.results.get(name, self.prefix + name) if name else ""
-        return found
+        self[name] = new = self.results.get(name, self.prefix + name) if name else ""
+        return new
 
 
-_Body = tuple[tuple[Node, ...], Signature]
+_Subgraph = tuple[tuple[Node, ...], Signature]
 
 
 @dataclass(frozen=True)
 class _Attributes:
     values: dict[str, Any]
-    bodies: dict[str, list[_Body]]
+    bodies: dict[str, list[_Subgraph]]
 
 
 @dataclass(frozen=True)
@@ -162,18 +162,18 @@ class _Graph:
                 fix="store the weights densely: onnx.numpy_helper.from_array(dense_array, name)",
             )
         # Bodies side by side may use one name for different constants; those of functions for all values.
-        known = _Names({**outer, "": ""}, outer.prefix)
+        names = _Names({**outer, "": ""}, outer.prefix)
         inputs = [
-            replace(spec, name=known.make(spec.name))
+            replace(spec, name=names.make(spec.name))
             for spec in map(_value, graph.messages(11, "ValueInfoProto"))
         ]
         self._bodies += 1
         suffix = f"@{self._bodies}" if context.depth else ""
         for tensor in graph.messages(5, "TensorProto"):
-            self._keep(tensor.text(8), suffix, known, tensor.start, self.tensors.read(tensor))
-        nodes = self._nodes(graph.messages(1, "NodeProto"), suffix, known, context)
+            self._keep(tensor.text(8), suffix, names, tensor.start, self.tensors.read(tensor))
+        nodes = self._nodes(graph.messages(1, "NodeProto"), suffix, names, context)
         outputs = [_value(entry) for entry in graph.messages(12, "ValueInfoProto")]
-        return nodes, inputs, [replace(spec, name=known.get(spec.name, spec.name)) for spec in outputs]
+        return nodes, inputs, [replace(spec, name=names.get(spec.name, spec.name)) for spec in outputs]
 
     def _check_depth(self, context: _Context, at: Message) -> None:
         if context.depth > _MAX_DEPTH:
@@ -182,30 +182,30 @@ class _Graph:
             )
 
     def _nodes(
-        self, entries: Sequence[Message], suffix: str, known: _Names, context: _Context
+        self, entries: Sequence[Message], suffix: str, names: _Names, context: _Context
     ) -> tuple[Node, ...]:
         nodes: list[Node] = []
         for number, entry in enumerate(entries):
-            made = self._node(entry, number, known, context)
-            node = made[0] if len(made) == 1 else None
+            converted = self._node(entry, number, names, context)
+            node = converted[0] if len(converted) == 1 else None
             if node and node.op == "Constant" and entry.texts(2) and (value := _constant(node)) is not None:
-                self._keep(entry.texts(2)[0], suffix, known, entry.start, value)
+                self._keep(entry.texts(2)[0], suffix, names, entry.start, value)
             else:
-                nodes.extend(made)
+                nodes.extend(converted)
         return tuple(nodes)
 
-    def _keep(self, name: str, suffix: str, known: _Names, at: int, value: np.ndarray) -> None:
-        plain = known.prefix + name
+    def _keep(self, name: str, suffix: str, names: _Names, at: int, value: np.ndarray) -> None:
+        plain = names.prefix + name
         unique = plain + suffix if plain in self.parameters else plain
         if unique in self.parameters:
             raise self.source.error(f"two tensors are called {name!r}", at, fix="export the model again")
         self.parameters[unique] = value
-        known[name] = unique
+        names[name] = unique
 
-    def _node(self, entry: Message, number: int, known: _Names, context: _Context) -> Sequence[Node]:
+    def _node(self, entry: Message, number: int, names: _Names, context: _Context) -> Sequence[Node]:
         op, domain = entry.text(4), _domain(entry.text(7))
         name = context.path + (entry.text(3) or f"{op}#{number}")
-        missing = [name for name in entry.texts(1) if name not in known]
+        missing = [name for name in entry.texts(1) if name not in names]
         if missing:
             raise self.source.error(
                 f"node {name!r} uses a value before anything makes it",
@@ -216,9 +216,9 @@ class _Graph:
         self._count += 1
         if self._count > _MAX_NODES:
             raise self.source.error("the model has too many nodes", entry.start, allowed=f"{_MAX_NODES:,}")
-        attributes = self._attributes(entry.messages(5, "AttributeProto"), known, context)
-        inputs = tuple(known[name] for name in entry.texts(1))
-        outputs = tuple(known.make(name) for name in entry.texts(2))
+        attributes = self._attributes(entry.messages(5, "AttributeProto"), names, context)
+        inputs = tuple(names[name] for name in entry.texts(1))
+        outputs = tuple(names.make(name) for name in entry.texts(2))
         identity = (domain, op, entry.text(8))
         if identity in self.functions:
             call = Node(op, name, inputs, outputs)
@@ -237,7 +237,12 @@ class _Graph:
         ]
 
     def _call(
-        self, identity: _FunctionId, call: Node, given: _Attributes, context: _Context, entry: Message
+        self,
+        identity: _FunctionId,
+        call: Node,
+        call_attributes: _Attributes,
+        context: _Context,
+        entry: Message,
     ) -> Sequence[Node]:
         """The nodes of a function in place of a call of it."""
         function = self.functions[identity]
@@ -257,41 +262,45 @@ class _Graph:
         self._calls += 1
         prefix = f"{identity[1]}@{self._calls}/"
         absent = ("",) * (len(formal) - len(call.inputs))
-        wanted = {name: outer for name, outer in zip(results, call.outputs) if outer}
-        known = _Names({**dict(zip(formal, call.inputs + absent)), "": ""}, prefix, wanted)
+        renamed = {name: outer for name, outer in zip(results, call.outputs) if outer}
+        names = _Names({**dict(zip(formal, call.inputs + absent)), "": ""}, prefix, renamed)
         inner = replace(context, depth=context.depth + 1, calls=(*context.calls, identity))
-        standard = self._attributes(function.messages(11, "AttributeProto"), known, inner)
-        attributes = _Attributes(standard.values | given.values, standard.bodies | given.bodies)
+        standard = self._attributes(function.messages(11, "AttributeProto"), names, inner)
+        attributes = _Attributes(
+            standard.values | call_attributes.values, standard.bodies | call_attributes.bodies
+        )
         inner = replace(inner, given=attributes, path=f"{call.name}/")
-        nodes = list(self._nodes(function.messages(7, "NodeProto"), "", known, inner))
-        for name, outer in wanted.items():
-            if name not in known:
+        nodes = list(self._nodes(function.messages(7, "NodeProto"), "", names, inner))
+        for name, outer in renamed.items():
+            if name not in names:
                 raise self.source.error(
                     f"nothing makes the output {name!r} of the function {identity[1]!r}", function.start
                 )
-            if known[name] != outer:  # an input or a constant, handed on
-                nodes.append(Node("Identity", f"{call.name}/{name}", (known[name],), (outer,)))
+            if names[name] != outer:  # an input or a constant, handed on
+                nodes.append(Node("Identity", f"{call.name}/{name}", (names[name],), (outer,)))
         return nodes
 
-    def _attributes(self, entries: Sequence[Message], known: _Names, context: _Context) -> _Attributes:
-        found = _Attributes({}, {})
+    def _attributes(self, entries: Sequence[Message], scope: _Names, context: _Context) -> _Attributes:
+        attributes = _Attributes({}, {})
         for entry in entries:
             name, reference = entry.text(1), entry.text(21)
             if reference:  # to an attribute of the function around the node; absent there, absent here
                 if reference in context.given.values:
-                    found.values[name] = context.given.values[reference]
+                    attributes.values[name] = context.given.values[reference]
                 elif reference in context.given.bodies:
                     bodies = context.given.bodies[reference]
-                    found.bodies[name] = [(nodes, replace(form, attribute=name)) for nodes, form in bodies]
+                    attributes.bodies[name] = [
+                        (nodes, replace(form, attribute=name)) for nodes, form in bodies
+                    ]
                 continue
             graphs = entry.messages(6, "GraphProto") + entry.messages(11, "GraphProto")
             for graph in graphs:
-                nodes, *specs = self._body(graph, known, replace(context, depth=context.depth + 1))
+                nodes, *specs = self._body(graph, scope, replace(context, depth=context.depth + 1))
                 names = (tuple(spec.name for spec in side) for side in specs)
-                found.bodies.setdefault(name, []).append((nodes, Signature(name, *names)))
+                attributes.bodies.setdefault(name, []).append((nodes, Signature(name, *names)))
             if not graphs:
-                found.values[name] = self._attribute(entry)
-        return found
+                attributes.values[name] = self._attribute(entry)
+        return attributes
 
     def _attribute(self, attribute: Message) -> Any:
         """Text comes back as str where it is UTF-8, tensors as arrays, repeated fields as tuples."""

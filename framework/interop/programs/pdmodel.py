@@ -39,9 +39,9 @@ def read_pdmodel(path: str | Path | Source) -> Program:
     nodes = reader.block(0, 0)
 
     def ends(op: str) -> tuple[TensorSpec, ...]:
-        found = [node for node in nodes if node.op == op]
-        found.sort(key=lambda node: _column(node.attrs.get("col")))
-        names = [name for node in found for name in (node.outputs if op == "feed" else node.inputs)]
+        matching = [node for node in nodes if node.op == op]
+        matching.sort(key=lambda node: _column(node.attrs.get("col")))
+        names = [name for node in matching for name in (node.outputs if op == "feed" else node.inputs)]
         return tuple(variables.get(name, TensorSpec(name, (), "")) for name in names)
 
     number = version.integer(1)  # 2006002 is 2.6.2; 0 is written by development builds

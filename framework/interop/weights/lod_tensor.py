@@ -30,8 +30,8 @@ def tensor_record(array: np.ndarray) -> bytes:
 
 
 def _varint(value: int) -> bytes:
-    found = bytearray()
+    data = bytearray()
     while value > 0x7F:
-        found.append(value & 0x7F | 0x80)
+        data.append(value & 0x7F | 0x80)
         value >>= 7
-    return bytes([*found, value])
+    return bytes([*data, value])

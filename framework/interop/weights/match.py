@@ -107,14 +107,14 @@ def match_weights(
     calls = weighted_calls(layer, *examples)
     state: dict[str, np.ndarray] = {}
     rest = list(ops)[::-1]
-    for place, call in enumerate(calls):
+    for index, call in enumerate(calls):
         op = rest.pop() if rest else None
-        follows = calls[place + 1].kind if place + 1 < len(calls) else ""
+        follows = calls[index + 1].kind if index + 1 < len(calls) else ""
         if op is not None and rest and rest[-1].kind == "batch_norm" != follows and op.kind in _OUT_AXIS:
             op = _fold_norm(op, rest.pop(), epsilon)
         arrays = None if op is None else _fit(call, op)
         if arrays is None:
-            raise _mismatch_error(layer, place, calls, op, len(ops))
+            raise _mismatch_error(layer, index, calls, op, len(ops))
         for key, array in arrays.items():
             if key in state and not np.array_equal(state[key], array):
                 raise WeightError(
@@ -163,9 +163,9 @@ def _same(theirs: tuple[int, ...], ours: tuple[int, ...]) -> bool:
 
 
 def _mismatch_error(
-    layer: nn.Layer, place: int, calls: Sequence[WeightedCall], op: WeightedOp | None, total: int
+    layer: nn.Layer, index: int, calls: Sequence[WeightedCall], op: WeightedOp | None, total: int
 ) -> WeightError:
-    ours = _spell(calls[place].name, calls[place].kind, calls[place].shapes) if place < len(calls) else "none"
+    ours = _spell(calls[index].name, calls[index].kind, calls[index].shapes) if index < len(calls) else "none"
     if op is None:
         theirs = "none"
     else:
@@ -173,7 +173,7 @@ def _mismatch_error(
         theirs = _spell(names, op.kind, {key: array.shape for key, array in op.arrays.items()})
     return WeightError(
         f"the program is not a {type(layer).__name__} of this configuration",
-        where=f"operation {place + 1} of {len(calls)} (the program has {total})",
+        where=f"operation {index + 1} of {len(calls)} (the program has {total})",
         received=theirs,
         allowed=ours,
         fix="check variant and num_classes; exported programs are mostly in deploy form (deploy=True)",
@@ -212,7 +212,7 @@ def from_torch(state: Mapping[str, np.ndarray], layer: nn.Layer) -> dict[str, np
             else "nothing"
         )
         raise WeightError(
-            "this is no state dict of torch",
+            "the state dict must be torch's",
             received=received,
             allowed="a mapping of names to arrays, statistics called running_mean and running_var",
             fix="read the file with load_weights, which unwraps checkpoints; Paddle's need no conversion",
@@ -224,10 +224,10 @@ def from_torch(state: Mapping[str, np.ndarray], layer: nn.Layer) -> dict[str, np
         if leaf != "num_batches_tracked":
             named[f"{owner}{dot}{_LEAVES.get(leaf, leaf)}"] = value
     subs = list(layer.named_sublayers(include_self=True))
-    turned = {_weight(name, leaf) for name, sub in subs for leaf in sub.transposed_in_torch}
+    transposed = {_weight(name, leaf) for name, sub in subs for leaf in sub.transposed_in_torch}
     slopes = {_weight(name): _weight(name, "_weight") for name, sub in subs if isinstance(sub, nn.PReLU)}
     return {
-        slopes.get(name, name): value.T if name in turned and value.ndim == 2 else value
+        slopes.get(name, name): value.T if name in transposed and value.ndim == 2 else value
         for name, value in layer._without_aliases(named).items()
     }
 

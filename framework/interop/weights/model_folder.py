@@ -19,7 +19,7 @@ CONFIG = "config.json"
 INDEX = ".index.json"
 """What the name of an index of several files ends in: `model.safetensors.index.json` and the like have one form, a
 `weight_map` from the name of each array to the file, in the same folder, that holds it."""
-_SHOWN = 5
+_MAX_NAMES = 5
 _PADDLE = "model_state.pdparams"
 _SINGLE = ("model.safetensors", "pytorch_model.bin", _PADDLE)
 WEIGHTS = tuple(name + ending for name in _SINGLE for ending in ("", INDEX))
@@ -81,20 +81,20 @@ def read_shards(source: Source, read: Callable[[Path], Mapping[str, np.ndarray]]
     """
     files = _weight_map(source)
     folder = Path(source.name).parent
-    wanted: dict[str, list[str]] = {}
+    names_of: dict[str, list[str]] = {}
     for name, file in files.items():
-        wanted.setdefault(file, []).append(name)
-    missing = sorted(file for file in wanted if not (folder / file).is_file())
+        names_of.setdefault(file, []).append(name)
+    missing = sorted(file for file in names_of if not (folder / file).is_file())
     if missing:
         raise source.error(
-            f"{len(missing)} of {len(wanted)} files of these weights are missing",
+            f"{len(missing)} of {len(names_of)} files of these weights are missing",
             received=f"no {_some(missing)} in {folder}",
-            allowed=f"all of {_some(sorted(wanted))}",
+            allowed=f"all of {_some(sorted(names_of))}",
             fix="copy or download all files that the index names into its folder",
         )
-    found: dict[str, np.ndarray] = {}
+    tensors: dict[str, np.ndarray] = {}
     by_torch = False
-    for file, names in wanted.items():
+    for file, names in names_of.items():
         arrays = read(folder / file)
         absent = [name for name in names if name not in arrays]
         if absent:
@@ -106,8 +106,8 @@ def read_shards(source: Source, read: Callable[[Path], Mapping[str, np.ndarray]]
                 fix="the files are of different saves, or one was cut: " + FETCH_AGAIN,
             )
         by_torch = isinstance(arrays, TorchState)
-        found |= {name: arrays[name] for name in names}
-    ordered = {name: found[name] for name in files}
+        tensors |= {name: arrays[name] for name in names}
+    ordered = {name: tensors[name] for name in files}
     return TorchState(ordered) if by_torch else ordered
 
 
@@ -115,7 +115,7 @@ def _weight_map(source: Source) -> dict[str, str]:
     data = parse_json(bytes(source.data), source.name, "index of the weights")
     files = data.get("weight_map") if isinstance(data, dict) else None
     if not isinstance(files, dict) or not files:
-        keys = ", ".join(list(data)[:_SHOWN]) if isinstance(data, dict) else type(data).__name__
+        keys = ", ".join(list(data)[:_MAX_NAMES]) if isinstance(data, dict) else type(data).__name__
         raise source.error(
             "the index names no weights",
             received=f"weight_map {files!r}"[:80] if files is not None else f"the keys {keys or 'none'}",
@@ -133,5 +133,5 @@ def _weight_map(source: Source) -> dict[str, str]:
 
 
 def _some(names: list[str]) -> str:
-    more = len(names) - _SHOWN
-    return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    more = len(names) - _MAX_NAMES
+    return ", ".join(names[:_MAX_NAMES]) + (f" and {more} more" if more > 0 else "")

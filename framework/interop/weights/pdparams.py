@@ -136,8 +136,8 @@ def _to_bfloat16(array: np.ndarray) -> np.ndarray:
 def _join_slices(source: Source, state: dict[str, Any]) -> None:
     try:
         for key, info in state.pop(SLICE_TABLE, {}).items():
-            pieces = [np.ravel(state.pop(name)) for name in info["slices"]]
-            state[key] = np.concatenate(pieces).reshape(tuple(info["OriginShape"]))
+            slices = [np.ravel(state.pop(name)) for name in info["slices"]]
+            state[key] = np.concatenate(slices).reshape(tuple(info["OriginShape"]))
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise source.error(f"the slices of a large array do not fit together: {error}") from None
 

@@ -47,9 +47,9 @@ def write_plain(file: BinaryIO, value: object) -> None:
 def check_plain(value: object, where: object, path: str = "") -> int:
     """The bytes that the arrays in a value take. Raises: WeightError naming what cannot be written."""
     if isinstance(value, dict):
-        parts: Iterable[tuple[object, object]] = value.items()
+        items: Iterable[tuple[object, object]] = value.items()
         inside = "{path}[{key!r}]" if path else "{key!r}"
-        return sum(check_plain(part, where, inside.format(path=path, key=key)) for key, part in parts)
+        return sum(check_plain(part, where, inside.format(path=path, key=key)) for key, part in items)
     if isinstance(value, NamedArray):
         value = value.array
     if isinstance(value, list | tuple | set):
@@ -100,8 +100,8 @@ def _write(file: BinaryIO, value: object) -> None:
             ordered = isinstance(value, OrderedDict)
             empty = op.GLOBAL + b"collections\nOrderedDict\n" + op.EMPTY_TUPLE + op.REDUCE
             file.write((empty if ordered else op.EMPTY_DICT) + op.MARK)
-            for key, part in value.items():
-                _items(file, (key, part))
+            for key, item in value.items():
+                _items(file, (key, item))
             file.write(op.SETITEMS)
         case list():
             file.write(op.EMPTY_LIST + op.MARK)

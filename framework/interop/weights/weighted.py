@@ -62,7 +62,7 @@ class _Finder:
     def __init__(self, flow: Dataflow) -> None:
         self.flow = flow
         self.ops: list[WeightedOp] = []
-        self._taken: set[int] = set()
+        self._used: set[int] = set()
         self._recurrent: dict[int, int] = {}  # call of an ONNX LSTM -> its place in ops
 
     def run(self) -> list[WeightedOp]:
@@ -84,9 +84,9 @@ class _Finder:
         }
         for call in self.flow.calls:
             for inner in self._normalisation(call.out) or ():
-                self._taken.add(self.flow.maker[inner.out])
+                self._used.add(self.flow.maker[inner.out])
         for index, call in enumerate(self.flow.calls):
-            if index in self._taken:
+            if index in self._used:
                 continue
             handler = handlers.get(call.op)
             with report_damage(self.flow.program, call.node):
@@ -98,14 +98,14 @@ class _Finder:
         const = self.flow.consts.get(call.args.get(role, ""))
         return const if const is not None and const.array.dtype.kind in "fcV" else None
 
-    def _report(self, kind: str, call: Call, found: dict[str, Const | None]) -> bool:
-        kept = {key: const for key, const in found.items() if const is not None}
-        if kept:
-            arrays = {key: const.array for key, const in kept.items()}
+    def _report(self, kind: str, call: Call, constants: dict[str, Const | None]) -> bool:
+        present = {key: const for key, const in constants.items() if const is not None}
+        if present:
+            arrays = {key: const.array for key, const in present.items()}
             self.ops.append(
-                WeightedOp(kind, arrays, {key: const.label for key, const in kept.items()}, call.node.name)
+                WeightedOp(kind, arrays, {key: const.label for key, const in present.items()}, call.node.name)
             )
-        return bool(kept)
+        return bool(present)
 
     def _operands(self, call: Call) -> tuple[Const, str] | None:
         """The constant and the other operand of a binary call that has exactly one constant."""
@@ -123,7 +123,7 @@ class _Finder:
         operands = self._operands(add)
         if operands is None or operands[1] != call.out or not accept(operands[0], add):
             return None
-        self._taken.add(users[0])
+        self._used.add(users[0])
         return operands[0]
 
     def _conv(self, call: Call, index: int) -> bool:
@@ -162,8 +162,8 @@ class _Finder:
         return self._linear(call, _scale(weight, call.attr("alpha", default=1.0)), bias)
 
     def _norm(self, call: Call, index: int) -> bool:
-        own = {"batch_norm": ("weight", "bias", "_mean", "_variance"), "prelu": ("weight",)}
-        roles = own.get(call.op, ("weight", "bias"))
+        names = {"batch_norm": ("weight", "bias", "_mean", "_variance"), "prelu": ("weight",)}
+        roles = names.get(call.op, ("weight", "bias"))
         return self._report(call.op, call, {role: _flatten(self._const(call, role)) for role in roles})
 
     def _embedding(self, call: Call, index: int) -> bool:
@@ -196,20 +196,20 @@ class _Finder:
 
     def _normalisation(self, value: str) -> tuple[Call, Call] | None:
         """Square and sum with eps of a value that is (x - mean) / sqrt(mean((x - mean)^2) + eps) in single steps."""
-        made = self.flow.made_by
-        if not (div := made(value, "div")) or not (root := made(div.args.get("y", ""), "sqrt")):
+        producers = self.flow.made_by
+        if not (div := producers(value, "div")) or not (root := producers(div.args.get("y", ""), "sqrt")):
             return None
-        if not (centred := made(div.args.get("x", ""), "sub")) or not (
-            add := made(root.args.get("x", ""), "add")
+        if not (centred := producers(div.args.get("x", ""), "sub")) or not (
+            add := producers(root.args.get("x", ""), "add")
         ):
             return None
-        mean = made(centred.args.get("y", ""), "reduce_mean")
+        mean = producers(centred.args.get("y", ""), "reduce_mean")
         operands = self._operands(add)
-        variance = made(operands[1], "reduce_mean") if operands else None
+        variance = producers(operands[1], "reduce_mean") if operands else None
         if mean is None or mean.args.get("x") != centred.args.get("x") or variance is None:
             return None
         squared = variance.args.get("x", "")
-        square = made(squared, "pow") or made(squared, "mul")
+        square = producers(squared, "pow") or producers(squared, "mul")
         if square is None or square.args.get("x") != centred.out:
             return None
         return (square, add) if square.op == "pow" or square.args.get("y") == centred.out else None
@@ -228,20 +228,20 @@ class _Finder:
         layer = (
             0 if first is None else sum("weight_hh" in key for key in self.ops[first].arrays) // directions
         )
-        found: dict[str, Const | None] = {}
+        constants: dict[str, Const | None] = {}
         for direction in range(directions):
             end = f"l{layer}" + ("_reverse" if direction else "")
-            found[f"weight_ih_{end}"] = self._gates(w, w.array[direction], order)
-            found[f"weight_hh_{end}"] = self._gates(r, r.array[direction], order)
+            constants[f"weight_ih_{end}"] = self._gates(w, w.array[direction], order)
+            constants[f"weight_hh_{end}"] = self._gates(r, r.array[direction], order)
             if b is not None:
-                found[f"bias_ih_{end}"] = self._gates(b, b.array[direction, :rows], order)
-                found[f"bias_hh_{end}"] = self._gates(b, b.array[direction, rows:], order)
+                constants[f"bias_ih_{end}"] = self._gates(b, b.array[direction, :rows], order)
+                constants[f"bias_hh_{end}"] = self._gates(b, b.array[direction, rows:], order)
         if first is None:
             first = len(self.ops)
-            self._report(kind, call, found)
+            self._report(kind, call, constants)
         else:
-            self.ops[first].arrays.update({key: const.array for key, const in found.items() if const})
-            self.ops[first].source.update({key: const.label for key, const in found.items() if const})
+            self.ops[first].arrays.update({key: const.array for key, const in constants.items() if const})
+            self.ops[first].source.update({key: const.label for key, const in constants.items() if const})
         self._recurrent[index] = first
         return True
 
@@ -276,26 +276,26 @@ class _Finder:
         cells = call.attr("num_layers", default=1) * directions
         if len(consts) != 4 * cells or None in consts:
             return False
-        found: dict[str, Const | None] = {}
+        constants: dict[str, Const | None] = {}
         for cell in range(cells):  # the list has the weights of all cells, then their biases
             end = f"l{cell // directions}" + ("_reverse" if cell % directions else "")
-            for place in (2 * cell, 2 * (cells + cell)):
-                what = "weight" if place < 2 * cells else "bias"
-                found |= {f"{what}_ih_{end}": consts[place], f"{what}_hh_{end}": consts[place + 1]}
-        return self._report(_MODES.get(call.attr("mode", default="LSTM"), "rnn"), call, found)
+            for offset in (2 * cell, 2 * (cells + cell)):
+                what = "weight" if offset < 2 * cells else "bias"
+                constants |= {f"{what}_ih_{end}": consts[offset], f"{what}_hh_{end}": consts[offset + 1]}
+        return self._report(_MODES.get(call.attr("mode", default="LSTM"), "rnn"), call, constants)
 
     def _rest(self, call: Call) -> None:
         values = dict(call.args)
         for role, members in call.lists.items():
             values |= {f"{role}_{place}": value for place, value in enumerate(members)}
-        found = {}
+        constants = {}
         for role, value in values.items():
             const = self.flow.consts.get(value)
             if const is None or const.array.dtype.kind not in "fcV":
                 continue
             if const.trained or (call.op == "matmul" and const.array.size > 1):
-                found[role] = const
-        self._report("other", call, found)
+                constants[role] = const
+        self._report("other", call, constants)
 
 
 def _replace_array(const: Const, array: np.ndarray) -> Const:

@@ -96,7 +96,7 @@ def check_names(names: frozenset[str], where: str) -> None:
     """
     for name in sorted(names - _known):
         raise ConfigError(
-            "there is no such operation",
+            "unknown operation",
             where=where,
             received=repr(name),
             allowed="names of functions of framework.nn.functional, such as conv2d, matmul, softmax",

@@ -178,7 +178,10 @@ def check_boxes(boxes: jax.Array, where: str) -> jax.Array:
     """Raises: ShapeError, where these are no boxes [K, 4]."""
     if boxes.ndim != 2 or boxes.shape[1] != 4:
         raise ShapeError(
-            "these are no boxes", where=where, received=list(boxes.shape), allowed="[K, 4]; none: [0, 4]"
+            "boxes must be an array [K, 4]",
+            where=where,
+            received=list(boxes.shape),
+            allowed="[K, 4]; none: [0, 4]",
         )
     return boxes.astype(jnp.promote_types(boxes.dtype, jnp.float32))
 

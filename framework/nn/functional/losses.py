@@ -50,7 +50,7 @@ class LabelError(InputError):
         shown = ", ".join(map(str, self.labels[:5])) + (" …" if len(self.labels) > 5 else "")
         self.found = f"label {shown} of {classes} classes"
         super().__init__(
-            "a label is no class",
+            "a label is out of range",
             where=where,
             received=f"{self.found}; {int(wrong.sum())} of {wrong.size} labels are out of range",
             allowed=f"0 to {classes - 1}" + ("" if ignored is None else f", or {ignored} to ignore a label"),

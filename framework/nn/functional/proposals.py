@@ -178,7 +178,7 @@ def distribute_fpn_proposals(
     rois = check_boxes(jnp.asarray(fpn_rois), "distribute_fpn_proposals.fpn_rois")
     if not 0 < min_level < max_level:
         raise ConfigError(
-            "these are no levels",
+            "the levels must ascend from 1",
             where="distribute_fpn_proposals",
             received=f"{min_level} to {max_level}",
             allowed="0 < min_level < max_level",

@@ -213,7 +213,7 @@ class PlateauState:
         """Continue from what `state_dict` gave. Raises: WeightError when it holds other keys."""
         if set(state) != set(_KEYS):
             raise WeightError(
-                "this is no state of a plateau", received=sorted(state), allowed=", ".join(_KEYS)
+                "the state of a plateau must have its keys", received=sorted(state), allowed=", ".join(_KEYS)
             )
         for key, value in state.items():
             setattr(self, key, value)

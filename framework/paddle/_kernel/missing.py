@@ -1,4 +1,4 @@
-"""Which names of Paddle are not here, why, and what to do instead: messages and the table of docs/paddle.md say it."""
+"""Which names of Paddle are not here, why, and what to do instead: for messages and docs/paddle_api.md."""
 
 from __future__ import annotations
 

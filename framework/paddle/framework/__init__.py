@@ -50,5 +50,5 @@ if not TYPE_CHECKING:
             return getattr(importlib.import_module(f"framework.paddle.{_ELSEWHERE[name]}"), name)
         raise AttributeError(
             f"paddle.framework.{name} is not there: the internals of Paddle (base, core) have no counterpart; "
-            "docs/paddle.md lists what to write instead"
+            "docs/paddle_api.md lists what to write instead"
         )

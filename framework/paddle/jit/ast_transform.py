@@ -18,6 +18,7 @@ import ast
 import functools
 import inspect
 import textwrap
+import tokenize
 import types
 from collections.abc import Callable
 from pathlib import Path
@@ -88,7 +89,12 @@ def _factory(code: types.CodeType) -> tuple[types.CodeType, str] | None:
     try:
         lines, first = inspect.getsourcelines(code)
         tree = ast.parse(textwrap.dedent("".join(lines)))
-    except (OSError, SyntaxError, TypeError):
+    except (
+        OSError,
+        SyntaxError,
+        TypeError,
+        tokenize.TokenError,
+    ):  # a file that changed since it was run, too
         return None
     definition = tree.body[0]
     if not isinstance(definition, ast.FunctionDef) or definition.name != code.co_name:

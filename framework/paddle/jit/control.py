@@ -87,7 +87,7 @@ def _stop(tensor: Tensor) -> Tensor:
     return wrap(lax.stop_gradient(tensor._value))
 
 
-class _Body:
+class _TracedFunction:
     """A branch or the body of a loop: traced until all Tensors that it reads are known (`captured`).
 
     Attributes:
@@ -236,7 +236,7 @@ def cond(
         return true_fn() if bool(pred) else false_fn()
     if _is_recorded(pred):
         return recorded.cond(pred, true_fn, false_fn)
-    first, second = _Body(true_fn, (), "an if"), _Body(false_fn, (), "an if")
+    first, second = _TracedFunction(true_fn, (), "an if"), _TracedFunction(false_fn, (), "an if")
     if first.tree != second.tree:
         raise TraceError(
             "the branches of an if that depends on a Tensor return different structures",
@@ -298,7 +298,7 @@ def _as_tensor(value: Any) -> Tensor:
     return value if isinstance(value, Tensor) else wrap(jnp.asarray(value))
 
 
-def _key(*bodies: _Body) -> Tensor:
+def _key(*bodies: _TracedFunction) -> Tensor:
     used = any(body.keys.count for body in bodies)
     return wrap(jnp.asarray(default_generator.next_key()) if used else jnp.zeros(2, np.uint32))
 
@@ -362,8 +362,8 @@ def _traced_loop(
         made = body(*given)
         return list(made) if isinstance(made, list | tuple) else [made]
 
-    again = _Body(with_values(test), tensors, "the condition of a loop")
-    once = _Body(with_values(step), tensors, "a loop")
+    again = _TracedFunction(with_values(test), tensors, "the condition of a loop")
+    once = _TracedFunction(with_values(step), tensors, "a loop")
     leaves = once.leaves
     for place, index in enumerate(carried):
         name = names[index] if names else f"loop variable {index}"

@@ -179,5 +179,5 @@ def Print(
 
 
 def __getattr__(name: str) -> Any:
-    why = reason(f"paddle.static.{name}") or "no such name; docs/paddle.md lists all that are here"
+    why = reason(f"paddle.static.{name}") or "no such name; docs/paddle_api.md lists all that are here"
     raise AttributeError(f"paddle.static.{name}: {why}")

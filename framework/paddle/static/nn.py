@@ -320,5 +320,5 @@ def deform_conv2d(
 
 
 def __getattr__(name: str) -> Any:
-    why = reason(f"paddle.static.nn.{name}") or "no such name; docs/paddle.md lists all that are here"
+    why = reason(f"paddle.static.nn.{name}") or "no such name; docs/paddle_api.md lists all that are here"
     raise AttributeError(f"paddle.static.nn.{name}: {why}")

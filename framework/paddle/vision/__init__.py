@@ -21,4 +21,4 @@ if not TYPE_CHECKING:
         for module in (datasets, models, transforms):
             if name in vars(module):
                 return vars(module)[name]
-        raise AttributeError(f"paddle.vision.{name} is not there: docs/paddle.md lists what is")
+        raise AttributeError(f"paddle.vision.{name} is not there: docs/paddle_api.md lists what is")

@@ -85,7 +85,7 @@ class RandomAffine(GeometricTransform):
         for share in self.translate:
             if not 0 <= share <= 1:
                 raise ConfigError(
-                    "this is no share of the image's sides",
+                    "translate must be shares of the image's sides",
                     where="RandomAffine.translate",
                     received=self.translate,
                     allowed="(x, y), from 0 to 1",

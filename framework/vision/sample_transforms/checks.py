@@ -38,7 +38,7 @@ def check_range(
     inside = low < least if above else low <= least
     if not (inside and least <= most <= high) or abs(least) == float("inf") or most == float("inf"):
         raise ConfigError(
-            "this is no range of possible values",
+            "the range must be two ascending numbers",
             where=_where(owner, name),
             received=getattr(owner, name),
             allowed=f"(least, most) with least <= most, both {_interval(low, high, above)}",

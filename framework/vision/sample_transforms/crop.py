@@ -155,7 +155,7 @@ class RandomIoUCrop(Transform[Sample]):
     def __post_init__(self) -> None:
         if not self.thresholds or min(self.thresholds) < 0 or max(self.thresholds) > 1:
             raise ConfigError(
-                "these are no thresholds",
+                "thresholds must be numbers from 0 to 1",
                 where="RandomIoUCrop.thresholds",
                 received=self.thresholds,
                 allowed="one or more, from 0 to 1",

@@ -105,7 +105,7 @@ class BatchRandomResize(Transform[Sample]):
         sides = [side for size in self.sizes for side in _sides(size)]
         if not sides or min(sides) < 1:
             raise ConfigError(
-                "these are no sizes of images",
+                "sizes must be sides, or heights and widths",
                 where="BatchRandomResize.sizes",
                 received=self.sizes,
                 allowed="one or more sides or (height, width), whole numbers >= 1",
@@ -161,7 +161,7 @@ class ResizeShort(GeometricTransform):
     def __post_init__(self) -> None:
         if not self._lengths or min(self._lengths) < 1 or max(self._lengths) > self.longest:
             raise ConfigError(
-                "these are no lengths of a short and a long side",
+                "short and longest are out of order",
                 where="ResizeShort",
                 received=f"short {self.short}, longest {self.longest}",
                 allowed="1 <= short <= longest",

@@ -53,7 +53,7 @@ def check_image(img: object, where: str) -> ImageLike:
         )
     if not isinstance(img, _ArrayLike):
         raise InputError(
-            "this is no image",
+            "the image must be an array or a PIL image",
             where=where,
             received=type(img).__name__,
             allowed="an array [H, W] or [H, W, C], a PIL image",
@@ -62,7 +62,7 @@ def check_image(img: object, where: str) -> ImageLike:
     array = np.asarray(img)
     if array.ndim not in (2, 3) or array.size == 0:
         raise ShapeError(
-            "the array is no image",
+            "the array must have the shape of an image",
             where=where,
             received=list(array.shape),
             allowed="[H, W] or [H, W, C], none of them 0",
@@ -197,7 +197,7 @@ def adjust_hue(img: ImageLike, hue_factor: float) -> ImageLike:
     img = check_image(img, "adjust_hue")
     if not -0.5 <= hue_factor <= 0.5:
         raise ConfigError(
-            "this is no turn of the hue",
+            "hue_factor is out of range",
             where="adjust_hue.hue_factor",
             received=hue_factor,
             allowed="-0.5 to 0.5",
@@ -343,7 +343,7 @@ def expand_borders(padding: int | Sequence[int]) -> tuple[int, int, int, int]:
     widths = (padding,) if isinstance(padding, int) else tuple(padding)
     if len(widths) not in (1, 2, 4) or any(width < 0 for width in widths):
         raise ConfigError(
-            "these are no borders",
+            "padding must be one, two or four numbers",
             where="pad.padding",
             received=padding,
             allowed="p, (left and right, top and bottom) or (left, top, right, bottom), all >= 0",
@@ -370,7 +370,7 @@ def check_pair(size: int | Sequence[int], where: str) -> tuple[int, int]:
     pair = (size, size) if isinstance(size, int | float) else tuple(size)
     if len(pair) != 2 or any(side != int(side) or side < 1 for side in pair):
         raise ConfigError(
-            "this is no size",
+            "the size must be a whole number or two",
             where=where,
             received=size,
             allowed="a whole number >= 1, or (height, width) of them",

@@ -274,7 +274,7 @@ class Transpose(BaseTransform):
         super().__init__(keys)
         if sorted(axis % 3 if -3 <= axis < 3 else axis for axis in order) != [0, 1, 2]:
             raise ConfigError(
-                "this is no order of three axes",
+                "order must name each of three axes once",
                 where="Transpose.order",
                 received=order,
                 allowed="each of 0, 1 and 2 once",
@@ -561,7 +561,7 @@ def check_range(
     if isinstance(value, Sequence) and len(value) == 2 and low <= value[0] <= value[1] <= high:
         return float(value[0]), float(value[1])
     raise ConfigError(
-        "this is no range",
+        "the range must be two ascending numbers",
         where=where,
         received=value,
         allowed=f"(least, most) with {low} <= least <= most <= {high}",

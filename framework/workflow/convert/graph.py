@@ -150,7 +150,7 @@ def _inputs(
 ) -> dict[str, TensorSpec]:
     """The inputs with a name for each open size: n for the first axis, multiples for the axes of images."""
     free = iter(_AXES)
-    found = {}
+    inputs = {}
     for spec in layer.inputs:
         dtype = {"int64": "int32", "float64": "float32"}.get(spec.dtype, spec.dtype or "float32")
         shape: list[int | str] = list(shapes.get(spec.name, ()))
@@ -163,25 +163,25 @@ def _inputs(
                 else:
                     name = next(free)
                     shape.append(f"{multiple}*{name}" if multiple > 1 and len(spec.shape) == 4 else name)
-        found[spec.name] = TensorSpec(tuple(shape), dtype)
-    return found
+        inputs[spec.name] = TensorSpec(tuple(shape), dtype)
+    return inputs
 
 
 def _describe(inputs: Mapping[str, TensorSpec]) -> str:
     return " ".join(f"{name}={','.join(map(str, spec.shape))}" for name, spec in inputs.items())
 
 
-def compare_with_graph(made: Conversion) -> float:
+def compare_with_graph(conversion: Conversion) -> float:
     """The largest difference between the program and the graph on two sizes of inputs, relative to the largest value.
 
     Raises:
         TraceError: the program gives other results than the graph.
     """
-    reference, worst = GraphEngine(made.graph), 0.0
-    for sizes in trial_sizes(made.inputs):
-        arrays = example_inputs(made.inputs, sizes)
-        got, wanted = made.engine(arrays), reference(arrays)
-        for name, array in wanted.items():
+    reference, worst = GraphEngine(conversion.graph), 0.0
+    for sizes in trial_sizes(conversion.inputs):
+        arrays = example_inputs(conversion.inputs, sizes)
+        got, expected = conversion.engine(arrays), reference(arrays)
+        for name, array in expected.items():
             a, b = np.asarray(array, np.float64), np.asarray(got[name], np.float64)
             if a.ndim and a.shape[1:] == b.shape[1:]:
                 b = b[: len(a)]  # the program fills up what suppression left
@@ -197,13 +197,13 @@ def compare_with_graph(made: Conversion) -> float:
     return worst
 
 
-def time_program(made: Conversion) -> float:
+def time_program(conversion: Conversion) -> float:
     """Milliseconds that a call of the program takes, with inputs of the first size that it is compared with."""
-    arrays = example_inputs(made.inputs, trial_sizes(made.inputs)[0])
-    made.engine(arrays)
-    taken = []
+    arrays = example_inputs(conversion.inputs, trial_sizes(conversion.inputs)[0])
+    conversion.engine(arrays)
+    seconds = []
     for _ in range(5):
         start = time.perf_counter()
-        made.engine(arrays)
-        taken.append(time.perf_counter() - start)
-    return 1e3 * statistics.median(taken)
+        conversion.engine(arrays)
+        seconds.append(time.perf_counter() - start)
+    return 1e3 * statistics.median(seconds)

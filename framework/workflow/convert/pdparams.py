@@ -59,17 +59,17 @@ def official_names(model: nn.Layer, names: str | Collection[str]) -> dict[str, s
         )
     if isinstance(names, str):
         return _names_of_suite(model, names)
-    found, ours = _find_own_names(model, names), model.state_shapes().keys()
-    absent, unknown = ours - found.values(), found.values() - ours
+    official, ours = _find_own_names(model, names), model.state_shapes().keys()
+    absent, unknown = ours - official.values(), official.values() - ours
     if absent or unknown:
         raise WeightError(
-            f"these are not the names of {type(model).__name__}",
+            f"the names do not fit {type(model).__name__}",
             received=f"without {len(absent)} entries: {', '.join(sorted(absent)[:5]) or 'none'}; "
             f"{len(unknown)} more: {', '.join(sorted(unknown)[:5]) or 'none'}",
             allowed=f"names for all {len(ours)} entries",
             fix="take the official file of the same variant",
         )
-    return found
+    return official
 
 
 def export_pdparams(
@@ -100,9 +100,9 @@ def export_pdparams(
     model, _, _ = trained_model(experiment, config.path)
     if names is None:
         names = find_domain(experiment.domain).suite or "paddleclas"
-    wanted = list(load_weights(names)) if isinstance(names, Path) else names
+    official = list(load_weights(names)) if isinstance(names, Path) else names
     path = Path(output_dir) / f"{config.name}.pdparams"
-    save(official_state(model, wanted), path)
+    save(official_state(model, official), path)
     path.with_suffix(".yml").write_text(config.text, encoding="utf-8")
     return path
 
@@ -111,7 +111,7 @@ def _names_of_suite(model: nn.Layer, suite: str) -> dict[str, str]:
     """Official name to ours, in the order of ours."""
     if suite not in SUITES:
         raise ConfigError(
-            "there is no such suite of Paddle",
+            "unknown suite of Paddle",
             received=repr(suite),
             allowed=", ".join(SUITES),
             fix=did_you_mean(suite, SUITES),
@@ -123,20 +123,24 @@ def _names_of_suite(model: nn.Layer, suite: str) -> dict[str, str]:
             pairs = list(layer.official_names(suite).items())
         else:  # second names of the same file
             aliases = layer.state_aliases()
-            pairs = [*((own, own) for own in aliases.values()), *aliases.items()]
-        for theirs, own in pairs:
-            official.setdefault(dot + own, []).append(dot + theirs)
-    return {theirs: own for own in model.state_shapes() for theirs in official.get(own, [own])}
+            pairs = [*((ours, ours) for ours in aliases.values()), *aliases.items()]
+        for theirs, ours in pairs:
+            official.setdefault(dot + ours, []).append(dot + theirs)
+    return {theirs: ours for ours in model.state_shapes() for theirs in official.get(ours, [ours])}
 
 
 def _find_own_names(model: nn.Layer, names: Collection[str]) -> dict[str, str]:
     """Official name to ours. Several may lead to one entry: files of Paddle hold shared arrays under each name."""
-    own, only = model.state_shapes().keys(), tuple(getattr(model, "training_only", ()))
-    found: dict[str, str] = {}
+    our_names, only = model.state_shapes().keys(), tuple(getattr(model, "training_only", ()))
+    official: dict[str, str] = {}
     rest = list(names)
     while rest:  # of the names of one entry each round finds one
-        found |= {
+        official |= {
             theirs: ours for ours, theirs in model._without_aliases({name: name for name in rest}).items()
         }
-        rest = [name for name in rest if name not in found]
-    return {key: found[key] for key in names if found[key] in own or not found[key].startswith(only)}
+        rest = [name for name in rest if name not in official]
+    return {
+        key: official[key]
+        for key in names
+        if official[key] in our_names or not official[key].startswith(only)
+    }

@@ -161,9 +161,9 @@ def _compare_room(notes: Mapping[str, _Notes], tree: Tree) -> Iterator[str]:
         return
     task = bind(tree.value["task"], Annotated[Task, Kind("task")], packages_of(tree))
     room = getattr(task, "max_objects", None)
-    for name, found in notes.items():
-        if room is not None and found.most_objects > room:
+    for name, notes_of in notes.items():
+        if room is not None and notes_of.most_objects > room:
             yield (
-                f"task.max_objects is {room}, data.{name} has up to {found.most_objects} objects on an image: "
-                f"-o task.max_objects={found.most_objects}"
+                f"task.max_objects is {room}, data.{name} has up to {notes_of.most_objects} objects on an image: "
+                f"-o task.max_objects={notes_of.most_objects}"
             )

@@ -31,7 +31,7 @@ from framework.vision.dataset_files import abbreviate, read_annotations
 from framework.vision.sample import Sample
 from framework.workflow.domain.config_file import ConfigFile, open_config
 
-_PARTS = ("train", "val")
+_SPLITS = ("train", "val")
 _IMAGES = ("images", "image", "JPEGImages", "img")
 _LABELS = ("masks", "mask", "labels", "label", "annotations", "Annotations", "SegmentationClass")
 _TABLES = (".tsv", ".csv", ".txt", ".jsonl")
@@ -128,13 +128,13 @@ def draw_sample(sample: Sample, names: Sequence[str]) -> np.ndarray:
         canvas = draw.classes(canvas, sample.mask)
     if sample.boxes is not None:
         texts = [_name_class(int(label), names) for label in labels]
-        known = len(texts) == len(sample.boxes)
+        has_texts = len(texts) == len(sample.boxes)
         canvas = draw.boxes(
-            canvas, sample.boxes, labels=texts if known else None, ids=labels if known else None
+            canvas, sample.boxes, labels=texts if has_texts else None, ids=labels if has_texts else None
         )
     if sample.polygons is not None:
-        shown = [text if readable else "###" for text, readable in _texts_of(sample)]
-        canvas = draw.polygons(canvas, sample.polygons, labels=shown or None)
+        texts_drawn = [text if readable else "###" for text, readable in _texts_of(sample)]
+        canvas = draw.polygons(canvas, sample.polygons, labels=texts_drawn or None)
     if sample.keypoints is not None:
         canvas = draw.keypoints(canvas, sample.keypoints)
     if labels.ndim == 0:
@@ -163,7 +163,7 @@ def measure_data(config: str | Path | ConfigFile, overrides: Sequence[str] = (),
     Raises:
         ConfigError: the configuration has no such part. OarError: a sample cannot be read.
     """
-    dataset = _find_part(config, overrides, part)[0].dataset
+    dataset = _find_split(config, overrides, part)[0].dataset
     sizes, pixels = [], 0
     sums, squares = np.zeros(1), np.zeros(1)
     objects, shares, lengths = [], [], []
@@ -210,23 +210,23 @@ def _split_folder(source: Path, output: Path, share: float, seed: int) -> SplitR
         raise InputError(
             "there are no class folders", where=source, allowed="<class>/<image>, one folder a class"
         )
-    targets = tuple(output / part for part in _PARTS)
+    targets = tuple(output / part for part in _SPLITS)
     check_new(targets)
     counts = [0, 0]
     with write_whole(targets):
         for folder in classes:
             paths = _list_files(folder)
             held_out = _choose([_hash_file(path) for path in paths], share, seed, folder)
-            for path, place in zip(paths, held_out):
-                _copy(path, targets[place] / path.relative_to(source))
-                counts[place] += 1
+            for path, number in zip(paths, held_out):
+                _copy(path, targets[number] / path.relative_to(source))
+                counts[number] += 1
     return SplitReport((targets[0], targets[1]), (counts[0], counts[1]))
 
 
 def _split_pairs(
     source: Path, images: Path, labels: Path, output: Path, share: float, seed: int
 ) -> SplitReport:
-    targets = tuple(output / part for part in _PARTS)
+    targets = tuple(output / part for part in _SPLITS)
     check_new(targets)
     of_name = {path.relative_to(labels).with_suffix("").as_posix(): path for path in _list_files(labels)}
     paths = _list_files(images)
@@ -241,10 +241,10 @@ def _split_pairs(
     counts = [0, 0]
     held_out = _choose([_hash_file(path) for path in paths], share, seed, images)
     with write_whole(targets):
-        for path, name, place in zip(paths, names, held_out):
+        for path, name, number in zip(paths, names, held_out):
             for one in (path, of_name[name]):
-                _copy(one, targets[place] / one.relative_to(source))
-            counts[place] += 1
+                _copy(one, targets[number] / one.relative_to(source))
+            counts[number] += 1
     return SplitReport((targets[0], targets[1]), (counts[0], counts[1]))
 
 
@@ -274,19 +274,19 @@ def _split_coco(source: Path, output: Path, share: float, seed: int) -> SplitRep
     data = read_annotations(source)
     if not isinstance(data, dict):
         raise FormatError("the file is not in COCO's format", where=source, allowed='{"images": [...], ...}')
-    targets = tuple(output / f"{part}.json" for part in _PARTS)
+    targets = tuple(output / f"{part}.json" for part in _SPLITS)
     check_new(targets)
     images = _objects(read_list(data, "images", source), source)
     annotations = _objects(read_list(data, "annotations", source, []), source)
     held_out = _choose([str(one.get("file_name")).encode() for one in images], share, seed, source)
     counts, texts = [], []
-    for place in range(len(targets)):
-        kept = [one for one, chosen in zip(images, held_out) if chosen == place]
-        ids = [one.get("id") for one in kept]
-        known = {repr(key) for key in ids}
-        rows = [one for one in annotations if repr(one.get("image_id")) in known]
-        texts.append(json.dumps({**data, "images": kept, "annotations": rows}, ensure_ascii=False))
-        counts.append(len(kept))
+    for number in range(len(targets)):
+        selected = [one for one, chosen in zip(images, held_out) if chosen == number]
+        ids = [one.get("id") for one in selected]
+        ids_seen = {repr(key) for key in ids}
+        rows = [one for one in annotations if repr(one.get("image_id")) in ids_seen]
+        texts.append(json.dumps({**data, "images": selected, "annotations": rows}, ensure_ascii=False))
+        counts.append(len(selected))
     _write_texts(targets, texts)
     return SplitReport((targets[0], targets[1]), (counts[0], counts[1]))
 
@@ -295,14 +295,14 @@ def _split_lines(source: Path, output: Path, share: float, seed: int, header: bo
     first, *rest = read_lines(source)
     head, lines = ([first], rest) if header else ([], [first, *rest])
     lines = [line for line in lines if line.strip()]
-    targets = tuple(output / f"{part}{source.suffix}" for part in _PARTS)
+    targets = tuple(output / f"{part}{source.suffix}" for part in _SPLITS)
     check_new(targets)
     held_out = _choose([line.encode("utf-8", "surrogatepass") for line in lines], share, seed, source)
     counts, texts = [], []
-    for place in range(len(targets)):
-        kept = [line for line, chosen in zip(lines, held_out) if chosen == place]
-        texts.append("\n".join([*head, *kept]) + "\n")
-        counts.append(len(kept))
+    for number in range(len(targets)):
+        selected = [line for line, chosen in zip(lines, held_out) if chosen == number]
+        texts.append("\n".join([*head, *selected]) + "\n")
+        counts.append(len(selected))
     _write_texts(targets, texts)
     return SplitReport((targets[0], targets[1]), (counts[0], counts[1]))
 
@@ -310,9 +310,9 @@ def _split_lines(source: Path, output: Path, share: float, seed: int, header: bo
 def _choose(contents: Sequence[bytes], share: float, seed: int, where: Path) -> list[int]:
     """0 or 1 for each sample: 1 of about `share` of them; those of one content have the same."""
     groups: dict[bytes, list[int]] = defaultdict(list)
-    for place, content in enumerate(contents):
-        groups[content].append(place)
-    wanted, chosen = max(1, round(share * len(contents))), [0] * len(contents)
+    for index, content in enumerate(contents):
+        groups[content].append(index)
+    count, numbers = max(1, round(share * len(contents))), [0] * len(contents)
     order = np.random.default_rng(seed).permutation(len(groups))
     members = list(groups.values())
     if len(members) < 2:
@@ -323,11 +323,11 @@ def _choose(contents: Sequence[bytes], share: float, seed: int, where: Path) -> 
             allowed="2 or more",
         )
     for number in order[: len(order) - 1]:  # one group stays to train on
-        if sum(chosen) >= wanted:
+        if sum(numbers) >= count:
             break
-        for place in members[number]:
-            chosen[place] = 1
-    return chosen
+        for index in members[number]:
+            numbers[index] = 1
+    return numbers
 
 
 @contextmanager
@@ -360,14 +360,14 @@ def check_new(targets: Iterable[Path]) -> None:
         )
 
 
-def _find_part(
+def _find_split(
     config: str | Path | ConfigFile, overrides: Sequence[str], part: str
 ) -> tuple[LoaderConfig, int]:
     """The settings of a part's loader, and the seed of training."""
     config = open_config(config, overrides)
     tree = config.tree
-    found = bind(tree.value["data"], Data, packages_of(tree)) if "data" in tree.value else Data()
-    loader = {"train": found.train, "eval": found.eval}.get(part)
+    data = bind(tree.value["data"], Data, packages_of(tree)) if "data" in tree.value else Data()
+    loader = {"train": data.train, "eval": data.eval}.get(part)
     if loader is None:
         raise ConfigError(
             "the configuration has no such data", where=config.path, received=part, allowed="train, eval"
@@ -380,12 +380,12 @@ def _open_loader(
     config: str | Path | ConfigFile, overrides: Sequence[str], part: str
 ) -> tuple[DataLoader, tuple[str, ...]]:
     """Samples after the transforms, one a batch, in the order of training."""
-    found, seed = _find_part(config, overrides, part)
-    dataset, transforms = split_windows(found.dataset, found.transforms)
+    split, seed = _find_split(config, overrides, part)
+    dataset, transforms = split_windows(split.dataset, split.transforms)
     loader = DataLoader(
         dataset, transforms=transforms, collate_fn=list, shuffle=part == "train", num_workers=0, seed=seed
     )
-    return loader, tuple(getattr(found.dataset, "class_names", ()))
+    return loader, tuple(getattr(split.dataset, "class_names", ()))
 
 
 def _first_samples(loader: DataLoader, count: int, epoch: int) -> Iterable[Any]:

@@ -72,21 +72,21 @@ def convert_labelme(source: str | Path, output: str | Path) -> LabelmeReport:
         )
     target, folder = output / "annotations.json", output / "images"
     check_new((target, folder))
-    images, found = [], []
+    images, boxes = [], []
     with write_whole((target, folder)):
         for number, file in enumerate(files, start=1):
             data = _load(file)
             content, suffix = _find_image(data, file)
             name = file.relative_to(source).with_suffix(suffix)
             height, width = _check_size(data, file, content)
-            found.append(_read_objects(data, file, (height, width)))
+            boxes.append(_read_objects(data, file, (height, width)))
             write_file(folder / name, content)
             images.append({"id": number, "file_name": name.as_posix(), "height": height, "width": width})
-        names = sorted({one.label for objects in found for one in objects})
+        names = sorted({one.label for objects in boxes for one in objects})
         index = {name: number for number, name in enumerate(names, start=1)}
         annotations = [
             {"id": 0, "image_id": image["id"], "category_id": index[one.label], **_measure(one, image)}
-            for image, objects in zip(images, found)
+            for image, objects in zip(images, boxes)
             for one in objects
         ]
         for number, annotation in enumerate(annotations, start=1):
@@ -94,7 +94,7 @@ def convert_labelme(source: str | Path, output: str | Path) -> LabelmeReport:
         categories = [{"id": number, "name": name} for name, number in index.items()]
         coco = {"images": images, "annotations": annotations, "categories": categories}
         write_file(target, json.dumps(coco).encode("ascii"))
-    counts = {name: sum(one.label == name for objects in found for one in objects) for name in names}
+    counts = {name: sum(one.label == name for objects in boxes for one in objects) for name in names}
     return LabelmeReport(target, folder, counts, len(images))
 
 
@@ -141,12 +141,12 @@ def _check_size(data: Mapping[str, JSON], file: Path, content: bytes) -> tuple[i
     pixels = read_image(content, file, otherwise="take it and its .json out of the folder")
     size = pixels.shape[0], pixels.shape[1]
     for field, value in zip(("imageHeight", "imageWidth"), size):
-        said = read_integer(data, field, file, default=value)
-        if said != value:
+        stated = read_integer(data, field, file, default=value)
+        if stated != value:
             raise InputError(
                 "the image has another size than its annotations",
                 where=f"{file}, {field}",
-                received=f"{said}, but the image has {value}",
+                received=f"{stated}, but the image has {value}",
                 fix="annotate the image as it is now, or put the old one back",
             )
     return size
@@ -154,12 +154,14 @@ def _check_size(data: Mapping[str, JSON], file: Path, content: bytes) -> tuple[i
 
 def _read_objects(data: Mapping[str, JSON], file: Path, size_hw: tuple[int, int]) -> list[_Object]:
     objects: dict[object, _Object] = {}
-    for place, shape in enumerate(read_list(data, "shapes", file)):
-        where = f"{file}, shapes[{place}]"
+    for number, shape in enumerate(read_list(data, "shapes", file)):
+        where = f"{file}, shapes[{number}]"
         if not isinstance(shape, dict):
-            raise InputError("a shape is no object", where=where, received=shorten(shape), allowed="{...}")
+            raise InputError(
+                "a shape must be an object", where=where, received=shorten(shape), allowed="{...}"
+            )
         label, group = read_text(shape, "label", where), read_integer(shape, "group_id", where, default=None)
-        key = place if group is None else (label, group)
+        key = number if group is None else (label, group)
         objects.setdefault(key, _Object(label, [])).parts.append(_read_outline(shape, where))
     return list(objects.values())
 
@@ -181,7 +183,7 @@ def _read_outline(shape: Mapping[str, JSON], where: str) -> np.ndarray:
     pairs = all(isinstance(one, list) and len(one) == 2 and all(map(_is_place, one)) for one in points)
     if not pairs or not (len(points) in (2, 4) if kind == "rectangle" else len(points) >= 3):
         raise InputError(
-            f"these are no points of a {kind}",
+            f"the points do not make a {kind}",
             where=f"{where}.points",
             received=shorten(points),
             allowed=f"{'[[x, y], [x, y]], opposite corners' if kind == 'rectangle' else 'three or more [x, y]'}, "
@@ -210,12 +212,12 @@ def _measure(one: _Object, image: Mapping[str, Any]) -> dict[str, JSON]:
     }
 
 
-def _area(parts: Sequence[np.ndarray], size_hw: tuple[int, int]) -> float:
+def _area(outlines: Sequence[np.ndarray], size_hw: tuple[int, int]) -> float:
     """Of one outline exactly; of several the pixels that they cover together."""
-    if len(parts) == 1:
-        x, y = parts[0].T
+    if len(outlines) == 1:
+        x, y = outlines[0].T
         return float(abs(x @ np.roll(y, -1) - y @ np.roll(x, -1)) / 2)
     covered = np.zeros(size_hw, bool)
-    for part in parts:
-        covered |= polygons.fill([part], size_hw)
+    for polygon in outlines:
+        covered |= polygons.fill([polygon], size_hw)
     return float(covered.sum())

@@ -106,15 +106,15 @@ def find_domain(name: str) -> Domain[Any]:
     """The domain of this name. Raises: ConfigError, where there is none."""
     packages_of_domain(name)
     module, _, attribute = domain_objects()[name].partition(":")
-    found = getattr(importlib.import_module(module), attribute)
-    if not isinstance(found, Domain) or found.name != name:
+    domain = getattr(importlib.import_module(module), attribute)
+    if not isinstance(domain, Domain) or domain.name != name:
         raise ConfigError(
             "the entry point leads to no domain of this name",
             where=f"{module}:{attribute}",
-            received=repr(found),
+            received=repr(domain),
             allowed=f"a framework.workflow.Domain whose name is {name!r}",
         )
-    return found
+    return domain
 
 
 def all_domains() -> Iterator[Domain[Any]]:
@@ -149,12 +149,12 @@ def find_config(model: Model, domain: str | None = None) -> Path:
         if ours is not None:
             log.info("%s is %s here", path.as_posix(), ours)
         return ours or path
-    known = config_names(domain)
-    if str(model) not in known:
+    names = config_names(domain)
+    if str(model) not in names:
         raise InputError(
-            "there is no such model",
+            "unknown model",
             received=repr(str(model)),
-            allowed=f"{', '.join(known)}; a configuration file (.yml); or an artifact's folder",
-            fix=did_you_mean(str(model), known),
+            allowed=f"{', '.join(names)}; a configuration file (.yml); or an artifact's folder",
+            fix=did_you_mean(str(model), names),
         )
-    return known[str(model)]
+    return names[str(model)]

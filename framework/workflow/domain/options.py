@@ -61,18 +61,18 @@ def make_options(cls: type[O], given: Mapping[str, Any], where: object) -> O:
         if value is None:
             continue
         if name not in names:
-            known = [field.name for field in dataclasses.fields(cls) if field.init]  # type: ignore[arg-type]
+            allowed = [field.name for field in dataclasses.fields(cls) if field.init]  # type: ignore[arg-type]
             raise ConfigError(
-                "there is no such option",
+                "unknown option",
                 where=where,
                 received=f"{name} (--{name})",
-                allowed=", ".join(known) or "no options",
+                allowed=", ".join(allowed) or "no options",
                 fix=did_you_mean(name, names),
             )
         choices = _choices(hints[names[name]])
         if choices and value not in choices:
             raise ConfigError(
-                f"there is no such {name}", where=where, received=value, allowed=", ".join(map(str, choices))
+                f"unknown {name}", where=where, received=value, allowed=", ".join(map(str, choices))
             )
         values[names[name]] = value
     return cls(**values)
@@ -86,11 +86,11 @@ def _choices(hint: Any) -> tuple[Any, ...]:
 
 def _names(cls: type) -> dict[str, str]:
     """Every spelling of every option, to its field."""
-    found = {}
+    spellings = {}
     for field in dataclasses.fields(cls):
         if field.init:
-            found |= dict.fromkeys((field.name, *field.metadata.get("aliases", ())), field.name)
-    return found
+            spellings |= dict.fromkeys((field.name, *field.metadata.get("aliases", ())), field.name)
+    return spellings
 
 
 def options_signature(cls: type, function: Any) -> inspect.Signature:

@@ -85,26 +85,28 @@ def stems(
     files = list(dict.fromkeys(files))
     count = Counter(file.stem.lower() for file in files)
     names: dict[Path, str] = {}
-    taken = {name.lower() for name in reserved}
+    used = {name.lower() for name in reserved}
     for file in files:
         name = base = file.stem if count[file.stem.lower()] == 1 else file.name
         number = 2
-        while any((name + ending).lower() in taken for ending in endings):
+        while any((name + ending).lower() in used for ending in endings):
             name, number = f"{base}_{number}", number + 1
-        taken |= {(name + ending).lower() for ending in endings}
+        used |= {(name + ending).lower() for ending in endings}
         names[file] = name
     return names
 
 
 def spare_sources(sources: Iterable[Path], outputs: Iterable[Path]) -> None:
     """Raises: InputError when writing one of the `outputs` would replace a file that is read."""
-    kept = {(facts.st_dev, facts.st_ino): file for file in sources if (facts := _facts(file)) is not None}
+    source_files = {
+        (facts.st_dev, facts.st_ino): file for file in sources if (facts := _facts(file)) is not None
+    }
     for output in outputs:
         facts = _facts(output)
-        if facts is not None and (facts.st_dev, facts.st_ino) in kept:
+        if facts is not None and (facts.st_dev, facts.st_ino) in source_files:
             raise InputError(
                 "the drawn result would replace its source",
-                where=kept[facts.st_dev, facts.st_ino],
+                where=source_files[facts.st_dev, facts.st_ino],
                 received=f"results in {output.parent}",
                 allowed="another folder for the results, or no drawings",
                 fix="choose another --output_dir, or --no_draw",

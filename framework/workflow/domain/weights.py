@@ -181,19 +181,19 @@ def is_torch(state: dict[str, np.ndarray], model: nn.Layer) -> bool:
     weights of `nn.Linear` fit `model` the other way round."""
     if isinstance(state, TorchState):
         return True
-    own = model.state_shapes()
+    our_shapes = model.state_shapes()
     if any(
         name.endswith((".running_mean", ".num_batches_tracked"))
-        or (".LayerNorm." in name and name not in own)
+        or (".LayerNorm." in name and name not in our_shapes)
         for name in state
     ):
         return True  # LayerNorm: the transformers library's, where a square matrix does not say which way round it is
     linear = {name: m for name, m in model.named_sublayers() if isinstance(m, nn.Linear)}
-    known = model._without_aliases(state)
+    official = model._without_aliases(state)
     shapes = [
-        (known[f"{name}.weight"].shape, tuple(m._parameters["weight"].shape))
+        (official[f"{name}.weight"].shape, tuple(m._parameters["weight"].shape))
         for name, m in linear.items()
-        if f"{name}.weight" in known
+        if f"{name}.weight" in official
     ]
     return any(theirs != ours and theirs == ours[::-1] for theirs, ours in shapes)
 
@@ -222,7 +222,7 @@ def load_pretrained(
     """
     if not isinstance(weights, str | os.PathLike):
         raise InputError(
-            "these are no weights that can be found",
+            "weights must be a path, a name or an address",
             where="load_pretrained",
             received=f"a {type(weights).__name__}",
             allowed="a path, a name that `oar models list` shows, or an address",
@@ -235,33 +235,33 @@ def load_pretrained(
     read = read_state(opened)
     if partial:
         return _load_what_fits(model, read, weights)
-    target = model if into is None else _part(model, into)
+    target = model if into is None else _sublayer(model, into)
     state = spell_as_ours(read, target)
-    own = {name: np.asarray(value) for name, value in target.state_dict().items()} if skip else {}
+    values = {name: np.asarray(value) for name, value in target.state_dict().items()} if skip else {}
     if into is not None:
         state = {name: value for name, value in state.items() if name in target.state_shapes()}
-    skipped = [name for name in own if re.search(skip, name)] if skip else []
+    skipped = [name for name in values if re.search(skip, name)] if skip else []
     if skip and not skipped:
         raise WeightError(
             "no parameter is skipped",
             where="pretrained.skip",
             received=repr(skip),
-            allowed=f"a regular expression found in one of {len(own)} names such as {list(own)[-2:]}",
+            allowed=f"a regular expression found in one of {len(values)} names such as {list(values)[-2:]}",
         )
-    kept = {name: value for name, value in state.items() if name not in skipped}
-    load_state_into(target, {**kept, **{name: own[name] for name in skipped}})
+    fitting = {name: value for name, value in state.items() if name not in skipped}
+    load_state_into(target, {**fitting, **{name: values[name] for name in skipped}})
     return skipped
 
 
 def _load_what_fits(model: nn.Layer, state: dict[str, np.ndarray], weights: str | Path) -> list[str]:
-    def find_fitting(part: nn.Layer) -> dict[str, np.ndarray]:
-        shapes = part.state_shapes()
-        ours = spell_as_ours(state, part)
+    def find_fitting(layer: nn.Layer) -> dict[str, np.ndarray]:
+        shapes = layer.state_shapes()
+        ours = spell_as_ours(state, layer)
         return {name: a for name, a in ours.items() if name in shapes and a.shape == tuple(shapes[name])}
 
-    parts = {"": model, **dict(model.named_children())}
+    layers = {"": model, **dict(model.named_children())}
     name, fitting = max(
-        ((name, find_fitting(part)) for name, part in parts.items()), key=lambda one: len(one[1])
+        ((name, find_fitting(part)) for name, part in layers.items()), key=lambda one: len(one[1])
     )
     if not fitting:
         raise WeightError(
@@ -270,11 +270,11 @@ def _load_what_fits(model: nn.Layer, state: dict[str, np.ndarray], weights: str 
             received=f"{len(state)} entries such as {', '.join(list(state)[:3])}",
             allowed=f"names and shapes such as {', '.join(list(model.state_shapes())[:3])}",
         )
-    own = {key: np.asarray(value) for key, value in parts[name].state_dict().items()}
-    load_state_into(parts[name], {**own, **fitting})
+    values = {key: np.asarray(value) for key, value in layers[name].state_dict().items()}
+    load_state_into(layers[name], {**values, **fitting})
     prefix = f"{name}." if name else ""
-    taken = {prefix + key for key in fitting}
-    return [key for key in model.state_shapes() if key not in taken]
+    fitted = {prefix + key for key in fitting}
+    return [key for key in model.state_shapes() if key not in fitted]
 
 
 def read_state(path: Path | Source) -> dict[str, np.ndarray]:
@@ -283,13 +283,13 @@ def read_state(path: Path | Source) -> dict[str, np.ndarray]:
     return load_weights(weights) if isinstance(weights, Source) else checkpoint_weights(weights)
 
 
-def _part(model: nn.Layer, name: str) -> nn.Layer:
-    parts = dict(model.named_sublayers())
-    if name not in parts:
+def _sublayer(model: nn.Layer, name: str) -> nn.Layer:
+    layers = dict(model.named_sublayers())
+    if name not in layers:
         raise WeightError(
             "the model has no such part",
             where="pretrained.into",
             received=repr(name),
             allowed=", ".join(name for name, _ in model.named_children()),
         )
-    return parts[name]
+    return layers[name]

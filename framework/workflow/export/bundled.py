@@ -59,7 +59,7 @@ class Collected:
     graphs: dict[str, bytes] = field(default_factory=dict)
 
 
-_found: ContextVar[Collected | None] = ContextVar("what was made", default=None)
+_collected: ContextVar[Collected | None] = ContextVar("what was made", default=None)
 
 
 def program_key(
@@ -113,7 +113,7 @@ def has_graphs() -> bool:
 
 
 def _read_shipped(kind: str, key: str, suffix: str) -> bytes | None:
-    if _found.get() is not None:
+    if _collected.get() is not None:
         return None
     digest = _manifest().get(kind, {}).get(key)
     if digest is None:
@@ -127,38 +127,41 @@ def _read_shipped(kind: str, key: str, suffix: str) -> bytes | None:
 
 def note_program(key: str, program: Program) -> None:
     """Tell `collect_programs`, where it waits, that a program was lowered."""
-    found = _found.get()
-    if found is not None:
-        found.programs[key] = program
+    collected = _collected.get()
+    if collected is not None:
+        collected.programs[key] = program
 
 
 def note_graph(key: str, make: Callable[[], bytes]) -> None:
     """Give `collect_programs`, where it waits, the ONNX graph that `make` gives."""
-    found = _found.get()
-    if found is not None:
-        found.graphs[key] = make()
+    collected = _collected.get()
+    if collected is not None:
+        collected.graphs[key] = make()
 
 
 @contextmanager
 def collect_programs() -> Iterator[Collected]:
     """What is made meanwhile, by key; nothing is taken from what is shipped."""
-    found = Collected()
-    token = _found.set(found)
+    collected = Collected()
+    token = _collected.set(collected)
     try:
-        yield found
+        yield collected
     finally:
-        _found.reset(token)
+        _collected.reset(token)
 
 
-def write_programs(made: Collected) -> None:
+def write_programs(collected: Collected) -> None:
     """Replace what is shipped by this. Call it in the process that made it, and nothing else before."""
     folder = _folder()
     folder.mkdir(exist_ok=True)
     for old in folder.iterdir():
         old.unlink()
-    programs = {key: bytes(program.serialize()) for key, program in made.programs.items()}
+    programs = {key: bytes(program.serialize()) for key, program in collected.programs.items()}
     digests: dict[str, dict[str, str]] = {}
-    for kind, suffix, files in (("programs", ".jaxexp.gz", programs), ("graphs", ".onnx.gz", made.graphs)):
+    for kind, suffix, files in (
+        ("programs", ".jaxexp.gz", programs),
+        ("graphs", ".onnx.gz", collected.graphs),
+    ):
         for key, data in files.items():
             (folder / f"{key}{suffix}").write_bytes(gzip.compress(data, 9, mtime=0))
         digests[kind] = {key: hashlib.sha256(data).hexdigest() for key, data in files.items()}

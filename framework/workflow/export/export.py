@@ -69,8 +69,8 @@ def trained_model(experiment: Experiment, config: Path) -> tuple[nn.Layer, Path,
 
 def _published(spec: str) -> list[str]:
     """The labels that come with weights of the hub, one a line."""
-    known = hub.entries()
-    if spec not in known or "labels" not in known[spec].files:
+    entries = hub.entries()
+    if spec not in entries or "labels" not in entries[spec].files:
         return []
     return hub.fetch(spec, "labels").read_text(encoding="utf-8").splitlines()
 
@@ -115,7 +115,7 @@ def with_input_shape(experiment: Experiment, input_shape: tuple[int, ...]) -> Ex
         or (channels not in (-1, spec.shape[3]))
     ):
         raise ConfigError(
-            "this is no shape of the program's images",
+            "--input_shape does not fit the program's images",
             where="--input_shape",
             received=" ".join(map(str, input_shape)),
             allowed=f"N {spec.shape[3]} H W, each 1 or more, or -1 where it stays free (H and W together)",
@@ -170,8 +170,8 @@ def export_config(
         experiment = with_input_shape(experiment, tuple(input_shape))
     extras = domain.capability(ExportExtras)
     prepared = experiment if extras is None else extras.prepare(experiment)
-    model, path, kept = trained_model(prepared, config.path)
-    labels, (model_config, task) = labels_of(prepared, kept), prepared.model_and_task()
+    model, path, class_names = trained_model(prepared, config.path)
+    labels, (model_config, task) = labels_of(prepared, class_names), prepared.model_and_task()
     task.check(model, labels)
     specs = {name: TensorSpec(spec.shape, spec.dtype) for name, spec in prepared.export.inputs.items()}
     if not specs:
@@ -200,9 +200,11 @@ def export_config(
     about |= {"mode": "xla", "arch": about["model"]["type"], "label_list": about["labels"]}
     about |= domain.describe(experiment, model, labels)
     export, transforms = prepared.export, predict.transforms or ()
-    made = model_artifact(model, task, specs, transforms, about, export.precisions, export.constraints, onnx)
-    made.files |= {} if extras is None else extras.files(made.config)
-    return made
+    artifact = model_artifact(
+        model, task, specs, transforms, about, export.precisions, export.constraints, onnx
+    )
+    artifact.files |= {} if extras is None else extras.files(artifact.config)
+    return artifact
 
 
 def _engine_table(experiment: Experiment, low: Sequence[str]) -> dict[str, JSON]:
@@ -216,8 +218,8 @@ def _engine_table(experiment: Experiment, low: Sequence[str]) -> dict[str, JSON]
 
 def _needed_imports(experiment: Experiment) -> dict[str, list[str]]:
     """The user's own files that an opened artifact needs: those of its transforms and its task."""
-    parts = (*(experiment.predict.transforms or ()), experiment.task)
-    modules = {type(part).__module__ for part in parts}
+    components = (*(experiment.predict.transforms or ()), experiment.task)
+    modules = {type(part).__module__ for part in components}
     needed = [name for name in experiment.imports if Path(name).stem in modules or name in modules]
     return {"imports": needed} if needed else {}
 

@@ -47,7 +47,7 @@ from framework.workflow.train.run import EvaluationSet, evaluation_set, make_loa
 
 log = logging.getLogger("oar")
 _TIMED_CALLS = 15
-_SHOWN = 6  # layers in float32 that the table names; the artifact's config has all
+_MAX_LAYERS = 6  # layers in float32 that the table names; the artifact's config has all
 Score = Callable[[Engine], tuple[str, float]]
 """The name of what is held, and its value."""
 
@@ -121,9 +121,11 @@ class Quantization:
         for row in self.rows:
             lines.append(f"{row.engine:<12} {row.precision:<10} {row.score:>12.4f} {row.milliseconds:>9.2f}")
         if self.in_float:
-            more = len(self.in_float) - _SHOWN
+            more = len(self.in_float) - _MAX_LAYERS
             lines.append(
-                "in float32: " + ", ".join(self.in_float[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+                "in float32: "
+                + ", ".join(self.in_float[:_MAX_LAYERS])
+                + (f" and {more} more" if more > 0 else "")
             )
         return "\n".join(lines)
 
@@ -176,15 +178,15 @@ def quantize(
         labelled = None
         if experiment.pipeline is None and experiment.data.eval is not None:
             labelled = evaluation_set(experiment, config.path, tuple(artifact.setting("labels", default=())))
-        found = [
+        quantizations = [
             _quantize_program(one, name or config.name, feeds.get(name, []), labelled, options)
             for name, one in programs_of(artifact).items()
         ]
-        for one, (_, made) in zip(programs_of(artifact).values(), found):
-            one.config["quantization"] = made.to_dict()
-            one.config["engines"] = {"cpu": _ranking(made, options.max_loss)}
+        for one, (_, quantization) in zip(programs_of(artifact).values(), quantizations):
+            one.config["quantization"] = quantization.to_dict()
+            one.config["engines"] = {"cpu": _ranking(quantization, options.max_loss)}
         artifact.save(output)
-    return [made for _, made in found]
+    return [quantization for _, quantization in quantizations]
 
 
 def default_folder(config: str | Path) -> Path:
@@ -197,10 +199,10 @@ def programs_of(artifact: Artifact) -> dict[str, Artifact]:
     return dict(artifact.stages) if artifact.stages else {"": artifact}
 
 
-def _ranking(made: Quantization, max_loss: float) -> list[str]:
+def _ranking(quantization: Quantization, max_loss: float) -> list[str]:
     """Engines by their time in int8, those whose score holds."""
-    reference = next(row.score for row in made.rows if row.precision == "float32")
-    held = [row for row in made.rows if row.precision == "int8" and row.score >= reference - max_loss]
+    reference = next(row.score for row in quantization.rows if row.precision == "float32")
+    held = [row for row in quantization.rows if row.precision == "int8" and row.score >= reference - max_loss]
     return [row.engine for row in sorted(held, key=lambda row: row.milliseconds)]
 
 
@@ -237,16 +239,16 @@ def _quantize_program(
         )
         return reached >= least
 
-    chosen: QuantizedModel = quantizer.search(file, holds)
+    quantized: QuantizedModel = quantizer.search(file, holds)
     rows = [Row(engine, "float32", before[engine][1], _time(one, feeds[0])) for engine, one in floats.items()]
-    precise = {f"model.{layer.weight}" for layer in quantizer.layers if layer.name in chosen.in_float}
+    precise = {f"model.{layer.weight}" for layer in quantizer.layers if layer.name in quantized.in_float}
     artifact.weights, artifact.scales = quantize_weights(artifact.weights, precise)
-    artifact.formats = (chosen,)
+    artifact.formats = (quantized,)
     for engine in floats:
         small = Runtime(engine=engine, precision="float32").open(artifact)
         rows.append(Row(engine, "int8", score(small)[1], _time(small, feeds[0])))
     sizes = (size, file.stat().st_size)
-    in_float = tuple(layer.name for layer in quantizer.layers if layer.name in chosen.in_float)
+    in_float = tuple(layer.name for layer in quantizer.layers if layer.name in quantized.in_float)
     return artifact, Quantization(name, metric, len(quantizer.layers), in_float, sizes, tuple(rows))
 
 
@@ -264,15 +266,15 @@ def _make_score(
     if labelled is not None:
         data = labelled
         return lambda engine: next(iter(score_engine(engine, data, artifact).items()))
-    wanted = [reference(feed) for feed in feeds]
-    return lambda engine: ("agreement", agreement(wanted, [engine(feed) for feed in feeds]))
+    expected = [reference(feed) for feed in feeds]
+    return lambda engine: ("agreement", agreement(expected, [engine(feed) for feed in feeds]))
 
 
-def agreement(wanted: Sequence[NamedArrays], got: Sequence[NamedArrays]) -> float:
+def agreement(expected: Sequence[NamedArrays], got: Sequence[NamedArrays]) -> float:
     """1 where two engines give the same: the share of equal whole numbers, and 1 less the relative error of floats;
     of the output that agrees least, the mean over examples."""
-    found = []
-    for one, other in zip(wanted, got):
+    cosines = []
+    for one, other in zip(expected, got):
         shares = []
         for name, array in one.items():
             array, answer = np.asarray(array), np.asarray(other[name])
@@ -280,20 +282,20 @@ def agreement(wanted: Sequence[NamedArrays], got: Sequence[NamedArrays]) -> floa
                 shares.append(max(0.0, 1.0 - relative_error(array, answer)))
             elif array.size:
                 shares.append(float(np.mean(array == answer)))
-        found.append(min(shares, default=1.0))
-    return float(np.mean(found))
+        cosines.append(min(shares, default=1.0))
+    return float(np.mean(cosines))
 
 
 def _time(engine: Engine, feed: NamedArrays) -> float:
     """The median of some calls with the first of a batch, in milliseconds."""
     one = {name: array[:1] for name, array in feed.items()}
     engine(one)
-    taken = []
+    seconds = []
     for _ in range(_TIMED_CALLS):
         start = time.perf_counter()
         engine(one)
-        taken.append(time.perf_counter() - start)
-    return 1e3 * statistics.median(taken)
+        seconds.append(time.perf_counter() - start)
+    return 1e3 * statistics.median(seconds)
 
 
 # -- examples ---------------------------------------------------------------------------------------------------------
@@ -331,20 +333,20 @@ def _from_config(experiment: Experiment, artifact: Artifact, count: int) -> Iter
 def _example_files(data: Path, count: int) -> list[Path | str]:
     """The images of a folder, spread over it, or the lines of a text file."""
     if data.is_dir():
-        found: list[Path | str] = list(vision_image.list_images(data, recursive=True))
+        files: list[Path | str] = list(vision_image.list_images(data, recursive=True))
     elif data.is_file():
-        found = [data] if data.suffix.lower() in vision_image.SUFFIXES else list(read_lines(data))
+        files = [data] if data.suffix.lower() in vision_image.SUFFIXES else list(read_lines(data))
     else:
         raise InputError("there is no such folder or file", where=data, fix="check --data")
-    if not found:
+    if not files:
         raise InputError(
             "there is nothing to calibrate with",
             where=data,
             received="no image, no line",
             allowed="a folder of images, or a file with a text a line",
         )
-    chosen = np.linspace(0, len(found) - 1, min(count, len(found))).round().astype(int)
-    return [found[index] for index in chosen]
+    indices = np.linspace(0, len(files) - 1, min(count, len(files))).round().astype(int)
+    return [files[index] for index in indices]
 
 
 class _RecordingEngine:

@@ -31,7 +31,7 @@ _NO_RUNTIME_SETTINGS = RuntimeSettings(
 
 
 @dataclass(frozen=True)
-class Found:
+class DomainArtifact:
     """An artifact and the domain that runs it."""
 
     artifact: Artifact
@@ -44,7 +44,7 @@ def find_artifact(
     domain: str | None = None,
     runtime: Runtime | None = None,
     options: Mapping[str, JSON] | None = None,
-) -> Found:
+) -> DomainArtifact:
     """The artifact of a folder, of a configuration file, or of the name of a configuration.
 
     Args:
@@ -63,8 +63,8 @@ def find_artifact(
     path = None if isinstance(model, ConfigFile) else Path(model).expanduser()
     if path is None or not path.is_dir():
         return _find_of_config(open_config(model, settings, domain), model, domain, runtime, options or {})
-    found = _from_folder(path, domain)
-    at_run_time = found.domain.capability(RuntimeSettings) or _NO_RUNTIME_SETTINGS
+    opened = _from_folder(path, domain)
+    at_run_time = opened.domain.capability(RuntimeSettings) or _NO_RUNTIME_SETTINGS
     in_program, after = at_run_time.split(settings)
     if in_program:
         raise ConfigError(
@@ -73,7 +73,7 @@ def find_artifact(
             received=", ".join(in_program),
             fix="change the configuration and export again with `oar export`",
         )
-    return Found(at_run_time.apply(found.artifact, after), found.domain)
+    return DomainArtifact(at_run_time.apply(opened.artifact, after), opened.domain)
 
 
 def _find_of_config(
@@ -82,7 +82,7 @@ def _find_of_config(
     domain: str | None,
     runtime: Runtime | None,
     options: Mapping[str, JSON],
-) -> Found:
+) -> DomainArtifact:
     """`find_artifact` of a configuration; `model` is what it was asked for by."""
     _check_domain(config.domain, domain, config.path if isinstance(model, ConfigFile) else model)
     owner = find_domain(config.domain)
@@ -90,7 +90,7 @@ def _find_of_config(
     config = open_config(config, at_run_time.choose(config.path, config.plain, options))
     in_program, after = at_run_time.split(config.settings)  # the second leave no trace in what is kept
     try:
-        made = _from_config(config.with_settings(in_program), owner, runtime)
+        artifact = _from_config(config.with_settings(in_program), owner, runtime)
     except HubError as error:
         fallback = owner.capability(FallbackModel)
         is_named = not isinstance(model, ConfigFile)
@@ -98,21 +98,21 @@ def _find_of_config(
         if other is None:
             raise
         return find_artifact(other, config.settings, domain, runtime, options)
-    return Found(at_run_time.apply(made, after), owner)
+    return DomainArtifact(at_run_time.apply(artifact, after), owner)
 
 
-def _check_domain(name: str, wanted: str | None, model: Model) -> None:
-    if wanted is not None and name != wanted:
+def _check_domain(name: str, requested: str | None, model: Model) -> None:
+    if requested is not None and name != requested:
         raise FormatError(
-            f"this model is of another domain than {wanted}",
+            f"this model is of another domain than {requested}",
             where=str(model),
             received=f"domain: {name}",
-            allowed=f"a model from a configuration of configs/{wanted}",
-            fix=f"from framework.workflow import predictor opens models of every domain, {wanted}.predictor its own",
+            allowed=f"a model from a configuration of configs/{requested}",
+            fix=f"from framework.workflow import predictor opens models of every domain, {requested}.predictor its own",
         )
 
 
-def _from_folder(path: Path, wanted: str | None) -> Found:
+def _from_folder(path: Path, requested: str | None) -> DomainArtifact:
     if (path / CONFIG).is_file():
         artifact = load_artifact(path)
         name = artifact.config.get("domain")
@@ -124,9 +124,9 @@ def _from_folder(path: Path, wanted: str | None) -> Found:
                 allowed="an artifact that `oar export` wrote",
                 fix="what jit.save wrote runs with framework.jit.load",
             )
-        _check_domain(str(name), wanted, path)
+        _check_domain(str(name), requested, path)
         try:
-            return Found(artifact, find_domain(str(name)))
+            return DomainArtifact(artifact, find_domain(str(name)))
         except ConfigError as error:
             raise ConfigError(
                 error.problem,
@@ -136,11 +136,11 @@ def _from_folder(path: Path, wanted: str | None) -> Found:
                 fix=error.fix,
             ) from None
     for owner in all_domains():
-        if wanted in (None, owner.name):
+        if requested in (None, owner.name):
             importer = owner.capability(FolderImporter)
             artifact = importer and importer.read(path)
             if artifact is not None:
-                return Found(artifact, owner)
+                return DomainArtifact(artifact, owner)
     raise FormatError(
         "the folder holds neither an artifact nor a model that can be imported",
         where=path,
@@ -166,8 +166,8 @@ def _from_config(config: ConfigFile, owner: Domain[Any], runtime: Runtime | None
         from framework.workflow.export.onnx import OnnxOptions
 
         # An engine that is asked for by name says what is missing; "auto" does without.
-        wanted = OnnxOptions(for_engine=True, optional=runtime is not None and runtime.engine == "auto")
-        return export_config(config, onnx=wanted if kind else None)
+        onnx = OnnxOptions(for_engine=True, optional=runtime is not None and runtime.engine == "auto")
+        return export_config(config, onnx=onnx if kind else None)
 
     files = [*_weight_files(plain, config.path), *_named_files(plain), *_imported_files(plain)]
     return keep_artifact(f"{config.name}{kind}", config.text, files, owner.packages, make)
@@ -198,21 +198,21 @@ def _named_files(plain: Any) -> list[Path]:
         return [file for item in plain for file in _named_files(item)]
     if not isinstance(plain, dict):
         return []
-    found = []
+    existing = []
     for key, value in plain.items():
-        found += _named_files(value)
+        existing += _named_files(value)
         if not isinstance(value, str) or not value or value.startswith("{"):
             continue
         path = Path(value).expanduser()
         if (path / CHECKPOINTS).is_dir():  # a run, as weights or as the stage of a pipeline
             best = find_checkpoint(path, prefer="best")
-            found += sorted(file for file in best.iterdir() if file.is_file())
+            existing += sorted(file for file in best.iterdir() if file.is_file())
         elif key in ("tokenizer", "target_tokenizer"):
             files = sorted(path.iterdir()) if path.is_dir() else [path]
-            found += [file for file in files if file.is_file()]
+            existing += [file for file in files if file.is_file()]
         elif key in ("weights", "characters"):
-            found += _with_siblings(path)
-    return found
+            existing += _with_siblings(path)
+    return existing
 
 
 def _imported_files(plain: dict[str, Any]) -> list[Path]:

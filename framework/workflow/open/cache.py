@@ -64,15 +64,15 @@ def keep_artifact(
 
 
 def _fingerprint(text: str, files: Sequence[Path], packages: Iterable[str]) -> str:
-    found = hashlib.sha256(f"{jax_version()}\n{text}\n".encode())
+    digest = hashlib.sha256(f"{jax_version()}\n{text}\n".encode())
     for path in files:
         with path.open("rb") as file:
-            found.update(hashlib.file_digest(file, "sha256").digest())
+            digest.update(hashlib.file_digest(file, "sha256").digest())
     for package in dict.fromkeys((*_SOURCES, *packages)):
         if package == "framework":  # the parts of it that make programs are listed
             continue
         spec = importlib.util.find_spec(package)
         for folder in (spec.submodule_search_locations if spec else None) or ():
             for file in sorted(Path(folder).rglob("*.py")) + sorted(Path(folder).rglob("*.yml")):
-                found.update(file.read_bytes())
-    return found.hexdigest()[:16]
+                digest.update(file.read_bytes())
+    return digest.hexdigest()[:16]

@@ -90,27 +90,31 @@ def create_model(
     """
     if not isinstance(pretrained, bool | str | os.PathLike):
         raise InputError(
-            "these are no weights that can be found",
+            "pretrained must be a switch, a path, a name or an address",
             where=f"create_model({name!r}, pretrained=...)",
             received=repr(pretrained)[:80],
             allowed="True, False, a path, a name that `oar models list` shows, or an address",
         )
     choice = _find(name)
-    own = choice.config()
-    own = _replace(choice, own, {key: value for key, value in options.items() if key != _CHANNELS})
+    default_config = choice.config()
+    default_config = _replace(
+        choice, default_config, {key: value for key, value in options.items() if key != _CHANNELS}
+    )
     changed = {_CLASSES: num_classes, _CHANNELS: options.get(_CHANNELS)}
-    config = _replace(choice, own, {key: value for key, value in changed.items() if value is not None})
+    config = _replace(
+        choice, default_config, {key: value for key, value in changed.items() if value is not None}
+    )
     if features_only:
         config = _without_head(choice, config)
     model: nn.Layer = build(config)
     if pretrained is False:
         return model
     path = (
-        hub.fetch(_default_weights(choice, own))
+        hub.fetch(_default_weights(choice, default_config))
         if pretrained is True
         else resolve_weights(os.fspath(pretrained))
     )
-    if all(getattr(config, key, None) == getattr(own, key, None) for key in (_CLASSES, _CHANNELS)):
+    if all(getattr(config, key, None) == getattr(default_config, key, None) for key in (_CLASSES, _CHANNELS)):
         return load_weights_into(model, path)
     return _load_changed(model, config, path, name)
 
@@ -121,9 +125,9 @@ def list_models(pattern: str = "*", pretrained: bool = False) -> list[str]:
     Args:
         pattern: As of file names: `*` for any letters, `?` for one. Case, `_`, `-` and `.` do not count.
     """
-    known = _weights() if pretrained else _variants()
-    wanted = _plain(pattern)
-    return sorted(choice.name for key, choice in known.items() if fnmatch.fnmatchcase(key, wanted))
+    names = _weights() if pretrained else _variants()
+    pattern_plain = _plain(pattern)
+    return sorted(choice.name for key, choice in names.items() if fnmatch.fnmatchcase(key, pattern_plain))
 
 
 def _plain(name: str) -> str:
@@ -134,7 +138,7 @@ def _plain(name: str) -> str:
 def _variants() -> Mapping[str, _Choice]:
     """All variants by their plain names. It imports the models' modules: their tables hold the names."""
     packages = ("zoo", *component_packages())
-    catalog, found = Catalog(packages), {}
+    catalog, choices = Catalog(packages), {}
     for kind in ("backbone", "model"):
         for type_name in catalog.available(kind):
             module = catalog.find(kind, type_name).module
@@ -144,29 +148,29 @@ def _variants() -> Mapping[str, _Choice]:
                 is_short = re.match("[a-z]{3}", variant) is None
                 name = "_".join(filter(None, (stem, variant))) if is_short else variant
                 fields = {"variant": variant} if variant else {}
-                found.setdefault(_plain(name), _Choice(name, type_name, packages, fields))
-    return found
+                choices.setdefault(_plain(name), _Choice(name, type_name, packages, fields))
+    return choices
 
 
 def _weights() -> dict[str, _Choice]:
     """The entries of the index that say which model they are of, by their plain names."""
-    found = {}
+    choices = {}
     for name, item in hub.entries().items():
         fields = dict(item.model)
         if type_name := fields.pop("type", None):
             shared = ("zoo", "framework", *component_packages())
             packages = shared if item.domain == "zoo" else packages_of_domain(item.domain)
-            found[_plain(name)] = _Choice(name, type_name, packages, fields, name)
-    return found
+            choices[_plain(name)] = _Choice(name, type_name, packages, fields, name)
+    return choices
 
 
 def _find(name: str) -> _Choice:
-    known = {**_weights(), **_variants()}
-    if _plain(name) in known:
-        return known[_plain(name)]
-    near = [known[key].name for key in difflib.get_close_matches(_plain(name), known, n=5)]
+    choices = {**_weights(), **_variants()}
+    if _plain(name) in choices:
+        return choices[_plain(name)]
+    near = [choices[key].name for key in difflib.get_close_matches(_plain(name), choices, n=5)]
     raise InputError(
-        "there is no model of this name",
+        "unknown model",
         where="create_model",
         received=repr(name),
         allowed=f"one of the {len(_variants())} names of list_models() and of list_models(pretrained=True)",
@@ -174,24 +178,24 @@ def _find(name: str) -> _Choice:
     )
 
 
-def _replace(choice: _Choice, config: ConfigT, given: Mapping[str, object]) -> ConfigT:
+def _replace(choice: _Choice, config: ConfigT, settings: Mapping[str, object]) -> ConfigT:
     fields = [field.name for field in dataclasses.fields(config)]
-    unknown = [key for key in given if key not in fields]
+    unknown = [key for key in settings if key not in fields]
     if unknown:
         raise ConfigError(
             "this model has no such option",
             where=f"create_model({choice.name!r})",
-            received=", ".join(f"{key}={given[key]!r}" for key in unknown),
+            received=", ".join(f"{key}={settings[key]!r}" for key in unknown),
             allowed=", ".join(fields),
             fix=did_you_mean(unknown[0], fields),
         )
-    return dataclasses.replace(config, **given)
+    return dataclasses.replace(config, **settings)
 
 
 def _without_head(choice: _Choice, config: ConfigT) -> ConfigT:
     if not choice.is_backbone:
         raise ConfigError(
-            "this model is no backbone and has no features",
+            "only backbones have features",
             where=f"create_model({choice.name!r}, features_only=True)",
             received=choice.type,
             allowed=", ".join(Catalog(choice.packages).available("backbone")),
@@ -206,20 +210,20 @@ def _default_weights(choice: _Choice, config: ModelConfig) -> str:
         return choice.weights
     of_type = [item for item in _weights().values() if item.type == choice.type]
     of_variant = [item for item in of_type if item.model.get("variant") == choice.model.get("variant")]
-    known = {item.name: item.config() for item in of_variant}
-    for name, other in known.items():
+    configs = {item.name: item.config() for item in of_variant}
+    for name, other in configs.items():
         if other == config:
             return name
     shapes = build(config).state_shapes()
-    for name, other in known.items():
+    for name, other in configs.items():
         if build(other).state_shapes() == shapes:
             return name
     raise ConfigError(
         "no weights of this model are in the index",
         where=f"create_model({choice.name!r}, pretrained=True)",
-        allowed=", ".join(known or [item.name for item in of_type]) or f"none of {choice.type} are known",
-        fix=f"create_model({next(iter(known))!r}, pretrained=True)"
-        if known
+        allowed=", ".join(configs or [item.name for item in of_type]) or f"none of {choice.type} are known",
+        fix=f"create_model({next(iter(configs))!r}, pretrained=True)"
+        if configs
         else "pretrained=<a file> loads your own",
     )
 

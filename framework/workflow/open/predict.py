@@ -41,17 +41,17 @@ def open_predictor(
         InputError: no such model. ConfigError: an option that the domain does not have.
         FormatError: a model of another domain. HubError: weights are neither here nor reachable.
     """
-    given: Mapping[str, JSON] = options or {}
+    settings: Mapping[str, JSON] = options or {}
     if domain is not None and isinstance(model, str):
         aliases = find_domain(domain).capability(TaskAliases)
         if aliases is not None and model in aliases.names:
             alias = aliases.names[model]
-            model, given = alias.config, {**alias.options, **given}
+            model, settings = alias.config, {**alias.options, **settings}
     runtime = runtime or Runtime()
     with pause_collection():
-        found = find_artifact(model, overrides, domain, runtime, given)
-        chosen = make_options(found.domain.options, given, f"the domain {found.domain.name}")
-        return found.domain.open(found.artifact, chosen, runtime)
+        opened = find_artifact(model, overrides, domain, runtime, settings)
+        domain_options = make_options(opened.domain.options, settings, f"the domain {opened.domain.name}")
+        return opened.domain.open(opened.artifact, domain_options, runtime)
 
 
 def predictor(
@@ -91,8 +91,10 @@ def make_predictor_function(
         **given: Any,
     ) -> P:
         runtime = Runtime(device, precision, engine, threads)
-        found = open_predictor(model, domain=domain, runtime=runtime, overrides=overrides, options=given)
-        return cast(P, found)
+        predictor_made = open_predictor(
+            model, domain=domain, runtime=runtime, overrides=overrides, options=given
+        )
+        return cast(P, predictor_made)
 
     if default is not None:
         predictor.__defaults__ = (default,)

@@ -75,11 +75,11 @@ class Batches:
         group: list[tuple[T, Arrays]] = []
         shapes: dict[str, tuple[int, ...]] = {}
         for item, arrays in pairs:
-            own = {name: array.shape for name, array in arrays.items()}
-            if group and own != shapes:
+            item_shapes = {name: array.shape for name, array in arrays.items()}
+            if group and item_shapes != shapes:
                 yield group
                 group = []
-            shapes = own
+            shapes = item_shapes
             group.append((item, arrays))
             if len(group) == self.size:
                 yield group

@@ -101,8 +101,8 @@ def read_boxes(outputs: dict[str, np.ndarray], sample: Sample, threshold: float 
     if sample.warp is not None:
         boxes = sample.warp.inverse().boxes(boxes)
     boxes = vision_boxes.clip(boxes, sample.source_size or sample.size_hw)
-    kept = (scores >= threshold) & (scores > 0) & (vision_boxes.area(boxes) > 0)
-    return SourceBoxes(boxes[kept], scores[kept], np.asarray(outputs["labels"])[kept])
+    valid = (scores >= threshold) & (scores > 0) & (vision_boxes.area(boxes) > 0)
+    return SourceBoxes(boxes[valid], scores[valid], np.asarray(outputs["labels"])[valid])
 
 
 def open_runner(

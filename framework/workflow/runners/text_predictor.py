@@ -80,17 +80,17 @@ class TextPredictor(LanguagePredictor[R]):
         return self.processor.pairs
 
     def predict_stream(self, items: Iterable[Text]) -> Iterator[R]:
-        for found in self.predict_attempts(items):
-            if isinstance(found, OarError):
-                raise found
-            yield found
+        for attempt in self.predict_attempts(items):
+            if isinstance(attempt, OarError):
+                raise attempt
+            yield attempt
 
     def predict_attempts(self, texts: Iterable[Text]) -> Iterator[R | OarError]:
         waiting = iter(texts)
         while together := list(itertools.islice(waiting, _AT_ONCE)):
             cut = [self._cut(text) for text in together]
-            parts = [part for one in cut if not isinstance(one, OarError) for part in one[1]]
-            outputs = iter(self._outputs(parts))
+            windows = [part for one in cut if not isinstance(one, OarError) for part in one[1]]
+            outputs = iter(self._outputs(windows))
             for one in cut:
                 if isinstance(one, OarError):
                     yield one
@@ -104,21 +104,21 @@ class TextPredictor(LanguagePredictor[R]):
         except OarError as error:
             return error
 
-    def _outputs(self, parts: Sequence[TextSample]) -> list[dict[str, np.ndarray]]:
+    def _outputs(self, windows: Sequence[TextSample]) -> list[dict[str, np.ndarray]]:
         """What the program gives for each part, parts of about one length together."""
         packs = [
             {name: value for name, value in self.processor.pack(part).items() if name in self.engine.inputs}
-            for part in parts
+            for part in windows
         ]
         lengths = [
             max((len(pack[name]) for name in self.padding if name in pack), default=0) for pack in packs
         ]
         order = sorted(range(len(packs)), key=lambda place: lengths[place])
-        found: dict[int, dict[str, np.ndarray]] = {}
+        outputs: dict[int, dict[str, np.ndarray]] = {}
         for first in range(0, len(order), self.batch_size):
-            places = order[first : first + self.batch_size]
-            found |= zip(places, self._batches.run([packs[place] for place in places]))
-        return [found[place] for place in range(len(parts))]
+            batch = order[first : first + self.batch_size]
+            outputs |= zip(batch, self._batches.run([packs[place] for place in batch]))
+        return [outputs[place] for place in range(len(windows))]
 
 
 def text_sample(source: Any) -> TextSample:
@@ -128,7 +128,7 @@ def text_sample(source: Any) -> TextSample:
         source, pair = source
     if not isinstance(source, str) or not isinstance(pair, str | None):
         raise InputError(
-            "this is no text",
+            "an input must be text",
             received=type(source).__name__,
             allowed="str, or a tuple of two for a pair",
             fix="decode bytes first: data.decode('utf-8')" if isinstance(source, bytes) else None,

@@ -51,13 +51,13 @@ def learning_rate_overrides(settings: Mapping[str, JSON], value: float) -> tuple
 
 def _base_rate(schedule: dict[str, JSON]) -> float | None:
     """The number above 0 that stands for the learning rate of a schedule, of the innermost where they are nested."""
-    found: Any = next((schedule[name] for name in _BASES if schedule.get(name) is not None), None)
-    if isinstance(found, dict):
-        return _base_rate(found)
-    if isinstance(found, list):
-        found = found[0] if found else None
-    is_number = isinstance(found, int | float) and not isinstance(found, bool)
-    return float(found) if is_number and found > 0 else None
+    rate: Any = next((schedule[name] for name in _BASES if schedule.get(name) is not None), None)
+    if isinstance(rate, dict):
+        return _base_rate(rate)
+    if isinstance(rate, list):
+        rate = rate[0] if rate else None
+    is_number = isinstance(rate, int | float) and not isinstance(rate, bool)
+    return float(rate) if is_number and rate > 0 else None
 
 
 def _scale(schedule: dict[str, Any], path: str, base: float, value: float) -> list[str]:
@@ -96,14 +96,14 @@ def data_overrides(settings: Mapping[str, JSON], root: str) -> tuple[str, ...]:
             fix="set the keys of its data sets with -o data.train.dataset.…=…",
         )
     common = Path(os.path.commonpath(before.values()))
-    found = {key: Path(root) / path.relative_to(common) for key, path in before.items()}
-    return tuple(text for key, path in found.items() for text in setting(key, path.as_posix()))
+    replaced = {key: Path(root) / path.relative_to(common) for key, path in before.items()}
+    return tuple(text for key, path in replaced.items() for text in setting(key, path.as_posix()))
 
 
 def worker_overrides(settings: Mapping[str, JSON], count: int) -> tuple[str, ...]:
     """Overrides that give each data set of a config so many workers."""
-    parts = [name for name in ("train", "eval") if _find(settings, f"data.{name}")]
-    return tuple(f"data.{name}.num_workers={count}" for name in parts)
+    splits = [name for name in ("train", "eval") if _find(settings, f"data.{name}")]
+    return tuple(f"data.{name}.num_workers={count}" for name in splits)
 
 
 def callback_overrides(settings: Mapping[str, JSON], *added: dict[str, str]) -> tuple[str, ...]:

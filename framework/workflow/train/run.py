@@ -187,16 +187,16 @@ def make_trainer(
                 received=f"{len(other)} classes {', '.join(other[:5])}",
                 allowed=f"the {len(labels)} classes of data.train: {', '.join(labels[:5])}",
             )
-    shown: list[C.Callback] = [C.LogLines()]
+    logs: list[C.Callback] = [C.LogLines()]
     if folder is not None:
-        shown += [C.MetricsFile(folder / "metrics.jsonl"), RunReport(folder)]
+        logs += [C.MetricsFile(folder / "metrics.jsonl"), RunReport(folder)]
         if options.tensorboard:
-            shown.append(TensorBoard())
+            logs.append(TensorBoard())
         if options.profile_step is not None:
-            shown.append(C.Profile(folder / "profile", options.profile_step))
+            logs.append(C.Profile(folder / "profile", options.profile_step))
     if options.early_stop is not None:
-        shown.append(C.EarlyStopping(patience=options.early_stop))
-    shown += (*options.callbacks, *callbacks)
+        logs.append(C.EarlyStopping(patience=options.early_stop))
+    logs += (*options.callbacks, *callbacks)
     held_out = experiment.data.eval if evaluate else None
     assert experiment.optim is not None  # as `train` requires
     return Trainer(
@@ -208,7 +208,7 @@ def make_trainer(
         eval=make_loader(held_out, task, options.seed, train=False, folder=folder) if held_out else None,
         folder=folder,
         labels=labels,
-        callbacks=shown,
+        callbacks=logs,
         about={"config": text},
     )
 
@@ -249,7 +249,7 @@ def find_lr(
     folder = Path(output_dir) if output_dir else run_folder(config.path) / "lr_finder"
     optimizer = cast(Optimizer, experiment.optim)
     with C.print_log():
-        found = finders.find_lr(
+        result = finders.find_lr(
             trainer.model,
             trainer.task,
             optimizer,
@@ -260,13 +260,13 @@ def find_lr(
             steps=steps,
         )
         with disk_errors(folder):
-            written = found.write(folder)
+            written = result.write(folder)
         line = "no rate is suggested, as the loss never fell"
-        if found.suggestion is not None:
+        if result.suggestion is not None:
             key = ".".join(["optim", *_rate_key(optimizer)])
-            line = f"suggested learning rate {found.suggestion:.3g}: -o {key}={found.suggestion:.3g}"
+            line = f"suggested learning rate {result.suggestion:.3g}: -o {key}={result.suggestion:.3g}"
         log.info(f"{line}; the curve: {written[-1]}")
-    return found
+    return result
 
 
 def _rate_key(holder: Any) -> list[str]:
@@ -298,13 +298,13 @@ def find_batch_size(
         data = dataclasses.replace(data, batch_size=len(jax.devices()), buckets=buckets, num_workers=0)
     experiment = dataclasses.replace(experiment, data=dataclasses.replace(experiment.data, train=data))
     with C.print_log():
-        found = finders.find_batch_size(make_trainer(experiment, None, evaluate=False), free, share)
+        result = finders.find_batch_size(make_trainer(experiment, None, evaluate=False), free, share)
         log.info(
-            f"largest batch size {found.batch_size}, limited by the {found.limited_by}: "
-            f"-o data.train.batch_size={found.batch_size}; a step needs {found.needed / 2**20:,.0f} MiB a device, "
-            f"{found.free / 2**20:,.0f} MiB are free"
+            f"largest batch size {result.batch_size}, limited by the {result.limited_by}: "
+            f"-o data.train.batch_size={result.batch_size}; a step needs {result.needed / 2**20:,.0f} MiB a device, "
+            f"{result.free / 2**20:,.0f} MiB are free"
         )
-    return found
+    return result
 
 
 @dataclass(frozen=True)
@@ -341,8 +341,8 @@ def evaluate_classes(config: str | Path | ConfigFile, overrides: tuple[str, ...]
     config = open_config(config, overrides)
     experiment = config.experiment
     _evaluation_data(experiment, config.path)
-    model, _, kept = trained_model(experiment, config.path)
-    data = evaluation_set(experiment, config.path, kept)
+    model, _, labels = trained_model(experiment, config.path)
+    data = evaluation_set(experiment, config.path, labels)
     data.task.check(model, data.classes)
     check_transforms(model, data.transforms)
     graphdef, params, buffers = functional_core.split(model.eval())

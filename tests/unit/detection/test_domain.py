@@ -218,7 +218,7 @@ def test_artifacts_of_other_domains(tmp_path: Path):
         FormatError, match=r"another domain than detection\n  received: domain: classification"
     ):
         detection.predictor(other)
-    with pytest.raises(InputError, match=r"there is no such model"):
+    with pytest.raises(InputError, match=r"unknown model"):
         detection.predictor("yolo_from_nowhere")
     with pytest.raises(AttributeError, match=r"'detection' has no attribute 'nothing'"):
         detection.nothing  # noqa: B018
@@ -248,5 +248,5 @@ def test_options_of_the_tool(folder: Path):
     assert opened(tracker="bytetrack", threshold=0.05).tracking == ByteTrackOptions(0.05, 0.05, 0.05 + 0.1)
     with pytest.raises(ConfigError, match=r"nothing is sliced\n.*\n.*--slice_infer"):
         opened(slice_size=[320, 320])
-    with pytest.raises(ConfigError, match=r"no such tracker\n  received: sort\n  allowed: bytetrack"):
+    with pytest.raises(ConfigError, match=r"unknown tracker\n  received: sort\n  allowed: bytetrack"):
         opened(tracker="sort")

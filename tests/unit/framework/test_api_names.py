@@ -1,4 +1,4 @@
-"""Every public name of Paddle's core modules exists here or says what to write, as docs/api_names.md has it."""
+"""Every public name of Paddle's core modules exists here or says what to write, as docs/paddle_api.md has it."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ def test_a_full_disk_is_an_error_of_ours(name: str, tmp_path: Path, monkeypatch:
 )
 def test_save_wants_a_state_dict(state: object, received: str, tmp_path: Path) -> None:
     with pytest.raises(
-        WeightError, match=rf"no state dict[\s\S]*received: {received}\n[\s\S]*layer.state_dict"
+        WeightError, match=rf"a state dict must map[\s\S]*received: {received}\n[\s\S]*layer.state_dict"
     ):
         framework.save(state, tmp_path / "m.safetensors")  # type: ignore[arg-type]
     assert not list(tmp_path.iterdir())

@@ -211,5 +211,5 @@ def test_longer_texts_win_with_a_larger_penalty() -> None:
 
 def test_a_search_that_cannot_be() -> None:
     for settings in ((0, 5, 0.0), (2, 0, 0.0), (2, 5, -1.0)):
-        with pytest.raises(ConfigError, match="this is no search"):
+        with pytest.raises(ConfigError, match="a setting of the search is out of range"):
             written(np.full((5, 5), 0.2), *settings)

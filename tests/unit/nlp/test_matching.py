@@ -199,7 +199,7 @@ def test_what_is_missing_is_said() -> None:
         SequenceClassification().pack(APART)
     with pytest.raises(ConfigError, match=r"(?s)ranking learns from triples.*TextTriples"):
         PairwiseRanking().loss(made(PairwiseMatchingConfig(ENCODER)), batch_of(TextMatching().pack(JOINED)))
-    with pytest.raises(ConfigError, match=r"(?s)no factor.*received: 0"):
+    with pytest.raises(ConfigError, match=r"(?s)scale must be above 0.*received: 0"):
         InBatchNegatives(scale=0.0)
 
 
@@ -223,10 +223,10 @@ def test_models_that_do_not_fit_the_task_or_the_tokens() -> None:
     ):
         PairwiseRanking().infer(pairwise, apart)
     for make in (lambda: SimNetConfig(0), lambda: SimNetConfig(30, dropout=1.0)):
-        with pytest.raises(ConfigError, match="this is no network"):
+        with pytest.raises(ConfigError, match="a setting of the network is out of range"):
             make()
     for make in (lambda: SimCSEConfig(ENCODER, 0), lambda: PairwiseMatchingConfig(ENCODER, dropout=1.0)):
-        with pytest.raises(ConfigError, match="this is no head"):
+        with pytest.raises(ConfigError, match="a setting of the head is out of range"):
             make()
 
 

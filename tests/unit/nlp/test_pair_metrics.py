@@ -80,7 +80,7 @@ def test_f1_by_hand() -> None:
 
 
 def test_errors() -> None:
-    with pytest.raises(ConfigError, match=r"(?s)there is no such class.*received: -1"):
+    with pytest.raises(ConfigError, match=r"(?s)unknown class.*received: -1"):
         TextF1(positive=-1)
     with pytest.raises(ConfigError, match="allowed: from 0 to 1"):
         TextF1(positive=2).start(("a", "b"))

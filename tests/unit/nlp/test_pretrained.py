@@ -256,7 +256,9 @@ def test_weights_of_another_size_or_vocabulary(tmp_path: Path) -> None:
     for changes in wrong:
         with pytest.raises(WeightError, match=r"mismatched(.|\n)*must be that of these weights"):
             from_pretrained(folder(tmp_path, state, **changes))
-    with pytest.raises(ConfigError, match=r"hidden_size: this is no number(.|\n)*received: '8'"):
+    with pytest.raises(
+        ConfigError, match=r"hidden_size: the number of an encoder has the wrong(.|\n)*received: '8'"
+    ):
         from_pretrained(folder(tmp_path, state, hidden_size="8"))
 
 

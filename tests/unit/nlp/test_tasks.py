@@ -53,7 +53,7 @@ def test_errors() -> None:
         SequenceClassification().pack(SAMPLE.replace(label=None))
     with pytest.raises(InputError, match="a text has no tags"):
         TokenClassification().pack(SAMPLE.replace(tags=None))
-    with pytest.raises(ConfigError, match="this is no share"):
+    with pytest.raises(ConfigError, match="label_smoothing is out of range"):
         SequenceClassification(label_smoothing=1.0)
 
 

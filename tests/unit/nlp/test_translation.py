@@ -105,7 +105,7 @@ def test_empty_and_odd_texts(trained: Trained) -> None:
         assert text.strip() or found == Translated(text, "", 0.0)
     with pytest.raises(InputError, match=r"(?s)a translation is of one text.*a pair"):
         trained.translate(("a", "b"))
-    with pytest.raises(InputError, match="this is no text"):
+    with pytest.raises(InputError, match="an input must be text"):
         trained.translate(5)
 
 

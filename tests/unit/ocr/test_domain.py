@@ -62,7 +62,7 @@ def test_config_files():
     assert find_config("pp_ocrv6_small", "ocr") == DOMAIN.configs / "pp_ocrv6_small.yml"
     assert find_config("mine/own.yml", "ocr") == Path("mine/own.yml")
     with pytest.raises(
-        InputError, match=r"no such model\n  received: 'pp_ocrv6_smal'\n  allowed: .*pp_ocrv6_tiny.*"
+        InputError, match=r"unknown model\n  received: 'pp_ocrv6_smal'\n  allowed: .*pp_ocrv6_tiny.*"
     ):
         find_config("pp_ocrv6_smal", "ocr")
     with pytest.raises(InputError, match=r"did you mean 'pp_ocrv6_medium'\?"):
@@ -85,7 +85,7 @@ def test_options_of_the_tool(exports, tmp_path: Path):
     read = open_predictor(folder, options={"threshold": 0.25, "batch_size": 3, "lang": None}).pipeline
     assert (read.options.drop_score, read.recognizer.options.batch) == (0.25, 3)
     assert open_predictor(folder).pipeline.options.drop_score == 0.5 and exports == []
-    with pytest.raises(ConfigError, match="there is no such option\n  received: fps"):
+    with pytest.raises(ConfigError, match="unknown option\n  received: fps"):
         open_predictor(folder, options={"fps": 25})
 
 
@@ -436,7 +436,7 @@ def test_pages_of_a_pdf(tmp_path: Path):
 def test_a_source_that_cannot_be_read(tmp_path: Path):
     with pytest.raises(InputError, match=r"no\.png: there is no such image file"):
         READ(tmp_path / "no.png")
-    with pytest.raises(InputError, match="this is no image"):
+    with pytest.raises(InputError, match="the image must be a path"):
         READ(3)
 
 

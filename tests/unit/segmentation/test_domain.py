@@ -18,7 +18,7 @@ from framework.vision.sample_transforms.pad import PadToMultiple
 from framework.vision.sample_transforms.resize import Resize
 from framework.workflow import open_predictor
 from framework.workflow.export.export import with_input_shape
-from framework.workflow.open.artifacts import Found
+from framework.workflow.open.artifacts import DomainArtifact
 from segmentation import palettes
 from segmentation.domain import DOMAIN, prepare_export
 from segmentation.tasks import SemanticSegmentation
@@ -105,7 +105,9 @@ def test_windows_give_what_the_whole_gives():
         lambda x: x.astype(jnp.float32), jnp.asarray(image[None])
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("framework.workflow.open.predict.find_artifact", lambda *_: Found(windowed, DOMAIN))
+        patch.setattr(
+            "framework.workflow.open.predict.find_artifact", lambda *_: DomainArtifact(windowed, DOMAIN)
+        )
         segment = segmentation.predictor("windowed")
     np.testing.assert_array_equal(segment(image).labels, plain["labels"][0])
     assert segment(noise(2, 3)).labels.shape == (2, 3)  # smaller than a window
@@ -158,7 +160,7 @@ def test_images_of_other_channels(tmp_path):
         found = segment(source)
         np.testing.assert_array_equal(found.labels, values.argmax(-1))
         assert found.overlay().shape == (4, 4, 3) and found.overlay().dtype == np.uint8
-    with pytest.raises(InputError, match=r"no image for the model[\s\S]*\[H, W, 5\] uint16"):
+    with pytest.raises(InputError, match=r"the image does not fit the model[\s\S]*\[H, W, 5\] uint16"):
         segment(np.zeros((4, 4, 3), np.uint8))
 
 
@@ -166,7 +168,7 @@ def test_wrong_options(folder, tmp_path):
     for opacity in (-0.1, 1.5):
         with pytest.raises(InputError, match="opacity is out of range"):
             segmentation.predictor(folder, opacity=opacity)
-    with pytest.raises(ConfigError, match="no background"):
+    with pytest.raises(ConfigError, match="unknown background"):
         segmentation.predictor(folder, background="no/such.png")
     other = artifact(domain="classification").save(tmp_path / "other")
     with pytest.raises(FormatError, match="another domain than segmentation"):
@@ -247,7 +249,7 @@ def test_the_transform_that_makes_the_size_makes_the_new_one():
     "shape", [(1, 4, 32, 32), (0, 3, 32, 32), (1, 3, -1, 32), (1, 3, 0, 32), (1, 3, -2, -2)]
 )
 def test_shapes_that_do_not_fit(shape):
-    with pytest.raises(ConfigError, match=r"no shape of the program's images"):
+    with pytest.raises(ConfigError, match=r"does not fit the program's images"):
         with_input_shape(experiment(), shape)
 
 

@@ -175,7 +175,9 @@ def test_settings_out_of_range(make: Any) -> None:
 @pytest.mark.parametrize("loss", [CrossEntropy, Dice])
 def test_weights_are_checked(loss: Any) -> None:
     for wrong in ((), (0.0, 0.0), (-1.0, 2.0)):
-        with pytest.raises(ConfigError, match=rf"{loss.__name__}\.weight: these are no weights of classes"):
+        with pytest.raises(
+            ConfigError, match=rf"{loss.__name__}\.weight: class weights must be a number for each class"
+        ):
             loss(weight=wrong)
     bound = bind({"type": loss.__name__, "weight": "balanced"}, LOSS, ("segmentation", "framework"))
     assert bound.weight == "balanced"

@@ -107,7 +107,7 @@ def test_colours_are_read(text, colour):
 
 @pytest.mark.parametrize("text", ["gren", "#12", "1,2,256", "no/such.png", ""])
 def test_no_background(text):
-    with pytest.raises(ConfigError, match=r"no background[\s\S]*blur"):
+    with pytest.raises(ConfigError, match=r"unknown background[\s\S]*blur"):
         read_background(text)
 
 

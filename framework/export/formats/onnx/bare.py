@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 ALIGNMENT = 64  # bytes, so that a runtime that maps the file reads whole lines of the cache
 
 
-def _places(weights: Mapping[str, np.ndarray]) -> dict[str, tuple[int, int]]:
+def _byte_ranges(weights: Mapping[str, np.ndarray]) -> dict[str, tuple[int, int]]:
     """(offset, length) in bytes of each weight in the file of data."""
-    places, end = {}, 0
+    ranges, end = {}, 0
     for name in sorted(weights):
         start = -(-end // ALIGNMENT) * ALIGNMENT
         end = start + weights[name].nbytes
-        places[name] = start, weights[name].nbytes
-    return places
+        ranges[name] = start, weights[name].nbytes
+    return ranges
 
 
 def without_weights(model: onnx.ModelProto, weights: Mapping[str, np.ndarray], data: str) -> bytes:
@@ -39,7 +39,7 @@ def without_weights(model: onnx.ModelProto, weights: Mapping[str, np.ndarray], d
         FormatError: a constant of the name of a weight is another array, so it cannot be taken from the weights.
     """
     onnx = import_onnx()
-    places = _places(weights)
+    ranges = _byte_ranges(weights)
     for tensor in model.graph.initializer:
         weight = weights.get(tensor.name)
         if weight is None:
@@ -54,7 +54,7 @@ def without_weights(model: onnx.ModelProto, weights: Mapping[str, np.ndarray], d
             )
         tensor.ClearField("raw_data")
         tensor.data_location = onnx.TensorProto.EXTERNAL
-        offset, length = places[tensor.name]
+        offset, length = ranges[tensor.name]
         for key, value in (("location", data), ("offset", offset), ("length", length)):
             tensor.external_data.add(key=key, value=str(value))
     return model.SerializeToString(deterministic=True)
@@ -73,7 +73,7 @@ def write_whole(graph: bytes, weights: Mapping[str, np.ndarray], path: Path) -> 
     data = path.with_name(path.name + ".data")
     with disk_errors(path, sum(array.nbytes for array in weights.values())):
         with data.open("wb") as file:
-            for name, (offset, _) in _places(weights).items():
+            for name, (offset, _) in _byte_ranges(weights).items():
                 file.seek(offset)
                 file.write(np.ascontiguousarray(weights[name]).tobytes())
         path.write_bytes(graph)

@@ -95,10 +95,10 @@ def export_file(
     with disk_errors(path, model.ByteSize()):
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as work:
-            made = write_onnx(model, Path(work) / path.name, most_bytes)
+            written = write_onnx(model, Path(work) / path.name, most_bytes)
             del model
             worst = max(
-                compare(made[-1], fn, weights, inputs, constraints=constraints, draw=draw),
+                compare(written[-1], fn, weights, inputs, constraints=constraints, draw=draw),
                 key=lambda one: one.value / _limit(one),
             )
             if not is_close(worst):
@@ -109,7 +109,7 @@ def export_file(
                     allowed=f"{TOLERANCE:g} of the largest value; of whole numbers {MOST_FLIPS:g} of all",
                     fix="report it with the configuration; the artifact without ONNX is not affected",
                 )
-            return move_files(made, path.parent)
+            return move_files(written, path.parent)
 
 
 def _limit(one: Difference) -> float:
@@ -135,7 +135,7 @@ def compare(
 ) -> list[Difference]:
     """The differences of every output, on two sizes of every symbol. `run` is another engine than ONNX Runtime."""
     run = onnxruntime_runner(file) if run is None else run
-    found = []
+    differences = []
     arrays = {name: jax.numpy.asarray(array) for name, array in weights.items()}
     for sizes in trial_sizes(inputs, constraints):
         feed = example_inputs(inputs, sizes, draw)
@@ -146,37 +146,37 @@ def compare(
 
         with platform_scope("other"), jax.default_device(jax.devices("cpu")[0]):
             program = jax.jit(fresh).lower(arrays, feed).compile(compiler_options=quick_compile_options())
-            wanted = {name: np.asarray(array) for name, array in program(arrays, feed).items()}
+            expected = {name: np.asarray(array) for name, array in program(arrays, feed).items()}
         got = run(feed)
-        found += _differences(wanted, got, shapes)
-    return found
+        differences += _differences(expected, got, shapes)
+    return differences
 
 
 def _differences(
-    wanted: NamedArrays, got: NamedArrays, shapes: dict[str, tuple[int, ...]]
+    expected: NamedArrays, got: NamedArrays, shapes: dict[str, tuple[int, ...]]
 ) -> list[Difference]:
     """Of every output; ranked rows that rounding puts into another order are compared as sets."""
-    found = {name: _difference(name, shapes, want, got[name]) for name, want in wanted.items()}
-    lead = wanted[RANKED].shape[:2] if RANKED in wanted else ()
-    ranked = [name for name, want in wanted.items() if len(lead) == 2 and want.shape[:2] == lead]
-    if any(found[name].value > _limit(found[name]) for name in ranked) and all(
-        wanted[name].shape == got[name].shape for name in ranked
+    differences = {name: _difference(name, shapes, want, got[name]) for name, want in expected.items()}
+    lead = expected[RANKED].shape[:2] if RANKED in expected else ()
+    ranked = [name for name, want in expected.items() if len(lead) == 2 and want.shape[:2] == lead]
+    if any(differences[name].value > _limit(differences[name]) for name in ranked) and all(
+        expected[name].shape == got[name].shape for name in ranked
     ):
-        share = unmatched_rows([wanted[name] for name in ranked], [got[name] for name in ranked])
+        share = unmatched_rows([expected[name] for name in ranked], [got[name] for name in ranked])
         rows = Difference(f"{', '.join(ranked)} (rows)", shapes, share)
-        found = {name: one for name, one in found.items() if name not in ranked} | {RANKED: rows}
-    return list(found.values())
+        differences = {name: one for name, one in differences.items() if name not in ranked} | {RANKED: rows}
+    return list(differences.values())
 
 
-def unmatched_rows(wanted: Sequence[np.ndarray], got: Sequence[np.ndarray]) -> float:
+def unmatched_rows(expected: Sequence[np.ndarray], got: Sequence[np.ndarray]) -> float:
     """The share of rows [n, k, ...] of several arrays that have no equal row of the same sample among `got`."""
-    scales = [TOLERANCE * max(float(np.abs(want).max(initial=0)), LEAST_SCALE) for want in wanted]
+    scales = [TOLERANCE * max(float(np.abs(want).max(initial=0)), LEAST_SCALE) for want in expected]
 
     def rows(arrays: Sequence[np.ndarray]) -> np.ndarray:
         flat = [a.reshape(*a.shape[:2], -1) / scale for a, scale in zip(arrays, scales)]
         return np.concatenate(flat, -1)
 
-    apart = np.abs(rows(wanted)[:, :, None] - rows(got)[:, None]).max(-1).min(-1)
+    apart = np.abs(rows(expected)[:, :, None] - rows(got)[:, None]).max(-1).min(-1)
     return float((apart > 1).mean()) if apart.size else 0.0
 
 
@@ -184,11 +184,11 @@ def onnxruntime_runner(file: Path) -> Callable[[NamedArrays], NamedArrays]:
     """Runs a file in ONNX Runtime on the CPU."""
     runtime = import_onnxruntime()
     session = runtime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
-    known = {one.name for one in session.get_inputs()}
+    inputs = {one.name for one in session.get_inputs()}
     outputs = [one.name for one in session.get_outputs()]
 
     def run(feed: NamedArrays) -> NamedArrays:
-        return dict(zip(outputs, session.run(None, {k: v for k, v in feed.items() if k in known})))
+        return dict(zip(outputs, session.run(None, {k: v for k, v in feed.items() if k in inputs})))
 
     return run
 
@@ -237,13 +237,15 @@ def example_inputs(
 ) -> dict[str, np.ndarray]:
     """Arrays for every input, the same in every run."""
     rng = np.random.default_rng(0)
-    found: dict[str, np.ndarray] = {}
+    examples: dict[str, np.ndarray] = {}
     for name, spec in inputs.items():
         (argument,) = symbolic_arguments({name: spec}).values()
         shape = tuple(evaluate(size, sizes) for size in argument.shape)
-        own = None if draw is None else draw(name, shape, found, rng)
-        found[name] = _draw(np.dtype(spec.dtype), shape, rng) if own is None else own.astype(spec.dtype)
-    return found
+        drawn = None if draw is None else draw(name, shape, examples, rng)
+        examples[name] = (
+            _draw(np.dtype(spec.dtype), shape, rng) if drawn is None else drawn.astype(spec.dtype)
+        )
+    return examples
 
 
 def evaluate(size: Size, sizes: Sizes) -> int:
@@ -253,7 +255,7 @@ def evaluate(size: Size, sizes: Sizes) -> int:
     factor, name, offset = linear_form(str(size))
     if name is None:
         raise ShapeError(
-            "the size of an input is no multiple of a symbol",
+            "the size of an input must be a symbol or a multiple of one",
             received=str(size),
             allowed='such as "n", "32*h" or "2*h + 1"',
         )

@@ -53,21 +53,21 @@ class Converter(Layout):
         Raises:
             TraceError: an operation has no form in ONNX.
         """
-        found: dict[Var, Value] = {}
+        environment: dict[Var, Value] = {}
 
         def read(atom: Atom) -> Value:
             if isinstance(atom, Literal):
                 return constant(np.asarray(atom.val, atom.aval.dtype))  # type: ignore[attr-defined]
-            return found[atom]
+            return environment[atom]
 
         for var, array in zip(jaxpr.constvars, constants):
-            found[var] = array if isinstance(array, Value) else constant(np.asarray(array))
-        found.update(zip(jaxpr.invars, args))
+            environment[var] = array if isinstance(array, Value) else constant(np.asarray(array))
+        environment.update(zip(jaxpr.invars, args))
         for i, eqn in enumerate(jaxpr.eqns):
             whole = patterns.match(jaxpr.eqns, i)
             inputs = [read(atom) for atom in (eqn.invars if whole is None else whole.inputs)]
             outputs = self._convert(eqn, inputs) if whole is None else [whole.emit(self, eqn, *inputs)]
-            found.update(zip(eqn.outvars, outputs))
+            environment.update(zip(eqn.outvars, outputs))
         return [read(atom) for atom in jaxpr.outvars]
 
     def elementwise(self, op: str, args: Sequence[Value], aval: Any, **attributes: object) -> Value:
@@ -80,14 +80,14 @@ class Converter(Layout):
     def where(self, mask: Value, new: Value, old: Value, aval: Any) -> Value:
         """`new` where the mask is true; of the types that ONNX Runtime does not choose among as others."""
         if new.dtype == np.bool_:
-            kept = self.elementwise("And", (mask, new), aval)
+            mask_value = self.elementwise("And", (mask, new), aval)
             rest = self.elementwise("And", (self.elementwise("Not", [mask], aval), old), aval)
-            return self.elementwise("Or", (kept, rest), aval)
+            return self.elementwise("Or", (mask_value, rest), aval)
         if new.dtype.kind == "f" or new.dtype in (np.int32, np.int64, np.uint8):
             return self.elementwise("Where", (mask, new, old), aval)
         wide = [replace(one, name=self.cast(self.tensor(one), np.int64), array=None) for one in (new, old)]
-        found = self.elementwise("Where", (mask, *wide), aval)
-        return replace(found, name=self.cast(found.name, new.dtype))
+        result = self.elementwise("Where", (mask, *wide), aval)
+        return replace(result, name=self.cast(result.name, new.dtype))
 
     def order_of(self, args: Sequence[Value], rank: int) -> tuple[int, ...]:
         """The order of the largest operand that is no constant."""
@@ -98,12 +98,12 @@ class Converter(Layout):
 
     def reduce(self, op: str, value: Value, axes: Sequence[int], aval: Any, keepdims: bool = False) -> Value:
         """A reduction over axes of the program; the value has all of its elements."""
-        places = self.graph.integers(*sorted(value.order[axis] for axis in axes))
-        name = self.graph.add(op, self.tensor(value), places, keepdims=int(keepdims))
+        axis_list = self.graph.integers(*sorted(value.order[axis] for axis in axes))
+        name = self.graph.add(op, self.tensor(value), axis_list, keepdims=int(keepdims))
         if keepdims:
             return self.value(name, aval, value.order)
-        kept = [value.order[axis] for axis in range(len(value.shape)) if axis not in axes]
-        return self.value(name, aval, inverse(inverse(kept)))
+        remaining = [value.order[axis] for axis in range(len(value.shape)) if axis not in axes]
+        return self.value(name, aval, inverse(inverse(remaining)))
 
     def scalar(self, number: float, dtype: DTypeLike) -> Value:
         """A constant of no axes."""
@@ -120,18 +120,18 @@ class Converter(Layout):
         if (folded := _fold(eqn, args)) is not None:
             return folded
         rule = PRIMITIVES.get(name)
-        made = None if rule is None else rule(self, eqn, *args)
-        if made is None:
+        outputs = None if rule is None else rule(self, eqn, *args)
+        if outputs is None:
             raise _unknown(eqn)
-        return [made] if isinstance(made, Value) else list(made)
+        return [outputs] if isinstance(outputs, Value) else list(outputs)
 
     def _call(self, eqn: JaxprEqn, args: list[Value]) -> list[Value]:
         jaxpr, constants = closed(next(eqn.params[key] for key in _CALLS if key in eqn.params))
         rule = FUNCTIONS.get(str(eqn.params.get("name")))
         if rule is not None and _is_ours(jaxpr) and not all(arg.is_constant for arg in args):
-            made = rule(self, eqn, *args)
-            if made is not None:
-                return [made] if isinstance(made, Value) else list(made)
+            outputs = rule(self, eqn, *args)
+            if outputs is not None:
+                return [outputs] if isinstance(outputs, Value) else list(outputs)
         return self.run(jaxpr, constants, args)
 
 
@@ -173,8 +173,8 @@ def _fold(eqn: JaxprEqn, args: list[Value]) -> list[Value] | None:
         return None  # whose rules move nothing
     if name in _NUMPY:
         with np.errstate(all="ignore"):
-            made = np.asarray(_NUMPY[name](*(arg.elements for arg in args)), avals[0].dtype)
-        return [constant(made)]
+            folded = np.asarray(_NUMPY[name](*(arg.elements for arg in args)), avals[0].dtype)
+        return [constant(folded)]
     before = sum(arg.array.nbytes for arg in args if arg.array is not None)
     if sum(int(np.prod(aval.shape)) * 4 for aval in avals) > max(_MOST_GROWTH, 2 * before):
         return None
@@ -183,8 +183,8 @@ def _fold(eqn: JaxprEqn, args: list[Value]) -> list[Value] | None:
             np.broadcast_to(arg.elements, tuple(var.aval.shape))  # type: ignore[attr-defined]
             for arg, var in zip(args, eqn.invars)
         ]
-        made = eqn.primitive.bind(*(jax.numpy.asarray(array) for array in arrays), **eqn.params)
-    return [constant(np.asarray(one)) for one in (made if eqn.primitive.multiple_results else [made])]
+        folded = eqn.primitive.bind(*(jax.numpy.asarray(array) for array in arrays), **eqn.params)
+    return [constant(np.asarray(one)) for one in (folded if eqn.primitive.multiple_results else [folded])]
 
 
 # -- errors -----------------------------------------------------------------------------------------------------------

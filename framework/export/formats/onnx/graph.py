@@ -55,7 +55,7 @@ class Graph:
         self.inputs: list[tuple[str, np.dtype, tuple[Size, ...]]] = []
         self.outputs: list[tuple[str, np.dtype, tuple[Size, ...]]] = []
         self.constants: dict[str, np.ndarray] = {}
-        self._known: dict[tuple[object, ...], str] = {}
+        self._initializers: dict[tuple[object, ...], str] = {}
         self._sizes: dict[str, tuple[str, int | None]] = {}
         self._sources: dict[str, tuple[str, int, int, int]] = {}
         self._counter = itertools.count(1)
@@ -71,8 +71,8 @@ class Graph:
     def add_many(self, op: str, outputs: int, *inputs: str, **attributes: object) -> list[str]:
         """The names of several outputs of a new node."""
         names = [self.unique(op.lower()) for _ in range(outputs)]
-        kept = {key: value for key, value in attributes.items() if value is not None}
-        self.nodes.append(Node(op, list(inputs), names, kept))
+        present = {key: value for key, value in attributes.items() if value is not None}
+        self.nodes.append(Node(op, list(inputs), names, present))
         return names
 
     def constant(self, array: ArrayLike, name: str | None = None) -> str:
@@ -85,10 +85,10 @@ class Graph:
             key: tuple[Any, ...] = (id(array),)
         else:  # in the body itself, where those who infer its shapes see it
             key, owner = (array.dtype.str, array.shape, array.tobytes()), self
-        if key not in owner._known:
-            owner._known[key] = owner.unique("constant")
-            owner.constants[owner._known[key]] = array  # which also keeps the id from being used again
-        return owner._known[key]
+        if key not in owner._initializers:
+            owner._initializers[key] = owner.unique("constant")
+            owner.constants[owner._initializers[key]] = array  # which also keeps the id from being used again
+        return owner._initializers[key]
 
     def integers(self, *values: int) -> str:
         """A constant int64 vector."""
@@ -116,10 +116,10 @@ class Graph:
             return self.integers(*map(int, sizes))
         if self is not self.root:
             return self.root.sizes(sizes)
-        parts: list[str] = []
+        tensors: list[str] = []
         for symbolic, run in ((key, list(run)) for key, run in itertools.groupby(sizes, is_symbolic)):
-            parts += [self.size(size) for size in run] if symbolic else [self.integers(*map(int, run))]
-        return parts[0] if len(parts) == 1 else self.root.add("Concat", *parts, axis=0)
+            tensors += [self.size(size) for size in run] if symbolic else [self.integers(*map(int, run))]
+        return tensors[0] if len(tensors) == 1 else self.root.add("Concat", *tensors, axis=0)
 
     def scalar(self, size: Size) -> str:
         """An int64 tensor [] that holds a size."""
@@ -171,24 +171,24 @@ class Graph:
                 fix="give one of the inputs such an axis, or a number",
             )
         tensor, axis, factor, offset = self._sources[name]
-        found = self.add("Shape", tensor, start=axis, end=axis + 1)
+        size = self.add("Shape", tensor, start=axis, end=axis + 1)
         if offset:
-            found = self.add("Sub", found, self.integers(offset))
-        return found if factor == 1 else self.add("Div", found, self.integers(factor))
+            size = self.add("Sub", size, self.integers(offset))
+        return size if factor == 1 else self.add("Div", size, self.integers(factor))
 
     def _binary(
         self, op: type, left: tuple[str, int | None], right: tuple[str, int | None]
     ) -> tuple[str, int | None]:
         (a, low_a), (b, low_b) = left, right
-        known = low_a is not None and low_b is not None and low_a >= 0 and low_b >= 0
+        bounded = low_a is not None and low_b is not None and low_a >= 0 and low_b >= 0
         if op is ast.Sub:
             return self.add("Sub", a, b), None
         if op is ast.Add:
             return self.add("Add", a, b), None if low_a is None or low_b is None else low_a + low_b
-        assert low_a is not None or not known
+        assert low_a is not None or not bounded
         if op is ast.Mult:
-            return self.add("Mul", a, b), low_a * low_b if known else None  # type: ignore[operator]
-        return self.add("Pow", a, b), 0 if known else None
+            return self.add("Mul", a, b), low_a * low_b if bounded else None  # type: ignore[operator]
+        return self.add("Pow", a, b), 0 if bounded else None
 
     def _call(
         self, function: str, left: tuple[str, int | None], right: tuple[str, int | None]
@@ -225,6 +225,6 @@ def _terms(text: str) -> Iterator[tuple[int, str]]:
     if "(" in text:
         yield 1, text
         return
-    for part in text.replace("-", "+-").split("+"):
-        if part:
-            yield (-1, part[1:]) if part[0] == "-" else (1, part)
+    for term in text.replace("-", "+-").split("+"):
+        if term:
+            yield (-1, term[1:]) if term[0] == "-" else (1, term)

@@ -76,14 +76,14 @@ def export_onnx(
             allowed=f"{LEAST_OPSET} to {onnx.defs.onnx_opset_version()}",
         )
     graph = build_graph(fn, weights, inputs, constraints)
-    made = onnx.helper.make_model(
+    model = onnx.helper.make_model(
         _graph_proto(onnx, graph, "program"),
         opset_imports=[onnx.helper.make_opsetid("", opset)],
         ir_version=IR_VERSION,
         producer_name="oar",
     )
-    onnx.helper.set_model_props(made, dict(metadata or {}))
-    return made
+    onnx.helper.set_model_props(model, dict(metadata or {}))
+    return model
 
 
 def build_graph(
@@ -116,8 +116,8 @@ def build_graph(
     graph.inputs = [(name, np.dtype(spec.dtype), tuple(spec.shape)) for name, spec in arguments.items()]
     converter = Converter(graph)
     jaxpr = traced.jaxpr
-    found = converter.run(jaxpr.jaxpr, jaxpr.consts, values)
-    for name, value, aval in zip(outputs, found, jaxpr.out_avals):
+    results = converter.run(jaxpr.jaxpr, jaxpr.consts, values)
+    for name, value, aval in zip(outputs, results, jaxpr.out_avals):
         tensor = converter.plain(value, aval.shape)
         graph.nodes.append(Node("Identity", [tensor], [name]))
         graph.outputs.append((name, np.dtype(aval.dtype), tuple(aval.shape)))
@@ -137,14 +137,14 @@ def _image_first(graph: Graph, value: Value) -> Value:
 
 def _end_with_names(graph: Graph) -> None:
     """Give the nodes that make the outputs their names, instead of an Identity behind each."""
-    made = {name: node for node in graph.nodes for name in node.outputs}
+    producers = {name: node for node in graph.nodes for name in node.outputs}
     ends = {node.outputs[0]: node for node in graph.nodes if node.op == "Identity"}
     names: dict[str, str] = {}
     for name, *_ in graph.outputs:
         end = ends.get(name)
-        if end is None or end.inputs[0] not in made or end.inputs[0] in names:
+        if end is None or end.inputs[0] not in producers or end.inputs[0] in names:
             continue
-        maker = made[end.inputs[0]]
+        maker = producers[end.inputs[0]]
         if maker.op == "Identity":
             continue
         names[end.inputs[0]] = name
@@ -211,18 +211,18 @@ def write_onnx(model: onnx.ModelProto, path: str | Path, most_bytes: int = MOST_
         disk_errors(path, model.ByteSize()),
         tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as work,
     ):
-        made = Path(work) / path.name
+        written = Path(work) / path.name
         if model.ByteSize() > most_bytes:
             onnx.save_model(
                 model,
-                str(made),
+                str(written),
                 save_as_external_data=True,
                 all_tensors_to_one_file=True,
                 location=data.name,
                 size_threshold=EXTERNAL,
             )
         else:
-            made.write_bytes(model.SerializeToString())
+            written.write_bytes(model.SerializeToString())
         return move_files(sorted(Path(work).iterdir(), reverse=True), path.parent)
 
 

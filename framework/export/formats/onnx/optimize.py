@@ -36,8 +36,8 @@ def drop_unread(graph: Graph) -> None:
 
 
 def _drop_constants(graph: Graph) -> None:
-    kept = set(reads(graph))
-    graph.constants = {name: array for name, array in graph.constants.items() if name in kept}
+    used = set(reads(graph))
+    graph.constants = {name: array for name, array in graph.constants.items() if name in used}
     for node in graph.nodes:
         for body in node.bodies():
             _drop_constants(body)
@@ -45,7 +45,7 @@ def _drop_constants(graph: Graph) -> None:
 
 def _drop_nodes(graph: Graph) -> None:
     needed = {name for name, *_ in graph.outputs}
-    kept = []
+    used = []
     for node in reversed(graph.nodes):
         if needed.isdisjoint(node.outputs):
             continue
@@ -53,8 +53,8 @@ def _drop_nodes(graph: Graph) -> None:
             _drop_nodes(body)
             needed |= set(reads(body))
         needed |= set(node.inputs)
-        kept.append(node)
-    graph.nodes = kept[::-1]
+        used.append(node)
+    graph.nodes = used[::-1]
 
 
 def _rename(graph: Graph, names: dict[str, str]) -> None:
@@ -68,8 +68,8 @@ def _rename(graph: Graph, names: dict[str, str]) -> None:
 def merge_equal(graph: Graph) -> None:
     """Keep one of the nodes of a graph that compute the same."""
     names: dict[str, str] = {}
-    known: dict[object, Node] = {}
-    kept, given = [], {name for name, *_ in graph.outputs}
+    first_of: dict[object, Node] = {}
+    nodes, outputs = [], {name for name, *_ in graph.outputs}
     for node in graph.nodes:
         node.inputs = [names.get(name, name) for name in node.inputs]
         bodies = list(node.bodies())
@@ -77,25 +77,25 @@ def merge_equal(graph: Graph) -> None:
             _rename(body, names)
             merge_equal(body)
         key = (node.op, tuple(node.inputs), len(node.outputs), repr(sorted(node.attributes.items(), key=str)))
-        unique = bodies or not given.isdisjoint(node.outputs)
-        twin = None if unique else known.setdefault(key, node)
+        unique = bodies or not outputs.isdisjoint(node.outputs)
+        twin = None if unique else first_of.setdefault(key, node)
         if twin is None or twin is node:
-            kept.append(node)
+            nodes.append(node)
         else:
             names.update(zip(node.outputs, twin.outputs))
-    graph.nodes = kept
+    graph.nodes = nodes
     graph.outputs = [(names.get(name, name), *rest) for name, *rest in graph.outputs]  # type: ignore[misc]
 
 
 def skip_moves(graph: Graph) -> None:
     """A transposition of a transposition is one, or none."""
-    made = {name: node for node in graph.nodes for name in node.outputs}
+    producers = {name: node for node in graph.nodes for name in node.outputs}
     names: dict[str, str] = {}
     for node in graph.nodes:
         node.inputs = [names.get(name, name) for name in node.inputs]
         if node.op != "Transpose":
             continue
-        before = made.get(node.inputs[0])
+        before = producers.get(node.inputs[0])
         perm = node.attributes["perm"]
         if before is not None and before.op == "Transpose":
             first = before.attributes["perm"]
@@ -160,8 +160,8 @@ def _fold_into(graph: Graph, conv: Node, node: Node, counts: Counter[str]) -> bo
     else:
         bias = bias + (line if node.op == "Add" else -line)
     name = conv.inputs[2] if len(conv.inputs) > 2 else None
-    made = _replaced(graph, name, bias.astype(array.dtype), counts)
-    conv.inputs = [*conv.inputs[:2], made]
+    folded = _replaced(graph, name, bias.astype(array.dtype), counts)
+    conv.inputs = [*conv.inputs[:2], folded]
     return True
 
 
@@ -171,6 +171,6 @@ def _replaced(graph: Graph, name: str | None, array: np.ndarray, counts: Counter
     if name is not None and counts[name] == 1:
         graph.root.constants[name] = array
         return name
-    made = graph.constant(array, graph.unique("folded"))
-    counts[made] = 1
-    return made
+    constant = graph.constant(array, graph.unique("folded"))
+    counts[constant] = 1
+    return constant

@@ -34,16 +34,18 @@ def match(eqns: Sequence[JaxprEqn], last: int) -> Match | None:
     name = eqns[last].primitive.name
     if name not in ("div", "sub"):
         return None
-    made = {var: eqn for eqn in eqns[max(0, last - 12) : last] for var in eqn.outvars}
-    return _softmax(eqns[last], made) or _mean(eqns[last], made)
+    producers = {var: eqn for eqn in eqns[max(0, last - 12) : last] for var in eqn.outvars}
+    return _softmax(eqns[last], producers) or _mean(eqns[last], producers)
 
 
-def _maker(atom: Atom, made: Mapping[Any, JaxprEqn], passing: Sequence[str] = _PASSING) -> JaxprEqn | None:
+def _maker(
+    atom: Atom, producers: Mapping[Any, JaxprEqn], passing: Sequence[str] = _PASSING
+) -> JaxprEqn | None:
     """The equation behind an atom, through those that only pass values on."""
-    eqn = None if isinstance(atom, Literal) else made.get(atom)
+    eqn = None if isinstance(atom, Literal) else producers.get(atom)
     while eqn is not None and eqn.primitive.name in passing:
         atom = eqn.invars[0]
-        eqn = None if isinstance(atom, Literal) else made.get(atom)
+        eqn = None if isinstance(atom, Literal) else producers.get(atom)
     return eqn
 
 
@@ -51,34 +53,34 @@ def _is(eqn: JaxprEqn | None, name: str) -> bool:
     return eqn is not None and eqn.primitive.name == name
 
 
-def _softmax(eqn: JaxprEqn, made: Mapping[Any, JaxprEqn]) -> Match | None:
+def _softmax(eqn: JaxprEqn, producers: Mapping[Any, JaxprEqn]) -> Match | None:
     """exp(x - max x) / sum, and x - max x - log(sum)."""
-    total = _maker(eqn.invars[1], made)
+    total = _maker(eqn.invars[1], producers)
     if eqn.primitive.name == "sub":
         if not _is(total, "log"):
             return None
         assert total is not None
-        shifted, total = eqn.invars[0], _maker(total.invars[0], made)
-        if not _is(total, "reduce_sum") or not _is(made.get(total.invars[0]), "exp"):  # type: ignore[union-attr]
+        shifted, total = eqn.invars[0], _maker(total.invars[0], producers)
+        if not _is(total, "reduce_sum") or not _is(producers.get(total.invars[0]), "exp"):  # type: ignore[union-attr]
             return None
-        if made[total.invars[0]].invars[0] is not shifted:  # type: ignore[union-attr, index]
+        if producers[total.invars[0]].invars[0] is not shifted:  # type: ignore[union-attr, index]
             return None
         op = "LogSoftmax"
     else:
-        exponents = None if isinstance(eqn.invars[0], Literal) else made.get(eqn.invars[0])
+        exponents = None if isinstance(eqn.invars[0], Literal) else producers.get(eqn.invars[0])
         if not _is(total, "reduce_sum") or not _is(exponents, "exp"):
             return None
         if total.invars[0] is not eqn.invars[0]:  # type: ignore[union-attr]
             return None
         shifted, op = exponents.invars[0], "Softmax"  # type: ignore[union-attr]
-    difference = made.get(shifted)
+    difference = producers.get(shifted)
     if not _is(difference, "sub") or len(total.params["axes"]) != 1:  # type: ignore[union-attr]
         return None
     assert difference is not None and total is not None
     axis, x = total.params["axes"][0], difference.invars[0]
-    most = _maker(difference.invars[1], made)
+    most = _maker(difference.invars[1], producers)
     if most is not None and _is(most, "max") and isinstance(most.invars[0], Literal):
-        most = _maker(most.invars[1], made)
+        most = _maker(most.invars[1], producers)
     if (
         most is None
         or not _is(most, "reduce_max")
@@ -95,25 +97,25 @@ def _softmax(eqn: JaxprEqn, made: Mapping[Any, JaxprEqn]) -> Match | None:
     return Match((x,), emit)
 
 
-def _mean(eqn: JaxprEqn, made: Mapping[Any, JaxprEqn]) -> Match | None:
+def _mean(eqn: JaxprEqn, producers: Mapping[Any, JaxprEqn]) -> Match | None:
     """A sum divided by the number of its terms, behind the broadcast of keepdims."""
-    total = _maker(eqn.invars[0], made, ("broadcast_in_dim", "reshape"))
+    total = _maker(eqn.invars[0], producers, ("broadcast_in_dim", "reshape"))
     if eqn.primitive.name != "div" or total is None or not _is(total, "reduce_sum"):
         return None
     x, axes = total.invars[0], total.params["axes"]
     count = math.prod(x.aval.shape[axis] for axis in axes)  # type: ignore[attr-defined]
-    if not _counts(eqn.invars[1], count, made):
+    if not _counts(eqn.invars[1], count, producers):
         return None
     shape = eqn.outvars[0].aval.shape  # type: ignore[attr-defined]
-    kept = _kept(x.aval.shape, axes)  # type: ignore[attr-defined]
-    keepdims = len(shape) == len(kept) and all(bool(a == b) for a, b in zip(shape, kept))
-    if not keepdims and len(shape) != len(kept) - len(axes):
+    kept_shape = _shape_with_ones(x.aval.shape, axes)  # type: ignore[attr-defined]
+    keepdims = len(shape) == len(kept_shape) and all(bool(a == b) for a, b in zip(shape, kept_shape))
+    if not keepdims and len(shape) != len(kept_shape) - len(axes):
         return None
 
     def emit(c: Converter, eqn: JaxprEqn, value: Value) -> Value:
         value = c.spread(value, x.aval.shape)  # type: ignore[attr-defined]
-        places = {value.order[axis] for axis in axes}
-        if keepdims and len(value.shape) == 4 and places == {2, 3}:
+        axis_set = {value.order[axis] for axis in axes}
+        if keepdims and len(value.shape) == 4 and axis_set == {2, 3}:
             return c.value(
                 c.graph.add("GlobalAveragePool", c.tensor(value)), eqn.outvars[0].aval, value.order
             )
@@ -122,13 +124,13 @@ def _mean(eqn: JaxprEqn, made: Mapping[Any, JaxprEqn]) -> Match | None:
     return Match((x,), emit)
 
 
-def _kept(shape: Sequence[Size], axes: Sequence[int]) -> list[Size]:
+def _shape_with_ones(shape: Sequence[Size], axes: Sequence[int]) -> list[Size]:
     return [1 if i in axes else size for i, size in enumerate(shape)]
 
 
-def _counts(atom: Atom, count: Size, made: Mapping[Any, JaxprEqn]) -> bool:
+def _counts(atom: Atom, count: Size, producers: Mapping[Any, JaxprEqn]) -> bool:
     """Whether an atom is the number `count`."""
     if isinstance(atom, Literal):
         return not is_symbolic(count) and not atom.aval.shape and float(atom.val) == float(count)  # type: ignore[attr-defined]
-    eqn = _maker(atom, made)
+    eqn = _maker(atom, producers)
     return eqn is not None and eqn.primitive.name == "dim_as_value" and bool(eqn.params["dim"] == count)

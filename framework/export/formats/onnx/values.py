@@ -83,13 +83,13 @@ def constant(array: ArrayLike, name: str = "") -> Value:
 
 def common_shape(shapes: Iterable[Sequence[Size]]) -> Shape:
     """What shapes of one rank, or of none, broadcast to."""
-    found: list[Size] = []
+    sizes: list[Size] = []
     for shape in shapes:
-        if len(shape) > len(found):
-            found = [*shape[: len(shape) - len(found)], *found]
-        start = len(found) - len(shape)
-        found[start:] = [a if same(b, 1) else b for a, b in zip(found[start:], shape)]
-    return tuple(found)
+        if len(shape) > len(sizes):
+            sizes = [*shape[: len(shape) - len(sizes)], *sizes]
+        start = len(sizes) - len(shape)
+        sizes[start:] = [a if same(b, 1) else b for a, b in zip(sizes[start:], shape)]
+    return tuple(sizes)
 
 
 class Layout:
@@ -158,8 +158,8 @@ class Layout:
         """A tensor of shape `old` as one of shape `new`, with as little arithmetic of sizes as it takes."""
         if same_shape(old, new):
             return name
-        kept = [size for size in old if not same(size, 1)]
-        if any(map(is_symbolic, new)) and same_shape(kept, [size for size in new if not same(size, 1)]):
+        larger = [size for size in old if not same(size, 1)]
+        if any(map(is_symbolic, new)) and same_shape(larger, [size for size in new if not same(size, 1)]):
             ones = [i for i, size in enumerate(old) if same(size, 1)]
             name = self.graph.add("Squeeze", name, self.graph.integers(*ones)) if ones else name
             ones = [i for i, size in enumerate(new) if same(size, 1)]
@@ -250,8 +250,8 @@ def _join_ones(groups: list[Group], old: Sequence[Size], new: Sequence[Size]) ->
 def _order_of_groups(groups: list[Group], order: Order) -> Order | None:
     """The order of the reshaped tensor, if every group of axes lies together in the old one."""
     for left, _ in groups:
-        places = [order[axis] for axis in left]
-        if places != list(range(places[0], places[0] + len(places))):
+        positions = [order[axis] for axis in left]
+        if positions != list(range(positions[0], positions[0] + len(positions))):
             return None
     first = sorted(groups, key=lambda group: order[group[0][0]])
     stored = [axis for _, right in first for axis in right]

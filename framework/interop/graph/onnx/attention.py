@@ -109,13 +109,13 @@ def _rotary(call: Call, x: Array, cos: Array, sin: Array, positions: Array | Non
     if x.ndim == 3:
         heads = call.required("num_heads")
         x = x.reshape(shape[0], shape[1], heads, -1).transpose(0, 2, 1, 3)
-    turned = call.attr("rotary_embedding_dim", 0) or x.shape[-1]
+    rotated = call.attr("rotary_embedding_dim", 0) or x.shape[-1]
     if positions is not None:
         cos, sin = cos[positions], sin[positions]  # [N, T, turned / 2]
-    cos, sin = (a[:, None, :, : turned // 2] for a in (cos, sin))
-    head, tail = x[..., :turned], x[..., turned:]
+    cos, sin = (a[:, None, :, : rotated // 2] for a in (cos, sin))
+    head, tail = x[..., :rotated], x[..., rotated:]
     if call.attr("interleaved"):
-        pairs = head.reshape(*head.shape[:-1], turned // 2, 2)
+        pairs = head.reshape(*head.shape[:-1], rotated // 2, 2)
         a, b = pairs[..., 0], pairs[..., 1]
     else:
         a, b = jnp.split(head, 2, -1)

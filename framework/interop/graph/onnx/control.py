@@ -85,24 +85,24 @@ def _if(call: Call, condition: Item) -> tuple[Item, ...]:
 @operator("Loop", style="values")
 def _loop(call: Call, trips: Item, condition: Item, *state: Item) -> tuple[Item, ...]:
     body = _body(call, "body")
-    kept = len(state)
+    carried_count = len(state)
     most = None if trips is None or _is_open(trips) else int(call.number(trips, "the number of trips"))
-    known = not _is_open(trips) and not _is_open(condition)
-    if known and most is not None and most > MAX_STEPS:
+    is_static = not _is_open(trips) and not _is_open(condition)
+    if is_static and most is not None and most > MAX_STEPS:
         most = None if condition is not None and not _always(call, body) else most
         if most is not None:
             raise call.error(
                 "a loop that does not end", ShapeError, received=most, allowed=f"{MAX_STEPS:,} trips"
             )
     small = most is not None and most <= MAX_UNROLLED
-    if known and (small or not any(_is_open(item) for item in _read(call, state))):
+    if is_static and (small or not any(_is_open(item) for item in _read(call, state))):
         if most is not None and most > MAX_IN_PYTHON:
             with contextlib.suppress(TypeError, TraceError):  # the state changes its shapes
-                return _compiled(call, body, trips, condition, state, kept)
-        result = _unrolled(call, body, most, condition, list(state), kept)
+                return _compiled(call, body, trips, condition, state, carried_count)
+        result = _unrolled(call, body, most, condition, list(state), carried_count)
         if result is not None:
             return result
-    return _compiled(call, body, trips, condition, state, kept)
+    return _compiled(call, body, trips, condition, state, carried_count)
 
 
 def _read(call: Call, state: Sequence[Item]) -> list[Item]:
@@ -121,13 +121,13 @@ def _read(call: Call, state: Sequence[Item]) -> list[Item]:
 def _always(call: Call, body: int) -> bool:
     """Whether the body hands its condition on as it got it."""
     signature = call.node.signatures[body]
-    made = {out: node for node in call.node.blocks[body] for out in node.outputs}
+    producers = {out: node for node in call.node.blocks[body] for out in node.outputs}
     name = signature.outputs[0]
-    seen: set[str] = set()
-    while name in made and made[name].op == "Identity" and name not in seen:
-        seen.add(name)
-        name = made[name].inputs[0]
-    return name == signature.inputs[1] or (name not in made and _known_truth(call, name))
+    visited: set[str] = set()
+    while name in producers and producers[name].op == "Identity" and name not in visited:
+        visited.add(name)
+        name = producers[name].inputs[0]
+    return name == signature.inputs[1] or (name not in producers and _known_truth(call, name))
 
 
 def _known_truth(call: Call, name: str) -> bool:
@@ -139,7 +139,7 @@ def _known_truth(call: Call, name: str) -> bool:
 
 
 def _unrolled(
-    call: Call, body: int, most: int | None, condition: Item, state: list[Item], kept: int
+    call: Call, body: int, most: int | None, condition: Item, state: list[Item], carried_count: int
 ) -> tuple[Item, ...] | None:
     """The loop in Python; None where the condition turns out to be unknown."""
     going = condition is None or _truth(condition)
@@ -156,10 +156,10 @@ def _unrolled(
                 return None
         else:
             going = _truth(results[0])
-        state = results[1 : kept + 1]
-        collected.append(results[kept + 1 :])
+        state = results[1 : carried_count + 1]
+        collected.append(results[carried_count + 1 :])
         step += 1
-    scans = len(call.node.signatures[body].outputs) - kept - 1
+    scans = len(call.node.signatures[body].outputs) - carried_count - 1
     stacked = [_stack(call, [row[i] for row in collected]) for i in range(scans)]
     return (*state, *stacked)
 
@@ -172,19 +172,20 @@ def _stack(call: Call, items: list[Item]) -> Item:
 
 
 def _compiled(
-    call: Call, body: int, trips: Item, condition: Item, state: Sequence[Item], kept: int
+    call: Call, body: int, trips: Item, condition: Item, state: Sequence[Item], carried_count: int
 ) -> tuple[Item, ...]:
     start = _pack(state)
-    scans = len(call.node.signatures[body].outputs) - kept - 1
+    scans = len(call.node.signatures[body].outputs) - carried_count - 1
     first = jnp.asarray(True) if condition is None else to_jax(condition).reshape(()).astype(bool)
 
     def run(step: jax.Array, going: jax.Array, carry: tuple) -> tuple[jax.Array, tuple, tuple]:
         inputs: list[Item] = [Value.of(step), Value.of(going), *(Value.of(c) for c in carry)]
         results = call.runner.run_body(call, body, inputs)
         moved = tuple(
-            to_jax(new).astype(old.dtype) for new, old in zip(results[1 : kept + 1], carry, strict=True)
+            to_jax(new).astype(old.dtype)
+            for new, old in zip(results[1 : carried_count + 1], carry, strict=True)
         )
-        return to_jax(results[0]).reshape(()).astype(bool), moved, _pack(results[kept + 1 :])
+        return to_jax(results[0]).reshape(()).astype(bool), moved, _pack(results[carried_count + 1 :])
 
     if not scans:
         limit = (
@@ -223,12 +224,12 @@ def _scan(call: Call, *items: Item) -> tuple[Item, ...]:
     body, lanes = _body(call, "body"), call.required("num_scan_inputs")
     if call.version < 9:
         return _batched_scan(call, body, lanes, items)
-    kept = len(items) - lanes
-    outputs = len(call.node.signatures[body].outputs) - kept
+    carried_count = len(items) - lanes
+    outputs = len(call.node.signatures[body].outputs) - carried_count
     axes = call.ints("scan_input_axes", (0,) * lanes) or ()
     backwards = call.ints("scan_input_directions", (0,) * lanes) or ()
-    rows = [_lane(call, item, axis, back) for item, axis, back in zip(items[kept:], axes, backwards)]
-    final, collected = _scan_rows(call, body, _pack(items[:kept]), rows)
+    rows = [_lane(call, item, axis, back) for item, axis, back in zip(items[carried_count:], axes, backwards)]
+    final, collected = _scan_rows(call, body, _pack(items[:carried_count]), rows)
     out_axes = call.ints("scan_output_axes", (0,) * outputs) or ()
     out_backwards = call.ints("scan_output_directions", (0,) * outputs) or ()
     results = [
@@ -246,12 +247,14 @@ def _lane(call: Call, item: Item, axis: int, backwards: int) -> jax.Array:
 def _scan_rows(
     call: Call, body: int, state: tuple[jax.Array, ...], rows: list[jax.Array]
 ) -> tuple[tuple[jax.Array, ...], tuple[jax.Array, ...]]:
-    kept = len(state)
+    carried_count = len(state)
 
     def step(carry: tuple, row: tuple) -> tuple[tuple, tuple]:
         results = call.runner.run_body(call, body, [Value.of(array) for array in (*carry, *row)])
-        moved = (to_jax(new).astype(old.dtype) for new, old in zip(results[:kept], carry, strict=True))
-        return tuple(moved), _pack(results[kept:])
+        moved = (
+            to_jax(new).astype(old.dtype) for new, old in zip(results[:carried_count], carry, strict=True)
+        )
+        return tuple(moved), _pack(results[carried_count:])
 
     return lax.scan(step, state, tuple(rows))
 
@@ -261,13 +264,13 @@ def _batched_scan(call: Call, body: int, lanes: int, items: Sequence[Item]) -> t
     lengths, *rest = items
     if lengths is not None:
         raise call.error("a Scan of opset 8 with lengths", fix="convert the model to opset 9 or newer")
-    kept = len(rest) - lanes
+    carried_count = len(rest) - lanes
     arrays = _pack(rest)
     backwards = call.ints("directions", (0,) * lanes) or ()
 
-    def one(*given: jax.Array) -> tuple[jax.Array, ...]:
-        rows = [row[::-1] if back else row for row, back in zip(given[kept:], backwards)]
-        final, collected = _scan_rows(call, body, given[:kept], rows)
+    def one(*arguments: jax.Array) -> tuple[jax.Array, ...]:
+        rows = [row[::-1] if back else row for row, back in zip(arguments[carried_count:], backwards)]
+        final, collected = _scan_rows(call, body, arguments[:carried_count], rows)
         return (*final, *collected)
 
     return tuple(Value.of(array) for array in jax.vmap(one)(*arrays))

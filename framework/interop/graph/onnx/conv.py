@@ -110,16 +110,16 @@ def _transposed_edges(
     call: Call, size: tuple[Dim, ...], kernel: Numbers, strides: Numbers, dilations: Numbers, extra: Numbers
 ) -> Edges:
     """What is cut off before and behind, from `output_shape`, `auto_pad` or `pads`."""
-    axes, mode, wanted = len(kernel), call.attr("auto_pad", "NOTSET"), call.ints("output_shape")
-    if wanted is None and mode not in ("SAME_UPPER", "SAME_LOWER"):
+    axes, mode, output_shape = len(kernel), call.attr("auto_pad", "NOTSET"), call.ints("output_shape")
+    if output_shape is None and mode not in ("SAME_UPPER", "SAME_LOWER"):
         pads = call.ints("pads") or (0,) * (2 * axes)
         return list(zip(pads[:axes], pads[axes:])) if mode == "NOTSET" else [(0, 0)] * axes
     edges: Edges = []
     for i in range(axes):
         reach = (kernel[i] - 1) * dilations[i] + 1
-        out = size[i] * strides[i] if wanted is None else wanted[-axes:][i]
+        out = size[i] * strides[i] if output_shape is None else output_shape[-axes:][i]
         total: Any = strides[i] * (size[i] - 1) + extra[i] + reach - out
-        if wanted is None and isinstance(total, int):
+        if output_shape is None and isinstance(total, int):
             total = max(total, 0)
         small, large = total // 2, total - total // 2
         edges.append((small, large) if mode == "SAME_UPPER" else (large, small))
@@ -148,15 +148,15 @@ def _deform_conv(
     columns = (jnp.arange(ow) * strides[1] - left)[None, :, None] + tap_x.ravel()
     y = rows[None, :, :, None].astype(moves.dtype) + moves[..., 0]  # [N, oh, ow, groups, taps]
     z = columns[None, :, :, None].astype(moves.dtype) + moves[..., 1]
-    parts = []
+    groups_out = []
     for g, channels in enumerate(jnp.split(data, groups, -1)):
         grid = jnp.stack(
             [(2 * z[:, :, :, g] + 1) / width - 1, (2 * y[:, :, :, g] + 1) / height - 1], -1
         ).reshape(n, oh, ow * taps, 2)
         read = F.grid_sample(channels, grid, padding_mode="zeros", align_corners=False)
         read = read.reshape(n, oh, ow, taps, c // groups)
-        parts.append(read if scale is None else read * scale[:, :, :, g, :, None])
-    columns_of = jnp.concatenate(parts, -1)  # [N, oh, ow, taps, C]
+        groups_out.append(read if scale is None else read * scale[:, :, :, g, :, None])
+    columns_of = jnp.concatenate(groups_out, -1)  # [N, oh, ow, taps, C]
     group = call.attr("group", 1)
     table = w.reshape(group, w.shape[0] // group, w.shape[1], taps)
     read = columns_of.reshape(n, oh, ow, taps, group, c // group)
@@ -176,11 +176,11 @@ def _col2im(call: Call, x: jax.Array, image: Item, block: Item) -> jax.Array:
     n, c = x.shape[0], x.shape[1] // max(int(jnp.prod(jnp.array(kernel))), 1)
     count([n, c, *padded], call.where)
     x = x.reshape(n, c, *kernel, *outs)
-    places = []
+    positions = []
     for i in range(axes):
         at = jnp.arange(kernel[i])[:, None] * dilations[i] + jnp.arange(outs[i])[None] * strides[i]
         shape = [1] * (2 * axes)
         shape[i], shape[i + axes] = at.shape
-        places.append(at.reshape(shape))
-    y = jnp.zeros((n, c, *padded), x.dtype).at[(slice(None), slice(None), *places)].add(x)
+        positions.append(at.reshape(shape))
+    y = jnp.zeros((n, c, *padded), x.dtype).at[(slice(None), slice(None), *positions)].add(x)
     return y[(slice(None), slice(None), *(slice(pads[i], pads[i] + size[i]) for i in range(axes)))]

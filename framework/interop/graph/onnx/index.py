@@ -29,8 +29,8 @@ def positive(index: Array, size: int) -> Array:
 
 
 def _check(call: Call, index: Array, size: Any) -> None:
-    known = is_known(index) and isinstance(size, int) and index.size
-    if known and (index.min() < -size or index.max() >= size):
+    checkable = is_known(index) and isinstance(size, int) and index.size
+    if checkable and (index.min() < -size or index.max() >= size):
         raise call.error(
             "an index is outside of the axis",
             ShapeError,
@@ -52,8 +52,8 @@ def _gather(call: Call, x: Array, index: Array) -> Array:
 def _gather_elements(call: Call, x: Array, index: Array) -> Array:
     axis = call.axis(call.attr("axis", 0), x.ndim)
     _check(call, index, x.shape[axis])
-    parts = tuple(slice(0, n) if i != axis else slice(None) for i, n in enumerate(index.shape))
-    return namespace(x, index).take_along_axis(x[parts], positive(index, x.shape[axis]), axis)
+    cuts = tuple(slice(0, n) if i != axis else slice(None) for i, n in enumerate(index.shape))
+    return namespace(x, index).take_along_axis(x[cuts], positive(index, x.shape[axis]), axis)
 
 
 @operator("GatherND", folds=True)
@@ -65,42 +65,42 @@ def _gather_nd(call: Call, x: Array, index: Array) -> Array:
         shape = [1] * (index.ndim - 1)
         shape[axis] = x.shape[axis]
         batch.append(xp.arange(x.shape[axis]).reshape(shape))
-    places = [positive(index[..., i], x.shape[skipped + i]) for i in range(depth)]
-    return x[(*batch, *places)]
+    positions = [positive(index[..., i], x.shape[skipped + i]) for i in range(depth)]
+    return x[(*batch, *positions)]
 
 
-def _combine(target: Array, places: Any, updates: Array, how: str) -> Array:
+def _combine(target: Array, positions: Any, updates: Array, mode: str) -> Array:
     if isinstance(target, np.ndarray):
         result = np.array(target)
-        if how == "none":
-            result[places] = updates
+        if mode == "none":
+            result[positions] = updates
         else:
-            {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}[how].at(
-                result, places, updates
+            {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}[mode].at(
+                result, positions, updates
             )
         return result
-    at = target.at[places]
+    at = target.at[positions]
     functions = {"none": at.set, "add": at.add, "mul": at.multiply, "max": at.max, "min": at.min}
-    return functions[how](updates)
+    return functions[mode](updates)
 
 
 @operator("ScatterElements", "Scatter", folds=True)
 def _scatter_elements(call: Call, x: Array, index: Array, updates: Array) -> Array:
     axis, xp = call.axis(call.attr("axis", 0), x.ndim), namespace(x, index, updates)
     _check(call, index, x.shape[axis])
-    places = []
+    positions = []
     for i, n in enumerate(index.shape):
         shape = [1] * x.ndim
         shape[i] = n
-        places.append(xp.arange(n).reshape(shape))
-    places[axis] = positive(index, x.shape[axis])
-    return _combine(x, tuple(places), updates, call.attr("reduction", "none"))
+        positions.append(xp.arange(n).reshape(shape))
+    positions[axis] = positive(index, x.shape[axis])
+    return _combine(x, tuple(positions), updates, call.attr("reduction", "none"))
 
 
 @operator("ScatterND", folds=True)
 def _scatter_nd(call: Call, x: Array, index: Array, updates: Array) -> Array:
-    places = tuple(positive(index[..., i], x.shape[i]) for i in range(index.shape[-1]))
-    return _combine(x, places, updates, call.attr("reduction", "none"))
+    positions = tuple(positive(index[..., i], x.shape[i]) for i in range(index.shape[-1]))
+    return _combine(x, positions, updates, call.attr("reduction", "none"))
 
 
 @operator("TensorScatter")
@@ -122,11 +122,11 @@ def _non_zero(call: Call, x: Item) -> Item:
 
 @operator("Compress", static=(1,), folds=True)
 def _compress(call: Call, x: Array, condition: Item) -> Array:
-    chosen = np.flatnonzero(call.static(condition, "the condition of Compress"))
+    rows = np.flatnonzero(call.static(condition, "the condition of Compress"))
     axis = call.attr("axis")
     if axis is None:
-        return x.reshape(-1)[chosen]
-    return namespace(x).take(x, chosen, call.axis(axis, x.ndim))
+        return x.reshape(-1)[rows]
+    return namespace(x).take(x, rows, call.axis(axis, x.ndim))
 
 
 # -- losses of training graphs --------------------------------------------------------------------------------------
@@ -184,10 +184,10 @@ def _nms(
         return _exact_nms(np.asarray(b), np.asarray(s), limit, iou, threshold)
     limit = min(limit, b.shape[1])
     one_class = jax.vmap(lambda bs, sc: _padded_nms(bs, sc, limit, iou, threshold), (None, 0))
-    kept = jax.vmap(one_class)(jnp.asarray(b), jnp.asarray(s))  # [N, classes, limit]
-    image = lax.broadcasted_iota(jnp.int32, kept.shape, 0)
-    label = lax.broadcasted_iota(jnp.int32, kept.shape, 1)
-    rows = jnp.stack([image, label, kept], -1).reshape(-1, 3)
+    picked = jax.vmap(one_class)(jnp.asarray(b), jnp.asarray(s))  # [N, classes, limit]
+    image = lax.broadcasted_iota(jnp.int32, picked.shape, 0)
+    label = lax.broadcasted_iota(jnp.int32, picked.shape, 1)
+    rows = jnp.stack([image, label, picked], -1).reshape(-1, 3)
     rows = jnp.where(rows[:, 2:] < 0, -1, rows)
     return Value.of(rows[jnp.argsort(rows[:, 2] < 0, stable=True)])
 
@@ -201,14 +201,14 @@ def _corners(boxes: Array) -> Array:
 def _exact_nms(
     boxes: np.ndarray, scores: np.ndarray, limit: int, iou: float, threshold: float | None
 ) -> np.ndarray:
-    kept = [np.zeros((0, 3), np.int64)]
+    picked = [np.zeros((0, 3), np.int64)]
     for image, label in np.ndindex(scores.shape[:2]):
         values = scores[image, label]
         queue = np.argsort(-values, kind="stable")
         queue = queue if threshold is None else queue[values[queue] > threshold]
         stays = queue[host_boxes.suppress(boxes[image, queue], iou, count=limit)]
-        kept.append(np.stack([np.full_like(stays, image), np.full_like(stays, label), stays], 1))
-    return np.concatenate(kept)
+        picked.append(np.stack([np.full_like(stays, image), np.full_like(stays, label), stays], 1))
+    return np.concatenate(picked)
 
 
 def _padded_nms(
@@ -217,5 +217,5 @@ def _padded_nms(
     """The kept boxes of one class, best first, and -1."""
     order = jnp.argsort(-scores, stable=True).astype(jnp.int32)
     valid = scores[order] > (-jnp.inf if threshold is None else threshold)
-    kept = pick_boxes(boxes[order], valid, limit, iou)
-    return jnp.where(kept < 0, -1, order[kept])
+    picked = pick_boxes(boxes[order], valid, limit, iou)
+    return jnp.where(picked < 0, -1, order[picked])

@@ -59,8 +59,8 @@ def _einsum(call: Call, *arrays: Array) -> Array:
         if "..." not in term:
             sizes |= dict(zip(term, array.shape))
     result = equation.replace(" ", "").partition("->")[2]
-    known = [sizes[letter] for letter in result if isinstance(sizes.get(letter), int)]
-    count([math.prod(known)], call.where)
+    fixed = [sizes[letter] for letter in result if isinstance(sizes.get(letter), int)]
+    count([math.prod(fixed)], call.where)
     return jnp.einsum(equation, *arrays)
 
 

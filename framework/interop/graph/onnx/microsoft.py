@@ -186,9 +186,9 @@ def _qlinear_mean(call: Call, x: Item, x_scale: Item, x_zero: Item, scale: Item,
 
 
 @operator(_named("QLinearConcat"), style="values")
-def _qlinear_concat(call: Call, scale: Item, zero: Item, *parts: Item) -> Item:
+def _qlinear_concat(call: Call, scale: Item, zero: Item, *operands: Item) -> Item:
     wide = []
-    for x, x_scale, x_zero in zip(parts[::3], parts[1::3], parts[2::3]):
+    for x, x_scale, x_zero in zip(operands[::3], operands[1::3], operands[2::3]):
         v = to_value(x)
         wide.append(v.keep(_real(v.data, to_jax(x_scale), to_jax(x_zero))))
     joined = to_value(concat(call, tuple(wide), call.required("axis")))

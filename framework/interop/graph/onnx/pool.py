@@ -118,7 +118,7 @@ def _max_with_places(call: Call, v: Value, windows: Windows) -> tuple[Item, Item
     step = 1
     for axis in reversed(numbered):
         strides[axis], step = step, step * size[axis]
-    places = sum(lax.broadcasted_iota(jnp.int32, data.shape, a + 1) * strides[a] for a in range(axes))
+    positions = sum(lax.broadcasted_iota(jnp.int32, data.shape, a + 1) * strides[a] for a in range(axes))
     plane = lax.broadcasted_iota(jnp.int32, data.shape, 0) * v.shape[1]
     plane = plane + lax.broadcasted_iota(jnp.int32, data.shape, axes + 1)
     low = -math.inf if jnp.issubdtype(data.dtype, jnp.floating) else np.iinfo(data.dtype).min
@@ -128,7 +128,7 @@ def _max_with_places(call: Call, v: Value, windows: Windows) -> tuple[Item, Item
         return tuple(jnp.where(first, p, q) for p, q in zip(a, b))
 
     best, at = lax.reduce_window(
-        (data, places + plane * step),
+        (data, positions + plane * step),
         (np.asarray(low, data.dtype), np.asarray(np.iinfo(np.int32).max)),
         better,
         (1, *windows.kernel, 1),
@@ -182,7 +182,7 @@ def _global_pool(call: Call, x: Item) -> Item:
 
 
 @operator("MaxUnpool", static=(2,))
-def _max_unpool(call: Call, x: jax.Array, places: jax.Array, shape: Item = None) -> jax.Array:
+def _max_unpool(call: Call, x: jax.Array, positions: jax.Array, shape: Item = None) -> jax.Array:
     axes = x.ndim - 2
     kernel = tuple(call.required("kernel_shape"))
     strides, pads = spatial_numbers(call, "strides", axes), call.ints("pads") or (0,) * (2 * axes)
@@ -191,13 +191,13 @@ def _max_unpool(call: Call, x: jax.Array, places: jax.Array, shape: Item = None)
         for i, (n, s, k) in enumerate(zip(x.shape[2:], strides, kernel))
     ]
     size = (*x.shape[:2], *natural)
-    flat = jnp.zeros(math.prod(size), x.dtype).at[places.ravel()].set(x.ravel())
+    flat = jnp.zeros(math.prod(size), x.dtype).at[positions.ravel()].set(x.ravel())
     y = flat.reshape(size)
     if shape is None:
         return y
     # Places are those of the natural size; a larger output has zeros behind.
-    wanted = call.dims(shape, "the output shape")
-    return jnp.pad(y, [(0, want - n) for want, n in zip(wanted, size)])
+    target_shape = call.dims(shape, "the output shape")
+    return jnp.pad(y, [(0, want - n) for want, n in zip(target_shape, size)])
 
 
 def roi_align(
@@ -263,13 +263,13 @@ def _roi_align(call: Call, x: Item, rois: Item, batch: Item) -> Item:
         return Value(y, channels_last(4))
     # Each box has as many samples as its bins have pixels, so the boxes must be known.
     corners = call.static(rois, "boxes of RoiAlign without sampling_ratio")
-    parts = []
+    pooled = []
     for number, box in enumerate(corners * np.float32(scale)):
         spans = np.array([box[3] - box[1], box[2] - box[0]])
         spans = spans if half_pixel else np.maximum(spans, 1)
         grid = [max(1, math.ceil(span / bins)) for span, bins in zip(spans, size)]
-        parts.append(_roi_of(images, boxes, index, number, size, scale, grid, mode, half_pixel))
-    return Value(jnp.concatenate(parts), channels_last(4))
+        pooled.append(_roi_of(images, boxes, index, number, size, scale, grid, mode, half_pixel))
+    return Value(jnp.concatenate(pooled), channels_last(4))
 
 
 def _roi_of(

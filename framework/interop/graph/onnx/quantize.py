@@ -24,13 +24,13 @@ def spread(call: Call, scale: Array, v: Value, axis: int, block: int = 0) -> Arr
     """A scale or zero point of one number, of one a slice of `axis`, or of one a block, to multiply v's array with."""
     if scale.size == 1:
         return scale.reshape(())
-    place = call.axis(axis, v.ndim)
+    position = call.axis(axis, v.ndim)
     if scale.ndim == 1:
         shape = [1] * v.ndim
-        shape[v.order[place]] = scale.shape[0]
+        shape[v.order[position]] = scale.shape[0]
         return scale.reshape(shape)
     if block:
-        scale = jnp.repeat(scale, block, place, total_repeat_length=v.shape[place])
+        scale = jnp.repeat(scale, block, position, total_repeat_length=v.shape[position])
     return Value.of(scale).stored(v.order)
 
 

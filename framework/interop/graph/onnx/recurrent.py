@@ -106,8 +106,8 @@ class _Cell:
             if lengths is None:
                 return moved, moved[0]
             valid = (t < lengths)[:, None]
-            kept = tuple(jnp.where(valid, new, old) for new, old in zip(moved, carry))
-            return kept, jnp.where(valid, moved[0], 0)
+            next_state = tuple(jnp.where(valid, new, old) for new, old in zip(moved, carry))
+            return next_state, jnp.where(valid, moved[0], 0)
 
         final, out = lax.scan(step, state, (projected, jnp.arange(x.shape[0])), reverse=backwards)
         return out, final
@@ -119,8 +119,8 @@ def _by_core(
     """By `functional.rnn_scan`, for cells with the usual activations and nothing special."""
 
     def reorder(array: Array) -> Array:
-        parts = jnp.split(array, _GATES[cell.kind])
-        return jnp.concatenate([parts[i] for i in _ORDER[cell.kind]])
+        gates = jnp.split(array, _GATES[cell.kind])
+        return jnp.concatenate([gates[i] for i in _ORDER[cell.kind]])
 
     bias_x, bias_h = (reorder(part) for part in jnp.split(cell.b, 2))
     weights = CellWeights(reorder(cell.w), reorder(cell.r), bias_x, bias_h)
@@ -154,7 +154,7 @@ def _recurrent(
     states = (hidden, cell) if kind == "LSTM" else (hidden,)
     outs, finals = [], []
     for d in range(directions):
-        own = _cell_of(
+        our_cell = _cell_of(
             call,
             kind,
             w[d],
@@ -164,7 +164,7 @@ def _recurrent(
             d,
         )
         start = tuple(_initial(s, d, batch_first, x, size) for s in states)
-        scan = functools.partial(_by_core, own) if _is_usual(call, own) else own.scan
+        scan = functools.partial(_by_core, our_cell) if _is_usual(call, our_cell) else our_cell.scan
         out, final = scan(x, start, lengths, way == "reverse" or d == 1)
         outs.append(out)
         finals.append(final)
@@ -188,10 +188,10 @@ def _cell_of(
 ) -> _Cell:
     names = [str(name).lower() for name in call.attr("activations") or _DEFAULTS[kind] * 2]
     each = len(_DEFAULTS[kind])
-    chosen = names[direction * each : (direction + 1) * each]
+    activations = names[direction * each : (direction + 1) * each]
     alphas, betas = list(call.attr("activation_alpha") or ()), list(call.attr("activation_beta") or ())
     functions = []
-    for i, name in enumerate(chosen):
+    for i, name in enumerate(activations):
         at = direction * each + i
         alpha = alphas[at] if at < len(alphas) else None
         functions.append(_activation(call, name, alpha, betas[at] if at < len(betas) else None))

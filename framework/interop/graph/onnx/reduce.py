@@ -26,12 +26,12 @@ Reduction = Callable[..., Any]  # (module, array, axes) -> the array with these 
 
 def _reduced(function: Reduction) -> Run:
     def run(call: Call, x: Item, axes: Item = None) -> Item:
-        rank, given = len(shape_of(x)), axes_of(call, axes)
-        if not given and call.attr("noop_with_empty_axes"):
-            places: tuple[int, ...] = ()
+        rank, axes_given = len(shape_of(x)), axes_of(call, axes)
+        if not axes_given and call.attr("noop_with_empty_axes"):
+            positions: tuple[int, ...] = ()
         else:
-            places = tuple(call.axis(axis, rank) for axis in given or range(rank))
-        return reduce_axes(x, places, bool(call.attr("keepdims", 1)), function)
+            positions = tuple(call.axis(axis, rank) for axis in axes_given or range(rank))
+        return reduce_axes(x, positions, bool(call.attr("keepdims", 1)), function)
 
     return run
 
@@ -156,24 +156,24 @@ def _first_largest(x: jax.Array, axis: int) -> jax.Array:
 @operator("LpNormalization", style="values")
 def _lp_normalization(call: Call, x: Item) -> Item:
     v = to_value(x)
-    place = v.order[call.axis(call.attr("axis", -1), v.ndim)]
+    position = v.order[call.axis(call.attr("axis", -1), v.ndim)]
     if call.attr("p", 2) == 1:
-        norm = jnp.abs(v.data).sum(place, keepdims=True)
+        norm = jnp.abs(v.data).sum(position, keepdims=True)
     else:
-        norm = jnp.sqrt((v.data * v.data).sum(place, keepdims=True))
+        norm = jnp.sqrt((v.data * v.data).sum(position, keepdims=True))
     return v.keep(jnp.where(norm == 0, 0, v.data / jnp.where(norm == 0, 1, norm)))
 
 
 @operator("CumSum", "CumProd", static=(1,), folds=True)
 def _cumulative(call: Call, x: Array, axis: Item) -> Array:
-    xp, place = namespace(x), call.axis(int(call.number(axis, "the axis")), x.ndim)
+    xp, position = namespace(x), call.axis(int(call.number(axis, "the axis")), x.ndim)
     product = call.node.op == "CumProd"
-    x = xp.flip(x, place) if call.attr("reverse") else x
-    y = (xp.cumprod if product else xp.cumsum)(x, place, dtype=x.dtype)
+    x = xp.flip(x, position) if call.attr("reverse") else x
+    y = (xp.cumprod if product else xp.cumsum)(x, position, dtype=x.dtype)
     if call.attr("exclusive"):
-        first = xp.full_like(xp.take(y, xp.arange(1), place), 1 if product else 0)
-        y = xp.concatenate([first, xp.take(y, xp.arange(x.shape[place] - 1), place)], place)
-    return xp.flip(y, place) if call.attr("reverse") else y
+        first = xp.full_like(xp.take(y, xp.arange(1), position), 1 if product else 0)
+        y = xp.concatenate([first, xp.take(y, xp.arange(x.shape[position] - 1), position)], position)
+    return xp.flip(y, position) if call.attr("reverse") else y
 
 
 @operator("TopK", static=(1,))
@@ -198,8 +198,8 @@ def _unique(call: Call, x: Item) -> tuple[Item, ...]:
     inverse = inverse.ravel()
     if not call.attr("sorted", 1):
         rank = np.argsort(first)
-        place = np.empty_like(rank)
-        place[rank] = np.arange(len(rank))
+        position = np.empty_like(rank)
+        position[rank] = np.arange(len(rank))
         values, first, counts = np.take(values, rank, 0 if axis is None else axis), first[rank], counts[rank]
-        inverse = place[inverse]
+        inverse = position[inverse]
     return values, first, inverse, counts

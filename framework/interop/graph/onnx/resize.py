@@ -88,8 +88,8 @@ def _resize(call: Call, x: Item, roi: Item = None, scales: Item = None, sizes: I
         for axis, scale in zip(axes, call.static(scales, "the scales").tolist(), strict=True):
             outs[axis], factors[axis] = _scaled(call, v.shape[axis], scale), scale
     elif sizes is not None:
-        wanted = call.dims(sizes, "the sizes")
-        for axis, size in zip(axes, wanted, strict=True):
+        target_sizes = call.dims(sizes, "the sizes")
+        for axis, size in zip(axes, target_sizes, strict=True):
             outs[axis] = size
         policy = call.attr("keep_aspect_ratio_policy", "stretch")
         if policy != "stretch":
@@ -253,7 +253,7 @@ class _Resize:
                 return (pixel + 0.5) / scale - 0.5
         raise self.call.error("an unknown coordinate_transformation_mode", received=self.coordinates)
 
-    def _along(self, data: jax.Array, place: int, axis: int) -> tuple[jax.Array, np.ndarray | None]:
+    def _along(self, data: jax.Array, position: int, axis: int) -> tuple[jax.Array, np.ndarray | None]:
         """One axis resized; where positions outside of the image are to be filled, which they are."""
         size = self.x.shape[axis]
         at = self._positions(axis)
@@ -267,10 +267,10 @@ class _Resize:
                 "round_prefer_floor": lambda p: np.ceil(p - 0.5),
                 "round_prefer_ceil": lambda p: np.floor(p + 0.5),
             }[self.rounding](at)
-            return jnp.take(data, np.clip(rounded, 0, size - 1).astype(np.int32), place), outside
+            return jnp.take(data, np.clip(rounded, 0, size - 1).astype(np.int32), position), outside
         matrix = self._matrix(at, size, float(self.factors[axis] or 1.0)).astype(np.float32)
-        moved = jnp.tensordot(data.astype(jnp.float32), matrix, ((place,), (1,)), precision="highest")
-        return jnp.moveaxis(moved, -1, place), outside
+        moved = jnp.tensordot(data.astype(jnp.float32), matrix, ((position,), (1,)), precision="highest")
+        return jnp.moveaxis(moved, -1, position), outside
 
     def _matrix(self, at: np.ndarray, size: int, scale: float) -> np.ndarray:
         """[out, in] weights of the input pixels."""

@@ -126,12 +126,12 @@ def reshaped(call: Call, x: Item, shape: list[Dim]) -> Item:
         raise call.error("too many axes", ShapeError, received=len(shape), allowed=MAX_RANK)
     if any(isinstance(dim, int) and dim == -1 for dim in shape):
         at = next(i for i, dim in enumerate(shape) if isinstance(dim, int) and dim == -1)
-        known = math.prod(dim for i, dim in enumerate(shape) if i != at)
+        others = math.prod(dim for i, dim in enumerate(shape) if i != at)
         total = math.prod(old)
-        if isinstance(known, int) and known == 0:
+        if isinstance(others, int) and others == 0:
             shape[at] = 0
         else:
-            shape[at] = total // known
+            shape[at] = total // others
     if not (math.prod(old) == math.prod(shape)):
         raise call.error("the elements do not fill the shape", ShapeError, received=old, allowed=tuple(shape))
     if isinstance(x, Value):
@@ -159,19 +159,19 @@ def _flatten(call: Call, x: Item) -> Item:
 def _unsqueeze(call: Call, x: Item, axes: Item = None) -> Item:
     added = axes_of(call, axes) or ()
     rank = len(shape_of(x)) + len(added)
-    places = {call.axis(axis, rank) for axis in added}
+    positions = {call.axis(axis, rank) for axis in added}
     rest = iter(shape_of(x))
-    return reshaped(call, x, [1 if i in places else next(rest) for i in range(rank)])
+    return reshaped(call, x, [1 if i in positions else next(rest) for i in range(rank)])
 
 
 @operator("Squeeze", style="values")
 def _squeeze(call: Call, x: Item, axes: Item = None) -> Item:
     shape, dropped = shape_of(x), axes_of(call, axes)
     if dropped is None:
-        places = {i for i, dim in enumerate(shape) if isinstance(dim, int) and dim == 1}
+        positions = {i for i, dim in enumerate(shape) if isinstance(dim, int) and dim == 1}
     else:
-        places = {call.axis(axis, len(shape)) for axis in dropped}
-    return reshaped(call, x, [dim for i, dim in enumerate(shape) if i not in places])
+        positions = {call.axis(axis, len(shape)) for axis in dropped}
+    return reshaped(call, x, [dim for i, dim in enumerate(shape) if i not in positions])
 
 
 @operator("Transpose", style="values")
@@ -186,11 +186,11 @@ def _transpose(call: Call, x: Item) -> Item:
 
 @operator("Expand", style="values")
 def _expand(call: Call, x: Item, shape: Item) -> Item:
-    old, wanted = shape_of(x), call.dims(shape, "the shape")
-    rank = max(len(old), len(wanted))
+    old, target = shape_of(x), call.dims(shape, "the shape")
+    rank = max(len(old), len(target))
     old = (1,) * (rank - len(old)) + tuple(old)
-    wanted = [1] * (rank - len(wanted)) + wanted
-    sizes = [a if _is_one(b) else b for a, b in zip(old, wanted)]
+    target = [1] * (rank - len(target)) + target
+    sizes = [a if _is_one(b) else b for a, b in zip(old, target)]
     count(sizes, call.where)
     if is_known(x) and not any(is_symbolic(dim) for dim in sizes):
         return np.broadcast_to(np.asarray(x), tuple(sizes))
@@ -209,8 +209,8 @@ def _is_one(dim: Dim) -> bool:
 def _tile(call: Call, x: Array, repeats: Item, axis: Item = None) -> Array:
     times = call.dims(repeats, "the repeats")
     if call.version < 6:
-        place = int(call.number(axis, "the axis"))
-        times = [times[0] if i == place else 1 for i in range(x.ndim)]
+        position = int(call.number(axis, "the axis"))
+        times = [times[0] if i == position else 1 for i in range(x.ndim)]
     count([n * t for n, t in zip(x.shape, times)], call.where, MAX_KNOWN if is_known(x) else MAX_ELEMENTS)
     if any(is_symbolic(t) for t in times):
         for at, t in enumerate(times):
@@ -253,10 +253,10 @@ def part(x: Item, axis: int, start: Dim, stop: Dim, step: int = 1) -> Item:
     """The elements from `start` to `stop` along a logical axis; both count from the front."""
     if not isinstance(x, Value):
         return np.asarray(x)[(slice(None),) * axis + (slice(start, stop if stop >= 0 else None, step),)]
-    place = x.order[axis]
+    position = x.order[axis]
     if step > 0:
-        return x.keep(lax.slice_in_dim(x.data, start, stop, step, place))
-    return x.keep(x.data[(slice(None),) * place + (slice(start, stop if stop >= 0 else None, step),)])
+        return x.keep(lax.slice_in_dim(x.data, start, stop, step, position))
+    return x.keep(x.data[(slice(None),) * position + (slice(start, stop if stop >= 0 else None, step),)])
 
 
 def _clamp(value: Dim, size: Dim, step: int) -> Dim:
@@ -283,9 +283,9 @@ def _slice(
     first = call.dims(starts, "starts") if starts is not None else list(call.required("starts"))
     last = call.dims(ends, "ends") if ends is not None else list(call.required("ends"))
     shape = shape_of(x)
-    places = axes_of(call, axes) or tuple(range(len(first)))
+    positions = axes_of(call, axes) or tuple(range(len(first)))
     strides = [1] * len(first) if steps is None else [int(s) for s in call.dims(steps, "steps")]
-    for axis, start, stop, step in zip(places, first, last, strides, strict=True):
+    for axis, start, stop, step in zip(positions, first, last, strides, strict=True):
         axis = call.axis(axis, len(shape))
         begin, end = _clamp(start, shape[axis], step), _clamp(stop, shape[axis], step)
         if step > 0 and all(isinstance(n, int) for n in (begin, end)):
@@ -300,12 +300,12 @@ def _split(call: Call, x: Item, sizes: Item = None) -> tuple[Item, ...]:
     axis = call.axis(call.attr("axis", 0), len(shape))
     if sizes is not None:
         lengths = call.dims(sizes, "the sizes")
-    elif (given := call.ints("split")) is not None:
-        lengths = list(given)
+    elif (sizes_given := call.ints("split")) is not None:
+        lengths = list(sizes_given)
     else:
-        parts = len(call.node.outputs)
-        each = -(-shape[axis] // parts)
-        lengths = [each] * (parts - 1) + [shape[axis] - each * (parts - 1)]
+        count = len(call.node.outputs)
+        each = -(-shape[axis] // count)
+        lengths = [each] * (count - 1) + [shape[axis] - each * (count - 1)]
     if isinstance(shape[axis], int) and sum(lengths) != shape[axis]:
         raise call.error("the parts do not add up", ShapeError, received=lengths, allowed=shape[axis])
     result, at = [], 0
@@ -323,11 +323,11 @@ def _pad(call: Call, x: Item, pads: Item = None, value: Item = None, axes: Item 
         if pads is not None
         else list(call.attr("pads") or call.required("paddings"))
     )
-    places = axes_of(call, axes) if axes is not None else tuple(range(len(widths) // 2))
-    assert places is not None
+    positions = axes_of(call, axes) if axes is not None else tuple(range(len(widths) // 2))
+    assert positions is not None
     edges: list[tuple[Dim, Dim]] = [(0, 0)] * len(shape)
-    for i, axis in enumerate(places):
-        edges[call.axis(axis, len(shape))] = (widths[i], widths[i + len(places)])
+    for i, axis in enumerate(positions):
+        edges[call.axis(axis, len(shape))] = (widths[i], widths[i + len(positions)])
     return pad(call, x, edges, mode, call.attr("value", 0.0) if value is None else value)
 
 
@@ -364,10 +364,10 @@ def _at_least_0(edge: Dim) -> Dim:
 
 @operator("CenterCropPad", style="values")
 def _center_crop_pad(call: Call, x: Item, shape: Item) -> Item:
-    sizes, wanted = shape_of(x), call.dims(shape, "the shape")
+    sizes, target = shape_of(x), call.dims(shape, "the shape")
     axes = call.ints("axes", range(len(sizes)))
     edges: list[tuple[Dim, Dim]] = [(0, 0)] * len(sizes)
-    for axis, size in zip(axes or (), wanted, strict=True):
+    for axis, size in zip(axes or (), target, strict=True):
         axis = call.axis(axis, len(sizes))
         extra = size - sizes[axis]
         edges[axis] = (
@@ -462,10 +462,10 @@ def _split_to_sequence(call: Call, x: Item, sizes: Item = None) -> Item:
     else:
         lengths = call.dims(sizes, "the sizes")
     starts = np.cumsum([0, *lengths])
-    parts = [part(x, axis, int(a), int(a) + n) for a, n in zip(starts, lengths)]
+    items = [part(x, axis, int(a), int(a) + n) for a, n in zip(starts, lengths)]
     if sizes is None and not call.attr("keepdims", 1):
-        parts = [reshaped(call, p, [d for i, d in enumerate(shape_of(p)) if i != axis]) for p in parts]
-    return [*parts]
+        items = [reshaped(call, p, [d for i, d in enumerate(shape_of(p)) if i != axis]) for p in items]
+    return [*items]
 
 
 @operator("ConcatFromSequence", style="values")
@@ -474,9 +474,9 @@ def _concat_from_sequence(call: Call, items: list) -> Item:
     if not call.attr("new_axis"):
         return concat(call, tuple(items), axis)
     rank = len(shape_of(items[0])) + 1
-    place = call.axis(axis, rank)
-    grown = [reshaped(call, x, [*shape_of(x)[:place], 1, *shape_of(x)[place:]]) for x in items]
-    return concat(call, tuple(grown), place)
+    position = call.axis(axis, rank)
+    grown = [reshaped(call, x, [*shape_of(x)[:position], 1, *shape_of(x)[position:]]) for x in items]
+    return concat(call, tuple(grown), position)
 
 
 @operator("Optional", style="values")

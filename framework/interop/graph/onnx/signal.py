@@ -28,17 +28,17 @@ def _dft(call: Call, x: jax.Array, length: Item = None, axis: Item = None) -> ja
         if axis is None
         else int(call.number(axis, "the axis"))
     )
-    place = call.axis(at, x.ndim)
-    size = x.shape[place] if length is None else int(call.number(length, "dft_length"))
-    count([n for n in (*x.shape[:place], size) if isinstance(n, int)], call.where)
+    position = call.axis(at, x.ndim)
+    size = x.shape[position] if length is None else int(call.number(length, "dft_length"))
+    count([n for n in (*x.shape[:position], size) if isinstance(n, int)], call.where)
     inverse, onesided = bool(call.attr("inverse")), bool(call.attr("onesided"))
     signal: jax.Array = lax.complex(x[..., 0], x[..., 1]) if x.shape[-1] == 2 else x[..., 0]
     if inverse and onesided:
-        full = size if length is not None else 2 * (x.shape[place] - 1)
-        return jnp.fft.irfft(signal, full, place)[..., None].astype(x.dtype)
-    y = (jnp.fft.ifft if inverse else jnp.fft.fft)(signal, size, place)
+        full = size if length is not None else 2 * (x.shape[position] - 1)
+        return jnp.fft.irfft(signal, full, position)[..., None].astype(x.dtype)
+    y = (jnp.fft.ifft if inverse else jnp.fft.fft)(signal, size, position)
     if onesided:
-        y = jnp.take(y, jnp.arange(size // 2 + 1), place)
+        y = jnp.take(y, jnp.arange(size // 2 + 1), position)
     return jnp.stack([y.real, y.imag], -1).astype(x.dtype)
 
 
@@ -55,8 +55,8 @@ def _stft(
     signal: jax.Array = lax.complex(x[..., 0], x[..., 1]) if x.shape[-1] == 2 else x[..., 0]
     frames = (x.shape[1] - size) // hop + 1
     count([x.shape[0] if isinstance(x.shape[0], int) else 1, frames, size], call.where)
-    parts = signal[:, np.arange(frames)[:, None] * hop + np.arange(size)]
-    y = jnp.fft.fft(parts if window is None else parts * window)
+    frames_of = signal[:, np.arange(frames)[:, None] * hop + np.arange(size)]
+    y = jnp.fft.fft(frames_of if window is None else frames_of * window)
     y = y[..., : size // 2 + 1] if call.attr("onesided", 1) else y
     return jnp.stack([y.real, y.imag], -1).astype(x.dtype)
 
@@ -66,12 +66,12 @@ def _window(call: Call, size: Item) -> Item:
     length = int(call.number(size, "the size"))
     count([length], call.where)
     turns = 2 * np.pi * np.arange(length) / (length if call.attr("periodic", 1) else max(length - 1, 1))
-    parts = {
+    terms = {
         "HannWindow": (0.5, 0.5, 0.0),
         "HammingWindow": (25 / 46, 21 / 46, 0.0),
         "BlackmanWindow": (0.42, 0.5, 0.08),
     }[call.node.op]
-    window = parts[0] - parts[1] * np.cos(turns) + parts[2] * np.cos(2 * turns)
+    window = terms[0] - terms[1] * np.cos(turns) + terms[2] * np.cos(2 * turns)
     return window.astype(element_type(call, call.attr("output_datatype", 1)))
 
 

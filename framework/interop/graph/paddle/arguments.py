@@ -39,17 +39,17 @@ class Arguments:
 
     def __getitem__(self, slot: str) -> Item:
         """The input of a slot. Raises: FormatError, where there is none."""
-        found = self._slots.get(slot)
-        if not found:
+        items = self._slots.get(slot)
+        if not items:
             raise self.call.error(
                 f"the input {slot!r} is missing", FormatError, received=sorted(self._slots), allowed=slot
             )
-        return found[0]
+        return items[0]
 
     def get(self, slot: str) -> Item:
         """The input of a slot, or None."""
-        found = self._slots.get(slot)
-        return found[0] if found else None
+        items = self._slots.get(slot)
+        return items[0] if items else None
 
     def all(self, slot: str) -> list[Item]:
         """All inputs of a slot."""
@@ -70,8 +70,8 @@ class Arguments:
 
     def ints(self, name: str, default: Sequence[int] = ()) -> list[int]:
         """An attribute that is a list of integers, or one of them."""
-        found = self.attr(name, default)
-        return [int(one) for one in (found if isinstance(found, list | tuple) else [found])]
+        value = self.attr(name, default)
+        return [int(one) for one in (value if isinstance(value, list | tuple) else [value])]
 
     def dims(self, attribute: str, tensor: str = "", tensors: str = "") -> list[Dim]:
         """Sizes: from a list of Tensors, from one Tensor, or from the attribute, in this order."""
@@ -84,10 +84,10 @@ class Arguments:
     def dtype(self, name: str = "dtype", default: np.dtype | None = None) -> np.dtype:
         """An attribute that is one of Paddle's numbers of types. Raises: FormatError."""
         code = self.attr(name, -1)
-        found = DTYPES.get(code) if isinstance(code, int) else np.dtype(code)
-        if found is None and default is None:
+        dtype = DTYPES.get(code) if isinstance(code, int) else np.dtype(code)
+        if dtype is None and default is None:
             raise self.call.error("an unknown type", received=f"{name}={code}", allowed=sorted(DTYPES))
-        return found if found is not None else default  # type: ignore[return-value]
+        return dtype if dtype is not None else default  # type: ignore[return-value]
 
     def onnx(self, op: str, *inputs: Any, outputs: int = 1, **attrs: Any) -> Any:
         """The result of an ONNX operator on items and Python numbers; a tuple where it has several outputs."""
@@ -144,8 +144,8 @@ def registrar(table: Table) -> Callable[..., Callable[[Rule], Rule]]:
     def operator(*names: str, main: str = "Out", grows: bool = False) -> Callable[[Rule], Rule]:
         def enter(rule: Rule) -> Rule:
             def run(call: Call, *items: Item) -> tuple[Item, ...]:
-                found = rule(Arguments(call, items))
-                return _place(call, found if isinstance(found, dict) else {main: found})
+                results = rule(Arguments(call, items))
+                return _by_slot(call, results if isinstance(results, dict) else {main: results})
 
             enter_runs(*names, style="values", grows=grows)(run)
             return rule
@@ -155,10 +155,10 @@ def registrar(table: Table) -> Callable[..., Callable[[Rule], Rule]]:
     return operator
 
 
-def _place(call: Call, results: Mapping[str, Any]) -> tuple[Item, ...]:
+def _by_slot(call: Call, results: Mapping[str, Any]) -> tuple[Item, ...]:
     """The results in the order of the node's outputs. An output that no rule makes keeps what had its name before:
     Paddle lists running statistics among the outputs of batch_norm."""
-    taken: dict[str, int] = defaultdict(int)
+    used: dict[str, int] = defaultdict(int)
     placed: list[Item] = []
     for slot, name in zip(call.node.output_slots, call.node.outputs, strict=True):
         item = results.get(slot)
@@ -169,8 +169,8 @@ def _place(call: Call, results: Mapping[str, Any]) -> tuple[Item, ...]:
         elif isinstance(item, list) and len(item) > 1 and call.node.output_slots.count(slot) == 1:
             placed.append(item)  # PIR hands a list over whole
         elif isinstance(item, list):
-            placed.append(item[taken[slot]])
-            taken[slot] += 1
+            placed.append(item[used[slot]])
+            used[slot] += 1
         else:
             placed.append(item)
     return tuple(placed)

@@ -29,25 +29,27 @@ def convert_bodies(program: Program) -> Program:
     Raises:
         FormatError: a block is missing, or does not give what its operation hands on.
     """
-    made = {spec.name for spec in program.inputs} | set(program.parameters)
-    return replace(program, nodes=_convert(program.nodes, made, program.name))
+    defined = {spec.name for spec in program.inputs} | set(program.parameters)
+    return replace(program, nodes=_convert(program.nodes, defined, program.name))
 
 
 def _convert(nodes: Sequence[Node], outside: Iterable[str], file: str) -> tuple[Node, ...]:
-    made = set(outside)
-    found: list[Node] = []
+    defined = set(outside)
+    converted: list[Node] = []
     for node in nodes:
         for name in _arrays(node):
-            if name not in made:
-                made.add(name)
-                found.append(Node("create_array", f"create_array {name}", (), (name,), output_slots=("Out",)))
+            if name not in defined:
+                defined.add(name)
+                converted.append(
+                    Node("create_array", f"create_array {name}", (), (name,), output_slots=("Out",))
+                )
         if node.op in _BODIES:
-            node = _convert_control(node, made, file)
+            node = _convert_control(node, defined, file)
         elif node.op == "write_to_array":
             node = _functional_write(node, file)
-        found.append(node)
-        made.update(node.outputs)
-    return tuple(found)
+        converted.append(node)
+        defined.update(node.outputs)
+    return tuple(converted)
 
 
 def _arrays(node: Node) -> Iterator[str]:
@@ -79,7 +81,7 @@ def _functional_write(node: Node, file: str) -> Node:
     )
 
 
-def _convert_control(node: Node, made: set[str], file: str) -> Node:
+def _convert_control(node: Node, defined: set[str], file: str) -> Node:
     if len(node.blocks) != _BODIES[node.op] or not node.inputs:
         raise FormatError(
             "an operation of control flow has another number of blocks, or no condition",
@@ -88,19 +90,19 @@ def _convert_control(node: Node, made: set[str], file: str) -> Node:
             allowed=f"{_BODIES[node.op]}",
         )
     arguments = [name for signature in node.signatures for name in signature.inputs]
-    blocks = tuple(_convert(block, made | set(arguments), file) for block in node.blocks)
+    blocks = tuple(_convert(block, defined | set(arguments), file) for block in node.blocks)
     if node.signatures:
-        return _with_results(replace(node, blocks=blocks), made, file)
-    return _with_writes(replace(node, blocks=blocks), made)
+        return _with_results(replace(node, blocks=blocks), defined, file)
+    return _with_writes(replace(node, blocks=blocks), defined)
 
 
-def _with_writes(node: Node, made: set[str]) -> Node:
+def _with_writes(node: Node, defined: set[str]) -> Node:
     """Of a ProgramDesc: what a block writes and something outside knows by the same name."""
     slot = "Condition" if node.op == "while" else "Cond"
     condition = next((name for s, name in zip(node.input_slots, node.inputs) if s == slot), node.inputs[0])
     declared = {name for s, name in zip(node.output_slots, node.outputs) if s == "Out"}
-    state = [name for name in _writes(node.blocks) if name in made | declared and name != condition]
-    before = tuple(name if name in made else "" for name in state)
+    state = [name for name in _writes(node.blocks) if name in defined | declared and name != condition]
+    before = tuple(name if name in defined else "" for name in state)
     if node.op == "while":
         signature = Signature("body", tuple(state), (condition, *state))
     else:
@@ -108,17 +110,17 @@ def _with_writes(node: Node, made: set[str]) -> Node:
     return _control(node, (condition, *before), tuple(state), (signature,))
 
 
-def _with_results(node: Node, made: set[str], file: str) -> Node:
+def _with_results(node: Node, defined: set[str], file: str) -> Node:
     """Of PIR: results have names; arrays that a block changes are results besides."""
-    arrays = [name for name in _writes(node.blocks) if name in made]
-    extra, given = tuple(arrays), len(node.inputs) - 1
+    arrays = [name for name in _writes(node.blocks) if name in defined]
+    extra, count = tuple(arrays), len(node.inputs) - 1
     if node.op == "while":
         signature = node.signatures[0]
-        if not len(signature.inputs) == len(signature.outputs) - 1 == given == len(node.outputs):
+        if not len(signature.inputs) == len(signature.outputs) - 1 == count == len(node.outputs):
             raise FormatError(
                 "a loop takes, changes and gives different numbers of values",
                 where=f"{file}, node {node.name!r}",
-                received=f"{given}, {len(signature.inputs)}, {len(signature.outputs) - 1}, {len(node.outputs)}",
+                received=f"{count}, {len(signature.inputs)}, {len(signature.outputs) - 1}, {len(node.outputs)}",
                 allowed="the same number of each",
             )
         signatures = (Signature("body", signature.inputs + extra, signature.outputs + extra),)

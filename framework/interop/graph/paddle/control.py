@@ -44,7 +44,7 @@ def _is_open(item: Item) -> bool:
 
 def _truth(call: Call, item: Item) -> bool:
     if item is None or isinstance(item, list):
-        raise call.error("the condition is no tensor", FormatError)
+        raise call.error("the condition must be a tensor", FormatError)
     return bool(np.asarray(item.data if isinstance(item, Value) else item).reshape(()))
 
 
@@ -66,7 +66,7 @@ def _conditional(call: Call, condition: Item, *before: Item) -> tuple[Item, ...]
         condition = np.asarray(all(dim != 0 for dim in shape_of(condition)))
     if not _is_open(condition):
         return tuple(call.runner.run_body(call, 0, ()) if _truth(call, condition) else before)
-    known: dict[int, np.ndarray] = {}
+    constants: dict[int, np.ndarray] = {}
 
     def run(_: None) -> tuple[jax.Array, ...]:
         items = call.runner.run_body(call, 0, ())
@@ -76,7 +76,7 @@ def _conditional(call: Call, condition: Item, *before: Item) -> tuple[Item, ...]
                 TraceError,
                 fix="run the layer eagerly",
             )
-        known.update({at: item for at, item in enumerate(items) if isinstance(item, np.ndarray)})
+        constants.update({at: item for at, item in enumerate(items) if isinstance(item, np.ndarray)})
         return tuple(to_jax(item) for item in items)
 
     shapes = jax.eval_shape(run, None)
@@ -88,7 +88,7 @@ def _conditional(call: Call, condition: Item, *before: Item) -> tuple[Item, ...]
         _check_form(call, form.shape, array.shape)
     arrays = lax.cond(_condition(call, condition), run, lambda _: tuple(other), None)
     return tuple(
-        known[at] if at in known and before[at] is None else Value.of(array)
+        constants[at] if at in constants and before[at] is None else Value.of(array)
         for at, array in enumerate(arrays)
     )
 
@@ -140,14 +140,14 @@ def _while(call: Call, condition: Item, *state: Item) -> tuple[Item, ...]:
 
 def _read(call: Call, state: Sequence[Item]) -> list[Item]:
     """The state, and what the body reads of the graphs around it."""
-    found: list[Item] = list(state)
+    results: list[Item] = list(state)
     for node in call.node.blocks[0]:
         for name in node.inputs:
             try:
-                found.append(call.scope[name])
+                results.append(call.scope[name])
             except KeyError:
                 continue
-    return found
+    return results
 
 
 def _in_python(call: Call, condition: Item, state: Sequence[Item]) -> tuple[Item, ...]:
@@ -167,30 +167,32 @@ def _count_rounds(call: Call, condition: Item, state: Sequence[Item]) -> int | N
     body, signature = call.node.blocks[0], call.node.signatures[0]
     feedback = dict(zip(signature.inputs, signature.outputs[1:]))
     needed: set[str] = {signature.outputs[0]}
-    chosen: set[int] = set()
+    needed_slots: set[int] = set()
     while True:
-        size = len(needed) + len(chosen)
+        size = len(needed) + len(needed_slots)
         for number in range(len(body) - 1, -1, -1):
             if needed & set(body[number].outputs):
-                chosen.add(number)
+                needed_slots.add(number)
                 needed |= set(body[number].inputs)
         needed |= {feedback[name] for name in needed if name in feedback}
-        if len(needed) + len(chosen) == size:
+        if len(needed) + len(needed_slots) == size:
             break
-    nodes = tuple(body[number] for number in sorted(chosen))
-    made = {name for node in nodes for name in node.outputs}
-    kept = [at for at, name in enumerate(signature.inputs) if name in needed]
-    outside = [name for node in nodes for name in node.inputs if name not in made | set(signature.inputs)]
-    known = [state[at] for at in kept] + [call.scope[name] for name in outside]
-    if any(node.blocks for node in nodes) or any(_is_open(item) or isinstance(item, list) for item in known):
+    nodes = tuple(body[number] for number in sorted(needed_slots))
+    defined = {name for node in nodes for name in node.outputs}
+    used = [at for at, name in enumerate(signature.inputs) if name in needed]
+    outside = [name for node in nodes for name in node.inputs if name not in defined | set(signature.inputs)]
+    values_of = [state[at] for at in used] + [call.scope[name] for name in outside]
+    if any(node.blocks for node in nodes) or any(
+        _is_open(item) or isinstance(item, list) for item in values_of
+    ):
         return None
     inner = Signature(
         "body",
-        tuple(signature.inputs[at] for at in kept),
-        (signature.outputs[0], *(signature.outputs[at + 1] for at in kept)),
+        tuple(signature.inputs[at] for at in used),
+        (signature.outputs[0], *(signature.outputs[at + 1] for at in used)),
     )
     slice_call = replace(call, node=replace(call.node, blocks=(nodes,), signatures=(inner,)))
-    items, rounds = [state[at] for at in kept], 0
+    items, rounds = [state[at] for at in used], 0
     while not _is_open(condition) and _truth(call, condition):
         if rounds >= MAX_ITEMS:
             return None
@@ -214,9 +216,9 @@ class Growing(TensorArray):
         self._ends.append(end.data)
         return end
 
-    def with_item(self, place: Item, item: Item) -> Growing | None:
+    def with_item(self, index: Item, item: Item) -> Growing | None:
         """With one more; None where the place is not the end, or the number of rounds is not known."""
-        if not isinstance(place, Value) or not any(place.data is end for end in self._ends):
+        if not isinstance(index, Value) or not any(index.data is end for end in self._ends):
             return None
         return Growing(self, self._start, [*self.added, item])
 
@@ -266,27 +268,27 @@ class _Compiled:
         live = _read_before_written(self.call.node)
         sizes: list[int] = []
 
-        def trial(given: list[jax.Array]) -> list[jax.Array]:
-            _, moved, rows = self.round(given, number)
+        def trial(arrays: list[jax.Array]) -> list[jax.Array]:
+            _, moved, rows = self.round(arrays, number)
             sizes[:] = [len(row) for row in rows]
             return moved
 
         after = jax.eval_shape(trial, carry)
         self._appended = dict(zip(self.lists, sizes))
-        for place, (at, form) in enumerate(zip(self.arrays, after)):
-            if form.shape == carry[place].shape:
+        for index, (at, form) in enumerate(zip(self.arrays, after)):
+            if form.shape == carry[index].shape:
                 continue
             name = self.signature.inputs[at]
             if name in live:
                 raise self.call.error(
                     "a loop changes the shape of a value",
                     TraceError,
-                    received=f"{name}: {carry[place].shape}, then {form.shape}",
+                    received=f"{name}: {carry[index].shape}, then {form.shape}",
                     allowed="equal shapes, or a number of rounds up to "
                     f"{MAX_UNROLLED} that follows from shapes and constants",
                     fix="run the layer eagerly, as framework.inference.Config(model, params) does",
                 )
-            carry[place] = jnp.zeros(form.shape, form.dtype)
+            carry[index] = jnp.zeros(form.shape, form.dtype)
         return carry
 
     def _cast(self, moved: Sequence[jax.Array], carry: Sequence[jax.Array]) -> list[jax.Array]:
@@ -356,17 +358,17 @@ def _create_array(a: Arguments) -> dict[str, Any]:
 
 
 def _items(a: Arguments, slot: str) -> list:
-    found = a[slot]
-    if not isinstance(found, list):
+    items = a[slot]
+    if not isinstance(items, list):
         raise a.call.error("an array of tensors is needed", ShapeError, received="a tensor")
-    return found
+    return items
 
 
 @operator("write_to_array")
 def _write(a: Arguments) -> Item:
-    items, x, place = _items(a, "Array"), a["X"], a["I"]
+    items, x, index = _items(a, "Array"), a["X"], a["I"]
     if isinstance(items, Growing):
-        grown = items.with_item(place, x)
+        grown = items.with_item(index, x)
         if grown is None:
             raise a.call.error(
                 "a loop writes into an array of tensors, and how often it runs, or where it writes, is not known",
@@ -375,9 +377,11 @@ def _write(a: Arguments) -> Item:
                 fix="run the layer eagerly, as framework.inference.Config(model, params) does",
             )
         return grown
-    at = int(a.call.number(place, "the place in the array"))
+    at = int(a.call.number(index, "the place in the array"))
     if not 0 <= at < MAX_ITEMS:
-        raise a.call.error("no such place in an array", ShapeError, received=at, allowed=f"0 to {MAX_ITEMS}")
+        raise a.call.error(
+            "the index of the array is out of range", ShapeError, received=at, allowed=f"0 to {MAX_ITEMS}"
+        )
     return TensorArray([*items[:at], *[None] * (at - len(items)), x, *items[at + 1 :]])
 
 
@@ -389,16 +393,16 @@ def _length(a: Arguments) -> Item:
 
 @operator("read_from_array")
 def _read_array(a: Arguments) -> Item:
-    items, place = _items(a, "X"), a["I"]
+    items, index = _items(a, "X"), a["I"]
     if isinstance(items, Growing):
         raise a.call.error("a loop reads an array of tensors that it writes", TraceError)
-    if _is_open(place):
+    if _is_open(index):
         rows = items.rows if isinstance(items, Rows) else jnp.stack([to_jax(item) for item in items])
         return Value.of(jnp.take(rows, a.array("I").reshape(()), axis=0))
-    at = int(a.call.number(place, "the place in the array"))
+    at = int(a.call.number(index, "the place in the array"))
     if not 0 <= at < len(items) or items[at] is None:
         raise a.call.error(
-            "no such place in an array", ShapeError, received=at, allowed=f"below {len(items)}"
+            "the index of the array is out of range", ShapeError, received=at, allowed=f"below {len(items)}"
         )
     return items[at]
 

@@ -74,14 +74,14 @@ def _padded_nms(a: Arguments, boxes: jax.Array, scores: jax.Array) -> dict[str, 
 
 def _in_one_list(rows: jax.Array, counts: jax.Array, index: jax.Array, boxes: Any) -> dict[str, Any]:
     """The rows of all images one after the other, and -1 at the end."""
-    images, kept = index.shape
-    there = jnp.arange(kept) < counts[:, None]
+    images, limit = index.shape
+    there = jnp.arange(limit) < counts[:, None]
     order = jnp.argsort(~there.reshape(-1), stable=True)
     valid = there.reshape(-1)[order][:, None]
-    places = (index + jnp.arange(images, dtype=index.dtype)[:, None] * boxes).reshape(-1, 1)[order]
+    positions = (index + jnp.arange(images, dtype=index.dtype)[:, None] * boxes).reshape(-1, 1)[order]
     return {
         "Out": Value.of(jnp.where(valid, rows.reshape(-1, 6)[order], -1)),
-        "Index": Value.of(jnp.where(valid, places, -1)),
+        "Index": Value.of(jnp.where(valid, positions, -1)),
         "NmsRoisNum": Value.of(counts),
         "RoisNum": Value.of(counts),
     }
@@ -109,29 +109,29 @@ def _exact_nms(a: Arguments, boxes: np.ndarray, scores: np.ndarray) -> dict[str,
         images = [(np.broadcast_to(b, (scores.shape[1], *b.shape)), s) for b, s in zip(boxes, scores)]
     background, keep = int(a.attr("background_label", 0)), int(a.attr("keep_top_k", -1))
     labels = scores.shape[1]
-    rows, index, found = [], [], []
-    for (own, values), start in zip(images, starts):
+    rows, index, rows_found = [], [], []
+    for (boxes_of, values), start in zip(images, starts):
         pairs = [
             (label, box)
             for label in range(labels)
             if label != background
-            for box in _one_class(a, own[label], values[label], regions)
+            for box in _one_class(a, boxes_of[label], values[label], regions)
         ]
         if -1 < keep < len(pairs):
             best = sorted(range(len(pairs)), key=lambda at: -values[pairs[at]])[:keep]
             order = pairs if regions else range(len(pairs))
             best.sort(key=lambda at: order[at])
             pairs = [pairs[at] for at in best]
-        rows += [[label, values[label, box], *own[label, box]] for label, box in pairs]
+        rows += [[label, values[label, box], *boxes_of[label, box]] for label, box in pairs]
         index += [(start + box) * labels + label if regions else start + box for label, box in pairs]
-        found.append(len(pairs))
+        rows_found.append(len(pairs))
     out = np.array(rows, scores.dtype).reshape(-1, 6)
     if not rows and a.call.node.op == "multiclass_nms":
         out = np.full((1, 1), -1, scores.dtype)
     return {
         "Out": Value.of(jnp.asarray(out)),
         "Index": Value.of(jnp.asarray(np.array(index, np.int32).reshape(-1, 1))),
-        "NmsRoisNum": Value.of(jnp.asarray(np.array(found, np.int32))),
+        "NmsRoisNum": Value.of(jnp.asarray(np.array(rows_found, np.int32))),
     }
 
 
@@ -141,7 +141,7 @@ def _one_class(a: Arguments, boxes: np.ndarray, scores: np.ndarray, regions: boo
     queue = queue[scores[queue] > np.float32(a.attr("score_threshold", 0.0))]
     top, keep = int(a.attr("nms_top_k", -1)), int(a.attr("keep_top_k", -1))
     queue = queue if top < 0 else queue[:top]
-    kept = queue[
+    picked = queue[
         host_boxes.suppress(
             boxes[queue],
             np.float32(a.attr("nms_threshold", 0.3)),
@@ -151,7 +151,7 @@ def _one_class(a: Arguments, boxes: np.ndarray, scores: np.ndarray, regions: boo
             offset=0.0 if a.attr("normalized", True) else 1.0,
         )
     ].tolist()
-    return sorted(kept) if regions else kept
+    return sorted(picked) if regions else picked
 
 
 @operator("matrix_nms", grows=True)
@@ -168,11 +168,11 @@ def _matrix_nms(a: Arguments) -> dict[str, Any]:
         gaussian_sigma=float(a.attr("gaussian_sigma", 2.0)),
         padded=True,
     )
-    found = _in_one_list(rows, counts, index, boxes.shape[1])
+    joined = _in_one_list(rows, counts, index, boxes.shape[1])
     if not isinstance(rows, Tracer):
         number = int(np.asarray(counts).sum())
-        found |= {slot: Value.of(found[slot].data[:number]) for slot in ("Out", "Index")}
-    return found
+        joined |= {slot: Value.of(joined[slot].data[:number]) for slot in ("Out", "Index")}
+    return joined
 
 
 @operator("yolo_box")

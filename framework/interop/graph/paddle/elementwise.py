@@ -258,8 +258,8 @@ def _sum(a: Arguments) -> Item:
 
 @operator("dropout", main="Out")
 def _dropout(a: Arguments) -> Item:
-    given = a.get("Rate")
-    rate = a.attr("dropout_prob", 0.5) if given is None else a.call.number(given, "the rate")
+    rate_input = a.get("Rate")
+    rate = a.attr("dropout_prob", 0.5) if rate_input is None else a.call.number(rate_input, "the rate")
     mode = a.attr("dropout_implementation", "downgrade_in_infer")
     if a.call.runner.training and rate:
         name = "upscale_in_train" if mode == "upscale_in_train" else "downscale_in_infer"

@@ -22,23 +22,23 @@ operator = registrar(OPERATORS)
 @operator("set_value", "set_value_with_tensor")
 def _set_value(a: Arguments) -> Item:
     """x[starts:ends:steps] = value on some axes; `decrease_axes` are those that an index, and no slice, has chosen."""
-    x, given = a["Input"], a.get("ValueTensor")
+    x, value_input = a["Input"], a.get("ValueTensor")
     if a.ints("none_axes"):
         raise a.call.error("new axes in an assignment are not supported", FormatError)
-    value: Item = stored_values(a) if given is None else given
+    value: Item = stored_values(a) if value_input is None else value_input
     index, array = _slices(a, rank(x)), to_jax(x)
     return Value.of(array.at[index].set(to_jax(value).astype(array.dtype)))
 
 
 def _slices(a: Arguments, axes: int) -> tuple[Any, ...]:
-    chosen, gone = a.ints("axes"), a.ints("decrease_axes")
-    if any(not 0 <= axis < axes for axis in chosen):
-        raise a.call.error("no such axis", ShapeError, received=chosen, allowed=f"below {axes}")
+    sliced, gone = a.ints("axes"), a.ints("decrease_axes")
+    if any(not 0 <= axis < axes for axis in sliced):
+        raise a.call.error("the axis is out of range", ShapeError, received=sliced, allowed=f"below {axes}")
     starts = _bounds(a, "starts", "StartsTensor")
     ends = _bounds(a, "ends", "EndsTensor")
-    steps = _bounds(a, "steps", "StepsTensor") or [1] * len(chosen)
+    steps = _bounds(a, "steps", "StepsTensor") or [1] * len(sliced)
     index: list[Any] = [slice(None)] * axes
-    for axis, start, end, step in zip(chosen, starts, ends, steps, strict=True):
+    for axis, start, end, step in zip(sliced, starts, ends, steps, strict=True):
         if axis in gone:
             index[axis] = start
         elif isinstance(start, jax.Array):
@@ -54,13 +54,13 @@ def _bounds(a: Arguments, attribute: str, tensor: str) -> list[Any]:
     if single is None and not several:
         return a.ints(attribute)
     items = several or [single]
-    found: list[Any] = []
+    bounds: list[Any] = []
     for item in items:
         if isinstance(item, Value) and isinstance(item.data, Tracer):
-            found += list(item.logical().reshape(-1))
+            bounds += list(item.logical().reshape(-1))
         else:
-            found += [dim if is_symbolic(dim) else int(dim) for dim in a.call.dims(item, tensor)]
-    return found
+            bounds += [dim if is_symbolic(dim) else int(dim) for dim in a.call.dims(item, tensor)]
+    return bounds
 
 
 @operator("index_put", main="out")

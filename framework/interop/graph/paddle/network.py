@@ -30,10 +30,10 @@ OPERATORS: Table = {}
 operator = registrar(OPERATORS)
 
 
-def _swapped(item: Item, wanted: bool) -> Item:
+def _swapped(item: Item, swap: bool) -> Item:
     """With the last two axes exchanged; nothing is moved."""
     value = to_value(item)
-    if not wanted or value.ndim < 2:
+    if not swap or value.ndim < 2:
         return item
     return Value(value.data, (*value.order[:-2], value.order[-1], value.order[-2]))
 
@@ -132,13 +132,13 @@ def _conv(a: Arguments) -> Item:
 def _conv_transpose(a: Arguments) -> Item:
     x = a.images(a.value("Input"))
     axes = x.ndim - 2
-    extra, wanted = (
+    extra, output_size = (
         a.ints("output_padding"),
         a.dims("output_size", "OutputSizeTensor", "OutputSizeTensorList"),
     )
     settings: dict[str, Any] = _padding(a, axes)
     strides, dilations = a.ints("strides", [1] * axes), a.ints("dilations", [1] * axes)
-    if wanted and not extra:
+    if output_size and not extra:
         kernel, edges = shape_of(a["Filter"])[2:], settings.get("pads", [0] * (2 * axes))
         least = [
             (x.shape[i + 2] - 1) * strides[i]
@@ -148,7 +148,7 @@ def _conv_transpose(a: Arguments) -> Item:
             + 1
             for i in range(axes)
         ]
-        extra = [int(size - low) for size, low in zip(wanted, least)]
+        extra = [int(size - low) for size, low in zip(output_size, least)]
     if extra:
         settings["output_padding"] = extra
     group = int(a.attr("groups", 1))
@@ -379,12 +379,12 @@ def _rnn(a: Arguments) -> dict[str, Any]:
             start = tuple(state[at] for state in states)
             y, end = F.rnn_scan(x, start, cell, mode, lengths, way == 1, time_major=True)
             outs.append(y)
-            for kept, state in zip(last, end):
-                kept.append(state)
+            for finals, state in zip(last, end):
+                finals.append(state)
         x = jnp.concatenate(outs, -1) if ways == 2 else outs[0]
         if a.call.runner.training and layer + 1 < layers:
             x = F.dropout(x, a.attr("dropout_prob", 0.0))
-    return {"Out": Value.of(x), "State": [Value.of(jnp.stack(kept)) for kept in last]}
+    return {"Out": Value.of(x), "State": [Value.of(jnp.stack(finals)) for finals in last]}
 
 
 @operator("im2sequence")

@@ -206,22 +206,24 @@ BUILTIN = {
 
 def in_program_desc_form(program: Program) -> Program:
     """The program with ProgramDesc's names of operators, slots and attributes. Unknown operators stay as they are."""
-    made = {name for node in program.walk() for name in node.outputs} | set(program.parameters)
-    made |= {name for node in program.walk() for body in node.signatures for name in body.inputs}
-    made |= {spec.name for spec in program.inputs}
-    return replace(program, nodes=tuple(_convert(node, made) for node in program.nodes))
+    defined = {name for node in program.walk() for name in node.outputs} | set(program.parameters)
+    defined |= {name for node in program.walk() for body in node.signatures for name in body.inputs}
+    defined |= {spec.name for spec in program.inputs}
+    return replace(program, nodes=tuple(_convert(node, defined) for node in program.nodes))
 
 
-def _convert(node: Node, made: set[str]) -> Node:
+def _convert(node: Node, defined: set[str]) -> Node:
     """`made` are the values that exist: the dropout state of a recurrent layer is declared, and has no value."""
-    node = replace(node, blocks=tuple(tuple(_convert(one, made) for one in block) for block in node.blocks))
+    node = replace(
+        node, blocks=tuple(tuple(_convert(one, defined) for one in block) for block in node.blocks)
+    )
     dialect, _, name = node.op.partition(".")
     form = FORMS.get(name) if dialect == "pd_op" else BUILTIN.get(node.op)
     if form is None:
         return node
-    given, results = len(node.inputs), len(node.outputs)
-    many = not form.inputs[1:] and given > 1  # combine takes any number
-    inputs = form.inputs * given if many else (*form.inputs, *(f"Input{i}" for i in range(given)))
+    input_count, results = len(node.inputs), len(node.outputs)
+    many = not form.inputs[1:] and input_count > 1  # combine takes any number
+    inputs = form.inputs * input_count if many else (*form.inputs, *(f"Input{i}" for i in range(input_count)))
     outputs = (
         form.outputs * results
         if form.op == "take_apart"
@@ -234,7 +236,7 @@ def _convert(node: Node, made: set[str]) -> Node:
         node,
         op=form.op,
         attrs=attrs,
-        inputs=tuple(name if name in made else "" for name in node.inputs),
-        input_slots=tuple(inputs[:given]),
+        inputs=tuple(name if name in defined else "" for name in node.inputs),
+        input_slots=tuple(inputs[:input_count]),
         output_slots=tuple(outputs[:results]),
     )

@@ -22,8 +22,8 @@ END = np.iinfo(np.int32).max
 
 def axis_of(a: Arguments, item: Item, name: str = "axis", default: int = 0, tensor: str = "") -> int:
     """An axis from the front. Raises: ShapeError."""
-    found = a.get(tensor) if tensor else None
-    axis = int(a.attr(name, default)) if found is None else int(a.call.number(found, tensor))
+    axis_tensor = a.get(tensor) if tensor else None
+    axis = int(a.attr(name, default)) if axis_tensor is None else int(a.call.number(axis_tensor, tensor))
     return a.call.axis(axis, rank(item))
 
 
@@ -52,8 +52,8 @@ def _squeeze(a: Arguments) -> Item:
     """Axes of another size than 1 stay."""
     x, axes = a["X"], a.dims("axes", "AxesTensor", "AxesTensorList")
     shape = shape_of(x)
-    chosen = [axis % len(shape) for axis in axes] if axes else range(len(shape))
-    ones = [axis for axis in chosen if isinstance(shape[axis], int) and shape[axis] == 1]
+    positions = [axis % len(shape) for axis in axes] if axes else range(len(shape))
+    ones = [axis for axis in positions if isinstance(shape[axis], int) and shape[axis] == 1]
     return a.onnx("Squeeze", x, np.array(ones, np.int64)) if ones else x
 
 
@@ -92,16 +92,19 @@ def _concat(a: Arguments) -> Item:
 @operator("split")
 def _split(a: Arguments) -> list[Item]:
     x = a["X"]
-    axis, parts = axis_of(a, x, tensor="AxisTensor"), sum(slot == "Out" for slot in a.call.node.output_slots)
+    axis, outputs = (
+        axis_of(a, x, tensor="AxisTensor"),
+        sum(slot == "Out" for slot in a.call.node.output_slots),
+    )
     sections = a.dims("sections", "", "SectionsTensorList")
     total = shape_of(x)[axis]
     if not sections:
-        parts = int(a.attr("num", 0)) or parts
-        sections = [total // parts] * parts
+        outputs = int(a.attr("num", 0)) or outputs
+        sections = [total // outputs] * outputs
     if -1 in sections:
         sections[sections.index(-1)] = total - sum(size for size in sections if size != -1)
-    found = a.onnx("Split", x, dims_array(sections), axis=axis, outputs=len(sections))
-    return list(found) if isinstance(found, tuple) else [found]
+    results = a.onnx("Split", x, dims_array(sections), axis=axis, outputs=len(sections))
+    return list(results) if isinstance(results, tuple) else [results]
 
 
 @operator("stack", main="Y")
@@ -164,9 +167,11 @@ def _strided_slice(a: Arguments) -> Item:
 def _expand(a: Arguments) -> Item:
     """-1 keeps the size of an axis."""
     x = a["X"]
-    wanted = a.dims("shape", "Shape", "expand_shapes_tensor")
-    own = (1,) * (len(wanted) - rank(x)) + tuple(shape_of(x))
-    full = [old if isinstance(new, int) and new == -1 else new for new, old in zip(wanted, own, strict=True)]
+    target = a.dims("shape", "Shape", "expand_shapes_tensor")
+    padded = (1,) * (len(target) - rank(x)) + tuple(shape_of(x))
+    full = [
+        old if isinstance(new, int) and new == -1 else new for new, old in zip(target, padded, strict=True)
+    ]
     return a.onnx("Expand", x, dims_array(full))
 
 
@@ -223,9 +228,9 @@ def _fill_like_batch(a: Arguments) -> Item:
 @operator("fill_any_like", "fill_zeros_like")
 def _fill_like(a: Arguments) -> Item:
     x = a["X"]
-    own, number = x.dtype if isinstance(x, Value | np.ndarray) else None, a.get("ValueTensor")
+    dtype, number = x.dtype if isinstance(x, Value | np.ndarray) else None, a.get("ValueTensor")
     value = a.attr("value", 0.0) if number is None else a.call.number(number, "value")
-    return _full(list(shape_of(x)), value, a.dtype("dtype", own))
+    return _full(list(shape_of(x)), value, a.dtype("dtype", dtype))
 
 
 _VALUES = ("values", *(f"{kind}_values" for kind in ("fp32", "fp64", "int32", "int64", "bool", "int8")))
@@ -381,16 +386,16 @@ def _top_k(a: Arguments) -> dict[str, Item]:
     x, k = a["X"], a.get("K")
     count = np.array([a.attr("k", 1)] if k is None else [a.call.number(k, "k")], np.int64)
     axis = axis_of(a, x, default=-1)
-    values, places = a.onnx("TopK", x, count, axis=axis, largest=int(a.attr("largest", True)), outputs=2)
-    return {"Out": values, "Indices": places}
+    values, positions = a.onnx("TopK", x, count, axis=axis, largest=int(a.attr("largest", True)), outputs=2)
+    return {"Out": values, "Indices": positions}
 
 
 @operator("argsort")
 def _argsort(a: Arguments) -> dict[str, Item]:
     x = a.array("X")
     axis, down = axis_of(a, a["X"], default=-1), bool(a.attr("descending", False))
-    places = jnp.argsort(x, axis, descending=down, stable=True)
-    return {"Out": Value.of(jnp.take_along_axis(x, places, axis)), "Indices": Value.of(places)}
+    positions = jnp.argsort(x, axis, descending=down, stable=True)
+    return {"Out": Value.of(jnp.take_along_axis(x, positions, axis)), "Indices": Value.of(positions)}
 
 
 @operator("arg_max", "arg_min")

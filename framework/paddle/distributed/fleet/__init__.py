@@ -221,4 +221,6 @@ if not TYPE_CHECKING:
     def __getattr__(name: str) -> Callable[..., Any]:
         if name in _SERVERS:
             return _refusing(name)
-        raise AttributeError(f"paddle.distributed.fleet.{name} is not there: docs/paddle.md lists what is")
+        raise AttributeError(
+            f"paddle.distributed.fleet.{name} is not there: docs/paddle_api.md lists what is"
+        )

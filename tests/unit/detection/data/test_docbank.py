@@ -147,7 +147,7 @@ def test_files_that_are_not_there(tmp_path: Path) -> None:
     [((), "each once"), (("title", "title"), "each once"), (("figure", "tabel"), "did you mean 'table'")],
 )
 def test_classes_are_labels_each_once(tmp_path: Path, classes: tuple[str, ...], said: str) -> None:
-    with pytest.raises(ConfigError, match=rf"no labels of DocBank(.|\n)*{said}"):
+    with pytest.raises(ConfigError, match=rf"classes must be labels of DocBank(.|\n)*{said}"):
         DocBank(tmp_path, classes=classes)
 
 

@@ -94,7 +94,9 @@ def test_paddledetections_list(tmp_path: Path) -> None:
     assert dataset.class_names == ("dog", "bird", "cat")
     assert [sample.labels.tolist() for sample in dataset] == [[1], [2, 0]]
     write(tmp_path / "mine.txt", "JPEGImages/c.jpg\n")
-    with pytest.raises(InputError, match=r"no image and annotation(?s:.)*JPEGImages/c\.jpg"):
+    with pytest.raises(
+        InputError, match=r"a line must name an image and an annotation(?s:.)*JPEGImages/c\.jpg"
+    ):
         len(VocDetection(tmp_path, "mine"))
     (tmp_path / "mine.txt").write_bytes(b"\xff\xfe")
     with pytest.raises(InputError, match="the list is not UTF-8"):

@@ -44,7 +44,7 @@ def test_a_mirrored_map_is_the_keypoint_s_partner() -> None:
 @pytest.mark.parametrize("pairs", [[(0, 3)], [(-1, 0)], [(0, 1), (1, 2)], [(1, 1)]])
 def test_wrong_pairs_are_refused(pairs: list[tuple[int, int]]) -> None:
     with pytest.raises(
-        ConfigError, match=r"flip_pairs: these are no pairs of keypoints[\s\S]*0 to 2 at most once"
+        ConfigError, match=r"flip_pairs: pairs must name each keypoint at most once[\s\S]*0 to 2 at most once"
     ):
         flip_permutation(3, pairs)
 

@@ -137,5 +137,5 @@ def test_number_of_boxes_may_be_symbolic() -> None:
     ],
 )
 def test_impossible_settings(values: dict) -> None:
-    with pytest.raises(ConfigError, match="this is no suppression"):
+    with pytest.raises(ConfigError, match="a setting of the suppression is out of range"):
         NMS(**values)

@@ -127,7 +127,10 @@ def test_the_mirror_image_is_looked_at() -> None:
     ("options", "message"),
     [
         ({"variant": "w33"}, r"unknown variant of HigherHRNet[\s\S]*'w33'[\s\S]*w32"),
-        ({"num_keypoints": 4, "flip_pairs": ((3, 4),)}, "flip_pairs: these are no pairs of keypoints"),
+        (
+            {"num_keypoints": 4, "flip_pairs": ((3, 4),)},
+            "flip_pairs: pairs must name each keypoint at most once",
+        ),
         ({"max_people": 0}, "nobody is looked for"),
     ],
 )

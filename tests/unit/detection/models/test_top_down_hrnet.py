@@ -100,7 +100,10 @@ def test_the_mirror_image_is_looked_at() -> None:
     ("options", "message"),
     [
         ({"variant": "w18"}, r"unknown variant of TopDownHRNet[\s\S]*'w18'[\s\S]*w32, w48"),
-        ({"num_keypoints": 2, "flip_pairs": ((1, 1),)}, "flip_pairs: these are no pairs of keypoints"),
+        (
+            {"num_keypoints": 2, "flip_pairs": ((1, 1),)},
+            "flip_pairs: pairs must name each keypoint at most once",
+        ),
     ],
 )
 def test_refusals(options: dict, message: str) -> None:

@@ -55,7 +55,7 @@ def test_other_spellings(tmp_path: Path):
 def test_damaged_files(tmp_path: Path, line: str):
     (tmp_path / "a.txt").write_text(f"1,1,1,1,1,1\n{line}\n", encoding="utf-8")
     with pytest.raises(
-        FormatError, match=r"a\.txt, line 2: this is no line of a MOT file\n  received: '1,2,"
+        FormatError, match=r"a\.txt, line 2: the line is not of a MOT file\n  received: '1,2,"
     ):
         read_mot(tmp_path / "a.txt")
     with pytest.raises(InputError, match=r"no such|there is no"):

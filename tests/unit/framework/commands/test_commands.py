@@ -254,7 +254,7 @@ def test_launch_runs_scripts_and_commands(start: list[str], tmp_path: Path) -> N
     ("words", "message"),
     [
         (["--nnodes", "2", "a.py"], "--nnodes: training on several machines is not there yet"),
-        (["--gpus", "all", "a.py"], "--gpus: these are no devices"),
+        (["--gpus", "all", "a.py"], "--gpus: devices must be named by numbers"),
         (["nothing_here.py"], "nothing_here.py: there is no such script"),
     ],
 )

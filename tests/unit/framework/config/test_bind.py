@@ -350,7 +350,7 @@ def test_the_packages_of_a_file_come_from_its_domain(tmp_path: Path) -> None:
     path.write_text("domain: ocr\n", encoding="utf-8")
     assert packages_of(load(path)) == ("ocr", "zoo", "framework")
     assert packages_of(load(path, ["domain=classification"])) == ("zoo.classification", "zoo", "framework")
-    with pytest.raises(ConfigError, match="domain: there is no such domain") as caught:
+    with pytest.raises(ConfigError, match="domain: unknown domain") as caught:
         packages_of(load(path, ["domain=ocrr"]))
     assert "did you mean 'ocr'?" in str(caught.value)
     path.write_text("model: {}\n", encoding="utf-8")

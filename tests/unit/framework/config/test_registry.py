@@ -148,7 +148,7 @@ def test_an_unknown_name_lists_the_known_and_the_nearest(make_package: MakePacka
 @pytest.mark.parametrize("package", ["oar_test_absent", "oar_test_absent.part"])
 def test_a_package_that_is_not_there(package: str) -> None:
     assert message(available, "loss", [package]) == (
-        f"there is no such package\n  received: {package!r}\n  allowed: an importable package"
+        f"unknown package\n  received: {package!r}\n  allowed: an importable package"
     )
 
 

@@ -15,7 +15,7 @@ def test_an_axis_that_is_not_there(axis: int) -> None:
     with pytest.raises(ShapeError) as error:
         normalize_axis(axis, 2, "paddle.flip", "count again")
     assert str(error.value) == (
-        f"paddle.flip: there is no such axis\n  received: axis {axis} of 2 dimensions\n  allowed: -2 to 1\n"
+        f"paddle.flip: the axis is out of range\n  received: axis {axis} of 2 dimensions\n  allowed: -2 to 1\n"
         "  what to do: count again"
     )
 

@@ -30,7 +30,7 @@ def test_unknown_devices(name: str):
 
 def test_a_device_that_is_not_there(monkeypatch: pytest.MonkeyPatch):
     with pytest.raises(
-        DeviceError, match=r"no such device\n  received: 'cpu:99'\n  allowed: cpu:0.*\n.*of the above"
+        DeviceError, match=r"unknown device\n  received: 'cpu:99'\n  allowed: cpu:0.*\n.*of the above"
     ):
         device.find_device("cpu:99")
     monkeypatch.setattr(device, "device_list", lambda: ["cpu:0"])

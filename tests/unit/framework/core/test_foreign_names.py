@@ -121,7 +121,7 @@ def test_arrays_still_work() -> None:
         (lambda: Adam(learning_rte=1e-3), "did you mean 'learning_rate'"),
         (
             lambda: Adam(LAYER.parameters()),
-            r"(?s)the learning rate is no number.*learning_rate=0\.001, parameters=",
+            r"(?s)the learning rate must be a number or a schedule.*learning_rate=0\.001, parameters=",
         ),
         (lambda: Adam(parameters=[{"params": LAYER.parameters()}]), r"(?s)received: dict.*lr_multipliers="),
         (lambda: Adam(parameters=[]), "received: an empty list"),

@@ -132,7 +132,7 @@ def test_early_stopping() -> None:
         watch([1.0], monitor="top1")
     with pytest.raises(ConfigError, match="training would end at once"):
         EarlyStopping(patience=0)
-    with pytest.raises(FormatError, match="no state of EarlyStopping"):
+    with pytest.raises(FormatError, match="the state of EarlyStopping"):
         watch([1.0], state={"best": "x"})
 
 

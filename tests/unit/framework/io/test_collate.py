@@ -79,5 +79,5 @@ def test_texts_are_padded_to_the_bucket_of_the_longest() -> None:
     assert collate([{"ids": np.zeros(0, int)}])["ids"].shape == (1, 2)
     with pytest.raises(ShapeError, match=r"(?s)length 9.*up to 8"):
         collate([{"ids": np.zeros(9, int)}])
-    with pytest.raises(ConfigError, match="these are no buckets"):
+    with pytest.raises(ConfigError, match="buckets must be ascending lengths"):
         PadToBucket((), {})

@@ -366,7 +366,10 @@ def test_epoch_start_and_indices_are_checked() -> None:
     with pytest.raises(ConfigError, match="start: a number is out of range"):
         loader(Items(3)).batches(0, start=-1)
     for wrong in ([["a"]], [3], [[]]):
-        with pytest.raises(ConfigError, match=r"(?s)list of the DataLoader: this is no batch of indices"):
+        with pytest.raises(
+            ConfigError,
+            match=r"(?s)list of the DataLoader: a batch of indices must be a list of whole numbers",
+        ):
             list(loader(Items(3), batch_size=1, batch_sampler=wrong))
 
 

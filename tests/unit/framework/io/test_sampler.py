@@ -85,7 +85,7 @@ def test_weights_are_probabilities() -> None:
 
 @pytest.mark.parametrize("weights", [[[1.0]], [], [0.0, 0.0], [1.0, -1.0], [1.0, np.nan], [np.inf]])
 def test_weights_are_checked(weights: Any) -> None:
-    with pytest.raises(ShapeError, match="no weights of samples"):
+    with pytest.raises(ShapeError, match="the weights of samples must be"):
         WeightedRandomSampler(weights, 1)
 
 
@@ -207,7 +207,7 @@ def test_shuffled_buckets_depend_on_seed_and_epoch_alone() -> None:
 
 
 def test_errors_of_buckets() -> None:
-    with pytest.raises(ConfigError, match=r"(?s)these are no buckets.*\[8, 4\]"):
+    with pytest.raises(ConfigError, match=r"(?s)buckets must be ascending lengths.*\[8, 4\]"):
         BucketBatchSampler([1], (8, 4))
     with pytest.raises(ConfigError, match=r"(?s)sample 1.*length 9.*up to 8"):
         BucketBatchSampler([1, 9], (4, 8))

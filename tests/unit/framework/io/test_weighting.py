@@ -67,7 +67,7 @@ def test_settings_that_do_not_fit(settings: dict[str, Any], message: str) -> Non
 
 
 def test_a_class_or_a_data_set_that_is_none() -> None:
-    with pytest.raises(ConfigError, match=r"there is no such class(?s:.)*dig(?s:.)*did you mean 'dog'"):
+    with pytest.raises(ConfigError, match=r"unknown class(?s:.)*dig(?s:.)*did you mean 'dog'"):
         make_sampler(SamplerConfig("WeightedRandom", {"dig": 1.0}), Labelled(), 0)
     with pytest.raises(ConfigError, match=r"cannot be sampled by class(?s:.)*received: list"):
         make_sampler(SamplerConfig("ClassBalanced"), [1, 2], 0)

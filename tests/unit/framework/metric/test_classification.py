@@ -27,7 +27,7 @@ def test_labels_may_be_columns_or_one_hot_and_ties_go_to_the_lower_class() -> No
     assert top_k_correct(np.array([[0.5, 0.5]]), np.array([1]), 1).tolist() == [[False]]
     with pytest.raises(ShapeError, match="do not fit"):
         top_k_correct(PRED, np.array([1]), 1)
-    with pytest.raises(ShapeError, match="no such top-k"):
+    with pytest.raises(ShapeError, match="topk must be numbers from 1"):
         Accuracy(topk=())
 
 

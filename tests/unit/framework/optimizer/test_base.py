@@ -119,7 +119,7 @@ def test_errors_of_patterns() -> None:
         SGD(frozen=("",)).param_groups(Net())
     with pytest.raises(ConfigError, match="layer_decay finds no numbered blocks"):
         SGD(layer_decay=0.5).param_groups(Vector())
-    with pytest.raises(ConfigError, match="this is no weight decay"):
+    with pytest.raises(ConfigError, match="the weight decay must be a number or a regularizer"):
         SGD().param_groups(Vector(regularizer="l2"))
     with pytest.raises(NotImplementedError, match="Optimizer defines no rule"):
         optimizer.Optimizer(0.1).init({"v": jnp.ones(())}, {"v": SGD().param_groups(Vector())["v"]})

@@ -146,7 +146,7 @@ def test_yaml_of_decay_and_clip() -> None:
         (lambda: optimizer.SGD(accumulate=0), "accumulate is too small"),
         (lambda: optimizer.SGD(layer_decay=1.5), "layer_decay is out of range"),
         (lambda: optimizer.SGD(lr_multipliers={"a": -1.0}), "a factor of lr_multipliers is negative"),
-        (lambda: optimizer.SGD(frozen=("(",)), "a pattern is no regular expression"),
+        (lambda: optimizer.SGD(frozen=("(",)), "a pattern must be a regular expression"),
         (lambda: optimizer.AdamW(weight_decay=optimizer.L1Decay(0.1)), "its decay is decoupled"),  # type: ignore[arg-type]
         (lambda: optimizer.Lamb(weight_decay=0.1), "the decay of Lamb has its own name"),
         (lambda: optimizer.Rprop(learning_rate_range=(2.0, 1.0)), "learning_rate_range is out of order"),

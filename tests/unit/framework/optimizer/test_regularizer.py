@@ -28,7 +28,7 @@ def test_of() -> None:
 
 def test_errors() -> None:
     wrong: Any = "0.1"
-    with pytest.raises(ConfigError, match="this is no weight decay"):
+    with pytest.raises(ConfigError, match="the weight decay must be a number or a regularizer"):
         WeightDecay.of(wrong)
     with pytest.raises(ConfigError, match="weight decay is negative"):
         L2Decay(-0.1)

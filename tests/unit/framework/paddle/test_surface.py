@@ -1,4 +1,4 @@
-"""Every public name of Paddle 2.6.2 is in framework.paddle or has a reason, as docs/paddle.md has it."""
+"""Every public name of Paddle 2.6.2 is in framework.paddle or has a reason, as docs/paddle_api.md has it."""
 
 from __future__ import annotations
 

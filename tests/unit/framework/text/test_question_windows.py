@@ -73,7 +73,7 @@ def test_an_artifact_carries_the_vocabulary(vocabulary: str, tmp_path: Path) -> 
 
 
 def test_errors(vocabulary: str) -> None:
-    with pytest.raises(ConfigError, match="these are no lengths"):
+    with pytest.raises(ConfigError, match="the lengths of the windows do not fit"):
         QuestionWindows(vocabulary, doc_stride=0)
     with pytest.raises(InputError, match="the text has no question"):
         QuestionWindows(vocabulary).split_windows(TextSample("a"))

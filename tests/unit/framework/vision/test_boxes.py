@@ -49,5 +49,5 @@ def test_corners_of_left_top_width_height():
 
 
 def test_errors():
-    with pytest.raises(ShapeError, match="these are no boxes"):
+    with pytest.raises(ShapeError, match="boxes must be an array"):
         boxes.area(np.zeros((3, 5)))

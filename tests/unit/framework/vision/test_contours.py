@@ -49,7 +49,7 @@ def test_outlines_of_nothing_of_one_pixel_and_of_a_view():
 
 @pytest.mark.parametrize("mask", [np.zeros((2, 2), np.uint8), np.zeros((2, 2, 1), bool)])
 def test_outlines_take_bool_masks_alone(mask):
-    with pytest.raises(ShapeError, match=r"this is no mask[\s\S]*bool \[H, W\]"):
+    with pytest.raises(ShapeError, match=r"a mask must be an array[\s\S]*bool \[H, W\]"):
         find_contours(mask)
 
 
@@ -112,7 +112,7 @@ def test_means_of_polygons_over_the_edge_and_of_none():
         0.5
     ]
     assert means_inside(values, []).shape == (0,)
-    with pytest.raises(ShapeError, match="this is no map"):
+    with pytest.raises(ShapeError, match="a map must be an array"):
         means_inside(np.zeros((0, 3), np.float32), [])
 
 

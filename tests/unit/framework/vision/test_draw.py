@@ -165,7 +165,7 @@ def test_errors():
         draw.classes(GREY, np.zeros((20, 30), np.uint8))
     with pytest.raises(ShapeError, match=r"a class has no colour[\s\S]*7 to 7[\s\S]*0 to 2"):
         draw.classes(GREY, np.full((200, 300), 7, np.uint8), colors=np.zeros((3, 3), np.uint8))
-    with pytest.raises(ShapeError, match="these are no keypoints"):
+    with pytest.raises(ShapeError, match="keypoints have the wrong shape"):
         draw.keypoints(GREY, np.zeros((3, 2)))
 
 
@@ -261,7 +261,7 @@ def test_own_font(monkeypatch):
 
 def test_own_font_that_is_none(monkeypatch, tmp_path):
     monkeypatch.setenv(fonts.FONT_VARIABLE, str(tmp_path / "gone.ttf"))
-    with pytest.raises(InputError, match=r"OAR_FONT: this is no font[\s\S]*gone.ttf"):
+    with pytest.raises(InputError, match=r"OAR_FONT: the file is not a font[\s\S]*gone.ttf"):
         draw.text(GREY, "unseen text", (9, 9))
 
 

@@ -77,7 +77,7 @@ def test_any_shape_of_points() -> None:
 
 @pytest.mark.parametrize("grid", [np.zeros((1, 5, 2)), np.zeros((5, 5)), np.full((2, 2, 2), np.nan)])
 def test_what_is_no_grid(grid: np.ndarray) -> None:
-    with pytest.raises(ShapeError, match="this is no grid of points"):
+    with pytest.raises(ShapeError, match="the grid must be an array of points"):
         GridWarp(grid, (4, 4), (4, 4))
 
 

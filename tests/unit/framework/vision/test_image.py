@@ -208,12 +208,12 @@ def test_source_errors(tmp_path):
         (tmp_path / "gone.jpg", "gone.jpg: there is no such image file"),
         (tmp_path, "a folder, not one image file"),
         (empty, "empty.jpg: the image is empty"),
-        (text, "text.png: this is not an image of a known format"),
+        (text, "text.png: the image is not of a known format"),
         (b"", "<bytes>: the image is empty"),
         (b"%PDF-1.7", "known format"),
         (io.BytesIO(), "the image is empty"),
         (io.StringIO("x"), "gives text"),
-        (7, "this is no image"),
+        (7, "the image must be a path"),
     ):
         with pytest.raises(InputError, match=message):
             image.read(source)  # pyright: ignore[reportArgumentType]
@@ -445,7 +445,7 @@ def test_resize():
 def test_resize_errors():
     with pytest.raises(ShapeError, match="resized to nothing"):
         image.resize(CORNERS, (0, 3))
-    with pytest.raises(ShapeError, match="this is no image"):
+    with pytest.raises(ShapeError, match="must have the shape of an image"):
         image.resize(np.zeros((0, 3)), (2, 2))
     with pytest.raises(ShapeError, match="linear resizing does not take this dtype"):
         image.resize(np.zeros((2, 2), np.int32), (4, 4))

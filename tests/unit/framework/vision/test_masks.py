@@ -54,7 +54,7 @@ def test_rle_errors():
         masks.decode_rle({"size": [2, 2], "counts": "o" * 20})
     with pytest.raises(FormatError, match="is cut off"):
         masks.decode_rle({"size": [50, 60], "counts": "Z"})
-    with pytest.raises(ShapeError, match="this is no mask"):
+    with pytest.raises(ShapeError, match="a mask must be an array"):
         masks.encode_rle(np.zeros((1, 2, 2)))
 
 
@@ -63,7 +63,7 @@ def test_to_boxes():
     many[0, 1:3, 2:5] = many[2, 4, 0] = True
     assert masks.to_boxes(many).tolist() == [[2, 1, 5, 3], [0, 0, 0, 0], [0, 4, 1, 5]]
     assert masks.to_boxes(many[:0]).shape == (0, 4)
-    with pytest.raises(ShapeError, match="these are no masks"):
+    with pytest.raises(ShapeError, match="masks must be an array"):
         masks.to_boxes(many[0])
 
 

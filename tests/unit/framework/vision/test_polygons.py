@@ -60,5 +60,5 @@ def test_fill_area_is_close_to_the_true_area():
 
 @pytest.mark.parametrize("wrong", [np.zeros((0, 2)), np.zeros((3, 3)), np.zeros(4), np.array([[0, np.inf]])])
 def test_errors(wrong):
-    with pytest.raises(ShapeError, match="these are no points of a polygon"):
+    with pytest.raises(ShapeError, match="the points of a polygon must be finite"):
         polygons.fill([wrong], (2, 2))

@@ -69,7 +69,7 @@ def test_opacity_is_not_looked_at() -> None:
 
 def test_no_mask(tmp_path: Path) -> None:
     for array in (np.zeros((2, 2), np.float32), np.zeros((1, 2, 2), int), np.zeros((0, 3), int)):
-        with pytest.raises(InputError, match="this is no mask"):
+        with pytest.raises(InputError, match="a mask must be whole numbers"):
             read_labels(npy(array))
     (tmp_path / "a.png").write_bytes(png(Image.effect_noise((300, 300), 50))[:9000])
     with pytest.raises(InputError, match="could not be decoded") as caught:
@@ -127,9 +127,9 @@ def test_no_array() -> None:
     for data in (objects.getvalue(), npy(np.ones((40, 50)))[:-9], b"\x93NUMPY"):
         with pytest.raises(InputError, match="the array could not be read"):
             read_channels(data)
-    with pytest.raises(InputError, match="this is no image"):
+    with pytest.raises(InputError, match="an image must be numbers"):
         read_channels(npy(np.ones((2, 2, 2, 2))))
-    with pytest.raises(InputError, match="this is no image"):
+    with pytest.raises(InputError, match="an image must be numbers"):
         read_channels(npy(np.array([["a"]])))
 
 

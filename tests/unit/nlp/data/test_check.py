@@ -134,4 +134,4 @@ def test_a_column_of_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "a column is missing" in capsys.readouterr().err
     path = write(tmp_path / "a.jsonl", '{"text": 3}\n')
     assert main([*command, "--input", str(path)]) == 2
-    assert "this is no text" in capsys.readouterr().err
+    assert "an entry must be a text" in capsys.readouterr().err

@@ -90,7 +90,7 @@ def test_parallel_texts(tmp_path: Path) -> None:
             b"a\tposs",
             {"classes": ("neg", "pos")},
             InputError,
-            r"(?s)no such class.*'poss'.*did you mean 'pos'",
+            r"(?s)unknown class.*'poss'.*did you mean 'pos'",
         ),
         (b"a\tb", {"text": "text"}, FormatError, r"(?s)the header has no such column.*'text'.*a, b"),
     ],
@@ -109,13 +109,13 @@ def test_other_errors(tmp_path: Path) -> None:
         len(TextClassification(tmp_path / "none.tsv"))
     with pytest.raises(FormatError, match="not JSON"):
         len(TextClassification(write(tmp_path / "a.jsonl", "{"), text="a", label="b"))
-    with pytest.raises(FormatError, match="this is no text"):
+    with pytest.raises(FormatError, match="an entry must be a text"):
         len(TextClassification(write(tmp_path / "a.jsonl", '{"a": 1, "b": "x"}'), text="a", label="b"))
     with pytest.raises(FormatError, match="a word has no tag"):
         len(TaggedText(write(tmp_path / "a.txt", "word\n")))
     with pytest.raises(FormatError, match="no sentence"):
         len(TaggedText(write(tmp_path / "b.txt", "\n\n")))
-    with pytest.raises(ConfigError, match="no names of tags"):
+    with pytest.raises(ConfigError, match="different names of tags"):
         TaggedText(tmp_path / "a.txt", classes=("A", "A"))
 
 

@@ -113,5 +113,5 @@ def test_whole_features_are_left_out_in_training() -> None:
     ],
 )
 def test_errors(make: Any) -> None:
-    with pytest.raises(ConfigError, match="this is no network"):
+    with pytest.raises(ConfigError, match="a setting of the network is out of range"):
         make()

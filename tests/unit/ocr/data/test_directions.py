@@ -114,7 +114,7 @@ def test_of_several_parts_that_with_edges_is_taken() -> None:
     ("given", "message"),
     [
         ({"size_hw": (0, 5)}, "no such size"),
-        ({"scale": (0.0, 1.0)}, "no range"),
+        ({"scale": (0.0, 1.0)}, "two ascending numbers"),
         ({"tries": 0}, "out of range"),
         ({"p_jpeg": 1.5}, "out of range"),
     ],

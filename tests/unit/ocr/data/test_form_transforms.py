@@ -140,7 +140,7 @@ def test_what_is_said_of_a_tokenizer_that_is_not_there(tokenizer: Path, tmp_path
     with pytest.raises(InputError, match="the tokenizer is missing"):
         TokenizeForm(str(tmp_path))(sample(), np.random.default_rng(0))
     (tmp_path / FILE).write_bytes(b"no model")
-    with pytest.raises(FormatError, match="no SentencePiece model"):
+    with pytest.raises(FormatError, match="not a SentencePiece model"):
         TokenizeForm(str(tmp_path))(sample(), np.random.default_rng(0))
     with pytest.raises(ConfigError, match="this is no length"):
         TokenizeForm(str(tokenizer), max_seq_len=0)

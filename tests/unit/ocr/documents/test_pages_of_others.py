@@ -65,7 +65,7 @@ def table_of(text: str) -> list[list[str]]:
     [
         [("Name:", "Maria Example"), ("Date of birth:", "01.02.1980"), ("Insurance no.:", "A 123 456")],
         [("Patient", "Jonas Petersen"), ("Room", "14 on floor 2"), ("Admitted on", "14 May 2021")],
-        [("house", "Haus"), ("tree", "Baum"), ("river", "Fluss"), ("bread", "Brot")],
+        [("garden", "Garten"), ("tree", "Baum"), ("river", "Fluss"), ("bread", "Brot")],
         [("Name:", "Maria"), ("Age:", "44"), ("Total:", "1,250.00")],
     ],
 )

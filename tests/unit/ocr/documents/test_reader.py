@@ -304,9 +304,9 @@ def test_a_page_without_text_is_read_by_ocr_and_a_blank_one_is_not():
 def test_errors():
     with pytest.raises(InputError, match="no such way to use a text layer"):
         DocumentReader(Lazy(no_ocr), text_layer="maybe")  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="there is no such text_layer"):
+    with pytest.raises(ConfigError, match="unknown text_layer"):
         ocr.document(make_pdf(PdfPage()), text_layer="maybe")
-    with pytest.raises(ConfigError, match="there is no such option"):
+    with pytest.raises(ConfigError, match="unknown option"):
         ocr.document(make_pdf(PdfPage()), tabels=False)
     with pytest.raises(InputError, match="there are no such pages"):
         READ(np.zeros((9, 9, 3), np.uint8), pages="2")

@@ -93,7 +93,7 @@ def test_rows_name_known_languages_and_a_model():
 
 
 def test_every_languages_recogniser_is_fine_tuned_by_the_config_of_its_variant():
-    """As docs/ocr.md says: weights and dictionary are named, and the network is the config's."""
+    """As docs/ocr_training.md says: weights and dictionary are named, and the network is the config's."""
     trained = 0
     for name, entry in hub.entries("ocr").items():
         if "dict" not in entry.files or entry.form != "deploy" or entry.model["type"] != "TextRecognizer":

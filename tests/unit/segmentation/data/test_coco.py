@@ -111,7 +111,7 @@ def test_files_of_other_formats(tmp_path: Path) -> None:
 
 def test_classes_and_files_that_do_not_fit(tmp_path: Path) -> None:
     root = write_coco(tmp_path, categories=[{"id": 3, "name": "background"}])
-    with pytest.raises(InputError, match="these are no classes"):
+    with pytest.raises(InputError, match="the categories must be 2 to 255 classes of different names"):
         len(CocoMasks(root, Path("val.json"), "val"))
     with pytest.raises(InputError, match="2 of 2 files of the data set are not there"):
         len(CocoMasks(write_coco(tmp_path), Path("val.json")))

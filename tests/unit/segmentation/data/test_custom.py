@@ -183,5 +183,5 @@ def test_settings_in_a_file(root: Path) -> None:
         "list_file": "x",
         "colors": [[0, 0, 0]] * 3,
     }
-    with pytest.raises(ConfigError, match="no different colours"):
+    with pytest.raises(ConfigError, match="a different colour for each class"):
         bind({"dataset": settings}, LoaderConfig, packages)

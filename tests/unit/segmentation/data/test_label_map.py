@@ -110,8 +110,8 @@ def test_settings_that_do_not_fit() -> None:
         ({"values": {7: 3}}, "stand for classes that are not there"),
         ({"colors": (((0, 0, 0), 3),)}, "stand for classes that are not there"),
         ({"values": {70000: 1}}, "masks have no such values"),
-        ({"colors": (((0, 0, 0), 0), ((0, 0, 0), 1))}, "no different colours"),
-        ({"colors": (((0, 0, 256), 0),)}, "no different colours"),
+        ({"colors": (((0, 0, 0), 0), ((0, 0, 0), 1))}, "a different colour for each class"),
+        ({"colors": (((0, 0, 256), 0),)}, "a different colour for each class"),
     )
     for options, message in wrong:
         with pytest.raises(ConfigError, match=message):

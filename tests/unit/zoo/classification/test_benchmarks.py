@@ -37,7 +37,7 @@ def test_part_of_mnist(tmp_path):
     assert [int(sample.labels) for sample in part] == [0, 9] and part[0].id.endswith("images:1")
     assert [int(sample.labels) for sample in mnist(tmp_path, start=1, stop=2)] == [0]
     for bad in ({"start": -1}, {"start": 2, "stop": 2}):
-        with pytest.raises(ConfigError, match=r"Mnist.start, stop: this is no part"):
+        with pytest.raises(ConfigError, match=r"Mnist.start, stop: start and stop are out of order"):
             mnist(tmp_path, **bad)
     for beyond in ({"stop": 4}, {"start": 3}):
         with pytest.raises(InputError, match=r"beyond the last image[\s\S]*stop <= 3"):
@@ -55,9 +55,9 @@ def test_names_of_other_classes(tmp_path):
 @pytest.mark.parametrize(
     ("images", "labels", "message"),
     [
-        (LABELS, IMAGES, r"images: this is no IDX file[\s\S]*00 00 08 01[\s\S]*00 00 08 03[\s\S]*exchanged"),
-        (b"", LABELS, r"no IDX file"),
-        (b"\xff\xd8\xff\xe0" + bytes(40), LABELS, r"no IDX file[\s\S]*ff d8 ff e0"),
+        (LABELS, IMAGES, r"images: the file is not an IDX file[\s\S]*00 00 08 01[\s\S]*00 00 08 03[\s\S]*exchanged"),
+        (b"", LABELS, r"not an IDX file"),
+        (b"\xff\xd8\xff\xe0" + bytes(40), LABELS, r"not an IDX file[\s\S]*ff d8 ff e0"),
         (IMAGES[:-1], LABELS, r"images: the file is cut off[\s\S]*5 bytes[\s\S]*6 for the shape \[3, 1, 2\]"),
         (IMAGES[:4] + b"\xff" * 12, LABELS, r"the file is cut off[\s\S]*0 bytes"),
         (gzip.compress(IMAGES, mtime=0)[:-12], LABELS, r"images: the file cannot be unpacked"),

@@ -62,7 +62,7 @@ def test_one_extension(folder):
     assert values(ImageFolder(folder / "train", extensions=(".jpg",))) == [(4, 0), (5, 1)]
     for extensions in ((), ("jpg",)):
         with pytest.raises(
-            ConfigError, match=r"ImageFolder.extensions: these are no file extensions[\s\S]*\.jpg"
+            ConfigError, match=r"ImageFolder.extensions: extensions must begin with a dot[\s\S]*\.jpg"
         ):
             ImageFolder(folder, extensions=extensions)
 

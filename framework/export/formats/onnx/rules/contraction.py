@@ -114,10 +114,10 @@ def _dot(c: Converter, eqn: JaxprEqn, x: Value, y: Value) -> Value:
         return c.value(name, aval, (len(y_free), *range(len(y_free))))
     if len(x_free) == len(y_free) == len(x_sum) == 1:
         as_it_is = ([*x_batch, *x_free, *x_sum], [*y_batch, *y_sum, *y_free])
-        turned = ([*y_batch, *y_free, *y_sum], [*x_batch, *x_sum, *x_free])
+        swapped = ([*y_batch, *y_free, *y_sum], [*x_batch, *x_sum, *x_free])
         many = len(x_batch)
-        if _moves(y, turned[0]) + _moves(x, turned[1]) < _moves(x, as_it_is[0]) + _moves(y, as_it_is[1]):
-            names = c.place(y, turned[0], y.shape), c.place(x, turned[1], x.shape)
+        if _moves(y, swapped[0]) + _moves(x, swapped[1]) < _moves(x, as_it_is[0]) + _moves(y, as_it_is[1]):
+            names = c.place(y, swapped[0], y.shape), c.place(x, swapped[1], x.shape)
             return c.value(c.graph.add("MatMul", *names), aval, (*range(many), many + 1, many))
         names = c.place(x, as_it_is[0], x.shape), c.place(y, as_it_is[1], y.shape)
         return c.value(c.graph.add("MatMul", *names), aval)

@@ -27,8 +27,8 @@ def _platform_index(c: Converter, eqn: JaxprEqn) -> Value:
 def _cond(c: Converter, eqn: JaxprEqn, which: Value, *args: Value) -> list[Value]:
     branches = eqn.params["branches"]
     if which.is_constant:
-        chosen = branches[int(np.clip(int(which.elements), 0, len(branches) - 1))]
-        return c.run(*closed(chosen), args)
+        branch = branches[int(np.clip(int(which.elements), 0, len(branches) - 1))]
+        return c.run(*closed(branch), args)
     names = _branch(c, eqn, c.tensor(which), which.dtype, list(enumerate(branches)), args)
     return [c.value(name, var.aval) for name, var in zip(names, eqn.outvars)]
 
@@ -48,9 +48,9 @@ def _branch(
         return [c.plain(value, var.aval.shape) for value, var in zip(values, eqn.outvars)]  # type: ignore[attr-defined]
     is_first = c.graph.add("LessOrEqual", which, c.graph.constant(np.asarray(number, dtype)))
     bodies = []
-    for part in ([(number, first)], others):
+    for block in ([(number, first)], others):
         body = c.body()
-        finish(body, _branch(body, eqn, which, dtype, part, args), avals_of(eqn.outvars))
+        finish(body, _branch(body, eqn, which, dtype, block, args), avals_of(eqn.outvars))
         bodies.append(body.graph)
     return c.graph.add_many("If", len(eqn.outvars), is_first, then_branch=bodies[0], else_branch=bodies[1])
 
@@ -58,8 +58,8 @@ def _branch(
 def finish(body: Converter, names: Sequence[str], avals: Sequence[Any]) -> None:
     """Make tensors the outputs of a body; each gets a node of its own there, whatever it is."""
     for name, aval in zip(names, avals):
-        own = body.graph.add("Identity", name)
-        body.graph.outputs.append((own, np.dtype(aval.dtype), tuple(aval.shape)))
+        identity = body.graph.add("Identity", name)
+        body.graph.outputs.append((identity, np.dtype(aval.dtype), tuple(aval.shape)))
 
 
 def avals_of(variables: Sequence[Atom]) -> list[Any]:
@@ -99,8 +99,8 @@ def _while(c: Converter, eqn: JaxprEqn, *args: Value) -> list[Value]:
     (cond, cond_constants), (step, step_constants) = closed(p["cond_jaxpr"]), closed(p["body_jaxpr"])
 
     def going(c: Converter, state: Sequence[Value]) -> Value:
-        (found,) = c.run(cond, cond_constants, [*of_cond, *state])
-        return c.spread(found, cond.outvars[0].aval.shape)  # type: ignore[attr-defined]
+        (predicate,) = c.run(cond, cond_constants, [*of_cond, *state])
+        return c.spread(predicate, cond.outvars[0].aval.shape)  # type: ignore[attr-defined]
 
     begin = [c.plain(value, aval.shape) for value, aval in zip(start, avals)]
     on = going(c, [c.value(name, aval) for name, aval in zip(begin, avals)])
@@ -109,16 +109,16 @@ def _while(c: Converter, eqn: JaxprEqn, *args: Value) -> list[Value]:
     moved = body.run(step, step_constants, [*of_body, *inside])
     if on.shape:
         mask = going(body, inside)
-        moved = [_chosen(body, mask, new, old, aval) for new, old, aval in zip(moved, inside, avals)]
+        moved = [_select(body, mask, new, old, aval) for new, old, aval in zip(moved, inside, avals)]
     names = [body.plain(value, aval.shape) for value, aval in zip(moved, avals)]
     again = going(body, [body.value(name, aval) for name, aval in zip(names, avals)])
     finish(body, [_any(body, again)], [Abstract((), np.bool_)])
     finish(body, names, avals)
-    made = c.graph.add_many("Loop", len(begin), "", _any(c, on), *begin, body=body.graph)
-    return _outputs(c, made, eqn.outvars)
+    outputs = c.graph.add_many("Loop", len(begin), "", _any(c, on), *begin, body=body.graph)
+    return _outputs(c, outputs, eqn.outvars)
 
 
-def _chosen(c: Converter, mask: Value, new: Value, old: Value, aval: Any) -> Value:
+def _select(c: Converter, mask: Value, new: Value, old: Value, aval: Any) -> Value:
     """`new` where the mask, which has the first axes, is true."""
     mask = c.reshape_value(mask, [*mask.shape, *[1] * (len(aval.shape) - len(mask.shape))])
     return c.where(mask, c.spread(new, aval.shape), old, aval)
@@ -129,8 +129,8 @@ def _any(c: Converter, value: Value) -> str:
     if not value.shape:
         return c.plain(value)
     axes = list(range(len(value.shape)))
-    found = c.reduce("ReduceMax", convert(c, value, np.int32), axes, Abstract((), np.int32))
-    return c.plain(convert(c, found, np.bool_))
+    flag = c.reduce("ReduceMax", convert(c, value, np.int32), axes, Abstract((), np.int32))
+    return c.plain(convert(c, flag, np.bool_))
 
 
 def _scan_sizes(eqn: JaxprEqn) -> tuple[int, int]:
@@ -138,8 +138,8 @@ def _scan_sizes(eqn: JaxprEqn) -> tuple[int, int]:
     p = eqn.params
     if "ft_in" not in p:
         return p["num_consts"], p["num_carry"]
-    constants, carried, _ = p["ft_in"].unpack()
-    return len(constants), len(carried)
+    constants, carry, _ = p["ft_in"].unpack()
+    return len(constants), len(carry)
 
 
 @primitive("scan")
@@ -162,7 +162,7 @@ def _scan(c: Converter, eqn: JaxprEqn, *args: Value) -> list[Value]:
     finish(body, names, avals_of(step.outvars))
     direction = int(bool(p["reverse"]))
     many = len(eqn.outvars) - carries
-    made = c.graph.add_many(
+    outputs = c.graph.add_many(
         "Scan",
         len(eqn.outvars),
         *begin,
@@ -172,7 +172,7 @@ def _scan(c: Converter, eqn: JaxprEqn, *args: Value) -> list[Value]:
         scan_input_directions=[direction] * len(tables),
         scan_output_directions=[direction] * many if many else None,
     )
-    return _outputs(c, made, eqn.outvars)
+    return _outputs(c, outputs, eqn.outvars)
 
 
 def _map(c: Converter, eqn: JaxprEqn, args: Sequence[Value]) -> list[Value]:
@@ -203,13 +203,13 @@ def _count(c: Converter, eqn: JaxprEqn, fixed: Sequence[Value], begin: list[str]
     inside = _carry(body, step.invars[constants:])
     moved = body.run(step, step_constants, [*fixed, *inside])
     names = [body.plain(value, var.aval.shape) for value, var in zip(moved, step.outvars)]  # type: ignore[attr-defined]
-    own = body.graph.add("Identity", going)
-    body.graph.outputs.append((own, np.dtype(np.bool_), ()))
+    identity = body.graph.add("Identity", going)
+    body.graph.outputs.append((identity, np.dtype(np.bool_), ()))
     finish(body, names, avals_of(step.outvars))
     turns = c.graph.scalar(p["length"])
-    made = c.graph.add_many("Loop", len(eqn.outvars), turns, "", *begin, body=body.graph)
+    outputs = c.graph.add_many("Loop", len(eqn.outvars), turns, "", *begin, body=body.graph)
     if p["reverse"]:
         g = c.graph
         back = (g.integers(-1), g.integers(np.iinfo(np.int64).min), g.integers(0), g.integers(-1))
-        made = [*made[:carries], *(g.add("Slice", name, *back) for name in made[carries:])]
-    return _outputs(c, made, eqn.outvars)
+        outputs = [*outputs[:carries], *(g.add("Slice", name, *back) for name in outputs[carries:])]
+    return _outputs(c, outputs, eqn.outvars)

@@ -220,8 +220,8 @@ def _round(c: Converter, eqn: JaxprEqn, x: Value) -> Value:
 @primitive("is_finite")
 def _is_finite(c: Converter, eqn: JaxprEqn, x: Value) -> Value:
     aval = out_aval(eqn)
-    parts = [c.elementwise(op, [x], aval) for op in ("IsNaN", "IsInf")]
-    return c.elementwise("Not", [c.elementwise("Or", parts, aval)], aval)
+    tests = [c.elementwise(op, [x], aval) for op in ("IsNaN", "IsInf")]
+    return c.elementwise("Not", [c.elementwise("Or", tests, aval)], aval)
 
 
 @primitive("atan2")
@@ -258,11 +258,11 @@ def _select_n(c: Converter, eqn: JaxprEqn, which: Value, *cases: Value) -> Value
     aval = out_aval(eqn)
     if which.dtype == np.bool_:
         return c.where(which, cases[1], cases[0], aval)
-    found = cases[-1]
+    result = cases[-1]
     for number, case in reversed(list(enumerate(cases[:-1]))):
         here = c.elementwise("Equal", (which, c.scalar(number, which.dtype)), _Bool(which.shape))
-        found = c.where(here, case, found, aval)
-    return found
+        result = c.where(here, case, result, aval)
+    return result
 
 
 @primitive(

@@ -27,17 +27,17 @@ def inner(eqn: JaxprEqn) -> list[JaxprEqn]:
 
 def equations(eqn: JaxprEqn, name: str) -> Iterator[JaxprEqn]:
     """Those equations of a jitted function, and of what it calls, that are this primitive."""
-    for part in inner(eqn):
-        if part.primitive.name == name:
-            yield part
-        elif "jaxpr" in part.params and part.primitive.name in ("jit", "pjit"):
-            yield from equations(part, name)
+    for nested in inner(eqn):
+        if nested.primitive.name == name:
+            yield nested
+        elif "jaxpr" in nested.params and nested.primitive.name in ("jit", "pjit"):
+            yield from equations(nested, name)
 
 
 def literal(eqn: JaxprEqn, name: str) -> float | None:
     """The number in the first equation of this primitive, where one of its operands is one."""
-    for part in equations(eqn, name):
-        for atom in part.invars:
+    for equation in equations(eqn, name):
+        for atom in equation.invars:
             if isinstance(atom, Literal):
                 return float(atom.val)  # type: ignore[arg-type]
     return None
@@ -45,10 +45,10 @@ def literal(eqn: JaxprEqn, name: str) -> float | None:
 
 def described(eqn: JaxprEqn, operation: str) -> dict[str, Any] | None:
     """What `lowering.describe` says of the function."""
-    for part in inner(eqn):
-        found = settings_of(str(part.source_info.name_stack), operation)
-        if found is not None:
-            return found
+    for nested in inner(eqn):
+        settings = settings_of(str(nested.source_info.name_stack), operation)
+        if settings is not None:
+            return settings
     return None
 
 
@@ -103,9 +103,9 @@ def _gelu(c: Converter, eqn: JaxprEqn, x: Value, *rest: Value) -> Value | None:
     if rest or next(equations(eqn, "erf"), None) is None or x.dtype.kind != "f":
         return None
     aval = out_aval(eqn)
-    part = c.elementwise("Erf", [c.elementwise("Div", (x, c.scalar(math.sqrt(2), x.dtype)), aval)], aval)
-    part = c.elementwise("Mul", (x, c.elementwise("Add", (part, c.scalar(1, x.dtype)), aval)), aval)
-    return c.elementwise("Mul", (part, c.scalar(0.5, x.dtype)), aval)
+    erf = c.elementwise("Erf", [c.elementwise("Div", (x, c.scalar(math.sqrt(2), x.dtype)), aval)], aval)
+    erf = c.elementwise("Mul", (x, c.elementwise("Add", (erf, c.scalar(1, x.dtype)), aval)), aval)
+    return c.elementwise("Mul", (erf, c.scalar(0.5, x.dtype)), aval)
 
 
 @function("clip")
@@ -171,10 +171,10 @@ def _conv2d(c: Converter, eqn: JaxprEqn, x: Value, weight: Value, *bias: Value) 
         tuple(weight.order[axis] for axis in order),
         weight.array,
     )
-    made = PRIMITIVES["conv_general_dilated"](c, conv, x, kernel)
-    if bias and isinstance(made, Value):
+    result = PRIMITIVES["conv_general_dilated"](c, conv, x, kernel)
+    if bias and isinstance(result, Value):
         c.graph.nodes[-1].inputs.append(c.plain(bias[0]))
-    return made  # type: ignore[return-value]
+    return result  # type: ignore[return-value]
 
 
 @function("_conv2d_transpose")
@@ -238,11 +238,13 @@ def _layer_norm(c: Converter, eqn: JaxprEqn, x: Value, *affine: Value) -> Value 
         return None
     x, axes = whole(c, eqn, x), sums.params["axes"]
     shape = [x.shape[axis] for axis in axes]
-    given = dict(zip(names[1:], affine))
-    weight = given.get("weight", constant(np.ones(shape, np.float32)))
+    affine_of = dict(zip(names[1:], affine))
+    weight = affine_of.get("weight", constant(np.ones(shape, np.float32)))
     inputs = [c.plain(c.reshape_value(weight, shape) if len(shape) > 1 else weight)]
-    if "bias" in given:
-        inputs.append(c.plain(c.reshape_value(given["bias"], shape) if len(shape) > 1 else given["bias"]))
+    if "bias" in affine_of:
+        inputs.append(
+            c.plain(c.reshape_value(affine_of["bias"], shape) if len(shape) > 1 else affine_of["bias"])
+        )
     name = c.graph.add("LayerNormalization", c.plain(x), *inputs, axis=-len(shape), epsilon=epsilon)
     return c.value(name, out_aval(eqn))
 
@@ -250,9 +252,9 @@ def _layer_norm(c: Converter, eqn: JaxprEqn, x: Value, *affine: Value) -> Value 
 def _epsilon(eqn: JaxprEqn) -> float | None:
     """The number that is added before the root."""
     roots = next(equations(eqn, "rsqrt"), None)
-    for part in equations(eqn, "add"):
-        if roots is not None and part.outvars[0] is roots.invars[0]:
-            return next((float(a.val) for a in part.invars if isinstance(a, Literal)), None)  # type: ignore[arg-type]
+    for equation in equations(eqn, "add"):
+        if roots is not None and equation.outvars[0] is roots.invars[0]:
+            return next((float(a.val) for a in equation.invars if isinstance(a, Literal)), None)  # type: ignore[arg-type]
     return None
 
 
@@ -284,17 +286,17 @@ def _interpolate(c: Converter, eqn: JaxprEqn, x: Value) -> Value | None:
         "nearest_mode": "floor" if kind == "nearest" else None,
         "cubic_coeff_a": -0.75 if kind == "cubic" else None,
     }
-    known = {axis["axis"]: axis["ratio"] for axis in axes}
+    ratios = {axis["axis"]: axis["ratio"] for axis in axes}
     factors = {axis: _factor(x.shape[axis], aval.shape[axis]) for axis in stored}
     if not corners and all(
-        factor is not None and (known.get(axis) is None or abs(known[axis] * factor - 1) < 1e-6)
+        factor is not None and (ratios.get(axis) is None or abs(ratios[axis] * factor - 1) < 1e-6)
         for axis, factor in factors.items()
     ):
         scales = c.graph.constant(np.array([factors[axis] for axis in stored], np.float32))
         return c.value(c.graph.add("Resize", name, "", scales, **attributes), aval, channels_first)
     if not corners and any(
         ratio is not None and not _follows(ratio, x.shape[axis], aval.shape[axis])
-        for axis, ratio in known.items()
+        for axis, ratio in ratios.items()
     ):
         return None  # a scale that is not that of the sizes
     sizes = [aval.shape[axis] for axis in stored]

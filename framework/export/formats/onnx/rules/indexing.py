@@ -91,8 +91,8 @@ def _gather(c: Converter, eqn: JaxprEqn, x: Value, indices: Value) -> Value | No
         safe = c.elementwise("Min", (safe, most), Abstract(indices.shape, indices.dtype))
         if mode_of(eqn) == "FILL_OR_DROP":
             inside = c.elementwise("Equal", (safe, indices), Abstract(indices.shape, np.bool_))
-    found = _gather_elements(c, eqn, x, safe) or _gather_rows(c, eqn, x, safe, rest)
-    return found if inside is None else _fill(c, eqn, found, inside)
+    result = _gather_elements(c, eqn, x, safe) or _gather_rows(c, eqn, x, safe, rest)
+    return result if inside is None else _fill(c, eqn, result, inside)
 
 
 def _known_slice(c: Converter, eqn: JaxprEqn, x: Value, indices: Value) -> Value:
@@ -101,9 +101,9 @@ def _known_slice(c: Converter, eqn: JaxprEqn, x: Value, indices: Value) -> Value
     starts: list[Size] = [0] * len(x.shape)
     for axis, start in zip(numbers.start_index_map, indices.elements):
         starts[axis] = int(start)
-    found = cut(c, x, starts, [start + size for start, size in zip(starts, sizes)])
+    result = cut(c, x, starts, [start + size for start, size in zip(starts, sizes)])
     gone = numbers.collapsed_slice_dims
-    return c.reshape_value(found, [size for axis, size in enumerate(found.shape) if axis not in gone])
+    return c.reshape_value(result, [size for axis, size in enumerate(result.shape) if axis not in gone])
 
 
 def _slice_at(c: Converter, eqn: JaxprEqn, x: Value, indices: Value) -> Value:
@@ -115,9 +115,9 @@ def _slice_at(c: Converter, eqn: JaxprEqn, x: Value, indices: Value) -> Value:
     low = g.add("Min", g.add("Max", low, g.integers(0)), g.sizes(limits))
     high = g.add("Add", low, g.sizes([sizes[axis] for axis in axes]))
     name = g.add("Slice", c.tensor(x), low, high, g.integers(*(x.order[axis] for axis in axes)))
-    found = Value(tuple(sizes), x.dtype, name, x.order)
+    result = Value(tuple(sizes), x.dtype, name, x.order)
     gone = numbers.collapsed_slice_dims
-    return c.reshape_value(found, [size for axis, size in enumerate(sizes) if axis not in gone])
+    return c.reshape_value(result, [size for axis, size in enumerate(sizes) if axis not in gone])
 
 
 def _gather_elements(c: Converter, eqn: JaxprEqn, x: Value, indices: Value) -> Value | None:
@@ -133,8 +133,8 @@ def _gather_elements(c: Converter, eqn: JaxprEqn, x: Value, indices: Value) -> V
         return None
     if len(indices.shape) != len(x.shape) + 1 or tuple(numbers.start_indices_batching_dims) != others:
         return None
-    places = c.plain(c.reshape_value(indices, indices.shape[:-1]))
-    return c.value(c.graph.add("GatherElements", c.plain(x), places, axis=axis), out_aval(eqn))
+    positions = c.plain(c.reshape_value(indices, indices.shape[:-1]))
+    return c.value(c.graph.add("GatherElements", c.plain(x), positions, axis=axis), out_aval(eqn))
 
 
 def _gather_rows(c: Converter, eqn: JaxprEqn, x: Value, indices: Value, rest: list[int]) -> Value:
@@ -152,63 +152,82 @@ def _gather_rows(c: Converter, eqn: JaxprEqn, x: Value, indices: Value, rest: li
     # The axes of the result as the operator gives them: ("batch", i) of the indices, ("x", axis) of the operand.
     if len(indexed) == 1 and not batched:
         (axis,) = indexed
-        places = window_indices(c, rows, windows)
+        positions = window_indices(c, rows, windows)
         name = c.graph.add(
-            "Gather", c.tensor(x), c.plain(c.reshape_value(places, places.shape[:-1])), axis=x.order[axis]
+            "Gather",
+            c.tensor(x),
+            c.plain(c.reshape_value(positions, positions.shape[:-1])),
+            axis=x.order[axis],
         )
         stored = sorted(range(len(x.shape)), key=lambda i: x.order[i])
-        given: list[tuple[str, int]] = []
+        order_before: list[tuple[str, int]] = []
         for i in stored:
-            given += [("batch", j) for j in lone] + [("x", axis)] if i == axis else [("x", i)]
+            order_before += [("batch", j) for j in lone] + [("x", axis)] if i == axis else [("x", i)]
         shape: list[Size] = []
         for i in stored:
             shape += [*(indices.shape[j] for j in lone), sizes[axis]] if i == axis else [x.shape[i]]
         if sizes[axis] == 1:  # Gather has dropped the axis
-            at = given.index(("x", axis))
-            made = fresh(x.dtype, name, [*shape[:at], *shape[at + 1 :]])
+            at = order_before.index(("x", axis))
+            gathered = fresh(x.dtype, name, [*shape[:at], *shape[at + 1 :]])
             if axis in numbers.collapsed_slice_dims:
-                del given[at]
+                del order_before[at]
             else:
-                made = c.reshape_value(made, shape)
+                gathered = c.reshape_value(gathered, shape)
         else:
-            made = fresh(x.dtype, name, shape)
+            gathered = fresh(x.dtype, name, shape)
     else:
-        places = window_indices(c, rows, windows)
+        positions = window_indices(c, rows, windows)
         table = c.place(x, [*batched, *indexed, *rest], x.shape)
         name = c.graph.add(
             "GatherND",
             table,
-            c.plain(convert(c, places, np.int64)),
+            c.plain(convert(c, positions, np.int64)),
             batch_dims=len(batched) if batched else None,
         )
         windowed = [axis for axis in indexed if sizes[axis] != 1] if any(n != 1 for n in windows) else []
-        kept = indexed if windowed else []
-        given = [("batch", i) for i in (*paired, *lone)] + [("x", axis) for axis in (*kept, *rest)]
-        shape = [indices.shape[i] for i in (*paired, *lone)] + [sizes[axis] for axis in (*kept, *rest)]
-        made = fresh(x.dtype, name, shape)
-        missing = [("x", axis) for axis in indexed if axis not in (*kept, *numbers.collapsed_slice_dims)]
-        given, made = given + missing, c.reshape_value(made, [*shape, *[1] * len(missing)])
+        indexed_axes = indexed if windowed else []
+        order_before = [("batch", i) for i in (*paired, *lone)] + [
+            ("x", axis) for axis in (*indexed_axes, *rest)
+        ]
+        shape = [indices.shape[i] for i in (*paired, *lone)] + [
+            sizes[axis] for axis in (*indexed_axes, *rest)
+        ]
+        gathered = fresh(x.dtype, name, shape)
+        missing = [
+            ("x", axis) for axis in indexed if axis not in (*indexed_axes, *numbers.collapsed_slice_dims)
+        ]
+        order_before, gathered = (
+            order_before + missing,
+            c.reshape_value(gathered, [*shape, *[1] * len(missing)]),
+        )
     offset = [axis for axis in range(len(x.shape)) if axis not in (*numbers.collapsed_slice_dims, *batched)]
     outside = [i for i in range(len(aval.shape)) if i not in numbers.offset_dims]
-    wanted: list[tuple[str, int]] = [("", 0)] * len(aval.shape)
+    order_after: list[tuple[str, int]] = [("", 0)] * len(aval.shape)
     for i, axis in zip(numbers.offset_dims, offset):
-        wanted[i] = ("x", axis)
+        order_after[i] = ("x", axis)
     for i, batch in zip(outside, range(len(indices.shape) - 1)):
-        wanted[i] = ("batch", batch)
-    gone = [i for i, key in enumerate(given) if key not in wanted]
+        order_after[i] = ("batch", batch)
+    gone = [i for i, key in enumerate(order_before) if key not in order_after]
     if gone:
-        made = c.reshape_value(made, [size for i, size in enumerate(made.shape) if i not in gone])
-        given = [key for i, key in enumerate(given) if i not in gone]
-    return Value(tuple(aval.shape), x.dtype, made.name, tuple(made.order[given.index(key)] for key in wanted))
+        gathered = c.reshape_value(gathered, [size for i, size in enumerate(gathered.shape) if i not in gone])
+        order_before = [key for i, key in enumerate(order_before) if i not in gone]
+    return Value(
+        tuple(aval.shape),
+        x.dtype,
+        gathered.name,
+        tuple(gathered.order[order_before.index(key)] for key in order_after),
+    )
 
 
-def _fill(c: Converter, eqn: JaxprEqn, found: Value, inside: Value) -> Value:
+def _fill(c: Converter, eqn: JaxprEqn, gathered: Value, inside: Value) -> Value:
     """With the fill value where an index is outside."""
     numbers, aval = eqn.params["dimension_numbers"], out_aval(eqn)
     value = eqn.params["fill_value"]
     if value is None:
-        kind = found.dtype.kind
-        value = np.nan if kind == "f" else np.iinfo(found.dtype).min if kind == "i" else found.dtype.type(1)
+        kind = gathered.dtype.kind
+        value = (
+            np.nan if kind == "f" else np.iinfo(gathered.dtype).min if kind == "i" else gathered.dtype.type(1)
+        )
     batch = inside.shape[:-1]
     one = convert(c, inside, np.int32)
     last = len(inside.shape) - 1
@@ -216,7 +235,7 @@ def _fill(c: Converter, eqn: JaxprEqn, found: Value, inside: Value) -> Value:
     sizes = iter(batch)
     shape = [1 if i in numbers.offset_dims else next(sizes) for i in range(len(aval.shape))]
     mask = c.reshape_value(all_inside, shape)
-    return c.where(mask, found, c.scalar(value, found.dtype), aval)
+    return c.where(mask, gathered, c.scalar(value, gathered.dtype), aval)
 
 
 # -- slices whose start is computed -----------------------------------------------------------------------------------
@@ -266,13 +285,13 @@ def write(c: Converter, x: str, update: str, axes: list[int], lows: list[str], s
     """x with `update` in it: what is before, the part with the update in its other axes, and what is behind."""
     if not axes:
         return update
-    g, place, low = c.graph, c.graph.integers(axes[0]), lows[0]
+    g, start, low = c.graph, c.graph.integers(axes[0]), lows[0]
     high = g.add("Add", low, g.size(sizes[0]))
     end = g.integers(np.iinfo(np.int64).max)
-    part = x
+    block = x
     if len(axes) > 1:
-        part = g.add("Slice", x, low, high, place)
-    middle = write(c, part, update, axes[1:], lows[1:], sizes[1:])
-    before = g.add("Slice", x, g.integers(0), low, place)
-    behind = g.add("Slice", x, high, end, place)
+        block = g.add("Slice", x, low, high, start)
+    middle = write(c, block, update, axes[1:], lows[1:], sizes[1:])
+    before = g.add("Slice", x, g.integers(0), low, start)
+    behind = g.add("Slice", x, high, end, start)
     return g.add("Concat", before, middle, behind, axis=axes[0])

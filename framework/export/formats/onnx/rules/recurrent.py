@@ -27,10 +27,12 @@ def _rnn_scan(c: Converter, eqn: JaxprEqn, *args: Value) -> list[Value] | None:
     names = closed(eqn.params["jaxpr"])[0].debug_info.arg_names or ()
     if settings is None or len(names) != len(args) or args[0].dtype != np.float32:
         return None
-    given = {name: whole(c, eqn, arg, i) for i, (name, arg) in enumerate(zip(names, args))}
-    weights = {name.rpartition(".")[2]: value for name, value in given.items() if name.startswith("weights")}
-    states = [value for name, value in given.items() if name.startswith("state")]
-    lengths, x = given.get("lengths"), given["x"]
+    operands = {name: whole(c, eqn, arg, i) for i, (name, arg) in enumerate(zip(names, args))}
+    weights = {
+        name.rpartition(".")[2]: value for name, value in operands.items() if name.startswith("weights")
+    }
+    states = [value for name, value in operands.items() if name.startswith("state")]
+    lengths, x = operands.get("lengths"), operands["x"]
     gates = [weights[name] for name in ("weight_ih", "weight_hh")]
     biases = [weights.get(name) for name in ("bias_ih", "bias_hh")]
     if any(not w.is_constant for w in (*gates, *(b for b in biases if b is not None))):

@@ -24,9 +24,9 @@ _REDUCTIONS = {
 }
 
 
-def whole(c: Converter, eqn: JaxprEqn, value: Value, place: int = 0) -> Value:
+def whole(c: Converter, eqn: JaxprEqn, value: Value, index: int = 0) -> Value:
     """An operand with all of its elements."""
-    return c.spread(value, eqn.invars[place].aval.shape)  # type: ignore[attr-defined]
+    return c.spread(value, eqn.invars[index].aval.shape)  # type: ignore[attr-defined]
 
 
 def _reduction(op: str) -> Rule:
@@ -56,8 +56,8 @@ def argument(c: Converter, x: Value, axis: int, op: str, aval: Any) -> Value:
     """The first index of the greatest or least value of an axis."""
     x = convert(c, x, np.int32) if x.dtype == np.bool_ else x
     name = c.graph.add(op, c.tensor(x), axis=x.order[axis], keepdims=0)
-    kept = [x.order[i] for i in range(len(x.shape)) if i != axis]
-    order = tuple(int(i) for i in np.argsort(np.argsort(kept)))
+    remaining = [x.order[i] for i in range(len(x.shape)) if i != axis]
+    order = tuple(int(i) for i in np.argsort(np.argsort(remaining)))
     return c.value(c.cast(name, aval.dtype), aval, order)
 
 
@@ -66,8 +66,8 @@ def _cumulative(c: Converter, eqn: JaxprEqn, x: Value) -> Value | None:
     x, axis, reverse = whole(c, eqn, x), eqn.params["axis"], bool(eqn.params["reverse"])
     kind = eqn.primitive.name
     if kind == "cumsum":
-        place = c.graph.constant(np.int64(x.order[axis]))
-        name = c.graph.add("CumSum", c.tensor(x), place, reverse=int(reverse))
+        axis_constant = c.graph.constant(np.int64(x.order[axis]))
+        name = c.graph.add("CumSum", c.tensor(x), axis_constant, reverse=int(reverse))
         return c.value(name, out_aval(eqn), x.order)
     size = x.shape[axis]
     if kind == "cumlogsumexp" or is_symbolic(size):
@@ -100,10 +100,10 @@ def _greatest(dtype: np.dtype) -> float:
 def _top_k(c: Converter, eqn: JaxprEqn, x: Value) -> list[Value]:
     x, axis = whole(c, eqn, x), eqn.params.get("axis", -1)
     axis = axis % len(x.shape)
-    values, places = c.graph.add_many(
+    values, positions = c.graph.add_many(
         "TopK", 2, c.tensor(x), c.graph.size(eqn.params["k"]), axis=x.order[axis], largest=1, sorted=1
     )
-    index = c.cast(places, eqn.outvars[1].aval.dtype)  # type: ignore[attr-defined]
+    index = c.cast(positions, eqn.outvars[1].aval.dtype)  # type: ignore[attr-defined]
     return [
         c.value(values, eqn.outvars[0].aval, x.order),
         c.value(index, eqn.outvars[1].aval, x.order),
@@ -116,18 +116,20 @@ def _sort(c: Converter, eqn: JaxprEqn, *args: Value) -> list[Value]:
     axis, keys = eqn.params["dimension"], eqn.params["num_keys"]
     order = c.order_of(args, len(args[0].shape))
     tensors = [c.arrange(whole(c, eqn, arg, i), order) for i, arg in enumerate(args)]
-    shape, place, places = eqn.invars[0].aval.shape, order[axis], ""  # type: ignore[attr-defined]
+    shape, position, positions = eqn.invars[0].aval.shape, order[axis], ""  # type: ignore[attr-defined]
     for key in reversed(range(keys)):
         name = tensors[key]
         if args[key].dtype == np.bool_:
             name = c.cast(name, np.int32)
-        if places:
-            name = c.graph.add("GatherElements", name, places, axis=place)
-        _, found = c.graph.add_many(
-            "TopK", 2, name, c.graph.size(shape[axis]), axis=place, largest=0, sorted=1
+        if positions:
+            name = c.graph.add("GatherElements", name, positions, axis=position)
+        _, order_found = c.graph.add_many(
+            "TopK", 2, name, c.graph.size(shape[axis]), axis=position, largest=0, sorted=1
         )
-        places = c.graph.add("GatherElements", places, found, axis=place) if places else found
+        positions = (
+            c.graph.add("GatherElements", positions, order_found, axis=position) if positions else order_found
+        )
     return [
-        c.value(c.graph.add("GatherElements", name, places, axis=place), var.aval, order)
+        c.value(c.graph.add("GatherElements", name, positions, axis=position), var.aval, order)
         for name, var in zip(tensors, eqn.outvars)
     ]

@@ -87,14 +87,14 @@ def _scatter(c: Converter, eqn: JaxprEqn, x: Value, indices: Value, updates: Val
         elif dropping:  # a row more, which is cut off again, takes what is outside
             table = pad_value(c, table, _behind(table, len(batched), max(int(windows[0]), 1)))
             rows = _to_row(c, rows, inside, x.shape[indexed[0]])
-    places = window_indices(c, rows, windows) if spread else rows
-    places = _with_batch(c, convert(c, places, np.int64), [x.shape[axis] for axis in batched])
-    name = c.graph.add("ScatterND", c.plain(table), c.plain(places), c.plain(placed), reduction=reduction)
-    made = fresh(x.dtype, name, table.shape)
+    positions = window_indices(c, rows, windows) if spread else rows
+    positions = _with_batch(c, convert(c, positions, np.int64), [x.shape[axis] for axis in batched])
+    name = c.graph.add("ScatterND", c.plain(table), c.plain(positions), c.plain(placed), reduction=reduction)
+    scattered = fresh(x.dtype, name, table.shape)
     stored = (*batched, *indexed, *rest)
     if dropping and neutral is None:
-        made = cut(c, made, [0] * len(stored), [x.shape[axis] for axis in stored])
-    return c.value(c.tensor(made), out_aval(eqn), inverse(stored))
+        scattered = cut(c, scattered, [0] * len(stored), [x.shape[axis] for axis in stored])
+    return c.value(c.tensor(scattered), out_aval(eqn), inverse(stored))
 
 
 def _known_place(
@@ -114,12 +114,12 @@ def _known_place(
     shape = [sizes[axis] for axis in range(len(x.shape))]
     update = c.reshape_value(updates, shape)
     if op:
-        part = cut(c, x, starts, [start + size for start, size in zip(starts, shape)])
-        update = c.elementwise(op, (part, update), Abstract(shape, x.dtype))
+        block = cut(c, x, starts, [start + size for start, size in zip(starts, shape)])
+        update = c.elementwise(op, (block, update), Abstract(shape, x.dtype))
     axes = [axis for axis in range(len(x.shape)) if not same(shape[axis], x.shape[axis])]
     lows = [c.graph.integers(starts[axis]) for axis in axes]
-    places = [x.order[axis] for axis in axes]
-    name = write(c, c.tensor(x), c.arrange(update, x.order), places, lows, [shape[axis] for axis in axes])
+    axis_order = [x.order[axis] for axis in axes]
+    name = write(c, c.tensor(x), c.arrange(update, x.order), axis_order, lows, [shape[axis] for axis in axes])
     return fresh_like(x, name)
 
 
@@ -168,12 +168,12 @@ def _to_row(c: Converter, rows: Value, inside: Value, row: Size) -> Value:
     return c.where(moved, size, rows, Abstract(rows.shape, rows.dtype))
 
 
-def _with_batch(c: Converter, places: Value, sizes: list[Size]) -> Value:
+def _with_batch(c: Converter, positions: Value, sizes: list[Size]) -> Value:
     """int64 [*sizes, ..., K] as [*sizes, ..., len(sizes) + K]: each index behind the numbers of its batch."""
     if not sizes:
-        return places
+        return positions
     columns = []
-    shape = [*places.shape[:-1], 1]
+    shape = [*positions.shape[:-1], 1]
     for axis, size in enumerate(sizes):
         line = [size if i == axis else 1 for i in range(len(shape))]
         if is_symbolic(size):
@@ -183,5 +183,5 @@ def _with_batch(c: Converter, places: Value, sizes: list[Size]) -> Value:
         else:
             column = constant(np.arange(size, dtype=np.int64).reshape(line))
         columns.append(c.plain(column, shape))
-    name = c.graph.add("Concat", *columns, c.plain(places), axis=len(shape) - 1)
-    return fresh(np.int64, name, [*places.shape[:-1], len(sizes) + places.shape[-1]])
+    name = c.graph.add("Concat", *columns, c.plain(positions), axis=len(shape) - 1)
+    return fresh(np.int64, name, [*positions.shape[:-1], len(sizes) + positions.shape[-1]])

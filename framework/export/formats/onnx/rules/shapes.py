@@ -23,10 +23,10 @@ def _dim_as_value(c: Converter, eqn: JaxprEqn) -> Value:
 @primitive("broadcast_in_dim")
 def _broadcast(c: Converter, eqn: JaxprEqn, x: Value, *sizes: Value) -> Value:
     """With 1 in place of every new size: whoever needs the elements spreads them."""
-    places = eqn.params["broadcast_dimensions"]
+    dimensions = eqn.params["broadcast_dimensions"]
     shape: list[Size] = [1] * len(out_aval(eqn).shape)
-    for axis, place in enumerate(places):
-        shape[place] = x.shape[axis]
+    for axis, dimension in enumerate(dimensions):
+        shape[dimension] = x.shape[axis]
     if x.array is not None and not any(map(is_symbolic, shape)):
         return constant(x.elements.reshape(shape))
     return replace(c.reshape_value(x, shape), dtype=x.dtype)
@@ -74,11 +74,11 @@ def _iota(c: Converter, eqn: JaxprEqn, *sizes: Value) -> Value:
 def _concatenate(c: Converter, eqn: JaxprEqn, *args: Value) -> Value:
     axis = eqn.params["dimension"]
     avals: list[Any] = [var.aval for var in eqn.invars]
-    parts = [c.spread(arg, aval.shape) for arg, aval in zip(args, avals) if not same(aval.shape[axis], 0)]
-    if len(parts) == 1:
-        return parts[0]
-    order = c.order_of(parts, len(avals[0].shape))
-    names = [c.arrange(part, order) for part in parts]
+    operands = [c.spread(arg, aval.shape) for arg, aval in zip(args, avals) if not same(aval.shape[axis], 0)]
+    if len(operands) == 1:
+        return operands[0]
+    order = c.order_of(operands, len(avals[0].shape))
+    names = [c.arrange(part, order) for part in operands]
     return c.value(c.graph.add("Concat", *names, axis=order[axis]), out_aval(eqn), order)
 
 
@@ -86,18 +86,18 @@ def _concatenate(c: Converter, eqn: JaxprEqn, *args: Value) -> Value:
 def _stack(c: Converter, eqn: JaxprEqn, *args: Value) -> Value:
     axis = eqn.params["axis"]
     shapes = [list(var.aval.shape) for var in eqn.invars]  # type: ignore[attr-defined]
-    parts = []
+    operands = []
     for arg, shape in zip(args, shapes):
         whole = c.spread(arg, shape)
-        parts.append(c.plain(c.reshape_value(whole, [*shape[:axis], 1, *shape[axis:]])))
-    return c.value(c.graph.add("Concat", *parts, axis=axis), out_aval(eqn))
+        operands.append(c.plain(c.reshape_value(whole, [*shape[:axis], 1, *shape[axis:]])))
+    return c.value(c.graph.add("Concat", *operands, axis=axis), out_aval(eqn))
 
 
 @primitive("split")
 def _split(c: Converter, eqn: JaxprEqn, x: Value) -> list[Value]:
     x, sizes = c.spread(x, eqn.invars[0].aval.shape), eqn.params["sizes"]  # type: ignore[attr-defined]
-    place = x.order[eqn.params["axis"]]
-    names = c.graph.add_many("Split", len(sizes), c.tensor(x), c.graph.sizes(sizes), axis=place)
+    position = x.order[eqn.params["axis"]]
+    names = c.graph.add_many("Split", len(sizes), c.tensor(x), c.graph.sizes(sizes), axis=position)
     return [c.value(name, var.aval, x.order) for name, var in zip(names, eqn.outvars)]
 
 
@@ -153,8 +153,8 @@ def _rev(c: Converter, eqn: JaxprEqn, x: Value) -> Value:
         return x
     g, many = c.graph, len(axes)
     ends = (g.integers(*[-1] * many), g.integers(*[np.iinfo(np.int64).min] * many))
-    places = g.integers(*(x.order[axis] for axis in axes))
-    name = g.add("Slice", c.tensor(x), *ends, places, g.integers(*[-1] * many))
+    positions = g.integers(*(x.order[axis] for axis in axes))
+    name = g.add("Slice", c.tensor(x), *ends, positions, g.integers(*[-1] * many))
     return replace(x, name=name, array=None)
 
 

@@ -32,11 +32,11 @@ def _suppress_boxes(c: Converter, eqn: JaxprEqn, boxes: Value, valid: Value, *la
     none = g.constant(np.float32(-1))
     scores = g.add("Unsqueeze", g.add("Where", c.plain(valid), ranks, none), g.integers(1))
     for one in labels_:
-        known = g.constant(np.arange(settings["num_labels"], dtype=one.dtype)[:, None])
-        own = g.add("Equal", g.add("Unsqueeze", c.plain(one), g.integers(1)), known)
-        scores = g.add("Where", own, scores, none)
+        all_labels = g.constant(np.arange(settings["num_labels"], dtype=one.dtype)[:, None])
+        of_label = g.add("Equal", g.add("Unsqueeze", c.plain(one), g.integers(1)), all_labels)
+        scores = g.add("Where", of_label, scores, none)
     low, high = g.add_many("Split", 2, c.plain(boxes), g.integers(2, 2), axis=2)
-    found = g.add(
+    selected = g.add(
         "NonMaxSuppression",
         # Corners of a box that is turned inside out would be exchanged; it is empty.
         g.add("Concat", low, g.add("Max", low, high), axis=2),
@@ -45,8 +45,8 @@ def _suppress_boxes(c: Converter, eqn: JaxprEqn, boxes: Value, valid: Value, *la
         g.constant(np.array([settings["iou_threshold"]], np.float32)),
         g.constant(np.zeros(1, np.float32)),
     )
-    places = g.add("Gather", found, g.integers(0, 2), axis=1)
-    ones = g.add("Expand", g.constant(np.ones((), bool)), g.add("Shape", found, start=0, end=1))
+    positions = g.add("Gather", selected, g.integers(0, 2), axis=1)
+    ones = g.add("Expand", g.constant(np.ones((), bool)), g.add("Shape", selected, start=0, end=1))
     empty = g.add("Expand", g.constant(np.zeros((), bool)), g.sizes([*images, count]))
-    kept = c.value(g.add("ScatterND", empty, places, ones), aval, (0, 1), (*images, count))
-    return c.reshape_value(kept, aval.shape)
+    mask = c.value(g.add("ScatterND", empty, positions, ones), aval, (0, 1), (*images, count))
+    return c.reshape_value(mask, aval.shape)

@@ -60,12 +60,12 @@ def pool(c: Converter, eqn: JaxprEqn, x: Value, mean: bool = False, exclusive: b
     name = c.arrange(x, x_order)
     if kind == "reduce_window_min":
         name = c.graph.add("Neg", name)
-    places = [inverse(x_order)[i] for i in range(2, len(axes))]
-    taps = [window[i] for i in places]
-    around = [pads[i] for i in places]
+    positions = [inverse(x_order)[i] for i in range(2, len(axes))]
+    taps = [window[i] for i in positions]
+    around = [pads[i] for i in positions]
     attributes: dict[str, object] = {
         "kernel_shape": taps,
-        "strides": unless_ones([strides[i] for i in places]),
+        "strides": unless_ones([strides[i] for i in positions]),
         "pads": pads_attribute(around),
     }
     if kind == "reduce_window_sum":
@@ -76,7 +76,7 @@ def pool(c: Converter, eqn: JaxprEqn, x: Value, mean: bool = False, exclusive: b
         if not mean:
             name = c.graph.add("Mul", name, c.graph.constant(np.asarray(math.prod(taps), x.dtype)))
     else:
-        dilation = [p["window_dilation"][i - (len(window) - len(p["window_dilation"]))] for i in places]
+        dilation = [p["window_dilation"][i - (len(window) - len(p["window_dilation"]))] for i in positions]
         name = c.graph.add("MaxPool", name, dilations=unless_ones(dilation), **attributes)
         name = c.graph.add("Neg", name) if kind == "reduce_window_min" else name
     aval = out_aval(eqn)

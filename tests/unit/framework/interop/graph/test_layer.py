@@ -124,7 +124,8 @@ def test_the_inputs_are_those_of_the_graph(block):
     x = numbers(1, 3, 4, 4)
     for call in (lambda: block(), lambda: block(x, x), lambda: block(x, x=x)):
         with pytest.raises(
-            InputError, match=r"graph.onnx: these are not the inputs of the graph(.|\n)*\['x'\] once"
+            InputError,
+            match=r"graph.onnx: the arguments do not match the inputs of the graph(.|\n)*\['x'\] once",
         ):
             call()
     with pytest.raises(

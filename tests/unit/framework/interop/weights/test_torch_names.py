@@ -68,7 +68,9 @@ def test_a_prefix_that_only_some_have_is_a_name_and_unknown_names_are_kept() -> 
     ],
 )
 def test_what_is_no_state_dict_of_torch(given: dict, received: str) -> None:
-    with pytest.raises(WeightError, match=rf"no state dict of torch[\s\S]*{received}[\s\S]*load_weights"):
+    with pytest.raises(
+        WeightError, match=rf"the state dict must be torch's[\s\S]*{received}[\s\S]*load_weights"
+    ):
         from_torch(given, Net())
 
 

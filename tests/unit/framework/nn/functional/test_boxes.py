@@ -179,7 +179,7 @@ def test_without_padding_a_trace_is_refused(name: str) -> None:
 
 def test_messages() -> None:
     boxes, scores = jnp.zeros((3, 4)), jnp.zeros(3)
-    with pytest.raises(ShapeError, match="these are no boxes"):
+    with pytest.raises(ShapeError, match="boxes must be an array"):
         F.nms(jnp.zeros((3, 5)))
     with pytest.raises(ShapeError, match=r"nms\.scores"):
         F.nms(boxes, 0.3, jnp.zeros(2))
@@ -189,7 +189,7 @@ def test_messages() -> None:
         F.nms(boxes, 0.3, scores, top_k=4)
     with pytest.raises(ShapeError, match=r"\[N, C, M\]"):
         F.matrix_nms(boxes[None], jnp.zeros((1, 2, 4)), 0.0, 0.0, 1, 1)
-    with pytest.raises(ConfigError, match="these are no levels"):
+    with pytest.raises(ConfigError, match="the levels must ascend from 1"):
         proposals.distribute_fpn_proposals(boxes, 3, 3, 3, 224)
     with pytest.raises(ShapeError, match="do not belong together"):
         proposals.generate_proposals(

@@ -91,7 +91,7 @@ def test_yolo_loss_counts_boxes() -> None:
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: roi.roi_align(MAP, jnp.zeros((1, 5)), ONE, 1), ShapeError, "no boxes"),
+        (lambda: roi.roi_align(MAP, jnp.zeros((1, 5)), ONE, 1), ShapeError, "boxes must be"),
         (lambda: roi.roi_align(MAP, jnp.zeros((1, 4)), jnp.ones(2), 1), ShapeError, "channels-last"),
         (lambda: roi.psroi_pool(MAP, jnp.zeros((1, 4)), ONE, 2), ShapeError, "a multiple of 4"),
         (

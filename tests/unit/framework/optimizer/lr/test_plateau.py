@@ -47,7 +47,7 @@ def test_errors() -> None:
     wrong: Any = None
     with pytest.raises(InputError, match="a plateau needs a number"):
         lr.PlateauState(SCHEDULE).observe(wrong)
-    with pytest.raises(WeightError, match="this is no state of a plateau"):
+    with pytest.raises(WeightError, match="the state of a plateau must have its keys"):
         lr.PlateauState(SCHEDULE).set_state_dict({"best": 1.0})
     for options in ({"factor": 1.0}, {"factor": 0.0}):
         with pytest.raises(ConfigError, match="no rate can be reduced"):

@@ -186,7 +186,7 @@ def test_an_error_names_the_transform() -> None:
         (lambda: T.Resize(3, keys="image"), "a sequence of names"),
         (lambda: T.Resize((1, 2, 3)), "Resize.size"),
         (lambda: T.RandomHorizontalFlip(1.5), "RandomHorizontalFlip.prob"),
-        (lambda: T.RandomCrop(3, padding=(1, 2, 3)), "these are no borders"),
+        (lambda: T.RandomCrop(3, padding=(1, 2, 3)), "padding must be one, two or four numbers"),
         (lambda: T.RandomResizedCrop(3, scale=(1, 0.5)), "RandomResizedCrop.scale"),
         (lambda: T.ColorJitter(brightness=-1), "BrightnessTransform.value"),
         (lambda: T.ColorJitter(hue=(0, 0.7)), "HueTransform.value"),

@@ -103,7 +103,7 @@ def test_the_image_may_be_elsewhere_or_inside(tmp_path: Path) -> None:
     ("more", "said"),
     [
         ({"shapes": 3}, r"a\.json: the field 'shapes' is of the wrong type"),
-        ({"shapes": [3]}, r"a\.json, shapes\[0\]: a shape is no object"),
+        ({"shapes": [3]}, r"a\.json, shapes\[0\]: a shape must be an object"),
         ({"shapes": [BOX, {**BOX, "label": ""}]}, r"a\.json, shapes\[1\]: the field 'label'"),
         ({"shapes": [{**BOX, "group_id": "x"}]}, r"shapes\[0\]: the field 'group_id'"),
         (
@@ -112,9 +112,9 @@ def test_the_image_may_be_elsewhere_or_inside(tmp_path: Path) -> None:
         ),
         (
             {"shapes": [{**BOX, "points": [[1, 2]]}]},
-            r"shapes\[0\]\.points: these are no points of a rectangle",
+            r"shapes\[0\]\.points: the points do not make a rectangle",
         ),
-        ({"shapes": [{**TRIANGLE, "points": [[1, 2], [3, "4"], [5, 6]]}]}, r"points of a polygon"),
+        ({"shapes": [{**TRIANGLE, "points": [[1, 2], [3, "4"], [5, 6]]}]}, r"do not make a polygon"),
         ({"shapes": [{**TRIANGLE, "points": [[1, 2], [3, 4]]}]}, r"three or more"),
         ({"imagePath": None}, r"a\.json: the field 'imagePath'"),
         ({"imagePath": "gone.png", "imageData": "?"}, r"a\.json: the field 'imageData' is damaged"),

@@ -106,7 +106,7 @@ def test_document_errors(tmp_path):
         (b"plain text", "<bytes>: this is no PDF that can be read"),
         (document(), "this is no PDF that can be read"),
         (encrypted, "the PDF is encrypted"),
-        (12, "this is no PDF"),
+        (12, "the PDF must be a path"),
     ):
         with pytest.raises(InputError, match=message):
             PdfReader(source)  # pyright: ignore[reportArgumentType]

@@ -39,9 +39,9 @@ def config(tmp_path: Path, text: str) -> str:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("domain: detektion\n", r"no such domain\n  received: 'detektion'\n  allowed: .*\n.*'detection'"),
+        ("domain: detektion\n", r"unknown domain\n  received: 'detektion'\n  allowed: .*\n.*'detection'"),
         ("a: 1\n", r"domain: missing key"),
-        ("domain: [ocr]\n", r"domain: there is no such domain"),
+        ("domain: [ocr]\n", r"domain: unknown domain"),
     ],
 )
 def test_domains_that_are_none(tmp_path: Path, text: str, message: str) -> None:
@@ -81,7 +81,7 @@ def test_names_are_found_in_every_domain_or_in_one() -> None:
         assert find_config(missing) == Path(missing)
     with pytest.raises(InputError, match=r"did you mean 'text_cnn_snips'"):
         find_config("text_cnn_snip")
-    with pytest.raises(InputError, match="no such model"):
+    with pytest.raises(InputError, match="unknown model"):
         find_config("text_cnn_snips", "ocr")
 
 
@@ -94,7 +94,7 @@ def test_settings_of_a_finished_artifact(tmp_path: Path) -> None:
 def test_options_of_a_domain() -> None:
     options = find_domain("ocr").options
     assert make_options(options, {"threshold": 0.25, "max_side": None}, "ocr") == options(drop_score=0.25)
-    with pytest.raises(ConfigError, match=r"ocr: there is no such option\n  received: tracker(.*\n)+"):
+    with pytest.raises(ConfigError, match=r"ocr: unknown option\n  received: tracker(.*\n)+"):
         make_options(options, {"tracker": "bytetrack"}, "ocr")
     with pytest.raises(ConfigError, match=r"did you mean 'drop_score'"):
         make_options(options, {"drop_scores": 0.2}, "ocr")
