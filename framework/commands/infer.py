@@ -163,8 +163,8 @@ def named_files(args: argparse.Namespace) -> list[str]:
 
     Raises: InputError, where another source is named beside them, or none at all.
     """
-    if args.image_dir is not None and not glob.has_magic(args.image_dir):
-        check_sources(None, None if Path(args.image_dir).is_file() else args.image_dir, None, None)
+    if args.image_dir is not None and not glob.has_magic(args.image_dir) and not Path(args.image_dir).is_file():
+        check_sources(None, args.image_dir, None, None)
     inputs = args.image_path or []  # a text where it came from -o
     named = [*args.files, *([inputs] if isinstance(inputs, str) else inputs)]
     named += [args.image_dir] if args.image_dir is not None else []  # PaddleOCR's takes files too
@@ -182,7 +182,7 @@ def named_files(args: argparse.Namespace) -> list[str]:
     return named
 
 
-def open_model(args: argparse.Namespace, names: Sequence[str]) -> Predictor[Any, Any, Any]:
+def open_model(args: argparse.Namespace, names: Sequence[str]) -> Predictor:
     """The predictor that the arguments ask for; `names` are those of the domains' options."""
     options = {name: getattr(args, name) for name in names}
     keep_memory()

@@ -339,7 +339,7 @@ _ORIENT = {
 
 
 def _from_array(array: np.ndarray, max_pixels: int, ground: Ground) -> np.ndarray:
-    allowed = "[H, W], [H, W, 1], [H, W, 3] RGB or [H, W, 4] RGBA of uint8, uint16 or bool"
+    allowed = "[H, W], [H, W, 1], [H, W, 2] grey and alpha, [H, W, 3] RGB or [H, W, 4] RGBA of uint8, uint16 or bool"
     received = f"{array.dtype} {list(array.shape)}"
     if array.dtype.kind == "f":
         raise InputError(
@@ -350,7 +350,7 @@ def _from_array(array: np.ndarray, max_pixels: int, ground: Ground) -> np.ndarra
         )
     if array.dtype not in (np.uint8, np.uint16, np.bool_):
         raise InputError("the array has a dtype that is no image's", received=received, allowed=allowed)
-    if array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[2] not in (1, 3, 4)):
+    if array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[2] not in (1, 2, 3, 4)):
         channels_first = array.ndim == 3 and array.shape[0] in (1, 3, 4)
         fix = "channels come last: array.transpose(1, 2, 0)" if channels_first else None
         raise InputError(
@@ -366,6 +366,8 @@ def _from_array(array: np.ndarray, max_pixels: int, ground: Ground) -> np.ndarra
     array = np.ascontiguousarray(array)
     if array.ndim == 2 or array.shape[2] == 1:
         return cv2.cvtColor(array, cv2.COLOR_GRAY2RGB)
+    if array.shape[2] == 2:
+        array = np.ascontiguousarray(array[..., [0, 0, 0, 1]])
     return array if array.shape[2] == 3 else _from_pil(Image.fromarray(array), "array", ground=ground)
 
 

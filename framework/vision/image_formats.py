@@ -11,7 +11,6 @@ import io
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from PIL import Image, features
 
@@ -46,7 +45,7 @@ def _open_jpeg(file: io.BytesIO) -> Image.Image:
     """A JPEG file, or one that holds several images (MPO), as stereo cameras write it."""
     from PIL import JpegImagePlugin, MpoImagePlugin
 
-    opened: Any = JpegImagePlugin.JpegImageFile(file)
+    opened = JpegImagePlugin.JpegImageFile(file)
     try:
         parts = opened._getmp()
         if parts is not None and parts[_COUNT] > 1:
@@ -61,7 +60,7 @@ def _open_avif(file: io.BytesIO) -> Image.Image:
     if features.check("avif"):
         return _plugin("AvifImagePlugin", "AvifImageFile")(file)
     try:
-        plugin: Any = importlib.import_module("pillow_avif.AvifImagePlugin")
+        plugin = importlib.import_module("pillow_avif.AvifImagePlugin")
     except ImportError as error:
         raise InputError(
             "this Pillow reads no AVIF files",
@@ -74,7 +73,7 @@ def _open_avif(file: io.BytesIO) -> Image.Image:
 
 def _open_heif(file: io.BytesIO) -> Image.Image:
     try:
-        plugin: Any = importlib.import_module("pillow_heif")
+        plugin = importlib.import_module("pillow_heif")
     except ImportError as error:
         raise MissingExtraError("pillow-heif", "heif", "HEIC and HEIF images") from error
     return plugin.HeifImageFile(file)

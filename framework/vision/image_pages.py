@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 from PIL import Image
@@ -125,20 +124,20 @@ def _pages(opened: Image.Image) -> tuple[tuple[int, ...], tuple[str, ...]]:
     return tuple(pages), ((note,) if left else ())
 
 
-def _is_tiff_page(opened: Any, number: int) -> bool:
+def _is_tiff_page(opened: Image.Image, number: int) -> bool:
     try:
         opened.seek(number - 1)
-        kind = opened.tag_v2.get(_SUBFILE, 0)
+        kind = opened.tag_v2.get(_SUBFILE, 0)  # type: ignore[attr-defined]
     except Exception:  # it is said when the page is read
         return True
     return not (isinstance(kind, int) and kind & (_REDUCED | _MASK))
 
 
-def _mpo_pages(opened: Any, count: int) -> list[int]:
+def _mpo_pages(opened: Image.Image, count: int) -> list[int]:
     """Photographs of the size of the first one."""
     try:
-        entries = opened.mpinfo[_MP_ENTRIES]
-    except (KeyError, TypeError):
+        entries = opened.mpinfo[_MP_ENTRIES]  # type: ignore[attr-defined]
+    except (AttributeError, KeyError, TypeError):
         return list(range(1, count + 1))
     first, pages = opened.size, []
     for number in range(1, count + 1):

@@ -131,7 +131,7 @@ class OCRPredictor(ImagePredictor[Page]):
         return self.pipeline.bucket_count
 
 
-def _label(source: Any) -> str:
+def _label(source: object) -> str:
     return str(source) if isinstance(source, (str, os.PathLike)) else ""
 
 

@@ -128,6 +128,8 @@ ONLY_HERE = {
     "cv2": ("framework/vision/",),
     "pypdfium2": ("framework/workflow/files/",),
     "tifffile": ("framework/vision/",),
+    "pillow_heif": ("framework/vision/image_formats.py",),
+    "pillow_avif": ("framework/vision/image_formats.py",),
     "matplotlib": ("ocr/formulas/cdm.py",),
     "PIL": (
         "framework/vision/",

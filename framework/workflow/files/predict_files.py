@@ -311,7 +311,7 @@ def _draw_overlays(
 
 
 def predict_sources(
-    predictor: Predictor[Any, Any, Any],
+    predictor: Predictor,
     output_dir: Path,
     sources: Sources,
     *,
@@ -338,7 +338,7 @@ def predict_sources(
     return whole
 
 
-def _vision(predictor: Predictor[Any, Any, Any]) -> AnyVision:
+def _vision(predictor: Predictor) -> AnyVision:
     """Raises: ConfigError, where the model takes texts."""
     if not isinstance(predictor, ImagePredictor):
         raise ConfigError(
@@ -365,8 +365,6 @@ def check_sources(
     if camera_id is not None or text is not None:
         return
     given = next((s for s in (image_file, image_dir, pdf_file, video_file, text_file) if s is not None), None)
-    if given is None:
-        return
     path = Path(str(given))
     wants_folder = image_dir is not None
     if ":/" in str(given) and not path.exists():

@@ -44,10 +44,10 @@ class Ahead(VisionPredictor):
         waiting = None
         for item in items:
             if waiting is not None:
-                yield Result(*waiting)
+                yield Result(*waiting[:3])
             waiting = item
         if waiting is not None:
-            yield Result(*waiting)
+            yield Result(*waiting[:3])
 
 
 def image(red: int, size: int = 8) -> np.ndarray:
@@ -332,7 +332,7 @@ def test_drawings_keep_their_order_and_few_wait(tmp_path: Path, monkeypatch: pyt
         def predict_stream(self, items: Iterable[ImageItem]) -> Iterator[Result]:
             nonlocal most
             for item in items:
-                result = Slow(*item)
+                result = Slow(*item[:3])
                 alive.add(result)
                 most = max(most, len(alive))
                 yield result
@@ -355,7 +355,7 @@ def test_a_drawing_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
     class Draws(VisionPredictor):
         def predict_stream(self, items: Iterable[ImageItem]) -> Iterator[Result]:
-            return (Fails(*item) for item in items)
+            return (Fails(*item[:3]) for item in items)
 
     monkeypatch.setattr(runner, "VideoReader", Video)
     report = runner.run_video(Draws(), tmp_path / "clip.mp4", tmp_path / "out")
@@ -507,7 +507,7 @@ def test_extra_files_of_a_result(tmp_path: Path):
             return ImageItem(np.full((2, 3, 3), 7, np.uint8), str(source))
 
         def predict_stream(self, items):
-            return (Found(image) for image, _, _ in items)
+            return (Found(image) for image, _, _, _ in items)
 
     class Found:
         def __init__(self, image):
