@@ -64,11 +64,7 @@ def _join_bands(boxes: _Boxes, bands: list[_Items]) -> list[_Items]:
             groups[-1].append(band)
         else:
             groups.append([band])
-    joined: list[_Items] = []
-    for number, group in enumerate(groups):
-        count = len(group) if number == len(groups) - 1 else _without_line_below(boxes, group)
-        joined += [np.concatenate(group[:count]), *group[count:]]
-    return joined
+    return [np.concatenate(group) for group in groups]
 
 
 def _keeps_stripe(boxes: _Boxes, above: _Items, band: _Items) -> bool:
@@ -87,20 +83,6 @@ def _stripes(boxes: _Boxes, items: _Items) -> list[tuple[float, float]]:
     """The white (left, right) between the columns of the items."""
     columns = split_at_stripes(boxes, items, axis=0)
     return [(float(boxes[a, 2].max()), float(boxes[b, 0].min())) for a, b in pairwise(columns)]
-
-
-def _without_line_below(boxes: _Boxes, bands: list[_Items]) -> int:
-    """How many of the bands of columns are read as columns, where something that spans them follows: what stands in the
-    first column alone, below the ends of all, goes on after them.
-    """
-    count = len(bands)
-    while count > 1:
-        columns = split_at_stripes(boxes, np.concatenate(bands[:count]), axis=0)
-        before = split_at_stripes(boxes, np.concatenate(bands[: count - 1]), axis=0)
-        if len(before) < 2 or not np.isin(bands[count - 1], columns[0]).all():
-            break
-        count -= 1
-    return count
 
 
 def _stand_beside(boxes: _Boxes, columns: list[_Items]) -> bool:

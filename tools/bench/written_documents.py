@@ -24,7 +24,7 @@ from tools.bench.peers import arguments
 LINES = (
     "The harbour was quiet when the first boats came back from the night.",
     "Two of them carried herring, and the third had lost its nets near the lighthouse.",
-    "Nobody on the quay asked the crew about it, since the weather had been rough since Monday.",
+    "Nobody on the quay asked the sailors about it, since the weather had been rough since Monday.",
     "The auction opened at seven and closed an hour later than usual.",
     "Prices rose a little, and most of the catch went to the factory beyond the railway.",
     "In the afternoon the rain stopped and the market filled with people from the villages.",
@@ -38,7 +38,7 @@ def said(*numbers: int) -> str:
 
 
 @dataclass(frozen=True)
-class Written:
+class SourceDocument:
     """A document: its name, the program and ending of its source, how that is written, and what it says."""
 
     name: str
@@ -66,7 +66,7 @@ RESULTS = (
 )  # fmt: skip
 
 
-def two_columns() -> Written:
+def two_columns() -> SourceDocument:
     rows = [" & ".join(row) + r" \\" for row in CATCH]
     table = "\n".join([r"\hline", rows[0], r"\hline", *rows[1:], r"\hline"])
     source = rf"""\documentclass[twocolumn,10pt]{{article}}\usepackage[T1]{{fontenc}}\usepackage{{lmodern}}
@@ -90,10 +90,10 @@ def two_columns() -> Written:
         "2 Data", said(1, 3, 5), "Table 1: Boats and catch.", CATCH, said(2, 4, 0, 1), "3 Results", *RESULTS,
         "4 Conclusion", said(3, 4),
     )  # fmt: skip
-    return Written("two columns", "pdflatex", "tex", text_source(source), truth)
+    return SourceDocument("two columns", "pdflatex", "tex", text_source(source), truth)
 
 
-def letter() -> Written:
+def letter() -> SourceDocument:
     source = rf"""\documentclass[11pt,a4paper]{{letter}}\usepackage[T1]{{fontenc}}\usepackage{{lmodern}}
 \address{{Anna Vik\\Storgata 9\\0150 Oslo}}\date{{2 June 2022}}\signature{{Anna Vik}}
 \begin{{document}}\begin{{letter}}{{Nordic Supply AS\\Havnegata 3\\5003 Bergen}}\opening{{Dear Sir or Madam,}}
@@ -105,7 +105,7 @@ def letter() -> Written:
         "Anna Vik Storgata 9 0150 Oslo", "2 June 2022", "Nordic Supply AS Havnegata 3 5003 Bergen",
         "Dear Sir or Madam,", said(0, 1, 2), said(3, 4, 5), "Yours faithfully,", "Anna Vik",
     )  # fmt: skip
-    return Written("letter", "pdflatex", "tex", text_source(source), truth)
+    return SourceDocument("letter", "pdflatex", "tex", text_source(source), truth)
 
 
 # -- LibreOffice -----------------------------------------------------------------------------------------------------
@@ -156,14 +156,14 @@ def write_sheet(path: Path) -> None:
     book.save(path)
 
 
-def office() -> list[Written]:
+def office() -> list[SourceDocument]:
     invoice = (
         "Nordic Supply AS", "Havnegata 3 5003 Bergen", "Bill to: Anna Vik Storgata 9", "Ship to: Vik Workshop Dock 4",
         "Invoice no. 5512 of 2 June 2022", ITEMS, "Please pay within 30 days to account 1234 56 78901.",
     )  # fmt: skip
     return [
-        Written("invoice", "soffice", "docx", write_invoice, invoice),
-        Written("spreadsheet", "soffice", "xlsx", write_sheet, (SHEET,)),
+        SourceDocument("invoice", "soffice", "docx", write_invoice, invoice),
+        SourceDocument("spreadsheet", "soffice", "xlsx", write_sheet, (SHEET,)),
     ]
 
 
@@ -185,7 +185,7 @@ CARDS = (
 )
 
 
-def web_pages() -> list[Written]:
+def web_pages() -> list[SourceDocument]:
     lines = rows_html(STATEMENT)
     for start in (" Rent", " Flat", " Water", " Contract"):
         lines = lines.replace(start, f"<br>{start.strip()}")
@@ -212,11 +212,13 @@ def web_pages() -> list[Written]:
     )  # fmt: skip
     listed = [text for name, about, price in CARDS for text in (name, about, f"NOK {price}")]
     return [
-        Written(
+        SourceDocument(
             "statement", "chromium", "html", text_source(statement), ("Account statement May 2023", STATEMENT)
         ),
-        Written("resume", "chromium", "html", text_source(resume), told),
-        Written("catalogue", "chromium", "html", text_source(catalogue), ("Spring catalogue", *listed)),
+        SourceDocument("resume", "chromium", "html", text_source(resume), told),
+        SourceDocument(
+            "catalogue", "chromium", "html", text_source(catalogue), ("Spring catalogue", *listed)
+        ),
     ]
 
 
@@ -230,7 +232,7 @@ COMMANDS = {
 }  # fmt: skip
 
 
-def printed(document: Written) -> bytes:
+def printed(document: SourceDocument) -> bytes:
     """The document's PDF, by its program."""
     with tempfile.TemporaryDirectory() as folder:
         document.write(Path(folder, f"source.{document.ending}"))

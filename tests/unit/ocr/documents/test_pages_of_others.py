@@ -295,24 +295,6 @@ def test_rows_of_a_table_may_stand_far_apart() -> None:
     assert table_of(markdown(page)) == [list(row) for row in rows]
 
 
-def test_a_line_below_short_columns_is_read_after_both() -> None:
-    page = PdfPage()
-    left, right = (
-        ("Bill to:", "Maria Example", "5 Main Street"),
-        ("Ship to:", "Example Works", "Gate 3, Dock Road"),
-    )
-    rows_of_text(page, (30, 220), 40, list(zip(left, right, strict=True)), step=10)
-    page.text(30, 92, "Invoice no. 5512", 8)
-    prose(page, 30, 120, 4, words=14)
-    text = markdown(page)
-    assert (
-        text.index("Main Street")
-        < text.index("Example Works")
-        < text.index("Invoice no.")
-        < text.index("The council")
-    )
-
-
 def test_cards_are_read_row_by_row() -> None:
     page = PdfPage().text(30, 30, "Spring catalogue", 14, "Bold")
     for number, name in enumerate(("Anchor", "Rope", "Lamp", "Paint")):
