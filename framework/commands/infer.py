@@ -163,7 +163,11 @@ def named_files(args: argparse.Namespace) -> list[str]:
 
     Raises: InputError, where another source is named beside them, or none at all.
     """
-    if args.image_dir is not None and not glob.has_magic(args.image_dir) and not Path(args.image_dir).is_file():
+    if (
+        args.image_dir is not None
+        and not glob.has_magic(args.image_dir)
+        and not Path(args.image_dir).is_file()
+    ):
         check_sources(None, args.image_dir, None, None)
     inputs = args.image_path or []  # a text where it came from -o
     named = [*args.files, *([inputs] if isinstance(inputs, str) else inputs)]

@@ -8,7 +8,7 @@ import os
 import threading
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from framework.core.device import Device, cpu_features
 from framework.core.errors import HubError
@@ -79,10 +79,10 @@ def cache_folder() -> Path | None:
     return state.cache_folder or _own_folder()
 
 
-def quick_compile_options() -> dict[str, str | bool | int]:
+def quick_compile_options() -> dict[str, Any]:
     """Options of the CPU for programs that run once, whose values are compared: half of the time of a comparison is
     XLA's. jax 0.11 has no emitters to turn off, and ends the process where an option is unknown."""
-    options: dict[str, str | bool | int] = {
+    options: dict[str, Any] = {  # jax's type of options has no int
         "xla_backend_optimization_level": 0,
         "xla_llvm_disable_expensive_passes": True,
     }
