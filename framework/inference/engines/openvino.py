@@ -17,7 +17,7 @@ from framework.core.errors import DeviceError, FormatError, MissingExtraError
 from framework.inference.engine import TensorShape
 from framework.inference.engines.onnx_file import OnnxEngine
 
-_LINES, _PAGES = 2000, 400
+_LINES, _PAGES = 3000, 400
 """Operations of a shape that the CPU plugin keeps prepared: those that were used last. By default they are 5,000, and a
 process that reads pages of many sizes grows by 8 MB a page."""
 
