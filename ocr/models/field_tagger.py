@@ -85,7 +85,7 @@ class TaggerBlock(nn.Layer):
 class FieldTagger(nn.Model[FieldTaggerConfig]):
     """features [N, T, K] int32, places [N, T, NUM_PLACES] float32, mask [N, T] bool -> logits [N, T, num_classes]."""
 
-    contract = Contract(tested_in=("tests/unit/ocr/fields",))
+    contract = Contract(tested_in=("tests/unit/ocr/tasks/test_field_tagger.py",))
 
     def __init__(self, config: FieldTaggerConfig) -> None:
         super().__init__(config)

@@ -87,8 +87,9 @@ class Alphabet:
                 continue
             axis = next(n for n, (one, other) in enumerate(zip(value.shape, weight.shape)) if one != other)
             fresh, old_rows = np.moveaxis(value, axis, 0), np.moveaxis(weight, axis, 0)
-            shift = value.shape[axis] - new.num_classes
-            if shift:  # of a decoder, or a head, whose own tokens come first
+            # Of a decoder or a head whose own tokens come first. The guiding decoder has a row behind the symbols, too.
+            shift = min(value.shape[axis] - new.num_classes, _END)
+            if shift:
                 fresh[: shift + 1] = old_rows[: shift + 1]
             # A new symbol begins as the mean of all: with values of its own it would win against known ones.
             fresh[shift + 1 :] = old_rows[shift + 1 :].mean(axis=0)

@@ -124,6 +124,15 @@ def check_hocr(document: Document, folder: Path) -> None:
         assert ["".join(node.itertext()).strip() for node in found] == lines_of(document)
 
 
+def check_tsv(document: Document, folder: Path) -> None:
+    names, *rows = [row.split("\t") for row in document.to_tsv().splitlines()]
+    assert all(len(row) == len(names) for row in rows)
+    level, text = names.index("level"), names.index("text")
+    assert sum(row[level] == "1" for row in rows) == len(document.pages)
+    words = [row[text] for row in rows if row[level] == "5"]
+    assert "".join(words) == "".join("".join(lines_of(document)).split())
+
+
 def check_alto(document: Document, folder: Path) -> None:
     for chars in (False, True):
         root = parsed(document.to_alto(chars=chars))
@@ -257,13 +266,14 @@ CHECKS: dict[str, Callable[[Document, Path], None]] = {
     "paddle": check_paddle,
     "paddle_structure": check_paddle_structure,
     "searchable_pdf": check_searchable_pdf,
+    "tsv": check_tsv,
     "xlsx": check_xlsx,
 }
 
 
 def test_every_exporter_has_a_check() -> None:
-    # JSON is a method of the results.
-    assert {path.stem for path in FOLDER.glob("[!_]*.py")} == CHECKS.keys() - {"json"}
+    # JSON is a method of the results; `files` writes what the others make.
+    assert {path.stem for path in FOLDER.glob("[!_]*.py")} - {"files"} == CHECKS.keys() - {"json"}
 
 
 @pytest.mark.parametrize("document", DOCUMENTS.values(), ids=DOCUMENTS)

@@ -97,7 +97,13 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     monkeypatch.setattr("framework.workflow.export.export.write_artifact", note("export", Path("made")))
     monkeypatch.setattr("framework.commands.infer.open_predictor", note("open", None))
     monkeypatch.setattr("framework.commands.infer.predict_files", note("predict", Report()))
-    monkeypatch.setattr("framework.commands.infer.check_sources", lambda **sources: None)
+    monkeypatch.setattr("framework.commands.infer.predict_sources", note("predict", Report()))
+    monkeypatch.setattr("ocr.commands.ocr.OCRPredictor", type(None))
+    monkeypatch.setattr("ocr.commands.ocr._read_files", lambda *_: (page for page in ()))
+    monkeypatch.setattr(  # the files are not there
+        "framework.commands.infer.open_sources", lambda names, *_, **more: contextlib.nullcontext(list(names))
+    )
+    monkeypatch.setattr("framework.commands.infer.check_sources", lambda *sources, **more: None)
     return calls
 
 
@@ -117,6 +123,9 @@ def settled(value: Any) -> Any:
 def resolve(call: dict[str, Any]) -> Any:
     """A call with its config and overrides as the settings that they give."""
     args = list(call.pop("args"))
+    if call["call"] == "predict":  # files are named as arguments, or by an option of their kind
+        named = [call.pop(option, None) for option in ("image_file", "image_dir", "pdf_file", "video_file")]
+        args[2:] = [[*(name for name in named if name is not None), *(args[2] if args[2:] else ())]]
     overrides = call.pop("overrides", ())
     if args and isinstance(args[0], ConfigFile):
         args[:2] = [[args[0].name, args[0].plain]]

@@ -24,7 +24,7 @@ process that reads pages of many sizes grows by 8 MB a page."""
 
 def _capacity(inputs: Mapping[str, TensorShape] | None) -> int:
     """Few where two sizes besides the batch are free, as of pages, since hardly one comes again. Lines, of which one
-    is, come again and again: with few their shapes are prepared anew, and a receipt takes 1.4 times as long."""
+    is, come again and again: with few their shapes are prepared anew, and a page takes 1.4 times as long."""
     free = max((sum(isinstance(n, str) for n in one.shape) for one in (inputs or {}).values()), default=3)
     return _LINES if free < 3 else _PAGES
 

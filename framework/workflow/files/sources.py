@@ -122,8 +122,8 @@ def _files_of_folder(
     """The files of a folder and its subfolders, by name, but hidden ones and those of the output; and a note of what
     it holds besides."""
     output = None if output_dir is None else output_dir.resolve()
-    if output == folder.resolve():
-        output = None
+    if output is not None and folder.resolve().is_relative_to(output):
+        output = None  # the folder lies in that of the output, not the other way around
     files, others = [], Counter[str]()
     for file in sorted(folder.rglob("*")):
         if any(part.startswith(".") for part in file.relative_to(folder).parts) or not file.is_file():

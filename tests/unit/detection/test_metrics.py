@@ -292,7 +292,7 @@ def test_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConfigError, match=r"CocoKeypoints\.sigmas(?s:.)*17 sigmas(?s:.)*2 keypoints"):
         two = points((1, 1, 2), (9, 9, 2))
         CocoKeypoints().start(()).update(*keypoint_batch(two, two, 9))
-    with pytest.raises(ConfigError, match="spreads of keypoints"):
+    with pytest.raises(ConfigError, match="sigmas must be a number above 0"):
         CocoKeypoints((0.1, 0.0))
     with pytest.raises(ConfigError, match=r"VocMap\.iou_threshold"):
         VocMap(0)

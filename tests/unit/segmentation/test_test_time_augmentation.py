@@ -32,7 +32,7 @@ def test_windows_with_gaps_are_refused(crop, stride):
 
 @pytest.mark.parametrize("scales", [(), (0.0,), (1.0, -0.5)])
 def test_scales_are_checked(scales):
-    with pytest.raises(ConfigError, match="no scales"):
+    with pytest.raises(ConfigError, match="scales must be numbers above 0"):
         TestTimeAugmentation(scales)
 
 

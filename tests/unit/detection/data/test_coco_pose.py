@@ -146,7 +146,7 @@ def test_a_skeleton_of_other_keypoints_is_not_used(tmp_path: Path, caplog: pytes
         ),
         (
             {"categories": [{"id": 1, "name": "a", "keypoints": ["x"] * 3, "skeleton": [3]}]},
-            "no list of lines",
+            "must be a list of lines",
         ),
         ({"annotations": [annotation(1, 8, [0, 0, 4, 4], [1] * 9)]}, "annotation 1 has image_id 8"),
     ],

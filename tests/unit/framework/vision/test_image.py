@@ -190,7 +190,7 @@ def test_arrays():
         (np.zeros((2, 2, 3), np.int64), "a dtype that is no image's"),
         (np.zeros(4, np.uint8), "a shape that is no image's"),
         (np.zeros((1, 2, 2, 3), np.uint8), "a shape that is no image's"),
-        (np.zeros((2, 2, 2), np.uint8), "a shape that is no image's"),
+        (np.zeros((2, 2, 5), np.uint8), "a shape that is no image's"),
         (np.zeros((3, 8, 9), np.uint8), "channels come last"),
         (np.zeros((0, 5, 3), np.uint8), "no pixels"),
     ],

@@ -15,7 +15,7 @@ def test_the_affine_by_hand() -> None:
 
 
 def test_the_head_by_hand() -> None:
-    head = WideHead()
+    head = WideHead(None)
     head.add_head(2, 1, 2, F.relu, dropout=0.2)
     state = {
         "last_conv.weight": np.array([1.0, 2.0]).reshape(1, 2, 1, 1),
@@ -30,6 +30,6 @@ def test_the_head_by_hand() -> None:
 
 
 def test_without_classes_there_is_no_linear_layer() -> None:
-    head = WideHead()
+    head = WideHead(None)
     head.add_head(2, 4, 0, F.relu)
     assert list(head.state_shapes()) == ["last_conv.weight"]
