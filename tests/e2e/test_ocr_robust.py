@@ -107,11 +107,10 @@ def test_a_turned_page_reads_as_the_upright_one(
 ) -> None:
     page = read(np.ascontiguousarray(rotate90(receipt, quarter))).pages[0]
     # A crop of one line tells "S" and "s" apart by their size alone, and a turned page is sampled on another grid; by
-    # engine and grid the dashed rule of the receipt is a line of text or none: its dashes, 3 pixels high, are bars in the
-    # recogniser's 48.
-    lines, others = (
-        [line for line in one.lines if not re.fullmatch(r".*--.*|1+", line.text)] for one in (page, upright)
-    )
+    # engine and grid the dashed rule of the receipt is a line of text or none: its dashes, 3 pixels high, are bars in
+    # the recogniser's 48.
+    rule = re.compile(r".*--.*|1+")
+    lines, others = ([line for line in one.lines if not rule.fullmatch(line.text)] for one in (page, upright))
     assert [line.text.casefold() for line in lines] == [line.text.casefold() for line in others]
     assert {line.orientation for line in lines} == {90 * quarter}
     for line, expected in zip(lines, others, strict=True):
