@@ -80,8 +80,8 @@ def default_device_name() -> str:
     where nothing is installed by which it could find another device than the CPU."""
     if "jax" not in sys.modules and _has_cpu_alone():
         return "cpu"
-    device = default_device()
-    return f"gpu:{device.id}" if device.platform in ("cuda", "rocm", "gpu") else device.platform
+    name = get_device()
+    return name if name.startswith("gpu") else name.partition(":")[0]
 
 
 def _has_cpu_alone() -> bool:

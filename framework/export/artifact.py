@@ -42,10 +42,8 @@ from framework.core.transform import Transform
 from framework.export.program_bytes import Program, StoredProgram
 
 if TYPE_CHECKING:
-    import jax
     from jax import export
 else:
-    jax = LazyModule("jax")
     export = LazyModule("jax.export")
 
 # libyaml's, where PyYAML was built with it: a dictionary of 18,000 characters takes Python's second.

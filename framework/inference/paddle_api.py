@@ -32,14 +32,11 @@ from framework.inference.engine import Engine, TensorShape
 from framework.inference.runtime import Runtime
 
 if TYPE_CHECKING:
-    import jax
     import jax.numpy as jnp
-else:
-    jax = LazyModule("jax")
-    jnp = LazyModule("jax.numpy")
 
-if TYPE_CHECKING:
     from framework.inference.graph_engine import GraphEngine
+else:
+    jnp = LazyModule("jax.numpy")
 
 log = logging.getLogger("oar")
 # What Paddle's export commands call the program in a folder.

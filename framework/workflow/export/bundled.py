@@ -28,10 +28,8 @@ from framework.export.specs import PLATFORMS, TensorSpec
 from framework.workflow.domain.domain import ROOT, all_domains
 
 if TYPE_CHECKING:
-    import jax
     from jax import export
 else:
-    jax = LazyModule("jax")
     export = LazyModule("jax.export")
 
 MANIFEST = "manifest.json"

@@ -11,18 +11,11 @@ import logging
 import shutil
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from framework.core.compilation import jax_version
 from framework.core.errors import OarError
 from framework.core.home import home
-from framework.core.lazy import LazyModule
 from framework.export.artifact import Artifact, load_artifact
-
-if TYPE_CHECKING:
-    import jax
-else:
-    jax = LazyModule("jax")
 
 log = logging.getLogger("oar")
 _SOURCES = (
