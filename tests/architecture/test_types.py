@@ -29,7 +29,7 @@ MOST = {
     "framework/io": 21,
     "framework/jit": 1,
     "framework/metric": 5,
-    "framework/nn": 64,
+    "framework/nn": 19,
     "framework/optimizer": 11,
     "framework/paddle": 1639,
     "framework/text": 20,
