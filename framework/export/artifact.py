@@ -38,7 +38,7 @@ from framework.core.compilation import jax_version
 from framework.core.disk import disk_errors
 from framework.core.errors import ConfigError, FormatError
 from framework.core.lazy import LazyModule
-from framework.core.transform import Transform
+from framework.core.transform import SampleT, Transform
 from framework.export.program_bytes import Program, StoredProgram
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def _list_file(key: str) -> str:
     return f"{key}.txt"
 
 
-def _is_long_list(key: str, value: Any) -> bool:
+def _is_long_list(key: str, value: object) -> bool:
     """Whether a value of the config has a file of its own: texts without line ends, many of them."""
     return (
         isinstance(value, list | tuple)
@@ -158,7 +158,7 @@ class StoredFiles:
 
 
 _HINTS = get_type_hints(ArtifactSettings)
-_NEEDED: Any = object()  # stands for no default
+_NEEDED = object()  # stands for no default
 
 
 @dataclass
@@ -196,7 +196,7 @@ class Artifact:
         return path if path is not None and path.is_file() else None
 
     def setting(
-        self, key: str, hint: Any = None, default: Any = _NEEDED, packages: Sequence[str] = ()
+        self, key: str, hint: object = None, default: object = _NEEDED, packages: Sequence[str] = ()
     ) -> Any:
         """The value of a key of the config, bound to a type hint (framework/config/bind.py).
 
@@ -409,8 +409,8 @@ def unpack_weights(
 
 
 def pack_assets(
-    transforms: Iterable[Transform[Any]],
-) -> tuple[tuple[Transform[Any], ...], dict[str, bytes]]:
+    transforms: Iterable[Transform[SampleT]],
+) -> tuple[tuple[Transform[SampleT], ...], dict[str, bytes]]:
     """Transforms as they stand in an artifact, and the files that they need there, by name.
 
     Raises:
@@ -432,8 +432,8 @@ def pack_assets(
 
 
 def load_assets(
-    transforms: Iterable[Transform[Any]], files: Mapping[str, bytes]
-) -> tuple[Transform[Any], ...]:
+    transforms: Iterable[Transform[SampleT]], files: Mapping[str, bytes]
+) -> tuple[Transform[SampleT], ...]:
     """The transforms of an artifact with its files, where they need any. Raises: FormatError, where one is missing."""
     return tuple(transform.load_assets(files) for transform in transforms)
 

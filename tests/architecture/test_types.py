@@ -22,7 +22,7 @@ MOST = {
     "framework/config": 8,
     "framework/core": 10,
     "framework/engine": 11,
-    "framework/export": 44,
+    "framework/export": 13,
     "framework/hub": 15,
     "framework/inference": 11,
     "framework/interop": 22,

@@ -6,18 +6,39 @@ import ast
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from jax import export
+from jax.core import ShapedArray
 from jax.extend.core import Literal, Var
-from jax.typing import ArrayLike
+from jax.typing import ArrayLike, DTypeLike
 
 from framework.core.errors import ShapeError
 
 Size = Any  # an int, or a symbolic size of jax.export such as 32*h
 Atom = Var | Literal  # what an equation of a jaxpr reads
 _SMALL = 1024  # elements up to which equal constants become one
+
+
+class Aval(Protocol):
+    """Shape and type of an array that is not there yet."""
+
+    @property
+    def shape(self) -> Sequence[Size]: ...
+    @property
+    def dtype(self) -> DTypeLike: ...
+
+
+def aval_of(atom: Atom) -> ShapedArray:
+    """Shape and type of a variable or constant of a program."""
+    assert isinstance(atom.aval, ShapedArray), f"{atom.aval} is no array"
+    return atom.aval
+
+
+def avals_of(atoms: Sequence[Atom]) -> list[ShapedArray]:
+    """Shapes and types."""
+    return [aval_of(atom) for atom in atoms]
 
 
 @dataclass(eq=False)
@@ -82,7 +103,7 @@ class Graph:
             owner.constants[name] = array
             return name
         if array.size > _SMALL:
-            key: tuple[Any, ...] = (id(array),)
+            key: tuple[object, ...] = (id(array),)
         else:  # in the body itself, where those who infer its shapes see it
             key, owner = (array.dtype.str, array.shape, array.tobytes()), self
         if key not in owner._initializers:
