@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from detection.data.known_classes import KNOWN_CLASSES, ClassList, KnownClasses
 from detection.data.records import (
@@ -71,7 +71,11 @@ class CocoDetection(RecordsDataset):
         return coco_records(data, file, Path(self.root) / self.images, self.keypoints)
 
 
-def coco_records(data: dict[str, list[Any]], file: Path, folder: Path, keypoints: bool) -> Records:
+CocoLists = dict[str, list[dict[str, JSON]]]
+"""The lists of a file in COCO's format: "images", "annotations", "categories"."""
+
+
+def coco_records(data: CocoLists, file: Path, folder: Path, keypoints: bool) -> Records:
     """What `load_coco` read of `file`, with images in `folder`. Raises: see CocoDetection.
 
     With `keypoints` an annotation without a box gets the bounds of its labelled points, and one without an area 0.53
@@ -85,7 +89,7 @@ def coco_records(data: dict[str, list[Any]], file: Path, folder: Path, keypoints
         for key, one in images.items()
     ]
     sizes = {record.id: record.size_hw for record in source_images}
-    annotations: dict[Any, list[Any]] = {key: [] for key in images}
+    annotations: dict[int, list[list[object]]] = {key: [] for key in images}
     points = count_keypoints(data, file) if keypoints else 0
     unknown, problems = [], []
     for position, one in enumerate(data["annotations"]):
@@ -95,20 +99,21 @@ def coco_records(data: dict[str, list[Any]], file: Path, folder: Path, keypoints
         if what is not None:
             unknown.append(f"{name} has {what} {one.get(what)!r}")
             continue
+        image_id, category_id = read_key(one, "image_id"), read_key(one, "category_id")
         x, y, width, height = box = read_box(one, points, name, file)
-        if fault := find_unusable(box, sizes[one["image_id"]]):
-            problems.append(f"{name} on image {one['image_id']!r}: box {one.get('bbox', box)} {fault}")
+        if fault := find_unusable(box, sizes[image_id]):
+            problems.append(f"{name} on image {image_id!r}: box {one.get('bbox', box)} {fault}")
             continue
         where = f"{file}, {name}"
-        entry = [
+        entry: list[object] = [
             (x, y, x + width, y + height),
-            number[one["category_id"]],
+            number[category_id],
             not read_flag(one, "iscrowd", where),
             float(read_number(one, "area", where, 0) or width * height * (0.53 if points else 1)),
         ]
         if points:
             entry.append(_points(one, points, name, file))
-        annotations[one["image_id"]].append(entry)
+        annotations[image_id].append(entry)
     if unknown:
         raise InputError(
             f"{len(unknown)} annotations belong to nothing",
@@ -128,7 +133,7 @@ def coco_records(data: dict[str, list[Any]], file: Path, folder: Path, keypoints
 def _as_known(categories: list[dict[str, JSON]], classes: KnownClasses, file: Path) -> list[dict[str, JSON]]:
     """The categories of a known list. Raises: InputError where the file has one of another name or id."""
     listed: ClassList = KNOWN_CLASSES[classes]
-    names: dict[Any, str] = dict(zip(listed.ids, listed.names, strict=True))
+    names: dict[int, str] = dict(zip(listed.ids, listed.names, strict=True))
     named = {
         key: read_text(one, "name", f"{file}, category {key}")
         for key, one in _by_id(categories, "category", file).items()
@@ -147,7 +152,7 @@ def _as_known(categories: list[dict[str, JSON]], classes: KnownClasses, file: Pa
     return [{"id": key, "name": name} for key, name in names.items()]
 
 
-def count_keypoints(data: dict[str, list[Any]], file: Path) -> int:
+def count_keypoints(data: CocoLists, file: Path) -> int:
     """How many keypoints an object has: the one number that the categories or else the annotations say."""
     named = _lengths(data["categories"], "categories", file)
     counts = named or {length // 3 for length in _lengths(data["annotations"], "annotations", file)}
@@ -171,13 +176,14 @@ def _lengths(entries: list[dict[str, JSON]], what: str, file: Path) -> set[int]:
     return {len(found) for found in lists if found}
 
 
-def load_coco(file: Path) -> dict[str, list[Any]]:
+def load_coco(file: Path) -> CocoLists:
     """The lists of a file in COCO's format. Raises: InputError, FormatError."""
-    data: Any = read_annotations(file)
-    if isinstance(data, dict) and "annotations" not in data:
+    content = read_annotations(file)
+    data = content if isinstance(content, dict) else {}
+    if data and "annotations" not in data:
         data["annotations"] = []  # COCO's test sets: images alone
     for name in ("images", "annotations", "categories"):
-        entries = data.get(name) if isinstance(data, dict) else None
+        entries = data.get(name)
         if not isinstance(entries, list) or any(not isinstance(one, dict) for one in entries):
             raise FormatError(
                 "the file is not in COCO's format",
@@ -188,8 +194,8 @@ def load_coco(file: Path) -> dict[str, list[Any]]:
     return data
 
 
-def _by_id(entries: list[dict[str, JSON]], what: str, file: Path) -> dict[Any, dict[str, JSON]]:
-    by_id: dict[Any, dict[str, JSON]] = {}
+def _by_id(entries: list[dict[str, JSON]], what: str, file: Path) -> dict[int, dict[str, JSON]]:
+    by_id: dict[int, dict[str, JSON]] = {}
     for number, one in enumerate(entries):
         key = one.get("id")
         if not isinstance(key, int) or isinstance(key, bool) or key in by_id:
@@ -207,6 +213,13 @@ def _by_id(entries: list[dict[str, JSON]], what: str, file: Path) -> dict[Any, d
 
 def _is_key(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def read_key(entry: Mapping[str, JSON], name: str) -> int:
+    """A number that stands for an entry of another list, of an annotation whose numbers were checked."""
+    value = entry[name]
+    assert isinstance(value, int), value
+    return value
 
 
 def find_size(entry: dict[str, JSON], file: Path) -> tuple[int, int] | None:

@@ -7,7 +7,6 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -110,7 +109,7 @@ class RecordsDataset(LazyDataset):
 def build_records(
     images: Sequence[ImageRecord],
     class_names: Sequence[str],
-    objects: Sequence[Sequence[Any]],
+    objects: Sequence[Sequence[Sequence[object]]],
     problems: tuple[str, ...],
     category_ids: tuple[int, ...] = (),
 ) -> Records:
@@ -119,7 +118,7 @@ def build_records(
     Further entries of an object are its area and its keypoints, the same number of entries in each.
     """
     counts = [len(of_image) for of_image in objects]
-    columns: list[list[Any]] = [list(column) for column in zip(*(one for some in objects for one in some))]
+    columns: list[list[object]] = [list(column) for column in zip(*(one for some in objects for one in some))]
     boxes, labels, valid, areas, keypoints = columns + [[]] * (5 - len(columns))
     return Records(
         tuple(images),

@@ -6,7 +6,7 @@ import hashlib
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import TypeGuard
 
 import numpy as np
 
@@ -76,7 +76,7 @@ def read_annotations(path: Path) -> object:
     return bounded.parse_json(text, path, "annotation file")
 
 
-Region = Mapping[str, Any] | list[list[float]]
+Region = masks.RunLengths | list[list[float]]
 """COCO's `segmentation`: run lengths, or polygons [x, y, x, y, ...]."""
 
 
@@ -101,7 +101,7 @@ def is_region(value: object) -> TypeGuard[Region]:
     )
 
 
-def decode_region(region: Mapping[str, Any], size_hw: tuple[int, int], where: object) -> np.ndarray:
+def decode_region(region: masks.RunLengths, size_hw: tuple[int, int], where: object) -> np.ndarray:
     """[H, W] bool: run lengths on an image of this size.
 
     Raises:

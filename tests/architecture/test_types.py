@@ -17,7 +17,7 @@ REPO = Path(__file__).resolve().parents[2]
 PACKAGES = ("framework", "zoo", "ocr", "detection", "segmentation", "nlp")
 MOST = {
     "detection": 3,
-    "detection/data": 14,
+    "detection/data": 1,
     "framework/commands": 1,
     "framework/config": 8,
     "framework/core": 10,
@@ -33,7 +33,7 @@ MOST = {
     "framework/optimizer": 11,
     "framework/paddle": 1639,
     "framework/text": 20,
-    "framework/vision": 23,
+    "framework/vision": 13,
     "framework/workflow": 15,
     "nlp": 12,
     "ocr/commands": 4,
