@@ -6,7 +6,6 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from framework.inference import Runtime
 from framework.workflow.domain.domain import DefaultName
@@ -67,7 +66,7 @@ def document(
     engine: str = "auto",
     threads: int | None = None,
     overrides: Sequence[str] = (),
-    **options: Any,
+    **options: object,
 ) -> Document:
     """A PDF or an image as a document of headings, paragraphs, lists, tables and figures in reading order.
 
