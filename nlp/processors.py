@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from framework.core.errors import ConfigError, FormatError
-from framework.core.transform import WindowTransform
+from framework.core.transform import Transform, WindowTransform
 from framework.text.sample import TextSample
 from framework.text.tokenizer import Tokenizer
 from framework.text.transforms import Tokenize
@@ -32,7 +32,7 @@ class ProcessorContext:
         top: How many classes or candidates a result holds at most.
     """
 
-    transforms: tuple[Any, ...]
+    transforms: tuple[Transform[TextSample], ...]
     labels: tuple[str, ...]
     limit: int
     top: int

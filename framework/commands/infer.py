@@ -11,7 +11,6 @@ import glob
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from framework.commands.main import run
 from framework.config.arguments import (
@@ -217,7 +216,7 @@ def infer(args: argparse.Namespace, names: Sequence[str], suffixes: Sequence[str
     return report.exit_code
 
 
-def _model(args: argparse.Namespace, options: Mapping[str, Any]) -> str:
+def _model(args: argparse.Namespace, options: Mapping[str, object]) -> str:
     """The model's name, file or folder; the deploy.yaml and infer_cfg.yml of an artifact stand for its folder.
 
     Raises: InputError, where none is named and no option stands for one.

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence, Sized
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import jax
 import numpy as np
@@ -199,8 +199,8 @@ class Trainer:
                     fix="set it back, or start anew from the checkpoint's model.safetensors with `pretrained`",
                 )
         rest = unflatten(self._rest(), saved.train, where=folder)
-        params: Any = {name: saved.model[name] for name in self.state.params}
-        buffers: Any = {name: saved.model[name] for name in self.state.buffers}
+        params: PyTree = {name: saved.model[name] for name in self.state.params}
+        buffers: PyTree = {name: saved.model[name] for name in self.state.buffers}
         self.state = self.partitioner.place(TrainState(params=params, buffers=buffers, **rest))
         self.best_score, self.since_best = saved.meta["best_score"], saved.meta["since_best"]
         self._sums = dict(saved.meta["sums"])

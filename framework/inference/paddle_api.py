@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import enum
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -317,7 +317,8 @@ class Predictor:
                 )
             arrays = {name: narrow(np.asarray(array), name) for name, array in zip(self._inputs, inputs)}
             return list(self._run(arrays).values())
-        missing = [name for name, handle in self._inputs.items() if handle.value is None]
+        values = {name: handle.value for name, handle in self._inputs.items() if handle.value is not None}
+        missing = [name for name in self._inputs if name not in values]
         if missing:
             raise ShapeError(
                 "an input was not set",
@@ -325,7 +326,7 @@ class Predictor:
                 allowed=", ".join(self._inputs),
                 fix="call get_input_handle(name).copy_from_cpu(array) for each, then run()",
             )
-        for name, value in self._run({n: h.value for n, h in self._inputs.items()}).items():
+        for name, value in self._run(values).items():
             self._outputs[name].value = value
         return True
 
@@ -336,7 +337,7 @@ class Predictor:
         """0: there are no bytes to give back."""
         return 0
 
-    def _run(self, arrays: dict[str, Any]) -> dict[str, np.ndarray]:
+    def _run(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         declared = self._engine.inputs
         symbols = (a.shape[0] for a in declared.values() if a.shape and not isinstance(a.shape[0], int))
         batch = str(next(symbols, None))

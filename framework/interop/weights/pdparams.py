@@ -133,7 +133,7 @@ def _to_bfloat16(array: np.ndarray) -> np.ndarray:
     return array.view(bfloat16) if array.dtype == np.uint16 else array
 
 
-def _join_slices(source: Source, state: dict) -> None:
+def _join_slices(source: Source, state: dict[str, Any]) -> None:
     try:
         for key, info in state.pop(SLICE_TABLE, {}).items():
             slices = [np.ravel(state.pop(name)) for name in info["slices"]]
