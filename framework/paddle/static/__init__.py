@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
 
 from framework.core.errors import OarError
-from framework.paddle._kernel.missing import reason
+from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 from framework.paddle.jit.spec import InputSpec as InputSpec
 from framework.paddle.nn.layer import create_parameter as _create_parameter
@@ -178,6 +178,5 @@ def Print(
     return printed(input, message or "")
 
 
-def __getattr__(name: str) -> Any:
-    why = reason(f"paddle.static.{name}") or "no such name; docs/paddle_api.md lists all that are here"
-    raise AttributeError(f"paddle.static.{name}: {why}")
+if not TYPE_CHECKING:
+    __getattr__ = _resolver(__name__)

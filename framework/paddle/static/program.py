@@ -50,7 +50,7 @@ class Variable(Tensor):
     def block(self) -> Block:
         return default_main_program().global_block()
 
-    def numpy(self) -> np.ndarray:
+    def numpy(self, *args: object) -> np.ndarray:
         raise TraceError(
             "a variable of a static program has no values",
             received=f"the values of {self.name} {self.shape}",
