@@ -10,7 +10,7 @@ from framework.paddle._kernel import dtypes as types
 from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle._kernel.tensor import Parameter as Parameter
 from framework.paddle.device import places
-from framework.paddle.static.program import Variable as Variable
+from framework.paddle.static.program import PublicVariable as Variable
 from framework.paddle.static.program import in_dynamic_mode as in_dynamic_mode
 
 _Arguments = ParamSpec("_Arguments")

@@ -32,7 +32,7 @@ from framework.paddle.static.io import save_inference_model as save_inference_mo
 from framework.paddle.static.io import save_to_file as save_to_file
 from framework.paddle.static.io import set_program_state as set_program_state
 from framework.paddle.static.program import Program as Program
-from framework.paddle.static.program import Variable as Variable
+from framework.paddle.static.program import PublicVariable as Variable
 from framework.paddle.static.program import declare as _declare
 from framework.paddle.static.program import default_main_program as default_main_program
 from framework.paddle.static.program import default_startup_program as default_startup_program
