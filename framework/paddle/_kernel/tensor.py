@@ -16,8 +16,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from framework.core.errors import ShapeError, TraceError
+from framework.core.errors import TraceError
 from framework.paddle._kernel import dtypes as types
+from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.x64 import x64
 
