@@ -312,6 +312,13 @@ class Parameter(Tensor):
         self._begin = None
 
     @property
+    def block(self) -> object:
+        """The block of the main program, which packages hand to initializers: `init(param, param.block)`."""
+        from framework.paddle.static.program import default_main_program
+
+        return default_main_program().global_block()
+
+    @property
     def trainable(self) -> bool:
         return not self.stop_gradient
 
