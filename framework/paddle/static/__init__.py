@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
 
 from framework.core.errors import OarError
+from framework.paddle._kernel.arguments import DTypeLike, Integers
 from framework.paddle._kernel.missing import reason
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 from framework.paddle.jit.spec import InputSpec as InputSpec
@@ -42,6 +43,10 @@ from framework.paddle.static.program import in_dynamic_mode as in_dynamic_mode
 from framework.paddle.static.program import program_guard as program_guard
 from framework.paddle.utils import unique_name
 
+if TYPE_CHECKING:
+    from framework.paddle.nn.initializer import Initializer
+    from framework.paddle.nn.param_attr import AttrLike
+
 
 def data(name: str, shape: Any, dtype: Any = None, lod_level: int = 0) -> Variable:
     """A variable to feed; None and -1 are sizes that are known when the program runs."""
@@ -53,12 +58,12 @@ def data(name: str, shape: Any, dtype: Any = None, lod_level: int = 0) -> Variab
 
 
 def create_parameter(
-    shape: Any,
-    dtype: Any,
+    shape: Integers,
+    dtype: DTypeLike,
     name: str | None = None,
-    attr: Any = None,
+    attr: AttrLike = None,
     is_bias: bool = False,
-    default_initializer: Any = None,
+    default_initializer: Initializer | None = None,
 ) -> Any:
     """A parameter of the current program, with its first values."""
     parameter = _create_parameter(shape, dtype, name, attr, is_bias, default_initializer)
@@ -145,7 +150,9 @@ def cuda_places(device_ids: Any = None) -> list[Any]:
     return [paddle.CUDAPlace(number) for number in ids]
 
 
-def accuracy(input: Tensor, label: Tensor, k: int = 1, correct: Any = None, total: Any = None) -> Tensor:
+def accuracy(
+    input: Tensor, label: Tensor, k: int = 1, correct: Tensor | None = None, total: Tensor | None = None
+) -> Tensor:
     """The share of rows whose label is among the k greatest scores."""
     from framework import paddle
 

@@ -8,12 +8,15 @@ from typing import Any
 import numpy as np
 
 from framework.core.errors import InputError
+from framework.paddle._kernel.arguments import TensorLike
 from framework.paddle._kernel.mode import mode, recorder_scope
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 from framework.paddle.jit.program import trace
 from framework.paddle.jit.recording import shape_and_type
 from framework.paddle.jit.to_static import explained
 from framework.paddle.static.program import Program, Values, Variable, default_main_program, value_of
+
+Fetched = Tensor | str | list[Tensor | str] | tuple[Tensor | str, ...] | None
 
 
 class BuildStrategy:
@@ -41,7 +44,7 @@ class CompiledProgram:
     def __init__(self, program_or_graph: Program, build_strategy: BuildStrategy | None = None) -> None:
         self._program = program_or_graph
 
-    def with_data_parallel(self, *args: Any, **kwargs: Any) -> CompiledProgram:
+    def with_data_parallel(self, *args: object, **kwargs: object) -> CompiledProgram:
         return self
 
 
@@ -57,8 +60,8 @@ class Executor:
     def run(
         self,
         program: Program | CompiledProgram | None = None,
-        feed: Any = None,
-        fetch_list: Any = None,
+        feed: Mapping[str, TensorLike] | Sequence[Mapping[str, TensorLike]] | None = None,
+        fetch_list: Fetched = None,
         feed_var_name: str = "feed",
         fetch_var_name: str = "fetch",
         scope: object = None,
@@ -90,7 +93,7 @@ class Executor:
             return [np.asarray(t._value) if return_numpy else t for t in found]
 
 
-def _fetched(program: Program, fetch_list: Any) -> list[Tensor]:
+def _fetched(program: Program, fetch_list: Fetched) -> list[Tensor]:
     if fetch_list is None:
         return []
     chosen = fetch_list if isinstance(fetch_list, list | tuple) else [fetch_list]
@@ -101,14 +104,14 @@ def _fetched(program: Program, fetch_list: Any) -> list[Tensor]:
     return [named[v] if isinstance(v, str) else v for v in chosen]
 
 
-def _merged(feed: Any) -> dict[str, Any]:
+def _merged(feed: Mapping[str, TensorLike] | Sequence[Mapping[str, TensorLike]] | None) -> dict[str, Any]:
     """The fed arrays by name; a DataLoader gives a list of one such dict."""
     if isinstance(feed, list | tuple):
         return {name: value for part in feed for name, value in part.items()}
     return dict(feed) if isinstance(feed, Mapping) else {}
 
 
-def _given(variable: Variable, value: Any) -> Any:
+def _given(variable: Variable, value: TensorLike) -> Any:
     array = as_array(value)
     want = variable.shape
     fits = len(want) == array.ndim and all(w in (-1, s) for w, s in zip(want, array.shape, strict=True))
