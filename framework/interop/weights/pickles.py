@@ -91,7 +91,7 @@ class PickleReader:
         self._marks: list[list[object]] = []
         self._memo: dict[int, object] = {}
 
-    def run(self) -> tuple[Any, int]:
+    def run(self) -> tuple[object, int]:
         """The pickled object and the position after it."""
         while True:
             self._begin = self.at

@@ -6,7 +6,6 @@ import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
 
 import jax
 
@@ -14,6 +13,7 @@ from framework import hub, nn
 from framework.config import plain
 from framework.core.dtypes import Precision
 from framework.core.errors import ConfigError, InputError
+from framework.core.transform import Transform
 from framework.core.types import JSON
 from framework.engine.experiment import Experiment
 from framework.engine.task import Pipeline, Stage, Task, check_transforms
@@ -127,7 +127,9 @@ def with_input_shape(experiment: Experiment, input_shape: tuple[int, ...]) -> Ex
         makers = [getattr(transform, "size_hw", None) == old_hw for transform in transforms]
         if any(makers):
             transforms = tuple(
-                replace(cast(Any, transform), size_hw=size_hw) if makes else transform
+                replace(transform, size_hw=size_hw)  # type: ignore[type-var]  # they are dataclasses
+                if makes
+                else transform
                 for transform, makes in zip(transforms, makers)
             )
         else:
@@ -307,7 +309,7 @@ def model_artifact(
     model: nn.Layer,
     task: Task,
     specs: Mapping[str, TensorSpec],
-    transforms: Iterable[Any],
+    transforms: Iterable[Transform],
     about: Mapping[str, JSON],
     precisions: Sequence[Precision],
     constraints: Sequence[str] = (),

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import jax
 import numpy as np
@@ -23,6 +23,7 @@ from framework import nn
 from framework.config import build, override, resolved
 from framework.core.disk import disk_errors, write_file
 from framework.core.errors import ConfigError, InputError
+from framework.core.transform import SampleT, Transform
 from framework.engine import callbacks as C
 from framework.engine import finders
 from framework.engine.details import Details
@@ -33,7 +34,7 @@ from framework.engine.label_alignment import AlignedPack, align_labels, infer_cl
 from framework.engine.loggers import TensorBoard
 from framework.engine.reports import RunReport
 from framework.engine.stopping import TrainingStopped
-from framework.engine.task import Task, check_transforms
+from framework.engine.task import ModelT, Task, check_transforms
 from framework.engine.trainer import Trainer
 from framework.io.checkpoint import (
     CHECKPOINTS,
@@ -62,10 +63,10 @@ log = logging.getLogger("oar")
 
 def make_loader(
     config: LoaderConfig,
-    task: Task,
+    task: Task[SampleT, ModelT],
     seed: int,
     train: bool,
-    pack: Callable[[Any], dict] | None = None,
+    pack: Callable[[SampleT], dict] | None = None,
     folder: Path | None = None,
 ) -> DataLoader:
     """The loader of a config. Training shuffles and leaves out what fills no batch; evaluation pads the last one.
@@ -269,7 +270,7 @@ def find_lr(
     return result
 
 
-def _rate_key(holder: Any) -> list[str]:
+def _rate_key(holder: object) -> list[str]:
     """Where in a config the number of an optimizer's or a schedule's learning rate stands."""
     inner = getattr(holder, "learning_rate", None)
     return (
@@ -358,7 +359,7 @@ class EvaluationSet:
     loader: DataLoader
     labels: tuple[str, ...]
     classes: tuple[str, ...]
-    transforms: tuple[Any, ...]
+    transforms: tuple[Transform, ...]
 
 
 def evaluation_set(experiment: Experiment, config: Path, kept: tuple[str, ...]) -> EvaluationSet:
