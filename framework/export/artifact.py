@@ -182,6 +182,8 @@ class Artifact:
     """The config as it was read: file and lines for messages."""
     folder: Path | None = None
     """Where it was read from or saved to last: engines of other formats than ours read their files there."""
+    trusted: bool = True
+    """Whether code that its config names (`imports`) may run: that of one made here may."""
 
     @property
     def source(self) -> str:
@@ -337,12 +339,15 @@ class Artifact:
         (folder / CONFIG).write_text(text, encoding="utf-8")
 
 
-def load_artifact(folder: str | Path, verify: bool = True, stages: bool = True) -> Artifact:
-    """Read an artifact folder.
+def load_artifact(
+    folder: str | Path, verify: bool = True, stages: bool = True, *, trust: bool = False
+) -> Artifact:
+    """Read an artifact folder. No code that it names is run here.
 
     Args:
         verify: Compare the sha256 of every file with the config's: about a second for a gigabyte of weights.
         stages: Without them only this folder's own program is read, and the config.
+        trust: Code that its config names by `imports` may run when a predictor is made of it.
 
     Raises:
         FormatError: not an artifact, of another format, damaged, or older than jax reads. A program of this very jax
@@ -357,7 +362,9 @@ def load_artifact(folder: str | Path, verify: bool = True, stages: bool = True) 
         for precision in PRECISIONS
         if program_file(precision) in config["sha256"]
     }
-    artifacts = {name: load_artifact(folder / name, verify) for name in config["stages"] if stages}
+    artifacts = {
+        name: load_artifact(folder / name, verify, trust=trust) for name in config["stages"] if stages
+    }
     weights, scales = {}, {}
     if WEIGHTS in config["sha256"]:
         from framework.interop import load_weights
@@ -374,7 +381,7 @@ def load_artifact(folder: str | Path, verify: bool = True, stages: bool = True) 
     }
     stored = tuple(folder / name for name in ONNX_FILES if name in config["sha256"])
     formats = (StoredFiles(stored),) if stored else ()
-    return Artifact(config, programs, weights, scales, artifacts, files, formats, tree, folder)
+    return Artifact(config, programs, weights, scales, artifacts, files, formats, tree, folder, trust)
 
 
 def pack_weights(
