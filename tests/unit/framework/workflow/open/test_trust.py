@@ -1,4 +1,4 @@
-"""An artifact is data: code that its config names runs with the user's consent alone, and a line of the log says what."""
+"""An artifact is data: code that its config names runs with the user's consent alone, and the log says what."""
 
 from __future__ import annotations
 
