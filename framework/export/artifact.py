@@ -19,9 +19,7 @@ from config and weights with `oar export`.
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -39,6 +37,7 @@ from framework.core.disk import disk_errors
 from framework.core.errors import ConfigError, FormatError
 from framework.core.lazy import LazyModule
 from framework.core.transform import Transform
+from framework.core.whole_folder import put_in_place, recover, work_folder
 from framework.export.program_bytes import Program, StoredProgram
 
 if TYPE_CHECKING:
@@ -276,18 +275,9 @@ class Artifact:
 
     def _replace(self, folder: Path) -> None:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as work:
-            fresh = Path(work) / "new"
-            self._write(fresh)
-            old = Path(work) / "old"
-            if folder.exists():
-                os.replace(folder, old)
-            try:
-                os.replace(fresh, folder)
-            except OSError:
-                if old.exists() and not folder.exists():
-                    os.replace(old, folder)
-                raise
+        with work_folder(folder) as work:
+            self._write(work / "new")
+            put_in_place(work, folder)
 
     def _write(self, folder: Path) -> None:
         from framework.interop import write_safetensors
@@ -447,7 +437,7 @@ def load_assets(
 
 def _read_config(folder: Path) -> Tree:
     path = folder / CONFIG
-    if not path.is_file():
+    if not path.is_file() and not recover(folder):
         raise FormatError(
             "this is not an artifact folder",
             where=folder,
@@ -457,7 +447,7 @@ def _read_config(folder: Path) -> Tree:
     try:
         tree = parse(read_text(path, SETTINGS, "artifact's config"), str(path), old_scalars=True)
     except ConfigError as error:
-        raise _damaged(path, error) from None
+        raise damaged_config(path, error) from None
     written_form = tree.value.get("format") if isinstance(tree.value, dict) else None
     if written_form is None or written_form.value != FORMAT:
         raise FormatError(
@@ -473,11 +463,12 @@ def _read_config(folder: Path) -> Tree:
             ArtifactSettings,
         )
     except ConfigError as error:
-        raise _damaged(path, error) from None
+        raise damaged_config(path, error) from None
     return tree
 
 
-def _damaged(path: Path, error: ConfigError) -> FormatError:
+def damaged_config(path: Path, error: ConfigError) -> FormatError:
+    """The error for a config of an artifact that cannot be bound."""
     return FormatError(
         f"the artifact's config is damaged: {error.problem}",
         where=error.where or path,
@@ -511,21 +502,32 @@ def _foreign(folder: Path) -> list[str]:
     return [name for name in names if name not in {CONFIG, *config["sha256"], *config["stages"]}]
 
 
+def read_exported(data: bytes, file: Path, config: Mapping[str, Any]) -> export.Exported:
+    """What jax wrote into a file of an artifact. Raises: FormatError, where this jax cannot read it.
+
+    The format is jax's and MLIR's, whose readers are made for what jax wrote: a program from a stranger has to be
+    trusted like code.
+    """
+    try:
+        return export.deserialize(bytearray(data))
+    except Exception as error:  # jax raises many types here: expired, newer than this jax, truncated
+        made = config["versions"].get("jax", "?")
+        raise FormatError(
+            "this jax cannot read the program",
+            where=file,
+            received=f"made by jax {made} on {config.get('made_on', '?')}; this is jax {jax_version()}: "
+            f"{type(error).__name__} {str(error)[:300]}",
+            allowed="programs of a jax at most six months older and three weeks newer",
+            fix="export it again from config and weights with `oar export`",
+        ) from error
+
+
 def _read_program(file: Path, config: dict[str, Any]) -> Program:
     def read(data: bytes) -> export.Exported:
-        try:
-            return export.deserialize(bytearray(data))
-        except Exception as error:  # jax raises many types here: expired, newer than this jax, truncated
-            made = config["versions"].get("jax", "?")
-            raise FormatError(
-                "this jax cannot read the program",
-                where=file,
-                received=f"made by jax {made} on {config.get('made_on', '?')}; this is jax {jax_version()}: {error}",
-                allowed="programs of a jax at most six months older and three weeks newer",
-                fix="export it again from config and weights with `oar export`",
-            ) from error
+        return read_exported(data, file, config)
 
-    program = StoredProgram(read_bytes(file, DATASET, "program"), config.get("platforms", ()), read)
+    data = read_bytes(file, DATASET, "program")
+    program = StoredProgram(data, config.get("platforms", ()), read, file)
     if config["versions"].get("jax") != jax_version():
         _ = (
             program.exported
