@@ -20,7 +20,7 @@ from framework.config.tree import Tree
 from framework.core.errors import ConfigError, FormatError, InputError, OarError
 from framework.export import CONFIG, Artifact, TensorSpec, load_artifact
 from framework.export.artifact import damaged_config, read_exported
-from framework.export.program import lower_program
+from framework.export.program import file_names_alone, lower_program
 from framework.jit import InputSpec as CoreSpec
 from framework.paddle._kernel import dtypes as types
 from framework.paddle._kernel.dispatch import Compiled, run
@@ -145,7 +145,8 @@ def _exported(layer: Any, call: Callable[..., Any], specs: Sequence[InputSpec]) 
         with x64():
             narrow = lower_program(lambda w, i: lowered(w, i, True), weights, narrow_specs)
             wide = lower_program(lambda w, i: lowered(w, i, False), weights, wide_specs)
-            training = bytes(wide.serialize(vjp_order=1))
+            with file_names_alone():
+                training = bytes(wide.serialize(vjp_order=1))
     config = {
         "kind": "jit",
         "model": name,
