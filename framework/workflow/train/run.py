@@ -9,8 +9,9 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
+from logging.handlers import MemoryHandler
 from pathlib import Path
 from typing import Any, cast
 
@@ -134,12 +135,15 @@ def train(
     experiment = config.experiment
     experiment.require("model", "task", "optim")
     folder = Path(output_dir) if output_dir else run_folder(config.path)
-    with _run_folder(folder, bool(resume)), _log_file(folder / "train.log"):
+    checkpoint = find_checkpoint(folder if resume is True else resume) if resume else None
+    with _run_folder(folder, bool(resume)), _log_file(folder / "train.log") as start_file:
         text = resolved(override(config.tree, "weights=null"))
         trainer = make_trainer(experiment, folder, text, evaluate, callbacks)
+        if checkpoint is not None:
+            trainer.resume(checkpoint)
+        # A run that is refused leaves the files of the one before it as they are.
+        start_file()
         write_file(folder / RUN_CONFIG, text.encode("utf-8"))
-        if resume:
-            trainer.resume(find_checkpoint(folder if resume is True else resume))
         try:
             scores = trainer.fit()
         except TrainingStopped as stop:
@@ -425,9 +429,25 @@ def _run_folder(folder: Path, resume: bool) -> Iterator[None]:
         lock.release()
 
 
-def _log_file(path: Path) -> AbstractContextManager[None]:
-    """Lines of the log to the terminal and, added at the end, to a file."""
-    with disk_errors(path):
-        file = logging.FileHandler(path, encoding="utf-8")
-    file.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%Y-%m-%d %H:%M:%S"))
-    return C.print_log(file)
+@contextmanager
+def _log_file(path: Path) -> Iterator[Callable[[], None]]:
+    """Lines of the log to the terminal and, added at the end, to a file: from the call of what this gives on, with the
+    lines before it."""
+    memory = MemoryHandler(sys.maxsize, flushLevel=sys.maxsize)
+    opened: list[logging.Handler] = []
+
+    def start() -> None:
+        with disk_errors(path):
+            file = logging.FileHandler(path, encoding="utf-8")
+        opened.append(file)
+        file.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%Y-%m-%d %H:%M:%S"))
+        memory.setTarget(file)
+        memory.flush()
+        memory.capacity = 1
+
+    try:
+        with C.print_log(memory):
+            yield start
+    finally:
+        for file in opened:
+            file.close()
