@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from detection.result_files import CocoFile, MotFile
 from detection.results import DetectionResult
@@ -30,6 +30,7 @@ class ObjectDetector(VisionPredictor[DetectionResult]):
         category_ids: The data set's own numbers of the classes, if they are known.
         slicing: Cut images into tiles.
         tracking: Follow objects over the frames of a video.
+        threshold: The score from which boxes are kept that belong to no track.
     """
 
     coco_name = "bbox.json"
@@ -42,9 +43,10 @@ class ObjectDetector(VisionPredictor[DetectionResult]):
         category_ids: tuple[int, ...] | None = None,
         slicing: Slicing | None = None,
         tracking: ByteTrackOptions | None = None,
+        threshold: float = THRESHOLD,
     ) -> None:
         self.runner, self.labels, self.category_ids = runner, labels, category_ids
-        self.slicing, self.tracking = slicing, tracking
+        self.slicing, self.tracking, self.threshold = slicing, tracking, threshold
 
     def detect(self, items: Iterable[ImageItem]) -> Iterator[DetectionResult]:
         """One result for each image, in order, without tracks."""
@@ -61,7 +63,7 @@ class ObjectDetector(VisionPredictor[DetectionResult]):
         results = self.detect(frames)
         if self.tracking is None:
             return results
-        return track(results, replace(self.tracking, frame_rate=frame_rate))
+        return track(results, replace(self.tracking, frame_rate=frame_rate), self.threshold)
 
     def result_writer(self, stem: str, files: Sequence[str] | None = None) -> CocoFile | MotFile:
         if files is None:
@@ -69,12 +71,22 @@ class ObjectDetector(VisionPredictor[DetectionResult]):
         return CocoFile(files, self.category_ids, self.coco_name)
 
 
-def track(results: Iterable[DetectionResult], options: ByteTrackOptions) -> Iterator[DetectionResult]:
-    """The results of the frames of one video, in order, with the boxes that belong to tracks, which they name."""
+def track(
+    results: Iterable[DetectionResult], options: ByteTrackOptions, threshold: float = THRESHOLD
+) -> Iterator[DetectionResult]:
+    """The results of the frames of one video, in order, with the tracks that boxes belong to.
+
+    A track hides nothing: boxes from `threshold` on stay where they belong to none, such as the first of an object that
+    no second frame has confirmed; below it those of tracks stay.
+    """
     tracker = ByteTrack(options)
     for result in results:
         ids = tracker.update(result.xyxy, result.scores, result.category_ids).tolist()
-        boxes = tuple(replace(box, track_id=i) for box, i in zip(result.boxes, ids) if i > 0)
+        boxes = tuple(
+            replace(box, track_id=i) if i > 0 else box
+            for box, i in zip(result.boxes, ids)
+            if i > 0 or box.score >= threshold
+        )
         yield replace(result, boxes=boxes)
 
 
@@ -93,6 +105,27 @@ class DetectionOptions:
     )
     batch_size: int | None = option(None, "how many run together")
     tracker: Literal["bytetrack"] | None = option(None, "follow objects over the frames of a video")
+    track_high_threshold: float | None = option(
+        None,
+        "score from which boxes are matched to tracks first, default: the threshold",
+        aliases=("track_high_thresh",),
+    )
+    track_low_threshold: float | None = option(
+        None, "score from which a box goes on with a track, default: 0.1", aliases=("track_low_thresh",)
+    )
+    track_new_threshold: float | None = option(
+        None,
+        "score from which a box begins a track, default: that of track_high_threshold",
+        aliases=("new_track_thresh", "new_track_threshold"),
+    )
+    track_match_threshold: float | None = option(
+        None, "1 - IoU * score from which box and track do not match, default: 0.8", aliases=("match_thresh",)
+    )
+    track_buffer: int | None = option(
+        None, "frames, at 30 a second, that a track waits for its object, default: 30"
+    )
+    track_per_class: bool = option(True, "a track holds boxes of one class")
+    classes: tuple[str, ...] | None = option(None, "names of the classes that are kept; default: all")
     detector: str | os.PathLike[str] | ObjectDetector | None = option(
         None, "what finds people for a pose model of one person's crop", aliases=("det_model_dir",)
     )
@@ -115,6 +148,10 @@ class DetectionOptions:
             raise ConfigError(
                 "nothing is sliced", received="an option of sliced inference", fix="add --slice_infer"
             )
+        if (self._track_options() or not self.track_per_class) and self.tracker is None:
+            raise ConfigError(
+                "nothing is tracked", received="an option of a tracker", fix="add --tracker bytetrack"
+            )
         if self.det_threshold is not None and self.detector is None:
             raise ConfigError(
                 "no detector looks for people first", received="--det_threshold", fix="add --det_model_dir"
@@ -136,10 +173,26 @@ class DetectionOptions:
             return self.slicing
         return Slicing(**self._tile_options())  # type: ignore[arg-type]
 
+    def _track_options(self) -> dict[str, float]:
+        settings = {
+            "high": self.track_high_threshold,
+            "low": self.track_low_threshold,
+            "new": self.track_new_threshold,
+            "match": self.track_match_threshold,
+            "buffer": self.track_buffer,
+        }
+        return {name: value for name, value in settings.items() if value is not None}
+
     def make_tracking(self) -> ByteTrackOptions | None:
-        """How objects are followed, or None. The tracker's thresholds follow from that of the boxes."""
+        """How objects are followed, or None. The tracker's thresholds follow from that of the boxes: each box from it
+        on may begin a track.
+
+        Raises: ConfigError, where a threshold is out of its range."""
         if self.tracking is not None or self.tracker is None:
             return self.tracking
         of_boxes = self.threshold if self.detector is None else self.det_threshold
-        high = THRESHOLD if of_boxes is None else of_boxes
-        return ByteTrackOptions(high=high, low=min(0.1, high), new=min(1.0, high + 0.1))
+        given = self._track_options()
+        high = given.get("high", THRESHOLD if of_boxes is None else of_boxes)
+        low = given.get("low", min(0.1, high))
+        settings: dict[str, Any] = {"new": high, **given, "high": high, "low": low}
+        return ByteTrackOptions(**settings, per_class=self.track_per_class)

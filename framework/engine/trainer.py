@@ -58,6 +58,7 @@ class Trainer:
         options: Length, precision, intervals.
         folder: Where checkpoints go (`<folder>/checkpoints`); None keeps none.
         labels: The names of the classes, for metrics and checkpoints.
+        eval_labels: Those of `eval`, where it has more: classes that the model does not know.
         callbacks: Run in this order.
         about: Plain data that is kept in every checkpoint.
         partitioner: Where batches and state lie; None divides batches over all devices of the default kind.
@@ -77,6 +78,7 @@ class Trainer:
         eval: DataLoader | None = None,
         folder: Path | None = None,
         labels: tuple[str, ...] = (),
+        eval_labels: tuple[str, ...] | None = None,
         callbacks: Sequence[Callback] = (),
         about: dict[str, JSON] | None = None,
         partitioner: Partitioner | None = None,
@@ -135,7 +137,8 @@ class Trainer:
         if eval is not None:
             divided = self.partitioner.divides(int(eval.batch_size or 1))
             sharding = self.partitioner.batch if divided else self.partitioner.replicated
-            self.evaluator = Evaluator(functional_core.graph_def(model.eval()), task, eval, labels, sharding)
+            names = labels if eval_labels is None else eval_labels
+            self.evaluator = Evaluator(functional_core.graph_def(model.eval()), task, eval, names, sharding)
         self._sums: dict[str, float] = {}
         self._pending: deque[tuple[int, tuple, dict]] = deque()
         self._signals = StopSignals()

@@ -180,17 +180,12 @@ def make_trainer(
     labels = tuple(getattr(experiment.data.train.dataset, "class_names", ()))
     task.check(model, labels)
     check_transforms(model, experiment.data.train.transforms)
-    if evaluate and experiment.data.eval is not None:
-        other = tuple(getattr(experiment.data.eval.dataset, "class_names", labels))
+    held_out = experiment.data.eval if evaluate else None
+    eval_loader, eval_labels = None, labels
+    if held_out is not None:
         if not labels:  # lines of text that a transform turns get their classes from it
-            labels = other
-        if other != labels:
-            raise InputError(
-                "training and evaluation data have different classes",
-                where="data.eval.dataset",
-                received=f"{len(other)} classes {', '.join(other[:5])}",
-                allowed=f"the {len(labels)} classes of data.train: {', '.join(labels[:5])}",
-            )
+            labels = tuple(getattr(held_out.dataset, "class_names", ()))
+        eval_loader, eval_labels = _held_out_loader(held_out, task, options.seed, labels, folder)
     logs: list[C.Callback] = [C.LogLines()]
     if folder is not None:
         logs += [C.MetricsFile(folder / "metrics.jsonl"), RunReport(folder)]
@@ -201,7 +196,6 @@ def make_trainer(
     if options.early_stop is not None:
         logs.append(C.EarlyStopping(patience=options.early_stop))
     logs += (*options.callbacks, *callbacks)
-    held_out = experiment.data.eval if evaluate else None
     assert experiment.optim is not None  # as `train` requires
     return Trainer(
         model,
@@ -209,12 +203,40 @@ def make_trainer(
         experiment.optim,
         make_loader(experiment.data.train, task, options.seed, train=True, folder=folder),
         options,
-        eval=make_loader(held_out, task, options.seed, train=False, folder=folder) if held_out else None,
+        eval=eval_loader,
         folder=folder,
         labels=labels,
+        eval_labels=eval_labels,
         callbacks=logs,
         about={"config": text},
     )
+
+
+def _held_out_loader(
+    config: LoaderConfig, task: Task, seed: int, labels: tuple[str, ...], folder: Path | None
+) -> tuple[DataLoader, tuple[str, ...]]:
+    """The loader of `data.eval` for a training with these labels, and the names of the classes that it is judged by.
+
+    A class that either lacks is named in the log, and the numbers of the others are those of the training.
+
+    Raises:
+        InputError: the two have no class in common, or the task does not say which of its arrays are classes.
+    """
+    other = tuple(getattr(config.dataset, "class_names", labels))
+    pack = None
+    if other != labels:
+        if not task.label_arrays:
+            raise InputError(
+                "training and evaluation data have different classes",
+                where="data.eval.dataset",
+                received=f"{len(other)} classes {', '.join(other[:5])}",
+                allowed=f"the {len(labels)} classes of data.train: {', '.join(labels[:5])}",
+            )
+        alignment = align_labels(labels, other)
+        if line := alignment.describe():
+            log.warning(f"data.eval: {line}")
+        pack, labels = AlignedPack(task, task.label_arrays, alignment), alignment.labels
+    return make_loader(config, task, seed, train=False, pack=pack, folder=folder), labels
 
 
 def _start_from(path: Path, model: nn.Layer, task: Task, experiment: Experiment) -> list[str]:
