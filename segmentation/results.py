@@ -63,7 +63,9 @@ class Segmentation(ImageResult):
         """The image under the colours of its classes, or on another background, [H, W, 3] uint8 RGB."""
         if self.background is not None:
             return self.background.behind(self.pixels, self.labels != background_class(self.names))
-        return draw.classes(self.pixels, self.labels, colors=self.palette, opacity=self.opacity, ignore=self.left_out)
+        return draw.classes(
+            self.pixels, self.labels, colors=self.palette, opacity=self.opacity, ignore=self.left_out
+        )
 
     def write_extra(self, suffix: str, path: Path) -> None:
         """Writes the map of classes: a PNG of indices with a palette."""

@@ -36,8 +36,8 @@ class CocoDetection(RecordsDataset):
     out and listed in `problems`; images without boxes stay. The sample's id is that of the image.
 
     `classes` may be some names of categories, in the order in which they are to be numbered: objects of others are left
-    out, and a line of the log counts them. `classes: coco` says that the classes are COCO's 80, which are then known without the file: weights for them can be
-    exported without it. detection/data/known_classes.py has the other lists.
+    out, and a line of the log counts them. `classes: coco` says that the classes are COCO's 80, which are then known
+    without the file: weights for them can be exported without it. detection/data/known_classes.py has the other lists.
 
     With `keypoints` a sample has [K, J, 3]: COCO numbers pixels, so their centres are 0.5 further to the right and down
     in our coordinates. Objects without points have visibilities of 0.
@@ -66,7 +66,9 @@ class CocoDetection(RecordsDataset):
     @property
     def category_ids(self) -> tuple[int, ...]:
         """The categories' ids by class index: what result files name classes by."""
-        return KNOWN_CLASSES[self.classes].ids if isinstance(self.classes, str) else self._records.category_ids
+        return (
+            KNOWN_CLASSES[self.classes].ids if isinstance(self.classes, str) else self._records.category_ids
+        )
 
     @cached_property
     def _records(self) -> Records:  # pyright: ignore[reportIncompatibleMethodOverride]

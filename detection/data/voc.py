@@ -45,14 +45,16 @@ class VocDetection(RecordsDataset):
 
     An image and its annotation have the same name up to the suffix, whatever `filename` inside says. Without
     `classes` the classes are the sorted names in all annotations, of the other splits too, so that all splits number
-    them alike; with it objects of other classes are left out, and a line of the log counts them. Boxes are read as `read_voc` says; those whose right or lower side does not lie beyond the other one,
-    and those wholly outside of the size that is said of their image, are left out and listed in `problems`. Objects
-    marked as difficult have valid False. The sample's id is the path.
+    them alike; with it objects of other classes are left out, and a line of the log counts them. Boxes are read as
+    `read_voc` says; those whose right or lower side does not lie beyond the other one, and those wholly outside of the
+    size that is said of their image, are left out and listed in `problems`. Objects marked as difficult have valid
+    False. The sample's id is the path.
 
     Raises:
         ConfigError: `classes` is empty or names a class twice.
         InputError: at the first use, there is no such split, files are missing, an object has no box, or `classes`
-            has a name that no object has, much like one that is left out. At an access, the image cannot be read or has another size than its annotation says.
+            has a name that no object has, much like one that is left out. At an access, the image cannot be read or has
+            another size than its annotation says.
         FormatError: an annotation is not XML of this format.
     """
 

@@ -15,9 +15,9 @@ _SENTENCE = re.compile(r"(?s).+?(?:[。！？!?…\n]+|\.(?=\s)|\Z)[”’」』
 
 # A point behind these ends no sentence.
 _ABBREVIATIONS = frozenset(
-    "st mt ft dr mr mrs ms prof sr jr no nr vs vol pp fig sgt capt gen col lt rev hon gov sen rep ave blvd dept approx "
-    "inc ltd co corp bros jan feb mar apr jun jul aug sep sept oct nov dec etc cf al ca bzw usw vgl str mme mlle "
-    "e.g i.e u.s u.k".split()
+    """st mt ft dr mr mrs ms prof sr jr no nr vs vol pp fig sgt capt gen col lt rev hon gov sen rep ave blvd dept approx
+    inc ltd co corp bros jan feb mar apr jun jul aug sep sept oct nov dec etc cf al ca bzw usw vgl str mme mlle
+    e.g i.e u.s u.k""".split()  # noqa: SIM905
 )
 _BEFORE_POINT = re.compile(r"([\w.]+)\.[”’」』）)\"']*\s+\Z")
 

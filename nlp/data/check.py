@@ -200,9 +200,7 @@ def _lines(path: Path, broken: list[str]) -> Iterator[tuple[int, str | None]]:
             yield number, None
 
 
-def _records(
-    path: Path, form: Format, columns: Columns, broken: list[str]
-) -> Iterator[tuple[int, str]]:
+def _records(path: Path, form: Format, columns: Columns, broken: list[str]) -> Iterator[tuple[int, str]]:
     """Number of the first line, and text, of each record: of each line where fields do not stand in quotes."""
     lines = [(number, line) for number, line in _lines(path, broken) if line is not None]
     if form == "lines" or path.suffix == ".jsonl" or not quotes_fields(path, columns.separator):

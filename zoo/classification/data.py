@@ -206,9 +206,7 @@ class ImageFolder(_ImageFiles):
                 )
         if left:
             told = abbreviate([f"{name} {count}" for name, count in left.items()])
-            _log.warning(
-                f"{self._place}: {sum(left.values())} images of other classes are left out: {told}"
-            )
+            _log.warning(f"{self._place}: {sum(left.values())} images of other classes are left out: {told}")
         return {name: images.get(name, []) for name in names}
 
     def _is_class_beside(self, names: Iterable[str]) -> bool:
@@ -216,7 +214,9 @@ class ImageFolder(_ImageFiles):
         root = Path(self.root)
         others = [path for path in root.iterdir() if path.is_dir()] if self.split and root.is_dir() else []
         return all(
-            any(next((other / name).glob("*.*"), None) is not None for other in others if other != self._place)
+            any(
+                next((other / name).glob("*.*"), None) is not None for other in others if other != self._place
+            )
             for name in names
         )
 

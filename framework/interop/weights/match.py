@@ -193,8 +193,8 @@ _LEAVES = {"running_mean": "_mean", "running_var": "_variance"}
 def from_torch(state: Mapping[str, np.ndarray], layer: nn.Layer) -> dict[str, np.ndarray]:
     """What `layer.set_state_dict` takes, from the state dict of the same model in torch.
 
-    Names lose what wrappers put into them (`wrappers.py`), running statistics and the slopes of `nn.PReLU` get Paddle's names,
-    `num_batches_tracked` is dropped, and other spellings become ours as in `set_state_dict`. What a layer has in
+    Names lose what wrappers put into them (`wrappers.py`), running statistics and the slopes of `nn.PReLU` get Paddle's
+    names, `num_batches_tracked` is dropped, and other spellings become ours as in `set_state_dict`. What a layer has in
     `transposed_in_torch` is turned: weights of `nn.Linear`, square ones too, from [out, in] to [in, out]. Everything
     else has the same layout in both. Names that the layer does not know are kept.
 

@@ -20,7 +20,14 @@ _log = logging.getLogger("oar")
 Arrays = TypeVar("Arrays", bound=Mapping[str, np.ndarray])
 
 _COMPONENTS = frozenset(
-    ("_orig_mod", "module", "_fsdp_wrapped_module", "_checkpoint_wrapped_module", "_forward_module", "_layers")
+    (
+        "_orig_mod",
+        "module",
+        "_fsdp_wrapped_module",
+        "_checkpoint_wrapped_module",
+        "_forward_module",
+        "_layers",
+    )
 )
 """What torch.compile, DataParallel, FSDP, activation checkpoints, Lightning and Paddle's DataParallel put in."""
 _AVERAGES = ("ema", "teacher", "average", "momentum", "target", "swa")
@@ -61,9 +68,7 @@ def find_model(state: Arrays, layer: nn.Layer) -> Arrays:
     )
     least = max(best + 1, _LEAST, len(shapes) // 2)
     candidates = {
-        prefix: _matches(_below(state, prefix), layer)
-        for prefix, count in prefixes.items()
-        if count >= least
+        prefix: _matches(_below(state, prefix), layer) for prefix, count in prefixes.items() if count >= least
     }
     most = max(candidates.values(), default=0)
     if most < least:

@@ -67,8 +67,8 @@ class LinearWarmup(LRScheduler):
             # A run of a few steps, as a first try of own data is, still has to learn something.
             shorter = max(1, total_steps // 10)
             _log.warning(
-                f"the warmup takes {shorter} of {total_steps} steps in place of {own.warmup_steps}, which are more than "
-                "the training has; optim.learning_rate.warmup_steps sets it"
+                f"the warmup takes {shorter} of {total_steps} steps in place of {own.warmup_steps}, which are "
+                "more than the training has; optim.learning_rate.warmup_steps sets it"
             )
             own = replace(own, warmup_steps=shorter)
         rest = max(1, total_steps - own.warmup_steps)

@@ -70,7 +70,8 @@ def select_classes(
                 "the model has no such class",
                 where=where,
                 received=f"--classes {name}",
-                allowed=", ".join(labels[:20]) + (f" and {len(labels) - 20} more" if len(labels) > 20 else ""),
+                allowed=", ".join(labels[:20])
+                + (f" and {len(labels) - 20} more" if len(labels) > 20 else ""),
                 fix=did_you_mean(name, labels),
             )
     return frozenset(selected)

@@ -23,7 +23,7 @@ import framework
 from framework import nn
 from framework.config import build, override, resolved
 from framework.core.disk import disk_errors, write_file
-from framework.core.errors import ConfigError, InputError
+from framework.core.errors import InputError
 from framework.engine import callbacks as C
 from framework.engine import finders
 from framework.engine.details import Details
@@ -43,69 +43,17 @@ from framework.io.checkpoint import (
     find_checkpoint,
     run_folder,
 )
-from framework.io.collate import PadToBucket
-from framework.io.dataset import split_windows
 from framework.io.loader import DataLoader
-from framework.io.sampler import BucketBatchSampler
-from framework.io.skipped import SKIPPED_FILE, SkipLog
-from framework.io.weighting import make_sampler
 from framework.nn import functional_core
 from framework.optimizer import Optimizer
 from framework.optimizer.lr.base import LRScheduler
 from framework.workflow.domain.config_file import ConfigFile, open_config
 from framework.workflow.domain.outputs import make_folder
-from framework.workflow.domain.samples import apply_transforms
 from framework.workflow.domain.weights import load_pretrained, load_state_into, resolve_weights
 from framework.workflow.export.export import labels_of, trained_model
+from framework.workflow.train.loaders import make_loader
 
 log = logging.getLogger("oar")
-
-
-def make_loader(
-    config: LoaderConfig,
-    task: Task,
-    seed: int,
-    train: bool,
-    pack: Callable[[Any], dict] | None = None,
-    folder: Path | None = None,
-) -> DataLoader:
-    """The loader of a config. Training shuffles and leaves out what fills no batch; evaluation pads the last one.
-
-    With buckets the task says how long a sample is (`length`) and what pads its arrays (`padding`, values by key). A
-    first transform with `split_windows(sample)` makes several samples of one. `pack` takes the place of the task's.
-    `folder` gets the list of samples that `skip_bad_samples` leaves out.
-    """
-    dataset, transforms = split_windows(config.dataset, config.transforms)
-    if config.buckets is None:
-        batches = {"batch_size": config.batch_size, "shuffle": train, "drop_last": train}
-        if train and config.sampler is not None:
-            batches |= {"shuffle": False, "sampler": make_sampler(config.sampler, dataset, seed)}
-    else:
-        if task.padding is None:
-            raise ConfigError(
-                "the samples of this task all have one shape",
-                where="buckets",
-                received=f"task: {type(task).__name__}",
-                fix="take `buckets` out of the loader's settings",
-            )
-        lengths = task.lengths(dataset, transforms)
-        if lengths is None:
-            lengths = [task.length(apply_transforms(sample, transforms)) for sample in dataset]
-        sampler = BucketBatchSampler(lengths, config.buckets, config.batch_size, train, train, seed)
-        collate = PadToBucket(config.buckets, task.padding, task.padding_axes)
-        batches = {"batch_sampler": sampler, "collate_fn": collate}
-    return DataLoader(
-        dataset,
-        transforms=transforms,
-        pack=pack or (task.pack if train else task.pack_evaluated),
-        **batches,
-        pad_last=not train,
-        num_workers=config.num_workers,
-        worker_mode=config.worker_mode,
-        seed=seed,
-        skip_bad_samples=config.skip_bad_samples,
-        skip_log=SkipLog(folder / SKIPPED_FILE if folder is not None and config.skip_bad_samples else None),
-    )
 
 
 def train(
