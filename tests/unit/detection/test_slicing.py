@@ -179,7 +179,7 @@ def test_settings_that_make_no_sense(settings: dict, message: str):
 def test_neighbours_that_touch_stay_apart(method: Method) -> None:
     """A row of cells whose boxes overlap one another a little, each found on two tiles: no chain joins them."""
     cells = np.array([[40 * i, 10, 40 * i + 50, 60] for i in range(8)], float)
-    boxes = np.concatenate([cells, cells + [4, 0, 4, 0]])
+    boxes = np.concatenate([cells, cells + np.array([4, 0, 4, 0])])
     scores = np.concatenate([np.linspace(0.9, 0.6, 8), np.linspace(0.59, 0.4, 8)])
     retained, merged = merge(boxes, scores, np.zeros(16, int), method=method)
     assert retained.tolist() == list(range(8))
