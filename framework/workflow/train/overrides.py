@@ -114,22 +114,22 @@ def class_overrides(
     """
     if len(set(names)) < len(names):
         raise ConfigError("classes must be different names", where="--classes", received=", ".join(names))
-    parts = [part for part in ("train", "eval") if _find(settings, f"data.{part}.dataset") is not None]
-    if not parts:
+    splits = [name for name in ("train", "eval") if _find(settings, f"data.{name}.dataset") is not None]
+    if not splits:
         raise ConfigError("the config has no data whose classes could be chosen", where="--classes")
-    chosen: list[str] = []
-    for part in parts:
-        key = f"data.{part}.dataset"
+    changes: list[str] = []
+    for split in splits:
+        key = f"data.{split}.dataset"
         dataset = _find(settings, key)
         around = type_around(str(dataset.get("type")))
         if around is None:
-            chosen += setting(f"{key}.classes", list(names))
+            changes += setting(f"{key}.classes", list(names))
         else:
-            chosen += (
+            changes += (
                 f"{key}=null",
                 *setting(key, {"type": around, "dataset": dataset, "classes": list(names)}),
             )
-    return (*chosen, *setting("model.num_classes", len(names)))
+    return (*changes, *setting("model.num_classes", len(names)))
 
 
 def worker_overrides(settings: Mapping[str, JSON], count: int) -> tuple[str, ...]:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import jax
 import numpy as np
@@ -203,7 +202,7 @@ def compare_rows(
 
 def _compiled(fn: Function) -> Program:
     """The program of a function for the CPU, compiled once for each shape."""
-    programs: dict[object, Any] = {}
+    programs: dict[object, jax.stages.Compiled] = {}
 
     def run(weights: NamedArrays, feed: NamedArrays) -> NamedArrays:
         arrays = {name: jax.numpy.asarray(array) for name, array in weights.items()}
