@@ -98,6 +98,11 @@ def is_known(*values: object) -> bool:
     return all(isinstance(value, np.ndarray | np.generic) for value in values if value is not None)
 
 
+def is_text(value: object) -> bool:
+    """Whether it is an array of text, which is always numpy's."""
+    return isinstance(value, np.ndarray) and value.dtype.kind == "U"
+
+
 def dims_array(dims: Sequence[Dim]) -> Static:
     """Sizes as int64, or as objects where one is symbolic."""
     if any(is_symbolic(dim) for dim in dims):
