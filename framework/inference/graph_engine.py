@@ -17,11 +17,11 @@ from framework.core.errors import ShapeError, TraceError
 from framework.core.lazy import LazyModule
 from framework.core.process import check_process
 from framework.inference.engine import TensorShape, describe
-from framework.interop import load_program
+from framework.interop import detect, load_program
 from framework.interop.graph.layer import GraphLayer
 from framework.interop.graph.parts import split_program
 from framework.interop.programs.program import TEXT_NAME, TensorSpec
-from framework.interop.source import Source
+from framework.interop.source import Source, read_source
 from framework.nn import functional_core
 from framework.nn.functional_core import State
 
@@ -33,7 +33,7 @@ else:
 log = logging.getLogger("oar")
 
 
-def load_graph(path: Path | Source, params: Path | None = None) -> GraphLayer:
+def load_graph(path: Path | Source, params: Path | Source | None = None) -> GraphLayer:
     """A `.pdmodel`, PIR `.json` or `.onnx` file as a layer.
 
     Raises:
@@ -42,9 +42,12 @@ def load_graph(path: Path | Source, params: Path | None = None) -> GraphLayer:
     from framework.interop.graph.paddle import build_paddle_layer
     from framework.interop.programs import onnx
 
-    if path.name.endswith(".onnx"):
-        return onnx.load(path)
-    return build_paddle_layer(load_program(path, params))
+    source = read_source(path)  # once
+    if path.name.endswith(".onnx") or (
+        isinstance(path, Source) and params is None and detect(source) == "onnx"
+    ):
+        return onnx.load(source)
+    return build_paddle_layer(load_program(source, params))
 
 
 def _declare(spec: TensorSpec) -> TensorShape:

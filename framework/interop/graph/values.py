@@ -9,8 +9,10 @@ Sizes and what is computed from them stay numpy, in 64 bits; where a size is sym
 
 from __future__ import annotations
 
+import contextlib
+import contextvars
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,6 +93,27 @@ def channels_last(rank: int) -> tuple[int, ...]:
 def is_symbolic(dim: Any) -> bool:
     """Whether a size is only known when the program runs."""
     return export.is_symbolic_dim(dim)
+
+
+_limits: contextvars.ContextVar[list[str] | None] = contextvars.ContextVar("oar_size_limits", default=None)
+
+
+@contextlib.contextmanager
+def collect_limits() -> Iterator[list[str]]:
+    """Within the block: what a graph asks of its symbolic sizes, such as "t <= 512" of a table of positions."""
+    limits: list[str] = []
+    token = _limits.set(limits)
+    try:
+        yield limits
+    finally:
+        _limits.reset(token)
+
+
+def note_limit(size: Dim, most: int) -> None:
+    """Say that the graph cuts `size` elements from an axis of `most`."""
+    limits = _limits.get()
+    if limits is not None and f"{size} <= {most}" not in limits:
+        limits.append(f"{size} <= {most}")
 
 
 def is_known(*values: object) -> bool:

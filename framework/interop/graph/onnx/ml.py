@@ -172,7 +172,7 @@ def _svm_classifier(call: Call, x: Item) -> tuple[Item, Item]:
 
 
 def _couple(shares: Array, pairs: Sequence[tuple[int, int]], classes: int) -> Array:
-    """Probabilities of the classes from those of the pairs [N, pairs]: Wu et al. 2004, algorithm 2, with libsvm's end."""
+    """Probabilities of the classes from those of the pairs [N, pairs]: Wu et al. 2004, algorithm 2, as in libsvm."""
     shares = jnp.clip(shares, 1e-7, 1 - 1e-7)
     table = jnp.zeros((shares.shape[0], classes, classes))
     for n, (i, j) in enumerate(pairs):
