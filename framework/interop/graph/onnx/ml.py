@@ -155,20 +155,16 @@ def _svm_classifier(call: Call, x: Item) -> tuple[Item, Item]:
         a, b = slice(ends[i], ends[i + 1]), slice(ends[j], ends[j + 1])
         columns.append(kernel[:, a] @ weights[j - 1, a] + kernel[:, b] @ weights[i, b] + rho[number])
     scores = jnp.stack(columns, -1)
+    one = np.eye(len(sizes), dtype=np.int32)
+    votes = jnp.stack(
+        [jnp.where(scores[:, n, None] > 0, one[i], one[j]) for n, (i, j) in enumerate(pairs)]
+    ).sum(0)
+    best = labels(call, jnp.argmax(votes, -1).astype(jnp.int32))
     slopes, offsets = numbers(call, "prob_a"), numbers(call, "prob_b")
     if slopes.size:
-        shares = _couple(F.sigmoid(-(scores * slopes + offsets)), pairs, len(sizes))
-        return labels(call, jnp.argmax(shares, -1).astype(jnp.int32)), Value.of(shares)
-    votes = sum(
-        jnp.where(
-            scores[:, n, None] > 0,
-            np.eye(len(sizes), dtype=np.int32)[i],
-            np.eye(len(sizes), dtype=np.int32)[j],
-        )
-        for n, (i, j) in enumerate(pairs)
-    )
+        return best, Value.of(_couple(F.sigmoid(-(scores * slopes + offsets)), pairs, len(sizes)))
     shown = scores if len(pairs) > 1 else jnp.concatenate([-scores, scores], -1)
-    return labels(call, jnp.argmax(votes, -1).astype(jnp.int32)), Value.of(transform(call, shown))
+    return best, Value.of(transform(call, shown))
 
 
 def _couple(shares: Array, pairs: Sequence[tuple[int, int]], classes: int) -> Array:

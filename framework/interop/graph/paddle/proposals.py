@@ -130,9 +130,8 @@ def _of_image(
     if limit <= 0:
         return boxes, scores
     most = int(a.attr("post_nms_topN", 1000))
-    stays = host_boxes.suppress(
-        boxes, np.float32(limit), count=most if most > 0 else None, eta=np.float32(a.attr("eta", 1.0)), offset=float(offset)
-    )  # fmt: skip
+    eta, count = np.float32(a.attr("eta", 1.0)), most if most > 0 else None
+    stays = host_boxes.suppress(boxes, np.float32(limit), count=count, eta=eta, offset=float(offset))
     return boxes[stays], scores[stays]
 
 

@@ -224,9 +224,7 @@ def test_unknown_operators_are_named_all_at_once(open_graph):
     with pytest.raises(FormatError) as caught:
         open_graph(nodes, domains={"com.example": 3})
     text = str(caught.value)
-    assert (
-        "Frobnicate at node 'first' (com.example 3); ImageDecoder at node 'second' (ai.onnx 17)" in text
-    )
+    assert "Frobnicate at node 'first' (com.example 3); ImageDecoder at node 'second' (ai.onnx 17)" in text
     assert 'load(path, operators={"Name": function})' in text
 
 
