@@ -316,9 +316,12 @@ def write_artifact(
 ) -> Path:
     """Write the artifact of a configuration to output_dir/<name of the config or run>; returns that folder.
 
-    Without `named` it is written to `output_dir` itself; with `onnx` the program stands in it as ONNX, too.
+    Without `named` it is written to `output_dir` itself; with `onnx` the program stands in it as ONNX, too, and so it
+    does where the configuration ranks an engine that runs ONNX files: the folder then runs as the configuration does.
     """
     config = open_config(config, settings)
+    if onnx is None and any(set(names) - {"xla"} for names in config.experiment.export.engines.values()):
+        onnx = OnnxOptions(for_engine=True, optional=True)
     folder = output_dir / config.name if named else output_dir
     return export_config(config, input_shape=input_shape, onnx=onnx).save(folder)
 
