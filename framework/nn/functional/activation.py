@@ -15,6 +15,7 @@ from jax.typing import DTypeLike
 
 from framework.core.errors import ShapeError
 from framework.core.rng import next_key
+from framework.nn.functional import slopes
 from framework.nn.functional.lowering import jitted
 
 
@@ -76,13 +77,13 @@ def hardswish(x: jax.Array) -> jax.Array:
 @jitted()
 def softsign(x: jax.Array) -> jax.Array:
     """x / (1 + |x|)."""
-    return x / (1 + jnp.abs(x))
+    return slopes.softsign(x)
 
 
 @jitted()
 def tanhshrink(x: jax.Array) -> jax.Array:
     """x - tanh(x)."""
-    return x - jnp.tanh(x)
+    return slopes.tanhshrink(x)
 
 
 @jitted("slope", "offset")
@@ -135,7 +136,7 @@ def leaky_relu(x: jax.Array, negative_slope: float = 0.01) -> jax.Array:
 
 def _expm1_below(x: jax.Array) -> jax.Array:
     """exp(x) - 1 where x is negative; the inner where keeps the gradient finite at large x."""
-    return jnp.expm1(jnp.where(x > 0, 0, x))
+    return slopes.expm1(jnp.where(x > 0, 0, x))
 
 
 @jitted("alpha")
@@ -148,7 +149,7 @@ def elu(x: jax.Array, alpha: float = 1.0) -> jax.Array:
 def celu(x: jax.Array, alpha: float = 1.0) -> jax.Array:
     """x where positive, alpha * (exp(x / alpha) - 1) elsewhere."""
     alpha = float(alpha)
-    return jnp.where(x > 0, x, alpha * jnp.expm1(jnp.where(x > 0, 0, x) / alpha))
+    return jnp.where(x > 0, x, alpha * slopes.expm1(jnp.where(x > 0, 0, x) / alpha))
 
 
 @jitted("scale", "alpha")
@@ -168,21 +169,21 @@ def softplus(x: jax.Array, beta: float = 1.0, threshold: float = 20.0) -> jax.Ar
 def softshrink(x: jax.Array, threshold: float = 0.5) -> jax.Array:
     """x moved towards zero by `threshold`, zero within it."""
     threshold = float(threshold)
-    return jnp.where(
-        x > threshold, x - threshold, jnp.where(x < -threshold, x + threshold, jnp.zeros_like(x))
-    )
+    # Compared so that NaN, which compares with nothing, stays NaN: here and in the two below.
+    moved = jnp.where(x < 0, x + threshold, x - threshold)
+    return jnp.where(jnp.abs(x) <= threshold, jnp.zeros_like(x), moved)
 
 
 @jitted("threshold")
 def hardshrink(x: jax.Array, threshold: float = 0.5) -> jax.Array:
     """x where |x| exceeds `threshold`, zero elsewhere."""
-    return jnp.where(jnp.abs(x) > float(threshold), x, jnp.zeros_like(x))
+    return jnp.where(jnp.abs(x) <= float(threshold), jnp.zeros_like(x), x)
 
 
 @jitted("threshold")
 def thresholded_relu(x: jax.Array, threshold: float = 1.0) -> jax.Array:
     """x where it exceeds `threshold`, zero elsewhere."""
-    return jnp.where(x > float(threshold), x, jnp.zeros_like(x))
+    return jnp.where(x <= float(threshold), jnp.zeros_like(x), x)
 
 
 @jitted()

@@ -19,6 +19,7 @@ from framework.nn.functional import lowering
 from framework.nn.functional.common import check_data_format, transpose_hint
 from framework.nn.functional.conv import channel_sums
 from framework.nn.functional.lowering import Platform, choose, jitted
+from framework.nn.functional.slopes import absolute
 
 
 def _check_channels(name: str, x: jax.Array, *vectors: jax.Array | None, first: bool = False) -> None:
@@ -361,7 +362,7 @@ def normalize(x: jax.Array, p: float = 2, axis: int = 1, epsilon: float = 1e-12)
     if math.isinf(p):
         norm = jnp.abs(x).max(axis, keepdims=True)
     else:
-        norm = (jnp.abs(x) ** p).sum(axis, keepdims=True) ** (1 / p)
+        norm = (absolute(x) ** p).sum(axis, keepdims=True) ** (1 / p)
     return x / jnp.maximum(norm, epsilon)
 
 

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from framework.nn.functional.slopes import absolute
 from framework.paddle._kernel.dispatch import Array, operation
 from framework.paddle._kernel.methods import in_place, replace_value
 from framework.paddle._kernel.tensor import Tensor
@@ -67,7 +68,7 @@ __all__ = [
 
 _of_floats = functools.partial(elementwise, floats=True)
 
-abs = elementwise("abs", jnp.abs, "The absolute value; its gradient at 0 is 0.")
+abs = elementwise("abs", absolute, "The absolute value; its gradient at 0 is 0.")
 acos = _of_floats("acos", jnp.arccos, "The inverse cosine, radians.")
 acosh = _of_floats("acosh", jnp.arccosh, "The inverse hyperbolic cosine.")
 asin = _of_floats("asin", jnp.arcsin, "The inverse sine, radians.")
