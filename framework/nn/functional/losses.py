@@ -393,9 +393,9 @@ def smooth_l1_loss(
     """d^2 / 2 up to `delta`, delta (d - delta / 2) beyond: Huber's form, as in Paddle, not divided by delta."""
     _check("smooth_l1_loss", reduction, input, label)
     distance = jnp.abs(input - label)
-    near = jnp.minimum(distance, float(delta))
+    near, beyond = jnp.minimum(distance, float(delta)), jnp.maximum(distance - float(delta), 0)
     # Not near * (distance - near / 2), whose gradient at an infinite distance is NaN.
-    return reduce_loss(0.5 * near * near + float(delta) * (distance - near), reduction)
+    return reduce_loss(0.5 * near * near + float(delta) * beyond, reduction)
 
 
 @jitted("reduction")
