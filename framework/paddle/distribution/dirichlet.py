@@ -7,8 +7,8 @@ from typing import Any
 import jax
 from jax.scipy.special import digamma, gammaln, xlogy
 
-from framework.core.errors import ShapeError
 from framework.paddle._kernel.dispatch import Array, Key, operation
+from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.distribution.distribution import Sizes, parameters
 from framework.paddle.distribution.exponential_family import ExponentialFamily

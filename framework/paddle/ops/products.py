@@ -9,9 +9,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from framework.core.errors import ShapeError
 from framework.nn.functional.slopes import absolute
 from framework.paddle._kernel.dispatch import Array, Arrays, freeze, operation
+from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.ops.promotion import as_float, axes_of, is_float, pair
 from framework.paddle.ops.shaping import whole_numbers

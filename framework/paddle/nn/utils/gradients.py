@@ -8,8 +8,8 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from framework.core.errors import ShapeError
 from framework.paddle._kernel.dispatch import Array, Arrays, operation
+from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.tensor import Tensor
 
 
