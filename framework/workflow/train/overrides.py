@@ -124,7 +124,7 @@ def class_overrides(
     for split in splits:
         key = f"data.{split}.dataset"
         dataset = _find(settings, key)
-        around = type_around(str(dataset.get("type")))
+        around = type_around(str(dataset.get("type")) if isinstance(dataset, dict) else "")
         if around is None:
             changes += setting(f"{key}.classes", list(names))
         else:
