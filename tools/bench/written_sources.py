@@ -26,7 +26,7 @@ Rows = Sequence[Sequence[str]]
 Truth = Sequence[str | Rows]
 
 
-def said(*numbers: int) -> str:
+def prose(*numbers: int) -> str:
     return " ".join(LINES[number] for number in numbers)
 
 
@@ -57,8 +57,8 @@ CATCH = (
     ("Bodo", "22", "310.2"),
 )
 RESULTS = (
-    said(0, 1, 2, 3, 4, 5), said(5, 3, 1, 0, 2, 4), said(1, 0, 3, 2, 5, 4), said(2, 3, 4, 5, 0, 1),
-    said(4, 2, 0, 5, 3, 1), said(3, 5, 1, 4, 2, 0), said(0, 2, 4, 1, 3, 5), said(5, 4, 3, 2, 1, 0),
+    prose(0, 1, 2, 3, 4, 5), prose(5, 3, 1, 0, 2, 4), prose(1, 0, 3, 2, 5, 4), prose(2, 3, 4, 5, 0, 1),
+    prose(4, 2, 0, 5, 3, 1), prose(3, 5, 1, 4, 2, 0), prose(0, 2, 4, 1, 3, 5), prose(5, 4, 3, 2, 1, 0),
 )  # fmt: skip
 
 
@@ -68,23 +68,23 @@ def two_columns() -> SourceDocument:
     source = rf"""\documentclass[twocolumn,10pt]{{article}}\usepackage[T1]{{fontenc}}\usepackage{{lmodern}}
 \usepackage[a4paper,margin=2cm]{{geometry}}\title{{Boats of the northern ports}}\author{{Anna Vik}}\date{{May 2021}}
 \begin{{document}}\maketitle\section{{Introduction}}
-{said(0, 1, 2, 3)}
+{prose(0, 1, 2, 3)}
 
-{said(4, 5, 0, 2)}
+{prose(4, 5, 0, 2)}
 \section{{Data}}
-{said(1, 3, 5)}
+{prose(1, 3, 5)}
 \begin{{table}}[h]\centering\caption{{Boats and catch.}}\begin{{tabular}}{{lrr}}
 {table}
 \end{{tabular}}\end{{table}}
 
-{said(2, 4, 0, 1)}
+{prose(2, 4, 0, 1)}
 \section{{Results}}
 """
-    source += "\n\n".join(RESULTS) + rf"\section{{Conclusion}} {said(3, 4)}" + r"\end{document}"
+    source += "\n\n".join(RESULTS) + rf"\section{{Conclusion}} {prose(3, 4)}" + r"\end{document}"
     truth = (
-        "Boats of the northern ports", "Anna Vik May 2021", "1 Introduction", said(0, 1, 2, 3), said(4, 5, 0, 2),
-        "2 Data", said(1, 3, 5), "Table 1: Boats and catch.", CATCH, said(2, 4, 0, 1), "3 Results", *RESULTS,
-        "4 Conclusion", said(3, 4),
+        "Boats of the northern ports", "Anna Vik May 2021", "1 Introduction", prose(0, 1, 2, 3), prose(4, 5, 0, 2),
+        "2 Data", prose(1, 3, 5), "Table 1: Boats and catch.", CATCH, prose(2, 4, 0, 1), "3 Results", *RESULTS,
+        "4 Conclusion", prose(3, 4),
     )  # fmt: skip
     return SourceDocument("two columns", "pdflatex", "tex", text_source(source), truth)
 
@@ -93,13 +93,13 @@ def letter() -> SourceDocument:
     source = rf"""\documentclass[11pt,a4paper]{{letter}}\usepackage[T1]{{fontenc}}\usepackage{{lmodern}}
 \address{{Anna Vik\\Storgata 9\\0150 Oslo}}\date{{2 June 2022}}\signature{{Anna Vik}}
 \begin{{document}}\begin{{letter}}{{Nordic Supply AS\\Havnegata 3\\5003 Bergen}}\opening{{Dear Sir or Madam,}}
-{said(0, 1, 2)}
+{prose(0, 1, 2)}
 
-{said(3, 4, 5)}
+{prose(3, 4, 5)}
 \closing{{Yours faithfully,}}\end{{letter}}\end{{document}}"""
     truth = (
         "Anna Vik Storgata 9 0150 Oslo", "2 June 2022", "Nordic Supply AS Havnegata 3 5003 Bergen",
-        "Dear Sir or Madam,", said(0, 1, 2), said(3, 4, 5), "Yours faithfully,", "Anna Vik",
+        "Dear Sir or Madam,", prose(0, 1, 2), prose(3, 4, 5), "Yours faithfully,", "Anna Vik",
     )  # fmt: skip
     return SourceDocument("letter", "pdflatex", "tex", text_source(source), truth)
 
@@ -121,12 +121,12 @@ def legal_text() -> SourceDocument:
 
 \quad b) {LINES[5]}
 
-(3) {said(0, 3)}
+(3) {prose(0, 3)}
 \end{{document}}"""
     truth = (
         "Harbour Act", "\u00a7 1 Scope", f"(1) {LINES[0]}1 {LINES[1]}", f"(2) {LINES[3]}",
         "\u00a7 2 Duties of the harbour master", f"(1) {LINES[2]}2", "(2) The harbour master shall", f"a) {LINES[4]}",
-        f"b) {LINES[5]}", f"(3) {said(0, 3)}", "1 See the Ports Act of 1984, as it was amended in 2009.",
+        f"b) {LINES[5]}", f"(3) {prose(0, 3)}", "1 See the Ports Act of 1984, as it was amended in 2009.",
         "2 Court of Appeal, 12 May 2011, no. 14.",
     )  # fmt: skip
     return SourceDocument("legal text", "pdflatex", "tex", text_source(source), truth)
@@ -177,8 +177,8 @@ def stamped_scan(pdf: bytes) -> bytes:
     draw.rectangle((3, 3, 326, 126), outline=(190, 30, 40, 255), width=5)
     for number, text in enumerate(STAMP):
         draw.text((165, 38 + 54 * number), text, (190, 30, 40, 255), font, "mm")
-    turned = stamp.rotate(9, Image.Resampling.BICUBIC, expand=True)
-    page.paste(turned, (700, 1250), turned)
+    tilted = stamp.rotate(9, Image.Resampling.BICUBIC, expand=True)
+    page.paste(tilted, (700, 1250), tilted)
     page = page.rotate(0.7, Image.Resampling.BICUBIC, fillcolor="white")
     pixels = np.asarray(page, np.float32) * 0.92 + 12
     pixels += np.random.default_rng(0).normal(0, 6, pixels.shape)
@@ -257,7 +257,7 @@ def write_report(path: Path) -> None:
     word = Document()
     word.add_heading("Report of the harbour office", 0)
     word.add_heading("Summary", 1)
-    word.add_paragraph(said(0, 1, 3))
+    word.add_paragraph(prose(0, 1, 3))
     word.add_heading("Findings", 1)
     for number in (2, 4, 5):
         word.add_paragraph(LINES[number], style="List Bullet")
@@ -293,13 +293,13 @@ SLIDES = """<?xml version="1.0" encoding="UTF-8"?><office:document office:versio
 
 def slides() -> SourceDocument:
     def box(left: float, top: float, width: float, *paragraphs: tuple[str, str]) -> str:
-        said = "".join(
+        inside = "".join(
             f'<text:p><text:span text:style-name="{style}">{text}</text:span></text:p>'
             for style, text in paragraphs
         )
         return (
             f'<draw:frame svg:x="{left}cm" svg:y="{top}cm" svg:width="{width}cm" svg:height="3cm"><draw:text-box>'
-            f"{said}</draw:text-box></draw:frame>"
+            f"{inside}</draw:text-box></draw:frame>"
         )
 
     points = ("Prices rose a little", "Most boats stay at home", "The railway takes the rest")
@@ -325,7 +325,7 @@ def office() -> list[SourceDocument]:
         "Invoice no. 5512 of 2 June 2022", ITEMS, "Please pay within 30 days to account 1234 56 78901.",
     )  # fmt: skip
     report = (
-        "Harbour office of Bergen", "Report of the harbour office", "Summary", said(0, 1, 3), "Findings", LINES[2],
+        "Harbour office of Bergen", "Report of the harbour office", "Summary", prose(0, 1, 3), "Findings", LINES[2],
         LINES[4], LINES[5], "Figures", "Table 1: Catch in 2021", REPORT, "Measures", f"1. {LINES[1]}",
         f"2. {LINES[3]}",
     )  # fmt: skip
@@ -366,7 +366,7 @@ def web_pages() -> list[SourceDocument]:
         "<style>body{font:14px sans-serif;display:grid;grid-template-columns:180px 1fr;gap:30px}aside{padding:12px;"
         "background:#e4e4f0;font-size:12px;line-height:1.75}h3{margin:8px 0 2px;font-size:14px}</style><aside>"
         "<h3>Contact</h3>anna@example.org<br>+47 555 01 01<br>Bergen<h3>Skills</h3>Welding<br>Sailing<br>Chess</aside>"
-        f"<main><h1>Anna Vik</h1><h2>Profile</h2><p>{said(0, 3)}</p><h2>Experience</h2><p>{said(1, 2)}</p></main>"
+        f"<main><h1>Anna Vik</h1><h2>Profile</h2><p>{prose(0, 3)}</p><h2>Experience</h2><p>{prose(1, 2)}</p></main>"
     )
     cards = "".join(
         f"<div><h3>{name}</h3><p>{text}</p><b>NOK {price}</b></div>" for name, text, price in CARDS
@@ -375,16 +375,16 @@ def web_pages() -> list[SourceDocument]:
         "<style>body{font:13px sans-serif}main{display:grid;grid-template-columns:1fr 1fr;gap:30px}</style>"
         f"<h1>Spring catalogue</h1><main>{cards}</main>"
     )
-    told = (
+    profile = (
         "Contact", "anna@example.org +47 555 01 01 Bergen", "Skills", "Welding Sailing Chess", "Anna Vik", "Profile",
-        said(0, 3), "Experience", said(1, 2),
+        prose(0, 3), "Experience", prose(1, 2),
     )  # fmt: skip
     listed = [text for name, about, price in CARDS for text in (name, about, f"NOK {price}")]
     return [
         SourceDocument(
             "statement", "chromium", "html", text_source(statement), ("Account statement May 2023", STATEMENT)
         ),
-        SourceDocument("resume", "chromium", "html", text_source(resume), told),
+        SourceDocument("resume", "chromium", "html", text_source(resume), profile),
         SourceDocument(
             "catalogue", "chromium", "html", text_source(catalogue), ("Spring catalogue", *listed)
         ),
@@ -420,8 +420,8 @@ def more_web_pages() -> list[SourceDocument]:
         "<style>body{font:14px sans-serif;margin:0}nav{background:#235;color:white;padding:8px}nav span{margin-right:"
         "24px}main{display:grid;grid-template-columns:1fr 170px;gap:24px;padding:16px}aside{background:#eee;padding:"
         "10px;font-size:12px}footer{border-top:1px solid;padding:8px;font-size:11px}</style><nav><span>News</span>"
-        f"<span>Boats</span><span>Weather</span></nav><main><article><h1>The quiet harbour</h1><p>{said(0, 1, 2)}</p>"
-        f"<h2>At the auction</h2><p>{said(3, 4)}</p><p>{said(5, 0)}</p></article><aside><h3>Tide</h3>High at 04:10"
+        f"<span>Boats</span><span>Weather</span></nav><main><article><h1>The quiet harbour</h1><p>{prose(0, 1, 2)}</p>"
+        f"<h2>At the auction</h2><p>{prose(3, 4)}</p><p>{prose(5, 0)}</p></article><aside><h3>Tide</h3>High at 04:10"
         "<br>Low at 10:25</aside></main><footer>Printed by the Bergen Post, 2022</footer>"
     )
     table = rows_html(ARABIC_ROWS)
@@ -431,11 +431,11 @@ def more_web_pages() -> list[SourceDocument]:
         f"14px}}table{{border-collapse:collapse}}</style><h1>{ARABIC[0]}</h1>{paragraphs}{table}"
     )
     receipt_says = (
-        "HARBOUR CAFE", "Quay 3, Bergen", "Org. 914 778 271", *(" ".join(row) for row in RECEIPT), "TOTAL NOK 22.30",
+        "HARBOUR CAFE", "Quay 3, Bergen", "Org. 914 778 271", RECEIPT, "TOTAL NOK 22.30",
         "VAT 15 % 2.91", "Card 22.30", "02.06.2022 13:05", "Thank you!",
     )  # fmt: skip
     page_says = (
-        "News Boats Weather", "The quiet harbour", said(0, 1, 2), "At the auction", said(3, 4), said(5, 0), "Tide",
+        "News Boats Weather", "The quiet harbour", prose(0, 1, 2), "At the auction", prose(3, 4), prose(5, 0), "Tide",
         "High at 04:10 Low at 10:25", "Printed by the Bergen Post, 2022",
     )  # fmt: skip
     return [
