@@ -133,7 +133,7 @@ class Entry:
     precision: Mapping[str, JSON] = field(default_factory=dict)
     languages: tuple[str, ...] = ()
     lacks: Mapping[str, str] = field(default_factory=dict)
-    scores: tuple[Mapping[str, JSON], ...] = ()
+    scores: tuple[Mapping[str, Any], ...] = ()
 
 
 def read_family(path: Path) -> dict[str, Entry]:

@@ -15,7 +15,8 @@ import numpy as np
 from framework.core.types import PyTree
 from framework.interop.programs.onnx_tensors import TensorReader
 from framework.interop.programs.onnx_types import DTYPES as DTYPES
-from framework.interop.programs.program import Node, Program, Signature, TensorSpec
+from framework.interop.programs.onnx_types import TEXT
+from framework.interop.programs.program import TEXT_NAME, Node, Program, Signature, TensorSpec
 from framework.interop.source import Source, read_source
 from framework.interop.wire import Message
 
@@ -345,8 +346,10 @@ def _constant(node: Node) -> np.ndarray | None:
     for key, dtype in (("value", None), ("value_float", "f4"), ("value_floats", "f4"), ("value_int", "i8")):
         if node.attrs.get(key) is not None:
             return np.asarray(node.attrs[key], dtype)
-    values = node.attrs.get("value_ints")
-    return None if values is None else np.asarray(values, np.int64)
+    for key, kind in (("value_ints", np.int64), ("value_string", np.str_), ("value_strings", np.str_)):
+        if node.attrs.get(key) is not None:
+            return np.asarray(node.attrs[key], kind)
+    return None
 
 
 def _value(entry: Message) -> TensorSpec:
@@ -354,9 +357,11 @@ def _value(entry: Message) -> TensorSpec:
     tensor = kind.message(1, "TypeProto.Tensor") if kind else None
     if tensor is None:
         return TensorSpec(entry.text(1), (), "")
-    dtype = DTYPES.get(tensor.integer(1))
+    dtype = np.dtype(np.str_) if tensor.integer(1) == TEXT else DTYPES.get(tensor.integer(1))
     shape = tensor.message(2, "TensorShapeProto")
     dims: list[int | str | None] = []
     for dim in shape.messages(1, "Dimension") if shape else ():
         dims.append(dim.text(2) or None if dim.integer(1, -1) < 0 else dim.integer(1))
-    return TensorSpec(entry.text(1), tuple(dims), dtype.name if dtype is not None else "")
+    return TensorSpec(
+        entry.text(1), tuple(dims), "" if dtype is None else TEXT_NAME if dtype.kind == "U" else dtype.name
+    )

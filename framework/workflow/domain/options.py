@@ -47,6 +47,37 @@ def check_range(value: float | None, name: str, low: float, high: float) -> None
         )
 
 
+def select_classes(
+    names: Sequence[str] | None, labels: Sequence[str], where: object
+) -> frozenset[int] | None:
+    """The indices of classes that are asked for by their names or numbers, several in one text with commas between
+    them too; None where all are.
+
+    Raises:
+        ConfigError: there is no such class.
+    """
+    if names is None:
+        return None
+    whole = frozenset(labels)
+    split = [part for name in names for part in ([name] if name in whole else name.split(","))]
+    selected = set()
+    for name in (one.strip() for one in split):
+        if name in whole:
+            selected.add(list(labels).index(name))
+        elif name.isascii() and name.isdigit() and int(name) < len(labels):
+            selected.add(int(name))
+        elif name:
+            raise ConfigError(
+                "the model has no such class",
+                where=where,
+                received=f"--classes {name}",
+                allowed=", ".join(labels[:20])
+                + (f" and {len(labels) - 20} more" if len(labels) > 20 else ""),
+                fix=did_you_mean(name, labels),
+            )
+    return frozenset(selected)
+
+
 def make_options(cls: type[O], given: Mapping[str, object], where: object) -> O:
     """The options of `given` by name; None stands for one that was not given.
 

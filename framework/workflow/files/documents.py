@@ -7,16 +7,20 @@ So a second run skips what is finished, and a file that was interrupted goes on 
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
+import logging
 import shutil
 import sys
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, TypedDict
 
+from filelock import FileLock, Timeout
 from tqdm import tqdm
 
 from framework.core.disk import DiskError
@@ -24,13 +28,16 @@ from framework.core.errors import InputError, OarError
 from framework.workflow.domain.outputs import (
     Report,
     catch_interrupt,
+    fit_name,
     make_folder,
     spare_sources,
     write_json,
 )
 from framework.workflow.files.sources import SourceFile, Sources, output_stems
 
+log = logging.getLogger("oar")
 RECORDS = ".oar"
+_LOCK_POLL = 0.2  # seconds
 
 
 class Interrupted(Exception):
@@ -159,7 +166,10 @@ def convert_documents(
         found = find_documents(source, converter.suffixes, output_dir)
         source = Sources(tuple(SourceFile(file, str(file), root) for file in found))
     files = [file.path for file in source.files]
-    targets = output_stems(source.files, output_dir)
+    targets = {
+        file: _fitting(converter, stem, formats)
+        for file, stem in output_stems(source.files, output_dir).items()
+    }
     spare_sources(files, (path for stem in targets.values() for path in converter.outputs(stem, formats)))
     run = _Run(converter, tuple(formats), dict(settings), overwrite)
     run.report.notes += source.notes
@@ -167,19 +177,55 @@ def convert_documents(
     stopped = threading.Event()
     show = sys.stderr.isatty()
     with contextlib.closing(converter), catch_interrupt(stopped):
+        others = []  # that another process reads into this folder
         for file in tqdm(files, unit="file", disable=not show or len(files) < 2):
             if stopped.is_set():
                 break
-            _convert_one(run, file, targets[file], stopped, show)
+            if not _convert_locked(run, file, targets[file], stopped, show):
+                others.append(file)
+        if others and not stopped.is_set():
+            log.info("another process reads %d of these files into the same folder, waiting", len(others))
+            run.overwrite = False  # what it has finished by then
+        for file in others:
+            while not stopped.is_set() and not _convert_locked(run, file, targets[file], stopped, show):
+                time.sleep(_LOCK_POLL)
     if run.finished:
         run.report.notes.append(f"{run.finished} finished before and skipped; --overwrite reads them again")
     run.report.note_stop(stopped.is_set())
     return run.report
 
 
+def _fitting(converter: DocumentConverter, stem: Path, formats: Sequence[str]) -> Path:
+    """A stem whose outputs have names that file systems take."""
+    endings = [path.name.removeprefix(stem.name) for path in converter.outputs(stem, formats)]
+    return stem.with_name(fit_name(stem.name, endings))
+
+
+def _convert_locked(run: _Run, file: Path, stem: Path, stopped: threading.Event, show: bool) -> bool:
+    """`_convert_one`, unless another process does it; returns whether this one did."""
+    records = stem.parent / RECORDS
+    make_folder(records)
+    lock = FileLock(records / f"{fit_name(stem.name, ['.pages', '.123456789012'])}.lock", timeout=0)
+    try:
+        lock.acquire()
+    except Timeout:
+        return False
+    except (OSError, NotImplementedError):  # a file system without locks, or the disk: it is told below
+        _convert_one(run, file, stem, stopped, show)
+        return True
+    try:
+        _convert_one(run, file, stem, stopped, show)
+    finally:
+        with contextlib.suppress(OSError):  # Windows keeps what is open
+            Path(lock.lock_file).unlink()
+        lock.release()
+    return True
+
+
 def _convert_one(run: _Run, file: Path, stem: Path, stopped: threading.Event, show: bool) -> None:
     records = stem.parent / RECORDS
-    record, work = records / f"{stem.name}.json", records / f"{stem.name}.pages"
+    name = fit_name(stem.name, [".pages", ".123456789012"])
+    record, work = records / f"{name}.json", records / f"{name}.pages"
     label = run.converter.labels.get(file, str(file))
     try:
         facts = file.stat()
@@ -208,9 +254,9 @@ def _convert_one(run: _Run, file: Path, stem: Path, stopped: threading.Event, sh
             done = run.converter.convert(file, stem, run.formats, work, progress)
     except Interrupted:
         return
-    except DiskError:
-        raise
     except (OarError, OSError) as error:
+        if isinstance(error, DiskError) and error.errno != errno.ENAMETOOLONG:
+            raise
         run.report.failed.append((label, str(error)))
         shutil.rmtree(work, ignore_errors=True)
         return

@@ -7,6 +7,7 @@ import math
 import os
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy as np
 from framework.core.errors import InputError, MissingExtraError
 from framework.vision.image import MAX_PIXELS, read_bytes
 from framework.workflow.files.pdf_content import PageContent, read_content
+from framework.workflow.files.pdf_guard import PdfGuard
 
 if TYPE_CHECKING:
     import pypdfium2
@@ -29,7 +31,8 @@ class PdfReader(contextlib.AbstractContextManager["PdfReader"]):
     as the document says. Only one rendered page is held at a time. May be used from several threads.
 
     Raises:
-        InputError: the document is missing, empty, damaged, encrypted, or has no pages.
+        InputError: the document is missing, empty, damaged, encrypted, or has no pages; or it ends the process that
+            looks at each page first, see `pdf_guard`.
         MissingExtraError: pypdfium2 is not installed.
     """
 
@@ -53,6 +56,8 @@ class PdfReader(contextlib.AbstractContextManager["PdfReader"]):
         self.dpi, self._max_pixels = dpi, max_pixels
         self._has_password = bool(password)
         data, self._where = read_bytes(source, "PDF")
+        path = Path(source) if isinstance(source, str | os.PathLike) else None
+        self._guard = PdfGuard(data, path, password, self._where)
         with _PDFIUM:
             try:
                 document = pypdfium2.PdfDocument(data, password=password)
@@ -175,6 +180,8 @@ class PdfReader(contextlib.AbstractContextManager["PdfReader"]):
 
         if not -self._count <= index < self._count:
             raise IndexError(f"{self._where}: there is no page {index}, only 0 to {self._count - 1}")
+        if self._document is not None:
+            self._guard.check(index % self._count)
         with _PDFIUM:
             if self._document is None:
                 raise InputError("the PDF is closed", where=self._where, fix="use it inside the `with` block")

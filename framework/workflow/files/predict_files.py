@@ -25,6 +25,7 @@ from framework.vision.video import VideoReader, VideoWriter
 from framework.workflow.domain.outputs import (
     Report,
     catch_interrupt,
+    fit_name,
     make_folder,
     spare_sources,
     stems,
@@ -155,7 +156,7 @@ def _collect(
         )
         add = stack.enter_context(_open_writer(writer, output_dir))
         for number, result in enumerate(predictor.predict_stream(items)):
-            stem = waiting.popleft()
+            stem = fit_name(waiting.popleft(), (".json", ".png", *predictor.extra_suffixes))
             write_json(output_dir / f"{stem}.json", result.to_dict())
             report.written.append(output_dir / f"{stem}.json")
             add(result, number)

@@ -32,7 +32,7 @@ def open_predictor(
         model: The name of a configuration, or of a task that a domain knows, such as "ner"; a configuration file
             (.yml); an artifact's folder; or a folder of another toolkit that a domain can import.
         domain: The only domain that is meant.
-        runtime: Device, precision and engine.
+        runtime: Device, precision and engine, and whether code that artifacts name may run.
         overrides: Settings of the configuration, as `-o` of the tools.
         options: Options of the domain's predictor by name; None stands for one that was not given.
 
@@ -61,10 +61,14 @@ def predictor(
     engine: str = "auto",
     threads: int | None = None,
     overrides: Sequence[str] = (),
+    trust: bool = False,
     **options: object,
 ) -> AnyPredictor:
-    """As `open_predictor`, for a model of any domain; `options` are those of the model's own domain."""
-    runtime = Runtime(device, precision, engine, threads)
+    """As `open_predictor`, for a model of any domain; `options` are those of the model's own domain.
+
+    An artifact whose config names code (`imports`) is refused without `trust`: it is data, and runs none of its own.
+    """
+    runtime = Runtime(device, precision, engine, threads, trust)
     return open_predictor(model, runtime=runtime, overrides=overrides, options=options)
 
 
@@ -87,9 +91,10 @@ def make_predictor_function(
         engine: str = "auto",
         threads: int | None = None,
         overrides: Sequence[str] = (),
+        trust: bool = False,
         **given: object,
     ) -> P:
-        runtime = Runtime(device, precision, engine, threads)
+        runtime = Runtime(device, precision, engine, threads, trust)
         predictor_made = open_predictor(
             model, domain=domain, runtime=runtime, overrides=overrides, options=given
         )
@@ -113,6 +118,7 @@ def make_predictor_function(
         '        engine: "xla", "onnxruntime", "openvino", or "auto": the fastest that the artifact knows of.\n'
         "        threads: CPUs for one call, of engines that can be told.\n"
         "        overrides: Settings of the config, as `-o` of the tools.\n"
+        "        trust: Whether code that an artifact names by `imports` may run.\n"
         + "\n".join(lines)
         + "\n\n    Raises:\n"
         "        InputError: no such model, or an option out of range. ConfigError: an unknown option.\n"

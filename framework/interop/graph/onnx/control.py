@@ -159,13 +159,23 @@ def _unrolled(
         collected.append(results[carried_count + 1 :])
         step += 1
     scans = len(call.node.signatures[body].outputs) - carried_count - 1
+    if not collected and scans:
+        return (*state, *_no_rows(call, body, state, carried_count))
     stacked = [_stack(call, [row[i] for row in collected]) for i in range(scans)]
     return (*state, *stacked)
 
 
+def _no_rows(call: Call, body: int, state: list[Item], carried_count: int) -> list[Item]:
+    """What a loop without rounds collects: no rows, each of the shape and type that a round would make."""
+
+    def one_round() -> tuple[jax.Array, ...]:
+        first = [np.asarray(0, np.int64), np.asarray(True), *state]
+        return _pack(call.runner.run_body(call, body, first)[carried_count + 1 :])
+
+    return [np.zeros((0, *row.shape), row.dtype) for row in jax.eval_shape(one_round)]
+
+
 def _stack(call: Call, items: list[Item]) -> Item:
-    if not items:
-        return np.zeros((0,), np.float32)
     grown = [reshaped(call, item, [1, *shape_of(item)]) for item in items]
     return concat_items(call, tuple(grown), 0)
 

@@ -94,19 +94,9 @@ COMPARISONS = {
 
 def _shared(name: str) -> Run:
     def run(call: Call, *arrays: Array) -> Array:
-        function = getattr(namespace(*arrays), name)
-        return function(*arrays) if call.version >= 7 else function(*_old_broadcast(call, arrays))
+        return getattr(namespace(*arrays), name)(*arrays)
 
     return run
-
-
-def _old_broadcast(call: Call, arrays: tuple[Array, ...]) -> list[Array]:
-    """Operands of opset 6 and before: the second is placed at `axis` of the first where `broadcast` is set."""
-    x, *rest = arrays
-    if not rest or not call.attr("broadcast"):
-        return list(arrays)
-    axis = call.attr("axis", x.ndim - rest[0].ndim)
-    return [x, rest[0].reshape(rest[0].shape + (1,) * (x.ndim - axis - rest[0].ndim))]
 
 
 for _name, _function in _SHARED.items():
@@ -158,8 +148,6 @@ def _reciprocal(call: Call, x: Array) -> Array:
 
 @elementwise("Div", weights=(0, 1))
 def _div(call: Call, x: Array, y: Array) -> Array:
-    if call.version < 7:
-        x, y = _old_broadcast(call, (x, y))
     if is_integer(x) and is_integer(y):
         if object in (x.dtype, y.dtype) or jnp.issubdtype(x.dtype, jnp.unsignedinteger):
             return x // y
@@ -177,8 +165,6 @@ def _mod(call: Call, x: Array, y: Array) -> Array:
 
 @elementwise("Pow", weights=(0,))
 def _pow(call: Call, x: Array, y: Array) -> Array:
-    if call.version < 7:
-        x, y = _old_broadcast(call, (x, y))
     if is_known(x, y):
         return np.power(x, y).astype(x.dtype)
     if np.ndim(y) == 0 and not isinstance(y, Tracer) and float(y) == 2.0:
@@ -302,10 +288,6 @@ def _bit_cast(call: Call, x: Array) -> Array:
 
 @operator("PRelu", style="elementwise", weights=(1,))
 def _prelu(call: Call, x: jax.Array, slope: jax.Array) -> jax.Array:
-    if call.version < 7 and slope.ndim == 1 and x.ndim > 1 and slope.size > 1:
-        raise call.error(
-            "a PRelu of opset 6 with a slope for each channel", fix="convert it to opset 7 or newer"
-        )
     return jnp.where(x < 0, x * slope, x)
 
 

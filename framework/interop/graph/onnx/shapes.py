@@ -27,6 +27,7 @@ from framework.interop.graph.values import (
     dims_array,
     is_known,
     is_symbolic,
+    note_limit,
     reshape,
     shape_of,
     to_jax,
@@ -250,6 +251,8 @@ def _concat(call: Call, *items: Item) -> Item:
 
 def part(x: Item, axis: int, start: Dim, stop: Dim, step: int = 1) -> Item:
     """The elements from `start` to `stop` along a logical axis; both count from the front."""
+    if not isinstance(x, Value) and any(map(is_symbolic, (start, stop))):
+        x = to_value(x)
     if not isinstance(x, Value):
         return np.asarray(x)[(slice(None),) * axis + (slice(start, stop if stop >= 0 else None, step),)]
     position = x.order[axis]
@@ -272,6 +275,8 @@ def _clamp(value: Dim, size: Dim, step: int) -> Dim:
         return min(max(value, low), high)
     if value is size or value == size:
         return high
+    if is_symbolic(value) and isinstance(size, int):
+        note_limit(value, size)
     return max_dim(min_dim(value, high), low)
 
 

@@ -44,7 +44,8 @@ def _dft(call: Call, x: jax.Array, length: Item = None, axis: Item = None) -> ja
 def _stft(
     call: Call, x: jax.Array, step: Item, window: jax.Array | None = None, length: Item = None
 ) -> jax.Array:
-    """x [N, T, 1 or 2] -> [N, frames, bins, 2]."""
+    """x [N, T, 1 or 2], or [N, T] as torch writes it -> [N, frames, bins, 2]."""
+    x = x[..., None] if x.ndim == 2 else x
     hop = int(call.number(step, "frame_step"))
     if length is not None:
         size = int(call.number(length, "frame_length"))
