@@ -13,7 +13,7 @@ from detection.slicing import Method, Metric, Slicing, detect_on_tiles
 from detection.tracking.bytetrack import ByteTrack, ByteTrackOptions
 from framework.core.errors import ConfigError
 from framework.workflow import ImageItem, VisionPredictor
-from framework.workflow.domain.options import check_range, option
+from framework.workflow.domain.options import check_range, option, value_range_option
 from framework.workflow.runners.image_runner import ImageRunner
 
 THRESHOLD = 0.5
@@ -105,6 +105,7 @@ class DetectionOptions:
     combine_method: Method | None = option(None, "of the boxes of tiles")
     match_metric: Metric | None = option(None, "tells whether two boxes show one object")
     match_threshold: float | None = option(None, "the metric from which they do")
+    value_range: tuple[float, float] | None = value_range_option()
     slicing: Slicing | None = option(None, "tiles, instead of the options above", flag=False)
     tracking: ByteTrackOptions | None = option(None, "a tracker with thresholds of its own", flag=False)
 

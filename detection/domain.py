@@ -20,6 +20,7 @@ from framework.io.data_check import Observe, Report
 from framework.io.dataset import Dataset
 from framework.vision.sample import Sample
 from framework.workflow import Domain, open_predictor
+from framework.workflow.domain.options import choose_value_range
 from framework.workflow.open.predict import make_predictor_function
 from framework.workflow.runners.image_runner import open_runner, read_boxes
 
@@ -54,9 +55,12 @@ class DetectionDomain(Domain[DetectionOptions]):
 
     def open(self, artifact: Artifact, options: DetectionOptions, runtime: Runtime) -> ObjectDetector:
         """Raises: ConfigError, where a pose model needs a detector and has none, or has one and needs none."""
+        value_range = choose_value_range(options.value_range, artifact)
         if POSE in artifact.config:
             detector = None if options.detector is None else self._open_detector(options, runtime)
-            return open_pose_predictor(artifact, options, runtime, self.packages, detector)
+            poses = open_pose_predictor(artifact, options, runtime, self.packages, detector)
+            poses.value_range = value_range
+            return poses
         if options.detector is not None:
             raise ConfigError(
                 "this model finds objects itself, and no keypoints",
@@ -77,7 +81,9 @@ class DetectionDomain(Domain[DetectionOptions]):
 
         runner = open_runner(artifact, detected, runtime, self.packages, options.batch_size)
         ids = artifact.setting("category_ids", tuple[int, ...] | None, None)
-        return ObjectDetector(runner, labels, ids, options.make_slicing(), tracking)
+        detector = ObjectDetector(runner, labels, ids, options.make_slicing(), tracking)
+        detector.value_range = value_range
+        return detector
 
     def _open_detector(self, options: DetectionOptions, runtime: Runtime) -> ObjectDetector:
         """What finds people for a model that sees one person's crop; slicing and tracking are its own."""

@@ -15,6 +15,7 @@ from framework.io.dataset import Dataset
 from framework.io.weighting import LabelledDataset
 from framework.vision.sample import Sample
 from framework.workflow import Domain, ImageItem, VisionPredictor, option
+from framework.workflow.domain.options import choose_value_range, value_range_option
 from framework.workflow.open.predict import make_predictor_function
 from framework.workflow.runners.image_runner import ImageRunner, open_runner
 from zoo.classification.results import Classification, best_classes
@@ -26,6 +27,7 @@ class ClassificationOptions:
 
     top: int = option(5, "classes that a result holds", aliases=("topk",))
     batch_size: int | None = option(None, "how many run together")
+    value_range: tuple[float, float] | None = value_range_option()
 
     def __post_init__(self) -> None:
         if self.top < 1:
@@ -80,7 +82,9 @@ class ClassificationDomain(Domain[ClassificationOptions]):
                 allowed="an output `scores` with a column for each label",
                 fix="take labels and program from one artifact, or export it again",
             )
-        return ImageClassifier(runner)
+        classifier = ImageClassifier(runner)
+        classifier.value_range = choose_value_range(options.value_range, artifact)
+        return classifier
 
 
 DOMAIN = ClassificationDomain()

@@ -25,15 +25,17 @@ from framework.io.dataset import split_windows
 from framework.io.loader import DataLoader
 from framework.text.lines import read_lines
 from framework.text.sample import TextSample
-from framework.vision import draw
+from framework.vision import draw, masks
 from framework.vision import image as vision_image
 from framework.vision.dataset_files import abbreviate, read_annotations
+from framework.vision.legend import add_legend
 from framework.vision.sample import Sample
 from framework.workflow.domain.config_file import ConfigFile, open_config
 
 _SPLITS = ("train", "val")
 _IMAGES = ("images", "image", "JPEGImages", "img")
 _LABELS = ("masks", "mask", "labels", "label", "annotations", "Annotations", "SegmentationClass")
+_UNKNOWN = -1  # stands in drawings for pixels without a class
 _TABLES = (".tsv", ".csv", ".txt", ".jsonl")
 
 
@@ -102,7 +104,7 @@ def draw_samples(
     Raises:
         ConfigError: the configuration has no such part. OarError: a sample cannot be made.
     """
-    loader, names = _open_loader(config, overrides, part)
+    loader, names, palette = _open_loader(config, overrides, part)
     output = Path(output)
     output.mkdir(parents=True, exist_ok=True)
     written, lines = [], []
@@ -111,7 +113,7 @@ def draw_samples(
             lines.append(_describe_text(sample, names))
         elif isinstance(sample, Sample):
             written.append(output / f"{number}.png")
-            vision_image.write(written[-1], draw_sample(sample, names))
+            vision_image.write(written[-1], draw_sample(sample, names, palette))
             if isinstance(sample.text, str):
                 lines.append(f"{number}.png\t{sample.text}")
     if lines:
@@ -120,12 +122,24 @@ def draw_samples(
     return written
 
 
-def draw_sample(sample: Sample, names: Sequence[str]) -> np.ndarray:
-    """[H, W, 3] uint8: the image with what is known about it."""
+def draw_sample(sample: Sample, names: Sequence[str], palette: np.ndarray | None = None) -> np.ndarray:
+    """[H, W, 3] uint8: the image with what is known about it; below one with classes of pixels a legend.
+
+    Args:
+        palette: [K, 3] uint8 RGB, the colours of the classes of pixels where the data set says them.
+    """
+    legend: list[tuple[str, list[int]]] = []
     canvas = _as_rgb(sample.image)
     labels = np.zeros(0, int) if sample.labels is None else sample.labels
     if sample.mask is not None and sample.mask.ndim == 2 and sample.mask.dtype != bool:
-        canvas = draw.classes(canvas, sample.mask)
+        classes = [index for index in np.unique(sample.mask).tolist() if index < max(1, len(names))]
+        colors = masks.palette(max(classes, default=0) + 1) if palette is None else palette
+        known = sample.mask.astype(np.int32)
+        known[known >= len(colors)] = _UNKNOWN
+        canvas = draw.classes(canvas, known, colors=colors, ignore=_UNKNOWN)
+        legend = [
+            (_name_class(index, names), colors[index].tolist()) for index in classes if index < len(colors)
+        ]
     if sample.boxes is not None:
         texts = [_name_class(int(label), names) for label in labels]
         has_texts = len(texts) == len(sample.boxes)
@@ -139,7 +153,7 @@ def draw_sample(sample: Sample, names: Sequence[str]) -> np.ndarray:
         canvas = draw.keypoints(canvas, sample.keypoints)
     if labels.ndim == 0:
         canvas = draw.text(canvas, _name_class(int(labels), names), (2, 2))
-    return canvas
+    return add_legend(canvas, legend)
 
 
 def _texts_of(sample: Sample) -> list[tuple[str, bool]]:
@@ -378,14 +392,16 @@ def _find_split(
 
 def _open_loader(
     config: str | Path | ConfigFile, overrides: Sequence[str], part: str
-) -> tuple[DataLoader, tuple[str, ...]]:
-    """Samples after the transforms, one a batch, in the order of training."""
+) -> tuple[DataLoader, tuple[str, ...], np.ndarray | None]:
+    """The loader, of samples after the transforms, one a batch, in the order of training; names and colours of the
+    classes."""
     split, seed = _find_split(config, overrides, part)
     dataset, transforms = split_windows(split.dataset, split.transforms)
     loader = DataLoader(
         dataset, transforms=transforms, collate_fn=list, shuffle=part == "train", num_workers=0, seed=seed
     )
-    return loader, tuple(getattr(split.dataset, "class_names", ()))
+    palette = getattr(split.dataset, "palette", None)
+    return loader, tuple(getattr(split.dataset, "class_names", ())), palette
 
 
 def _first_samples(loader: DataLoader, count: int, epoch: int) -> Iterable[Any]:

@@ -84,14 +84,18 @@ class ImagePredictor(Predictor[ImageSource, ImageItem, I]):
 
     Attributes:
         extra_suffixes: Those of its results.
+        text_suffixes: Of the texts that are written of each image besides, drawn or not: see `ImageResult.to_text`.
+        value_range: Black and white of images of more than 8 bits, as `framework.vision.image.read` takes it.
     """
 
     extra_suffixes: ClassVar[tuple[str, ...]] = ()
+    text_suffixes: tuple[str, ...] = ()
+    value_range: tuple[float, float] | None = None
 
     def read(self, source: ImageSource) -> ImageItem:
         """An image of a path, of bytes, a file, an array or a PIL image."""
         label = str(source) if isinstance(source, (str, os.PathLike)) else ""
-        return ImageItem(vision_image.read(source), label)
+        return ImageItem(vision_image.read(source, value_range=self.value_range), label)
 
     def read_all(self, source: ImageSource) -> Iterator[ImageItem]:
         """The items of an image file: by default its first page, with a warning where there are more."""
@@ -101,6 +105,10 @@ class ImagePredictor(Predictor[ImageSource, ImageItem, I]):
     def predict_video(self, frames: Iterable[ImageItem], frame_rate: float) -> Iterator[I]:
         """As `predict_stream`, of the frames of one video of so many frames a second."""
         return self.predict_stream(frames)
+
+    def event_writer(self, stem: str, frame_rate: float) -> ResultWriter[I] | None:
+        """The file of what happens in a video, such as objects that cross a line; None where nothing is counted."""
+        return None
 
     def result_writer(self, stem: str, files: Sequence[str] | None = None) -> ResultWriter[I]:
         """The one file for the results of these images, or of a video, which has no `files`.
