@@ -7,7 +7,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -65,6 +65,37 @@ def choose_value_range(
         return artifact.setting("value_range", tuple[float, float] | None, None)
     check_value_range((given_range[0], given_range[1]), "value_range")
     return given_range[0], given_range[1]
+
+
+def select_classes(
+    names: Sequence[str] | None, labels: Sequence[str], where: object
+) -> frozenset[int] | None:
+    """The indices of classes that are asked for by their names or numbers, several in one text with commas between
+    them too; None where all are.
+
+    Raises:
+        ConfigError: there is no such class.
+    """
+    if names is None:
+        return None
+    whole = frozenset(labels)
+    split = [part for name in names for part in ([name] if name in whole else name.split(","))]
+    selected = set()
+    for name in (one.strip() for one in split):
+        if name in whole:
+            selected.add(list(labels).index(name))
+        elif name.isascii() and name.isdigit() and int(name) < len(labels):
+            selected.add(int(name))
+        elif name:
+            raise ConfigError(
+                "the model has no such class",
+                where=where,
+                received=f"--classes {name}",
+                allowed=", ".join(labels[:20])
+                + (f" and {len(labels) - 20} more" if len(labels) > 20 else ""),
+                fix=did_you_mean(name, labels),
+            )
+    return frozenset(selected)
 
 
 def make_options(cls: type[O], given: Mapping[str, Any], where: object) -> O:

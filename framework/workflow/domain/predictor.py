@@ -70,12 +70,23 @@ class ResultWriter(Protocol[R_contra]):
     `number` counts the images or frames that were read, from 0.
     """
 
-    name: str
-    head: str
-    tail: str
+    @property
+    def name(self) -> str: ...
+    @property
+    def head(self) -> str: ...
+    @property
+    def tail(self) -> str: ...
 
     def text(self, result: R_contra, number: int) -> str:
         """What to write of one result."""
+        ...
+
+
+class EventWriter(ResultWriter[R_contra], Protocol):
+    """The file of what happens in a video; `tail` and `summary` are asked for behind the last frame."""
+
+    def summary(self) -> list[str]:
+        """What the report says of it, a sentence each."""
         ...
 
 
@@ -84,7 +95,7 @@ class ImagePredictor(Predictor[ImageSource, ImageItem, I]):
 
     Attributes:
         extra_suffixes: Those of its results.
-        text_suffixes: Of the texts that are written of each image besides, drawn or not: see `ImageResult.to_text`.
+        text_suffixes: Of the texts that are written of each image besides, drawn or not: see `to_text`.
         value_range: Black and white of images of more than 8 bits, as `framework.vision.image.read` takes it.
     """
 
@@ -106,7 +117,11 @@ class ImagePredictor(Predictor[ImageSource, ImageItem, I]):
         """As `predict_stream`, of the frames of one video of so many frames a second."""
         return self.predict_stream(frames)
 
-    def event_writer(self, stem: str, frame_rate: float) -> ResultWriter[I] | None:
+    def to_text(self, result: I, suffix: str) -> str:
+        """What the file of one of the `text_suffixes` says of a result."""
+        raise ValueError(f"{type(self).__name__} writes no text that ends in {suffix}")
+
+    def event_writer(self, stem: str, frame_rate: float) -> EventWriter[I] | None:
         """The file of what happens in a video, such as objects that cross a line; None where nothing is counted."""
         return None
 

@@ -76,10 +76,6 @@ class ImageResult(Result):
         """A drawing of the result, of any size, [H, W, 3] uint8 RGB; by default the overlay."""
         return self.overlay()
 
-    def to_text(self, suffix: str) -> str:
-        """What the file of one of the predictor's `text_suffixes` says."""
-        raise ValueError(f"{type(self).__name__} writes no text that ends in {suffix}")
-
     def write_extra(self, suffix: str, path: Path) -> None:
         """Write the file of one of `extra_suffixes`."""
         raise ValueError(f"{type(self).__name__} writes no file that ends in {suffix}")

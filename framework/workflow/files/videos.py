@@ -50,7 +50,7 @@ def write_texts(
         make_folder(output_dir / _TEXTS)
         written.append(output_dir / _TEXTS / f"{stem}{suffix}")
         with text_file(written[-1]) as out:
-            out.write(result.to_text(suffix))
+            out.write(predictor.to_text(result, suffix))
     return written
 
 
@@ -115,6 +115,7 @@ def run_video(
                     writer.write(image)
                 bar.update(1)
         report.written += [path for path, there in ((clip, writer is not None), (lines, True)) if there]
+        report.notes += [] if events is None else events.summary()
         files = (results_file, events)
         report.written += [output_dir / file.name for file in files if file is not None]
         if stopped.is_set():
