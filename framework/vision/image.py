@@ -116,8 +116,9 @@ def read_opened(
     return _from_pil(image, where, ground=ground)
 
 
-def read_size(path: str | os.PathLike[str]) -> tuple[int, int]:
-    """(height, width) of an image file as its header says, without decoding it; a turn by EXIF is taken in.
+def read_size(path: str | os.PathLike[str], *, orient: bool = True) -> tuple[int, int]:
+    """(height, width) of an image file as its header says, without decoding it; a turn by EXIF is taken in, unless
+    `orient` is False.
 
     Raises:
         InputError: it is no image.
@@ -125,7 +126,7 @@ def read_size(path: str | os.PathLike[str]) -> tuple[int, int]:
     try:
         with Image.open(path) as opened:
             width, height = opened.size
-            turned = _orientation(opened) >= 5
+            turned = orient and _orientation(opened) >= 5
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
         raise InputError("the image cannot be read", where=path, received=error) from error
     return (width, height) if turned else (height, width)

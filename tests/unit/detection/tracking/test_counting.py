@@ -137,7 +137,7 @@ def test_what_is_no_zone(text: str) -> None:
 
 
 def test_options_of_what_is_not_asked_for() -> None:
-    with pytest.raises(ConfigError, match="lines and zones count tracks(?s:.)*--tracker bytetrack"):
+    with pytest.raises(ConfigError, match=r"lines and zones count tracks(?s:.)*--tracker bytetrack"):
         DetectionOptions(zone=("0,0,9,9",))
     with pytest.raises(ConfigError, match="nothing is counted"):
         DetectionOptions(tracker="bytetrack", count_frames=2)
