@@ -85,7 +85,7 @@ def _length(text: str | None) -> int:
 _FOLDERS = (("JPEGImages", "Annotations"), ("images", "annotations"), ("", ""))  # of images, of XML files
 
 
-def read_voc_folder(folder: Path) -> AnnotatedSet:
+def read_voc_folder(folder: Path, images_folder: Path | None = None) -> AnnotatedSet:
     """The images of a folder with XML files in `Annotations` or `annotations`, or beside the images. Classes are the
     sorted names of the objects; images without an XML file are left out and told in `problems`.
 
@@ -100,6 +100,7 @@ def read_voc_folder(folder: Path) -> AnnotatedSet:
         raise InputError(
             "there are no annotations", where=folder, allowed="XML files, in Annotations or beside images"
         )
+    images = images_folder or images
     by_stem = {path.stem: path for path in list_images(images)}
     read = []
     for xml in sorted(xmls.glob("*.xml")):

@@ -27,6 +27,7 @@ from framework.vision.image import list_images, read_size
 
 SPLITS = ("train", "val", "test")
 _ALIASES = {"valid": "val", "validation": "val"}
+_DARKNET = "obj.data"
 _NAME_FILES = ("classes.txt", "obj.names", "predefined_classes.txt", "labels.txt")
 _TOLERANCE = 0.01  # by which shares may lie beyond 0 and 1, as tools round them
 
@@ -34,8 +35,8 @@ _TOLERANCE = 0.01  # by which shares may lie beyond 0 and 1, as tools round them
 def read_yolo(source: Path, split: str = "", *, orientation: Orientation = "exif") -> AnnotatedSet:
     """The images of a data.yaml, or of a folder with images and text files.
 
-    A folder is searched for a .yaml with `names`; else for images in `images` (or beside the text files) and for names
-    in classes.txt or obj.names. `path`, `train`, `val` and `test` of a data.yaml are folders, lists of them, or text
+    A folder is searched for a .yaml with `names`, then for darknet's obj.data; else for images in `images` (or beside the
+    text files) and for names in classes.txt or obj.names. `path`, `train`, `val` and `test` of a data.yaml are folders, lists of them, or text
     files of images, seen from the file's folder; a leading "../" that leads nowhere is left out, as Roboflow writes it.
     The labels of images/a.jpg are labels/a.txt, or a.txt beside it. Images without one have no objects.
 
@@ -92,6 +93,9 @@ def _read_yaml(file: Path, split: str) -> tuple[tuple[str, ...], list[tuple[Path
     """Names, images with their part, and how many numbers of keypoints a line has behind its box."""
     content = _load_yaml(file)
     locations = {_ALIASES.get(str(key), str(key)): value for key, value in content.items()}
+    if not any(locations.get(name) for name in SPLITS):  # as supervision writes it: names alone
+        _, images, _ = _read_folder(file.parent, split)
+        return _read_names(content, file), images, 0
     part_name = _ALIASES.get(split, split)
     parts = [part_name] if split else [name for name in SPLITS if locations.get(name)]
     if not parts or not locations.get(parts[0]):
@@ -164,6 +168,8 @@ def _list_line(line: str, file: Path, folders: Sequence[Path]) -> Path:
 
 def _read_folder(folder: Path, split: str) -> tuple[tuple[str, ...], list[tuple[Path, str]], int]:
     """Images and names of a folder without a .yaml."""
+    if (folder / _DARKNET).is_file():
+        return _read_darknet(folder, split)
     options = [
         *([folder / "images" / split, folder / split / "images", folder / split] if split else []),
         *([folder / "images"] if not split else []),
@@ -181,6 +187,40 @@ def _read_folder(folder: Path, split: str) -> tuple[tuple[str, ...], list[tuple[
     lines = [] if names_file is None else read_lines(names_file, "list of classes")
     names = tuple(line.strip() for line in lines if line.strip())
     return names, [(path, split) for path in list_images(image_folder, recursive=True)], 0
+
+
+def _read_darknet(folder: Path, split: str) -> tuple[tuple[str, ...], list[tuple[Path, str]], int]:
+    """What obj.data tells, as darknet and CVAT's "YOLO 1.1" write it: `train = data/train.txt` and the like.
+
+    Paths are seen from the folder; a leading "data/" that leads nowhere is left out.
+    """
+    lines = [line.partition("=") for line in read_lines(folder / _DARKNET, "data set")]
+    settings = {key.strip(): value.strip() for key, equals, value in lines if equals}
+    settings = {_ALIASES.get(key, key): value for key, value in settings.items()}
+    names = [
+        line.strip()
+        for line in read_lines(_strip(settings.get("names", "obj.names"), folder), "list of classes")
+    ]
+    parts = [_ALIASES.get(split, split)] if split else [name for name in SPLITS if name in settings]
+    if not parts or parts[0] not in settings:
+        raise InputError(
+            "the data set has no such part",
+            where=folder / _DARKNET,
+            received=split or "none of train, valid, test",
+            allowed=", ".join(name for name in SPLITS if name in settings) or "train = train.txt",
+        )
+    images = [
+        (_strip(line.strip(), folder), part)
+        for part in parts
+        for line in read_lines(_strip(settings[part], folder), "list of images")
+        if line.strip()
+    ]
+    return tuple(name for name in names if name), images, 0
+
+
+def _strip(name: str, folder: Path) -> Path:
+    path = folder / name
+    return path if path.exists() else folder / name.removeprefix("data/")
 
 
 def label_file(path: Path) -> Path:

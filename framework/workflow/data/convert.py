@@ -82,7 +82,7 @@ def convert_data(
         source: A data.yaml or a folder of YOLO, an XML file of CVAT, a JSON file of COCO, a folder with XML files of
             VOC or with .json files of labelme.
         source_format: Where it is not plain from the source.
-        images: The folder of the images of a file of COCO or CVAT; else `images` beside it, or its folder.
+        images: The folder of the images of COCO, CVAT or VOC; else `images` beside it, or its folder.
         boxes_only: Write no outlines in YOLO's format.
 
     Raises:
@@ -143,7 +143,7 @@ def _read(source: Path, known: Format, images: str | Path | None) -> AnnotatedSe
     if known == "yolo":
         return read_yolo(source)
     if known == "voc":
-        return read_voc_folder(source)
+        return read_voc_folder(source, folder)
     if known == "cvat":
         return read_cvat(source / "annotations.xml" if source.is_dir() else source, folder)
     beside = source.parent / "images"

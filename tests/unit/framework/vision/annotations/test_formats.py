@@ -78,6 +78,28 @@ def test_a_folder_as_labelimg_leaves_it(tmp_path: Path) -> None:
     assert read.class_names == ("cat", "dog") and [one.label for one in read.images[0].objects] == ["dog"]
 
 
+def test_names_alone_in_a_data_yaml(tmp_path: Path) -> None:
+    """As supervision writes it."""
+    ultralytics(tmp_path, "names:\n- cat\n- dog\nnc: 2\n")
+    assert [len(one.objects) for one in read_yolo(tmp_path, "train").images] == [2, 0]
+    assert len(read_yolo(tmp_path).images) == 3
+
+
+def test_darknets_files_as_cvat_writes_them(tmp_path: Path) -> None:
+    photo(tmp_path / "obj_train_data/a.jpg")
+    text(tmp_path / "obj_train_data/a.txt", "1 0.5 0.5 0.2 0.4\n")
+    text(tmp_path / "obj.names", "cat\ndog\n")
+    text(tmp_path / "train.txt", "data/obj_train_data/a.jpg\n")
+    text(
+        tmp_path / "obj.data",
+        "classes = 2\ntrain = data/train.txt\nnames = data/obj.names\nbackup = backup/\n",
+    )
+    read = read_yolo(tmp_path, "train")
+    assert read.class_names == ("cat", "dog") and read.images[0].objects[0].label == "dog"
+    with pytest.raises(InputError, match="no such part"):
+        read_yolo(tmp_path, "val")
+
+
 def test_lines_that_are_left_out(tmp_path: Path) -> None:
     ultralytics(tmp_path)
     text(
@@ -127,14 +149,14 @@ def test_keypoints_behind_a_box(tmp_path: Path) -> None:
         ("train: images/gone\nnames: [a]\n", InputError, "no such folder of images(?s:.)*images/gone"),
         ("train: images/train\n", FormatError, "needs a name of its own"),
         ("train: images/train\nnames: {1: a, 2: b}\n", FormatError, "the numbers of the classes have gaps"),
-        ("names: [a]\n", InputError, "no such part"),
+        ("test: images/val\nnames: [a]\n", InputError, "no such part"),
         ("- a\n", FormatError, "describes no data set"),
         ("a: [", FormatError, "no YAML"),
     ],
 )
 def test_files_that_are_wrong(tmp_path: Path, data: str, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
-        read_yolo(ultralytics(tmp_path, data))
+        read_yolo(ultralytics(tmp_path, data), "train" if data.startswith("test") else "")
 
 
 def test_outlines_and_boxes_as_lines() -> None:
