@@ -39,6 +39,17 @@ def parser() -> argparse.ArgumentParser:
     split.add_argument(
         "--header", action="store_true", help="the first line names columns, and stays in both parts"
     )
+    split.add_argument(
+        "--group_by",
+        help="what belongs together goes into one part: folder, a regular expression with the group in parentheses, "
+        "searched in the paths of images; of a table a column",
+    )
+    split.add_argument(
+        "--stratify", action="store_true", help="divide the samples of each class by the share"
+    )
+    split.add_argument(
+        "--label", help="the column of a table with the class, for --stratify (default: the last)"
+    )
     labelme = commands.add_parser("labelme", help="put annotations of labelme into COCO's format")
     labelme.add_argument("source", help="a folder of images, each with a .json of labelme")
     labelme.add_argument("output", help="the folder to write: annotations.json and images")
@@ -77,7 +88,8 @@ def _data(args: argparse.Namespace) -> int:
     from framework.workflow.data.commands import draw_samples, measure_data, split_data
 
     if args.command == "split":
-        print(split_data(args.source, args.output, args.share, args.seed, args.header))
+        more = {"group_by": args.group_by, "stratify": args.stratify, "label": args.label}
+        print(split_data(args.source, args.output, args.share, args.seed, args.header, **more))
         return 0
     if args.command == "labelme":
         from framework.workflow.data.labelme import convert_labelme

@@ -35,9 +35,10 @@ _TOLERANCE = 0.01  # by which shares may lie beyond 0 and 1, as tools round them
 def read_yolo(source: Path, split: str = "", *, orientation: Orientation = "exif") -> AnnotatedSet:
     """The images of a data.yaml, or of a folder with images and text files.
 
-    A folder is searched for a .yaml with `names`, then for darknet's obj.data; else for images in `images` (or beside the
-    text files) and for names in classes.txt or obj.names. `path`, `train`, `val` and `test` of a data.yaml are folders, lists of them, or text
-    files of images, seen from the file's folder; a leading "../" that leads nowhere is left out, as Roboflow writes it.
+    A folder is searched for a .yaml with `names`, then for darknet's obj.data; else for images in `images` (or beside
+    the text files) and for names in classes.txt or obj.names. `path`, `train`, `val` and `test` of a data.yaml are
+    folders, lists of them, or text files of images, seen from the file's folder; a leading "../" that leads nowhere is
+    left out, as Roboflow writes it.
     The labels of images/a.jpg are labels/a.txt, or a.txt beside it. Images without one have no objects.
 
     A line is `class x y w h`, or `class x y x y x y …` of an outline, all shares of the image's sides; a sixth number
@@ -182,10 +183,7 @@ def _read_folder(folder: Path, split: str) -> tuple[tuple[str, ...], list[tuple[
             where=folder / split,
             allowed="data.yaml, images/ and labels/, or images and text files side by side",
         )
-    folders = (folder, folder / "labels", image_folder)
-    names_file = next((one / name for one in folders for name in _NAME_FILES if (one / name).is_file()), None)
-    lines = [] if names_file is None else read_lines(names_file, "list of classes")
-    names = tuple(line.strip() for line in lines if line.strip())
+    names = _names_of_folder((folder, folder / "labels", image_folder))
     return names, [(path, split) for path in list_images(image_folder, recursive=True)], 0
 
 
@@ -221,6 +219,21 @@ def _read_darknet(folder: Path, split: str) -> tuple[tuple[str, ...], list[tuple
 def _strip(name: str, folder: Path) -> Path:
     path = folder / name
     return path if path.exists() else folder / name.removeprefix("data/")
+
+
+def find_names(folder: Path) -> tuple[str, ...]:
+    """The names of the classes of a folder: in a .yaml, classes.txt or obj.names; none where there is no such file."""
+    file = _find_yaml(folder)
+    return (
+        _names_of_folder((folder, folder / "labels")) if file is None else _read_names(_load_yaml(file), file)
+    )
+
+
+def _names_of_folder(folders: Sequence[Path]) -> tuple[str, ...]:
+    files = (one / name for one in folders for name in _NAME_FILES)
+    names_file = next((file for file in files if file.is_file()), None)
+    lines = [] if names_file is None else read_lines(names_file, "list of classes")
+    return tuple(line.strip() for line in lines if line.strip())
 
 
 def label_file(path: Path) -> Path:
