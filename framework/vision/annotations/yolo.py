@@ -29,6 +29,7 @@ SPLITS = ("train", "val", "test")
 _ALIASES = {"valid": "val", "validation": "val"}
 _DARKNET = "obj.data"
 _NAME_FILES = ("classes.txt", "obj.names", "predefined_classes.txt", "labels.txt")
+_PIXELS = 4.0  # a share above it is no share of an object that reaches beyond its image
 _TOLERANCE = 0.01  # by which shares may lie beyond 0 and 1, as tools round them
 
 
@@ -42,8 +43,8 @@ def read_yolo(source: Path, split: str = "", *, orientation: Orientation = "exif
     The labels of images/a.jpg are labels/a.txt, or a.txt beside it. Images without one have no objects.
 
     A line is `class x y w h`, or `class x y x y x y …` of an outline, all shares of the image's sides; a sixth number
-    is a score, and not read. Lines that come twice, and those that reach beyond the image by more than a hundredth, are
-    left out and told in `problems`.
+    is a score, and not read. Objects are cut at the edges of their image. Lines that come twice, and objects without an
+    area in the image, are left out and told in `problems`.
 
     Args:
         split: "train", "val" or "test"; "" is all of them.
@@ -310,7 +311,7 @@ class _LabelReader:
             raise _misfit(text, where)
         else:
             shares = np.array(values, np.float64).reshape(-1, 2)
-        if shares.size and float(shares.max()) > 2:
+        if shares.size and float(np.abs(shares).max()) > _PIXELS:
             raise InputError(
                 "coordinates are pixels, and YOLO's are shares of the image's sides",
                 where=where,
@@ -319,12 +320,11 @@ class _LabelReader:
                 fix="divide x and width by the image's width, y and height by its height",
             )
         if shares.min() < -_TOLERANCE or shares.max() > 1 + _TOLERANCE:
-            self.problems.append(f"{where}: {text[:60]} reaches beyond its image")
-            return None
+            self._skipped["an object reaches beyond its image and is cut there"] += 1
         points = np.clip(shares, 0, 1) * (size_hw[1], size_hw[0])
         box = bounds([points])
         if box[2] <= box[0] or box[3] <= box[1]:
-            self.problems.append(f"{where}: {text[:60]} has no area")
+            self.problems.append(f"{where}: {text[:60]} has no area in its image")
             return None
         return AnnotatedObject(label, box, () if len(values) == 4 else (points,))
 

@@ -104,18 +104,20 @@ def test_lines_that_are_left_out(tmp_path: Path) -> None:
     ultralytics(tmp_path)
     text(
         tmp_path / "labels/train/a.txt",
-        "0 0.5 0.5 0.2 0.2\n0 0.5  0.5 0.2 0.2\n0 0.9 0.5 0.4 0.2\n0 0.5 0.5 0 0.2\n0 0.9 0.5 0.205 0.2\n",
+        "0 0.5 0.5 0.2 0.2\n0 0.5  0.5 0.2 0.2\n0 0.9 0.5 0.4 0.2\n0 0.5 0.5 0 0.2\n0 0.9 0.5 0.205 0.2\n0 1.5 0.5 0.2 0.2\n",
     )
     read = read_yolo(tmp_path, "train")
     assert [one.box for one in read.images[0].objects] == [
         pytest.approx((40, 20, 60, 30)),
+        pytest.approx((70, 20, 100, 30)),
         pytest.approx((79.75, 20, 100, 30)),
     ]
     assert [problem.partition("line ")[2] for problem in read.problems] == [
         "2: it comes twice",
-        "3: 0 0.9 0.5 0.4 0.2 reaches beyond its image",
-        "4: 0 0.5 0.5 0 0.2 has no area",
+        "4: 0 0.5 0.5 0 0.2 has no area in its image",
+        "6: 0 1.5 0.5 0.2 0.2 has no area in its image",
     ]
+    assert any("an object reaches beyond its image and is cut there" in note for note in read.notes)
 
 
 @pytest.mark.parametrize(
