@@ -92,7 +92,8 @@ class ObjectDetector(VisionPredictor[DetectionResult]):
 
     def result_writer(self, stem: str, files: Sequence[str] | None = None) -> CocoFile | MotFile:
         if files is None:
-            return MotFile(stem, classes=len(self.labels) != 1)
+            tracked = self.tracking is not None
+            return MotFile(stem, classes=len(self.labels) != 1, tracks_alone=tracked)
         return CocoFile(files, self.category_ids, self.coco_name)
 
 
@@ -184,9 +185,13 @@ class DetectionOptions:
     overlap_ratio: tuple[float, float] | None = option(
         None, "of tiles, default: 0.25 0.25", metavar=("H", "W")
     )
-    combine_method: Method | None = option(None, "of the boxes of tiles")
-    match_metric: Metric | None = option(None, "tells whether two boxes show one object")
-    match_threshold: float | None = option(None, "the metric from which they do")
+    slice_whole: bool | None = option(None, "look at the whole image as well (default), for large objects")
+    combine_method: Method | None = option(
+        None, "of the boxes of tiles, default: nms; nmm puts matching ones together"
+    )
+    match_metric: Metric | None = option(None, "tells whether two boxes show one object, default: ios")
+    match_threshold: float | None = option(None, "the metric from which they do, default: 0.6")
+    match_per_class: bool | None = option(None, "only boxes of one class do (default)")
     value_range: tuple[float, float] | None = value_range_option()
     slicing: Slicing | None = option(None, "tiles, instead of the options above", flag=False)
     tracking: ByteTrackOptions | None = option(None, "a tracker with thresholds of its own", flag=False)
@@ -244,9 +249,11 @@ class DetectionOptions:
         settings = {
             "size_hw": None if self.slice_size is None else tuple(self.slice_size),
             "overlap_hw": None if self.overlap_ratio is None else tuple(self.overlap_ratio),
+            "whole": self.slice_whole,
             "method": self.combine_method,
             "metric": self.match_metric,
             "threshold": self.match_threshold,
+            "per_class": self.match_per_class,
         }
         return {name: value for name, value in settings.items() if value is not None}
 

@@ -92,7 +92,7 @@ class DetectionDomain(Domain[DetectionOptions]):
         runner = open_runner(artifact, detected, runtime, self.packages, options.batch_size)
         ids = artifact.setting("category_ids", tuple[int, ...] | None, None)
         detector = ObjectDetector(runner, labels, ids, options.make_slicing(), tracking, shown)
-        detector.value_range = value_range
+        detector.value_range, detector.reads_windows = value_range, detector.slicing is not None
         configure_detector(detector, options)
         return detector
 

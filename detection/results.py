@@ -115,7 +115,7 @@ class DetectionResult(ImageResult):
         return "".join(lines)
 
     def overlay(self) -> np.ndarray:
-        """The image with its boxes and keypoints, [H, W, 3] uint8 RGB.
+        """The image with its boxes and keypoints, [H, W, 3] uint8 RGB; of one that was read by windows its overview.
 
         Colours tell tracks apart; without them objects with keypoints, whose lines may cross, and else classes.
         """
@@ -123,7 +123,9 @@ class DetectionResult(ImageResult):
             box.track_id or (box.category_id if box.keypoints is None else index)
             for index, box in enumerate(self.boxes)
         ]
-        image = draw.boxes(self.pixels, self.xyxy, labels=[_caption(box) for box in self.boxes], ids=ids)
+        shown = np.array(self.pixels.shape[1::-1]) / np.array([max(1, self.width), max(1, self.height)])
+        boxes = self.xyxy * np.concatenate([shown, shown])
+        image = draw.boxes(self.pixels, boxes, labels=[_caption(box) for box in self.boxes], ids=ids)
         posed = [(box.keypoints, i) for box, i in zip(self.boxes, ids) if box.keypoints]
         if posed:
             points = np.array([keypoints for keypoints, _ in posed])

@@ -177,6 +177,7 @@ class SegmentationDomain(Domain[SegmentationOptions]):
         transforms, runner.transforms = runner.transforms, ()
         by_windows = WindowSegmenter(runner, inference, transforms, appearance)
         by_windows.value_range = value_range
+        by_windows.reads_windows = all(isinstance(one, _ONLY_FILL) for one in transforms)
         return by_windows
 
     def check_dataset(self, dataset: Dataset, observe: Observe) -> Report:

@@ -73,11 +73,18 @@ class Segmentation(ImageResult):
         }
 
     def overlay(self) -> np.ndarray:
-        """The image under the colours of its classes, or on another background, [H, W, 3] uint8 RGB."""
+        """The image under the colours of its classes, or on another background, [H, W, 3] uint8 RGB; of one that was
+        read by windows its overview."""
+        labels = self.labels
+        if self.pixels.shape[:2] != labels.shape:
+            rows, columns = (
+                np.arange(small) * large // small for small, large in zip(self.pixels.shape, labels.shape)
+            )
+            labels = labels[rows[:, None], columns]
         if self.background is not None:
-            return self.background.behind(self.pixels, self.labels != background_class(self.names))
+            return self.background.behind(self.pixels, labels != background_class(self.names))
         return draw.classes(
-            self.pixels, self.labels, colors=self.palette, opacity=self.opacity, ignore=self.left_out
+            self.pixels, labels, colors=self.palette, opacity=self.opacity, ignore=self.left_out
         )
 
     def draw(self) -> np.ndarray:

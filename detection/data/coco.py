@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from detection.data.known_classes import KNOWN_CLASSES, ClassList, KnownClasses
 from detection.data.records import (
@@ -60,6 +60,7 @@ class CocoDetection(RecordsDataset):
     classes: KnownClasses | tuple[str, ...] | None = None
     orientation: Orientation = "exif"
     value_range: ValueRange | None = None
+    not_inherited: ClassVar = ("classes",)  # names that a recipe has for files of another format
 
     def __post_init__(self) -> None:
         if isinstance(self.classes, tuple):

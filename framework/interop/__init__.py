@@ -50,10 +50,7 @@ __all__ = [
 ]
 
 _AVERAGE_KEYS = ("state_dict_ema", "model_ema", "ema", "params_ema", "teacher")
-_STATE_KEYS = (
-    *_AVERAGE_KEYS,
-    *("state_dict", "model_state_dict", "model", "params", "net", "network", "weights", "student", "module"),
-)
+_STATE_KEYS = ("state_dict", "model_state_dict", "model", "params", "net", "network", "student", "module")
 _PARAMETER_NAMES = {"__model__": "__params__"}
 
 
@@ -148,10 +145,10 @@ def _beside(source: Source) -> Program:
 def _state_dict(source: Source, value: object) -> dict[str, np.ndarray]:
     """The largest of the tables where frameworks put a state dict: the top may hold a lone array (a score) too. Of
     equal ones the average counts, as in the programs that keep one."""
+    keys = (*_AVERAGE_KEYS, *_STATE_KEYS)
     tables: list[object] = [value]
-    for table in (value, *(value.get(key) for key in _STATE_KEYS)) if isinstance(value, dict) else ():
-        if isinstance(table, dict):
-            tables += [table.get(key) for key in _STATE_KEYS]
+    for table in [value.get(key) for key in keys] if isinstance(value, dict) else ():
+        tables += [table, *(table.get(key) for key in keys)] if isinstance(table, dict) else []
     states = [
         {str(name): item for name, item in table.items() if isinstance(item, np.ndarray)}
         for table in tables

@@ -57,9 +57,10 @@ def _count_lines(lines: Sequence[str], first: int, separator: str) -> int:
     except csv.Error:  # a field beyond the limit of the library
         return 1
     count = reader.line_num
-    if count > 1 and first + count == len(lines):
-        try:
-            next(csv.reader(_with_breaks("\n".join(lines[first:])), delimiter=separator, strict=True))
+    if count > 1:
+        record = "\n".join(lines[first : first + count])
+        try:  # a quote that closes a field stands before a separator or an end
+            next(csv.reader(_with_breaks(record), delimiter=separator, strict=True))
         except csv.Error:
             return 1
     return count

@@ -50,11 +50,9 @@ class WindowedImage:
         self._path, self._value_range = check_file(path, "image"), value_range
         if value_range is not None:
             check_value_range(value_range, "value_range")
-        self._file = _open(self._path)
+        self._file, self._page = _open(self._path)
         weakref.finalize(self, self._file.close)
         self._lock = threading.Lock()
-        page = self._file.pages[0]
-        self._page: tifffile.TiffPage = page.aspage() if hasattr(page, "aspage") else page  # type: ignore[assignment]
         self.shape = (self._page.imagelength, self._page.imagewidth, 3)
         self._map = self._check()
         self._segments: OrderedDict[int, np.ndarray] = OrderedDict()
@@ -221,13 +219,15 @@ def open_windows(
     return WindowedImage(source, value_range) if pixels >= at_least else None
 
 
-def _open(path: Path) -> tifffile.TiffFile:
+def _open(path: Path) -> tuple[tifffile.TiffFile, tifffile.TiffPage]:
+    """An opened file and its first page."""
     try:
         import tifffile
     except ImportError as error:
         raise MissingExtraError("tifffile", "segmentation", "reading huge TIFF files by windows") from error
     try:
-        return tifffile.TiffFile(path)
+        file = tifffile.TiffFile(path)
+        return file, file.pages.first
     except Exception as error:  # damaged files make the reader raise anything
         raise InputError(
             "the image could not be read", where=path, received=error, allowed="a TIFF"

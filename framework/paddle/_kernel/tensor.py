@@ -169,8 +169,8 @@ class Tensor:
         """How often an in-place method has replaced the value."""
         return self._version
 
-    def numpy(self) -> np.ndarray:
-        """A copy of the values."""
+    def numpy(self, *args: object) -> np.ndarray:
+        """A copy of the values. Paddle's method takes arguments and has no use for them; so does this one."""
         if isinstance(self._value, Tracer):
             raise TraceError(
                 "a Tensor of a compiled function has no values yet",

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from framework.core.axes import normalize_axis
 from framework.core.errors import ShapeError
 from framework.paddle._kernel.dispatch import freeze
 from framework.paddle._kernel.dtypes import to_numpy
+from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.linalg import pca_lowrank as _pca_lowrank
 from framework.paddle.ops.joining import concat as _concat
@@ -280,3 +281,6 @@ for _name in ("abs", "sin", "sqrt", "tanh", "transpose", "reshape", "matmul", "c
 
 
 from framework.paddle.sparse import nn as nn  # noqa: E402
+
+if not TYPE_CHECKING:
+    __getattr__ = _resolver(__name__)

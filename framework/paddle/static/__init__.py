@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
 
 from framework.core.errors import OarError
-from framework.paddle._kernel.missing import reason
+from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 from framework.paddle.jit.spec import InputSpec as InputSpec
 from framework.paddle.nn.layer import create_parameter as _create_parameter
@@ -32,7 +32,7 @@ from framework.paddle.static.io import save_inference_model as save_inference_mo
 from framework.paddle.static.io import save_to_file as save_to_file
 from framework.paddle.static.io import set_program_state as set_program_state
 from framework.paddle.static.program import Program as Program
-from framework.paddle.static.program import Variable as Variable
+from framework.paddle.static.program import PublicVariable as Variable
 from framework.paddle.static.program import declare as _declare
 from framework.paddle.static.program import default_main_program as default_main_program
 from framework.paddle.static.program import default_startup_program as default_startup_program
@@ -178,6 +178,5 @@ def Print(
     return printed(input, message or "")
 
 
-def __getattr__(name: str) -> Any:
-    why = reason(f"paddle.static.{name}") or "no such name; docs/paddle_api.md lists all that are here"
-    raise AttributeError(f"paddle.static.{name}: {why}")
+if not TYPE_CHECKING:
+    __getattr__ = _resolver(__name__)

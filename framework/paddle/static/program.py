@@ -50,7 +50,7 @@ class Variable(Tensor):
     def block(self) -> Block:
         return default_main_program().global_block()
 
-    def numpy(self) -> np.ndarray:
+    def numpy(self, *args: object) -> np.ndarray:
         raise TraceError(
             "a variable of a static program has no values",
             received=f"the values of {self.name} {self.shape}",
@@ -333,6 +333,7 @@ class _State:
     def __init__(self) -> None:
         self.main, self.startup = Program(), Program()
         self.on = False
+        self.names: tuple[unique_name.Counters | None, set[str] | None] = (None, None)  # those of static mode
 
 
 _state = _State()
@@ -452,14 +453,16 @@ def enable_static() -> None:
     """From here on operations are recorded into programs."""
     if not _state.on:
         _state.on = True
+        unique_name.switch(*_state.names)
         mode.watcher = _Watcher()
         set_recorder(record)
 
 
 def disable_static(place: object = None) -> None:
-    """Back to running operations at once."""
+    """Back to running operations at once. Names of parameters are counted anew, and those in use are free again."""
     if _state.on:
         _state.on = False
+        _state.names = unique_name.switch()
         set_recorder(None)
         mode.watcher = None
 
@@ -467,6 +470,16 @@ def disable_static(place: object = None) -> None:
 def in_dynamic_mode() -> bool:
     """Whether operations run at once."""
     return not _state.on
+
+
+class _VariableOrTensor(type):
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, Tensor if in_dynamic_mode() else Variable)
+
+
+class PublicVariable(Variable, metaclass=_VariableOrTensor):
+    """paddle.static.Variable: in dynamic mode every Tensor is an instance of it, as in Paddle, whose programs of both
+    modes ask so."""
 
 
 @contextlib.contextmanager

@@ -5,7 +5,7 @@ functions take as plain mappings.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +98,38 @@ def data_overrides(settings: Mapping[str, JSON], root: str) -> tuple[str, ...]:
     common = Path(os.path.commonpath(before.values()))
     replaced = {key: Path(root) / path.relative_to(common) for key, path in before.items()}
     return tuple(text for key, path in replaced.items() for text in setting(key, path.as_posix()))
+
+
+def class_overrides(
+    settings: Mapping[str, JSON], names: Sequence[str], type_around: Callable[[str], str | None]
+) -> tuple[str, ...]:
+    """Overrides that let the data sets of a config have the classes of these names alone, and its model as many.
+
+    Args:
+        type_around: For the type of a data set that of the one around it which has some of its classes; None for those
+            that take `classes` themselves.
+
+    Raises:
+        ConfigError: a class is named twice, or the config has no data.
+    """
+    if len(set(names)) < len(names):
+        raise ConfigError("classes must be different names", where="--classes", received=", ".join(names))
+    parts = [part for part in ("train", "eval") if _find(settings, f"data.{part}.dataset") is not None]
+    if not parts:
+        raise ConfigError("the config has no data whose classes could be chosen", where="--classes")
+    chosen: list[str] = []
+    for part in parts:
+        key = f"data.{part}.dataset"
+        dataset = _find(settings, key)
+        around = type_around(str(dataset.get("type")))
+        if around is None:
+            chosen += setting(f"{key}.classes", list(names))
+        else:
+            chosen += (
+                f"{key}=null",
+                *setting(key, {"type": around, "dataset": dataset, "classes": list(names)}),
+            )
+    return (*chosen, *setting("model.num_classes", len(names)))
 
 
 def worker_overrides(settings: Mapping[str, JSON], count: int) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle.distributed import env
 from framework.paddle.distributed.fleet import utils as utils
 from framework.paddle.distributed.fleet.strategy import DistributedStrategy as DistributedStrategy
@@ -217,10 +218,9 @@ def _refusing(name: str) -> Callable[..., Any]:
 
 
 if not TYPE_CHECKING:
+    _resolve = _resolver(__name__)
 
-    def __getattr__(name: str) -> Callable[..., Any]:
+    def __getattr__(name: str) -> object:
         if name in _SERVERS:
             return _refusing(name)
-        raise AttributeError(
-            f"paddle.distributed.fleet.{name} is not there: docs/paddle_api.md lists what is"
-        )
+        return _resolve(name)

@@ -8,11 +8,12 @@ import logging
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from framework.paddle._kernel import dtypes as types
+from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle._kernel.tensor import Parameter, Tensor, as_array
 from framework.paddle.nn import initializer as initializers
 from framework.paddle.nn.param_attr import ParamAttr
@@ -486,3 +487,7 @@ def _set(tensor: Tensor, value: Any, key: str) -> None:
             f"{key}: values of {array.dtype} cannot be loaded into a Tensor of {tensor._value.dtype}; cast them first"
         )
     tensor._value = array
+
+
+if not TYPE_CHECKING:
+    __getattr__ = _resolver(__name__)

@@ -104,7 +104,8 @@ def test_lines_that_are_left_out(tmp_path: Path) -> None:
     ultralytics(tmp_path)
     text(
         tmp_path / "labels/train/a.txt",
-        "0 0.5 0.5 0.2 0.2\n0 0.5  0.5 0.2 0.2\n0 0.9 0.5 0.4 0.2\n0 0.5 0.5 0 0.2\n0 0.9 0.5 0.205 0.2\n0 1.5 0.5 0.2 0.2\n",
+        "0 0.5 0.5 0.2 0.2\n0 0.5  0.5 0.2 0.2\n0 0.9 0.5 0.4 0.2\n"
+        "0 0.5 0.5 0 0.2\n0 0.9 0.5 0.205 0.2\n0 1.5 0.5 0.2 0.2\n",
     )
     read = read_yolo(tmp_path, "train")
     assert [one.box for one in read.images[0].objects] == [

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from framework.core.errors import OarError
+from framework.paddle._kernel.modules import resolver as _resolver
 
 
 def export(layer: Any, path: str, input_spec: Any = None, opset_version: int = 9, **configs: Any) -> None:
@@ -15,3 +16,7 @@ def export(layer: Any, path: str, input_spec: Any = None, opset_version: int = 9
         allowed="StableHLO: paddle.jit.save writes a folder that runs on CPU, GPU and TPU without the model's code",
         fix="paddle.jit.save(layer, path, input_spec) and paddle.inference or `oar predict`",
     )
+
+
+if not TYPE_CHECKING:
+    __getattr__ = _resolver(__name__)
