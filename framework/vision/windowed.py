@@ -227,7 +227,11 @@ def _open(path: Path) -> tuple[tifffile.TiffFile, tifffile.TiffPage]:
         raise MissingExtraError("tifffile", "segmentation", "reading huge TIFF files by windows") from error
     try:
         file = tifffile.TiffFile(path)
-        return file, file.pages.first
+        try:
+            return file, file.pages.first
+        except BaseException:
+            file.close()
+            raise
     except Exception as error:  # damaged files make the reader raise anything
         raise InputError(
             "the image could not be read", where=path, received=error, allowed="a TIFF"
