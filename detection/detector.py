@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -203,7 +203,12 @@ class DetectionOptions:
             raise ConfigError(
                 "nothing is sliced", received="an option of sliced inference", fix="add --slice_infer"
             )
-        if (self._track_options() or not self.track_per_class) and self.tracker is None:
+        of_tracker = (
+            *(self.track_high_threshold, self.track_low_threshold, self.track_new_threshold),
+            *(self.track_match_threshold, self.track_buffer),
+        )
+        asks = not self.track_per_class or any(value is not None for value in of_tracker)
+        if asks and self.tracker is None:
             raise ConfigError(
                 "nothing is tracked", received="an option of a tracker", fix="add --tracker bytetrack"
             )
@@ -263,16 +268,6 @@ class DetectionOptions:
             return self.slicing
         return Slicing(**self._tile_options())  # type: ignore[arg-type]
 
-    def _track_options(self) -> dict[str, float]:
-        settings = {
-            "high": self.track_high_threshold,
-            "low": self.track_low_threshold,
-            "new": self.track_new_threshold,
-            "match": self.track_match_threshold,
-            "buffer": self.track_buffer,
-        }
-        return {name: value for name, value in settings.items() if value is not None}
-
     def make_tracking(self) -> ByteTrackOptions | None:
         """How objects are followed, or None. The tracker's thresholds follow from that of the boxes: each box from it
         on may begin a track.
@@ -281,11 +276,18 @@ class DetectionOptions:
         if self.tracking is not None or self.tracker is None:
             return self.tracking
         of_boxes = self.threshold if self.detector is None else self.det_threshold
-        given = self._track_options()
-        high = given.get("high", THRESHOLD if of_boxes is None else of_boxes)
-        low = given.get("low", min(0.1, high))
-        settings: dict[str, Any] = {"new": high, **given, "high": high, "low": low}
-        return ByteTrackOptions(**settings, per_class=self.track_per_class)
+        default = ByteTrackOptions()
+        high, low, new = self.track_high_threshold, self.track_low_threshold, self.track_new_threshold
+        if high is None:
+            high = THRESHOLD if of_boxes is None else of_boxes
+        return ByteTrackOptions(
+            high=high,
+            low=min(default.low, high) if low is None else low,
+            new=high if new is None else new,
+            buffer=default.buffer if self.track_buffer is None else self.track_buffer,
+            match=default.match if self.track_match_threshold is None else self.track_match_threshold,
+            per_class=self.track_per_class,
+        )
 
 
 def configure_detector(detector: ObjectDetector, options: DetectionOptions) -> None:

@@ -77,8 +77,8 @@ class DetectionDomain(Domain[DetectionOptions]):
                 fix="leave out --det_model_dir, or name a pose model first",
             )
         tracking = options.make_tracking()
-        shown = THRESHOLD if options.threshold is None else options.threshold
-        least = shown if tracking is None else min(shown, tracking.low)
+        least_shown = THRESHOLD if options.threshold is None else options.threshold
+        least = least_shown if tracking is None else min(least_shown, tracking.low)
         labels = artifact.setting("labels")
         selected = select_classes(options.classes, labels, str(artifact.config.get("name")))
 
@@ -91,7 +91,7 @@ class DetectionDomain(Domain[DetectionOptions]):
 
         runner = open_runner(artifact, detected, runtime, self.packages, options.batch_size)
         ids = artifact.setting("category_ids", tuple[int, ...] | None, None)
-        detector = ObjectDetector(runner, labels, ids, options.make_slicing(), tracking, shown)
+        detector = ObjectDetector(runner, labels, ids, options.make_slicing(), tracking, least_shown)
         detector.value_range, detector.reads_windows = value_range, detector.slicing is not None
         configure_detector(detector, options)
         return detector

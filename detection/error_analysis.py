@@ -23,7 +23,7 @@ NOTHING = "(nothing)"
 _RIGHT, _FALSE, _MISSED = 2, 1, 0  # whose colours mark the boxes of an image
 
 
-class Found(NamedTuple):
+class LabelledBoxes(NamedTuple):
     """Boxes of one image with their classes; `ignored` marks objects that may be found or not."""
 
     boxes: np.ndarray
@@ -46,25 +46,30 @@ class ErrorAnalysis:
         self._count = 0
 
     def add(
-        self, name: str, truth: Found, boxes: Found, scores: np.ndarray, image: np.ndarray | None
+        self,
+        name: str,
+        truth: LabelledBoxes,
+        boxes: LabelledBoxes,
+        scores: np.ndarray,
+        image: np.ndarray | None,
     ) -> None:
         """An image and what was found on it, in its own pixels where it is given: uint8 [H, W, 3]."""
         size, counts = len(self.names), scores >= LEAST_SCORE
-        found = boxes.labels[counts]
+        labels = boxes.labels[counts]
         pairs = match(truth.boxes, boxes.boxes[counts])
         ignored = np.zeros(len(truth.labels), bool) if truth.ignored is None else truth.ignored
         of_box = dict((column, row) for row, column in pairs)
         of_object = dict(pairs)
         missed = [i for i in range(len(truth.labels)) if i not in of_object and not ignored[i]]
-        false = [j for j in range(len(found)) if j not in of_box]
-        wrong = [(i, j) for i, j in pairs if not ignored[i] and int(truth.labels[i]) != int(found[j])]
+        false = [j for j in range(len(labels)) if j not in of_box]
+        wrong = [(i, j) for i, j in pairs if not ignored[i] and int(truth.labels[i]) != int(labels[j])]
         for i, j in pairs:
             if not ignored[i]:
-                self.confusion[min(int(truth.labels[i]), size), min(int(found[j]), size)] += 1
+                self.confusion[min(int(truth.labels[i]), size), min(int(labels[j]), size)] += 1
         for i in missed:
             self.confusion[min(int(truth.labels[i]), size), size] += 1
         for j in false:
-            self.confusion[size, min(int(found[j]), size)] += 1
+            self.confusion[size, min(int(labels[j]), size)] += 1
         errors = len(missed) + len(false) + len(wrong)
         self._count += 1
         if not errors or (len(self._worst) == WORST and errors <= self._worst[0][0]):
@@ -73,7 +78,7 @@ class ErrorAnalysis:
         drawn = None
         if image is not None and image.dtype == np.uint8 and image.ndim == 3 and image.shape[2] == 3:
             bad = {*false, *(j for _, j in wrong)}
-            drawn = self._draw(image, truth, Found(boxes.boxes[counts], found), missed, bad)
+            drawn = self._draw(image, truth, LabelledBoxes(boxes.boxes[counts], labels), missed, bad)
         entry = (errors, -self._count, row, drawn)
         if len(self._worst) < WORST:
             heapq.heappush(self._worst, entry)
@@ -81,7 +86,12 @@ class ErrorAnalysis:
             heapq.heapreplace(self._worst, entry)
 
     def _draw(
-        self, image: np.ndarray, truth: Found, boxes: Found, missed: Sequence[int], bad: set[int]
+        self,
+        image: np.ndarray,
+        truth: LabelledBoxes,
+        boxes: LabelledBoxes,
+        missed: Sequence[int],
+        bad: set[int],
     ) -> np.ndarray:
         texts = [f"missed {self._name(truth.labels[i])}" for i in missed]
         texts += [
@@ -108,14 +118,14 @@ def match(objects: np.ndarray, boxes: np.ndarray) -> list[tuple[int, int]]:
     overlap = box_ops.iou(objects, boxes)
     order = np.argsort(-overlap, axis=None, kind="stable")
     pairs: list[tuple[int, int]] = []
-    taken: tuple[set[int], set[int]] = (set(), set())
+    used: tuple[set[int], set[int]] = (set(), set())
     for row, column in zip(*np.unravel_index(order, overlap.shape)) if overlap.size else ():
         if overlap[row, column] < LEAST_IOU:
             break
-        if row not in taken[0] and column not in taken[1]:
+        if row not in used[0] and column not in used[1]:
             pairs.append((int(row), int(column)))
-            taken[0].add(row)
-            taken[1].add(column)
+            used[0].add(row)
+            used[1].add(column)
     return pairs
 
 

@@ -23,7 +23,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy as np
 
 from detection.data.keypoints import COCO_KEYPOINTS, sigmas
-from detection.error_analysis import LEAST_IOU, NOTHING, ErrorAnalysis, Found, precision_recall
+from detection.error_analysis import LEAST_IOU, NOTHING, ErrorAnalysis, LabelledBoxes, precision_recall
 from detection.keypoint_details import keypoint_table
 from framework.config.registry import register
 from framework.core.errors import ConfigError, InputError, MissingExtraError
@@ -225,8 +225,8 @@ class _BoxCollector(ABC):
         image = batch["image"][row] if "image" in batch else None
         name = str(batch[SAMPLE_ID][row]) if SAMPLE_ID in batch else f"image {len(self._images)}"
         objects = batch["boxes"][row][batch["kinds"][row] > 0]
-        boxes = Found(outputs["boxes"][row][there].astype(np.float64), outputs["labels"][row][there])
-        of_image = Found(objects.astype(np.float64), truth.labels, truth.ignored)
+        boxes = LabelledBoxes(outputs["boxes"][row][there].astype(np.float64), outputs["labels"][row][there])
+        of_image = LabelledBoxes(objects.astype(np.float64), truth.labels, truth.ignored)
         self._errors.add(name, of_image, boxes, outputs["scores"][row][there], image)
 
     @abstractmethod

@@ -225,7 +225,7 @@ def open_pose_predictor(
             fix="leave out " + ("--det_model_dir" if detector is not None else "--slice_infer"),
         )
     tracking = options.make_tracking()
-    shown, least = least, least if tracking is None else min(least, tracking.low)
+    least_shown, least = least, least if tracking is None else min(least, tracking.low)
 
     def people_of(outputs: dict[str, np.ndarray], sample: Sample, image: np.ndarray) -> DetectionResult:
         height, width = image.shape[:2]
@@ -240,7 +240,7 @@ def open_pose_predictor(
         )
 
     runner = open_runner(artifact, people_of, runtime, packages, options.batch_size)
-    return PoseDetector(runner, (keypoints.category,), ids, None, tracking, shown)
+    return PoseDetector(runner, (keypoints.category,), ids, None, tracking, least_shown)
 
 
 def _class_of(detector: ObjectDetector, category: str) -> int:

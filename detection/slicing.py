@@ -132,12 +132,12 @@ def merge(
         match = _matches(boxes[best], boxes[order], metric, threshold)
         if per_class:
             match &= labels[order] == labels[best]
-        box, taken = boxes[best], order[match]
-        for one in boxes[taken] if method == "nmm" and (cut is None or cut[best]) else ():
+        box, matching = boxes[best], order[match]
+        for one in boxes[matching] if method == "nmm" and (cut is None or cut[best]) else ():
             if _matches(box, one[None], metric, threshold)[0]:
                 box = np.concatenate([np.minimum(box[:2], one[:2]), np.maximum(box[2:], one[2:])])
         order = order[~match]
-        retained.append(max([best, *taken], key=scores.__getitem__) if method == "nmm" else best)
+        retained.append(max([best, *matching], key=scores.__getitem__) if method == "nmm" else best)
         merged.append(box)
     best_first = np.argsort(-scores[retained], kind="stable")
     return np.array(retained, np.int64)[best_first], np.array(merged, np.float64)[best_first]

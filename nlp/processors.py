@@ -163,7 +163,7 @@ class TagProcessor(TextProcessor):
         return tagged(window.text, offsets, tags, outputs["scores"][first], self.joined)
 
 
-def _most_tokens(transform: Any) -> int | None:
+def _most_tokens(transform: object) -> int | None:
     """How many tokens a transform makes at most; None of one that cuts nothing."""
     most = getattr(transform, "max_length", None)
     return most if isinstance(most, int) else None

@@ -53,21 +53,21 @@ def select_classes(records: Records, names: Sequence[str], where: Path) -> Recor
     number = {name: index for index, name in enumerate(names)}
     new = np.array([number.get(name, -1) for name in records.class_names], np.int32)
     labels = new[records.labels] if len(new) else records.labels
-    kept = labels >= 0
+    retained = labels >= 0
     if left:
-        told = abbreviate([f"{name} {count}" for name, count in left.items()])
-        _log.warning(f"{where}: {sum(left.values())} objects of other classes are left out: {told}")
-    before = np.concatenate([[0], np.cumsum(kept, dtype=np.int64)])
+        counted = abbreviate([f"{name} {count}" for name, count in left.items()])
+        _log.warning(f"{where}: {sum(left.values())} objects of other classes are left out: {counted}")
+    before = np.concatenate([[0], np.cumsum(retained, dtype=np.int64)])
     ids = dict(zip(records.class_names, records.category_ids)) if records.category_ids else {}
     known_ids = tuple(ids[name] for name in names if name in ids)
     return replace(
         records,
         class_names=tuple(names),
         starts=before[records.starts],
-        boxes=records.boxes[kept],
-        labels=labels[kept],
-        valid=records.valid[kept],
-        areas=None if records.areas is None else records.areas[kept],
-        keypoints=None if records.keypoints is None else records.keypoints[kept],
+        boxes=records.boxes[retained],
+        labels=labels[retained],
+        valid=records.valid[retained],
+        areas=None if records.areas is None else records.areas[retained],
+        keypoints=None if records.keypoints is None else records.keypoints[retained],
         category_ids=known_ids if len(known_ids) == len(names) else (),
     )

@@ -146,6 +146,11 @@ def add_runtime(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--cpu_threads", type=int, help="CPUs for one call; XLA uses all")
     parser.add_argument(
+        "--trust",
+        action="store_true",
+        help="run code that an artifact's config names (imports); without it such an artifact is refused",
+    )
+    parser.add_argument(
         "--run_mode", choices=list(_RUN_MODES), help="PaddleDetection's name of the precision"
     )
     add_device(parser)
@@ -158,6 +163,7 @@ def choose_runtime(args: argparse.Namespace) -> Runtime:
         _RUN_MODES.get(args.run_mode, _PRECISIONS[args.precision]),
         args.engine,
         args.cpu_threads,
+        args.trust,
     )
 
 
@@ -228,6 +234,9 @@ def infer(args: argparse.Namespace, names: Sequence[str], suffixes: Sequence[str
         report = predict_files(
             open_model(args, names), output_dir, **sources, draw=draw, save=save, stride=args.frame_step
         )
+    from framework.inference.runtime import engines_in_use  # which is loaded by now
+
+    report.notes += engines_in_use()
     print(report.summary(), file=sys.stderr if report.failed else sys.stdout)
     return report.exit_code
 

@@ -98,15 +98,15 @@ def parser() -> argparse.ArgumentParser:
 
 
 def open_data_config(args: argparse.Namespace, given: Sequence[str]) -> ConfigFile:
-    """The config with the changes that are given and, after them, those of `--data`, `--classes` and `--num_classes`."""
+    """The config with the changes that are given, then those of `--data`, `--classes` and `--num_classes`."""
     from framework.workflow.domain.config_file import open_config
     from framework.workflow.train.overrides import data_overrides
 
     config = open_config(args.config, given)
     if args.data is not None:
         config = open_config(config, data_overrides(config.plain, args.data))
-    chosen = () if args.classes is None else _choose_classes(config, args.classes)
-    return open_config(config, (*chosen, *setting("model.num_classes", args.num_classes)))
+    selection = () if args.classes is None else _choose_classes(config, args.classes)
+    return open_config(config, (*selection, *setting("model.num_classes", args.num_classes)))
 
 
 def _choose_classes(config: ConfigFile, names: Sequence[str]) -> tuple[str, ...]:

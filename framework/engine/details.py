@@ -99,10 +99,10 @@ class Details:
             written.append(folder / "precision_recall.png")
         for old in (folder / "worst").glob("*.jpg"):  # of an evaluation before
             old.unlink()
-        for place, drawn in enumerate(self.images, start=1):
+        for number, drawn in enumerate(self.images, start=1):
             (folder / "worst").mkdir(exist_ok=True)
-            image.write(folder / "worst" / f"{place:02}.jpg", drawn)
-            written.append(folder / "worst" / f"{place:02}.jpg")
+            image.write(folder / "worst" / f"{number:02}.jpg", drawn)
+            written.append(folder / "worst" / f"{number:02}.jpg")
         return written
 
 

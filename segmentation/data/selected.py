@@ -1,5 +1,5 @@
-"""Some of the classes of a segmentation data set: what trains on them ignores the pixels of all others, or takes them for
-one of them, such as the background."""
+"""Some of the classes of a segmentation data set: what trains on them ignores the pixels of all others, or takes them
+for one of them, such as the background."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ class SelectedClasses(SegmentationDataset):
 
     @property
     def class_names(self) -> tuple[str, ...]:
-        _ = self._places  # a name that is none is told before the first sample
+        _ = self._indices  # a name that is none is told before the first sample
         return self.classes
 
     @cached_property
-    def _places(self) -> list[int]:
+    def _indices(self) -> list[int]:
         """The index in the data set of each class."""
         names = self.dataset.class_names
         for name in self.classes:
@@ -78,19 +78,19 @@ class SelectedClasses(SegmentationDataset):
     @property
     def palette(self) -> np.ndarray:
         """Those of the data set."""
-        return np.asarray(self.dataset.palette)[self._places]
+        return np.asarray(self.dataset.palette)[self._indices]
 
     @cached_property
     def _table(self) -> np.ndarray:
         """The new index of each old one, and of what has no class behind them."""
         rest = self.ignore_index if self.others is None else self.classes.index(self.others)
         table = np.full(len(self.dataset.class_names) + 1, rest, np.int64)
-        table[self._places] = range(len(self.classes))
+        table[self._indices] = range(len(self.classes))
         table[-1] = self.ignore_index
         return table
 
     def __len__(self) -> int:
-        _ = self._places
+        _ = self._indices
         return len(self.dataset)
 
     def __getitem__(self, index: int) -> Sample:

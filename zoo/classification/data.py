@@ -173,8 +173,8 @@ class ImageFolder(_ImageFiles):
         if self.classes is not None:
             images = self._select(images, self.classes)
         empty = [name for name, files in images.items() if not files]
-        known = self.labels_file is not None or self.classes is not None
-        if empty and (len(empty) == len(images) or (not known and not self._is_class_beside(empty))):
+        declared = self.labels_file is not None or self.classes is not None
+        if empty and (len(empty) == len(images) or (not declared and not self._is_class_beside(empty))):
             raise InputError(
                 f"{len(empty)} of {len(images)} class folders hold no image",
                 where=self._place,
@@ -211,20 +211,23 @@ class ImageFolder(_ImageFiles):
                     fix=f"did you mean {close!r}?",
                 )
         if left:
-            told = abbreviate([f"{name} {count}" for name, count in left.items()])
-            _log.warning(f"{self._place}: {sum(left.values())} images of other classes are left out: {told}")
+            counts = abbreviate([f"{name} {count}" for name, count in left.items()])
+            _log.warning(
+                f"{self._place}: {sum(left.values())} images of other classes are left out: {counts}"
+            )
         return {name: images.get(name, []) for name in names}
 
     def _is_class_beside(self, names: Iterable[str]) -> bool:
         """Whether these are class folders with images in another split, as a rare class of the evaluation's is."""
         root = Path(self.root)
         others = [path for path in root.iterdir() if path.is_dir()] if self.split and root.is_dir() else []
-        return all(
-            any(
-                next((other / name).glob("*.*"), None) is not None for other in others if other != self._place
-            )
-            for name in names
-        )
+        suffixes = tuple(suffix.lower() for suffix in self.extensions)
+
+        def has_image(folder: Path) -> bool:
+            files = (path for path in folder.rglob("*") if path.name[0] != ".")
+            return any(path.name.lower().endswith(suffixes) for path in files)
+
+        return all(any(has_image(other / name) for other in others if other != self._place) for name in names)
 
     def _check_classes(self, class_names: Sequence[str], folders: Iterable[str]) -> None:
         twice = sorted({name for name in class_names if class_names.count(name) > 1})

@@ -38,10 +38,10 @@ _LEAVES = {"running_mean": "_mean", "running_var": "_variance"}
 _COUNTERS = ("num_batches_tracked", "n_averaged")
 
 
-def remove_wrappers(state: Arrays, known: frozenset[str] = frozenset()) -> Arrays:
-    """The same arrays with names that lose the components of wrappers, but for those that are `known` to be of the
+def remove_wrappers(state: Arrays, own_components: frozenset[str] = frozenset()) -> Arrays:
+    """The same arrays with names that lose the components of wrappers, but for those that are `own_components` of the
     model. Names stay as they are where two would become one."""
-    dropped = _COMPONENTS - known
+    dropped = _COMPONENTS - own_components
     names = {name: ".".join(one for one in name.split(".") if one not in dropped) for name in state}
     if all(name == short for name, short in names.items()) or len(set(names.values())) < len(names):
         return state
@@ -73,15 +73,15 @@ def find_model(state: Arrays, layer: nn.Layer) -> Arrays:
     most = max(candidates.values(), default=0)
     if most < least:
         return state
-    equal = [prefix for prefix, count in candidates.items() if count == most]
-    chosen = min(equal, key=lambda prefix: (_rank(prefix), len(prefix)))
-    inner = _below(state, chosen)
-    others = [name for name in state if not name.startswith(chosen) and not name.endswith(_COUNTERS)]
+    equal = [name for name, count in candidates.items() if count == most]
+    prefix = min(equal, key=lambda prefix: (_rank(prefix), len(prefix)))
+    inner = _below(state, prefix)
+    others = [name for name in state if not name.startswith(prefix) and not name.endswith(_COUNTERS)]
     if most < len(shapes):  # what is missing is said with the names that the file has
         inner = type(state)({**inner, **{name: state[name] for name in others}})  # type: ignore[call-arg]
     elif others:
         _log.info(
-            f"the weights are those below {chosen!r}; {len(others)} others are left out, such as {others[0]}"
+            f"the weights are those below {prefix!r}; {len(others)} others are left out, such as {others[0]}"
         )
     return inner
 

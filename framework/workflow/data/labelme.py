@@ -9,7 +9,7 @@ import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -82,7 +82,7 @@ def convert_labelme(source: str | Path, output: str | Path) -> LabelmeReport:
         )
     target, folder = output / "annotations.json", output / "images"
     check_new((target, folder))
-    images, boxes, faults = [], [], list[str]()
+    images, boxes, sizes_hw, faults = [], [], [], list[str]()
     left_out = Counter[str]()
     with write_whole((target, folder)):
         for number, file in enumerate(files, start=1):
@@ -90,6 +90,7 @@ def convert_labelme(source: str | Path, output: str | Path) -> LabelmeReport:
             content, suffix = _find_image(data, file)
             name = file.relative_to(source).with_suffix(suffix)
             height, width = _check_size(data, file, content)
+            sizes_hw.append((height, width))
             boxes.append(_read_objects(data, file, (height, width), left_out, faults))
             write_file(folder / name, content)
             images.append({"id": number, "file_name": name.as_posix(), "height": height, "width": width})
@@ -104,8 +105,8 @@ def convert_labelme(source: str | Path, output: str | Path) -> LabelmeReport:
         names = sorted({one.label for objects in boxes for one in objects})
         index = {name: number for number, name in enumerate(names, start=1)}
         annotations = [
-            {"id": 0, "image_id": image["id"], "category_id": index[one.label], **_measure(one, image)}
-            for image, objects in zip(images, boxes)
+            {"id": 0, "image_id": image["id"], "category_id": index[one.label], **_measure(one, size_hw)}
+            for image, objects, size_hw in zip(images, boxes, sizes_hw)
             for one in objects
         ]
         for number, annotation in enumerate(annotations, start=1):
@@ -198,9 +199,8 @@ def _read_objects(
     return [one for one in objects.values() if one.outlines or one.masks]
 
 
-def _measure(one: _Object, image: Mapping[str, Any]) -> dict[str, JSON]:
+def _measure(one: _Object, size_hw: tuple[int, int]) -> dict[str, JSON]:
     """`segmentation`, `bbox` (left, top, width, height), `area` in pixels, `iscrowd`."""
-    size_hw = image["height"], image["width"]
     if one.masks:  # what is drawn as pixels stays pixels, with whatever outlines belong to it
         covered = np.logical_or.reduce(
             [*one.masks, *(polygons.fill([line], size_hw) for line in one.outlines)]

@@ -23,6 +23,7 @@ from framework.vision.video import is_stream
 from framework.workflow.domain.outputs import (
     Report,
     catch_interrupt,
+    fit_name,
     make_folder,
     spare_sources,
     stems,
@@ -30,6 +31,8 @@ from framework.workflow.domain.outputs import (
     write_json,
 )
 from framework.workflow.domain.predictor import (
+    AnyPredictor,
+    I,
     ImageItem,
     ImagePredictor,
     LanguagePredictor,
@@ -134,14 +137,14 @@ def run_pdf(
 
 
 def _collect(
-    predictor: AnyVision,
+    predictor: ImagePredictor[I],
     items: Iterator[ImageItem],
     waiting: deque[str],
     output_dir: Path,
     draw: bool,
     report: Report,
     total: int,
-    writer: ResultWriter[Any] | None = None,
+    writer: ResultWriter[I] | None = None,
 ) -> None:
     make_folder(output_dir)
     with ExitStack() as stack:
@@ -150,7 +153,7 @@ def _collect(
         )
         add = stack.enter_context(open_writer(writer, output_dir))
         for number, result in enumerate(predictor.predict_stream(items)):
-            stem = waiting.popleft()
+            stem = fit_name(waiting.popleft(), (".json", ".png", *predictor.extra_suffixes))
             write_json(output_dir / f"{stem}.json", result.to_dict())
             report.written.append(output_dir / f"{stem}.json")
             add(result, number)
@@ -293,7 +296,7 @@ def check_sources(
 
 
 def predict_files(
-    predictor: Predictor[Any, Any, Any],
+    predictor: AnyPredictor,
     output_dir: Path,
     *,
     image_file: str | None = None,

@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from detection.error_analysis import WORST, ErrorAnalysis, Found, match, precision_recall
+from detection.error_analysis import WORST, ErrorAnalysis, LabelledBoxes, match, precision_recall
 from framework.engine.details import ClassTable, Curve, Details
 
 A, B, C = [0, 0, 10, 10], [20, 0, 30, 10], [40, 0, 50, 10]
 
 
-def boxes(*of_image: tuple[list[int], int]) -> Found:
-    return Found(
+def boxes(*of_image: tuple[list[int], int]) -> LabelledBoxes:
+    return LabelledBoxes(
         np.array([box for box, _ in of_image], float).reshape(-1, 4),
         np.array([label for _, label in of_image], int),
     )
@@ -65,16 +65,16 @@ def test_files(tmp_path: Path) -> None:
     table = ClassTable(("class", "ap"), (("cat", 0.5),))
     worst = ClassTable(("image", "errors"), (("a.jpg", 3),))
     curve = Curve(np.array([0.5, 1.0]), np.array([1.0, 0.25]))
-    picture = np.zeros((8, 8, 3), np.uint8)
-    details = Details(table, np.eye(2, dtype=int), ("(nothing)",), {"cat": curve}, worst, (picture, picture))
+    drawn = np.zeros((8, 8, 3), np.uint8)
+    details = Details(table, np.eye(2, dtype=int), ("(nothing)",), {"cat": curve}, worst, (drawn, drawn))
     written = {path.relative_to(tmp_path).as_posix() for path in details.write(tmp_path)}
     assert written == {
         *("per_class.csv", "confusion.csv", "confusion.png", "precision_recall.csv", "precision_recall.png"),
         *("worst.csv", "worst/01.jpg", "worst/02.jpg"),
     }
-    assert (
-        tmp_path / "precision_recall.csv"
-    ).read_text() == "class,recall,precision\ncat,0.5,1.0\ncat,1.0,0.25\n"
-    assert "(nothing)" in (tmp_path / "confusion.csv").read_text()
-    Details(table, images=(picture,)).write(tmp_path)  # of the next evaluation, which has one
+    assert (tmp_path / "precision_recall.csv").read_text(
+        encoding="utf-8"
+    ) == "class,recall,precision\ncat,0.5,1.0\ncat,1.0,0.25\n"
+    assert "(nothing)" in (tmp_path / "confusion.csv").read_text(encoding="utf-8")
+    Details(table, images=(drawn,)).write(tmp_path)  # of the next evaluation, which has one
     assert [path.name for path in (tmp_path / "worst").iterdir()] == ["01.jpg"]

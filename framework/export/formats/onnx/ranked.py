@@ -43,8 +43,8 @@ def unmatched_rows(
         return np.concatenate(flat, -1)
 
     apart = np.abs(rows(expected)[:, :, None] - rows(got)[:, None]).max(-1).min(-1) > 1
-    chosen = apart if selected is None else apart[selected]
-    return float(chosen.mean()) if chosen.size else 0.0
+    apart = apart if selected is None else apart[selected]
+    return float(apart.mean()) if apart.size else 0.0
 
 
 def exchanged(expected: NamedArrays, got: NamedArrays) -> float:

@@ -166,7 +166,7 @@ def test_a_refused_resume_changes_nothing(config: Path, tmp_path: Path) -> None:
         train(config, (), tmp_path / "none", resume=True)
     assert not (tmp_path / "none").exists()
     train(own, ("train.epochs=3",), resume=True)
-    assert json.loads((folder / "metrics.jsonl").read_text().splitlines()[-1])["step"] == 9
+    assert json.loads((folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()[-1])["step"] == 9
 
 
 def test_more_epochs_say_what_they_do_to_the_rate(
@@ -182,7 +182,7 @@ def test_more_epochs_say_what_they_do_to_the_rate(
     (line,) = [one for one in caplog.messages if "steps now" in one]
     assert line.startswith("the run has 12 steps now, in place of 6") and "from 0.00067 to 0.005;" in line
     assert "-o optim.learning_rate=0.00067 goes on" in line
-    assert "the run has 12 steps now" in (folder / "train.log").read_text()
+    assert "the run has 12 steps now" in (folder / "train.log").read_text(encoding="utf-8")
     caplog.clear()
     train(own, ("train.epochs=6", "optim.learning_rate=0.0005"), resume=True)
     assert "the run has 18 steps now, in place of 12; the learning rate goes on at 0.0005" in caplog.text
