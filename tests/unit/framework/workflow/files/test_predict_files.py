@@ -508,7 +508,7 @@ def test_extra_files_of_a_result(tmp_path: Path):
             return ImageItem(np.full((2, 3, 3), 7, np.uint8), str(source))
 
         def predict_stream(self, items):
-            return (Found(image) for image, _, _, _ in items)
+            return (Found(item.image) for item in items)
 
     class Found:
         def __init__(self, image):
