@@ -93,15 +93,16 @@ class CountedResult(Protocol):
 
 
 class EventFile:
-    """<name of the video>_events.csv: a line for each object that crosses a line, enters or leaves a zone.
+    """<name of the video>_events.csv: a line for each object that crosses a line, enters or leaves a zone. Of each
+    `stride` frames one is read; frames are numbered as in the video.
 
     Behind the last frame come the tracks that were not seen to leave a zone, as "stay".
     """
 
     head = "frame,time,region,event,track_id,label,seconds\n"
 
-    def __init__(self, stem: str, frame_rate: float) -> None:
-        self.name, self.frame_rate = f"{stem}_events.csv", frame_rate
+    def __init__(self, stem: str, frame_rate: float, stride: int = 1) -> None:
+        self.name, self.frame_rate, self.stride = f"{stem}_events.csv", frame_rate, stride
         self._last: tuple[int, FrameCounts] | None = None
 
     def text(self, result: CountedResult, number: int) -> str:
@@ -129,14 +130,8 @@ class EventFile:
 
     def _line(self, number: int, event: Crossing) -> str:
         seconds = "" if event.seconds is None else f"{event.seconds:.3f}"
-        row = [
-            number,
-            f"{number / self.frame_rate:.3f}",
-            event.region,
-            event.event,
-            event.track_id,
-            event.label,
-        ]
+        time = f"{number / self.frame_rate:.3f}"
+        row = [number * self.stride, time, event.region, event.event, event.track_id, event.label, seconds]
         out = io.StringIO()
-        csv.writer(out, lineterminator="\n").writerow([*row, seconds])
+        csv.writer(out, lineterminator="\n").writerow(row)
         return out.getvalue()

@@ -23,7 +23,6 @@ from framework.workflow.runners.image_runner import ImageRunner
 
 THRESHOLD = 0.5
 AGNOSTIC_IOU = 0.5
-_ANCHORS = ("line_anchor", "zone_anchor")
 
 
 class ObjectDetector(VisionPredictor[DetectionResult]):
@@ -84,8 +83,8 @@ class ObjectDetector(VisionPredictor[DetectionResult]):
         tracked = track(results, replace(self.tracking, frame_rate=frame_rate), self.threshold)
         return tracked if self.counting is None else count_regions(tracked, self.counting, frame_rate)
 
-    def event_writer(self, stem: str, frame_rate: float) -> EventFile | None:
-        return None if self.counting is None else EventFile(stem, frame_rate)
+    def event_writer(self, stem: str, frame_rate: float, stride: int = 1) -> EventFile | None:
+        return None if self.counting is None else EventFile(stem, frame_rate, stride)
 
     def to_text(self, result: DetectionResult, suffix: str) -> str:
         return result.to_yolo(with_scores=self.with_scores)
@@ -242,12 +241,12 @@ class DetectionOptions:
         """What is counted, or None. Raises: ConfigError, where a line or a zone is none."""
         if not (self.count_line or self.zone):
             return None
-        anchors = {} if self.count_anchor is None else dict.fromkeys(_ANCHORS, self.count_anchor)
         return CountOptions(
             tuple(parse_line(text) for text in self.count_line or ()),
             tuple(parse_zone(text) for text in self.zone or ()),
+            line_anchor=self.count_anchor or CountOptions.line_anchor,
+            zone_anchor=self.count_anchor or CountOptions.zone_anchor,
             frames=1 if self.count_frames is None else self.count_frames,
-            **anchors,
         )
 
     def _tile_options(self) -> dict[str, object]:

@@ -181,7 +181,8 @@ def detect_on_tiles(
     for result in detect(cut()):
         item, grid, size_hw = waiting[0]
         scale = (grid[done, 2] - grid[done, 0]) / result.width  # above 1 of an overview
-        shifted = [_shift(box, *grid[done, :2].tolist(), float(scale)) for box in result.boxes]
+        left, top = grid[done, :2].tolist()
+        shifted = [_shift(box, left, top, float(scale)) for box in result.boxes]
         boxes += shifted
         cut_off += [_is_cut(box, grid[done], size_hw) for box in shifted]
         done += 1

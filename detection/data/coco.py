@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -208,7 +209,7 @@ def load_coco(file: Path) -> dict[str, list[Any]]:
     return data
 
 
-def find_size(entry: dict[str, JSON], file: Path) -> tuple[int, int] | None:
+def find_size(entry: Mapping[str, JSON], file: Path) -> tuple[int, int] | None:
     """(height, width) of an image, where the file says it."""
     where = f"{file}, image {entry.get('id')}"
     height, width = (int(read_number(entry, side, where, 0)) for side in ("height", "width"))

@@ -135,7 +135,7 @@ def inside_zone(zone: CountZone, points: np.ndarray) -> np.ndarray:
             continue
         crosses = (y0 <= y) != (y1 <= y)
         inside ^= crosses & (x < x0 + (y - y0) * (x1 - x0) / (y1 - y0))
-    return inside.all(axis=0)
+    return np.asarray(inside.all(axis=0))
 
 
 @dataclass

@@ -212,7 +212,7 @@ def open_windows(
         return None
     try:
         with tifffile.TiffFile(source) as opened:
-            page = opened.pages[0]
+            page = opened.pages.first
             pixels = page.imagelength * page.imagewidth
     except Exception:  # whoever reads it whole says what is wrong
         return None

@@ -65,7 +65,7 @@ def read_coco(file: Path, images: Path) -> AnnotatedSet:
 
 def _entries(data: Mapping[str, JSON], name: str, file: Path) -> list[Mapping[str, JSON]]:
     listed = read_list(data, name, file, [] if name == "annotations" else None) or []
-    entries = [one for one in listed if isinstance(one, dict)]
+    entries: list[Mapping[str, JSON]] = [one for one in listed if isinstance(one, dict)]
     if len(entries) < len(listed) or (not entries and name != "annotations"):
         raise FormatError(
             "the file is not in COCO's format", where=file, received=f"no list {name!r} of entries in braces"

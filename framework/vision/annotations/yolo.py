@@ -96,8 +96,7 @@ def _read_yaml(file: Path, split: str) -> tuple[tuple[str, ...], list[tuple[Path
     content = _load_yaml(file)
     locations = {_ALIASES.get(str(key), str(key)): value for key, value in content.items()}
     if not any(locations.get(name) for name in SPLITS):  # as supervision writes it: names alone
-        _, images, _ = _read_folder(file.parent, split)
-        return _read_names(content, file), images, 0
+        return _read_names(content, file), _read_folder(file.parent, split)[1], 0
     part_name = _ALIASES.get(split, split)
     parts = [part_name] if split else [name for name in SPLITS if locations.get(name)]
     if not parts or not locations.get(parts[0]):

@@ -83,8 +83,9 @@ def read_mask(shape: Mapping[str, JSON], size_hw: tuple[int, int], where: str) -
             "the mask of a shape is damaged", where=where, received=error, allowed="a PNG in base64"
         ) from error
     values = raw_images.read_labels(content)
-    inside = values.any(axis=-1) if values.ndim == 3 else values != 0
-    (x, y), (height, width) = np.rint(points.min(axis=0)).astype(int).tolist(), inside.shape
+    inside = np.asarray(values.any(axis=-1) if values.ndim == 3 else values != 0)
+    x, y = np.rint(points.min(axis=0)).astype(int).tolist()
+    height, width = inside.shape[0], inside.shape[1]
     whole = np.zeros(size_hw, bool)
     left, top = max(0, x), max(0, y)
     right, bottom = min(size_hw[1], x + width), min(size_hw[0], y + height)

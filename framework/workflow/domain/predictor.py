@@ -134,8 +134,12 @@ class ImagePredictor(Predictor[ImageSource, ImageItem, I]):
         """What the file of one of the `text_suffixes` says of a result."""
         raise ValueError(f"{type(self).__name__} writes no text that ends in {suffix}")
 
-    def event_writer(self, stem: str, frame_rate: float) -> EventWriter[I] | None:
-        """The file of what happens in a video, such as objects that cross a line; None where nothing is counted."""
+    def event_writer(self, stem: str, frame_rate: float, stride: int = 1) -> EventWriter[I] | None:
+        """The file of what happens in a video, such as objects that cross a line; None where nothing is counted.
+
+        Args:
+            frame_rate: Frames per second of those that are read: of each `stride` frames the first.
+        """
         return None
 
     def result_writer(self, stem: str, files: Sequence[str] | None = None) -> ResultWriter[I]:

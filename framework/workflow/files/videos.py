@@ -91,7 +91,7 @@ def run_video(
     try:
         with ExitStack() as stack:
             video = stack.enter_context(VideoReader(source, stride=stride))
-            events = predictor.event_writer(stem, video.fps)
+            events = predictor.event_writer(stem, video.fps, stride)
             out = stack.enter_context(text_file(lines))
             add = stack.enter_context(open_writer(results_file, output_dir))
             add_events = stack.enter_context(open_writer(events, output_dir))
@@ -99,6 +99,7 @@ def run_video(
             bar = stack.enter_context(tqdm(total=total, unit="frame", disable=not sys.stderr.isatty()))
             stack.enter_context(catch_interrupt(stopped))
             writer: VideoWriter | None = None
+            texts: list[Path] = []
             for number, (result, image) in enumerate(
                 _draw_overlays(_predict_frames(predictor, video, label, stopped), draw)
             ):
@@ -108,7 +109,7 @@ def run_video(
                 out.write(json.dumps(facts, ensure_ascii=False) + "\n")
                 add(result, frame)
                 add_events(result, number)
-                report.written += write_texts(result, predictor, output_dir, f"{stem}_{frame + 1}")
+                texts += write_texts(result, predictor, output_dir, f"{stem}_{frame + 1}")
                 if image is not None:
                     if writer is None:
                         writer = stack.enter_context(VideoWriter(clip, video.fps, image.shape[:2]))
@@ -117,7 +118,7 @@ def run_video(
         report.written += [path for path, there in ((clip, writer is not None), (lines, True)) if there]
         report.notes += [] if events is None else events.summary()
         files = (results_file, events)
-        report.written += [output_dir / file.name for file in files if file is not None]
+        report.written += [output_dir / file.name for file in files if file is not None] + texts
         if stopped.is_set():
             report.note_stop(isinstance(source, Path))  # which is how one ends with a camera
         elif total is not None and video.frames_read < total - 1:  # the number in the file is an estimate
