@@ -61,7 +61,8 @@ class AnnotatedObject:
         """Its outlines; of a mask those of its parts, without holes."""
         if self.mask is None:
             return self.outlines
-        contours = [points.astype(np.float64) for points in find_contours(self.mask, dilate=True)]
+        padded = np.pad(self.mask, ((0, 1), (0, 1)))  # where pixels of the last row and column end
+        contours = [points.astype(np.float64) for points in find_contours(padded, dilate=True)]
         areas = [signed_area(points) for points in contours]
         largest = max(areas, key=abs, default=0.0)
         corner = np.array([round(self.box[0]), round(self.box[1])], np.float64)

@@ -181,6 +181,15 @@ def test_outlines_and_boxes_as_lines() -> None:
     )
 
 
+def test_the_outline_of_a_mask_has_its_pixels() -> None:
+    full = AnnotatedObject("a", (10, 10, 15, 14), (), np.ones((4, 5), bool))
+    corner = np.ones((4, 5), bool)
+    corner[:2, 3:] = False
+    for one in (full, AnnotatedObject("a", (10, 10, 15, 14), (), corner)):
+        again = AnnotatedObject("a", one.box, one.find_outlines())
+        assert np.array_equal(again.fill((30, 40)), one.fill((30, 40)))
+
+
 def test_outlines_are_joined_without_losing_area() -> None:
     one = np.array([[0.0, 0], [4, 0], [4, 4], [0, 4]])
     joined = join_outlines([one, one + 10, one + np.array([0, 20])])
