@@ -213,11 +213,11 @@ class DetectionOptions:
             )
         self._check_regions()
         check_range(self.agnostic_iou, "agnostic_iou", 0, 1)
-        for name, given, needed in (
+        for name, is_set, needed in (
             ("agnostic_iou", self.agnostic_iou is not None, self.agnostic_nms),
             ("save_conf", self.save_conf, self.save_txt),
         ):
-            if given and not needed:
+            if is_set and not needed:
                 other = {"agnostic_iou": "agnostic_nms", "save_conf": "save_txt"}[name]
                 raise ConfigError(f"--{name} belongs to --{other}", fix=f"add --{other}")
         if self.det_threshold is not None and self.detector is None:

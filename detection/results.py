@@ -123,8 +123,8 @@ class DetectionResult(ImageResult):
             box.track_id or (box.category_id if box.keypoints is None else index)
             for index, box in enumerate(self.boxes)
         ]
-        shown = np.array(self.pixels.shape[1::-1]) / np.array([max(1, self.width), max(1, self.height)])
-        boxes = self.xyxy * np.concatenate([shown, shown])
+        ratio = np.array(self.pixels.shape[1::-1]) / np.array([max(1, self.width), max(1, self.height)])
+        boxes = self.xyxy * np.concatenate([ratio, ratio])
         image = draw.boxes(self.pixels, boxes, labels=[_caption(box) for box in self.boxes], ids=ids)
         posed = [(box.keypoints, i) for box, i in zip(self.boxes, ids) if box.keypoints]
         if posed:

@@ -156,7 +156,7 @@ class _Zone:
     name: str
     since: dict[int, int] = field(default_factory=dict)
     """By track that is inside: the frame in which it entered."""
-    seen: dict[int, tuple[int, str]] = field(default_factory=dict)
+    last_seen: dict[int, tuple[int, str]] = field(default_factory=dict)
     """By track that is inside: the last frame in which it was seen there, and its class."""
     visitors: set[int] = field(default_factory=set)
 
@@ -222,9 +222,9 @@ class RegionCounter:
                 zone.since[track] = self._frame
                 zone.visitors.add(track)
                 yield Crossing(zone.name, "enter", track, box.label)
-            zone.seen[track] = self._frame, box.label
+            zone.last_seen[track] = self._frame, box.label
         elif track in zone.since:
-            last, _ = zone.seen.pop(track)
+            last, _ = zone.last_seen.pop(track)
             seconds = (last + 1 - zone.since.pop(track)) / self.frame_rate
             yield Crossing(zone.name, "leave", track, box.label, seconds)
 
@@ -238,10 +238,10 @@ class RegionCounter:
     def _count_zone(self, zone: _Zone) -> ZoneCount:
         stays = {
             track: (frame + 1 - zone.since[track]) / self.frame_rate
-            for track, (frame, _) in zone.seen.items()
+            for track, (frame, _) in zone.last_seen.items()
         }
-        now = sum(frame == self._frame for frame, _ in zone.seen.values())
-        labels = {track: label for track, (_, label) in zone.seen.items()}
+        now = sum(frame == self._frame for frame, _ in zone.last_seen.values())
+        labels = {track: label for track, (_, label) in zone.last_seen.items()}
         return ZoneCount(zone.name, zone.region.points, now, len(zone.visitors), stays, labels)
 
 

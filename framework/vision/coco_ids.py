@@ -13,10 +13,10 @@ from framework.core.types import JSON
 Id = int | str
 
 
-def read_id(value: object, known: Container[Id] | None = None) -> Id | None:
+def read_id(value: object, ids: Container[Id] | None = None) -> Id | None:
     """The id that a value is: a whole number, also where it is written as 3.0, or a text; None where it is neither.
 
-    With `known` ids it is the one of them that the value means, as one tool writes 17 where another writes "17" or
+    With `ids` it is the one of them that the value means, as one tool writes 17 where another writes "17" or
     "000017"; None where it means none of them.
     """
     if isinstance(value, bool) or not isinstance(value, int | float | str) or value == "":
@@ -25,10 +25,10 @@ def read_id(value: object, known: Container[Id] | None = None) -> Id | None:
         if not value.is_integer():
             return None
         value = int(value)
-    if known is None or value in known:
+    if ids is None or value in ids:
         return value
     other: Id | None = str(value) if isinstance(value, int) else _whole_number(value)
-    return other if other is not None and other in known else None
+    return other if other is not None and other in ids else None
 
 
 def _whole_number(text: str) -> int | None:

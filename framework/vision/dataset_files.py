@@ -174,11 +174,11 @@ Orientation = Literal["exif", "stored"]
 
 def describe_turned(paths: Sequence[Path]) -> list[str]:
     """A line about the images that their EXIF mark turns, whose annotations may be of the stored ones; none without."""
-    turned = [str(path) for path in paths if image.read_orientation(path) != 1]
-    if not turned:
+    rotated = [str(path) for path in paths if image.read_orientation(path) != 1]
+    if not rotated:
         return []
     return [
-        f"{len(turned)} of {len(paths)} images are turned by their EXIF mark ({abbreviate(turned)}): see with "
+        f"{len(rotated)} of {len(paths)} images are turned by their EXIF mark ({abbreviate(rotated)}): see with "
         "`oar data show` that annotations fit; if they are of the images as stored: orientation: stored of the data set"
     ]
 

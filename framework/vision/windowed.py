@@ -155,9 +155,9 @@ class WindowedImage:
     def _decode(self, index: int) -> np.ndarray:
         """[h, w, C]: a tile or strip; zeros where the file leaves it out."""
         with self._lock:
-            if (known := self._segments.get(index)) is not None:
+            if (cached := self._segments.get(index)) is not None:
                 self._segments.move_to_end(index)
-                return known
+                return cached
             page = self._page
             try:
                 offset, size = page.dataoffsets[index], page.databytecounts[index]

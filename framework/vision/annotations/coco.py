@@ -21,7 +21,7 @@ from framework.vision.annotations.objects import (
 from framework.vision.coco_ids import distinct_categories, entries_by_id, read_id
 from framework.vision.dataset_files import read_annotations, usable_region
 
-_OWN = (
+_RESERVED = (
     "rotation",
 )  # keys of `attributes` that CVAT and Datumaro write and that are no attributes of the object
 
@@ -84,7 +84,7 @@ def _read_object(
     """Raises: ValueError, where it has neither a box nor an outline."""
     named = one.get("attributes")
     attributes = (
-        {str(key): str(value) for key, value in named.items() if key not in _OWN}
+        {str(key): str(value) for key, value in named.items() if key not in _RESERVED}
         if isinstance(named, dict)
         else {}
     )

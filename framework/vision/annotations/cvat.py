@@ -205,12 +205,12 @@ def cvat_xml(images: Sequence[AnnotatedImage], names: Sequence[str]) -> bytes:
     for name in names:
         label = ElementTree.SubElement(labels, "label")
         ElementTree.SubElement(label, "name").text = name
-        known = sorted(
+        attribute_names = sorted(
             {key for image in images for one in image.objects if one.label == name for key in one.attributes}
             - {"occluded"}
         )
         attributes = ElementTree.SubElement(label, "attributes")
-        for key in known:
+        for key in attribute_names:
             attribute = ElementTree.SubElement(attributes, "attribute")
             for tag, text in (("name", key), ("mutable", "False"), ("input_type", "text")):
                 ElementTree.SubElement(attribute, tag).text = text

@@ -106,12 +106,12 @@ class AnnotatedSet:
             return self
         images = tuple(image for image in self.images if image.split == split)
         if not images:
-            known = sorted({image.split for image in self.images if image.split})
+            splits = sorted({image.split for image in self.images if image.split})
             raise InputError(
                 "the file has no such subset",
                 where=where,
                 received=split,
-                allowed=", ".join(known) or "none: the file tells no subsets",
+                allowed=", ".join(splits) or "none: the file tells no subsets",
                 fix="set split to one of them, or to an empty text for all images",
             )
         return AnnotatedSet(images, self.class_names, self.problems, self.notes)

@@ -63,7 +63,7 @@ def read_yolo(source: Path, split: str = "", *, orientation: Orientation = "exif
             received=abbreviate([str(images[number][0]) for number in missing]),
         )
     reader = _LabelReader(names, orientation, keypoints)
-    read = [reader.read(path, part) for path, part in images]
+    read = [reader.read(path, split_name) for path, split_name in images]
     return AnnotatedSet(tuple(read), reader.all_names(file or source), tuple(reader.problems), reader.notes())
 
 
@@ -92,14 +92,14 @@ def _load_yaml(file: Path) -> Mapping[str, object]:
 
 
 def _read_yaml(file: Path, split: str) -> tuple[tuple[str, ...], list[tuple[Path, str]], int]:
-    """Names, images with their part, and how many numbers of keypoints a line has behind its box."""
+    """Names, images with their split, and how many numbers of keypoints a line has behind its box."""
     content = _load_yaml(file)
     locations = {_ALIASES.get(str(key), str(key)): value for key, value in content.items()}
     if not any(locations.get(name) for name in SPLITS):  # as supervision writes it: names alone
         return _read_names(content, file), _read_folder(file.parent, split)[1], 0
     part_name = _ALIASES.get(split, split)
-    parts = [part_name] if split else [name for name in SPLITS if locations.get(name)]
-    if not parts or not locations.get(parts[0]):
+    split_names = [part_name] if split else [name for name in SPLITS if locations.get(name)]
+    if not split_names or not locations.get(split_names[0]):
         raise InputError(
             "the data set has no such part",
             where=file,
@@ -108,11 +108,11 @@ def _read_yaml(file: Path, split: str) -> tuple[tuple[str, ...], list[tuple[Path
         )
     root = content.get("path")
     images: dict[Path, str] = {}
-    for part in parts:
-        value = locations[part]
+    for split_name in split_names:
+        value = locations[split_name]
         for entry in value if isinstance(value, list) else [value]:
             for path in _list_entry(str(entry), file, None if root is None else str(root)):
-                images.setdefault(path, part)
+                images.setdefault(path, split_name)
     shape = content.get("kpt_shape")
     sides = [side for side in shape if isinstance(side, int)] if isinstance(shape, list) else []
     return _read_names(content, file), list(images.items()), math.prod(sides) if sides else 0
@@ -199,8 +199,8 @@ def _read_darknet(folder: Path, split: str) -> tuple[tuple[str, ...], list[tuple
         line.strip()
         for line in read_lines(_strip(settings.get("names", "obj.names"), folder), "list of classes")
     ]
-    parts = [_ALIASES.get(split, split)] if split else [name for name in SPLITS if name in settings]
-    if not parts or parts[0] not in settings:
+    split_names = [_ALIASES.get(split, split)] if split else [name for name in SPLITS if name in settings]
+    if not split_names or split_names[0] not in settings:
         raise InputError(
             "the data set has no such part",
             where=folder / _DARKNET,
@@ -208,9 +208,9 @@ def _read_darknet(folder: Path, split: str) -> tuple[tuple[str, ...], list[tuple
             allowed=", ".join(name for name in SPLITS if name in settings) or "train = train.txt",
         )
     images = [
-        (_strip(line.strip(), folder), part)
-        for part in parts
-        for line in read_lines(_strip(settings[part], folder), "list of images")
+        (_strip(line.strip(), folder), split_name)
+        for split_name in split_names
+        for line in read_lines(_strip(settings[split_name], folder), "list of images")
         if line.strip()
     ]
     return tuple(name for name in names if name), images, 0
@@ -270,17 +270,17 @@ class _LabelReader:
         if not labels.is_file():
             self._without.append(str(path))
             return AnnotatedImage(path, name, size_hw, (), split)
-        seen: set[str] = set()
+        lines_read: set[str] = set()
         objects = []
         for number, line in enumerate(read_lines(labels, "label file"), start=1):
             text = " ".join(line.split())
             if not text:
                 continue
             where = f"{labels}, line {number}"
-            if text in seen:
+            if text in lines_read:
                 self.problems.append(f"{where}: it comes twice")
                 continue
-            seen.add(text)
+            lines_read.add(text)
             if (one := self._read_line(text, size_hw, where)) is not None:
                 objects.append(one)
         return AnnotatedImage(path, name, size_hw, tuple(objects), split)

@@ -59,12 +59,12 @@ def choose(
 
 
 def _take_groups(groups: list[list[int]], count: int) -> list[list[int]]:
-    taken: list[list[int]] = []
+    retained: list[list[int]] = []
     for group in groups[:-1]:  # one stays to train on
-        if sum(map(len, taken)) >= count:
+        if sum(map(len, retained)) >= count:
             break
-        taken.append(group)
-    return taken
+        retained.append(group)
+    return retained
 
 
 def _take_by_class(
@@ -74,7 +74,7 @@ def _take_by_class(
     counts = [Counter(name for index in group for name in set(classes[index])) for group in groups]
     totals = sum(counts, Counter[str]())
     rest = {name: share * total for name, total in totals.items()}
-    left, taken = list(range(len(groups))), list[int]()
+    left, selection = list(range(len(groups))), list[int]()
     decided: set[int] = set()
     samples = 0
     while True:
@@ -86,25 +86,25 @@ def _take_by_class(
         members = [number for number in open_groups if counts[number][name]]
         for number in members:
             needed = rest[name]
-            whole = needed >= counts[number][name] / 2 and len(taken) < len(groups) - 1
+            whole = needed >= counts[number][name] / 2 and len(selection) < len(groups) - 1
             # A class of several groups is held out at least once, and not whole.
             last = number == members[-1]
             if totals[name] == open_counts[name] and len(members) > 1 and last:
-                none_taken = not any(one in taken for one in members)
-                whole = none_taken or (whole and any(one not in taken for one in members[:-1]))
+                none_taken = not any(one in selection for one in members)
+                whole = none_taken or (whole and any(one not in selection for one in members[:-1]))
             decided.add(number)
             if whole:
-                taken.append(number)
+                selection.append(number)
                 samples += len(groups[number])
                 for other, amount in counts[number].items():
                     rest[other] -= amount
     for number in left:
-        if number not in decided and samples < count and len(taken) < len(groups) - 1:
-            taken.append(number)
+        if number not in decided and samples < count and len(selection) < len(groups) - 1:
+            selection.append(number)
             samples += len(groups[number])
-    if not taken:
-        taken.append(0)
-    return [groups[number] for number in taken]
+    if not selection:
+        selection.append(0)
+    return [groups[number] for number in selection]
 
 
 def _join(keys: Sequence[Sequence[Hashable]]) -> list[list[int]]:

@@ -74,9 +74,9 @@ def draw_sample(sample: Sample, names: Sequence[str], palette: np.ndarray | None
     if sample.mask is not None and sample.mask.ndim == 2 and sample.mask.dtype != bool:
         classes = [index for index in np.unique(sample.mask).tolist() if index < max(1, len(names))]
         colors = masks.palette(max(classes, default=0) + 1) if palette is None else palette
-        known = sample.mask.astype(np.int32)
-        known[known >= len(colors)] = _UNKNOWN
-        canvas = draw.classes(canvas, known, colors=colors, ignore=_UNKNOWN)
+        class_map = sample.mask.astype(np.int32)
+        class_map[class_map >= len(colors)] = _UNKNOWN
+        canvas = draw.classes(canvas, class_map, colors=colors, ignore=_UNKNOWN)
         legend = [
             (_name_class(index, names), colors[index].tolist()) for index in classes if index < len(colors)
         ]

@@ -27,7 +27,7 @@ from framework.workflow.data.labelme import convert_labelme
 
 Format = Literal["yolo", "cvat", "coco", "voc", "labelme"]
 Target = Literal["yolo", "cvat", "coco"]
-_SHOWN = 10  # of the lines that a report has of what is left out
+_MOST_LINES = 10  # of the lines that a report has of what is left out
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,8 @@ class ConvertReport:
         ]
         if self.left_out:
             lines.append(f"{len(self.left_out)} entries are left out:")
-            lines += [f"  {line}" for line in self.left_out[:_SHOWN]]
-            more = len(self.left_out) - _SHOWN
+            lines += [f"  {line}" for line in self.left_out[:_MOST_LINES]]
+            more = len(self.left_out) - _MOST_LINES
             lines += [f"  ... and {more} more"] if more > 0 else []
         return "\n".join(lines)
 
@@ -94,14 +94,14 @@ def convert_data(
         raise ConfigError(
             "data are not written in this format", received=to, allowed=", ".join(get_args(Target))
         )
-    known = source_format or detect_format(source)
-    if known == "labelme":
+    kind = source_format or detect_format(source)
+    if kind == "labelme":
         with tempfile.TemporaryDirectory(prefix="oar-") as scratch:
             report = convert_labelme(source, Path(scratch) / "coco")
             read = read_coco(report.annotations, report.images)
-            shapes = tuple(f"{count} {kind}: no area" for kind, count in report.left_out.items())
-            return _write(replace(read, problems=(*read.problems, *shapes)), output, to, known, boxes_only)
-    return _write(_read(source, known, images), output, to, known, boxes_only)
+            shapes = tuple(f"{count} {name}: no area" for name, count in report.left_out.items())
+            return _write(replace(read, problems=(*read.problems, *shapes)), output, to, kind, boxes_only)
+    return _write(_read(source, kind, images), output, to, kind, boxes_only)
 
 
 def detect_format(source: Path) -> Format:
@@ -138,13 +138,13 @@ def _is_labelme(file: Path) -> bool:
     return isinstance(data, dict) and "shapes" in data
 
 
-def _read(source: Path, known: Format, images: str | Path | None) -> AnnotatedSet:
+def _read(source: Path, kind: Format, images: str | Path | None) -> AnnotatedSet:
     folder = None if images is None else Path(images)
-    if known == "yolo":
+    if kind == "yolo":
         return read_yolo(source)
-    if known == "voc":
+    if kind == "voc":
         return read_voc_folder(source, folder)
-    if known == "cvat":
+    if kind == "cvat":
         return read_cvat(source / "annotations.xml" if source.is_dir() else source, folder)
     beside = source.parent / "images"
     return read_coco(source, folder or (beside if beside.is_dir() else source.parent))

@@ -191,8 +191,8 @@ def _split_pairs(source: Path, images: Path, labels: Path, output: Path, rules: 
                     _copy(one, targets[number] / one.relative_to(source))
             counts[number] += 1
         if kinds & {".txt"} and (class_names := find_names(source)):
-            parts = {part: f"{part}/{images.name}" for part in _SPLITS}
-            content = {**parts, "nc": len(class_names), "names": dict(enumerate(class_names))}
+            folders = {part: f"{part}/{images.name}" for part in _SPLITS}
+            content = {**folders, "nc": len(class_names), "names": dict(enumerate(class_names))}
             text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
             write_file(output / "data.yaml", text.encode("utf-8"))
     return SplitReport((targets[0], targets[1]), (counts[0], counts[1]), tuple(notes))

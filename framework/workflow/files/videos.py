@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 from tqdm import tqdm
@@ -23,14 +23,13 @@ from framework.workflow.domain.outputs import Report, catch_interrupt, make_fold
 from framework.workflow.domain.predictor import ImageItem, ImagePredictor, ResultWriter
 from framework.workflow.domain.result import ImageResult
 
+I = TypeVar("I", bound=ImageResult)  # noqa: E741
 _DRAWERS, _DRAWN_AHEAD = 2, 8
 _TEXTS = "labels"  # the folder of the texts of each image
 
 
 @contextmanager
-def open_writer(
-    writer: ResultWriter[Any] | None, output_dir: Path
-) -> Iterator[Callable[[ImageResult, int], object]]:
+def open_writer(writer: ResultWriter[I] | None, output_dir: Path) -> Iterator[Callable[[I, int], object]]:
     """A function of (result, number) that adds to the file of all results; it does nothing without a writer."""
     if writer is None:
         yield lambda result, number: None
@@ -41,9 +40,7 @@ def open_writer(
         out.write(writer.tail)
 
 
-def write_texts(
-    result: ImageResult, predictor: ImagePredictor[Any], output_dir: Path, stem: str
-) -> list[Path]:
+def write_texts(result: I, predictor: ImagePredictor[I], output_dir: Path, stem: str) -> list[Path]:
     """Write the texts of a result that the predictor writes of each image, into the folder `labels`."""
     written = []
     for suffix in predictor.text_suffixes:
@@ -67,7 +64,7 @@ def _stream_stem(address: str) -> str:
 
 
 def run_video(
-    predictor: ImagePredictor[Any],
+    predictor: ImagePredictor[I],
     source: Path | int | str,
     output_dir: Path,
     draw: bool = True,
@@ -131,8 +128,8 @@ def run_video(
 
 
 def _predict_frames(
-    predictor: ImagePredictor[Any], video: VideoReader, label: str, stopped: threading.Event
-) -> Iterator[ImageResult]:
+    predictor: ImagePredictor[I], video: VideoReader, label: str, stopped: threading.Event
+) -> Iterator[I]:
     def items() -> Iterator[ImageItem]:
         for number, frame in enumerate(video, start=1):
             yield ImageItem(frame, label, number)
@@ -142,14 +139,12 @@ def _predict_frames(
     return predictor.predict_video(items(), video.fps)
 
 
-def _draw_overlays(
-    results: Iterator[ImageResult], draw: bool
-) -> Iterator[tuple[ImageResult, np.ndarray | None]]:
+def _draw_overlays(results: Iterator[I], draw: bool) -> Iterator[tuple[I, np.ndarray | None]]:
     """Each result, in order, with its overlay, which is drawn on another thread."""
     if not draw:
         yield from ((result, None) for result in results)
         return
-    waiting: deque[tuple[ImageResult, Future[np.ndarray]]] = deque()
+    waiting: deque[tuple[I, Future[np.ndarray]]] = deque()
     with ThreadPoolExecutor(_DRAWERS, "oar-draw") as pool:
         for result in results:
             waiting.append((result, pool.submit(result.overlay)))
