@@ -204,6 +204,7 @@ def export_config(
         about["provenance"]["sha256"] = hub.digest(path)
     # Keys that programs written for Paddle's infer_cfg.yml read.
     about |= {"mode": "xla", "arch": about["model"]["type"], "label_list": about["labels"]}
+    about |= _value_range(experiment)
     about |= domain.describe(experiment, model, labels)
     export, transforms = prepared.export, predict.transforms or ()
     artifact = model_artifact(
@@ -212,6 +213,14 @@ def export_config(
     )
     artifact.files |= {} if extras is None else extras.files(artifact.config)
     return artifact
+
+
+def _value_range(experiment: Experiment) -> dict[str, JSON]:
+    """Black and white of images of more than 8 bits, as the data were read; nothing where they say none."""
+    loaders = (experiment.data.eval, experiment.data.train)
+    ranges = [getattr(one.dataset, "value_range", None) for one in loaders if one is not None]
+    stated = next((one for one in ranges if one is not None), None)
+    return {} if stated is None else {"value_range": [float(value) for value in stated]}
 
 
 def _examples(experiment: Experiment, names: Sequence[str]) -> list[NamedArrays]:
