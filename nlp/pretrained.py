@@ -48,14 +48,6 @@ _KINDS_OF_ENTRIES: dict[str, tuple[type, ...]] = {
     "problem_type": (str,),
     "classifier_dropout": (int, float),
     "classifier_dropout_prob": (int, float),
-    "hidden_act": (str,),
-    **dict.fromkeys(
-        (
-            *("hidden_size", "embedding_size", "intermediate_size", "vocab_size", "type_vocab_size"),
-            *("num_hidden_layers", "num_attention_heads", "max_position_embeddings"),
-        ),
-        (int,),
-    ),
 }
 _CLASSIFIERS = ("sequence_classification", "token_classification")
 

@@ -6,9 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from framework.core.errors import ConfigError, FormatError
+from framework.interop import write_safetensors
 from nlp.pretrained import read_pretrained
 
 SETTINGS = {
@@ -46,6 +48,6 @@ SETTINGS = {
 )
 def test_entries_of_another_kind(tmp_path: Path, key: str, value: Any) -> None:
     (tmp_path / "config.json").write_text(json.dumps({**SETTINGS, key: value}), encoding="utf-8")
-    (tmp_path / "model.safetensors").write_bytes(b"")
+    write_safetensors(tmp_path / "model.safetensors", {"a": np.zeros(2, np.float32)})
     with pytest.raises((ConfigError, FormatError), match=r"config\.json"):
         read_pretrained(tmp_path)
