@@ -21,6 +21,7 @@ from framework.core.errors import ConfigError, WeightError, nearest
 from framework.core.model_config import ModelConfig
 from framework.interop import load_weights
 from framework.interop.weights.model_folder import CONFIG, find_weights, is_paddles, read_settings
+from framework.interop.weights.wrappers import remove_wrappers
 from framework.workflow.domain.weights import load_state_into
 from nlp.models.masked_lm import MaskedLMConfig
 from nlp.models.question_answering import QuestionAnsweringConfig
@@ -113,7 +114,7 @@ def _read(folder: Path, settings: Mapping[str, Any], where: str, head: str | Non
     kind = _kind(settings, head, where)
     encoder = encoder_config(settings, where, paddle=is_paddles(path))
     labels = labels_of(settings, where) if kind in _CLASSIFIERS else ()
-    state = load_weights(path)
+    state = remove_wrappers(load_weights(path))
     _check_sizes(encoder.size(), len(labels), state, where)
     encoder = dataclasses.replace(encoder, pooler=any(".pooler." in f".{name}" for name in state))
     if kind == "encoder":
@@ -274,11 +275,16 @@ def _model_config(
 def _encoder_state(
     state: Mapping[str, np.ndarray], encoder: type[TextEncoder], where: str
 ) -> dict[str, np.ndarray]:
-    """The entries of the encoder, under its own names, whether or not the file is a model's on top of it."""
+    """The entries of the encoder, under its own names, whether or not the file is a model's on top of it, and whatever
+    a trainer put before them."""
     for one in (f"{encoder.prefix}.", f"{encoder.heads.huggingface}."):
-        of_encoder = {name.removeprefix(one): value for name, value in state.items() if name.startswith(one)}
-        if of_encoder:
-            return of_encoder
+        for before in sorted({name[: name.index(one)] for name in state if f".{one}" in f".{name}"}):
+            start = before + one
+            if before and not before.endswith("."):
+                continue
+            of_encoder = {k.removeprefix(start): value for k, value in state.items() if k.startswith(start)}
+            if of_encoder:
+                return of_encoder
     prefixes = ("embeddings.", "embeddings_project.", "encoder.", "pooler.")
     of_encoder = {name: value for name, value in state.items() if name.startswith(prefixes)}
     if not of_encoder:

@@ -219,6 +219,9 @@ def infer(args: argparse.Namespace, names: Sequence[str], suffixes: Sequence[str
         sources = {name: getattr(args, name) for name in SOURCES}
         check_sources(**sources)
         report = predict_files(open_model(args, names), output_dir, **sources, draw=draw, save=save)
+    from framework.inference.runtime import engines_in_use  # which is loaded by now
+
+    report.notes += engines_in_use()
     print(report.summary(), file=sys.stderr if report.failed else sys.stdout)
     return report.exit_code
 

@@ -32,6 +32,9 @@ _OF_FILES = {
     "launch": ("launch", "run a command on chosen devices, as paddle.distributed.launch"),
     "run-check": ("run_check", "prove that the installation works on this machine's devices"),
 }
+_OF_PROGRAMS = {
+    "run": Verb("framework.paddle.run", "run a program written for Paddle: `import paddle` in it means Oar"),
+}
 # Names of Paddle's tools for the same.
 _ALIASES = {
     "val": "eval",
@@ -48,7 +51,7 @@ def commands() -> dict[str, Verb]:
         {name: Verb(f"framework.commands.{module}", help) for name, (module, help) in table.items()}
         for table in (_OF_MODELS, _OF_FILES)
     )
-    return {**before, **find_verbs(), **after}
+    return {**before, **find_verbs(), **after, **_OF_PROGRAMS}
 
 
 def aliases() -> dict[str, str]:

@@ -87,7 +87,7 @@ class _Reader:
         self.inputs: list[TensorSpec] = []
         self.outputs: list[tuple[int, TensorSpec]] = []
         self._names: dict[int, str] = {0: ""}
-        self._types: dict[int, Any] = {}
+        self._types: dict[int, object] = {}
 
     def block(self, block: dict[str, Any], depth: int) -> tuple[Node, ...]:
         if depth > _MAX_DEPTH:

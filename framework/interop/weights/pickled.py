@@ -6,7 +6,7 @@ Source: numpy's `ndarray.__reduce__` and `dtype.__reduce__`
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol, TypeGuard, runtime_checkable
+from typing import Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 
@@ -139,7 +139,7 @@ CONTAINERS: AllowList = {
 
 def to_plain(
     source: Source, value: object, convert: Callable[[np.ndarray], np.ndarray] = lambda array: array
-) -> Any:
+) -> object:
     """A pickled object with every stand-in replaced by its data; `convert` sees each array once.
 
     Raises FormatError for an array that was never filled and for containers nested more than 64 deep, which is also

@@ -93,7 +93,7 @@ class PickleReader:
         self._memo: dict[int, object] = {}
         self._handed = 0
 
-    def run(self) -> tuple[Any, int]:
+    def run(self) -> tuple[object, int]:
         """The pickled object and the position after it."""
         while True:
             self._begin = self.at

@@ -40,7 +40,9 @@ _NARROW = {"int64": "int32", "float64": "float32", "complex128": "complex64"}
 Named = dict[str, Any]
 
 
-def save(layer: Any, path: str | Path, input_spec: Sequence[Any] | None = None, **configs: Any) -> None:
+def save(
+    layer: Layer, path: str | Path, input_spec: Sequence[InputSpec | Tensor] | None = None, **configs: object
+) -> None:
     """Write a Layer (in eval mode) or a function as an artifact folder at `path`.
 
     Args:
@@ -81,7 +83,9 @@ def _folder(path: str | Path) -> Path:
     return Path(text)
 
 
-def _specs(function: Any, given: Sequence[Any] | None) -> tuple[list[InputSpec], list[InputSpec] | None]:
+def _specs(
+    function: object, given: Sequence[InputSpec | Tensor] | None
+) -> tuple[list[InputSpec], list[InputSpec] | None]:
     """The inputs, and the exact ones to fall back on where the first sizes were only assumed to be free."""
     if given is None and isinstance(function, StaticFunction):
         given = function.input_spec
@@ -102,7 +106,7 @@ def _specs(function: Any, given: Sequence[Any] | None) -> tuple[list[InputSpec],
     return free, exact
 
 
-def _exported(layer: Any, call: Callable[..., Any], specs: Sequence[InputSpec]) -> Artifact:
+def _exported(layer: object, call: Callable[..., object], specs: Sequence[InputSpec]) -> Artifact:
     names = [spec.name or f"x{number}" for number, spec in enumerate(specs)]
     if len(set(names)) < len(names):
         raise InputError("two inputs have the same name", received=names, allowed="one name for each")
@@ -119,7 +123,7 @@ def _exported(layer: Any, call: Callable[..., Any], specs: Sequence[InputSpec]) 
         program = trace(lambda: call(*tensors), tensors, layers)
         weights, slots = _weights(layer, program.slots[len(tensors) :])
 
-        def function(values: Sequence[Any], inputs: Sequence[Any]) -> Any:
+        def function(values: Sequence[object], inputs: Sequence[Any]) -> Any:
             placeholders = [wrap(v) for v in inputs]
             traced = _Run(lambda: call(*placeholders), slots, placeholders, layers)
             made = traced(list(values), np.zeros(2, np.uint32), [])
@@ -160,7 +164,7 @@ def _exported(layer: Any, call: Callable[..., Any], specs: Sequence[InputSpec]) 
     return Artifact(config, {"float32": narrow}, weights, files={_TRAINING: training})
 
 
-def _placeholder(shape: Any, spec: InputSpec) -> Tensor:
+def _placeholder(shape: Sequence[Any], spec: InputSpec) -> Tensor:
     """A Tensor without values, to trace with."""
     value: Any = jax.ShapeDtypeStruct(shape, spec.dtype.numpy)
     return wrap(value)
@@ -171,7 +175,7 @@ def _trained(slot: Slot) -> bool:
     return isinstance(tensor, Parameter) and not tensor.stop_gradient
 
 
-def _weights(layer: Any, slots: Sequence[Slot]) -> tuple[dict[str, np.ndarray], list[Slot]]:
+def _weights(layer: object, slots: Sequence[Slot]) -> tuple[dict[str, np.ndarray], list[Slot]]:
     """The Tensors that the program reads, by the names of the state where they have one."""
     state = layer.to_static_state_dict() if isinstance(layer, Layer) else {}
     known = {id(tensor): name for name, tensor in state.items()}
@@ -203,7 +207,7 @@ def _arrays(
     return found
 
 
-def _described(result: Any) -> Any:
+def _described(result: object) -> Any:
     """The structure of a result for the config: [kind, parts…]; a Tensor is "tensor"."""
     if isinstance(result, _Result):
         return "tensor"
@@ -231,7 +235,7 @@ class TranslatedLayer(Layer):
     """What `jit.load` returns: a layer whose forward is the saved program. After `train()` its parameters can be
     trained; dropout and running statistics stay as in eval mode. After `eval()` its results have no history."""
 
-    def __init__(self, programs: Any, persistable_vars: Mapping[str, Any]) -> None:
+    def __init__(self, programs: Any, persistable_vars: Mapping[str, object]) -> None:
         super().__init__()
         self._program, self._description = programs
         trained = set(self._description.parameters)
@@ -255,7 +259,7 @@ class TranslatedLayer(Layer):
         out = self._program.call(dict(zip(self._names, values[count:], strict=True)), inputs)
         return tuple(out[f"output{number}"] for number in range(self._outputs))
 
-    def forward(self, *inputs: Any) -> Any:
+    def forward(self, *inputs: object) -> Any:
         if len(inputs) != len(self._inputs):
             raise InputError(
                 "wrong number of inputs",
@@ -280,7 +284,7 @@ class TranslatedLayer(Layer):
         return [InputSpec(shape, dtype, name) for name, dtype, shape in self._description.inputs]
 
 
-def load(path: str | Path, **configs: Any) -> TranslatedLayer:
+def load(path: str | Path, **configs: object) -> TranslatedLayer:
     """Load what `save` (or static.save_inference_model) wrote, as a layer.
 
     Raises:

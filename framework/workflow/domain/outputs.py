@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 from framework.core.disk import disk_errors, whole_file
 from framework.core.errors import InputError
@@ -67,7 +67,7 @@ def text_file(path: Path) -> Iterator[TextIO]:
         yield out
 
 
-def write_json(path: Path, data: Any) -> None:
+def write_json(path: Path, data: object) -> None:
     """Atomically: the file is there whole or not at all."""
     text = json.dumps(data, ensure_ascii=False, indent=1) + "\n"
     with text_file(path) as out:

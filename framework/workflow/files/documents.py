@@ -18,7 +18,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar, TypedDict
 
 from filelock import FileLock, Timeout
 from tqdm import tqdm
@@ -106,7 +106,7 @@ class DocumentConverter(ABC):
 class _Run:
     converter: DocumentConverter
     formats: tuple[str, ...]
-    settings: Mapping[str, Any]
+    settings: Mapping[str, object]
     overwrite: bool
     report: Report = field(default_factory=Report)
     finished: int = 0  # before this run
@@ -143,7 +143,7 @@ def convert_documents(
     source: Path | Sources,
     output_dir: Path,
     formats: Sequence[str],
-    settings: Mapping[str, Any],
+    settings: Mapping[str, object],
     *,
     overwrite: bool = False,
 ) -> Report:
@@ -237,14 +237,14 @@ def _convert_one(run: _Run, file: Path, stem: Path, stopped: threading.Event, sh
             "settings": run.settings,
         }
         known = None if run.overwrite else _read_record(record)
-        if known is not None and known.get("made_of") == wanted and _all_there(known, stem.parent):
+        if known is not None and known["made_of"] == wanted and _all_there(known, stem.parent):
             run.finished += 1
             _report_failures(run.report, label, [(n, reason) for n, reason in known["failed"]])
             return
         make_folder(records)
         _prepare_work(work, wanted, run.overwrite)
         with contextlib.ExitStack() as stack:
-            bars: list[Any] = []
+            bars: list[tqdm] = []
 
             def start(pages: int) -> None:
                 bar = tqdm(total=pages, unit="page", desc=file.name[:30], leave=False, disable=not show)
@@ -280,20 +280,29 @@ def _report_failures(report: Report, label: str, failed: Iterable[tuple[int, str
     report.failed += [(label, f"{label}, page {number}: {reason}") for number, reason in failed]
 
 
-def _read_record(path: Path) -> dict[str, Any] | None:
+class _Record(TypedDict):
+    """What is written of a file that is finished."""
+
+    made_of: object
+    written: list[str]
+    failed: list[tuple[int, str]]
+
+
+def _read_record(path: Path) -> _Record | None:
     try:
         known = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return None
-    is_whole = isinstance(known, dict) and all(isinstance(known.get(n), list) for n in ("written", "failed"))
-    return known if is_whole else None
+    if not (isinstance(known, dict) and all(isinstance(known.get(n), list) for n in ("written", "failed"))):
+        return None
+    return _Record(made_of=known.get("made_of"), written=known["written"], failed=known["failed"])
 
 
-def _all_there(known: Mapping[str, Any], folder: Path) -> bool:
+def _all_there(known: _Record, folder: Path) -> bool:
     return all(isinstance(name, str) and (folder / name).is_file() for name in known["written"])
 
 
-def _prepare_work(work: Path, wanted: Mapping[str, Any], fresh: bool) -> None:
+def _prepare_work(work: Path, wanted: Mapping[str, object], fresh: bool) -> None:
     """The folder of the pages that are read; pages of another file or of other settings are taken away."""
     made_of = work / "made_of.json"
     try:
@@ -307,7 +316,9 @@ def _prepare_work(work: Path, wanted: Mapping[str, Any], fresh: bool) -> None:
         write_json(made_of, wanted)
 
 
-def write_scores(scores: Mapping[str, float], pages: Sequence[Mapping[str, Any]], folder: Path) -> list[Path]:
+def write_scores(
+    scores: Mapping[str, float], pages: Sequence[Mapping[str, object]], folder: Path
+) -> list[Path]:
     """scores.json and pages.json, a row for each page; returns what was written.
 
     Raises:

@@ -8,7 +8,7 @@ import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 
@@ -144,7 +144,8 @@ class PdfReader(contextlib.AbstractContextManager["PdfReader"]):
             cut = (left, page_hw[0] - bottom, page_hw[1] - right, top)
             crop = tuple(max(side - 0.5, 0.0) / scale for side in cut)
             # RGB, without alpha unless the page needs it.
-            bitmap = page.render(scale=scale, rev_byteorder=True, crop=crop)
+            bitmap = page.render(scale=scale, rev_byteorder=True, crop=crop)  # type: ignore[arg-type]
+
             try:
                 return np.array(bitmap.to_numpy()[:, :, :3], order="C")
             finally:
@@ -174,7 +175,7 @@ class PdfReader(contextlib.AbstractContextManager["PdfReader"]):
             return height, width
 
     @contextlib.contextmanager
-    def _page(self, index: int) -> Iterator[Any]:
+    def _page(self, index: int) -> Iterator[pypdfium2.PdfPage]:
         import pypdfium2
 
         if not -self._count <= index < self._count:

@@ -33,6 +33,8 @@ from framework.workflow.domain.outputs import (
     write_json,
 )
 from framework.workflow.domain.predictor import (
+    AnyPredictor,
+    I,
     ImageItem,
     ImagePredictor,
     LanguagePredictor,
@@ -138,14 +140,14 @@ def run_pdf(
 
 
 def _collect(
-    predictor: AnyVision,
+    predictor: ImagePredictor[I],
     items: Iterator[ImageItem],
     waiting: deque[str],
     output_dir: Path,
     draw: bool,
     report: Report,
     total: int,
-    writer: ResultWriter[Any] | None = None,
+    writer: ResultWriter[I] | None = None,
 ) -> None:
     make_folder(output_dir)
     with ExitStack() as stack:
@@ -218,9 +220,7 @@ def run_texts(predictor: LanguagePredictor[Any], texts: Sequence[Text], output_d
 
 
 @contextmanager
-def _open_writer(
-    writer: ResultWriter[Any] | None, output_dir: Path
-) -> Iterator[Callable[[ImageResult, int], object]]:
+def _open_writer(writer: ResultWriter[I] | None, output_dir: Path) -> Iterator[Callable[[I, int], object]]:
     """A function of (result, number) that adds to the file of all results; it does nothing without a writer."""
     if writer is None:
         yield lambda result, number: None
@@ -382,7 +382,7 @@ def check_sources(
 
 
 def predict_files(
-    predictor: Predictor[Any, Any, Any],
+    predictor: AnyPredictor,
     output_dir: Path,
     *,
     image_file: str | None = None,

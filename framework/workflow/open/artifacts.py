@@ -44,7 +44,7 @@ def find_artifact(
     settings: Sequence[str] = (),
     domain: str | None = None,
     runtime: Runtime | None = None,
-    options: Mapping[str, JSON] | None = None,
+    options: Mapping[str, object] | None = None,
 ) -> DomainArtifact:
     """The artifact of a folder, of a configuration file, or of the name of a configuration.
 
@@ -83,7 +83,7 @@ def _find_of_config(
     model: Model | ConfigFile,
     domain: str | None,
     runtime: Runtime | None,
-    options: Mapping[str, JSON],
+    options: Mapping[str, object],
 ) -> DomainArtifact:
     """`find_artifact` of a configuration; `model` is what it was asked for by."""
     _check_domain(config.domain, domain, config.path if isinstance(model, ConfigFile) else model)
@@ -214,7 +214,7 @@ def _with_siblings(path: Path) -> list[Path]:
     return sorted(other for other in path.parent.iterdir() if other.stem == path.stem and other.is_file())
 
 
-def _named_files(plain: Any) -> list[Path]:
+def _named_files(plain: object) -> list[Path]:
     """The files behind every key of a configuration that may name some: tokenizers, weights and dictionaries of
     stages."""
     if isinstance(plain, list):

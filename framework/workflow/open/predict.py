@@ -5,18 +5,17 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 from framework.core.process import pause_collection
-from framework.core.types import JSON
 from framework.inference.runtime import Runtime
 from framework.workflow.domain.capabilities import TaskAliases
 from framework.workflow.domain.domain import Model, find_domain
 from framework.workflow.domain.options import make_options, options_signature
-from framework.workflow.domain.predictor import Predictor
+from framework.workflow.domain.predictor import AnyPredictor
 from framework.workflow.open.artifacts import find_artifact
 
-P = TypeVar("P", bound=Predictor[Any, Any, Any])
+P = TypeVar("P", bound=AnyPredictor)
 
 
 def open_predictor(
@@ -25,8 +24,8 @@ def open_predictor(
     domain: str | None = None,
     runtime: Runtime | None = None,
     overrides: Sequence[str] = (),
-    options: Mapping[str, JSON] | None = None,
-) -> Predictor[Any, Any, Any]:
+    options: Mapping[str, object] | None = None,
+) -> AnyPredictor:
     """The predictor of a model.
 
     Args:
@@ -41,7 +40,7 @@ def open_predictor(
         InputError: no such model. ConfigError: an option that the domain does not have.
         FormatError: a model of another domain. HubError: weights are neither here nor reachable.
     """
-    settings: Mapping[str, JSON] = options or {}
+    settings: Mapping[str, object] = options or {}
     if domain is not None and isinstance(model, str):
         aliases = find_domain(domain).capability(TaskAliases)
         if aliases is not None and model in aliases.names:
@@ -63,8 +62,8 @@ def predictor(
     threads: int | None = None,
     overrides: Sequence[str] = (),
     trust: bool = False,
-    **options: Any,
-) -> Predictor[Any, Any, Any]:
+    **options: object,
+) -> AnyPredictor:
     """As `open_predictor`, for a model of any domain; `options` are those of the model's own domain.
 
     An artifact whose config names code (`imports`) is refused without `trust`: it is data, and runs none of its own.
@@ -93,7 +92,7 @@ def make_predictor_function(
         threads: int | None = None,
         overrides: Sequence[str] = (),
         trust: bool = False,
-        **given: Any,
+        **given: object,
     ) -> P:
         runtime = Runtime(device, precision, engine, threads, trust)
         predictor_made = open_predictor(
