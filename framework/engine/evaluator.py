@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import jax
 import numpy as np
 from jax.sharding import Sharding
-from jax.typing import ArrayLike
+from numpy.typing import ArrayLike
 
 from framework.core.compilation import compile_options, enable_compilation_cache
 from framework.core.dtypes import narrow

@@ -93,7 +93,7 @@ def load_weights(path: str | Path | Source) -> dict[str, np.ndarray]:
     return arrays
 
 
-def load_program(path: str | Path | Source, params: str | Path | None = None) -> Program:
+def load_program(path: str | Path | Source, params: str | Path | Source | None = None) -> Program:
     """An ONNX model, a Paddle `.pdmodel` or a PIR `.json` as a `Program`.
 
     `params` is the parameter file of a Paddle program; without it the file of the same stem beside the program is

@@ -10,12 +10,13 @@ from framework.paddle._kernel import dtypes as types
 from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle._kernel.tensor import Parameter as Parameter
 from framework.paddle.device import places
-from framework.paddle.static.program import PublicVariable as Variable
+from framework.paddle.static.program import PublicVariable
 from framework.paddle.static.program import in_dynamic_mode as in_dynamic_mode
 
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
 EagerParamBase = Parameter
+Variable = PublicVariable
 GRAD_VAR_SUFFIX, ZERO_VAR_SUFFIX, EMPTY_VAR_NAME = "@GRAD", "@ZERO", "@EMPTY@"
 
 

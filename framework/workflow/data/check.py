@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from framework.config import Kind, bind
 from framework.config.bind import packages_of
@@ -105,7 +105,7 @@ class _Notes:
     """The id of the first sample of a content."""
     most_objects: int = 0
 
-    def add(self, sample: Any) -> None:
+    def add(self, sample: object) -> None:
         if isinstance(sample, Sample):
             self.places.setdefault(hash_image(sample.image), str(sample.id))
             self.most_objects = max(self.most_objects, 0 if sample.boxes is None else len(sample.boxes))

@@ -6,7 +6,6 @@ import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
 
 import jax
 
@@ -14,6 +13,7 @@ from framework import hub, nn
 from framework.config import plain
 from framework.core.dtypes import Precision
 from framework.core.errors import ConfigError, InputError, OarError
+from framework.core.transform import Transform
 from framework.core.types import JSON
 from framework.engine.experiment import Experiment
 from framework.engine.task import Pipeline, Stage, Task, check_transforms
@@ -131,7 +131,9 @@ def with_input_shape(experiment: Experiment, input_shape: tuple[int, ...]) -> Ex
         makers = [getattr(transform, "size_hw", None) == old_hw for transform in transforms]
         if any(makers):
             transforms = tuple(
-                replace(cast(Any, transform), size_hw=size_hw) if makes else transform
+                replace(transform, size_hw=size_hw)  # type: ignore[type-var]  # they are dataclasses
+                if makes
+                else transform
                 for transform, makes in zip(transforms, makers)
             )
         else:
@@ -314,9 +316,12 @@ def write_artifact(
 ) -> Path:
     """Write the artifact of a configuration to output_dir/<name of the config or run>; returns that folder.
 
-    Without `named` it is written to `output_dir` itself; with `onnx` the program stands in it as ONNX, too.
+    Without `named` it is written to `output_dir` itself; with `onnx` the program stands in it as ONNX, too, and so it
+    does where the configuration ranks an engine that runs ONNX files: the folder then runs as the configuration does.
     """
     config = open_config(config, settings)
+    if onnx is None and any(set(names) - {"xla"} for names in config.experiment.export.engines.values()):
+        onnx = OnnxOptions(for_engine=True, optional=True)
     folder = output_dir / config.name if named else output_dir
     return export_config(config, input_shape=input_shape, onnx=onnx).save(folder)
 
@@ -325,7 +330,7 @@ def model_artifact(
     model: nn.Layer,
     task: Task,
     specs: Mapping[str, TensorSpec],
-    transforms: Iterable[Any],
+    transforms: Iterable[Transform],
     about: Mapping[str, JSON],
     precisions: Sequence[Precision],
     constraints: Sequence[str] = (),

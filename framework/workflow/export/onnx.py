@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,6 +21,8 @@ from framework.export.formats.onnx.check import NamedArrays, export_file, import
 from framework.export.formats.onnx.model import MOST_BYTES, OPSET, Function, export_onnx, import_onnx
 from framework.export.program import ArrayDict, layer_function
 from framework.workflow.export.bundled import find_graph
+
+log = logging.getLogger("oar")
 
 
 @dataclass(frozen=True)
@@ -177,6 +180,9 @@ def with_onnx(options: OnnxOptions | None, file: OnnxFile, key: str | None = Non
         if graph is not None:
             return (replace(file, options=options, graph=graph),)
         if options.optional and not can_write_onnx():
+            log.info(
+                "no ONNX file for the engines of the configuration's table: that needs pip install 'oar-toolkit[onnx]'"
+            )
             return ()
     options.check_packages()
     file = replace(file, options=options)

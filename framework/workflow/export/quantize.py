@@ -168,7 +168,9 @@ def quantize(
     check_output(Path(output))  # before minutes are spent
     example_files = None if data is None else _example_files(Path(data), options.examples)
     with tempfile.TemporaryDirectory(prefix="oar-quantize-") as work:
-        artifact = load_artifact(export_config(config, onnx=OnnxOptions()).save(Path(work) / "f32"))
+        artifact = load_artifact(
+            export_config(config, onnx=OnnxOptions()).save(Path(work) / "f32"), trust=True
+        )
         feeds = (
             {
                 "": list(

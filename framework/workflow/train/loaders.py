@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from framework.core.errors import ConfigError
+from framework.core.transform import SampleT
 from framework.engine.experiment import LoaderConfig
-from framework.engine.task import Task
+from framework.engine.task import ModelT, Task
 from framework.io.collate import PadToBucket
 from framework.io.dataset import split_windows
 from framework.io.loader import DataLoader
@@ -20,10 +20,10 @@ from framework.workflow.domain.samples import apply_transforms
 
 def make_loader(
     config: LoaderConfig,
-    task: Task,
+    task: Task[SampleT, ModelT],
     seed: int,
     train: bool,
-    pack: Callable[[Any], dict] | None = None,
+    pack: Callable[[SampleT], dict] | None = None,
     folder: Path | None = None,
 ) -> DataLoader:
     """The loader of a config. Training shuffles and leaves out what fills no batch; evaluation pads the last one.

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from logging.handlers import MemoryHandler
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import jax
 import numpy as np
@@ -24,6 +24,7 @@ from framework import nn
 from framework.config import build, override, resolved
 from framework.core.disk import disk_errors, write_file
 from framework.core.errors import InputError
+from framework.core.transform import Transform
 from framework.engine import callbacks as C
 from framework.engine import finders
 from framework.engine.details import Details
@@ -243,7 +244,7 @@ def find_lr(
     return result
 
 
-def _rate_key(holder: Any) -> list[str]:
+def _rate_key(holder: object) -> list[str]:
     """Where in a config the number of an optimizer's or a schedule's learning rate stands."""
     inner = getattr(holder, "learning_rate", None)
     return (
@@ -332,7 +333,7 @@ class EvaluationSet:
     loader: DataLoader
     labels: tuple[str, ...]
     classes: tuple[str, ...]
-    transforms: tuple[Any, ...]
+    transforms: tuple[Transform, ...]
 
 
 def evaluation_set(experiment: Experiment, config: Path, kept: tuple[str, ...]) -> EvaluationSet:

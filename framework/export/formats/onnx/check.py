@@ -50,7 +50,7 @@ MOST_ROWS = (
 )
 _MOST_EXCHANGED = 0.6  # share of rows, however many the program itself exchanges
 _log = logging.getLogger("oar")
-_BOUND = re.compile(r"\s*(\w+)\s*>=\s*(\d+)\s*")
+_BOUND = re.compile(r"\s*(\w+)\s*([<>]=)\s*(\d+)\s*")
 
 
 @dataclass(frozen=True)
@@ -270,7 +270,9 @@ def _difference(
 
 def trial_sizes(inputs: Mapping[str, TensorSpec], constraints: Sequence[str] = ()) -> list[Sizes]:
     """Two values of every symbol, one list for each run; one run where there is none."""
-    least = {m[1]: int(m[2]) for text in constraints if (m := _BOUND.fullmatch(text))}
+    bounds = [m.groups() for text in constraints if (m := _BOUND.fullmatch(text))]
+    least = {name: int(size) for name, sign, size in bounds if sign == ">="}
+    most = {name: int(size) for name, sign, size in bounds if sign == "<="}
     small: Sizes = {}
     for spec in inputs.values():
         shape = export.symbolic_shape(",".join(map(str, spec.shape))) if spec.shape else ()
@@ -280,12 +282,13 @@ def trial_sizes(inputs: Mapping[str, TensorSpec], constraints: Sequence[str] = (
                 factor = int(text.partition("*")[0]) if text.partition("*")[0].isdigit() else 1
                 for name in re.findall(r"[A-Za-z_]\w*", text):
                     first = 1 if axis == 0 else max(64 // factor, 1) if len(shape) == 4 else 12
+                    first = max(1, min(first, most.get(name, first + 1) - 1))
                     small.setdefault(name, max(first, least.get(name, 1)))
     if not small:
         return [{}]
     # Not the same step for all, so that height and width, say, differ.
     large = {name: size + 1 + max(size // 4, 0) * (i % 2 + 1) for i, (name, size) in enumerate(small.items())}
-    return [small, large]
+    return [small, {name: min(size, most.get(name, size)) for name, size in large.items()}]
 
 
 def example_inputs(
