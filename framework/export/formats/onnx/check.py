@@ -170,10 +170,11 @@ def compare(
     """The differences of every output, on two sizes of every symbol. `run` is another engine than ONNX Runtime."""
     run = onnxruntime_runner(file) if run is None else run
     differences, program = [], _compiled(fn)
+    arrays = {name: np.asarray(array) for name, array in weights.items()}
     for sizes in trial_sizes(inputs, constraints):
         feed = example_inputs(inputs, sizes, draw)
         shapes = {name: array.shape for name, array in feed.items()}
-        differences += _differences(program(weights, feed), run(feed), shapes)
+        differences += _differences(program(arrays, feed), run(feed), shapes)
     return differences
 
 
