@@ -139,6 +139,11 @@ def add_runtime(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--cpu_threads", type=int, help="CPUs for one call; XLA uses all")
     parser.add_argument(
+        "--trust",
+        action="store_true",
+        help="run code that an artifact's config names (imports); without it such an artifact is refused",
+    )
+    parser.add_argument(
         "--run_mode", choices=list(_RUN_MODES), help="PaddleDetection's name of the precision"
     )
     add_device(parser)
@@ -151,6 +156,7 @@ def choose_runtime(args: argparse.Namespace) -> Runtime:
         _RUN_MODES.get(args.run_mode, _PRECISIONS[args.precision]),
         args.engine,
         args.cpu_threads,
+        args.trust,
     )
 
 

@@ -37,6 +37,7 @@ class Runtime:
             file and are extras; "auto" is the first of those that the artifact's `engines` lists for this kind of
             device, fastest first and measured with the score held, that is installed here; else "xla".
         threads: CPUs for one call, of engines that can be told; XLA uses all. None is all.
+        trust: Whether code may run that an artifact's config names by `imports`.
 
     Raises:
         InputError: there is no such engine, or less than one thread.
@@ -46,6 +47,7 @@ class Runtime:
     precision: str = "auto"
     engine: str = "auto"
     threads: int | None = None
+    trust: bool = False
 
     def __post_init__(self) -> None:
         if self.engine not in ENGINES:

@@ -166,7 +166,7 @@ def _to_output(item: Item | dict) -> PyTree:
     return to_jax(item)
 
 
-class Scope(dict[str, Any]):
+class Scope(dict[str, Item]):
     """The values of one graph by name; what it does not have stands in the graph around it."""
 
     def __init__(self, values: Mapping[str, Item], outer: Scope | None = None) -> None:
@@ -359,7 +359,7 @@ def apply(operator: Operator, call: Call, inputs: Sequence[Item]) -> Any:
         moving[1] = _place_operand(call, moving[0], moving[1])
     foldable = operator.folds and is_known(*moving)
     order: tuple[int, ...] | None = None
-    arrays: Iterator[Any]
+    arrays: Iterator[object]
     if foldable:
         if operator.style == "elementwise":
             check_broadcast([np.asarray(item) for item in moving if item is not None], MAX_KNOWN)
@@ -377,7 +377,7 @@ def apply(operator: Operator, call: Call, inputs: Sequence[Item]) -> Any:
     return _wrap(result, order)
 
 
-def _wrap(result: Any, order: tuple[int, ...] | None) -> Item:
+def _wrap(result: Item | jax.Array, order: tuple[int, ...] | None) -> Item:
     if isinstance(result, jax.Array):
         in_order = order is not None and result.ndim == len(order)
         return Value(result, order) if in_order else Value.of(result)  # type: ignore[arg-type]

@@ -26,6 +26,7 @@ from framework.core.errors import ShapeError
 
 Dim = Any  # an int, or a symbolic dimension of jax.export
 Static = np.ndarray
+Array = np.ndarray | jax.Array  # of numpy where all operands are known
 MAX_ELEMENTS = 1 << 29
 """Elements that one value may have: 2 GB in float32. A damaged or hostile file asks for more."""
 MAX_KNOWN = 1 << 25
@@ -90,7 +91,7 @@ def channels_last(rank: int) -> tuple[int, ...]:
     return (0, rank - 1, *range(1, rank - 1)) if rank > 2 else tuple(range(rank))
 
 
-def is_symbolic(dim: Any) -> bool:
+def is_symbolic(dim: Dim) -> bool:
     """Whether a size is only known when the program runs."""
     return export.is_symbolic_dim(dim)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 
@@ -120,9 +120,18 @@ class _Names(dict[str, str]):
 _Subgraph = tuple[tuple[Node, ...], Signature]
 
 
+class _Body(TypedDict):
+    """What a program has of its graph."""
+
+    nodes: tuple[Node, ...]
+    parameters: dict[str, np.ndarray | TensorSpec]
+    inputs: tuple[TensorSpec, ...]
+    outputs: tuple[TensorSpec, ...]
+
+
 @dataclass(frozen=True)
 class _Attributes:
-    values: dict[str, Any]
+    values: dict[str, object]
     bodies: dict[str, list[_Subgraph]]
 
 
@@ -143,11 +152,11 @@ class _Graph:
         self.tensors = TensorReader(source)
         self._bodies = self._calls = self._count = 0
 
-    def read(self, graph: Message) -> dict[str, Any]:
+    def read(self, graph: Message) -> _Body:
         nodes, inputs, outputs = self._body(graph, _Names({}), _Context())
         return {
             "nodes": nodes,
-            "parameters": self.parameters,
+            "parameters": {**self.parameters},
             "inputs": tuple(spec for spec in inputs if spec.name not in self.parameters),
             "outputs": tuple(outputs),
         }
@@ -303,7 +312,7 @@ class _Graph:
                 attributes.values[name] = self._attribute(entry)
         return attributes
 
-    def _attribute(self, attribute: Message) -> Any:
+    def _attribute(self, attribute: Message) -> object:
         """Text comes back as str where it is UTF-8, tensors as arrays, repeated fields as tuples."""
         match attribute.integer(20):
             case 1:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from framework.interop.programs.program import Node, Program
 
@@ -17,11 +16,11 @@ class Form:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...] = ("Out",)
     attrs: dict[str, str] = field(default_factory=dict)
-    extra: dict[str, Any] = field(default_factory=dict)
+    extra: dict[str, object] = field(default_factory=dict)
 
 
 def _form(
-    op: str, inputs: str, outputs: str = "Out", extra: dict[str, Any] | None = None, **attrs: str
+    op: str, inputs: str, outputs: str = "Out", extra: dict[str, object] | None = None, **attrs: str
 ) -> Form:
     return Form(op, tuple(inputs.split()), tuple(outputs.split()), attrs, extra or {})
 
