@@ -110,18 +110,17 @@ def test_a_total_with_its_amount_far_off_is_no_heading() -> None:
     assert "TOTAL NOK 22.30" in " ".join(markdown(page).split()) and "# TOTAL" not in markdown(page)
 
 
-def test_short_paragraphs_stay_apart_among_headings() -> None:
+@pytest.mark.parametrize(("step", "gap"), [(11, 8), (10.4, 9)])
+def test_short_paragraphs_stay_apart_below_a_heading(step: float, gap: float) -> None:
     """Most of the distances between their lines are those between paragraphs."""
     page = PdfPage().text(30, 40, "The quiet harbour", 20, "Bold")
     y = 70.0
-    for number in range(4):
-        for row in range(2):
-            page.text(
-                30, y, " ".join(WORDS[7 * number + 5 * row : 7 * number + 5 * row + 9 - row]).capitalize(), 9
-            )
-            y += 11
-        y += 9
-    assert len(blocks(markdown(page))) == 5
+    for number, rows in enumerate((2, 2, 2, 1, 2, 1)):
+        for row in range(rows):
+            page.text(30, y, " ".join(WORDS[10 * number + 9 * row : 10 * number + 9 * row + 9]), 9)
+            y += step
+        y += gap
+    assert len(blocks(markdown(page))) == 7
 
 
 def test_justified_rows_run_on() -> None:
