@@ -17,7 +17,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from framework.core.errors import ShapeError
+from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.tensor import Tensor, wrap
 from framework.paddle._kernel.x64 import enter_x64, leave_x64
@@ -338,7 +338,7 @@ class _Switch(contextlib.ContextDecorator):
         mode.grad_enabled = self._before.pop()
 
 
-def _decorator_or_scope(enabled: bool, function: Callable[..., Any] | None) -> Any:
+def _decorator_or_scope(enabled: bool, function: Callable[..., object] | None) -> Any:
     if function is None:
         return _Switch(enabled)
 

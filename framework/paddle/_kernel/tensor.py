@@ -16,8 +16,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from framework.core.errors import ShapeError, TraceError
+from framework.core.errors import TraceError
 from framework.paddle._kernel import dtypes as types
+from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.x64 import x64
 
@@ -169,8 +170,8 @@ class Tensor:
         """How often an in-place method has replaced the value."""
         return self._version
 
-    def numpy(self) -> np.ndarray:
-        """A copy of the values."""
+    def numpy(self, *args: object) -> np.ndarray:
+        """A copy of the values. Paddle's method takes arguments and has no use for them; so does this one."""
         if isinstance(self._value, Tracer):
             raise TraceError(
                 "a Tensor of a compiled function has no values yet",
@@ -187,7 +188,7 @@ class Tensor:
     def __jax_array__(self) -> jax.Array:
         return self._value
 
-    def __dlpack__(self, **options: Any) -> object:
+    def __dlpack__(self, **options: object) -> object:
         return self._value.__dlpack__(**options)
 
     def __dlpack_device__(self) -> object:
@@ -311,6 +312,13 @@ class Parameter(Tensor):
         self._begin = None
 
     @property
+    def block(self) -> object:
+        """The block of the main program, which packages hand to initializers: `init(param, param.block)`."""
+        from framework.paddle.static.program import default_main_program
+
+        return default_main_program().global_block()
+
+    @property
     def trainable(self) -> bool:
         return not self.stop_gradient
 
@@ -367,7 +375,7 @@ def _host_array(value: object, kind: np.dtype | None) -> np.ndarray:
     return values
 
 
-def _without_tensors(value: Any) -> Any:
+def _without_tensors(value: object) -> Any:
     if isinstance(value, Tensor):
         return value.numpy()
     if isinstance(value, list | tuple):
@@ -375,7 +383,7 @@ def _without_tensors(value: Any) -> Any:
     return value
 
 
-def _holds_tensors(value: Any) -> bool:
+def _holds_tensors(value: object) -> bool:
     """Whether nested lists have a Tensor among their first elements: its type is kept, those of numpy are not."""
     while isinstance(value, list | tuple) and value:
         value = value[0]

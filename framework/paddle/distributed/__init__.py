@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle.distributed import fleet as fleet
 from framework.paddle.distributed import sharding as sharding
 from framework.paddle.distributed.collective import Group as Group
@@ -71,7 +72,7 @@ _PROGRAMS = ("DistAttr", "Strategy", "to_static", "io")
 
 
 def save_state_dict(
-    state_dict: dict[str, Any], path: str, process_group: Group | None = None, coordinator_rank: int = 0
+    state_dict: dict[str, object], path: str, process_group: Group | None = None, coordinator_rank: int = 0
 ) -> None:
     """Write a state into a folder, whole: what is sharded is brought together."""
     from framework import paddle
@@ -101,15 +102,16 @@ def _refusing(name: str) -> Callable[..., Any]:
         else "shard_tensor and shard_layer place what paddle.jit.to_static compiles"
     )
 
-    def call(*args: Any, **kwargs: Any) -> NoReturn:
+    def call(*args: object, **kwargs: object) -> NoReturn:
         refuse(name, fix)
 
     return call
 
 
 if not TYPE_CHECKING:
+    _resolve = _resolver(__name__)
 
-    def __getattr__(name: str) -> Callable[..., Any]:
+    def __getattr__(name: str) -> object:
         if name in (*_SERVERS, *_PROGRAMS):
             return _refusing(name)
-        raise AttributeError(f"paddle.distributed.{name} is not there: docs/paddle_api.md lists what is")
+        return _resolve(name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from framework.core.errors import ShapeError
+from framework.paddle._kernel.errors import ShapeError
 
 if TYPE_CHECKING:
     from framework.paddle.nn.initializer import Initializer
@@ -27,9 +27,9 @@ class ParamAttr:
     def __init__(
         self,
         name: str | None = None,
-        initializer: Any = None,
+        initializer: Initializer | None = None,
         learning_rate: float = 1.0,
-        regularizer: Any = None,
+        regularizer: WeightDecayRegularizer | None = None,
         trainable: bool = True,
         do_model_average: bool = True,
         need_clip: bool = True,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -65,7 +66,10 @@ def heaviside(x: Array, y: Array, name: str | None = None) -> Array:
 def ldexp(x: Array, y: Array, name: str | None = None) -> Array:
     """x 2^y, in the default floating type for integers."""
     kind = x.dtype if x.dtype == np.float64 else jnp.promote_types(as_float(x).dtype, as_float(y).dtype)
-    return x.astype(kind) * jnp.exp2(jnp.asarray(y).astype(kind))
+    exponent = jnp.asarray(y).astype(kind)
+    whole = jnp.clip(jnp.floor(exponent), -5000, 5000)  # exact, where exp2 is not
+    scaled = jnp.ldexp(x.astype(kind), jax.lax.stop_gradient(jnp.nan_to_num(whole)).astype(jnp.int32))
+    return scaled * jnp.exp2(exponent - whole)
 
 
 @operation

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from framework.core.errors import ShapeError
+from framework.nn.functional.slopes import absolute
+from framework.paddle._kernel.arguments import Integers
 from framework.paddle._kernel.dispatch import Array, Arrays, freeze, operation
+from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.ops.promotion import as_float, axes_of, is_float, pair
 from framework.paddle.ops.shaping import whole_numbers
@@ -97,7 +98,7 @@ def _tensordot(x: Array, y: Array, of_x: Sequence[int], of_y: Sequence[int]) -> 
     return jnp.tensordot(x, y, (tuple(of_x), tuple(of_y)))
 
 
-def tensordot(x: Tensor, y: Tensor, axes: Any = 2, name: str | None = None) -> Tensor:
+def tensordot(x: Tensor, y: Tensor, axes: Integers = 2, name: str | None = None) -> Tensor:
     """The sum of products over axes: so many last ones of `x` and first ones of `y`, or lists of them for each."""
     axes = freeze(axes)
     if isinstance(axes, int):
@@ -127,7 +128,7 @@ def einsum(equation: str, *operands: Tensor) -> Tensor:
 def power_norm(x: jax.Array, p: float, axes: tuple[int, ...], keepdim: bool) -> jax.Array:
     """(sum of |x|^p)^(1/p) over axes; the greatest or smallest |x| for p = inf or -inf, the count of what is not 0 for
     p = 0. Its gradient at 0 is 0."""
-    sizes = jnp.abs(as_float(x))
+    sizes = absolute(as_float(x))
     if p == math.inf:
         return jnp.max(sizes, axes, keepdims=keepdim)
     if p == -math.inf:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +11,7 @@ from jax.scipy import special
 
 from framework.paddle._kernel.dispatch import Array, operation
 from framework.paddle._kernel.methods import in_place
-from framework.paddle.ops.promotion import as_float
+from framework.paddle.ops.promotion import as_float, in_float64
 from framework.paddle.ops.rows import elementwise
 
 __all__ = [
@@ -30,9 +31,9 @@ __all__ = [
 _of_floats = functools.partial(elementwise, floats=True)
 
 erf = _of_floats("erf", special.erf, "The error function.")
-erfinv = _of_floats("erfinv", special.erfinv, "The inverse of the error function.")
-lgamma = _of_floats("lgamma", special.gammaln, "The logarithm of |gamma(x)|.")
-digamma = _of_floats("digamma", special.digamma, "The derivative of lgamma.")
+erfinv = _of_floats("erfinv", in_float64(special.erfinv), "The inverse of the error function.")
+lgamma = _of_floats("lgamma", in_float64(special.gammaln), "The logarithm of |gamma(x)|.")
+digamma = _of_floats("digamma", in_float64(special.digamma), "The derivative of lgamma.")
 
 
 @operation
@@ -40,10 +41,10 @@ def polygamma(x: Array, n: int, name: str | None = None) -> Array:
     """The n-th derivative of digamma."""
     x = as_float(x)
     if n == 0:
-        return special.digamma(x)
+        return in_float64(special.digamma)(x)
     # n! zeta(n + 1, x) with the sign of (-1)^(n + 1)
-    factor = jnp.exp(special.gammaln(jnp.asarray(n + 1.0, x.dtype)))
-    return (-1) ** (n + 1) * factor * _zeta(n, x)
+    factor = float((-1) ** (n + 1) * math.factorial(n))
+    return in_float64(lambda wide: factor * _zeta(n, wide))(x)
 
 
 def _zeta(n: int, x: Array) -> Array:
@@ -67,11 +68,11 @@ def multigammaln(x: Array, p: int, name: str | None = None) -> Array:
     x = as_float(x)
     shifts = jnp.arange(p, dtype=x.dtype) / 2
     constant = p * (p - 1) / 4 * jnp.log(jnp.pi).astype(x.dtype)
-    return constant + special.gammaln(x[..., None] - shifts).sum(-1)
+    return constant + in_float64(special.gammaln)(x[..., None] - shifts).sum(-1)
 
 
-i0 = _of_floats("i0", special.i0, "The modified Bessel function of order 0.")
-i0e = _of_floats("i0e", special.i0e, "exp(-|x|) i0(x).")
-i1 = _of_floats("i1", special.i1, "The modified Bessel function of order 1.")
-i1e = _of_floats("i1e", special.i1e, "exp(-|x|) i1(x).")
+i0 = _of_floats("i0", in_float64(special.i0), "The modified Bessel function of order 0.")
+i0e = _of_floats("i0e", in_float64(special.i0e), "exp(-|x|) i0(x).")
+i1 = _of_floats("i1", in_float64(special.i1), "The modified Bessel function of order 1.")
+i1e = _of_floats("i1e", in_float64(special.i1e), "exp(-|x|) i1(x).")
 erf_ = in_place(erf, "erf_")

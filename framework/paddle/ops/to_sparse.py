@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from framework.core.errors import ShapeError
+from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.tensor import Tensor
 
 METHODS_ONLY = (

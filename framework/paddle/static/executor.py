@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from framework.core.errors import InputError
+from framework.paddle._kernel.arguments import TensorLike
 from framework.paddle._kernel.mode import mode, recorder_scope
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 from framework.paddle.jit.program import trace
 from framework.paddle.jit.recording import shape_and_type
 from framework.paddle.jit.to_static import explained
 from framework.paddle.static.program import Program, Values, Variable, default_main_program, value_of
+
+log = logging.getLogger("oar")
+Fetched = Tensor | str | list[Tensor | str] | tuple[Tensor | str, ...] | None
 
 
 class BuildStrategy:
@@ -41,7 +46,7 @@ class CompiledProgram:
     def __init__(self, program_or_graph: Program, build_strategy: BuildStrategy | None = None) -> None:
         self._program = program_or_graph
 
-    def with_data_parallel(self, *args: Any, **kwargs: Any) -> CompiledProgram:
+    def with_data_parallel(self, *args: object, **kwargs: object) -> CompiledProgram:
         return self
 
 
@@ -57,8 +62,8 @@ class Executor:
     def run(
         self,
         program: Program | CompiledProgram | None = None,
-        feed: Any = None,
-        fetch_list: Any = None,
+        feed: Mapping[str, TensorLike] | Sequence[Mapping[str, TensorLike]] | None = None,
+        fetch_list: Fetched = None,
         feed_var_name: str = "feed",
         fetch_var_name: str = "fetch",
         scope: object = None,
@@ -69,18 +74,15 @@ class Executor:
         """Run a program on the fed arrays; returns what is named in `fetch_list` (variables or names).
 
         Raises:
-            InputError: a variable is fed that the program has not, or one is missing.
+            InputError: a fed array does not fit its variable, or `fetch_list` names what is not there.
         """
         if isinstance(program, CompiledProgram):
             program = program._program
         program = default_main_program() if program is None else program
         fetches = _fetched(program, fetch_list)
         fed = _merged(feed)
-        unknown = sorted(set(fed) - set(program.data))
-        if unknown and program.ops:
-            raise InputError(
-                "the program has no such inputs", received=", ".join(unknown), allowed=", ".join(program.data)
-            )
+        if program.ops and (unknown := sorted(set(fed) - set(program.data))):
+            log.warning("the program has no inputs %s: what is fed to them is not used", ", ".join(unknown))
         names = [name for name in program.data if name in fed]
         with recorder_scope(None):
             tensors = [wrap(_given(program.data[name], fed[name])) for name in names]
@@ -90,10 +92,10 @@ class Executor:
             return [np.asarray(t._value) if return_numpy else t for t in found]
 
 
-def _fetched(program: Program, fetch_list: Any) -> list[Tensor]:
+def _fetched(program: Program, fetch_list: Fetched) -> list[Tensor]:
     if fetch_list is None:
         return []
-    chosen = fetch_list if isinstance(fetch_list, list | tuple) else [fetch_list]
+    chosen = _flat(fetch_list)
     named = {t.name: t for t in program.list_vars()} if any(isinstance(v, str) for v in chosen) else {}
     missing = [v for v in chosen if isinstance(v, str) and v not in named]
     if missing:
@@ -101,24 +103,26 @@ def _fetched(program: Program, fetch_list: Any) -> list[Tensor]:
     return [named[v] if isinstance(v, str) else v for v in chosen]
 
 
-def _merged(feed: Any) -> dict[str, Any]:
+def _flat(fetches: Fetched) -> list[Tensor | str]:
+    """The variables and names of nested lists in their order."""
+    if not isinstance(fetches, list | tuple):
+        return [] if fetches is None else [fetches]
+    return [item for fetch in fetches for item in _flat(fetch)]
+
+
+def _merged(feed: Mapping[str, TensorLike] | Sequence[Mapping[str, TensorLike]] | None) -> dict[str, Any]:
     """The fed arrays by name; a DataLoader gives a list of one such dict."""
     if isinstance(feed, list | tuple):
         return {name: value for part in feed for name, value in part.items()}
     return dict(feed) if isinstance(feed, Mapping) else {}
 
 
-def _given(variable: Variable, value: Any) -> Any:
+def _given(variable: Variable, value: TensorLike) -> Any:
     array = as_array(value)
     want = variable.shape
     fits = len(want) == array.ndim and all(w in (-1, s) for w, s in zip(want, array.shape, strict=True))
-    if not fits:
-        raise InputError(
-            "a fed array does not fit its variable",
-            where=variable.name,
-            received=f"{array.dtype}{list(array.shape)}",
-            allowed=f"{variable.dtype.name}{want}",
-        )
+    if not fits:  # Paddle's executor runs the program on the shapes that are fed
+        log.warning("%s is %s, and %s is fed: the program runs on it", variable.name, want, list(array.shape))
     return array if array.dtype == variable.dtype.numpy else as_array(array, variable.dtype)
 
 

@@ -10,10 +10,11 @@ from typing import Any
 import jax
 import numpy as np
 
-from framework.core.errors import ShapeError, TraceError
+from framework.core.errors import TraceError
 from framework.paddle._kernel import dtypes as types
 from framework.paddle._kernel.dispatch import KEY, Compiled, execute
 from framework.paddle._kernel.dtypes import INEXACT
+from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.mode import mode, set_recorder
 from framework.paddle._kernel.symbol import Symbol
 from framework.paddle._kernel.tape import Node
@@ -50,7 +51,7 @@ class Variable(Tensor):
     def block(self) -> Block:
         return default_main_program().global_block()
 
-    def numpy(self) -> np.ndarray:
+    def numpy(self, *args: object) -> np.ndarray:
         raise TraceError(
             "a variable of a static program has no values",
             received=f"the values of {self.name} {self.shape}",
@@ -80,7 +81,7 @@ class Variable(Tensor):
 
 
 def new_variable(
-    shape: Sequence[int], other: Sequence[int], dtype: Any, name: str, stop_gradient: bool
+    shape: Sequence[int], other: Sequence[int], dtype: np.dtype, name: str, stop_gradient: bool
 ) -> Variable:
     """A variable of this shape; `other`: the shape with the other sizes for what is not known."""
     variable = object.__new__(Variable)
@@ -212,7 +213,7 @@ class Block:
         return self.program.all_parameters()
 
     def create_var(
-        self, name: str | None = None, shape: Any = (), dtype: Any = "float32", **options: Any
+        self, name: str | None = None, shape: Any = (), dtype: Any = "float32", **options: object
     ) -> Variable:
         return declare(name or unique_name.generate("_generated_var"), shape, dtype)
 
@@ -281,7 +282,7 @@ class Program:
                 state.update({n: t for n, t in optimizer.state_dict().items() if isinstance(t, Tensor)})
         return state
 
-    def set_state_dict(self, state_dict: Mapping[str, Any], scope: object = None) -> None:
+    def set_state_dict(self, state_dict: Mapping[str, object], scope: object = None) -> None:
         """Take values by name."""
         for name, tensor in self.state_dict().items():
             if name in state_dict:
@@ -333,6 +334,7 @@ class _State:
     def __init__(self) -> None:
         self.main, self.startup = Program(), Program()
         self.on = False
+        self.names: tuple[unique_name.Counters | None, set[str] | None] = (None, None)  # those of static mode
 
 
 _state = _State()
@@ -414,7 +416,7 @@ def record(compiled: Compiled, args: Sequence[object]) -> Any:
     return tuple(outputs) if multiple else outputs[0]
 
 
-def _shapes(compiled: Compiled, inputs: Sequence[Any], other: bool) -> tuple[list[Any], bool]:
+def _shapes(compiled: Compiled, inputs: Sequence[object], other: bool) -> tuple[list[Any], bool]:
     def of(value: Any) -> Any:
         if value is KEY:
             return _KEY_DATA
@@ -452,14 +454,16 @@ def enable_static() -> None:
     """From here on operations are recorded into programs."""
     if not _state.on:
         _state.on = True
+        unique_name.switch(*_state.names)
         mode.watcher = _Watcher()
         set_recorder(record)
 
 
 def disable_static(place: object = None) -> None:
-    """Back to running operations at once."""
+    """Back to running operations at once. Names of parameters are counted anew, and those in use are free again."""
     if _state.on:
         _state.on = False
+        _state.names = unique_name.switch()
         set_recorder(None)
         mode.watcher = None
 
@@ -467,6 +471,16 @@ def disable_static(place: object = None) -> None:
 def in_dynamic_mode() -> bool:
     """Whether operations run at once."""
     return not _state.on
+
+
+class _VariableOrTensor(type):
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, Tensor if in_dynamic_mode() else Variable)
+
+
+class PublicVariable(Variable, metaclass=_VariableOrTensor):
+    """paddle.static.Variable: in dynamic mode every Tensor is an instance of it, as in Paddle, whose programs of both
+    modes ask so."""
 
 
 @contextlib.contextmanager

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from framework.core.errors import ShapeError
 from framework.nn import functional as core
 from framework.nn.functional.losses import LabelError
 from framework.paddle._kernel.dispatch import Array, operation
+from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.nn.functional.face import face
+
+if TYPE_CHECKING:
+    from framework.paddle.distributed.collective import Group
 
 # So many labels are looked at before a program runs; more, or those of another device, would make it wait. A label that
 # is no class gives NaN there.
@@ -185,7 +188,7 @@ def margin_cross_entropy(
     margin2: float = 0.5,
     margin3: float = 0.0,
     scale: float = 64.0,
-    group: Any = None,
+    group: Group | bool | None = None,
     return_softmax: bool = False,
     reduction: str | None = "mean",
 ) -> Any:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle.nn import Layer
 from framework.paddle.sparse.nn import functional
 
@@ -47,3 +48,7 @@ class Softmax(Layer):
 
     def forward(self, x: Any) -> Any:
         return functional.softmax(x, self._axis)
+
+
+if not TYPE_CHECKING:
+    __getattr__ = _resolver(__name__)

@@ -6,8 +6,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from framework.core.errors import ShapeError
 from framework.paddle import nn
+from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.vision.models.parts import model_function, zoo_table
 
@@ -26,7 +26,7 @@ class BasicBlock(nn.Layer):
         groups: int = 1,
         base_width: int = 64,
         dilation: int = 1,
-        norm_layer: Any = None,
+        norm_layer: Callable[..., nn.Layer] | None = None,
     ) -> None:
         super().__init__()
         if dilation > 1:
@@ -59,7 +59,7 @@ class BottleneckBlock(nn.Layer):
         groups: int = 1,
         base_width: int = 64,
         dilation: int = 1,
-        norm_layer: Any = None,
+        norm_layer: Callable[..., nn.Layer] | None = None,
     ) -> None:
         super().__init__()
         norm = norm_layer or nn.BatchNorm2D

@@ -7,11 +7,12 @@ import logging
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import jax
 
 from framework.core.errors import OarError
+from framework.paddle._kernel.modules import resolver as _resolver
 
 log = logging.getLogger("oar")
 
@@ -151,7 +152,7 @@ class Profiler:
         *,
         targets: Iterable[ProfilerTarget] | None = None,
         scheduler: Scheduler | tuple[int, int] | None = None,
-        on_trace_ready: Callable[..., Any] | None = None,
+        on_trace_ready: Callable[..., object] | None = None,
         record_shapes: bool | None = False,
         profile_memory: bool | None = False,
         timer_only: bool | None = False,
@@ -233,7 +234,7 @@ class Profiler:
         op_detail: bool = True,
         thread_sep: bool = False,
         time_unit: str = "ms",
-        views: Any = None,
+        views: object = None,
     ) -> None:
         """Print the times of steps; operations are in the trace."""
         print(self._table())
@@ -252,3 +253,7 @@ class Profiler:
             row = (title, *(f"{v:.5f}" for v in (sum(values) / len(values), max(values), min(values))))
             lines.append("|" + "|".join(cell.center(17) for cell in row) + "|")
         return "\n".join(lines)
+
+
+if not TYPE_CHECKING:
+    __getattr__ = _resolver(__name__)
