@@ -82,7 +82,10 @@ def lerp(x: Array, y: Array, weight: Array, name: str | None = None) -> Array:
 @operation
 def logaddexp(x: Array, y: Array, name: str | None = None) -> Array:
     """log(exp(x) + exp(y)), without overflow."""
-    return jnp.logaddexp(*pair(as_float(x), as_float(y)))
+    x, y = jnp.broadcast_arrays(*pair(as_float(x), as_float(y)))
+    nothing = (x == y) & jnp.isneginf(x)  # of two zeros under the logarithm the gradient would be NaN
+    safe = jnp.logaddexp(*(jnp.where(nothing, jnp.zeros((), x.dtype), v) for v in (x, y)))
+    return jnp.where(nothing, x, safe)
 
 
 @operation(differentiable=False)

@@ -44,7 +44,12 @@ def polygamma(x: Array, n: int, name: str | None = None) -> Array:
         return in_float64(special.digamma)(x)
     # n! zeta(n + 1, x) with the sign of (-1)^(n + 1)
     factor = float((-1) ** (n + 1) * math.factorial(n))
-    return in_float64(lambda wide: factor * _zeta(n, wide))(x)
+
+    def compute(x: Array) -> Array:
+        far = jnp.isposinf(x)  # where zeta of jax is NaN
+        return jnp.where(far, 0.0, factor * _zeta(n, jnp.where(far, 1.0, x)))
+
+    return in_float64(compute)(x)
 
 
 def _zeta(n: int, x: Array) -> Array:

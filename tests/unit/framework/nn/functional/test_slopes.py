@@ -102,6 +102,22 @@ def test_nan_stays_nan() -> None:
     assert np.isnan(F.kl_div(jnp.zeros(1), jnp.asarray([np.nan])))
 
 
+def test_a_row_that_hides_every_key_is_finite() -> None:
+    query = jax.random.normal(jax.random.key(0), (1, 4, 1, 8))
+    mask = jnp.full((4, 4), -jnp.inf).at[1:, :2].set(0)
+    for given in (mask, jnp.isfinite(mask)):
+        out, pull = jax.vjp(lambda q, m=given: F.scaled_dot_product_attention(q, q, q, m), query)
+        np.testing.assert_allclose(out[0, 0], query[0].mean(0), rtol=1e-5)
+        assert np.isfinite(out).all() and np.isfinite(pull(jnp.ones_like(out))[0]).all()
+
+
+def test_float16_has_room_for_squares() -> None:
+    long = jnp.full((1, 768), 100, jnp.float16)
+    assert F.cosine_similarity(long, long)[0] == 1
+    np.testing.assert_allclose(F.normalize(long)[0, 0], 768**-0.5, rtol=1e-3)
+    assert np.isfinite(F.local_response_norm(long.reshape(1, 1, 1, 768), 3)).all()
+
+
 def test_smooth_l1_has_a_gradient_at_infinity() -> None:
     values = [np.inf, -np.inf, 5.0, 0.5, 1.0]
     found = slope(lambda x: F.smooth_l1_loss(x, jnp.zeros_like(x), "none"), values)
