@@ -30,6 +30,7 @@ class ObjectDetector(VisionPredictor[DetectionResult]):
         category_ids: The data set's own numbers of the classes, if they are known.
         slicing: Cut images into tiles.
         tracking: Follow objects over the frames of a video.
+        threshold: The score from which boxes are kept that belong to no track.
     """
 
     coco_name = "bbox.json"
@@ -42,9 +43,10 @@ class ObjectDetector(VisionPredictor[DetectionResult]):
         category_ids: tuple[int, ...] | None = None,
         slicing: Slicing | None = None,
         tracking: ByteTrackOptions | None = None,
+        threshold: float = THRESHOLD,
     ) -> None:
         self.runner, self.labels, self.category_ids = runner, labels, category_ids
-        self.slicing, self.tracking = slicing, tracking
+        self.slicing, self.tracking, self.threshold = slicing, tracking, threshold
 
     def detect(self, items: Iterable[ImageItem]) -> Iterator[DetectionResult]:
         """One result for each image, in order, without tracks."""
@@ -61,20 +63,31 @@ class ObjectDetector(VisionPredictor[DetectionResult]):
         results = self.detect(frames)
         if self.tracking is None:
             return results
-        return track(results, replace(self.tracking, frame_rate=frame_rate))
+        return track(results, replace(self.tracking, frame_rate=frame_rate), self.threshold)
 
     def result_writer(self, stem: str, files: Sequence[str] | None = None) -> CocoFile | MotFile:
         if files is None:
-            return MotFile(stem, classes=len(self.labels) != 1)
+            tracked = self.tracking is not None
+            return MotFile(stem, classes=len(self.labels) != 1, tracks_alone=tracked)
         return CocoFile(files, self.category_ids, self.coco_name)
 
 
-def track(results: Iterable[DetectionResult], options: ByteTrackOptions) -> Iterator[DetectionResult]:
-    """The results of the frames of one video, in order, with the boxes that belong to tracks, which they name."""
+def track(
+    results: Iterable[DetectionResult], options: ByteTrackOptions, threshold: float = THRESHOLD
+) -> Iterator[DetectionResult]:
+    """The results of the frames of one video, in order, with the tracks that boxes belong to.
+
+    A track hides nothing: boxes from `threshold` on stay where they belong to none, such as the first of an object that
+    no second frame has confirmed; below it those of tracks stay.
+    """
     tracker = ByteTrack(options)
     for result in results:
         ids = tracker.update(result.xyxy, result.scores, result.category_ids).tolist()
-        boxes = tuple(replace(box, track_id=i) for box, i in zip(result.boxes, ids) if i > 0)
+        boxes = tuple(
+            replace(box, track_id=i) if i > 0 else box
+            for box, i in zip(result.boxes, ids)
+            if i > 0 or box.score >= threshold
+        )
         yield replace(result, boxes=boxes)
 
 
@@ -93,6 +106,27 @@ class DetectionOptions:
     )
     batch_size: int | None = option(None, "how many run together")
     tracker: Literal["bytetrack"] | None = option(None, "follow objects over the frames of a video")
+    track_high_threshold: float | None = option(
+        None,
+        "score from which boxes are matched to tracks first, default: the threshold",
+        aliases=("track_high_thresh",),
+    )
+    track_low_threshold: float | None = option(
+        None, "score from which a box goes on with a track, default: 0.1", aliases=("track_low_thresh",)
+    )
+    track_new_threshold: float | None = option(
+        None,
+        "score from which a box begins a track, default: that of track_high_threshold",
+        aliases=("new_track_thresh", "new_track_threshold"),
+    )
+    track_match_threshold: float | None = option(
+        None, "1 - IoU * score from which box and track do not match, default: 0.8", aliases=("match_thresh",)
+    )
+    track_buffer: int | None = option(
+        None, "frames, at 30 a second, that a track waits for its object, default: 30"
+    )
+    track_per_class: bool = option(True, "a track holds boxes of one class")
+    classes: tuple[str, ...] | None = option(None, "names of the classes that are kept; default: all")
     detector: str | os.PathLike[str] | ObjectDetector | None = option(
         None, "what finds people for a pose model of one person's crop", aliases=("det_model_dir",)
     )
@@ -102,9 +136,13 @@ class DetectionOptions:
     overlap_ratio: tuple[float, float] | None = option(
         None, "of tiles, default: 0.25 0.25", metavar=("H", "W")
     )
-    combine_method: Method | None = option(None, "of the boxes of tiles")
-    match_metric: Metric | None = option(None, "tells whether two boxes show one object")
-    match_threshold: float | None = option(None, "the metric from which they do")
+    slice_whole: bool | None = option(None, "look at the whole image as well (default), for large objects")
+    combine_method: Method | None = option(
+        None, "of the boxes of tiles, default: nms; nmm puts matching ones together"
+    )
+    match_metric: Metric | None = option(None, "tells whether two boxes show one object, default: ios")
+    match_threshold: float | None = option(None, "the metric from which they do, default: 0.6")
+    match_per_class: bool | None = option(None, "only boxes of one class do (default)")
     slicing: Slicing | None = option(None, "tiles, instead of the options above", flag=False)
     tracking: ByteTrackOptions | None = option(None, "a tracker with thresholds of its own", flag=False)
 
@@ -115,6 +153,15 @@ class DetectionOptions:
             raise ConfigError(
                 "nothing is sliced", received="an option of sliced inference", fix="add --slice_infer"
             )
+        of_tracker = (
+            *(self.track_high_threshold, self.track_low_threshold, self.track_new_threshold),
+            *(self.track_match_threshold, self.track_buffer),
+        )
+        asks = not self.track_per_class or any(value is not None for value in of_tracker)
+        if asks and self.tracker is None:
+            raise ConfigError(
+                "nothing is tracked", received="an option of a tracker", fix="add --tracker bytetrack"
+            )
         if self.det_threshold is not None and self.detector is None:
             raise ConfigError(
                 "no detector looks for people first", received="--det_threshold", fix="add --det_model_dir"
@@ -124,9 +171,11 @@ class DetectionOptions:
         settings = {
             "size_hw": None if self.slice_size is None else tuple(self.slice_size),
             "overlap_hw": None if self.overlap_ratio is None else tuple(self.overlap_ratio),
+            "whole": self.slice_whole,
             "method": self.combine_method,
             "metric": self.match_metric,
             "threshold": self.match_threshold,
+            "per_class": self.match_per_class,
         }
         return {name: value for name, value in settings.items() if value is not None}
 
@@ -137,9 +186,22 @@ class DetectionOptions:
         return Slicing(**self._tile_options())  # type: ignore[arg-type]
 
     def make_tracking(self) -> ByteTrackOptions | None:
-        """How objects are followed, or None. The tracker's thresholds follow from that of the boxes."""
+        """How objects are followed, or None. The tracker's thresholds follow from that of the boxes: each box from it
+        on may begin a track.
+
+        Raises: ConfigError, where a threshold is out of its range."""
         if self.tracking is not None or self.tracker is None:
             return self.tracking
         of_boxes = self.threshold if self.detector is None else self.det_threshold
-        high = THRESHOLD if of_boxes is None else of_boxes
-        return ByteTrackOptions(high=high, low=min(0.1, high), new=min(1.0, high + 0.1))
+        default = ByteTrackOptions()
+        high, low, new = self.track_high_threshold, self.track_low_threshold, self.track_new_threshold
+        if high is None:
+            high = THRESHOLD if of_boxes is None else of_boxes
+        return ByteTrackOptions(
+            high=high,
+            low=min(default.low, high) if low is None else low,
+            new=high if new is None else new,
+            buffer=default.buffer if self.track_buffer is None else self.track_buffer,
+            match=default.match if self.track_match_threshold is None else self.track_match_threshold,
+            per_class=self.track_per_class,
+        )

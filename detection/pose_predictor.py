@@ -144,7 +144,8 @@ class TopDownDetector(PoseDetector):
     def predict_video(self, frames: Iterable[ImageItem], frame_rate: float) -> Iterator[DetectionResult]:
         people = self._people(frames)
         if self.detector.tracking is not None:
-            people = track(people, replace(self.detector.tracking, frame_rate=frame_rate))
+            tracking = replace(self.detector.tracking, frame_rate=frame_rate)
+            people = track(people, tracking, self.detector.threshold)
         return self._add_poses(people)
 
     def _people(self, items: Iterable[ImageItem]) -> Iterator[DetectionResult]:
@@ -222,7 +223,7 @@ def open_pose_predictor(
             fix="leave out " + ("--det_model_dir" if detector is not None else "--slice_infer"),
         )
     tracking = options.make_tracking()
-    least = least if tracking is None else tracking.low
+    least_shown, least = least, least if tracking is None else min(least, tracking.low)
 
     def people_of(outputs: dict[str, np.ndarray], sample: Sample, image: np.ndarray) -> DetectionResult:
         height, width = image.shape[:2]
@@ -237,7 +238,7 @@ def open_pose_predictor(
         )
 
     runner = open_runner(artifact, people_of, runtime, packages, options.batch_size)
-    return PoseDetector(runner, (keypoints.category,), ids, None, tracking)
+    return PoseDetector(runner, (keypoints.category,), ids, None, tracking, least_shown)
 
 
 def _class_of(detector: ObjectDetector, category: str) -> int:

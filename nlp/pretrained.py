@@ -21,6 +21,7 @@ from framework.core.errors import ConfigError, WeightError, nearest
 from framework.core.model_config import ModelConfig
 from framework.interop import load_weights
 from framework.interop.weights.model_folder import CONFIG, find_weights, is_paddles, read_settings
+from framework.interop.weights.wrappers import remove_wrappers
 from framework.workflow.domain.weights import load_state_into
 from nlp.models.masked_lm import MaskedLMConfig
 from nlp.models.question_answering import QuestionAnsweringConfig
@@ -38,6 +39,25 @@ _ARCHITECTURES = {
     "ForPretraining": "masked_lm",
 }
 KINDS = tuple(dict.fromkeys(_ARCHITECTURES.values()))
+_MOST_LABELS = 10_000_000
+_KINDS_OF_ENTRIES: dict[str, tuple[type, ...]] = {
+    "num_labels": (int,),
+    "id2label": (dict,),
+    "label2id": (dict,),
+    "architectures": (list, tuple),
+    "model_type": (str,),
+    "problem_type": (str,),
+    "classifier_dropout": (int, float),
+    "classifier_dropout_prob": (int, float),
+    "hidden_act": (str,),
+    **dict.fromkeys(
+        (
+            *("hidden_size", "embedding_size", "intermediate_size", "vocab_size", "type_vocab_size"),
+            *("num_hidden_layers", "num_attention_heads", "max_position_embeddings"),
+        ),
+        (int,),
+    ),
+}
 _CLASSIFIERS = ("sequence_classification", "token_classification")
 
 
@@ -81,11 +101,12 @@ def read_pretrained(folder: str | Path, head: str | None = None) -> Pretrained:
     """`from_pretrained` with what belongs to the model. Raises: as there."""
     folder = Path(folder).expanduser()
     settings, where = read_settings(folder), str(folder / CONFIG)
+    _check_kinds(settings, where)
     path = find_weights(folder)
     kind = _kind(settings, head, where)
     encoder = encoder_config(settings, where, paddle=is_paddles(path))
     labels = labels_of(settings, where) if kind in _CLASSIFIERS else ()
-    state = load_weights(path)
+    state = remove_wrappers(load_weights(path))
     encoder = dataclasses.replace(encoder, pooler=any(".pooler." in f".{name}" for name in state))
     if kind == "encoder":
         config = encoder
@@ -104,6 +125,40 @@ def read_pretrained(folder: str | Path, head: str | None = None) -> Pretrained:
             'its `architectures`; head="encoder" reads the encoder alone',
         ) from None
     return Pretrained(folder, kind, model, config, labels, settings.get("problem_type"))
+
+
+def _check_kinds(settings: Mapping[str, Any], where: str) -> None:
+    """Raises: ConfigError, where an entry that is read here is of another kind than those toolkits write."""
+    for key, value in settings.items():
+        hint = _KINDS_OF_ENTRIES.get(key)
+        if (
+            hint is not None
+            and value is not None
+            and (not isinstance(value, hint) or isinstance(value, bool))
+        ):
+            raise ConfigError(
+                "an entry of the config has the wrong type",
+                where=f"{where}: {key}",
+                received=repr(value)[:80],
+                allowed=" or ".join(one.__name__ for one in hint),
+            )
+    for key in ("id2label", "label2id"):
+        for name, value in (settings.get(key) or {}).items():
+            if not isinstance(value, str | int) or isinstance(value, bool):
+                raise ConfigError(
+                    "a class has no name" if key == "id2label" else "a class has no number",
+                    where=f"{where}: {key}.{name[:40]}",
+                    received=repr(value)[:80],
+                    allowed="text and numbers",
+                )
+    count = settings.get("num_labels")
+    if count is not None and not 1 <= count <= _MOST_LABELS:
+        raise ConfigError(
+            "there cannot be so many classes",
+            where=f"{where}: num_labels",
+            received=count,
+            allowed=f"1 to {_MOST_LABELS:,}",
+        )
 
 
 def encoder_config(
@@ -193,11 +248,16 @@ def _model_config(
 def _encoder_state(
     state: Mapping[str, np.ndarray], encoder: type[TextEncoder], where: str
 ) -> dict[str, np.ndarray]:
-    """The entries of the encoder, under its own names, whether or not the file is a model's on top of it."""
+    """The entries of the encoder, under its own names, whether or not the file is a model's on top of it, and whatever
+    a trainer put before them."""
     for one in (f"{encoder.prefix}.", f"{encoder.heads.huggingface}."):
-        of_encoder = {name.removeprefix(one): value for name, value in state.items() if name.startswith(one)}
-        if of_encoder:
-            return of_encoder
+        for before in sorted({name[: name.index(one)] for name in state if f".{one}" in f".{name}"}):
+            start = before + one
+            if before and not before.endswith("."):
+                continue
+            of_encoder = {k.removeprefix(start): value for k, value in state.items() if k.startswith(start)}
+            if of_encoder:
+                return of_encoder
     prefixes = ("embeddings.", "embeddings_project.", "encoder.", "pooler.")
     of_encoder = {name: value for name, value in state.items() if name.startswith(prefixes)}
     if not of_encoder:

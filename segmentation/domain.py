@@ -22,7 +22,7 @@ from framework.vision.sample import Sample
 from framework.vision.sample_transforms.pad import Pad, PadToMultiple, PadToSize
 from framework.workflow import Domain, option
 from framework.workflow.domain.capabilities import ExportExtras
-from framework.workflow.domain.options import check_range
+from framework.workflow.domain.options import check_range, select_classes
 from framework.workflow.open.predict import make_predictor_function
 from framework.workflow.runners.image_runner import open_runner
 from segmentation import palettes
@@ -49,6 +49,7 @@ class SegmentationOptions:
     background: str | Background | None = option(
         None, "drawings show the foreground on it: blur, a colour or an image"
     )
+    classes: tuple[str, ...] | None = option(None, "names of the classes that are kept; default: all")
     batch_size: int | None = option(None, "how many images, or windows of them, run together")
 
     def __post_init__(self) -> None:
@@ -149,7 +150,9 @@ class SegmentationDomain(Domain[SegmentationOptions]):
             background = read_background(background)
         inference = artifact.setting("inference", TestTimeAugmentation, packages=self.packages)
         palette = np.array(artifact.setting("palette", _Palette), np.uint8).reshape(-1, 3)
-        appearance = Appearance(artifact.setting("labels"), palette, options.opacity, background)
+        labels = artifact.setting("labels")
+        selected = select_classes(options.classes, labels, str(artifact.config.get("name")))
+        appearance = Appearance(labels, palette, options.opacity, background, selected)
 
         def segmented(outputs: dict[str, np.ndarray], sample: Sample, image: np.ndarray) -> Segmentation:
             return appearance.result(resize_to_source(outputs, sample), str(sample.id), image)

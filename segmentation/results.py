@@ -24,6 +24,7 @@ class Segmentation(ImageResult):
         names: Of the classes; without names they are numbered.
         palette: [num_classes, 3] uint8 RGB, the colours of the classes.
         opacity: Of the colours in `overlay`, 0 to 1.
+        left_out: The number in `labels` of pixels whose class was not asked for; None: all are there.
         background: Where it is given, `overlay` shows the image's foreground on it instead of colours.
     """
 
@@ -33,6 +34,7 @@ class Segmentation(ImageResult):
     palette: np.ndarray = field(repr=False, compare=False)
     opacity: float = OPACITY
     background: Background | None = field(default=None, repr=False, compare=False)
+    left_out: int | None = field(default=None, repr=False)
 
     extra_suffixes = ("_label.png",)
 
@@ -40,6 +42,8 @@ class Segmentation(ImageResult):
     def class_pixels(self) -> dict[str, int]:
         """How many pixels each class has that has any, by its name, in the order of the classes."""
         counts = np.bincount(self.labels.ravel(), minlength=len(self.names))
+        if self.left_out is not None:
+            counts = counts[: self.left_out]
         return {self._name(index): int(counts[index]) for index in np.flatnonzero(counts).tolist()}
 
     def _name(self, index: int) -> str:
@@ -59,7 +63,9 @@ class Segmentation(ImageResult):
         """The image under the colours of its classes, or on another background, [H, W, 3] uint8 RGB."""
         if self.background is not None:
             return self.background.behind(self.pixels, self.labels != background_class(self.names))
-        return draw.classes(self.pixels, self.labels, colors=self.palette, opacity=self.opacity, ignore=None)
+        return draw.classes(
+            self.pixels, self.labels, colors=self.palette, opacity=self.opacity, ignore=self.left_out
+        )
 
     def write_extra(self, suffix: str, path: Path) -> None:
         """Writes the map of classes: a PNG of indices with a palette."""

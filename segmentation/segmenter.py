@@ -31,13 +31,22 @@ class Appearance:
     palette: np.ndarray
     opacity: float
     background: Background | None
+    selected: frozenset[int] | None = None
+    """The classes that are kept; pixels of others have no class. None: all."""
 
     def result(self, labels: np.ndarray, source: str, image: np.ndarray) -> Segmentation:
         """Of labels [H, W] and the image [H, W, C] that they are of."""
         height, width = labels.shape
+        left_out = None
+        if self.selected is not None:
+            kind = np.dtype(np.uint8 if len(self.names) < 256 else np.uint16)
+            left_out = int(np.iinfo(kind).max)
+            labels = np.where(np.isin(labels, list(self.selected)), labels, left_out).astype(kind)
         look = (self.names, self.palette, self.opacity, self.background)
         displayed = _displayable(image)
-        return Segmentation(labels, *look, source=source, width=width, height=height, image=displayed)
+        return Segmentation(
+            labels, *look, left_out, source=source, width=width, height=height, image=displayed
+        )
 
 
 R = TypeVar("R")

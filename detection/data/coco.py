@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from detection.data.known_classes import KNOWN_CLASSES, ClassList, KnownClasses
 from detection.data.records import (
@@ -16,6 +16,7 @@ from detection.data.records import (
     check_files,
     report_problems,
 )
+from detection.data.selected import check_names, select_classes
 from framework.config.registry import register
 from framework.core.errors import FormatError, InputError
 from framework.core.fields import is_number, read_flag, read_list, read_number, read_text
@@ -34,8 +35,9 @@ class CocoDetection(RecordsDataset):
     annotated ones. Boxes without an area, and those wholly outside of the size that is said of their image, are left
     out and listed in `problems`; images without boxes stay. The sample's id is that of the image.
 
-    `classes: coco` says that the classes are COCO's 80, which are then known without the file: weights for them can be
-    exported without it. detection/data/known_classes.py has the other lists.
+    `classes` may be some names of categories, in the order in which they are to be numbered: objects of others are left
+    out, and a line of the log counts them. `classes: coco` says that the classes are COCO's 80, which are then known
+    without the file: weights for them can be exported without it. detection/data/known_classes.py has the other lists.
 
     With `keypoints` a sample has [K, J, 3]: COCO numbers pixels, so their centres are 0.5 further to the right and down
     in our coordinates. Objects without points have visibilities of 0.
@@ -51,24 +53,32 @@ class CocoDetection(RecordsDataset):
     annotations: Path
     images: str = ""
     keypoints: bool = False
-    classes: KnownClasses | None = None
+    classes: KnownClasses | tuple[str, ...] | None = None
+    not_inherited: ClassVar = ("classes",)  # names that a recipe has for files of another format
+
+    def __post_init__(self) -> None:
+        if isinstance(self.classes, tuple):
+            check_names(self.classes, "CocoDetection.classes")
 
     @property
     def class_names(self) -> tuple[str, ...]:
-        return KNOWN_CLASSES[self.classes].names if self.classes else super().class_names
+        return KNOWN_CLASSES[self.classes].names if isinstance(self.classes, str) else super().class_names
 
     @property
     def category_ids(self) -> tuple[int, ...]:
         """The categories' ids by class index: what result files name classes by."""
-        return KNOWN_CLASSES[self.classes].ids if self.classes else self._records.category_ids
+        return (
+            KNOWN_CLASSES[self.classes].ids if isinstance(self.classes, str) else self._records.category_ids
+        )
 
     @cached_property
     def _records(self) -> Records:  # pyright: ignore[reportIncompatibleMethodOverride]
         file = Path(self.root) / self.annotations
         data = load_coco(file)
-        if self.classes:
+        if isinstance(self.classes, str):
             data["categories"] = _as_known(data["categories"], self.classes, file)
-        return coco_records(data, file, Path(self.root) / self.images, self.keypoints)
+        records = coco_records(data, file, Path(self.root) / self.images, self.keypoints)
+        return select_classes(records, self.classes, file) if isinstance(self.classes, tuple) else records
 
 
 def coco_records(data: dict[str, list[Any]], file: Path, folder: Path, keypoints: bool) -> Records:

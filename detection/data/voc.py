@@ -21,8 +21,9 @@ from detection.data.records import (
     check_files,
     report_problems,
 )
+from detection.data.selected import check_names, select_classes
 from framework.config.registry import register
-from framework.core.errors import ConfigError, FormatError, InputError, nearest
+from framework.core.errors import FormatError, InputError
 from framework.vision.dataset_files import abbreviate, read_lines
 from framework.vision.image import SUFFIXES, check_file
 
@@ -44,14 +45,16 @@ class VocDetection(RecordsDataset):
 
     An image and its annotation have the same name up to the suffix, whatever `filename` inside says. Without
     `classes` the classes are the sorted names in all annotations, of the other splits too, so that all splits number
-    them alike. Boxes are read as `read_voc` says; those whose right or lower side does not lie beyond the other one,
-    and those wholly outside of the size that is said of their image, are left out and listed in `problems`. Objects
-    marked as difficult have valid False. The sample's id is the path.
+    them alike; with it objects of other classes are left out, and a line of the log counts them. Boxes are read as
+    `read_voc` says; those whose right or lower side does not lie beyond the other one, and those wholly outside of the
+    size that is said of their image, are left out and listed in `problems`. Objects marked as difficult have valid
+    False. The sample's id is the path.
 
     Raises:
         ConfigError: `classes` is empty or names a class twice.
-        InputError: at the first use, there is no such split, files are missing, or an object has no box or is of an
-            unknown class. At an access, the image cannot be read or has another size than its annotation says.
+        InputError: at the first use, there is no such split, files are missing, an object has no box, or `classes`
+            has a name that no object has, much like one that is left out. At an access, the image cannot be read or has
+            another size than its annotation says.
         FormatError: an annotation is not XML of this format.
     """
 
@@ -60,23 +63,18 @@ class VocDetection(RecordsDataset):
     classes: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        if self.classes is not None and (not self.classes or len(set(self.classes)) < len(self.classes)):
-            raise ConfigError(
-                "classes must be different names",
-                where="VocDetection.classes",
-                received=self.classes,
-                allowed="one or more different names, or null for those in the annotations",
-            )
+        if self.classes is not None:
+            check_names(self.classes, "VocDetection.classes")
 
     @cached_property
     def _records(self) -> Records:  # pyright: ignore[reportIncompatibleMethodOverride]
         pairs = self._pairs()
         read = {xml: read_voc(xml) for _, xml in pairs}
-        names = self.classes
-        if names is None:
+        others = {}
+        if self.classes is None:
             others = {xml: read_voc(xml) for xml in self._all_annotations(pairs) if xml not in read}
-            names = sorted({one.name for voc in (*read.values(), *others.values()) for one in voc.objects})
-        if not names:
+        names = sorted({one.name for voc in (*read.values(), *others.values()) for one in voc.objects})
+        if not names and self.classes is None:
             raise InputError(
                 "no annotation has an object", where=self._folder, fix="set classes, or check root and split"
             )
@@ -86,7 +84,8 @@ class VocDetection(RecordsDataset):
             images.append(ImageRecord(image, str(image), read[xml].size_hw))
             boxes.append(_objects(read[xml], xml, number, problems))
         check_files(images, self._folder)
-        return build_records(images, names, boxes, problems=report_problems(self._folder, problems))
+        records = build_records(images, names, boxes, problems=report_problems(self._folder, problems))
+        return records if self.classes is None else select_classes(records, self.classes, self._folder)
 
     @property
     def _folder(self) -> Path:
@@ -181,15 +180,6 @@ def _objects(
 ) -> list[tuple[tuple[float, ...], int, bool]]:
     objects = []
     for position, one in enumerate(voc.objects, start=1):
-        if one.name not in number:
-            close = nearest(one.name, number)
-            raise InputError(
-                "an object is of an unknown class",
-                where=f"{xml}, object {position}",
-                received=repr(one.name),
-                allowed=abbreviate(list(number)),
-                fix=f"did you mean {close!r}?" if close else "add the class, or correct the annotation",
-            )
         x0, y0, x1, y1 = one.box
         # VOC's xmax == xmin: no box of one pixel, but a click that was not dragged
         if x1 - x0 <= 1 or y1 - y0 <= 1:

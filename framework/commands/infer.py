@@ -139,6 +139,11 @@ def add_runtime(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--cpu_threads", type=int, help="CPUs for one call; XLA uses all")
     parser.add_argument(
+        "--trust",
+        action="store_true",
+        help="run code that an artifact's config names (imports); without it such an artifact is refused",
+    )
+    parser.add_argument(
         "--run_mode", choices=list(_RUN_MODES), help="PaddleDetection's name of the precision"
     )
     add_device(parser)
@@ -151,6 +156,7 @@ def choose_runtime(args: argparse.Namespace) -> Runtime:
         _RUN_MODES.get(args.run_mode, _PRECISIONS[args.precision]),
         args.engine,
         args.cpu_threads,
+        args.trust,
     )
 
 
@@ -213,6 +219,9 @@ def infer(args: argparse.Namespace, names: Sequence[str], suffixes: Sequence[str
         sources = {name: getattr(args, name) for name in SOURCES}
         check_sources(**sources)
         report = predict_files(open_model(args, names), output_dir, **sources, draw=draw, save=save)
+    from framework.inference.runtime import engines_in_use  # which is loaded by now
+
+    report.notes += engines_in_use()
     print(report.summary(), file=sys.stderr if report.failed else sys.stdout)
     return report.exit_code
 

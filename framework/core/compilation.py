@@ -7,6 +7,7 @@ import hashlib
 import logging
 import os
 import re
+import stat
 import threading
 from importlib import metadata
 from pathlib import Path
@@ -17,6 +18,8 @@ from framework.core.errors import HubError
 from framework.core.home import home
 from framework.core.lazy import LazyModule
 from framework.core.process_state import state
+from framework.core.secret import read_secret, secret_file
+from framework.core.signed_cache import bind_entries
 
 if TYPE_CHECKING:
     import jax
@@ -43,8 +46,9 @@ def enable_compilation_cache(folder: str | Path | None = None) -> Path | None:
     """Keep compiled programs on disk, so that a second start does not compile again. On by default for engines.
 
     The folder is JAX_COMPILATION_CACHE_DIR, or `OAR_HOME`/compiled/<this kind of CPU>; OAR_COMPILATION_CACHE=off
-    turns it off. It is trusted like code: where it is not there yet, it is made for its owner alone. A machine without
-    a place for it runs without it, with a warning.
+    turns it off. It is trusted like code: its files are bound to the user's secret (but those of
+    JAX_COMPILATION_CACHE_DIR), it is made for its owner alone, and a folder that is another user's, or that others may
+    write into, is not used. A machine without a place for it runs without it, with a warning.
     """
     with _cache_lock:
         if _turned_off():
@@ -57,6 +61,7 @@ def enable_compilation_cache(folder: str | Path | None = None) -> Path | None:
             return Path(current) if current else None
         try:
             folder = _make_folder(folder)
+            bind_entries(str(folder), read_secret(secret_file()))
         except (OSError, HubError) as error:
             log.warning("compiled programs are not kept: %s", error)
             state.cache_ready = True
@@ -126,9 +131,33 @@ def _own_folder() -> Path:
 
 
 def _make_folder(folder: str | Path | None) -> Path:
+    is_ours = folder is None
     folder = _own_folder() if folder is None else Path(folder)
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_private_folder(folder, home() if is_ours else folder)
     return folder
+
+
+def make_private_folder(folder: Path, top: Path) -> None:
+    """Make a folder whose files run as code, for its owner alone, with all folders below `top` on the way to it.
+
+    Raises:
+        PermissionError: it, or one of those up to `top`, is another user's or may be written by others, who could put
+            programs there. OSError: it cannot be made.
+    """
+    missing = [one for one in (folder, *folder.parents) if not one.exists()]
+    for one in reversed(missing):
+        one.mkdir(exist_ok=True, mode=0o700 if one.is_relative_to(top) else 0o777)
+    if os.name != "posix":
+        return
+    for one in (folder, *folder.parents):
+        about = one.stat()
+        if about.st_uid not in (os.geteuid(), 0) or stat.S_IMODE(about.st_mode) & 0o022:
+            raise PermissionError(
+                f"{one} belongs to another user or others may write into it: programs in it would run as yours; "
+                f"chmod go-w {one}, or set OAR_HOME to a folder of your own"
+            )
+        if one == top:
+            return
 
 
 def compile_options(device: Device) -> dict[str, str | bool]:

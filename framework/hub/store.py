@@ -22,7 +22,7 @@ import logging
 import os
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from framework.config.domains import domain_packages
@@ -441,7 +441,13 @@ def _bring(source: Source, file: File, folder: Path, label: str) -> Path:
         while True:
             resumed = False
             if source.kind == "url":
-                resumed = transfer.download(source.where, part, source.size, label)
+                resumed = transfer.download(
+                    source.where,
+                    part,
+                    source.size,
+                    label,
+                    lambda url: check_scheme(replace(source, where=url), str(source)),
+                )
             else:
                 transfer.download_hf(source.where, source.file, source.revision, part)
             try:

@@ -24,11 +24,11 @@ from numpy.typing import ArrayLike
 
 from framework.core.compilation import compile_options
 from framework.core.device import Device, default_device
-from framework.core.errors import DeviceError, ShapeError
+from framework.core.errors import DeviceError, FormatError, OarError, ShapeError
 from framework.core.lazy import LazyModule
 from framework.core.process import check_process, cpu_count
 from framework.core.types import PyTree
-from framework.export.program_bytes import Program, program_digest
+from framework.export.program_bytes import Program, StoredProgram, program_digest
 from framework.export.sizes import size_fits
 from framework.inference import executables
 from framework.inference.memory import release_memory
@@ -303,6 +303,17 @@ class XLAEngine:
             with jax.default_device(self.device):
                 # An executable that was kept is called with every argument, in the order of their names.
                 return jax.jit(call, keep_unused=True).lower(self._weights, specs)
+        except (UnicodeError, RuntimeError, LookupError, TypeError, AttributeError, AssertionError) as error:
+            # StableHLO is read here, by MLIR; what it says of bytes that are none has no name of a file.
+            if isinstance(error, OarError) or not isinstance(self.program, StoredProgram):
+                raise
+            raise FormatError(
+                "the program cannot be read",
+                where=self.program.file,
+                received=f"{type(error).__name__}: {str(error)[:200]}",
+                allowed="a program as `oar export` wrote it",
+                fix="copy the artifact again or export it anew",
+            ) from error
         except ValueError as error:  # an expression over sizes that size_fits leaves to jax
             raise ShapeError(
                 "the program does not take these shapes",

@@ -17,11 +17,11 @@ from framework.core.errors import ShapeError, TraceError
 from framework.core.lazy import LazyModule
 from framework.core.process import check_process
 from framework.inference.engine import TensorShape, describe
-from framework.interop import load_program
+from framework.interop import detect, load_program
 from framework.interop.graph.layer import GraphLayer
 from framework.interop.graph.parts import split_program
-from framework.interop.programs.program import TensorSpec
-from framework.interop.source import Source
+from framework.interop.programs.program import TEXT_NAME, TensorSpec
+from framework.interop.source import Source, read_source
 from framework.nn import functional_core
 from framework.nn.functional_core import State
 
@@ -33,7 +33,7 @@ else:
 log = logging.getLogger("oar")
 
 
-def load_graph(path: Path | Source, params: Path | None = None) -> GraphLayer:
+def load_graph(path: Path | Source, params: Path | Source | None = None) -> GraphLayer:
     """A `.pdmodel`, PIR `.json` or `.onnx` file as a layer.
 
     Raises:
@@ -42,14 +42,19 @@ def load_graph(path: Path | Source, params: Path | None = None) -> GraphLayer:
     from framework.interop.graph.paddle import build_paddle_layer
     from framework.interop.programs import onnx
 
-    if path.name.endswith(".onnx"):
-        return onnx.load(path)
-    return build_paddle_layer(load_program(path, params))
+    source = read_source(path)  # once
+    if path.name.endswith(".onnx") or (
+        isinstance(path, Source) and params is None and detect(source) == "onnx"
+    ):
+        return onnx.load(source)
+    return build_paddle_layer(load_program(source, params))
 
 
 def _declare(spec: TensorSpec) -> TensorShape:
     names = (f"{spec.name}.{axis}" if axis else "n" for axis in range(len(spec.shape)))
     shape = tuple(size if isinstance(size, int) else name for size, name in zip(spec.shape, names))
+    if spec.dtype == TEXT_NAME:
+        return TensorShape(shape, np.dtype(np.str_))
     return TensorShape(shape, np.dtype(jax.dtypes.canonicalize_dtype(spec.dtype or "float32")))
 
 
@@ -108,7 +113,8 @@ class GraphEngine:
                 allowed=describe(self.inputs),
             )
         arrays = {name: self._array(name, inputs[name]) for name in self.inputs}
-        placed = jax.device_put(arrays, self.device)
+        text = {name: array for name, array in arrays.items() if array.dtype.kind == "U"}
+        placed = jax.device_put({n: array for n, array in arrays.items() if n not in text}, self.device)
         if self._is_compiled:
             try:
                 values = self._run(*self._weights, placed)
@@ -118,17 +124,25 @@ class GraphEngine:
             else:
                 self._shapes.add(tuple(array.shape for array in arrays.values()))
                 if self._tail:
-                    values = self._layer.run_nodes(self._tail, placed | values, tuple(self.outputs))
+                    values = self._layer.run_nodes(self._tail, placed | text | values, tuple(self.outputs))
                 return {name: values[name] for name in self.outputs}
         every = range(len(self._layer.program.nodes))
-        return self._layer.run_nodes(every, placed, tuple(self.outputs))
+        return self._layer.run_nodes(every, placed | text, tuple(self.outputs))
 
     def prepare(self, shapes: Iterable[Mapping[str, tuple[int, ...]]]) -> None:
         """Nothing: a graph is compiled by its first call with new shapes."""
 
     def _array(self, name: str, value: ArrayLike) -> np.ndarray:
-        array, spec = narrow(np.asarray(value), name), self.inputs[name]
-        if array.ndim != len(spec.shape) or (array.dtype.kind == "f") != (spec.dtype.kind == "f"):
+        spec = self.inputs[name]
+        array = np.asarray(value)
+        array = (
+            array.astype(np.str_)
+            if spec.dtype.kind == "U" and array.dtype.kind in "OSU"
+            else narrow(array, name)
+        )
+        if array.ndim != len(spec.shape) or any(
+            (array.dtype.kind == kind) != (spec.dtype.kind == kind) for kind in "fU"
+        ):
             raise ShapeError(
                 "an input does not fit the program",
                 where=name,

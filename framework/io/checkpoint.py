@@ -44,6 +44,7 @@ Tree = TypeVar("Tree")  # any pytree
 _FOLDER = re.compile(r"step_(\d{8,})")
 _META: dict[str, tuple[type, ...]] = {
     "settings": (dict,),
+    "total_steps": (int,),
     "best_score": (int, float, NoneType),
     "since_best": (int,),
     "sums": (dict,),

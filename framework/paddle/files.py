@@ -31,7 +31,7 @@ _LOAD_OPTIONS = ("model_filename", "params_filename", "keep_name_table", "return
 _PICKLE = b"\x80"
 
 
-def save(obj: Any, path: str | os.PathLike[str] | BinaryIO, protocol: int = 4, **configs: Any) -> None:
+def save(obj: object, path: str | os.PathLike[str] | BinaryIO, protocol: int = 4, **configs: object) -> None:
     """Write a Tensor, or dicts, lists and tuples of Tensors, arrays, numbers and text, to a file or a BytesIO.
 
     The file appears whole or not at all. It is a pickle of protocol 4, which Paddle reads whatever `protocol` it was
@@ -70,7 +70,7 @@ def save(obj: Any, path: str | os.PathLike[str] | BinaryIO, protocol: int = 4, *
         raise ValueError(f"paddle.save writes to a path or a BytesIO, received {type(path).__name__}")
 
 
-def load(path: str | os.PathLike[str] | BinaryIO, **configs: Any) -> Any:
+def load(path: str | os.PathLike[str] | BinaryIO, **configs: object) -> Any:
     """What `paddle.save` wrote, here or in Paddle: Tensors, or arrays with `return_numpy=True`.
 
     `keep_name_table=True` keeps the table of variable names that a state dict is saved with.
@@ -107,7 +107,7 @@ def load(path: str | os.PathLike[str] | BinaryIO, **configs: Any) -> Any:
     return _loaded(state, as_numpy, named)
 
 
-def _check_options(given: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
+def _check_options(given: Mapping[str, object], known: tuple[str, ...], where: str) -> None:
     unknown = [name for name in given if name not in known]
     if unknown:
         raise ValueError(f"paddle.{where} has no option {unknown[0]!r}; it has {', '.join(known)}")
@@ -154,7 +154,7 @@ def _saved(obj: Any) -> Any:
     return _with_names(obj)
 
 
-def _is_state_dict(obj: Any) -> bool:
+def _is_state_dict(obj: object) -> bool:
     """All values are Tensors, or dicts without Tensors such as the state of a schedule."""
     return isinstance(obj, dict) and all(
         isinstance(value, Tensor)
@@ -163,7 +163,7 @@ def _is_state_dict(obj: Any) -> bool:
     )
 
 
-def _parts(obj: Any) -> Iterator[Any]:
+def _parts(obj: object) -> Iterator[Any]:
     """An object and what it holds."""
     yield obj
     if isinstance(obj, dict):
@@ -190,7 +190,7 @@ def _with_names(obj: Any) -> Any:
     return obj
 
 
-def _loaded(value: Any, as_numpy: bool, named: bool) -> Any:
+def _loaded(value: object, as_numpy: bool, named: bool) -> Any:
     """Tensors for named arrays; for all arrays where none has a name."""
     if isinstance(value, NamedArray):
         return _array(value.array) if as_numpy else _tensor(value.array, value.name)

@@ -65,6 +65,8 @@ def help(repo_dir: str, model: str, source: str = "github", force_reload: bool =
     return _entry(repo_dir, model, source).__doc__
 
 
-def load(repo_dir: str, model: str, source: str = "github", force_reload: bool = False, **kwargs: Any) -> Any:
+def load(
+    repo_dir: str, model: str, source: str = "github", force_reload: bool = False, **kwargs: object
+) -> Any:
     """What an entry makes with these arguments."""
     return _entry(repo_dir, model, source)(**kwargs)

@@ -517,7 +517,7 @@ def pad(
     """`image` with a border of `value` (one number, or one a channel); None repeats the edge pixels.
 
     Raises:
-        ShapeError: a width is negative.
+        ShapeError: a width is negative, or the result has too many pixels.
     """
     check_pixels(image, "pad")
     if min(left, top, right, bottom) < 0:
@@ -526,6 +526,14 @@ def pad(
             where="pad",
             received=(left, top, right, bottom),
             allowed="left, top, right, bottom >= 0",
+        )
+    pixels = (image.shape[0] + top + bottom) * (image.shape[1] + left + right)
+    if pixels > 16 * MAX_PIXELS:
+        raise ShapeError(
+            "an image cannot be extended to so many pixels",
+            where="pad",
+            received=(left, top, right, bottom),
+            allowed=f"at most {16 * MAX_PIXELS:,} pixels",
         )
     widths = ((top, bottom), (left, right), *((0, 0),) * (image.ndim - 2))
     if value is None:

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ocr.results.geometry import split_at_stripes
+from ocr.results.geometry import mirrored, split_at_stripes
 
 _Items = NDArray[np.intp]
 
@@ -72,6 +72,7 @@ def find_columns(
     headings: ArrayLike | Sequence[Sequence[float]] = (),
     margin: float = 0.0,
     slope: float = 0.0,
+    rightward: bool = False,
 ) -> list[Column]:
     """The lines of a page in reading order of their columns; each stands in exactly one.
 
@@ -82,10 +83,14 @@ def find_columns(
         headings: Boxes [H, 4] of headings that are known, whose text is not among the lines either.
         margin: How far the boxes of lines stand out at either end of the text, as a part of their height.
         slope: By how much rows go down a pixel to the right, on a page that is askew.
+        rightward: Whether the page is read from right to left.
     """
     lines = np.array(boxes, np.float64).reshape(-1, 4)
     if not len(lines):
         return []
+    if rightward:
+        lines, obstacles, headings = map(mirrored, (lines, obstacles, headings))
+        slope = -slope
     sides = np.minimum(margin * (lines[:, 3] - lines[:, 1]), (lines[:, 2] - lines[:, 0]) / 4)
     ends = margin * ABOVE * (lines[:, 3] - lines[:, 1])
     lines = lines + np.stack([sides, ends, -sides, -ends], axis=1)

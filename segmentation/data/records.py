@@ -31,6 +31,8 @@ class SegmentationDataset(LazyDataset):
 
     ignore_index: int = 255
     """Stands in masks for pixels without a class."""
+    selected_by: ClassVar[str | None] = "SelectedClasses"
+    """The type of the data set around this one that has some of its classes."""
 
     @property
     @abstractmethod

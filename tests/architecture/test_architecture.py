@@ -166,7 +166,6 @@ ONLY_HERE = {
     ),
     "orbax": ("framework/io/sharded.py",),
     "pyclipper": ("ocr/text/polygons.py",),
-    "lmdb": ("ocr/data/lines.py",),
     "docx": ("ocr/exporters/docx.py",),
     "openpyxl": ("ocr/exporters/xlsx.py",),
     "tokenizers": ("framework/text/",),

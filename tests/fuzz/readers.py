@@ -209,6 +209,27 @@ def _read_index(path: Path) -> object:
     return read_family(path)
 
 
+def _lmdb(folder: Path) -> Path:
+    import lmdb  # pyright: ignore[reportMissingImports]
+
+    with lmdb.open(str(folder), map_size=1 << 20) as database, database.begin(write=True) as view:
+        view.put(b"num-samples", b"60")
+        buffer = io.BytesIO()
+        Image.fromarray(_pixels(8, 40)).save(buffer, "PNG")
+        for number in range(1, 61):
+            view.put(b"image-%09d" % number, buffer.getvalue() + bytes(5000 * (number % 2)))
+            view.put(b"label-%09d" % number, b"a word")
+    return folder / "data.mdb"
+
+
+def _read_lmdb(path: Path) -> object:
+    from ocr.data import lines
+
+    lines._open_lmdb.cache_clear()
+    dataset = lines.TextLineLMDB(path.parent)
+    return [dataset[index] for index in range(len(dataset))]
+
+
 _INFERENCE = "Global: {model_name: net}\nPostProcess:\n  name: CTCLabelDecode\n  character_dict:\n" + "".join(
     f"  - '{symbol}'\n" for symbol in "abc123猫犬"
 )
@@ -582,6 +603,7 @@ READERS: dict[str, Reader] = {
     "artifact program": Reader(_in_artifact("model.jaxexp"), _read_artifact),
     "artifact weights": Reader(_in_artifact("program_weights.safetensors"), _read_artifact),
     "index of weights": Reader(_index, _read_index, values=True),
+    "lmdb": Reader(_lmdb, _read_lmdb),
     "inference.yml": Reader(_saved("inference.yml", _INFERENCE), _read_inference, values=True),
     "dictionary": Reader(_saved("dict.txt", "a\nb\n猫\n"), _read_dictionary),
     "tokenizer of words": Reader(_own_tokenizer("words"), _read_tokenizer, values=True),

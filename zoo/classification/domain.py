@@ -15,6 +15,7 @@ from framework.io.dataset import Dataset
 from framework.io.weighting import LabelledDataset
 from framework.vision.sample import Sample
 from framework.workflow import Domain, ImageItem, VisionPredictor, option
+from framework.workflow.domain.options import select_classes
 from framework.workflow.open.predict import make_predictor_function
 from framework.workflow.runners.image_runner import ImageRunner, open_runner
 from zoo.classification.results import Classification, best_classes
@@ -26,6 +27,7 @@ class ClassificationOptions:
 
     top: int = option(5, "classes that a result holds", aliases=("topk",))
     batch_size: int | None = option(None, "how many run together")
+    classes: tuple[str, ...] | None = option(None, "names of the classes that are kept; default: all")
 
     def __post_init__(self) -> None:
         if self.top < 1:
@@ -57,10 +59,11 @@ class ClassificationDomain(Domain[ClassificationOptions]):
 
     def open(self, artifact: Artifact, options: ClassificationOptions, runtime: Runtime) -> ImageClassifier:
         labels = artifact.setting("labels")
+        selected = select_classes(options.classes, labels, artifact.source)
 
         def interpret(outputs: dict[str, np.ndarray], sample: Sample, image: np.ndarray) -> Classification:
             return Classification(
-                best_classes(outputs["scores"], labels, options.top),
+                best_classes(outputs["scores"], labels, options.top, selected),
                 source=str(sample.id),
                 width=image.shape[1],
                 height=image.shape[0],

@@ -50,7 +50,11 @@ class Classification(ImageResult):
         return image
 
 
-def best_classes(scores: np.ndarray, labels: tuple[str, ...], top: int) -> tuple[Class, ...]:
-    """The best `top` of probabilities [C], best first; ties go to the lower class."""
-    best = np.argsort(-scores, kind="stable")[:top]
+def best_classes(
+    scores: np.ndarray, labels: tuple[str, ...], top: int, selected: frozenset[int] | None = None
+) -> tuple[Class, ...]:
+    """The best `top` of probabilities [C], best first; ties go to the lower class. Of `selected` classes alone their
+    probabilities are those among all."""
+    order = np.argsort(-scores, kind="stable").tolist()
+    best = [index for index in order if selected is None or index in selected][:top]
     return tuple(Class(labels[i] if i < len(labels) else str(i), int(i), float(scores[i])) for i in best)

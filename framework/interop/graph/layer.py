@@ -24,9 +24,12 @@ from framework.interop.graph.values import (
     count,
     device_type,
     is_known,
+    is_text,
+    reshape,
     shape_of,
     to_jax,
 )
+from framework.interop.graph.wide import narrow_items, runs_wide, widen
 from framework.interop.programs.program import Node, Program, TensorSpec
 from framework.nn import initializer as I
 from framework.nn.layer import Layer, ParamAttr
@@ -52,13 +55,15 @@ class Graph:
     roles: Mapping[str, Role]
     constants: Mapping[str, np.ndarray]
     last_use: Mapping[int, tuple[str, ...]]  # node of the main graph -> names that nobody reads after it
+    wide: frozenset[str] = frozenset()  # values that arithmetic computes in 64 bits
 
 
 class GraphLayer(Layer):
     """A program read from a file. Call it with its inputs in the graph's order, or by name.
 
-    Inputs and outputs have the graph's layout (for images mostly [N, C, H, W]) and 32 bits where the graph says 64.
-    One output comes as an array, several as a tuple in the order of `outputs`. Sequences are lists.
+    Inputs and outputs have the graph's layout (for images mostly [N, C, H, W]) and 32 bits where the graph says 64, but
+    for integers that the graph computes with. One output comes as an array, several as a tuple in the order of
+    `outputs`. Sequences are lists, text is numpy's.
 
     `inputs` and `outputs` are the TensorSpecs of the file, `program` is what was read.
     """
@@ -129,6 +134,8 @@ def _to_item(value: PyTree, spec: TensorSpec, file: str) -> Item:
     if value is None or isinstance(value, list | tuple):
         open_spec = TensorSpec(spec.name, (), "")
         return None if value is None else [_to_item(item, open_spec, file) for item in value]
+    if not isinstance(value, jax.Array) and np.asarray(value).dtype.kind in "OSU":
+        return np.asarray(value).astype(np.str_)
     array = value if isinstance(value, jax.Array) else to_jax(np.asarray(value))
     if spec.shape and len(spec.shape) != array.ndim:
         raise ShapeError(
@@ -140,17 +147,18 @@ def _to_item(value: PyTree, spec: TensorSpec, file: str) -> Item:
     return Value.of(array)
 
 
-def _to_output(item: Item) -> PyTree:
-    return (
-        [_to_output(one) for one in item]
-        if isinstance(item, list)
-        else None
-        if item is None
-        else to_jax(item)
-    )
+def _to_output(item: Item | dict) -> PyTree:
+    if isinstance(item, list):
+        return [_to_output(one) for one in item]
+    if item is None or isinstance(item, dict) or is_text(item):
+        return item
+    if isinstance(item, Value) and item.dtype in (np.int64, np.uint64):
+        with jax.enable_x64(True):
+            return to_jax(item)
+    return to_jax(item)
 
 
-class Scope(dict[str, Any]):
+class Scope(dict[str, Item]):
     """The values of one graph by name; what it does not have stands in the graph around it."""
 
     def __init__(self, values: Mapping[str, Item], outer: Scope | None = None) -> None:
@@ -236,7 +244,11 @@ class Run:
         try:
             inputs.extend(scope[name] for name in node.inputs)
             with np.errstate(all="ignore"):
-                result = apply(operator, call, inputs)
+                if runs_wide(node, inputs, self._graph.wide):
+                    with jax.enable_x64(True):
+                        result = apply(operator, call, [widen(item) for item in inputs])
+                else:
+                    result = apply(operator, call, narrow_items(inputs))
             results = result if isinstance(result, tuple) else (result,)
             for item in results:
                 if not isinstance(item, list) and item is not None:
@@ -290,15 +302,32 @@ def _describe(item: Item) -> str:
     return f"{item.dtype}{list(shape_of(item))}"
 
 
+def _place_operand(call: Call, x: Item, y: Item) -> Item:
+    """The second operand of opset 6 and before, with its axes under those of the first from `axis` on.
+
+    The slopes of PRelu stand under the channels; other operators say where, if `broadcast` is set.
+    """
+    rank, own = len(shape_of(x)), len(shape_of(y))
+    slopes = call.node.op == "PRelu" and own == 1
+    if y is None or own == 0 or not (call.attr("broadcast") or slopes):
+        return y
+    behind = rank - own - call.attr("axis", min(1, rank - own) if slopes else rank - own)
+    if isinstance(y, Value):
+        return reshape(y, (*y.shape, *(1,) * behind))
+    return np.reshape(np.asarray(y), (*np.shape(y), *(1,) * behind))
+
+
 def apply(operator: Operator, call: Call, inputs: Sequence[Item]) -> Any:
     """Run an operator on items; the result is one item or a tuple of them."""
     if operator.style == "values":
         return operator.run(call, *inputs)
     fixed = {i: inputs[i] for i in operator.static if i < len(inputs)}
     moving = [item for i, item in enumerate(inputs) if i not in fixed]
+    if call.version < 7 and operator.style == "elementwise" and len(moving) > 1:
+        moving[1] = _place_operand(call, moving[0], moving[1])
     foldable = operator.folds and is_known(*moving)
     order: tuple[int, ...] | None = None
-    arrays: Iterator[Any]
+    arrays: Iterator[object]
     if foldable:
         if operator.style == "elementwise":
             check_broadcast([np.asarray(item) for item in moving if item is not None], MAX_KNOWN)
@@ -316,7 +345,7 @@ def apply(operator: Operator, call: Call, inputs: Sequence[Item]) -> Any:
     return _wrap(result, order)
 
 
-def _wrap(result: Any, order: tuple[int, ...] | None) -> Item:
+def _wrap(result: Item | jax.Array, order: tuple[int, ...] | None) -> Item:
     if isinstance(result, jax.Array):
         in_order = order is not None and result.ndim == len(order)
         return Value(result, order) if in_order else Value.of(result)  # type: ignore[arg-type]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from framework.interop.graph.operator import Operator
-from framework.interop.programs.program import Node, Program
+from framework.interop.programs.program import TEXT_NAME, Node, Program
 
 
 @dataclass(frozen=True)
@@ -15,7 +15,7 @@ class SplitProgram:
 
     Attributes:
         head: Those whose sizes follow from the sizes of the inputs.
-        tail: Those that grow, and what reads their results.
+        tail: Those that grow or make text, and what reads their results.
         handed: The values that the head makes and the tail, or who calls the graph, reads.
     """
 
@@ -26,11 +26,13 @@ class SplitProgram:
 
 def split_program(program: Program, operators: Mapping[str, Operator]) -> SplitProgram:
     """The two parts of a program; the tail is empty where all sizes follow from the sizes of the inputs."""
-    grown: set[str] = set()
+    grown = {spec.name for spec in program.inputs if spec.dtype == TEXT_NAME}
     head, tail = [], []
     for number, node in enumerate(program.nodes):
         inside = _names(node)
-        if grown & inside or any(operators[each.op].grows for each in _walk(node) if each.op in operators):
+        if grown & inside or any(
+            operators[each.op].grows or _has_text(each) for each in _walk(node) if each.op in operators
+        ):
             tail.append(number)
             grown.update(node.outputs)
         else:
@@ -46,6 +48,11 @@ def _names(node: Node) -> set[str]:
     """What the node reads, or one of a body in it."""
     inputs = {name for each in _walk(node) for name in each.inputs if name}
     return inputs | {name for each in _walk(node) for body in each.signatures for name in body.outputs}
+
+
+def _has_text(node: Node) -> bool:
+    """Whether text comes out of the node, or decides what does: of class labels, categories and tables."""
+    return any(name.endswith("_strings") and values for name, values in node.attrs.items())
 
 
 def _walk(node: Node) -> list[Node]:

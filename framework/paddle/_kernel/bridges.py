@@ -44,7 +44,7 @@ class _Values:
     def __init__(self, tensor: Tensor) -> None:
         self.tensor = tensor
 
-    def __call__(self, rng: Any, shape: tuple[int, ...]) -> np.ndarray:
+    def __call__(self, rng: object, shape: tuple[int, ...]) -> np.ndarray:
         return self.tensor.numpy()
 
     def __eq__(self, other: object) -> bool:
@@ -132,7 +132,7 @@ class CoreLayer(_Node):
             if sublayer is not None:
                 yield from CoreLayer._bound_tensors(sublayer, node._sub_layers[name])
 
-    def _entered(self, value: Any) -> Tensor:
+    def _entered(self, value: object) -> Tensor:
         array = value._value if isinstance(value, Tensor) else jax.numpy.asarray(value)
         return wrap_array(array.transpose(0, 3, 1, 2) if self.channels_last and array.ndim == 4 else array)
 
@@ -187,7 +187,7 @@ class WrappedLayer(_Held):
         self.__dict__["_core"].train(mode)
         return self
 
-    def forward(self, *inputs: Any) -> Any:
+    def forward(self, *inputs: object) -> Any:
         given = [x if isinstance(x, Tensor) else Tensor(x) for x in inputs]
         graphdef, _, _ = functional_core.split(self.__dict__["_core"])
         key = (graphdef, len(given))

@@ -14,7 +14,7 @@ class Rowed:
 
     _signature: ClassVar[inspect.Signature]
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: object, **kwargs: object) -> None:
         try:
             bound = self._signature.bind(self, *args, **kwargs)
         except TypeError as error:
@@ -23,14 +23,14 @@ class Rowed:
         del bound.arguments["self"]
         self._begin(bound.arguments)
 
-    def _begin(self, settings: dict[str, Any]) -> None:
+    def _begin(self, settings: dict[str, object]) -> None:
         raise NotImplementedError
 
 
 KindT = TypeVar("KindT", bound=Rowed)
 
 
-def parameters(names: Iterable[str], defaults: Mapping[str, Any]) -> list[inspect.Parameter]:
+def parameters(names: Iterable[str], defaults: Mapping[str, object]) -> list[inspect.Parameter]:
     """Parameters in this order; those that `defaults` has not are needed."""
     return [inspect.Parameter(n, _PLAIN, default=defaults.get(n, inspect.Parameter.empty)) for n in names]
 
@@ -45,7 +45,7 @@ def make_class(
 ) -> type[KindT]:
     """A class derived from `base` whose constructor takes these parameters."""
 
-    def __init__(self: KindT, *args: Any, **kwargs: Any) -> None:
+    def __init__(self: KindT, *args: object, **kwargs: object) -> None:
         base.__init__(self, *args, **kwargs)
 
     signature = inspect.Signature([inspect.Parameter("self", _PLAIN), *takes])

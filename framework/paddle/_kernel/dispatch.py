@@ -64,14 +64,14 @@ class Program:
 
     __slots__ = ("in_place", "inner", "outer")
 
-    def __init__(self, function: Callable[..., Any], replaced: Sequence[int] = ()) -> None:
+    def __init__(self, function: Callable[..., object], replaced: Sequence[int] = ()) -> None:
         self.inner = jax.jit(function)
         self.outer = jax.jit(function, compiler_options=_compile_options())
         self.in_place = self.outer
         if replaced:
             self.in_place = jax.jit(function, compiler_options=_compile_options(), donate_argnums=replaced)
 
-    def __call__(self, *values: Any, in_place: bool = False) -> Any:
+    def __call__(self, *values: object, in_place: bool = False) -> Any:
         try:
             return (self.in_place if in_place else self.outer)(*values)
         except ValueError as error:
@@ -111,7 +111,7 @@ class Compiled:
     def __init__(
         self,
         name: str,
-        function: Callable[..., Any],
+        function: Callable[..., object],
         *,
         differentiable: bool = True,
         residual: bool = False,
@@ -144,7 +144,7 @@ class Compiled:
         if found is None:
             function = self.function
 
-            def run(*args: Any) -> Any:
+            def run(*args: object) -> Any:
                 outs, vjp = _vjp(function, args, mask, None)
                 return outs, vjp
 
@@ -193,11 +193,11 @@ class OperationNode(Node):
     def __init__(
         self,
         compiled: Compiled,
-        values: Sequence[Any],
+        values: Sequence[object],
         mask: tuple[bool, ...],
         edges: Sequence[Any],
         outs: Sequence[jax.Array],
-        pullback: Any = None,
+        pullback: object = None,
     ) -> None:
         super().__init__(edges, len(outs))
         self.compiled, self.mask, self.pullback = compiled, mask, pullback
@@ -330,7 +330,7 @@ def _number(number: float) -> Any:
     return _numbers[number]
 
 
-def _recorded(compiled: Compiled, args: Sequence[object], values: list[Any]) -> Any:
+def _recorded(compiled: Compiled, args: Sequence[object], values: list[object]) -> Any:
     mask = tuple([isinstance(a, Tensor) and not a.stop_gradient and a._value.dtype in INEXACT for a in args])
     pullback = None
     before = enter_x64(True)
@@ -361,7 +361,9 @@ def _recorded(compiled: Compiled, args: Sequence[object], values: list[Any]) -> 
     return tuple(tensors) if multiple else tensors[0]
 
 
-def _called_again(compiled: Compiled, args: Sequence[object], values: Sequence[Any], error: Exception) -> Any:
+def _called_again(
+    compiled: Compiled, args: Sequence[object], values: Sequence[object], error: Exception
+) -> Any:
     """The result under a trace of another program; else the error in the user's terms."""
     if not is_nested(error):
         raise _explained(compiled, args, error) from error
@@ -400,7 +402,7 @@ def _explained(compiled: Compiled, args: Sequence[object], error: Exception) -> 
 class _Signature:
     """How a call's arguments become inputs and settings."""
 
-    def __init__(self, function: Callable[..., Any], name: str) -> None:
+    def __init__(self, function: Callable[..., object], name: str) -> None:
         self.name = name
         parameters = list(inspect.signature(function).parameters.values())
         kinds = [str(p.annotation) for p in parameters]
@@ -449,7 +451,9 @@ class _Signature:
 class Operation:
     """A function of arrays and its compiled forms, one for each set of settings."""
 
-    def __init__(self, function: Callable[..., Any], name: str, differentiable: bool, residual: bool) -> None:
+    def __init__(
+        self, function: Callable[..., object], name: str, differentiable: bool, residual: bool
+    ) -> None:
         self.function, self.name = function, name
         self.differentiable, self.residual = differentiable, residual
         self.signature = _Signature(function, name)
@@ -489,7 +493,7 @@ class Operation:
         signature, function = self.signature, self.function
         named = {signature.names[i]: thaw(s) for i, s in zip(signature.settings, settings, strict=True)}
 
-        def call(*flat: Any) -> Any:
+        def call(*flat: object) -> Any:
             remaining = iter(flat)
             data = {}
             for index, length in zip(signature.data, lengths, strict=True):
@@ -514,7 +518,7 @@ class _Slice(tuple):
     __slots__ = ()
 
 
-def freeze(value: Any) -> Any:
+def freeze(value: object) -> Any:
     """A setting as a value that can be hashed: lists as tuples, Tensors as the numbers they hold."""
     if isinstance(value, list | tuple):
         return tuple([freeze(part) for part in value])
@@ -540,7 +544,7 @@ def freeze(value: Any) -> Any:
     return value
 
 
-def thaw(value: Any) -> Any:
+def thaw(value: object) -> Any:
     """A frozen setting as operations read it."""
     if isinstance(value, _Slice):
         return slice(*value)
@@ -550,13 +554,13 @@ def thaw(value: Any) -> Any:
 
 
 @overload
-def operation(function: Callable[..., Any], /) -> Callable[..., Any]: ...
+def operation(function: Callable[..., object], /) -> Callable[..., Any]: ...
 @overload
 def operation(
     *, name: str | None = None, differentiable: bool = True, residual: bool = False
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]: ...
 def operation(
-    function: Callable[..., Any] | None = None,
+    function: Callable[..., object] | None = None,
     /,
     *,
     name: str | None = None,
@@ -572,13 +576,16 @@ def operation(
 
 
 def _operation(
-    function: Callable[..., Any], name: str | None = None, differentiable: bool = True, residual: bool = False
+    function: Callable[..., object],
+    name: str | None = None,
+    differentiable: bool = True,
+    residual: bool = False,
 ) -> Callable[..., Any]:
     op = Operation(function, name or function.__name__.strip("_"), differentiable, residual)
     quick = op.signature.quick
 
     @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         if kwargs or len(args) != quick:
             compiled, inputs = op.bind(args, kwargs)
             return run(compiled, inputs)

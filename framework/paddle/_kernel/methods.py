@@ -72,14 +72,14 @@ def in_place(function: Callable[..., Tensor], name: str) -> Callable[..., Tensor
     """The form of an operation that replaces its first argument and returns it."""
 
     @functools.wraps(function)
-    def change(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    def change(x: Tensor, *args: object, **kwargs: object) -> Tensor:
         return replace_value(x, function(x, *args, **kwargs))
 
     change.__name__ = change.__qualname__ = name
     return change
 
 
-def _reflected(function: Callable[..., Any]) -> Callable[..., Any]:
+def _reflected(function: Callable[..., object]) -> Callable[..., Any]:
     def call(self: Tensor, other: object) -> Any:
         return function(other, self)
 
@@ -104,7 +104,7 @@ def install(
     return made
 
 
-def _operator(function: Callable[..., Any]) -> Callable[..., Any]:
+def _operator(function: Callable[..., object]) -> Callable[..., Any]:
     """An operator without the handling of keywords: half a microsecond of ten."""
     operation = getattr(function, "operation", None)  # a plain function of Tensors has none
     if operation is None or operation.signature.quick != 2:
@@ -117,7 +117,7 @@ def _operator(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _equality(function: Callable[..., Any]) -> Callable[..., Any]:
+def _equality(function: Callable[..., object]) -> Callable[..., Any]:
     """Comparing with None or a string answers as Python does: they are different objects."""
     compare = _operator(function)
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from framework.paddle.static.program import Variable
 
 
 class Symbol:
@@ -15,7 +20,11 @@ class Symbol:
     weak_type = False
 
     def __init__(
-        self, shape: tuple[int, ...], other: tuple[int, ...], dtype: Any, variable: Any = None
+        self,
+        shape: tuple[int, ...],
+        other: tuple[int, ...],
+        dtype: DTypeLike,
+        variable: Variable,
     ) -> None:
         self.shape, self.other, self.dtype = shape, other, np.dtype(dtype)
         self.variable = variable

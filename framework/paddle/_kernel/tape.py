@@ -338,7 +338,7 @@ class _Switch(contextlib.ContextDecorator):
         mode.grad_enabled = self._before.pop()
 
 
-def _decorator_or_scope(enabled: bool, function: Callable[..., Any] | None) -> Any:
+def _decorator_or_scope(enabled: bool, function: Callable[..., object] | None) -> Any:
     if function is None:
         return _Switch(enabled)
 

@@ -188,7 +188,7 @@ class Tensor:
     def __jax_array__(self) -> jax.Array:
         return self._value
 
-    def __dlpack__(self, **options: Any) -> object:
+    def __dlpack__(self, **options: object) -> object:
         return self._value.__dlpack__(**options)
 
     def __dlpack_device__(self) -> object:
@@ -375,7 +375,7 @@ def _host_array(value: object, kind: np.dtype | None) -> np.ndarray:
     return values
 
 
-def _without_tensors(value: Any) -> Any:
+def _without_tensors(value: object) -> Any:
     if isinstance(value, Tensor):
         return value.numpy()
     if isinstance(value, list | tuple):
@@ -383,7 +383,7 @@ def _without_tensors(value: Any) -> Any:
     return value
 
 
-def _holds_tensors(value: Any) -> bool:
+def _holds_tensors(value: object) -> bool:
     """Whether nested lists have a Tensor among their first elements: its type is kept, those of numpy are not."""
     while isinstance(value, list | tuple) and value:
         value = value[0]

@@ -10,6 +10,7 @@ import numpy as np
 from jax.core import Tracer
 
 from framework.paddle._kernel import dtypes as types
+from framework.paddle._kernel.arguments import TensorLike
 from framework.paddle._kernel.dispatch import Array, operation
 from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.methods import replace_value
@@ -25,7 +26,7 @@ class DenseTensor:
     def __init__(self, tensor: Tensor) -> None:
         self._tensor = tensor
 
-    def set(self, array: Any, place: object = None) -> None:
+    def set(self, array: object, place: object = None) -> None:
         """Replace the values."""
         self._tensor._value = as_array(array)
 
@@ -103,7 +104,7 @@ def pin_memory(x: Tensor, blocking: bool = True) -> Tensor:
     return x
 
 
-def fill_(x: Tensor, value: Any) -> Tensor:
+def fill_(x: Tensor, value: TensorLike) -> Tensor:
     """Make every element `value`."""
     return replace_value(x, full_like(x, value))
 
@@ -113,7 +114,7 @@ def zero_(x: Tensor) -> Tensor:
     return replace_value(x, full_like(x, 0))
 
 
-def set_value(x: Tensor, value: Any) -> None:
+def set_value(x: Tensor, value: TensorLike) -> None:
     """Replace the values, also those of a parameter, without a trace in the history.
 
     Raises:

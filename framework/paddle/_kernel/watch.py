@@ -17,11 +17,11 @@ from framework.paddle._kernel.tensor import Tensor
 class Watcher(Protocol):
     """What is told of the Tensors that a thread touches."""
 
-    def read_value(self, tensor: Tensor, value: Any) -> Any:
+    def read_value(self, tensor: Tensor, value: jax.Array) -> Any:
         """`tensor._value` is asked for; the result is what the asker gets."""
         ...
 
-    def set_value(self, tensor: Tensor, value: Any, new: bool) -> bool:
+    def set_value(self, tensor: Tensor, value: jax.Array, new: bool) -> bool:
         """`tensor._value = value`; `new` where it had none. False: the value is not set."""
         ...
 

@@ -27,6 +27,7 @@ from framework.paddle.optimizer.base import Optimizer
 log = logging.getLogger("oar")
 _HALF = (types.float16.numpy, types.bfloat16.numpy)
 _FLOAT32 = types.float32.numpy
+Excluded = Layer | type[Layer] | list[Layer | type[Layer]] | tuple[Layer | type[Layer], ...] | None
 
 
 class State:
@@ -50,7 +51,7 @@ def _cast(kind: np.dtype) -> Compiled:
     return Compiled("cast", lambda x: x.astype(kind))
 
 
-def _with_type(arg: Any, kind: np.dtype) -> Any:
+def _with_type(arg: object, kind: np.dtype) -> Any:
     """A Tensor of 16 or 32 bits cast to `kind`, with its history; anything else as it is."""
     if not isinstance(arg, Tensor) or arg._value.dtype == kind:
         return arg
@@ -77,7 +78,7 @@ class Policy:
     def __hash__(self) -> int:
         return hash(self._key())
 
-    def __call__(self, compiled: Compiled, args: Sequence[Any]) -> Sequence[Any]:
+    def __call__(self, compiled: Compiled, args: Sequence[object]) -> Sequence[Any]:
         name = compiled.name
         if name in lists.UNTOUCHED or name.endswith("_grad"):
             return args
@@ -146,14 +147,14 @@ amp_guard = auto_cast
 
 
 def decorate(
-    models: Any,
-    optimizers: Any = None,
+    models: Layer | Sequence[Layer],
+    optimizers: Optimizer | Sequence[Optimizer] | None = None,
     level: str = "O1",
     dtype: str = "float16",
     master_weight: bool | None = None,
     save_dtype: str | None = None,
     master_grad: bool = False,
-    excluded_layers: Any = None,
+    excluded_layers: Excluded = None,
 ) -> Any:
     """Cast models to 16 bits for level O2, all but their normalization layers; optimizers keep float32 copies.
 
@@ -186,7 +187,7 @@ def decorate(
 amp_decorate = decorate
 
 
-def _cast_layers(model: Layer, dtype: str, excluded: Any) -> None:
+def _cast_layers(model: Layer, dtype: str, excluded: Excluded) -> None:
     from framework.paddle import nn
 
     kinds: list[type] = [nn.LayerNorm, nn.InstanceNorm1D, nn.InstanceNorm2D, nn.InstanceNorm3D]

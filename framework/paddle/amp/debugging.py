@@ -67,7 +67,7 @@ class TensorCheckerConfig:
     def stop_check_nan_inf(self) -> None:
         _set_watch("checker", None)
 
-    def _check(self, compiled: Compiled, args: Sequence[Any]) -> None:
+    def _check(self, compiled: Compiled, args: Sequence[object]) -> None:
         name = compiled.name
         if self.checked_op_list is not None and name not in self.checked_op_list:
             return
@@ -88,7 +88,7 @@ class _Watched:
     def __init__(self, cast: Cast | None) -> None:
         self.cast = cast
 
-    def __call__(self, compiled: Compiled, args: Sequence[Any]) -> Sequence[Any]:
+    def __call__(self, compiled: Compiled, args: Sequence[object]) -> Sequence[Any]:
         if self.cast is not None:
             args = self.cast(compiled, args)
         for watch in list(_watches.values()):
@@ -101,7 +101,7 @@ def watched(cast: Cast | None) -> Cast | None:
     return _Watched(cast) if _watches else cast
 
 
-def _set_watch(name: str, watch: Callable[[Compiled, Sequence[Any]], None] | None) -> None:
+def _set_watch(name: str, watch: Callable[[Compiled, Sequence[object]], None] | None) -> None:
     """Have every operation's inputs seen by `watch`; None takes it away."""
     if watch is None:
         _watches.pop(name, None)
@@ -136,11 +136,11 @@ def check_numerics(
     return Tensor(np.array(counts, np.int64)), Tensor(np.array(found, np.float32))
 
 
-def check_layer_numerics(func: Callable[..., Any]) -> Callable[..., Any]:
+def check_layer_numerics(func: Callable[..., object]) -> Callable[..., Any]:
     """A decorator of `forward` that looks for NaN and Inf in its first input and its outputs."""
 
     @functools.wraps(func)
-    def forward(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def forward(self: object, *args: object, **kwargs: object) -> Any:
         if not args or not isinstance(args[0], Tensor):
             raise RuntimeError("check_layer_numerics: the first input of the layer must be a Tensor")
         args[0].stop_gradient = False
@@ -157,7 +157,7 @@ def check_layer_numerics(func: Callable[..., Any]) -> Callable[..., Any]:
 _counts: dict[str, Counter[str]] = {}
 
 
-def _count(compiled: Compiled, args: Sequence[Any]) -> None:
+def _count(compiled: Compiled, args: Sequence[object]) -> None:
     kinds = {arg.dtype.name for arg in args if isinstance(arg, Tensor)}
     kind = next((k for k in ("float16", "bfloat16", "float32") if k in kinds), "other")
     _counts.setdefault(compiled.name, Counter())[kind] += 1

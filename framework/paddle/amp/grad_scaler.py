@@ -6,7 +6,7 @@ What it decides on is data, never read on the host: it works in a compiled step 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -17,6 +17,9 @@ from framework.paddle._kernel.tensor import Tensor, wrap
 from framework.paddle._kernel.x64 import x64
 from framework.paddle.amp import casting
 from framework.paddle.optimizer.state import concrete, with_gradients
+
+if TYPE_CHECKING:
+    from framework.paddle.optimizer.base import Optimizer
 
 
 @jax.jit
@@ -77,7 +80,7 @@ class GradScaler:
             self._enable = False  # bfloat16 has the range of float32
         return var * self._scale if self._enable else var
 
-    def unscale_(self, optimizer: Any) -> None:
+    def unscale_(self, optimizer: Optimizer) -> None:
         """Divide the gradients of an optimizer's parameters by the scale, to clip or read them before `step`."""
         if not self._enable:
             return
@@ -92,7 +95,7 @@ class GradScaler:
         self._found_inf._value = bad
         self._done[id(optimizer)] = "unscaled"
 
-    def step(self, optimizer: Any) -> None:
+    def step(self, optimizer: Optimizer) -> None:
         """`optimizer.step()`, which changes nothing where a gradient is not finite."""
         if not self._enable:
             optimizer.step()
@@ -104,7 +107,7 @@ class GradScaler:
         if not self._use_dynamic_loss_scaling:
             self._done.clear()
 
-    def _guarded(self, optimizer: Any, move: Any) -> Any:
+    def _guarded(self, optimizer: Optimizer, move: Any) -> Any:
         if self._done.get(id(optimizer)) is None:
             self.unscale_(optimizer)
         optimizer._found_inf = self._found_inf
@@ -209,5 +212,5 @@ class GradScaler:
 AmpScaler = GradScaler
 
 
-def _number(value: Any, kind: type[np.generic]) -> Tensor:
+def _number(value: object, kind: type[np.generic]) -> Tensor:
     return wrap(concrete(np.asarray(value, kind)))

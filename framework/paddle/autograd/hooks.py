@@ -55,7 +55,7 @@ class saved_tensors_hooks:
 class _Packed(Sequence[Any]):
     """The inputs of an operation, packed; each reading unpacks them."""
 
-    def __init__(self, values: Sequence[Any], args: Sequence[object], pack: Pack, unpack: Unpack) -> None:
+    def __init__(self, values: Sequence[object], args: Sequence[object], pack: Pack, unpack: Unpack) -> None:
         self._unpack = unpack
         self._packed = [isinstance(arg, Tensor) for arg in args]
         self._kept = [

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from framework import paddle
+from framework.paddle._kernel.arguments import Tensors
 from framework.paddle._kernel.tape import grad
 from framework.paddle._kernel.tensor import Tensor
 
@@ -50,7 +51,7 @@ class Jacobian:
     def _stacked(self, rows: Sequence[int]) -> Tensor:
         return paddle.stack([self._row(number) for number in rows], axis=self._axis)
 
-    def __getitem__(self, indexes: Any) -> Tensor:
+    def __getitem__(self, indexes: object) -> Tensor:
         given = tuple(indexes) if isinstance(indexes, list | tuple) else (indexes,)
         if any(index is Ellipsis for index in given):
             raise IndexError("an ellipsis is no index of a Jacobian: name the axes")
@@ -75,7 +76,7 @@ class Jacobian:
 
 
 def _binary(name: str) -> Any:
-    def call(self: Jacobian, other: Any) -> Any:
+    def call(self: Jacobian, other: object) -> Any:
         right = other._evaluate_all() if isinstance(other, Jacobian) else other
         return getattr(self._evaluate_all(), name)(right)
 
@@ -92,7 +93,7 @@ class Hessian(Jacobian):
     """The second derivatives of one number (per sample, in a batch)."""
 
 
-def jacobian(ys: Any, xs: Any, batch_axis: int | None = None) -> Any:
+def jacobian(ys: Tensors, xs: Tensors, batch_axis: int | None = None) -> Any:
     """The Jacobian of `ys` by `xs`; for tuples a tuple of them, ys outside.
 
     Raises:
@@ -107,7 +108,7 @@ def _batched(batch_axis: int | None) -> bool:
     return batch_axis is not None
 
 
-def _jacobians(kind: type[Jacobian], ys: Any, xs: Any, batched: bool) -> Any:
+def _jacobians(kind: type[Jacobian], ys: Tensors, xs: Tensors, batched: bool) -> Any:
     if isinstance(ys, Sequence) and not isinstance(ys, Tensor):
         return tuple(_jacobians(kind, y, xs, batched) for y in ys)
     if isinstance(xs, Sequence) and not isinstance(xs, Tensor):
@@ -115,7 +116,7 @@ def _jacobians(kind: type[Jacobian], ys: Any, xs: Any, batched: bool) -> Any:
     return kind(ys, xs, batched)
 
 
-def hessian(ys: Tensor, xs: Any, batch_axis: int | None = None) -> Any:
+def hessian(ys: Tensor, xs: Tensors, batch_axis: int | None = None) -> Any:
     """The Hessian of `ys` (one element, or one a sample) by `xs`; for a tuple of xs a tuple of tuples."""
     batched = _batched(batch_axis)
     if (ys.size // max(ys.shape[0], 1) if batched else ys.size) > 1:

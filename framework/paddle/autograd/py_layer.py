@@ -57,15 +57,15 @@ class PyLayer(PyLayerContext):
     `backward(ctx, *gradients)`, which returns one gradient for each Tensor among the arguments of `forward`."""
 
     @staticmethod
-    def forward(ctx: Any, *args: Any, **kwargs: Any) -> Any:
+    def forward(ctx: object, *args: object, **kwargs: object) -> Any:
         raise NotImplementedError("a PyLayer needs a static method forward(ctx, ...)")
 
     @staticmethod
-    def backward(ctx: Any, *args: Any) -> Any:
+    def backward(ctx: object, *args: object) -> Any:
         raise NotImplementedError("a PyLayer needs a static method backward(ctx, ...)")
 
     @classmethod
-    def apply(cls, *args: Any, **kwargs: Any) -> Any:
+    def apply(cls, *args: object, **kwargs: object) -> Any:
         """Run `forward`; `backward` runs in its place when gradients are computed."""
         ctx = cls()
         slots = [a for a in (*args, *kwargs.values()) if _holds_tensors(a)]
@@ -123,7 +123,7 @@ class PyLayerNode(Node):
         self,
         kind: type[PyLayer],
         ctx: PyLayer,
-        slots: Sequence[Any],
+        slots: Sequence[object],
         outputs: Sequence[Tensor],
         count: int,
         chosen: Sequence[int],

@@ -27,7 +27,7 @@ from framework.paddle._kernel.tensor import Tensor
 class _Run:
     """One run of the function with its operations on the tape."""
 
-    def __init__(self, call: Callable[[], Any]) -> None:
+    def __init__(self, call: Callable[[], object]) -> None:
         self.start = Node((), 0).number  # nodes of this run have greater numbers
         with enable_grad():  # type: ignore[union-attr]
             self.returned = call()
@@ -51,7 +51,7 @@ class _Run:
         return list(found.values())
 
 
-def _tensors(value: Any) -> Iterator[Tensor]:
+def _tensors(value: object) -> Iterator[Tensor]:
     if isinstance(value, Tensor):
         yield value
     elif isinstance(value, list | tuple):
@@ -62,11 +62,11 @@ def _tensors(value: Any) -> Iterator[Tensor]:
 
 
 def recompute(
-    function: Callable[..., Any],
-    *args: Any,
+    function: Callable[..., object],
+    *args: object,
     use_reentrant: bool = True,
     preserve_rng_state: bool = True,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> Any:
     """`function(*args, **kwargs)` without keeping what it computes on the way: the backward run calls it again.
 
@@ -98,7 +98,7 @@ def recompute(
 class _Replay:
     """Runs the function again as it was."""
 
-    def __init__(self, call: Callable[[], Any], state: Any, amp: Any, inputs: Sequence[Tensor]) -> None:
+    def __init__(self, call: Callable[[], object], state: Any, amp: Any, inputs: Sequence[Tensor]) -> None:
         self.call, self.state, self.amp, self.inputs = call, state, amp, inputs
 
     def __call__(self, leaves: Iterable[Tensor]) -> _Run:

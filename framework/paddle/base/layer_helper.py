@@ -10,7 +10,10 @@ from framework.paddle.nn.layer import new_parameter
 from framework.paddle.utils import unique_name
 
 if TYPE_CHECKING:
+    from framework.paddle._kernel.arguments import DTypeLike, Integers
     from framework.paddle._kernel.tensor import Parameter
+    from framework.paddle.nn.initializer import Initializer
+    from framework.paddle.nn.param_attr import AttrLike
 
 
 class LayerHelper:
@@ -23,11 +26,11 @@ class LayerHelper:
 
     def create_parameter(
         self,
-        attr: object,
-        shape: object,
-        dtype: object = None,
+        attr: AttrLike,
+        shape: Integers,
+        dtype: DTypeLike | None = None,
         is_bias: bool = False,
-        default_initializer: object = None,
+        default_initializer: Initializer | None = None,
     ) -> Parameter | None:
         """A new parameter; None where `attr` is False."""
         return new_parameter(

@@ -72,7 +72,7 @@ _PROGRAMS = ("DistAttr", "Strategy", "to_static", "io")
 
 
 def save_state_dict(
-    state_dict: dict[str, Any], path: str, process_group: Group | None = None, coordinator_rank: int = 0
+    state_dict: dict[str, object], path: str, process_group: Group | None = None, coordinator_rank: int = 0
 ) -> None:
     """Write a state into a folder, whole: what is sharded is brought together."""
     from framework import paddle
@@ -102,7 +102,7 @@ def _refusing(name: str) -> Callable[..., Any]:
         else "shard_tensor and shard_layer place what paddle.jit.to_static compiles"
     )
 
-    def call(*args: Any, **kwargs: Any) -> NoReturn:
+    def call(*args: object, **kwargs: object) -> NoReturn:
         refuse(name, fix)
 
     return call

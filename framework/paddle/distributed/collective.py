@@ -134,7 +134,7 @@ def broadcast(tensor: Tensor, src: int, group: Group | None = None, sync_op: boo
     return _done(sync_op)
 
 
-def broadcast_object_list(object_list: list[Any], src: int, group: Group | None = None) -> None:
+def broadcast_object_list(object_list: list[object], src: int, group: Group | None = None) -> None:
     """Give all processes the objects of `src`."""
     _from_here(src, "broadcast_object_list")
 
@@ -148,7 +148,7 @@ def all_gather(
     return _done(sync_op)
 
 
-def all_gather_object(object_list: list[Any], obj: Any, group: Group | None = None) -> None:
+def all_gather_object(object_list: list[object], obj: object, group: Group | None = None) -> None:
     """Append the object of each process to the list."""
     alone("all_gather_object")
     object_list.append(obj)
@@ -168,7 +168,7 @@ def gather(
     return _done(sync_op)
 
 
-def _only(parts: Sequence[Any] | None, where: str) -> Any:
+def _only(parts: Sequence[object] | None, where: str) -> Any:
     """The one part for the one process."""
     if parts is None or len(parts) != 1:
         raise ShapeError(
@@ -194,8 +194,8 @@ def scatter(
 
 
 def scatter_object_list(
-    out_object_list: list[Any],
-    in_object_list: Sequence[Any] | None = None,
+    out_object_list: list[object],
+    in_object_list: Sequence[object] | None = None,
     src: int = 0,
     group: Group | None = None,
 ) -> None:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from framework.core.errors import DeviceError
+from framework.paddle._kernel.arguments import DTypeLike, Function, TensorLike
 from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 from framework.paddle.nn.layer import Layer
+
+if TYPE_CHECKING:
+    from framework.paddle.optimizer.base import Optimizer
 
 
 class Placement:
@@ -96,7 +100,7 @@ class ProcessMesh:
 
     def __init__(
         self,
-        mesh: Any = None,
+        mesh: np.ndarray | Sequence[int] | Sequence[Sequence[int]] | None = None,
         dim_names: Sequence[str] | None = None,
         shape: Sequence[int] | None = None,
         process_ids: Sequence[int] | None = None,
@@ -210,11 +214,11 @@ def _sharding(mesh: ProcessMesh, placements: Sequence[Placement], ndim: int) -> 
 
 
 def shard_tensor(
-    data: Any,
+    data: TensorLike,
     mesh: ProcessMesh,
     placements: Sequence[Placement],
-    dtype: Any = None,
-    place: Any = None,
+    dtype: DTypeLike | None = None,
+    place: object = None,
     stop_gradient: bool | None = None,
 ) -> Tensor:
     """The data cut over the devices of a mesh, one placement for each of its axes; a parameter stays one."""
@@ -239,7 +243,11 @@ def _put(tensor: Tensor, mesh: ProcessMesh, placements: Sequence[Placement]) -> 
 
 
 def dtensor_from_fn(
-    fn: Callable[..., Tensor], mesh: ProcessMesh, placements: Sequence[Placement], *args: Any, **kwargs: Any
+    fn: Callable[..., Tensor],
+    mesh: ProcessMesh,
+    placements: Sequence[Placement],
+    *args: object,
+    **kwargs: object,
 ) -> Tensor:
     """What `fn` makes, cut over a mesh."""
     return shard_tensor(fn(*args, **kwargs), mesh, placements)
@@ -249,8 +257,8 @@ def shard_layer(
     layer: Layer,
     process_mesh: ProcessMesh,
     shard_fn: Callable[[str, Layer, ProcessMesh], None] | None = None,
-    input_fn: Callable[..., Any] | None = None,
-    output_fn: Callable[..., Any] | None = None,
+    input_fn: Callable[..., object] | None = None,
+    output_fn: Callable[..., object] | None = None,
 ) -> Layer:
     """Shard the parameters of a layer by `shard_fn(name, sublayer, mesh)`, by default whole on each device; `input_fn`
     and `output_fn` change what goes in and out."""
@@ -268,6 +276,6 @@ def shard_layer(
     return layer
 
 
-def shard_optimizer(optimizer: Any, shard_fn: Any = None) -> Any:
+def shard_optimizer(optimizer: Optimizer, shard_fn: Function | None = None) -> Any:
     """The optimizer: its state is made from parameters and lies where they lie."""
     return optimizer

@@ -34,7 +34,7 @@ class DataParallel(Layer):
     def __init__(
         self,
         layers: Layer,
-        strategy: Any = None,
+        strategy: object = None,
         comm_buffer_size: int = 25,
         last_comm_buffer_size: int = 1,
         find_unused_parameters: bool = False,
@@ -45,7 +45,7 @@ class DataParallel(Layer):
         self._layers = layers
         self.find_unused_parameters, self.group = find_unused_parameters, group
 
-    def forward(self, *inputs: Any, **kwargs: Any) -> Any:
+    def forward(self, *inputs: object, **kwargs: object) -> Any:
         return self._layers(*inputs, **kwargs)
 
     @contextlib.contextmanager
@@ -73,7 +73,7 @@ class DataParallel(Layer):
         return self._layers.state_dict(destination, include_sublayers, structured_name_prefix, use_hook)
 
     def set_state_dict(
-        self, state_dict: Mapping[str, Any], use_structured_name: bool = True
+        self, state_dict: Mapping[str, object], use_structured_name: bool = True
     ) -> tuple[list[str], list[str]]:
         return self._layers.set_state_dict(state_dict, use_structured_name)
 
@@ -81,12 +81,12 @@ class DataParallel(Layer):
 
 
 def spawn(
-    func: Callable[..., Any],
-    args: tuple[Any, ...] = (),
+    func: Callable[..., object],
+    args: tuple[object, ...] = (),
     nprocs: int = -1,
     join: bool = True,
     daemon: bool = False,
-    **options: Any,
+    **options: object,
 ) -> None:
     """Run `func(*args)` in this process, which uses all devices.
 

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from framework import paddle
 from framework.paddle._kernel.errors import ShapeError
 from framework.paddle.distributed.collective import Group
 from framework.paddle.distributed.env import alone
 
+if TYPE_CHECKING:
+    from framework.paddle.amp.grad_scaler import GradScaler
+    from framework.paddle.nn.layer import Layer
+    from framework.paddle.optimizer.base import Optimizer
+
 
 def group_sharded_parallel(
-    model: Any,
-    optimizer: Any,
+    model: Layer,
+    optimizer: Optimizer,
     level: str,
-    scaler: Any = None,
+    scaler: GradScaler | None = None,
     group: Group | None = None,
     offload: bool = False,
     sync_buffers: bool = False,
@@ -23,7 +28,7 @@ def group_sharded_parallel(
     segment_size: int = 1048576,
     sync_comm: bool = False,
     dp_group: Group | None = None,
-    exclude_layer: Any = None,
+    exclude_layer: object = None,
 ) -> tuple[Any, Any, Any]:
     """(model, optimizer, scaler) as they are.
 
@@ -41,7 +46,7 @@ def group_sharded_parallel(
     return model, optimizer, scaler
 
 
-def save_group_sharded_model(model: Any, output: str, optimizer: Any = None) -> None:
+def save_group_sharded_model(model: Layer, output: str, optimizer: Optimizer | None = None) -> None:
     """Write model.pdmodel and model.pdopt into a folder."""
     folder = Path(output)
     folder.mkdir(parents=True, exist_ok=True)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 
+from framework.paddle._kernel.arguments import TensorLike
 from framework.paddle._kernel.dispatch import Array, Key, operation
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.distribution.distribution import Sizes, parameters
@@ -64,7 +63,7 @@ def kl_bernoulli(probs: Array, other_probs: Array) -> Array:
 class Bernoulli(ExponentialFamily):
     """1 with the chance `probs`, else 0."""
 
-    def __init__(self, probs: Any, name: str | None = None) -> None:
+    def __init__(self, probs: TensorLike, name: str | None = None) -> None:
         (given,) = parameters(probs)
         self.probs = given  # type: ignore[method-assign, assignment]
         self.logits = _logits(self.probs)
@@ -86,10 +85,10 @@ class Bernoulli(ExponentialFamily):
         """Logits of draws: the sigmoid of them goes to 0 and 1 as the temperature falls."""
         return _relaxed(self.probs, temperature, self._extend_shape(shape))
 
-    def log_prob(self, value: Any) -> Tensor:
+    def log_prob(self, value: TensorLike) -> Tensor:
         return _log_prob(self.probs, value)
 
-    def cdf(self, value: Any) -> Tensor:
+    def cdf(self, value: TensorLike) -> Tensor:
         """The probability of at most `value`."""
         return _cdf(self.probs, value)
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 from jax.scipy.special import betaln, digamma, xlog1py, xlogy
 
+from framework.paddle._kernel.arguments import TensorLike
 from framework.paddle._kernel.dispatch import Array, Key, operation
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.distribution.distribution import Sizes, aligned, parameters
@@ -55,7 +54,7 @@ class Beta(ExponentialFamily):
     alpha: Tensor
     beta: Tensor
 
-    def __init__(self, alpha: Any, beta: Any) -> None:
+    def __init__(self, alpha: TensorLike, beta: TensorLike) -> None:
         self.alpha, self.beta = aligned(*parameters(alpha, beta))
         super().__init__(self.alpha.shape)
 
@@ -70,7 +69,7 @@ class Beta(ExponentialFamily):
     def rsample(self, shape: Sizes = ()) -> Tensor:
         return _draw(self.alpha, self.beta, self._extend_shape(shape))
 
-    def log_prob(self, value: Any) -> Tensor:
+    def log_prob(self, value: TensorLike) -> Tensor:
         return _log_prob(self.alpha, self.beta, value)
 
     def entropy(self) -> Tensor:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 
+from framework.paddle._kernel.arguments import TensorLike
 from framework.paddle._kernel.dispatch import Array, Key, operation
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.distribution.distribution import Distribution, Sizes, parameters
@@ -48,7 +47,7 @@ class Categorical(Distribution):
 
     logits: Tensor
 
-    def __init__(self, logits: Any, name: str | None = None) -> None:
+    def __init__(self, logits: TensorLike, name: str | None = None) -> None:
         (self.logits,) = parameters(logits)
         self.name = name or "Categorical"
         super().__init__(self.logits.shape[:-1])
@@ -57,13 +56,13 @@ class Categorical(Distribution):
         """int64 of shape + batch_shape."""
         return _draw(self.logits, (*integers_of(shape), *self.batch_shape))
 
-    def probs(self, value: Any) -> Tensor:
+    def probs(self, value: TensorLike) -> Tensor:
         return _prob(self.logits, value)
 
-    def prob(self, value: Any) -> Tensor:
+    def prob(self, value: TensorLike) -> Tensor:
         return self.probs(value)
 
-    def log_prob(self, value: Any) -> Tensor:
+    def log_prob(self, value: TensorLike) -> Tensor:
         return self.probs(value).log()
 
     def entropy(self) -> Tensor:

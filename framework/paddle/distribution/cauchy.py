@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 
+from framework.paddle._kernel.arguments import TensorLike
 from framework.paddle._kernel.dispatch import Array, Key, operation
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.distribution.distribution import Distribution, Sizes, aligned, parameters
@@ -46,7 +46,7 @@ class Cauchy(Distribution):
     loc: Tensor
     scale: Tensor
 
-    def __init__(self, loc: Any, scale: Any, name: str | None = None) -> None:
+    def __init__(self, loc: TensorLike, scale: TensorLike, name: str | None = None) -> None:
         self.loc, self.scale = aligned(*parameters(loc, scale))
         self.name = name or "Cauchy"
         super().__init__(self.loc.shape)
@@ -72,10 +72,10 @@ class Cauchy(Distribution):
     def rsample(self, shape: Sizes = (), name: str | None = None) -> Tensor:
         return _draw(self.loc, self.scale, self._extend_shape(shape))
 
-    def log_prob(self, value: Any) -> Tensor:
+    def log_prob(self, value: TensorLike) -> Tensor:
         return _log_prob(self.loc, self.scale, value)
 
-    def cdf(self, value: Any) -> Tensor:
+    def cdf(self, value: TensorLike) -> Tensor:
         """The probability of less than `value`."""
         return _cdf(self.loc, self.scale, value)
 

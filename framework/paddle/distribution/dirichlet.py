@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 from jax.scipy.special import digamma, gammaln, xlogy
 
+from framework.paddle._kernel.arguments import TensorLike
 from framework.paddle._kernel.dispatch import Array, Key, operation
 from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.tensor import Tensor
@@ -64,7 +63,7 @@ class Dirichlet(ExponentialFamily):
 
     concentration: Tensor
 
-    def __init__(self, concentration: Any) -> None:
+    def __init__(self, concentration: TensorLike) -> None:
         (self.concentration,) = parameters(concentration)
         if self.concentration.ndim < 1:
             raise ShapeError(
@@ -85,7 +84,7 @@ class Dirichlet(ExponentialFamily):
     def rsample(self, shape: Sizes = ()) -> Tensor:
         return draw_dirichlet(self.concentration, self._extend_shape(shape))
 
-    def log_prob(self, value: Any) -> Tensor:
+    def log_prob(self, value: TensorLike) -> Tensor:
         return _log_prob(self.concentration, value)
 
     def entropy(self) -> Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from framework.paddle._kernel.arguments import TensorLike
 from framework.paddle._kernel.dtypes import default_numpy
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.ops.creation import integers_of
@@ -55,15 +56,15 @@ class Distribution:
         """The entropy in nats, of batch_shape."""
         raise NotImplementedError(f"{type(self).__name__} has no entropy here")
 
-    def log_prob(self, value: Any) -> Tensor:
+    def log_prob(self, value: TensorLike) -> Tensor:
         """The logarithm of the density or probability of `value`."""
         raise NotImplementedError(f"{type(self).__name__} has no log_prob")
 
-    def prob(self, value: Any) -> Tensor:
+    def prob(self, value: TensorLike) -> Tensor:
         """The density or probability of `value`."""
         return exp(self.log_prob(value))
 
-    def probs(self, value: Any) -> Tensor:
+    def probs(self, value: TensorLike) -> Tensor:
         """`prob` by its old name."""
         return self.prob(value)
 
@@ -80,7 +81,7 @@ def parameters(*values: Any) -> list[Tensor]:
     return [_parameter(value) for value in values]
 
 
-def _parameter(value: Any) -> Tensor:
+def _parameter(value: TensorLike) -> Tensor:
     tensor = value if isinstance(value, Tensor) else Tensor(value)
     return tensor if tensor._value.dtype.kind not in "iub" else tensor.astype(default_numpy())
 

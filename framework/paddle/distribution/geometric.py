@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 
+from framework.paddle._kernel.arguments import TensorLike
 from framework.paddle._kernel.dispatch import Array, Key, operation
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.distribution.distribution import Distribution, Sizes, parameters
@@ -44,7 +43,7 @@ def kl_geometric(probs: Array, other_probs: Array) -> Array:
 class Geometric(Distribution):
     """The number of failures before the first success, whose chance is `probs`."""
 
-    def __init__(self, probs: Any) -> None:
+    def __init__(self, probs: TensorLike) -> None:
         (given,) = parameters(probs)
         self.probs = given  # type: ignore[method-assign, assignment]
         super().__init__(given.shape)
@@ -64,18 +63,18 @@ class Geometric(Distribution):
     def rsample(self, shape: Sizes = ()) -> Tensor:
         return _draw(self.probs, self._extend_shape(shape))
 
-    def log_prob(self, value: Any) -> Tensor:
+    def log_prob(self, value: TensorLike) -> Tensor:
         return self.log_pmf(value)
 
-    def log_pmf(self, k: Any) -> Tensor:
+    def log_pmf(self, k: TensorLike) -> Tensor:
         """The logarithm of the probability of `k` failures."""
         return _log_pmf(self.probs, k)
 
-    def pmf(self, k: Any) -> Tensor:
+    def pmf(self, k: TensorLike) -> Tensor:
         """The probability of `k` failures."""
         return self.log_pmf(k).exp()
 
-    def cdf(self, k: Any) -> Tensor:
+    def cdf(self, k: TensorLike) -> Tensor:
         """The probability of at most `k` failures."""
         return _cdf(self.probs, k)
 

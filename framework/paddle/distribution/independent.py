@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from framework.paddle._kernel.arguments import TensorLike
 from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.distribution.distribution import Distribution, Sizes
@@ -43,7 +42,7 @@ class Independent(Distribution):
     def rsample(self, shape: Sizes = ()) -> Tensor:
         return self._base.rsample(shape)
 
-    def log_prob(self, value: Any) -> Tensor:
+    def log_prob(self, value: TensorLike) -> Tensor:
         return sum_last(self._base.log_prob(value), self._rank)
 
     def entropy(self) -> Tensor:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from framework.nn.functional.slopes import absolute
+from framework.paddle._kernel.arguments import TensorLike
 from framework.paddle._kernel.dispatch import Array, Key, operation
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.distribution.distribution import Distribution, Sizes, aligned, parameters
@@ -54,7 +54,7 @@ class Laplace(Distribution):
     loc: Tensor
     scale: Tensor
 
-    def __init__(self, loc: Any, scale: Any) -> None:
+    def __init__(self, loc: TensorLike, scale: TensorLike) -> None:
         self.loc, self.scale = aligned(*parameters(loc, scale))
         super().__init__(self.loc.shape)
 
@@ -73,16 +73,16 @@ class Laplace(Distribution):
     def rsample(self, shape: Sizes = ()) -> Tensor:
         return _draw(self.loc, self.scale, self._extend_shape(shape))
 
-    def log_prob(self, value: Any) -> Tensor:
+    def log_prob(self, value: TensorLike) -> Tensor:
         return _log_prob(self.loc, self.scale, value)
 
     def entropy(self) -> Tensor:
         return _entropy(self.scale)
 
-    def cdf(self, value: Any) -> Tensor:
+    def cdf(self, value: TensorLike) -> Tensor:
         """The probability of less than `value`."""
         return _cdf(self.loc, self.scale, value)
 
-    def icdf(self, value: Any) -> Tensor:
+    def icdf(self, value: TensorLike) -> Tensor:
         """The point below which lies the probability `value`."""
         return _icdf(self.loc, self.scale, value)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax.numpy as jnp
 
+from framework.paddle._kernel.arguments import TensorLike
 from framework.paddle._kernel.dispatch import Array, operation
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.distribution.normal import Normal
@@ -29,7 +28,7 @@ class LogNormal(TransformedDistribution):
     loc: Tensor
     scale: Tensor
 
-    def __init__(self, loc: Any, scale: Any) -> None:
+    def __init__(self, loc: TensorLike, scale: TensorLike) -> None:
         self._base = Normal(loc, scale)
         self.loc, self.scale = self._base.loc, self._base.scale
         super().__init__(self._base, [ExpTransform()])

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import gammaln, xlogy
 
+from framework.paddle._kernel.arguments import TensorLike
 from framework.paddle._kernel.dispatch import Array, Key, operation
 from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.tensor import Tensor
@@ -50,7 +49,7 @@ class Multinomial(Distribution):
         ShapeError: `total_count` is below 1, or `probs` has no axis of categories.
     """
 
-    def __init__(self, total_count: int, probs: Any) -> None:
+    def __init__(self, total_count: int, probs: TensorLike) -> None:
         (probs,) = parameters(probs)
         if total_count < 1 or probs.ndim < 1:
             raise ShapeError(
@@ -73,7 +72,7 @@ class Multinomial(Distribution):
     def sample(self, shape: Sizes = ()) -> Tensor:
         return _draw(self.probs, self.total_count, self._extend_shape(shape))
 
-    def log_prob(self, value: Any) -> Tensor:
+    def log_prob(self, value: TensorLike) -> Tensor:
         return _log_prob(self.probs, value)
 
     def entropy(self) -> Tensor:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 
+from framework.paddle._kernel.arguments import TensorLike
 from framework.paddle._kernel.dispatch import Array, Key, operation
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.distribution.distribution import Distribution, Sizes, aligned, parameters
@@ -43,7 +43,7 @@ class Normal(Distribution):
     loc: Tensor
     scale: Tensor
 
-    def __init__(self, loc: Any, scale: Any, name: str | None = None) -> None:
+    def __init__(self, loc: TensorLike, scale: TensorLike, name: str | None = None) -> None:
         self.loc, self.scale = aligned(*parameters(loc, scale))
         self.name = name or "Normal"
         super().__init__(self.loc.shape)
@@ -66,7 +66,7 @@ class Normal(Distribution):
     def rsample(self, shape: Sizes = ()) -> Tensor:
         return _draw(self.loc, self.scale, self._extend_shape(shape))
 
-    def log_prob(self, value: Any) -> Tensor:
+    def log_prob(self, value: TensorLike) -> Tensor:
         return _log_prob(self.loc, self.scale, value)
 
     def entropy(self) -> Tensor:

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from framework.paddle._kernel.arguments import TensorLike
 from framework.paddle._kernel.dispatch import Array, operation
 from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.tensor import Tensor
@@ -43,7 +44,7 @@ class Transform:
     in_rank = 0
     out_rank = 0
 
-    def __call__(self, input: Any) -> Any:
+    def __call__(self, input: TensorLike) -> Any:
         """Of a Tensor its value, of a Distribution the transformed one, of a Transform both one after another."""
         if isinstance(input, Distribution):
             return self._transformed(input, [self])
@@ -55,15 +56,15 @@ class Transform:
     def type(self) -> Type:
         return self._type
 
-    def forward(self, x: Any) -> Tensor:
+    def forward(self, x: TensorLike) -> Tensor:
         """The value at x."""
         return self._forward(_tensor(x, self.in_rank))
 
-    def inverse(self, y: Any) -> Any:
+    def inverse(self, y: TensorLike) -> Any:
         """What the transform makes y of."""
         return self._inverse(_tensor(y, self.out_rank))
 
-    def forward_log_det_jacobian(self, x: Any) -> Tensor:
+    def forward_log_det_jacobian(self, x: TensorLike) -> Tensor:
         """log |dy/dx| at x.
 
         Raises:
@@ -76,7 +77,7 @@ class Transform:
             return -self._inverse_log_det_jacobian(self._forward(x))
         return self._forward_log_det_jacobian(x)
 
-    def inverse_log_det_jacobian(self, y: Any) -> Any:
+    def inverse_log_det_jacobian(self, y: TensorLike) -> Any:
         """log |dx/dy| at y.
 
         Raises:
@@ -118,7 +119,7 @@ def _defines(transform: Transform, method: str) -> bool:
     return getattr(type(transform), method) is not getattr(Transform, method)
 
 
-def _tensor(x: Any, rank: int) -> Tensor:
+def _tensor(x: TensorLike, rank: int) -> Tensor:
     x = x if isinstance(x, Tensor) else Tensor(x)
     if x.ndim < rank:
         raise ShapeError(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+from framework.paddle._kernel.arguments import TensorLike
 from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.distribution.distribution import Distribution, Sizes
@@ -42,7 +42,7 @@ class TransformedDistribution(Distribution):
     def rsample(self, shape: Sizes = ()) -> Tensor:
         return self._chain.forward(self._base.rsample(shape))
 
-    def log_prob(self, value: Any) -> Tensor:
+    def log_prob(self, value: TensorLike) -> Tensor:
         """By the change of variables, back through the transforms."""
         y = value if isinstance(value, Tensor) else Tensor(value)
         rank, total = len(self.event_shape), None

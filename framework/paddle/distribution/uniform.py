@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 
+from framework.paddle._kernel.arguments import TensorLike
 from framework.paddle._kernel.dispatch import Array, Key, operation
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.distribution.distribution import Distribution, Sizes, aligned, parameters
@@ -42,7 +41,7 @@ class Uniform(Distribution):
     low: Tensor
     high: Tensor
 
-    def __init__(self, low: Any, high: Any, name: str | None = None) -> None:
+    def __init__(self, low: TensorLike, high: TensorLike, name: str | None = None) -> None:
         self.low, self.high = aligned(*parameters(low, high))
         self.name = name or "Uniform"
         super().__init__(self.low.shape)
@@ -61,7 +60,7 @@ class Uniform(Distribution):
     def rsample(self, shape: Sizes = ()) -> Tensor:
         return _draw(self.low, self.high, self._extend_shape(shape))
 
-    def log_prob(self, value: Any) -> Tensor:
+    def log_prob(self, value: TensorLike) -> Tensor:
         return _log_prob(self.low, self.high, value)
 
     def entropy(self) -> Tensor:

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from framework.paddle._kernel.arguments import Integers
 from framework.paddle._kernel.dispatch import Array, operation
 from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.modules import resolver as _resolver
@@ -119,7 +120,7 @@ def send_u_recv(
     src_index: Tensor,
     dst_index: Tensor,
     reduce_op: str = "sum",
-    out_size: Any = None,
+    out_size: Integers | None = None,
     name: str | None = None,
 ) -> Tensor:
     """Row d of the result [out_size or n, ...] reduces the rows x[s] of the edges (s, d)."""
@@ -149,7 +150,7 @@ def send_ue_recv(
     dst_index: Tensor,
     message_op: str = "add",
     reduce_op: str = "sum",
-    out_size: Any = None,
+    out_size: Integers | None = None,
     name: str | None = None,
 ) -> Tensor:
     """Row d of the result reduces the messages x[s] + y[e] (or -, *, /) of the edges e = (s, d)."""

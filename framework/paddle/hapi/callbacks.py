@@ -9,13 +9,16 @@ import numbers
 import os
 import time
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 
 from framework.core.errors import ConfigError
 from framework.paddle.hapi.progressbar import ProgressBar
 from framework.paddle.optimizer.lr import LRScheduler as Schedule
+
+if TYPE_CHECKING:
+    from framework.paddle.hapi.model import Model
 
 log = logging.getLogger("oar")
 Logs = dict[str, Any] | None
@@ -34,10 +37,10 @@ class Callback:
         self.model: Any = None
         self.params: dict[str, Any] = {}
 
-    def set_params(self, params: dict[str, Any]) -> None:
+    def set_params(self, params: dict[str, object]) -> None:
         self.params = params
 
-    def set_model(self, model: Any) -> None:
+    def set_model(self, model: Model | None) -> None:
         self.model = model
 
     def on_train_begin(self, logs: Logs = None) -> None: ...
@@ -59,13 +62,15 @@ class Callback:
 class CallbackList:
     """Several callbacks, called in order."""
 
-    def __init__(self, callbacks: Iterable[Callback], model: Any, params: dict[str, Any]) -> None:
+    def __init__(
+        self, callbacks: Iterable[Callback], model: Model | None | None, params: dict[str, object]
+    ) -> None:
         self.callbacks = list(callbacks)
         for callback in self.callbacks:
             callback.set_model(model)
             callback.set_params(params)
 
-    def call(self, name: str, *args: Any) -> None:
+    def call(self, name: str, *args: object) -> None:
         for callback in self.callbacks:
             getattr(callback, name)(*args)
 
@@ -447,7 +452,7 @@ class WandbCallback(_Recorder):
         dir: str | None = None,
         mode: str | None = None,
         job_type: str | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> None:
         super().__init__()
         self.wandb = _extra("wandb")

@@ -5,17 +5,19 @@ from __future__ import annotations
 import inspect
 import logging
 import os
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from framework.paddle._kernel import tape
+from framework.paddle._kernel.arguments import DTypeLike, TensorLike
 from framework.paddle._kernel.tensor import Parameter, Tensor, as_array, wrap
 from framework.paddle.amp import GradScaler, auto_cast, decorate
 from framework.paddle.amp.casting import available
 from framework.paddle.files import load, save
 from framework.paddle.hapi.callbacks import (
+    Callback,
     CallbackList,
     EarlyStopping,
     LRScheduler,
@@ -29,6 +31,10 @@ from framework.paddle.metric import Metric
 from framework.paddle.nn.layer import Layer
 from framework.paddle.utils.structure import flatten
 
+if TYPE_CHECKING:
+    from framework.paddle.io.dataset import Dataset
+    from framework.paddle.optimizer.base import Optimizer
+
 log = logging.getLogger("oar")
 _LEVELS = ("O0", "O1", "O2")
 _LISTS = ("custom_white_list", "custom_black_list")
@@ -38,17 +44,17 @@ _SCALER = (
 )
 
 
-def _list(value: Any) -> list[Any]:
+def _list(value: object) -> list[Any]:
     if value is None:
         return []
     return list(value) if isinstance(value, list | tuple) else [value]
 
 
-def _tensors(values: Any) -> list[Tensor]:
+def _tensors(values: object) -> list[Tensor]:
     return [value if isinstance(value, Tensor) else wrap(as_array(value)) for value in _list(values)]
 
 
-def _arrays(values: Any) -> list[Any]:
+def _arrays(values: object) -> list[Any]:
     return [value.numpy() if isinstance(value, Tensor) else value for value in _list(values)]
 
 
@@ -61,7 +67,7 @@ class Model:
             of `network.forward` count.
     """
 
-    def __init__(self, network: Layer, inputs: Any = None, labels: Any = None) -> None:
+    def __init__(self, network: Layer, inputs: Any = None, labels: TensorLike | None = None) -> None:
         self.mode, self.network = "train", network
         self._loss: Any = None
         self._optimizer: Any = None
@@ -87,7 +93,7 @@ class Model:
 
     # One batch
 
-    def train_batch(self, inputs: Any, labels: Any = None, update: bool = True) -> Any:
+    def train_batch(self, inputs: TensorLike, labels: TensorLike | None = None, update: bool = True) -> Any:
         """Forward, backward and, with `update`, a step of the optimizer; returns the losses as arrays, with metrics
         (losses, metrics)."""
         if self._optimizer is None:
@@ -120,7 +126,7 @@ class Model:
         return (_arrays(losses), metrics) if metrics else _arrays(losses)
 
     @tape.no_grad()  # type: ignore[operator]
-    def eval_batch(self, inputs: Any, labels: Any = None) -> Any:
+    def eval_batch(self, inputs: TensorLike, labels: TensorLike | None = None) -> Any:
         """Losses as arrays, metrics, or (losses, metrics), as far as there are any."""
         self.network.eval()
         self.mode = "eval"
@@ -134,7 +140,7 @@ class Model:
         return losses if self._loss else metrics
 
     @tape.no_grad()  # type: ignore[operator]
-    def predict_batch(self, inputs: Any) -> list[np.ndarray]:
+    def predict_batch(self, inputs: TensorLike) -> list[np.ndarray]:
         """The outputs as arrays."""
         self.network.eval()
         self.mode = "test"
@@ -142,7 +148,7 @@ class Model:
         self._learn_inputs(given)
         return _arrays(self.network(*given))
 
-    def _measure(self, outputs: Any, labels: Sequence[Tensor]) -> list[Any]:
+    def _measure(self, outputs: object, labels: Sequence[Tensor]) -> list[Any]:
         with tape.no_grad():  # type: ignore[union-attr]
             found = []
             for metric in self._metrics:
@@ -162,7 +168,11 @@ class Model:
     # Settings
 
     def prepare(
-        self, optimizer: Any = None, loss: Any = None, metrics: Any = None, amp_configs: Any = None
+        self,
+        optimizer: Optimizer | None = None,
+        loss: Callable[..., object] | None = None,
+        metrics: Metric | Sequence[Metric] | None = None,
+        amp_configs: str | Mapping[str, object] | None = None,
     ) -> None:
         """Say what the network is trained by.
 
@@ -200,8 +210,8 @@ class Model:
 
     def fit(
         self,
-        train_data: Any = None,
-        eval_data: Any = None,
+        train_data: Dataset | Iterable[object] | None = None,
+        eval_data: Dataset | Iterable[object] | None = None,
         batch_size: int | Sequence[int] = 1,
         epochs: int = 1,
         eval_freq: int = 1,
@@ -212,7 +222,7 @@ class Model:
         drop_last: bool = False,
         shuffle: bool = True,
         num_workers: int = 0,
-        callbacks: Any = None,
+        callbacks: Callback | Sequence[Callback] | None = None,
         accumulate_grad_batches: int = 1,
         num_iters: int | None = None,
     ) -> None:
@@ -262,12 +272,12 @@ class Model:
 
     def evaluate(
         self,
-        eval_data: Any,
+        eval_data: Dataset | Iterable[object] | None,
         batch_size: int = 1,
         log_freq: int = 10,
         verbose: int = 2,
         num_workers: int = 0,
-        callbacks: Any = None,
+        callbacks: Callback | Sequence[Callback] | None = None,
         num_iters: int | None = None,
     ) -> dict[str, Any]:
         """Loss and metrics by name."""
@@ -282,7 +292,7 @@ class Model:
         logs = self._evaluate(loader, steps, calls)
         return {name: logs[name] for name in self._metrics_name()}
 
-    def _evaluate(self, loader: Any, steps: int | None, calls: CallbackList) -> dict[str, Any]:
+    def _evaluate(self, loader: Iterable[object], steps: int | None, calls: CallbackList) -> dict[str, Any]:
         calls.call("on_eval_begin", {"steps": steps, "metrics": self._metrics_name()})
         logs, _ = self._run(loader, calls, "eval")
         calls.call("on_eval_end", logs)
@@ -290,12 +300,12 @@ class Model:
 
     def predict(
         self,
-        test_data: Any,
+        test_data: Dataset | Iterable[object],
         batch_size: int = 1,
         num_workers: int = 0,
         stack_outputs: bool = False,
         verbose: int = 1,
-        callbacks: Any = None,
+        callbacks: Callback | Sequence[Callback] | None = None,
     ) -> list[Any]:
         """For each output of the network its arrays, one a batch; with `stack_outputs` one array of all."""
         loader = _loader(test_data, batch_size, num_workers)
@@ -353,7 +363,7 @@ class Model:
 
     def _callbacks(
         self,
-        given: Any,
+        given: object,
         params: dict[str, Any],
         log_freq: int,
         save_freq: int = 1,
@@ -420,13 +430,13 @@ class Model:
         if self._optimizer is not None and not reset_optimizer and os.path.exists(path + ".pdopt"):
             self._optimizer.set_state_dict(load(path + ".pdopt"))
 
-    def summary(self, input_size: Any = None, dtype: Any = None) -> dict[str, int]:
+    def summary(self, input_size: object = None, dtype: DTypeLike | None = None) -> dict[str, int]:
         """Print the table of layers; see paddle.summary."""
         assert input_size is not None or self._inputs, "Model.summary: give input_size, or inputs to Model"
         return summary(self.network, input_size if input_size is not None else self._inputs, dtypes=dtype)
 
 
-def _specs(specs: Any) -> list[InputSpec]:
+def _specs(specs: object) -> list[InputSpec]:
     found = list(specs.values()) if isinstance(specs, dict) else _list(specs)
     for place, spec in enumerate(found):
         assert isinstance(spec, InputSpec), f"Model: inputs and labels are InputSpecs, received {spec!r}"
@@ -436,7 +446,7 @@ def _specs(specs: Any) -> list[InputSpec]:
 
 
 def _loader(
-    data: Any, batch_size: int, num_workers: int, shuffle: bool = False, drop_last: bool = False
+    data: object, batch_size: int, num_workers: int, shuffle: bool = False, drop_last: bool = False
 ) -> Any:
     if not isinstance(data, Dataset):
         return data

@@ -6,7 +6,6 @@ import shutil
 import sys
 import time
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -21,7 +20,7 @@ class ProgressBar:
         self._length = 0
         self._start = time.time()
 
-    def update(self, current_num: int, values: Sequence[tuple[str, Any]] = ()) -> None:
+    def update(self, current_num: int, values: Sequence[tuple[str, object]] = ()) -> None:
         seconds = (time.time() - self._start) / current_num if current_num else 0.0
         info = "".join(f" - {name}:{_shown(value)}" for name, value in values)
         if self._verbose == 1:
@@ -65,7 +64,7 @@ def _duration(seconds: float) -> str:
     return f"{whole // 60}:{whole % 60:02d}" if seconds > 60 else f"{whole}s"
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     text = ""
     for part in value if isinstance(value, list) else [value]:
         if isinstance(part, np.ndarray) and part.size == 1 and part.dtype.kind == "f":

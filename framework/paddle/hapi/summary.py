@@ -12,6 +12,7 @@ import numpy as np
 from framework.paddle import nn
 from framework.paddle._kernel import dtypes as types
 from framework.paddle._kernel import tape
+from framework.paddle._kernel.arguments import Integers
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 from framework.paddle.jit.spec import InputSpec
 from framework.paddle.nn.layer import Layer
@@ -57,7 +58,7 @@ def summary(net: Layer, input_size: Any = None, dtypes: Any = None, input: Any =
     return {"total_params": total, "trainable_params": sum(row.trained for row in rows.values())}
 
 
-def _sizes(size: Any) -> Any:
+def _sizes(size: Integers) -> Any:
     """A shape as a tuple, several as a list."""
     if isinstance(size, InputSpec):
         return _sizes(tuple(size.shape))
@@ -73,17 +74,17 @@ def _sizes(size: Any) -> Any:
     return [_sizes(item) for item in size]
 
 
-def _input(shape: Any, kind: Any) -> Any:
+def _input(shape: Integers, kind: object) -> Any:
     if isinstance(shape, list):
         return [_input(part, kind) for part in shape]
     values = np.random.default_rng(0).random(shape, np.float32)
     return wrap(as_array(values, types.to_numpy_or(kind, np.dtype(np.float32))))
 
 
-def _rows(net: Layer, arguments: Sequence[Any]) -> dict[str, _Row]:
+def _rows(net: Layer, arguments: Sequence[object]) -> dict[str, _Row]:
     rows: dict[str, _Row] = {}
 
-    def note(layer: Layer, inputs: Any, outputs: Any) -> None:
+    def note(layer: Layer, inputs: object, outputs: object) -> None:
         number = layer.full_name().rsplit("_", 1)[-1]
         index = int(number) if number.isdigit() else len(rows)
         row = rows[f"{type(layer).__name__}-{index + 1}"] = _Row(_shapes(inputs), _shapes(outputs))
@@ -111,7 +112,7 @@ def _rows(net: Layer, arguments: Sequence[Any]) -> dict[str, _Row]:
     return rows
 
 
-def _shapes(value: Any) -> Any:
+def _shapes(value: object) -> Any:
     if isinstance(value, list | tuple):
         return [_shapes(part) for part in value]
     return list(value.shape) if isinstance(value, Tensor) else []
@@ -155,12 +156,12 @@ def _table(rows: dict[str, _Row], sizes: Sequence[Any]) -> str:
 Count = Callable[[Any, Any, Any], Any]
 
 
-def _conv(layer: Any, x: Tensor, y: Tensor) -> int:
+def _conv(layer: Layer, x: Tensor, y: Tensor) -> int:
     taps = math.prod(layer.weight.shape[2:])
     return y.size * int(x.shape[1] / layer._groups * taps + (layer.bias is not None))
 
 
-def _adaptive_pool(layer: Any, x: Tensor, y: Tensor) -> int:
+def _adaptive_pool(layer: Layer, x: Tensor, y: Tensor) -> int:
     kernel = [a // b for a, b in zip(x.shape[2:], y.shape[2:], strict=True)]
     return (math.prod(kernel) + 1) * y.size
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from framework import paddle
+from framework.paddle._kernel.arguments import Integers
 from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle._kernel.tensor import Tensor
@@ -21,7 +22,7 @@ def graph_send_recv(
     src_index: Tensor,
     dst_index: Tensor,
     pool_type: str = "sum",
-    out_size: Any = None,
+    out_size: Integers | None = None,
     name: str | None = None,
 ) -> Tensor:
     """`paddle.geometric.send_u_recv` under its older name."""
@@ -40,7 +41,7 @@ def softmax_mask_fuse_upper_triangle(x: Tensor) -> Tensor:
     return paddle.nn.functional.softmax(paddle.where(seen, x, paddle.full_like(x, -10000.0)))
 
 
-def identity_loss(x: Tensor, reduction: Any = "none") -> Tensor:
+def identity_loss(x: Tensor, reduction: str | int = "none") -> Tensor:
     """x, its sum (0), its mean (1): the loss itself."""
     kinds = ("sum", "mean", "none")
     kind: Any = kinds[reduction] if reduction in (0, 1, 2) else reduction

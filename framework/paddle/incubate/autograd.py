@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from framework import paddle
+from framework.paddle._kernel.arguments import Tensors
 from framework.paddle._kernel.tape import grad as _grad
 from framework.paddle._kernel.tensor import Tensor
 
@@ -15,15 +16,15 @@ log = logging.getLogger("oar")
 __all__ = ["Hessian", "Jacobian", "disable_prim", "enable_prim", "forward_grad", "grad", "jvp", "vjp"]
 
 
-def _as_tuple(value: Any) -> tuple[Tensor, ...]:
+def _as_tuple(value: Tensors) -> tuple[Tensor, ...]:
     return (value,) if isinstance(value, Tensor) else tuple(value)
 
 
-def _like(reference: Any, values: Sequence[Tensor]) -> Any:
+def _like(reference: Tensors, values: Sequence[Tensor]) -> Any:
     return values[0] if isinstance(reference, Tensor) else tuple(values)
 
 
-def _separate(value: Any) -> Any:
+def _separate(value: Tensors | None) -> Any:
     """New Tensors of the same values that want a gradient; with a history where they had one."""
 
     def fresh(x: Tensor) -> Tensor:
@@ -36,7 +37,7 @@ def _separate(value: Any) -> Any:
     return None if value is None else _like(value, [fresh(x) for x in _as_tuple(value)])
 
 
-def _check(func: Any, xs: Any, v: Any) -> None:
+def _check(func: Callable[..., Tensors], xs: Tensors, v: Tensors | None) -> None:
     if not callable(func):
         raise TypeError(f"func should be a function, but got {type(func).__name__}")
     for name, value in (("xs", xs), ("v", v)):
@@ -44,7 +45,7 @@ def _check(func: Any, xs: Any, v: Any) -> None:
             raise TypeError(f"{name} should be a Tensor or a sequence of Tensors")
 
 
-def _check_shapes(v: Any, references: Any) -> None:
+def _check_shapes(v: Tensors | None, references: Tensors) -> None:
     if v is None:
         return
     got, want = [x.shape for x in _as_tuple(v)], [x.shape for x in _as_tuple(references)]
@@ -52,7 +53,7 @@ def _check_shapes(v: Any, references: Any) -> None:
         raise RuntimeError(f"v should have the shapes {want}, but got {got}")
 
 
-def _gradients(ys: Any, xs: Any, v: Any) -> Any:
+def _gradients(ys: Tensors, xs: Tensors, v: Tensors | None) -> Any:
     """Gradients of ys by xs with a history; zeros where ys does not depend on an x."""
     starts = None if v is None else list(_as_tuple(v))
     found = _grad(list(_as_tuple(ys)), list(_as_tuple(xs)), starts, create_graph=True, allow_unused=True)
@@ -65,7 +66,7 @@ def _gradients(ys: Any, xs: Any, v: Any) -> Any:
     return _like(xs, values)
 
 
-def vjp(func: Callable[..., Any], xs: Any, v: Any = None) -> tuple[Any, Any]:
+def vjp(func: Callable[..., Tensors], xs: Tensors, v: Tensors | None = None) -> tuple[Any, Any]:
     """(func(*xs), v @ Jacobian); without v ones."""
     _check(func, xs, v)
     xs, v = _separate(xs), _separate(v)
@@ -74,7 +75,7 @@ def vjp(func: Callable[..., Any], xs: Any, v: Any = None) -> tuple[Any, Any]:
     return ys, _gradients(ys, xs, v)
 
 
-def jvp(func: Callable[..., Any], xs: Any, v: Any = None) -> tuple[Any, Any]:
+def jvp(func: Callable[..., Tensors], xs: Tensors, v: Tensors | None = None) -> tuple[Any, Any]:
     """(func(*xs), Jacobian @ v); without v ones."""
     _check(func, xs, v)
     _check_shapes(v, xs)
@@ -83,7 +84,7 @@ def jvp(func: Callable[..., Any], xs: Any, v: Any = None) -> tuple[Any, Any]:
     return ys, _forward(ys, xs, v)
 
 
-def _forward(ys: Any, xs: Any, v: Any) -> Any:
+def _forward(ys: Tensors, xs: Tensors, v: Tensors | None) -> Any:
     """Reverse twice: the gradient by xs is linear in the one of ys, and its own gradient by that is J @ v."""
     seeds = []
     for y in _as_tuple(ys):
@@ -94,12 +95,12 @@ def _forward(ys: Any, xs: Any, v: Any) -> Any:
     return _gradients(_gradients(ys, xs, seed), seed, v)
 
 
-def forward_grad(outputs: Any, inputs: Any, grad_inputs: Any = None) -> Any:
+def forward_grad(outputs: Tensors, inputs: Tensors, grad_inputs: Tensors | None = None) -> Any:
     """Jacobian of `outputs` by `inputs` times `grad_inputs` (ones)."""
     return _forward(outputs, inputs, grad_inputs)
 
 
-def grad(outputs: Any, inputs: Any, grad_outputs: Any = None) -> Any:
+def grad(outputs: Tensors, inputs: Tensors, grad_outputs: Tensors | None = None) -> Any:
     """The gradients of `outputs` by `inputs`; zeros where there is none."""
     return _gradients(outputs, inputs, grad_outputs)
 
@@ -107,7 +108,7 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None) -> Any:
 class Jacobian:
     """The Jacobian of `func` at `xs`, all of xs and of ys put into one row each: [M, N], or [B, M, N] in batches."""
 
-    def __init__(self, func: Callable[..., Any], xs: Any, is_batched: bool = False) -> None:
+    def __init__(self, func: Callable[..., Tensors], xs: Tensors, is_batched: bool = False) -> None:
         inputs = _as_tuple(_separate(xs))
         self._batched = is_batched
         ys = _as_tuple(func(*inputs))
@@ -133,7 +134,7 @@ class Jacobian:
             found = self._cache[number] = paddle.concat(parts, axis=-1) if len(parts) > 1 else parts[0]
         return found
 
-    def __getitem__(self, indexes: Any) -> Tensor:
+    def __getitem__(self, indexes: object) -> Tensor:
         given = tuple(indexes) if isinstance(indexes, list | tuple) else (indexes,)
         if any(index is Ellipsis for index in given):
             raise IndexError("an ellipsis is no index of a Jacobian: name the axes")
@@ -151,7 +152,7 @@ class Jacobian:
 class Hessian:
     """The Hessian of `func`, which returns one number (per sample): [N, N], or [B, N, N] in batches."""
 
-    def __init__(self, func: Callable[..., Any], xs: Any, is_batched: bool = False) -> None:
+    def __init__(self, func: Callable[..., Tensors], xs: Tensors, is_batched: bool = False) -> None:
         def gradient(*inputs: Tensor) -> Tensor:
             first = Jacobian(func, inputs, is_batched)
             if first.shape[-2] != 1:
@@ -164,7 +165,7 @@ class Hessian:
     def shape(self) -> tuple[int, ...]:
         return self.symbolic.shape
 
-    def __getitem__(self, indexes: Any) -> Tensor:
+    def __getitem__(self, indexes: object) -> Tensor:
         return self.symbolic[indexes]
 
 

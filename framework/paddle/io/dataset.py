@@ -44,7 +44,7 @@ class IterableDataset(Dataset, core.IterableDataset):
     def __iter__(self) -> Iterator[Any]:
         raise NotImplementedError(f"{type(self).__name__} defines no __iter__")
 
-    def __getitem__(self, idx: Any) -> Any:
+    def __getitem__(self, idx: object) -> Any:
         raise RuntimeError(f"{type(self).__name__} is an IterableDataset: it has no index")
 
     def __len__(self) -> int:

@@ -21,7 +21,7 @@ import numpy as np
 from framework.io.workers import WorkerInfo, enter_worker
 from framework.io.workers import get_worker_info as get_worker_info
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
-from framework.paddle.io.dataset import IterableDataset, NoLength
+from framework.paddle.io.dataset import Dataset, IterableDataset, NoLength
 from framework.paddle.io.sampler import BatchSampler
 
 _END = object()  # what a worker gives whose part of an IterableDataset is read
@@ -53,7 +53,7 @@ def default_collate_fn(batch: Sequence[Any]) -> Any:
     )
 
 
-def default_convert_fn(batch: Any) -> Any:
+def default_convert_fn(batch: object) -> Any:
     """One sample as it is, tuples as lists."""
     if isinstance(batch, Mapping):
         return {key: default_convert_fn(value) for key, value in batch.items()}
@@ -62,7 +62,7 @@ def default_convert_fn(batch: Any) -> Any:
     return batch
 
 
-def _with_tensors(batch: Any) -> Any:
+def _with_tensors(batch: object) -> Any:
     """The arrays of a batch as Tensors."""
     if isinstance(batch, np.ndarray):
         return wrap(as_array(batch))
@@ -90,15 +90,15 @@ class DataLoader:
 
     def __init__(
         self,
-        dataset: Any,
+        dataset: Dataset,
         feed_list: Any = None,
-        places: Any = None,
+        places: object = None,
         return_list: bool = True,
         batch_sampler: Any = None,
         batch_size: int | None = 1,
         shuffle: bool = False,
         drop_last: bool = False,
-        collate_fn: Callable[[Any], Any] | None = None,
+        collate_fn: Callable[..., object] | None = None,
         num_workers: int = 0,
         use_buffer_reader: bool = True,
         prefetch_factor: int = 2,
@@ -157,7 +157,7 @@ class DataLoader:
             return iter(self.batch_sampler)
         return iter(range(len(self.dataset)))
 
-    def _make(self, dataset: Any, job: Any, stream: Iterator[Any] | None) -> Any:
+    def _make(self, dataset: Dataset, job: Any, stream: Iterator[Any] | None) -> Any:
         data: Any
         if stream is not None and job is None:
             data = next(stream, _END)
@@ -226,7 +226,7 @@ class _Worker:
         if isinstance(self.dataset, IterableDataset):
             self.stream = iter(self.dataset)
 
-    def submit(self, job: Any) -> Future[Any]:
+    def submit(self, job: object) -> Future[Any]:
         return self.pool.submit(lambda: self.loader._make(self.dataset, job, self.stream))
 
     def close(self) -> None:

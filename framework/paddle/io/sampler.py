@@ -17,7 +17,7 @@ from framework.paddle.io.dataset import IterableDataset, random_order
 class Sampler:
     """Indices of samples in some order: a subclass defines `__iter__` and, where it can, `__len__`."""
 
-    def __init__(self, data_source: Any = None) -> None:
+    def __init__(self, data_source: Sized | None = None) -> None:
         self.data_source = data_source
 
     def __iter__(self) -> Iterator[Any]:
@@ -208,7 +208,7 @@ class DistributedBatchSampler(BatchSampler):
         self.epoch = epoch
 
 
-def _size(batch_size: Any, where: str) -> int:
+def _size(batch_size: int, where: str) -> int:
     assert isinstance(batch_size, int) and batch_size > 0, (
         f"{where}: batch_size must be above 0, received {batch_size!r}"
     )

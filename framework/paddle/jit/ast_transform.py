@@ -44,7 +44,7 @@ def ignore_module(modules: list[Any]) -> None:
     _ignored.update(module.__name__ for module in modules)
 
 
-def transformed(function: Callable[..., Any]) -> Callable[..., Any]:
+def transformed(function: Callable[..., object]) -> Callable[..., Any]:
     """The function with its control flow converted; the function itself where there is nothing to convert or no
     source."""
     if isinstance(function, types.MethodType):

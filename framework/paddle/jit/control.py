@@ -103,7 +103,7 @@ class _TracedFunction:
     keys: TracedKeys
     last: Recording
 
-    def __init__(self, call: Callable[..., Any], operands: Sequence[Any], what: str) -> None:
+    def __init__(self, call: Callable[..., object], operands: Sequence[Any], what: str) -> None:
         self.call, self.what = call, what
         self.captured: list[Tensor] = []
         self.operands = operands
@@ -213,7 +213,7 @@ def _join(a: Any, b: Any, name: str) -> _Joined:
     )
 
 
-def _widened(number: Any, tensor: Tensor) -> np.dtype:
+def _widened(number: object, tensor: Tensor) -> np.dtype:
     """The type a number needs next to a Tensor: its own only where the Tensor cannot hold it."""
     order = "biufc"
     kind = _number_type(number)
@@ -229,7 +229,10 @@ def _described(value: Any) -> str:
 
 
 def cond(
-    pred: Any, true_fn: Callable[[], Any], false_fn: Callable[[], Any], names: Sequence[str] | None = None
+    pred: object,
+    true_fn: Callable[[], object],
+    false_fn: Callable[[], object],
+    names: Sequence[str] | None = None,
 ) -> Any:
     """`true_fn()` where `pred` is true, else `false_fn()`; both are traced, one runs. `names`: of the results."""
     if not is_traced(pred):
@@ -250,7 +253,7 @@ def cond(
     written = list({id(t): t for t in [*first.written, *second.written]}.values())
     captured = list({id(t): t for t in [*first.captured, *second.captured, *written]}.values())
 
-    def finish(leaves: Sequence[Any], changed: Sequence[Tensor]) -> list[Any]:
+    def finish(leaves: Sequence[object], changed: Sequence[Tensor]) -> list[Any]:
         results = [spec.of(leaf) for spec, leaf in zip(joined, leaves, strict=True) if spec.shape is not None]
         return [*results, *[t._array for t in written]]
 
@@ -282,7 +285,7 @@ def _delivered(
     written: Sequence[Tensor],
     flags: Sequence[bool],
     joined: Sequence[_Joined],
-    tree: Any,
+    tree: object,
 ) -> Any:
     """The results in their structure, with what the branches changed set."""
     made = iter([t.detach() if stop else t for t, stop in zip(results, stops, strict=False)])
@@ -317,9 +320,9 @@ class _LoopNode(Node):
 
 
 def while_loop(
-    test: Callable[..., Any],
-    body: Callable[..., Any],
-    loop_vars: Sequence[Any],
+    test: Callable[..., object],
+    body: Callable[..., object],
+    loop_vars: Sequence[object],
     names: Sequence[str] | None = None,
 ) -> list[Any]:
     """`loop_vars = body(*loop_vars)` as long as `test(*loop_vars)` is true. Numbers become Tensors; a variable without
@@ -344,12 +347,12 @@ def _constant(value: Any) -> Tensor:
 def _traced_loop(
     test: Any,
     body: Any,
-    start: list[Any],
+    start: list[object],
     carried: list[int],
     tensors: list[Tensor],
     names: Sequence[str] | None,
 ) -> list[Any] | None:
-    def with_values(call: Callable[..., Any]) -> Callable[..., Any]:
+    def with_values(call: Callable[..., object]) -> Callable[..., Any]:
         def run(*operands: Tensor) -> Any:
             given = list(start)
             for index, operand in zip(carried, operands, strict=True):
@@ -384,7 +387,7 @@ def _traced_loop(
     changed = [_place(captured, t) for t in written]
     again.captured = once.captured = captured
 
-    def finish(leaves: Sequence[Any], changed: Sequence[Tensor]) -> list[Any]:
+    def finish(leaves: Sequence[object], changed: Sequence[Tensor]) -> list[Any]:
         values = [_value(leaves[index]) for index in carried]
         return [*values, *[t._array for t in written]]
 
@@ -435,11 +438,11 @@ def _place(tensors: Sequence[Tensor], tensor: Tensor) -> int:
     return next(index for index, other in enumerate(tensors) if other is tensor)
 
 
-def _value(leaf: Any) -> Any:
+def _value(leaf: object) -> Any:
     return leaf._value if isinstance(leaf, Tensor) else jnp.asarray(leaf, _number_type(leaf))
 
 
-def _settled(first: Any, tensor: Tensor, leaf: Any, name: str) -> Callable[[], Tensor] | None:
+def _settled(first: object, tensor: Tensor, leaf: object, name: str) -> Callable[[], Tensor] | None:
     """None where a variable keeps its shape and type. A number at the start takes those of what follows: what makes it
     anew."""
     if isinstance(leaf, _NUMBERS):

@@ -42,13 +42,13 @@ def if_(
     set_(tuple(control.cond(test, branch(true_fn), branch(false_fn), _spread(names, before))))
 
 
-def _spread(names: Sequence[str], values: Sequence[Any]) -> list[str] | None:
+def _spread(names: Sequence[str], values: Sequence[object]) -> list[str] | None:
     """The names of the leaves of these variables, where each is one leaf."""
     return None if any(isinstance(v, list | tuple | dict) for v in values) else list(names)
 
 
 def while_(
-    test: Callable[[], Any], body: Callable[[], None], get: Get, set_: Set, names: Sequence[str]
+    test: Callable[[], object], body: Callable[[], None], get: Get, set_: Set, names: Sequence[str]
 ) -> None:
     """`while test(): body()`; a loop of the program from the first test that depends on a Tensor."""
     while True:
@@ -60,14 +60,14 @@ def while_(
         body()
     before = get()
 
-    def tested(*values: Any) -> Any:
+    def tested(*values: object) -> Any:
         set_(values)
         try:
             return test()
         finally:
             set_(before)
 
-    def advanced(*values: Any) -> Any:
+    def advanced(*values: object) -> Any:
         set_(values)
         try:
             body()
@@ -90,15 +90,15 @@ hooks = _Hooks()
 class TracedRange:
     """A range whose ends are Tensors."""
 
-    def __init__(self, *ends: Any) -> None:
+    def __init__(self, *ends: int | Tensor) -> None:
         self.start, self.stop = (0, ends[0]) if len(ends) == 1 else ends[:2]
         self.step = ends[2] if len(ends) > 2 else 1
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[int]:
         return iter(range(self.start, self.stop, self.step))
 
 
-def range_(*ends: Any) -> Iterable[Any]:
+def range_(*ends: int | Tensor) -> Iterable[int]:
     """`range(...)`, also of Tensors."""
     return TracedRange(*ends) if any(control.is_traced(end) for end in ends) else builtins.range(*ends)
 
@@ -155,7 +155,7 @@ def _either(step: Any, counter: Any, stop: Any, below: Any) -> Any:
     return or_(lambda: and_(lambda: step > 0, lambda: below), lambda: and_(lambda: step < 0, lambda: above))
 
 
-def and_(*parts: Callable[[], Any]) -> Any:
+def and_(*parts: Callable[[], object]) -> Any:
     """`a and b and …`."""
     value = parts[0]()
     for part in parts[1:]:
@@ -168,7 +168,7 @@ def and_(*parts: Callable[[], Any]) -> Any:
     return value
 
 
-def or_(*parts: Callable[[], Any]) -> Any:
+def or_(*parts: Callable[[], object]) -> Any:
     """`a or b or …`."""
     value = parts[0]()
     for part in parts[1:]:
@@ -181,28 +181,28 @@ def or_(*parts: Callable[[], Any]) -> Any:
     return value
 
 
-def not_(value: Any) -> Any:
+def not_(value: object) -> Any:
     """`not a`."""
     from framework import paddle
 
     return paddle.logical_not(value) if control.is_traced(value) else not value
 
 
-def _logical(name: str, a: Any, b: Any) -> Any:
+def _logical(name: str, a: object, b: object) -> Any:
     from framework import paddle
 
     other = b if isinstance(b, Tensor) else paddle.to_tensor(bool(b))
     return getattr(paddle, name)(a, other)
 
 
-def choose(test: Any, first: Callable[[], Any], second: Callable[[], Any]) -> Any:
+def choose(test: object, first: Callable[[], object], second: Callable[[], object]) -> Any:
     """`a if test else b`."""
     if control.is_traced(test):
         return control.cond(test, first, second)
     return first() if test else second()
 
 
-def assert_(test: Callable[[], Any], message: Callable[[], Any]) -> None:
+def assert_(test: Callable[[], object], message: Callable[[], object]) -> None:
     """`assert`; what depends on a Tensor is not checked in a compiled program."""
     value = test()
     if not control.is_traced(value) and not value:
@@ -224,7 +224,7 @@ def bool_(value: Any = False) -> Any:
     return value.astype("bool") if control.is_traced(value) else builtins.bool(value)
 
 
-def call(function: Any) -> Any:
+def call(function: object) -> Any:
     """What is called in place of `function`: functions of the user are converted too."""
     kind = function.__class__
     if kind is types.FunctionType or kind is types.MethodType:

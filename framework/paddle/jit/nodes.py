@@ -22,7 +22,11 @@ class StaticNode(Node):
     __slots__ = ("kept", "outs", "passed", "place", "program", "values")
 
     def __init__(
-        self, program: StaticProgram, values: Sequence[Any], passed: Sequence[Any], tensors: Sequence[Tensor]
+        self,
+        program: StaticProgram,
+        values: Sequence[object],
+        passed: Sequence[object],
+        tensors: Sequence[Tensor],
     ) -> None:
         edges: list[Edge] = [edge_of(t) for t, wanted in zip(tensors, program.mask, strict=True) if wanted]
         super().__init__(edges, len(program.live))

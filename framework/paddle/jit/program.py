@@ -82,7 +82,7 @@ class _Run:
 
     def __init__(
         self,
-        call: Callable[[], Any],
+        call: Callable[[], object],
         slots: Sequence[Slot],
         args: Sequence[Tensor],
         layers: Sequence[Layer],
@@ -116,7 +116,7 @@ class _Run:
         self.count = len(arrays)
         return [*arrays, *gradients]
 
-    def _collect(self, returned: Any, values: Sequence[Any]) -> list[Tensor]:
+    def _collect(self, returned: object, values: Sequence[jax.Array]) -> list[Tensor]:
         """All Tensors whose values are returned; notes what they are for."""
         recording = self.recording
         collected: list[Tensor] = []
@@ -133,7 +133,7 @@ class _Run:
                 self.outputs.append(Output(tensor, alive and tensor.dtype.numpy in INEXACT))
             return places[id(tensor)]
 
-        def result(value: Any) -> Any:
+        def result(value: object) -> Any:
             if not isinstance(value, Tensor):
                 return place(wrap(value)) if isinstance(value, jax.Array) else value
             return place(value) if recording.is_own(value) else self.slot_of(value)
@@ -216,7 +216,10 @@ class _Result:
 
 
 def trace(
-    call: Callable[[], Any], args: Sequence[Tensor], layers: Sequence[Layer] = (), known: Iterable[Slot] = ()
+    call: Callable[[], object],
+    args: Sequence[Tensor],
+    layers: Sequence[Layer] = (),
+    known: Iterable[Slot] = (),
 ) -> StaticProgram:
     """Trace `call`, which uses `args`; `layers`: whose attributes it may set. `known`: slots of an earlier trace."""
     slots: list[Slot] = []
@@ -388,7 +391,7 @@ def _closed(
 def _program(jaxpr: ClosedJaxpr, replaced: Sequence[int] = ()) -> Program:
     function = jaxpr_as_fun(jaxpr)
 
-    def to_static(*values: Any) -> Any:
+    def to_static(*values: object) -> Any:
         return function(*values)
 
     return Program(to_static, replaced)
@@ -396,10 +399,10 @@ def _program(jaxpr: ClosedJaxpr, replaced: Sequence[int] = ()) -> Program:
 
 def _split(
     jaxpr: ClosedJaxpr,
-    inputs: Sequence[Any],
-    cotangents: Sequence[Any],
-    primal: Sequence[Any],
-    gradients: Sequence[Any],
+    inputs: Sequence[object],
+    cotangents: Sequence[object],
+    primal: Sequence[object],
+    gradients: Sequence[object],
     replaced: Sequence[int],
 ) -> tuple[Program, Split | None]:
     dependent = set(cotangents)

@@ -116,7 +116,7 @@ class Recording:
 
     # Watcher
 
-    def read_value(self, tensor: Tensor, value: Any) -> Any:
+    def read_value(self, tensor: Tensor, value: object) -> Any:
         state = tensor.__dict__
         if state.get("_made_by") is not self:
             key = id(tensor)
@@ -125,7 +125,7 @@ class Recording:
                 self.found[key] = tensor
         return value
 
-    def set_value(self, tensor: Tensor, value: Any, new: bool) -> bool:
+    def set_value(self, tensor: Tensor, value: object, new: bool) -> bool:
         state = tensor.__dict__
         if new:
             if isinstance(value, Tracer):  # what is concrete was made to stay, such as an optimizer's state

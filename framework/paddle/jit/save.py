@@ -7,6 +7,7 @@ with its gradient, so that a loaded layer can be trained on.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,12 @@ import jax
 import numpy as np
 from jax import export
 
-from framework.core.errors import InputError, OarError
-from framework.export import Artifact, TensorSpec, load_artifact
-from framework.export.program import lower_program
+from framework.config.bind import bind
+from framework.config.tree import Tree
+from framework.core.errors import ConfigError, FormatError, InputError, OarError
+from framework.export import CONFIG, Artifact, TensorSpec, load_artifact
+from framework.export.artifact import damaged_config, read_exported
+from framework.export.program import file_names_alone, lower_program
 from framework.jit import InputSpec as CoreSpec
 from framework.paddle._kernel import dtypes as types
 from framework.paddle._kernel.dispatch import Compiled, run
@@ -31,11 +35,14 @@ from framework.paddle.jit.to_static import StaticFunction, converted_layers, exp
 from framework.paddle.nn.layer import Layer
 
 _TRAINING = "with_gradient.jax"
+_MAX_DEPTH = 64  # of the lists and dicts that a function returns
 _NARROW = {"int64": "int32", "float64": "float32", "complex128": "complex64"}
 Named = dict[str, Any]
 
 
-def save(layer: Any, path: str | Path, input_spec: Sequence[Any] | None = None, **configs: Any) -> None:
+def save(
+    layer: Layer, path: str | Path, input_spec: Sequence[InputSpec | Tensor] | None = None, **configs: object
+) -> None:
     """Write a Layer (in eval mode) or a function as an artifact folder at `path`.
 
     Args:
@@ -76,7 +83,9 @@ def _folder(path: str | Path) -> Path:
     return Path(text)
 
 
-def _specs(function: Any, given: Sequence[Any] | None) -> tuple[list[InputSpec], list[InputSpec] | None]:
+def _specs(
+    function: object, given: Sequence[InputSpec | Tensor] | None
+) -> tuple[list[InputSpec], list[InputSpec] | None]:
     """The inputs, and the exact ones to fall back on where the first sizes were only assumed to be free."""
     if given is None and isinstance(function, StaticFunction):
         given = function.input_spec
@@ -97,7 +106,7 @@ def _specs(function: Any, given: Sequence[Any] | None) -> tuple[list[InputSpec],
     return free, exact
 
 
-def _exported(layer: Any, call: Callable[..., Any], specs: Sequence[InputSpec]) -> Artifact:
+def _exported(layer: object, call: Callable[..., object], specs: Sequence[InputSpec]) -> Artifact:
     names = [spec.name or f"x{number}" for number, spec in enumerate(specs)]
     if len(set(names)) < len(names):
         raise InputError("two inputs have the same name", received=names, allowed="one name for each")
@@ -114,7 +123,7 @@ def _exported(layer: Any, call: Callable[..., Any], specs: Sequence[InputSpec]) 
         program = trace(lambda: call(*tensors), tensors, layers)
         weights, slots = _weights(layer, program.slots[len(tensors) :])
 
-        def function(values: Sequence[Any], inputs: Sequence[Any]) -> Any:
+        def function(values: Sequence[object], inputs: Sequence[Any]) -> Any:
             placeholders = [wrap(v) for v in inputs]
             traced = _Run(lambda: call(*placeholders), slots, placeholders, layers)
             made = traced(list(values), np.zeros(2, np.uint32), [])
@@ -140,7 +149,8 @@ def _exported(layer: Any, call: Callable[..., Any], specs: Sequence[InputSpec]) 
         with x64():
             narrow = lower_program(lambda w, i: lowered(w, i, True), weights, narrow_specs)
             wide = lower_program(lambda w, i: lowered(w, i, False), weights, wide_specs)
-            training = bytes(wide.serialize(vjp_order=1))
+            with file_names_alone():
+                training = bytes(wide.serialize(vjp_order=1))
     config = {
         "kind": "jit",
         "model": name,
@@ -154,7 +164,7 @@ def _exported(layer: Any, call: Callable[..., Any], specs: Sequence[InputSpec]) 
     return Artifact(config, {"float32": narrow}, weights, files={_TRAINING: training})
 
 
-def _placeholder(shape: Any, spec: InputSpec) -> Tensor:
+def _placeholder(shape: Sequence[Any], spec: InputSpec) -> Tensor:
     """A Tensor without values, to trace with."""
     value: Any = jax.ShapeDtypeStruct(shape, spec.dtype.numpy)
     return wrap(value)
@@ -165,7 +175,7 @@ def _trained(slot: Slot) -> bool:
     return isinstance(tensor, Parameter) and not tensor.stop_gradient
 
 
-def _weights(layer: Any, slots: Sequence[Slot]) -> tuple[dict[str, np.ndarray], list[Slot]]:
+def _weights(layer: object, slots: Sequence[Slot]) -> tuple[dict[str, np.ndarray], list[Slot]]:
     """The Tensors that the program reads, by the names of the state where they have one."""
     state = layer.to_static_state_dict() if isinstance(layer, Layer) else {}
     known = {id(tensor): name for name, tensor in state.items()}
@@ -197,7 +207,7 @@ def _arrays(
     return found
 
 
-def _described(result: Any) -> Any:
+def _described(result: object) -> Any:
     """The structure of a result for the config: [kind, parts…]; a Tensor is "tensor"."""
     if isinstance(result, _Result):
         return "tensor"
@@ -215,7 +225,8 @@ def _rebuilt(structure: Any, tensors: Any) -> Any:
     if kind == "value":
         return parts[0]
     if kind == "dict":
-        return {name: _rebuilt(part, tensors) for name, part in parts}
+        values = {name: _rebuilt(part, tensors) for name, part in sorted(parts, key=lambda pair: pair[0])}
+        return {name: values[name] for name, _ in parts}  # jax has sorted them
     made = [_rebuilt(part, tensors) for part in parts]
     return made if kind == "list" else tuple(made)
 
@@ -224,10 +235,10 @@ class TranslatedLayer(Layer):
     """What `jit.load` returns: a layer whose forward is the saved program. After `train()` its parameters can be
     trained; dropout and running statistics stay as in eval mode. After `eval()` its results have no history."""
 
-    def __init__(self, programs: Any, persistable_vars: Mapping[str, Any]) -> None:
+    def __init__(self, programs: Any, persistable_vars: Mapping[str, object]) -> None:
         super().__init__()
         self._program, self._description = programs
-        trained = set(self._description["parameters"])
+        trained = set(self._description.parameters)
         for name, value in persistable_vars.items():
             with x64():
                 array = jax.numpy.asarray(value)
@@ -238,7 +249,7 @@ class TranslatedLayer(Layer):
                 tensor.name, tensor.persistable = name, True
                 self._buffers[name] = tensor
         self._names = list(persistable_vars)
-        self._inputs = [(name, types.to_numpy(dtype)) for name, dtype, _ in self._description["inputs"]]
+        self._inputs = [(name, types.to_numpy(dtype)) for name, dtype, _ in self._description.inputs]
         self._outputs = len(self._program.out_avals)
         self._compiled = Compiled("translated", self._call)
 
@@ -248,7 +259,7 @@ class TranslatedLayer(Layer):
         out = self._program.call(dict(zip(self._names, values[count:], strict=True)), inputs)
         return tuple(out[f"output{number}"] for number in range(self._outputs))
 
-    def forward(self, *inputs: Any) -> Any:
+    def forward(self, *inputs: object) -> Any:
         if len(inputs) != len(self._inputs):
             raise InputError(
                 "wrong number of inputs",
@@ -262,7 +273,7 @@ class TranslatedLayer(Layer):
             made = run(self._compiled, [*given, *state])
         finally:
             mode.grad_enabled = enabled
-        return _rebuilt(self._description["outputs"], iter(made))
+        return _rebuilt(self._description.outputs, iter(made))
 
     def program(self, method_name: str = "forward") -> Any:
         """The saved program: its text is StableHLO."""
@@ -270,14 +281,14 @@ class TranslatedLayer(Layer):
 
     def input_spec(self) -> list[InputSpec]:
         """The inputs as they were declared."""
-        return [InputSpec(shape, dtype, name) for name, dtype, shape in self._description["inputs"]]
+        return [InputSpec(shape, dtype, name) for name, dtype, shape in self._description.inputs]
 
 
-def load(path: str | Path, **configs: Any) -> TranslatedLayer:
+def load(path: str | Path, **configs: object) -> TranslatedLayer:
     """Load what `save` (or static.save_inference_model) wrote, as a layer.
 
     Raises:
-        FormatError: no such artifact. InputError: an artifact that something else wrote.
+        FormatError: no such artifact, or a damaged one. InputError: an artifact that something else wrote.
     """
     folder = _folder(path)
     artifact = load_artifact(folder)
@@ -287,5 +298,105 @@ def load(path: str | Path, **configs: Any) -> TranslatedLayer:
             where=folder,
             fix="framework.jit.load reads it, without gradients",
         )
-    program = export.deserialize(bytearray(artifact.files[_TRAINING]))
-    return TranslatedLayer((program, artifact.config["paddle"]), artifact.weights)
+    description = _read_description(artifact, folder / CONFIG)
+    program = read_exported(artifact.files[_TRAINING], folder / _TRAINING, artifact.config)
+    _check_program(program, description, artifact.weights, folder / _TRAINING)
+    return TranslatedLayer((program, description), artifact.weights)
+
+
+@dataclass(frozen=True)
+class _Description:
+    """The key `paddle` of an artifact's config: (name, dtype, shape) of inputs, and the names of what can be trained.
+
+    `outputs` is what the function returns, see `_described`.
+    """
+
+    inputs: tuple[tuple[str, str, tuple[int | None, ...]], ...]
+    parameters: tuple[str, ...]
+    outputs: Any = None
+
+    def __post_init__(self) -> None:
+        for name, dtype, _ in self.inputs:
+            try:
+                types.to_numpy(dtype)
+            except OarError:
+                raise ConfigError(f"the input {name!r} has an unknown dtype", received=dtype) from None
+
+
+def _read_description(artifact: Artifact, path: Path) -> _Description:
+    """Raises: FormatError, with file and line."""
+    assert artifact.tree is not None
+    tree = artifact.tree.value["paddle"]
+    try:
+        if not isinstance(tree.value, dict) or "outputs" not in tree.value:
+            raise ConfigError(
+                "what the program returns is missing", where=tree.where, allowed="paddle: {outputs: …}"
+            )
+        outputs = tree.value["outputs"]
+        rest = {key: child for key, child in tree.value.items() if key != "outputs"}
+        description = bind(Tree(rest, tree.where), _Description, key="paddle")
+        unknown = [name for name in description.parameters if name not in artifact.weights]
+        if unknown:
+            raise ConfigError(
+                "a parameter has no weight", where=tree.value["parameters"].where, received=unknown[0]
+            )
+        _check_structure(outputs, 0)
+    except ConfigError as error:
+        raise damaged_config(path, error) from None
+    return replace(description, outputs=outputs.plain())
+
+
+def _check_structure(node: Tree, depth: int) -> None:
+    """Raises: ConfigError, unless it is what `_described` makes."""
+    value = node.value
+    if value == "tensor":
+        return
+    kind = value[0].value if isinstance(value, list) and value else None
+    parts = value[1:] if isinstance(value, list) else []
+    pairs = kind == "dict" and all(
+        isinstance(part.value, list) and len(part.value) == 2 and isinstance(part.value[0].value, str)
+        for part in parts
+    )
+    plain = kind == "value" and len(parts) == 1 and not isinstance(parts[0].value, list | dict)
+    if depth > _MAX_DEPTH or not (pairs or plain or kind in ("list", "tuple")):
+        raise ConfigError(
+            "this is not what a program returns",
+            where=node.where,
+            received=repr(node.plain())[:100],
+            allowed="tensor, or [list | tuple | dict | value, …]",
+        )
+    for part in () if plain else parts:
+        _check_structure(part.value[1] if pairs else part, depth + 1)
+
+
+def _tensors(structure: Any) -> int:
+    """How many Tensors a result has."""
+    if structure == "tensor":
+        return 1
+    kind, *parts = structure
+    if kind == "value":
+        return 0
+    return sum(_tensors(part[1] if kind == "dict" else part) for part in parts)
+
+
+def _check_program(
+    program: Any, description: _Description, weights: Mapping[str, np.ndarray], file: Path
+) -> None:
+    """Raises: FormatError, where the program takes or gives something else than the config says."""
+    names = [name for name, _, _ in description.inputs]
+    takes = jax.tree_util.tree_structure(((dict.fromkeys(weights, 0), dict.fromkeys(names, 0)), {}))
+    gives = jax.tree_util.tree_structure({f"output{n}": 0 for n in range(_tensors(description.outputs))})
+    shapes = [weights[name].shape for name in sorted(weights)]
+    if (
+        program.in_tree != takes
+        or program.out_tree != gives
+        or [aval.shape for aval in program.in_avals[: len(shapes)]] != shapes
+    ):
+        raise FormatError(
+            "the program is another one than the config describes",
+            where=file,
+            received=f"inputs {str(program.in_tree)[:200]}, outputs {str(program.out_tree)[:100]}",
+            allowed=f"the inputs {', '.join(names)}, {len(weights)} weights and "
+            f"{_tensors(description.outputs)} outputs",
+            fix="copy the artifact again or save it anew",
+        )

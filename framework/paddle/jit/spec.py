@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -66,7 +65,7 @@ class InputSpec:
         return isinstance(other, InputSpec) and hash(self) == hash(other) and self.shape == other.shape
 
 
-def check(specs: Sequence[Any] | None, args: Sequence[Any], where: str) -> None:
+def check(specs: Sequence[object] | None, args: Sequence[object], where: str) -> None:
     """Raises: ShapeError: a Tensor does not fit its InputSpec."""
     for spec, arg in zip(specs or (), args, strict=False):
         if isinstance(spec, list | tuple) and isinstance(arg, list | tuple):

@@ -26,7 +26,7 @@ class Identity:
         return isinstance(other, Identity) and other.value is self.value
 
 
-def _static_key(value: Any) -> Any:
+def _static_key(value: object) -> Any:
     try:
         hash(value)
     except TypeError:
@@ -52,7 +52,7 @@ def flatten_arguments(value: Any, tensors: list[Tensor]) -> Any:
     return _static_key(value)
 
 
-def map_tensors(value: Any, change: Callable[[Any], Any]) -> Any:
+def map_tensors(value: object, change: Callable[[Any], Any]) -> Any:
     """`value` with what is a Tensor or an array replaced."""
     if isinstance(value, Tensor | np.ndarray | jax.Array):
         return change(value)
@@ -65,11 +65,11 @@ def map_tensors(value: Any, change: Callable[[Any], Any]) -> Any:
     return value
 
 
-def with_tensors(value: Any, tensors: Sequence[Tensor]) -> Any:
+def with_tensors(value: object, tensors: Sequence[Tensor]) -> Any:
     """`value` with its arrays as the Tensors that `flatten_arguments` made of them, in order."""
     remaining = iter(tensors)
 
-    def change(part: Any) -> Any:
+    def change(part: object) -> Any:
         return part if isinstance(part, Parameter) else next(remaining)
 
     return map_tensors(value, change)

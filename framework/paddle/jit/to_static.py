@@ -17,7 +17,7 @@ from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.jit.ast_transform import transformed
 from framework.paddle.jit.program import StaticProgram, trace
 from framework.paddle.jit.recording import shape_and_type
-from framework.paddle.jit.spec import check
+from framework.paddle.jit.spec import InputSpec, check
 from framework.paddle.jit.structure import flatten_arguments, with_tensors
 from framework.paddle.nn.layer import Layer
 
@@ -38,10 +38,10 @@ class StaticFunction:
 
     def __init__(
         self,
-        function: Callable[..., Any],
-        input_spec: Sequence[Any] | None = None,
+        function: Callable[..., object],
+        input_spec: Sequence[InputSpec | Tensor] | None = None,
         *,
-        owner: Any = None,
+        owner: object = None,
         convert: bool = True,
     ) -> None:
         functools.update_wrapper(self, function)
@@ -53,7 +53,7 @@ class StaticFunction:
         self._bound: dict[int, tuple[Any, StaticFunction]] = {}
         self._programs: dict[Any, list[StaticProgram]] = {}
 
-    def __get__(self, owner: Any, kind: type | None = None) -> StaticFunction:
+    def __get__(self, owner: object, kind: type | None = None) -> StaticFunction:
         if owner is None:
             return self
         known = self._bound.get(id(owner))
@@ -84,7 +84,7 @@ class StaticFunction:
         function = self.dygraph_function
         return function if self._owner is None else types.MethodType(function, self._owner)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         if not state.to_static:
             return self.rollback()(*args, **kwargs)
         if mode.watcher is not None:  # inside of another program, which takes it in
@@ -122,7 +122,7 @@ class StaticFunction:
         return program(found, tensors)
 
     def _trace(
-        self, args: Any, kwargs: Any, tensors: Sequence[Tensor], programs: Sequence[StaticProgram]
+        self, args: object, kwargs: object, tensors: Sequence[Tensor], programs: Sequence[StaticProgram]
     ) -> StaticProgram:
         arguments, named = with_tensors((args, kwargs), tensors)
         layers = list(layers_of(self._owner, self.dygraph_function, args, kwargs))
@@ -177,7 +177,7 @@ class explained:
         return self._scope.__exit__(kind, error, traceback)
 
 
-def layers_of(*roots: Any) -> Iterator[Layer]:
+def layers_of(*roots: object) -> Iterator[Layer]:
     """The layers that can be reached from these objects: a method's owner, a function's closure and globals,
     arguments; each with all layers below."""
     seen: set[int] = set()
@@ -189,7 +189,7 @@ def layers_of(*roots: Any) -> Iterator[Layer]:
                     yield below
 
 
-def _reached(value: Any, depth: int) -> Iterable[Layer]:
+def _reached(value: object, depth: int) -> Iterable[Layer]:
     if isinstance(value, Layer):
         yield value
     elif depth == 0 or isinstance(value, Tensor | str | bytes | int | float | type | types.ModuleType):
@@ -219,11 +219,11 @@ def _reached(value: Any, depth: int) -> Iterable[Layer]:
 
 
 def to_static(
-    function: Any = None,
-    input_spec: Sequence[Any] | None = None,
+    function: object = None,
+    input_spec: Sequence[InputSpec | Tensor] | None = None,
     build_strategy: object = None,
     backend: object = None,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> Any:
     """Compile a function, a method or a Layer (its `forward`); also a decorator.
 
@@ -232,7 +232,7 @@ def to_static(
     `backend` are accepted and mean nothing here.
     """
 
-    def decorate(target: Any) -> Any:
+    def decorate(target: object) -> Any:
         if isinstance(target, Layer):
             if not isinstance(target.forward, StaticFunction):
                 forward = target.forward

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from framework.metric import classification as core
+from framework.paddle._kernel.arguments import TensorLike
 from framework.paddle._kernel.dispatch import Array, operation
 from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle._kernel.tensor import Tensor
@@ -27,7 +28,7 @@ class Metric(abc.ABC):
         """Forget all batches."""
 
     @abc.abstractmethod
-    def update(self, *args: Any) -> Any:
+    def update(self, *args: object) -> Any:
         """Take in a batch; may return the metric of this batch alone."""
 
     @abc.abstractmethod
@@ -38,7 +39,7 @@ class Metric(abc.ABC):
     def name(self) -> Any:
         """The name, or a list of names where `accumulate` gives several numbers."""
 
-    def compute(self, *args: Any) -> Any:
+    def compute(self, *args: object) -> Any:
         return args
 
 
@@ -81,16 +82,16 @@ class Accuracy(core.Accuracy):
     """Top-k accuracy, for one or several k."""
 
     def __init__(
-        self, topk: Sequence[int] = (1,), name: str | None = None, *args: Any, **kwargs: Any
+        self, topk: Sequence[int] = (1,), name: str | None = None, *args: object, **kwargs: object
     ) -> None:
         super().__init__(topk, name)
         self.maxk = max(topk)
 
-    def compute(self, pred: Tensor, label: Tensor, *args: Any) -> Tensor:  # type: ignore[override]
+    def compute(self, pred: Tensor, label: Tensor, *args: object) -> Tensor:  # type: ignore[override]
         """[…, maxk] float32: whether the i-th best class of `pred` is the label ([N], [N, 1], or one-hot)."""
         return _correct(pred, label, self.maxk)
 
-    def update(self, correct: Any, *args: Any) -> float | list[float]:  # type: ignore[override]
+    def update(self, correct: Any, *args: object) -> float | list[float]:  # type: ignore[override]
         return super().update(correct)
 
     def name(self) -> list[str]:
@@ -102,7 +103,7 @@ class Accuracy(core.Accuracy):
 class _Checked:
     """Of the metrics that take predictions and labels: both are arrays or Tensors."""
 
-    def update(self, preds: Any, labels: Any) -> None:
+    def update(self, preds: TensorLike, labels: TensorLike) -> None:
         """Take in predictions and labels of a batch. Raises: ValueError."""
         for what, value in (("preds", preds), ("labels", labels)):
             if not isinstance(value, Tensor | np.ndarray | np.generic):
@@ -113,14 +114,14 @@ class _Checked:
 class Precision(_Checked, core.Precision):
     """The share of the positive predictions (from 0.5 up) that are right."""
 
-    def __init__(self, name: str = "precision", *args: Any, **kwargs: Any) -> None:
+    def __init__(self, name: str = "precision", *args: object, **kwargs: object) -> None:
         super().__init__(name)
 
 
 class Recall(_Checked, core.Recall):
     """The share of the positives that were found; a prediction is positive from 0.5 up."""
 
-    def __init__(self, name: str = "recall", *args: Any, **kwargs: Any) -> None:
+    def __init__(self, name: str = "recall", *args: object, **kwargs: object) -> None:
         super().__init__(name)
 
 
@@ -128,7 +129,12 @@ class Auc(_Checked, core.Auc):
     """The area under the ROC curve over `num_thresholds` bins of the probability, preds [N, 2] of the second class."""
 
     def __init__(
-        self, curve: str = "ROC", num_thresholds: int = 4095, name: str = "auc", *args: Any, **kwargs: Any
+        self,
+        curve: str = "ROC",
+        num_thresholds: int = 4095,
+        name: str = "auc",
+        *args: object,
+        **kwargs: object,
     ) -> None:
         super().__init__("ROC", num_thresholds, name)
         self._curve, self._num_thresholds = curve, num_thresholds

@@ -7,6 +7,7 @@ import functools
 from typing import Any
 
 from framework import nn as core
+from framework.paddle._kernel.arguments import Integers
 from framework.paddle._kernel.dtypes import get_default_dtype
 from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.tensor import Tensor
@@ -56,7 +57,7 @@ class Embedding(Layer):
 class Identity(Layer):
     """Gives back its input; takes any arguments."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: object, **kwargs: object) -> None:
         super().__init__()
 
     def forward(self, input: Tensor) -> Tensor:
@@ -96,7 +97,7 @@ class Flatten(Layer):
 class Unflatten(Layer):
     """One axis as several of this shape; one of its sizes may be -1."""
 
-    def __init__(self, axis: int, shape: Any, name: str | None = None) -> None:
+    def __init__(self, axis: int, shape: Integers, name: str | None = None) -> None:
         super().__init__()
         self.axis, self.shape, self.name = axis, shape, name
 
@@ -140,7 +141,7 @@ class _Upsample(Face):
 class _Upsampling(_Upsample):
     """A number is a square."""
 
-    def _settled(self, settings: dict[str, Any]) -> dict[str, Any]:
+    def _settled(self, settings: dict[str, object]) -> dict[str, Any]:
         size = settings["size"]
         return settings | {"size": [size, size] if isinstance(size, int) else size}
 

@@ -22,7 +22,7 @@ def _place(index: int, count: int, last: int = 0) -> int:
     return index + count if index < 0 else index
 
 
-def _renumber(members: dict[str, Any], values: Iterable[Any]) -> None:
+def _renumber(members: dict[str, Any], values: Iterable[object]) -> None:
     found = list(values)
     members.clear()
     members.update((str(number), value) for number, value in enumerate(found))
@@ -64,7 +64,7 @@ class Sequential(Layer):
     def __len__(self) -> int:
         return len(self._sub_layers)
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: object) -> Any:
         for layer in self._sub_layers.values():
             assert layer is not None
             input = layer(input)
@@ -120,7 +120,9 @@ class LayerList(Layer):
 class LayerDict(Layer):
     """Layers by name, in the order in which they came."""
 
-    def __init__(self, sublayers: Any = None) -> None:
+    def __init__(
+        self, sublayers: LayerDict | Mapping[str, Layer] | Iterable[tuple[str, Layer]] | None = None
+    ) -> None:
         super().__init__()
         if sublayers is not None:
             self.update(sublayers)
@@ -159,7 +161,7 @@ class LayerDict(Layer):
     def values(self) -> ValuesView[Layer | None]:
         return self._sub_layers.values()
 
-    def update(self, sublayers: Any) -> None:
+    def update(self, sublayers: LayerDict | Mapping[str, Layer] | Iterable[tuple[str, Layer]] | None) -> None:
         """Take layers from a dict, a LayerDict or (name, layer) pairs.
 
         Raises:

@@ -7,6 +7,7 @@ from typing import Any
 
 from framework import nn as core
 from framework.core.axes import per_axis
+from framework.paddle._kernel.arguments import Integers
 from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.nn import functional as F
@@ -65,7 +66,7 @@ class _Conv(ParametricFace):
 class _ConvTranspose(_Conv):
     """The call with a size of the output."""
 
-    def forward(self, x: Tensor, output_size: Any = None) -> Tensor:
+    def forward(self, x: Tensor, output_size: Integers | None = None) -> Tensor:
         return self._row.function(
             x,
             self.weight,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +14,9 @@ from framework.paddle._kernel.dispatch import Array, operation
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.utils.structure import flatten, map_structure
 
+if TYPE_CHECKING:
+    from framework.paddle.nn.layer import Layer
+
 _NEVER = -1e9  # the score of what cannot follow
 
 
@@ -21,7 +24,7 @@ class Decoder:
     """What dynamic_decode runs: `initialize(inits)` gives (inputs, states, finished), `step(time, inputs, states)`
     gives (outputs, states, next inputs, finished)."""
 
-    def initialize(self, inits: Any) -> Any:
+    def initialize(self, inits: object) -> Any:
         raise NotImplementedError(f"{type(self).__name__} has no initialize method")
 
     def step(self, time: Tensor, inputs: Any, states: Any, **kwargs: Any) -> Any:
@@ -114,12 +117,12 @@ class BeamSearchDecoder(Decoder):
 
     def __init__(
         self,
-        cell: Any,
+        cell: Layer,
         start_token: int,
         end_token: int,
         beam_size: int,
-        embedding_fn: Callable[..., Any] | None = None,
-        output_fn: Callable[..., Any] | None = None,
+        embedding_fn: Callable[..., object] | None = None,
+        output_fn: Callable[..., object] | None = None,
     ) -> None:
         self.cell, self.embedding_fn, self.output_fn = cell, embedding_fn, output_fn
         self.start_token, self.end_token, self.beam_size = int(start_token), int(end_token), beam_size
@@ -130,7 +133,7 @@ class BeamSearchDecoder(Decoder):
         return _merge(_expand(x, beam_size))
 
     def initialize(  # pyright: ignore[reportIncompatibleMethodOverride]
-        self, initial_cell_states: Any
+        self, initial_cell_states: object
     ) -> tuple[Any, _State, Tensor]:
         like = flatten(initial_cell_states)[0]
         tokens, log_probs, finished, lengths = _begin(like, self.beam_size, self.start_token)

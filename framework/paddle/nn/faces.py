@@ -45,11 +45,11 @@ class Face(Layer):
     def _parameter_type(self) -> str:
         return "float32"
 
-    def _settled(self, settings: dict[str, Any]) -> dict[str, Any]:
+    def _settled(self, settings: dict[str, object]) -> dict[str, Any]:
         """The settings, checked and in one form."""
         return settings
 
-    def _create(self, settings: Mapping[str, Any]) -> None:
+    def _create(self, settings: Mapping[str, object]) -> None:
         """Parameters, if there are any."""
 
     def extra_repr(self) -> str:
@@ -128,7 +128,7 @@ def _operation(name: str) -> Callable[..., Any]:
 
 def face(
     layer: type[LeafLayer],
-    function: Callable[..., Any] | None = None,
+    function: Callable[..., object] | None = None,
     *,
     module: str,
     base: type[Face] = Face,
@@ -176,7 +176,7 @@ def face(
 
 def parametric_face(
     layer: type[core.Layer],
-    function: Callable[..., Any],
+    function: Callable[..., object],
     base: type[ParametricFace] = ParametricFace,
     *,
     module: str,

@@ -44,11 +44,11 @@ class _Face(Rowed, Initializer):
 
     _kind: ClassVar[type[core.Initializer]]
 
-    def _begin(self, settings: dict[str, Any]) -> None:
+    def _begin(self, settings: dict[str, object]) -> None:
         settings.pop("name", None)
         self.core = self._make(settings)
 
-    def _make(self, settings: dict[str, Any]) -> core.Initializer:
+    def _make(self, settings: dict[str, object]) -> core.Initializer:
         return self._kind(**settings)
 
 
@@ -65,7 +65,7 @@ class _Assign(_Face):
 
     core: core.Assign
 
-    def _make(self, settings: dict[str, Any]) -> core.Initializer:
+    def _make(self, settings: dict[str, object]) -> core.Initializer:
         value = settings["value"]
         return core.Assign(value.numpy() if isinstance(value, Tensor) else np.array(value))
 
@@ -138,7 +138,7 @@ def set_global_initializer(weight_init: Initializer | None, bias_init: Initializ
     _global.update({False: weight_init, True: bias_init})
 
 
-def starting(attr_initializer: Any, is_bias: bool, default: Any) -> Any:
+def starting(attr_initializer: Initializer | None, is_bias: bool, default: Initializer | None) -> Any:
     """The initializer of a parameter: its own, the global one, its layer's default, Paddle's default."""
     if attr_initializer is not None:
         return attr_initializer

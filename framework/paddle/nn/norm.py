@@ -34,7 +34,7 @@ class _Normalizer(ParametricFace):
     _own_forward = True
     _ranks: tuple[int, ...] = ()
 
-    def _settled(self, settings: dict[str, Any]) -> dict[str, Any]:
+    def _settled(self, settings: dict[str, object]) -> dict[str, Any]:
         self._ranks = self._ranks or _RANKS[self._row.signature.parameters["data_format"].default]
         return settings
 
@@ -116,7 +116,7 @@ class _InstanceNorm(_Normalizer):
 
     _shown = "num_features={num_features}, epsilon={epsilon}"
 
-    def _settled(self, settings: dict[str, Any]) -> dict[str, Any]:
+    def _settled(self, settings: dict[str, object]) -> dict[str, Any]:
         weight_attr, bias_attr = settings["weight_attr"], settings["bias_attr"]
         if (weight_attr is False) != (bias_attr is False):
             raise ShapeError(
@@ -148,12 +148,12 @@ class _GroupNorm(ParametricFace):
 
     _shown = "num_groups={num_groups}, num_channels={num_channels}, epsilon={epsilon}"
 
-    def _settled(self, settings: dict[str, Any]) -> dict[str, Any]:
+    def _settled(self, settings: dict[str, object]) -> dict[str, Any]:
         if settings["data_format"] not in ("NCHW", "NHWC"):
             raise ValueError(f"unsupported data layout: {settings['data_format']}")
         return settings
 
-    def _create(self, settings: Mapping[str, Any]) -> None:
+    def _create(self, settings: Mapping[str, object]) -> None:
         attrs = {name: settings[name] for name in ("weight_attr", "bias_attr")}
         fixed = {name: ParamAttr(trainable=False) for name, attr in attrs.items() if attr is False}
         super()._create({**settings, **fixed})

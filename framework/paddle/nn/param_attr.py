@@ -27,9 +27,9 @@ class ParamAttr:
     def __init__(
         self,
         name: str | None = None,
-        initializer: Any = None,
+        initializer: Initializer | None = None,
         learning_rate: float = 1.0,
-        regularizer: Any = None,
+        regularizer: WeightDecayRegularizer | None = None,
         trainable: bool = True,
         do_model_average: bool = True,
         need_clip: bool = True,

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from framework.core.errors import OarError
 from framework.paddle._kernel.modules import resolver as _resolver
 
+if TYPE_CHECKING:
+    from framework.paddle._kernel.tensor import Tensor
+    from framework.paddle.jit.spec import InputSpec
+    from framework.paddle.nn.layer import Layer
 
-def export(layer: Any, path: str, input_spec: Any = None, opset_version: int = 9, **configs: Any) -> None:
+
+def export(
+    layer: Layer,
+    path: str,
+    input_spec: Sequence[InputSpec | Tensor] | None = None,
+    opset_version: int = 9,
+    **configs: object,
+) -> None:
     """Raises: OarError: programs are StableHLO here, for which there is no way to ONNX."""
     raise OarError(
         "there is no export to ONNX",

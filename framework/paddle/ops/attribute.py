@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax.numpy as jnp
 import numpy as np
 
@@ -25,7 +23,7 @@ __all__ = [
 
 
 @operation(name="cast")
-def _cast(x: Array, dtype: Any) -> Array:
+def _cast(x: Array, dtype: np.dtype) -> Array:
     if x.dtype.kind == "c" and dtype.kind != "c":
         x = x.real
     return x.astype(dtype)

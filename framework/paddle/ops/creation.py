@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from framework.core.axes import normalize_axis
+from framework.paddle._kernel.arguments import DTypeLike, TensorLike
 from framework.paddle._kernel.dispatch import Array, Arrays, freeze, operation
 from framework.paddle._kernel.dtypes import default_numpy, to_numpy, to_numpy_or
 from framework.paddle._kernel.errors import ShapeError
@@ -53,7 +54,9 @@ _SMALL = (
 )  # elements; below, handing over numpy's array is faster than compiling a program for the shape
 
 
-def to_tensor(data: object, dtype: object = None, place: object = None, stop_gradient: bool = True) -> Tensor:
+def to_tensor(
+    data: object, dtype: DTypeLike | None = None, place: object = None, stop_gradient: bool = True
+) -> Tensor:
     """A Tensor of numbers, nested lists, a numpy or jax array, or another Tensor (a copy without history).
 
     Python's integers become int64, its floats the default type; arrays keep their type. `place` is accepted and has no
@@ -80,7 +83,7 @@ def sizes_of(shape: Sizes) -> tuple[int, ...]:
     return sizes
 
 
-def filled(shape: tuple[int, ...], value: Any, kind: np.dtype) -> Tensor:
+def filled(shape: tuple[int, ...], value: TensorLike, kind: np.dtype) -> Tensor:
     """A Tensor of one number everywhere."""
     with x64():
         if math.prod(shape) <= _SMALL:
@@ -89,11 +92,13 @@ def filled(shape: tuple[int, ...], value: Any, kind: np.dtype) -> Tensor:
 
 
 @operation
-def _spread(value: Array, shape: tuple[int, ...], dtype: Any) -> Array:
+def _spread(value: Array, shape: tuple[int, ...], dtype: np.dtype) -> Array:
     return jnp.broadcast_to(jnp.asarray(value).reshape(()).astype(dtype), shape)
 
 
-def full(shape: Sizes, fill_value: Any, dtype: object = None, name: str | None = None) -> Tensor:
+def full(
+    shape: Sizes, fill_value: TensorLike, dtype: DTypeLike | None = None, name: str | None = None
+) -> Tensor:
     """`fill_value` everywhere, in the default floating type unless `dtype` names another."""
     kind = to_numpy_or(dtype, default_numpy())
     if isinstance(fill_value, Tensor):
@@ -101,54 +106,60 @@ def full(shape: Sizes, fill_value: Any, dtype: object = None, name: str | None =
     return filled(sizes_of(shape), _number(fill_value), kind)
 
 
-def _number(value: Any) -> Any:
+def _number(value: TensorLike) -> Any:
     return float(value) if isinstance(value, str) else value
 
 
-def zeros(shape: Sizes, dtype: object = None, name: str | None = None) -> Tensor:
+def zeros(shape: Sizes, dtype: DTypeLike | None = None, name: str | None = None) -> Tensor:
     """0 everywhere."""
     return filled(sizes_of(shape), 0, to_numpy_or(dtype, default_numpy()))
 
 
-def ones(shape: Sizes, dtype: object = None, name: str | None = None) -> Tensor:
+def ones(shape: Sizes, dtype: DTypeLike | None = None, name: str | None = None) -> Tensor:
     """1 everywhere."""
     return filled(sizes_of(shape), 1, to_numpy_or(dtype, default_numpy()))
 
 
-def empty(shape: Sizes, dtype: object = None, name: str | None = None) -> Tensor:
+def empty(shape: Sizes, dtype: DTypeLike | None = None, name: str | None = None) -> Tensor:
     """A Tensor whose values say nothing (they are zeros here)."""
     return zeros(shape, dtype)
 
 
-def _like(x: Tensor, value: Any, dtype: object) -> Tensor:
+def _like(x: Tensor, value: TensorLike, dtype: DTypeLike | None) -> Tensor:
     kind = to_numpy_or(dtype, x._value.dtype)
     if isinstance(value, Tensor):
         return _spread(value, tuple(x.shape), kind)
     return filled(tuple(x._value.shape), _number(value), kind)
 
 
-def full_like(x: Tensor, fill_value: Any, dtype: object = None, name: str | None = None) -> Tensor:
+def full_like(
+    x: Tensor, fill_value: TensorLike, dtype: DTypeLike | None = None, name: str | None = None
+) -> Tensor:
     """`fill_value` in the shape and, unless `dtype` says otherwise, the type of `x`."""
     return _like(x, fill_value, dtype)
 
 
-def zeros_like(x: Tensor, dtype: object = None, name: str | None = None) -> Tensor:
+def zeros_like(x: Tensor, dtype: DTypeLike | None = None, name: str | None = None) -> Tensor:
     """0 in the shape and type of `x`."""
     return _like(x, 0, dtype)
 
 
-def ones_like(x: Tensor, dtype: object = None, name: str | None = None) -> Tensor:
+def ones_like(x: Tensor, dtype: DTypeLike | None = None, name: str | None = None) -> Tensor:
     """1 in the shape and type of `x`."""
     return _like(x, 1, dtype)
 
 
-def empty_like(x: Tensor, dtype: object = None, name: str | None = None) -> Tensor:
+def empty_like(x: Tensor, dtype: DTypeLike | None = None, name: str | None = None) -> Tensor:
     """A Tensor like `x` whose values say nothing."""
     return _like(x, 0, dtype)
 
 
 def arange(
-    start: Any = 0, end: Any = None, step: Any = 1, dtype: object = None, name: str | None = None
+    start: TensorLike = 0,
+    end: TensorLike | None = None,
+    step: TensorLike = 1,
+    dtype: DTypeLike | None = None,
+    name: str | None = None,
 ) -> Tensor:
     """start, start + step, … below `end` (above, for a negative step); `arange(n)` counts from 0.
 
@@ -168,7 +179,7 @@ def arange(
     return wrap(as_array((first + exact * by).astype(kind)))
 
 
-def _type_of_range(*ends: Any) -> np.dtype:
+def _type_of_range(*ends: object) -> np.dtype:
     for end in ends:
         if isinstance(end, Tensor | np.generic | np.ndarray) and not isinstance(end, float):
             return end._value.dtype if isinstance(end, Tensor) else np.dtype(end.dtype)
@@ -178,32 +189,36 @@ def _type_of_range(*ends: Any) -> np.dtype:
 
 
 @operation(differentiable=False)
-def _linspace(start: Array, stop: Array, num: int, dtype: Any) -> Array:
+def _linspace(start: Array, stop: Array, num: int, dtype: np.dtype) -> Array:
     wide = jnp.float32 if dtype in (np.float16, jnp.bfloat16) else jnp.float64
     first, last = jnp.asarray(start, wide).reshape(()), jnp.asarray(stop, wide).reshape(())
     return jnp.linspace(first, last, num).astype(dtype)
 
 
 def linspace(
-    start: Any, stop: Any, num: int | Tensor, dtype: object = None, name: str | None = None
+    start: TensorLike,
+    stop: TensorLike,
+    num: int | Tensor,
+    dtype: DTypeLike | None = None,
+    name: str | None = None,
 ) -> Tensor:
     """`num` evenly spaced numbers from `start` to `stop`, both included."""
     return _linspace(start, stop, _count(num), to_numpy_or(dtype, default_numpy()))
 
 
 @operation(differentiable=False)
-def _logspace(start: Array, stop: Array, base: Array, num: int, dtype: Any) -> Array:
+def _logspace(start: Array, stop: Array, base: Array, num: int, dtype: np.dtype) -> Array:
     first, last = (jnp.asarray(end, jnp.float64).reshape(()) for end in (start, stop))
     powers = jnp.power(jnp.asarray(base, jnp.float64).reshape(()), jnp.linspace(first, last, num))
     return powers.astype(dtype)
 
 
 def logspace(
-    start: Any,
-    stop: Any,
+    start: TensorLike,
+    stop: TensorLike,
     num: int | Tensor,
-    base: Any = 10.0,
-    dtype: object = None,
+    base: TensorLike = 10.0,
+    dtype: DTypeLike | None = None,
     name: str | None = None,
 ) -> Tensor:
     """`num` numbers from base^start to base^stop whose logarithms are evenly spaced."""
@@ -216,7 +231,7 @@ def _count(num: int | Tensor) -> int:
 
 
 def eye(
-    num_rows: int, num_columns: int | None = None, dtype: object = None, name: str | None = None
+    num_rows: int, num_columns: int | None = None, dtype: DTypeLike | None = None, name: str | None = None
 ) -> Tensor:
     """1 on the diagonal of a matrix, 0 elsewhere."""
     columns = num_rows if num_columns is None else num_columns
@@ -230,7 +245,7 @@ def _assign(x: Array) -> Array:
     return jnp.asarray(x)
 
 
-def assign(x: Any, output: Tensor | None = None) -> Tensor:
+def assign(x: TensorLike, output: Tensor | None = None) -> Tensor:
     """A copy of a Tensor, an array or numbers; into `output` if one is given. Gradients flow through."""
     copy = _assign(x if isinstance(x, Tensor) else Tensor(x))
     if output is None:
@@ -247,7 +262,7 @@ def clone(x: Tensor, name: str | None = None) -> Tensor:
     return _assign(x)
 
 
-def create_tensor(dtype: object, name: str | None = None, persistable: bool = False) -> Tensor:
+def create_tensor(dtype: DTypeLike | None, name: str | None = None, persistable: bool = False) -> Tensor:
     """A Tensor of one element, to be assigned to."""
     tensor = filled((), 0, to_numpy(dtype))
     tensor.persistable = persistable
@@ -305,12 +320,14 @@ def triu(x: Array, diagonal: int = 0, name: str | None = None) -> Array:
     return jnp.triu(x, diagonal)
 
 
-def tril_indices(row: int, col: int, offset: int = 0, dtype: object = "int64") -> Tensor:
+def tril_indices(row: int, col: int, offset: int = 0, dtype: DTypeLike | None = "int64") -> Tensor:
     """[2, N]: rows and columns of the elements on and below a diagonal of a row x col matrix."""
     return wrap(as_array(np.stack(np.tril_indices(row, offset, col)), dtype))
 
 
-def triu_indices(row: int, col: int | None = None, offset: int = 0, dtype: object = "int64") -> Tensor:
+def triu_indices(
+    row: int, col: int | None = None, offset: int = 0, dtype: DTypeLike | None = "int64"
+) -> Tensor:
     """[2, N]: rows and columns of the elements on and above a diagonal of a row x col matrix."""
     return wrap(as_array(np.stack(np.triu_indices(row, offset, row if col is None else col)), dtype))
 
@@ -320,7 +337,7 @@ def _meshgrid(inputs: Arrays) -> tuple[Array, ...]:
     return tuple(jnp.meshgrid(*[x.reshape(-1) for x in inputs], indexing="ij"))
 
 
-def meshgrid(*args: Tensor | Sequence[Tensor], **kwargs: Any) -> list[Tensor]:
+def meshgrid(*args: Tensor | Sequence[Tensor], **kwargs: object) -> list[Tensor]:
     """The coordinates of a grid: the i-th result has the i-th vector along its i-th axis."""
     inputs = args[0] if len(args) == 1 and isinstance(args[0], list | tuple) else args
     return list(_meshgrid(list(inputs)))

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from framework.core.axes import normalize_axis
+from framework.paddle._kernel.arguments import DTypeLike
 from framework.paddle._kernel.dispatch import Array, operation
 from framework.paddle._kernel.dtypes import to_numpy
 from framework.paddle._kernel.errors import ShapeError
@@ -31,21 +32,27 @@ def _line(x: Array, axis: int | None, where: str) -> tuple[Array, int]:
 
 
 @operation
-def cumsum(x: Array, axis: int | None = None, dtype: Any = None, name: str | None = None) -> Array:
+def cumsum(
+    x: Array, axis: int | None = None, dtype: DTypeLike | None = None, name: str | None = None
+) -> Array:
     """Sums up to each element along an axis, of the flattened Tensor where `axis` is None."""
     x, along = _line(cast_or_keep(x, dtype), axis, "paddle.cumsum")
     return jnp.cumsum(x, along, dtype=x.dtype) if x.ndim else x
 
 
 @operation
-def cumprod(x: Array, dim: int | None = None, dtype: Any = None, name: str | None = None) -> Array:
+def cumprod(
+    x: Array, dim: int | None = None, dtype: DTypeLike | None = None, name: str | None = None
+) -> Array:
     """Products up to each element along an axis, of the flattened Tensor where `dim` is None."""
     x, along = _line(cast_or_keep(x, dtype), dim, "paddle.cumprod")
     return jnp.cumprod(x, along, dtype=x.dtype) if x.ndim else x
 
 
 @operation
-def logcumsumexp(x: Array, axis: int | None = None, dtype: Any = None, name: str | None = None) -> Array:
+def logcumsumexp(
+    x: Array, axis: int | None = None, dtype: DTypeLike | None = None, name: str | None = None
+) -> Array:
     """log of the cumulative sum of exp(x), without overflow."""
     x, along = _line(as_float(cast_or_keep(x, dtype)), axis, "paddle.logcumsumexp")
     return jax.lax.cumlogsumexp(x, along) if x.ndim else x
@@ -65,7 +72,7 @@ def _extremes(x: Array, axis: int | None, kind: Any, largest: bool, where: str) 
 
 @operation
 def cummax(
-    x: Array, axis: int | None = None, dtype: Any = "int64", name: str | None = None
+    x: Array, axis: int | None = None, dtype: DTypeLike = "int64", name: str | None = None
 ) -> tuple[Array, Array]:
     """(largest elements up to each one, their indices): of equal ones the last."""
     return _extremes(x, axis, to_numpy(dtype), True, "paddle.cummax")
@@ -73,7 +80,7 @@ def cummax(
 
 @operation
 def cummin(
-    x: Array, axis: int | None = None, dtype: Any = "int64", name: str | None = None
+    x: Array, axis: int | None = None, dtype: DTypeLike = "int64", name: str | None = None
 ) -> tuple[Array, Array]:
     """(smallest elements up to each one, their indices): of equal ones the last."""
     return _extremes(x, axis, to_numpy(dtype), False, "paddle.cummin")

@@ -16,6 +16,7 @@ import numpy as np
 from jax import lax
 
 from framework.core.axes import normalize_axis
+from framework.paddle._kernel.arguments import TensorLike
 from framework.paddle._kernel.dispatch import Array, Arrays, operation
 from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.methods import replace_value
@@ -372,7 +373,7 @@ def _fill_diagonal(x: Array, value: Array, offset: int, wrap: bool) -> Array:
 
 
 def fill_diagonal_(
-    x: Tensor, value: Any, offset: int = 0, wrap: bool = False, name: str | None = None
+    x: Tensor, value: TensorLike, offset: int = 0, wrap: bool = False, name: str | None = None
 ) -> Tensor:
     """Put a number on the diagonal; in a tall matrix `wrap` begins it again after each columns + 1 rows."""
     return replace_value(x, _fill_diagonal(x, value, offset, bool(wrap)))

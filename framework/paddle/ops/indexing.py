@@ -17,6 +17,7 @@ import numpy as np
 from jax import lax
 
 from framework.core.compilation import enable_compilation_cache
+from framework.paddle._kernel.arguments import TensorLike
 from framework.paddle._kernel.dispatch import Array, Compiled, operation, run
 from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.methods import replace_value
@@ -80,7 +81,7 @@ def _exceeds(lowest: int, highest: int, size: int) -> bool:
     return size != -1 and (lowest < -size or highest >= size)
 
 
-def _add_slice(part: slice, size: int, parts: list[Part], data: list[Any]) -> None:
+def _add_slice(part: slice, size: int, parts: list[Part], data: list[object]) -> None:
     start, stop, step = (None if p is None else int(p) for p in (part.start, part.stop, part.step))
     if step == 0:
         raise ShapeError("the step of a slice is not 0", where="Tensor[...]", received=str(part))
@@ -91,7 +92,7 @@ def _add_slice(part: slice, size: int, parts: list[Part], data: list[Any]) -> No
         parts.append((CUT, start, stop, step) if (start, stop, step) != (0, None, None) else _WHOLE)
 
 
-def _add_array(x: Tensor, item: Any, part: Any, axis: int, parts: list[Part], data: list[Any]) -> int:
+def _add_array(x: Tensor, item: object, part: Any, axis: int, parts: list[Part], data: list[Any]) -> int:
     """Put a Tensor, an array, a list or a number into the plan; returns how many axes it takes."""
     sizes = _sizes(x)
     if part.__class__ is list and 0 < len(part) <= _SHORT and all(p.__class__ is int for p in part):
@@ -131,7 +132,7 @@ def _add_array(x: Tensor, item: Any, part: Any, axis: int, parts: list[Part], da
     return 1
 
 
-def _listed(x: Tensor, values: Any) -> np.ndarray:
+def _listed(x: Tensor, values: TensorLike) -> np.ndarray:
     if isinstance(values, list | tuple | range):
         return np.asarray([v.numpy() if isinstance(v, Tensor) else v for v in values])
     if isinstance(values, bool | int):
@@ -139,7 +140,7 @@ def _listed(x: Tensor, values: Any) -> np.ndarray:
     raise _no_index(x, values)
 
 
-def _axes_taken(part: Any) -> int:
+def _axes_taken(part: object) -> int:
     if part is None or part is Ellipsis or isinstance(part, bool):
         return 0
     if isinstance(part, Tensor | np.ndarray) and part.dtype == np.bool_:
@@ -150,7 +151,7 @@ def _axes_taken(part: Any) -> int:
     return 1
 
 
-def _no_index(x: Tensor, part: Any) -> ShapeError:
+def _no_index(x: Tensor, part: object) -> ShapeError:
     return ShapeError(
         "this is no index",
         where="Tensor[...]",
@@ -159,7 +160,7 @@ def _no_index(x: Tensor, part: Any) -> ShapeError:
     )
 
 
-def _outside(x: Tensor, item: Any, axis: int) -> ShapeError:
+def _outside(x: Tensor, item: object, axis: int) -> ShapeError:
     size = x.shape[axis] if axis < x.ndim else None
     text = str(item) if not isinstance(item, Tensor) else f"a Tensor of shape {item.shape}"
     return PositionError(
@@ -170,7 +171,7 @@ def _outside(x: Tensor, item: Any, axis: int) -> ShapeError:
     )
 
 
-def _cut(x: jax.Array, plan: Plan, data: list[Any]) -> tuple[list[Any], list[Any]]:
+def _cut(x: jax.Array, plan: Plan, data: list[object]) -> tuple[list[Any], list[Any]]:
     """The starts (data) and the static slices that make the window of `x` the plan speaks of, before new axes and
     arrays: x -> dynamic_slice(starts, sizes) -> [slices]."""
     values = iter(data)
@@ -213,7 +214,7 @@ def _basic(x: jax.Array, windows: list[Any]) -> jax.Array:
     return x[tuple(0 if cut is None else cut for _, _, cut in windows)]
 
 
-def _inner(plan: Plan, picks: list[Any]) -> tuple[Any, ...]:
+def _inner(plan: Plan, picks: list[object]) -> tuple[Any, ...]:
     """What is left of the index after `_basic`: new axes and arrays."""
     remaining = iter(picks)
     left = [p for p in plan if p[0] != AT]
@@ -222,7 +223,7 @@ def _inner(plan: Plan, picks: list[Any]) -> tuple[Any, ...]:
 
 
 def _get(plan: Plan) -> Any:
-    def getitem(x: jax.Array, *data: Any) -> jax.Array:
+    def getitem(x: jax.Array, *data: object) -> jax.Array:
         windows, picks = _cut(x, plan, list(data))
         x = _basic(x, windows)
         inner = _inner(plan, picks)
@@ -232,7 +233,7 @@ def _get(plan: Plan) -> Any:
 
 
 def _set(plan: Plan) -> Any:
-    def setitem(x: jax.Array, value: Any, *data: Any) -> jax.Array:
+    def setitem(x: jax.Array, value: TensorLike, *data: object) -> jax.Array:
         windows, picks = _cut(x, plan, list(data))
         starts = _dynamic(x, windows)
         window = x
@@ -289,13 +290,13 @@ def _compiled(plan: Plan, cache: dict[Plan, Compiled], make: Any) -> Compiled:
     return found
 
 
-def getitem(x: Tensor, item: Any) -> Tensor:
+def getitem(x: Tensor, item: object) -> Tensor:
     """`x[item]`."""
     plan, data = _plan(x, item)
     return run(_getters.get(plan) or _compiled(plan, _getters, _get), (x, *data))
 
 
-def setitem(x: Tensor, item: Any, value: Any) -> Tensor:
+def setitem(x: Tensor, item: object, value: TensorLike) -> Tensor:
     """A Tensor like `x` with the value at the index; differentiable for both."""
     if isinstance(value, list | tuple):
         value = np.asarray(value)
@@ -307,7 +308,7 @@ def setitem(x: Tensor, item: Any, value: Any) -> Tensor:
     return run(_setters.get(plan) or _compiled(plan, _setters, _set), (x, value, *data))
 
 
-def _is_one(value: Any) -> bool:
+def _is_one(value: TensorLike) -> bool:
     return isinstance(value, int | float | complex) or (isinstance(value, Tensor) and value.ndim == 0)
 
 
@@ -317,7 +318,7 @@ def _where_mask(x: Array, mask: Array, value: Array) -> Array:
     return jnp.where(mask, jnp.asarray(value).astype(x.dtype), x)
 
 
-def _set_in_place(self: Tensor, item: Any, value: Any) -> None:
+def _set_in_place(self: Tensor, item: object, value: TensorLike) -> None:
     replace_value(self, setitem(self, item, value))
 
 

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from framework.core.axes import normalize_axis
+from framework.paddle._kernel.arguments import Integers
 from framework.paddle._kernel.dispatch import Array, Arrays, freeze, operation
 from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.tensor import Tensor
@@ -75,7 +76,7 @@ def _split(x: Array, ends: Sequence[int], axis: int) -> tuple[Array, ...]:
     return tuple(jnp.split(x, list(ends), axis))
 
 
-def _parts(x: Tensor, num_or_sections: Any, axis: Any, where: str) -> list[Tensor]:
+def _parts(x: Tensor, num_or_sections: Integers, axis: Integers, where: str) -> list[Tensor]:
     axis = normalize_axis(whole_number(axis), x.ndim, where)
     size = x.shape[axis] if x.ndim else 0
     if isinstance(num_or_sections, int | np.integer):
@@ -102,19 +103,19 @@ def _parts(x: Tensor, num_or_sections: Any, axis: Any, where: str) -> list[Tenso
     return list(_split(x, tuple(int(end) for end in np.cumsum(sizes)[:-1]), axis))
 
 
-def split(x: Tensor, num_or_sections: Any, axis: Any = 0, name: str | None = None) -> list[Tensor]:
+def split(x: Tensor, num_or_sections: Integers, axis: Integers = 0, name: str | None = None) -> list[Tensor]:
     """So many equal parts along an axis, or parts of these sizes, of which one may be -1."""
     return _parts(x, num_or_sections, axis, "paddle.split")
 
 
-def vsplit(x: Tensor, num_or_sections: Any, name: str | None = None) -> list[Tensor]:
+def vsplit(x: Tensor, num_or_sections: Integers, name: str | None = None) -> list[Tensor]:
     """`split` along the first of two or more axes."""
     if x.ndim < 2:
         raise ShapeError("two dimensions at least", where="paddle.vsplit", received=f"shape {x.shape}")
     return _parts(x, num_or_sections, 0, "paddle.vsplit")
 
 
-def chunk(x: Tensor, chunks: int, axis: Any = 0, name: str | None = None) -> list[Tensor]:
+def chunk(x: Tensor, chunks: int, axis: Integers = 0, name: str | None = None) -> list[Tensor]:
     """So many equal parts along an axis."""
     return _parts(x, whole_number(chunks), axis, "paddle.chunk")
 
@@ -143,7 +144,7 @@ def unstack(x: Tensor, axis: int = 0, num: int | None = None) -> list[Tensor]:
 
 
 def _of_axes(
-    x: Tensor, axes: Sequence[int], starts: Any, ends: Any, strides: Any, where: str
+    x: Tensor, axes: Sequence[int], starts: Integers, ends: Integers, strides: Integers, where: str
 ) -> tuple[Any, ...]:
     chosen: list[Any] = [builtins.slice(None)] * x.ndim
     for axis, start, end, stride in zip(
@@ -154,13 +155,18 @@ def _of_axes(
     return tuple(chosen)
 
 
-def slice(input: Tensor, axes: Sequence[int], starts: Any, ends: Any) -> Tensor:
+def slice(input: Tensor, axes: Sequence[int], starts: Integers, ends: Integers) -> Tensor:
     """From starts[i] to before ends[i] along axes[i]; negative numbers count from the end, ends may lie beyond it."""
     return getitem(input, _of_axes(input, axes, starts, ends, [1] * len(axes), "paddle.slice"))
 
 
 def strided_slice(
-    x: Tensor, axes: Sequence[int], starts: Any, ends: Any, strides: Any, name: str | None = None
+    x: Tensor,
+    axes: Sequence[int],
+    starts: Integers,
+    ends: Integers,
+    strides: Integers,
+    name: str | None = None,
 ) -> Tensor:
     """`slice` with a step, which may be negative: then an end of -1 means down to the first element."""
     steps, stops = whole_numbers(freeze(strides)), list(whole_numbers(freeze(ends)))
@@ -170,7 +176,9 @@ def strided_slice(
     return getitem(x, _of_axes(x, axes, starts, stops, steps, "paddle.strided_slice"))
 
 
-def crop(x: Tensor, shape: Any = None, offsets: Any = None, name: str | None = None) -> Tensor:
+def crop(
+    x: Tensor, shape: Integers | None = None, offsets: Integers | None = None, name: str | None = None
+) -> Tensor:
     """The part of this shape that begins at `offsets`; -1 as a size means: to the end."""
     sizes = x.shape if shape is None else whole_numbers(freeze(shape))
     starts = [0] * x.ndim if offsets is None else whole_numbers(freeze(offsets))

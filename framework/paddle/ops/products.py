@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from framework.nn.functional.slopes import absolute
+from framework.paddle._kernel.arguments import Integers
 from framework.paddle._kernel.dispatch import Array, Arrays, freeze, operation
 from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.tensor import Tensor
@@ -98,7 +98,7 @@ def _tensordot(x: Array, y: Array, of_x: Sequence[int], of_y: Sequence[int]) -> 
     return jnp.tensordot(x, y, (tuple(of_x), tuple(of_y)))
 
 
-def tensordot(x: Tensor, y: Tensor, axes: Any = 2, name: str | None = None) -> Tensor:
+def tensordot(x: Tensor, y: Tensor, axes: Integers = 2, name: str | None = None) -> Tensor:
     """The sum of products over axes: so many last ones of `x` and first ones of `y`, or lists of them for each."""
     axes = freeze(axes)
     if isinstance(axes, int):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -36,14 +34,14 @@ __all__ = [
 
 
 @operation(differentiable=False, name="uniform_random")
-def _uniform(key: Key, low: Array, high: Array, shape: tuple[int, ...], dtype: Any, seed: int) -> Array:
+def _uniform(key: Key, low: Array, high: Array, shape: tuple[int, ...], dtype: np.dtype, seed: int) -> Array:
     kind = jnp.float32 if dtype.itemsize < 4 else dtype
     draw = jax.random.uniform(jax.random.key(seed) if seed else key, shape, kind)
     return (low + (high - low) * draw).astype(dtype)
 
 
 @operation(differentiable=False, name="gaussian_random")
-def _normal(key: Key, mean: Array, std: Array, shape: tuple[int, ...], dtype: Any) -> Array:
+def _normal(key: Key, mean: Array, std: Array, shape: tuple[int, ...], dtype: np.dtype) -> Array:
     kind = jnp.float32 if dtype.itemsize < 4 else dtype
     return (mean + std * jax.random.normal(key, shape, kind)).astype(dtype)
 
@@ -93,7 +91,7 @@ def normal(
 
 
 @operation(differentiable=False, name="randint")
-def _randint(key: Key, low: Array, high: Array, shape: tuple[int, ...], dtype: Any) -> Array:
+def _randint(key: Key, low: Array, high: Array, shape: tuple[int, ...], dtype: np.dtype) -> Array:
     return jax.random.randint(key, shape, low, high, jnp.int64).astype(dtype)
 
 
@@ -133,7 +131,7 @@ def _integers(low: int, high: int | None, shape: tuple[int, ...], kind: np.dtype
 
 
 @operation(differentiable=False, name="randperm")
-def _randperm(key: Key, n: int, dtype: Any) -> Array:
+def _randperm(key: Key, n: int, dtype: np.dtype) -> Array:
     return jax.random.permutation(key, n).astype(dtype)
 
 

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from framework.paddle._kernel.arguments import DTypeLike, Tensors
 from framework.paddle._kernel.dispatch import Array, Arrays, operation
 from framework.paddle._kernel.dtypes import to_numpy
 from framework.paddle._kernel.errors import ShapeError
@@ -34,7 +35,7 @@ __all__ = [
 Axis = int | tuple[int, ...] | None
 
 
-def _total_type(x: Array, dtype: Any) -> np.dtype:
+def _total_type(x: Array, dtype: DTypeLike | None) -> np.dtype:
     """The type of a sum of `x`: int64 for bool and int32."""
     if dtype is not None:
         return to_numpy(dtype)
@@ -43,7 +44,11 @@ def _total_type(x: Array, dtype: Any) -> np.dtype:
 
 @operation
 def sum(
-    x: Array, axis: Axis = None, dtype: Any = None, keepdim: bool = False, name: str | None = None
+    x: Array,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    keepdim: bool = False,
+    name: str | None = None,
 ) -> Array:
     """The sum; int64 for bool and int32."""
     kind = _total_type(x, dtype)
@@ -52,7 +57,11 @@ def sum(
 
 @operation
 def nansum(
-    x: Array, axis: Axis = None, dtype: Any = None, keepdim: bool = False, name: str | None = None
+    x: Array,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    keepdim: bool = False,
+    name: str | None = None,
 ) -> Array:
     """The sum of what is not NaN."""
     kind = _total_type(x, dtype)
@@ -82,7 +91,11 @@ def nanmean(x: Array, axis: Axis = None, keepdim: bool = False, name: str | None
 
 @operation
 def prod(
-    x: Array, axis: Axis = None, keepdim: bool = False, dtype: Any = None, name: str | None = None
+    x: Array,
+    axis: Axis = None,
+    keepdim: bool = False,
+    dtype: DTypeLike | None = None,
+    name: str | None = None,
 ) -> Array:
     """The product."""
     kind = x.dtype if dtype is None else to_numpy(dtype)
@@ -172,6 +185,6 @@ def _add_n(inputs: Arrays) -> Array:
     return total
 
 
-def add_n(inputs: Any, name: str | None = None) -> Any:
+def add_n(inputs: Tensors, name: str | None = None) -> Any:
     """The sum of Tensors of one shape, element by element."""
     return _add_n(list(inputs) if isinstance(inputs, list | tuple) else [inputs])

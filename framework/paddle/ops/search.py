@@ -10,6 +10,7 @@ import numpy as np
 from jax import lax
 
 from framework.core.axes import normalize_axis
+from framework.paddle._kernel.arguments import TensorLike
 from framework.paddle._kernel.dispatch import Array, Key, operation
 from framework.paddle._kernel.dtypes import to_numpy
 from framework.paddle._kernel.errors import ShapeError
@@ -54,7 +55,9 @@ def _where(condition: Array, x: Array, y: Array) -> Array:
     return jnp.where(jnp.asarray(condition).astype(bool), x, y)
 
 
-def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Any:
+def where(
+    condition: Any, x: TensorLike | None = None, y: TensorLike | None = None, name: str | None = None
+) -> Any:
     """x where the condition holds, y elsewhere, all broadcast; without x and y `nonzero(condition, as_tuple=True)`.
 
     A Python number takes the type of the other value.
@@ -88,7 +91,7 @@ def masked_select(x: Tensor, mask: Tensor, name: str | None = None) -> Tensor:
     return parts_at(x if x._value.shape == shape else broadcast_to(x, list(shape)), chosen)
 
 
-def _argument(find: Any, x: jax.Array, axis: Any, keepdim: bool, dtype: Any, where: str) -> jax.Array:
+def _argument(find: Any, x: jax.Array, axis: Any, keepdim: bool, dtype: object, where: str) -> jax.Array:
     if dtype is None:
         raise ShapeError("a type is needed", where=where, received="dtype=None", allowed="int32, int64")
     if x.ndim == 0:
@@ -170,7 +173,7 @@ def _topk(x: Array, k: int, axis: int | None, largest: bool) -> tuple[Array, Arr
 
 def topk(
     x: Tensor,
-    k: Any,
+    k: TensorLike,
     axis: int | None = None,
     largest: bool = True,
     sorted: bool = True,

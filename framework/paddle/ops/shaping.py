@@ -11,6 +11,7 @@ import numpy as np
 from jax import lax
 
 from framework.core.axes import normalize_axis
+from framework.paddle._kernel.arguments import DTypeLike, TensorLike
 from framework.paddle._kernel.dispatch import Array, Arrays, freeze, operation
 from framework.paddle._kernel.dtypes import INEXACT, to_numpy
 from framework.paddle._kernel.dtypes import dtype as Dtype
@@ -60,7 +61,7 @@ def whole_numbers(values: Any) -> tuple[int, ...]:
     return (int(values),)
 
 
-def whole_number(value: Any) -> int:
+def whole_number(value: TensorLike) -> int:
     """A setting that is one integer, also where it came as a Tensor of one element."""
     if isinstance(value, int):
         return value
@@ -113,7 +114,7 @@ def _bitcast(x: Array, dtype: str) -> Array:
     return out.reshape(*x.shape[:-1], -1) if new < old and x.ndim else out
 
 
-def view(x: Tensor, shape_or_dtype: Any, name: str | None = None) -> Tensor:
+def view(x: Tensor, shape_or_dtype: DTypeLike | Sequence[int | Tensor], name: str | None = None) -> Tensor:
     """The elements in another shape (as `reshape`), or the same bytes as another type. It does not share storage."""
     if isinstance(shape_or_dtype, str | Dtype | np.dtype | type):
         return _bitcast(x, to_numpy(shape_or_dtype).name)
@@ -313,7 +314,9 @@ def parts_at(x: Array, places: Array, axis: int | None = None) -> Array:
     return jnp.take(x, places, axis)
 
 
-def repeat_interleave(x: Tensor, repeats: Any, axis: int | None = None, name: str | None = None) -> Tensor:
+def repeat_interleave(
+    x: Tensor, repeats: TensorLike, axis: int | None = None, name: str | None = None
+) -> Tensor:
     """Each element along an axis (None: of all, flattened) so many times; `repeats` is a number or one for each."""
     if isinstance(repeats, Tensor) and repeats.size > 1:
         counts = repeats.numpy().reshape(-1)
@@ -389,21 +392,21 @@ def _at_least(x: Tensor, ndim: int) -> Tensor:
     return unsqueeze(x, 0) if ndim == 2 else unsqueeze(x, [0, 2] if x.ndim == 1 else -1)
 
 
-def _each_at_least(inputs: tuple[Any, ...], ndim: int) -> Any:
+def _each_at_least(inputs: tuple[object, ...], ndim: int) -> Any:
     outs = [_at_least(x if isinstance(x, Tensor) else Tensor(x), ndim) for x in inputs]
     return outs[0] if len(outs) == 1 else outs
 
 
-def atleast_1d(*inputs: Any, name: str | None = None) -> Any:
+def atleast_1d(*inputs: object, name: str | None = None) -> Any:
     """Tensors of one dimension at least; a list of them where several are given."""
     return _each_at_least(inputs, 1)
 
 
-def atleast_2d(*inputs: Any, name: str | None = None) -> Any:
+def atleast_2d(*inputs: object, name: str | None = None) -> Any:
     """Tensors of two dimensions at least: [n] becomes [1, n]."""
     return _each_at_least(inputs, 2)
 
 
-def atleast_3d(*inputs: Any, name: str | None = None) -> Any:
+def atleast_3d(*inputs: object, name: str | None = None) -> Any:
     """Tensors of three dimensions at least: [n] becomes [1, n, 1], [m, n] becomes [m, n, 1]."""
     return _each_at_least(inputs, 3)

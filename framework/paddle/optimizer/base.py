@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -15,6 +15,7 @@ from framework.core.compilation import enable_compilation_cache
 from framework.optimizer.regularizer import WeightDecay
 from framework.optimizer.rules import Rule, StateSlot
 from framework.paddle._kernel import tape
+from framework.paddle._kernel.arguments import DecayLike, Parameters
 from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.symbol import Symbol
 from framework.paddle._kernel.tensor import Parameter, Tensor, as_array, is_only_holder, wrap
@@ -31,6 +32,9 @@ from framework.paddle.optimizer.state import (
 )
 from framework.paddle.regularizer import WeightDecayRegularizer
 from framework.paddle.utils import unique_name
+
+if TYPE_CHECKING:
+    from framework.paddle.nn.clip import ClipGradBase
 
 Group = Mapping[str, Any]
 _HALF = frozenset((np.dtype(np.float16), np.dtype(jnp.bfloat16)))
@@ -57,9 +61,9 @@ class Optimizer:
     def __init__(
         self,
         learning_rate: float | LRScheduler,
-        parameters: Any = None,
-        weight_decay: Any = None,
-        grad_clip: Any = None,
+        parameters: Parameters | None = None,
+        weight_decay: DecayLike = None,
+        grad_clip: ClipGradBase | None = None,
         name: str | None = None,
     ) -> None:
         enable_compilation_cache()
@@ -303,7 +307,7 @@ class Optimizer:
         loss: Tensor,
         startup_program: object = None,
         parameters: Sequence[Parameter] | None = None,
-        no_grad_set: object = None,
+        no_grad_set: Iterable[Tensor | str] | None = None,
         callbacks: object = None,
     ) -> list[Any]:
         """The parameters that have a gradient, with it; `loss.backward()` is the caller's."""
@@ -318,7 +322,7 @@ class Optimizer:
         loss: Tensor,
         startup_program: object = None,
         parameters: Sequence[Parameter] | None = None,
-        no_grad_set: object = None,
+        no_grad_set: Iterable[Tensor | str] | None = None,
     ) -> tuple[list[Any], list[Any]]:
         """`step()` after the caller's `loss.backward()`; returns ([], [(parameter, gradient), …])."""
         if not isinstance(loss, Tensor):
@@ -348,7 +352,9 @@ class Optimizer:
         return []
 
     def append_regularization_ops(
-        self, parameters_and_grads: Iterable[tuple[Parameter, Tensor | None]], regularization: Any = None
+        self,
+        parameters_and_grads: Iterable[tuple[Parameter, Tensor | None]],
+        regularization: DecayLike = None,
     ) -> list[tuple[Parameter, Tensor | None]]:
         """The pairs with what the regularizers add to the gradients."""
         pairs = []

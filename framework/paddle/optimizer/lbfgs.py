@@ -7,14 +7,18 @@ Source: Nocedal and Wright, Numerical Optimization, algorithms 7.4, 7.5 and, of 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from framework.optimizer.rules import Rule
 from framework.paddle._kernel import tape
+from framework.paddle._kernel.arguments import DecayLike, Parameters
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 from framework.paddle.optimizer.base import Optimizer
+
+if TYPE_CHECKING:
+    from framework.paddle.nn.clip import ClipGradBase
 
 Point = tuple[Any, Any, np.ndarray, Any]  # step length, loss, gradient, its slope along the direction
 Evaluate = Callable[[Any], tuple[Any, np.ndarray]]  # step length -> (loss, gradient)
@@ -41,9 +45,9 @@ class LBFGS(Optimizer):
         tolerance_change: float = 1e-9,
         history_size: int = 100,
         line_search_fn: str | None = None,
-        parameters: Any = None,
-        weight_decay: Any = None,
-        grad_clip: Any = None,
+        parameters: Parameters | None = None,
+        weight_decay: DecayLike = None,
+        grad_clip: ClipGradBase | None = None,
         name: str | None = None,
     ) -> None:
         if line_search_fn not in (None, "strong_wolfe"):
@@ -57,7 +61,7 @@ class LBFGS(Optimizer):
         self.history_size, self.line_search_fn = history_size, line_search_fn
         self.state: dict[str, Any] = {}
 
-    def _rule(self, param: Tensor, group: Any) -> Rule:
+    def _rule(self, param: Tensor, group: object) -> Rule:
         raise RuntimeError("LBFGS moves all parameters together: call step(closure)")
 
     def state_dict(self) -> dict[str, Any]:
@@ -101,7 +105,7 @@ class LBFGS(Optimizer):
     def _own(self) -> list[Any]:
         return self._all_parameters()
 
-    def _move(self, start: Sequence[np.ndarray], step: Any, direction: np.ndarray) -> None:
+    def _move(self, start: Sequence[np.ndarray], step: float, direction: np.ndarray) -> None:
         """Set the parameters to `start + step * direction`."""
         at = 0
         for parameter, values in zip(self._own(), start, strict=True):
@@ -198,7 +202,7 @@ class _Search:
         self.evaluate, self.direction, self.start, self.tolerance = evaluate, direction, start, tolerance
         self.calls = 0
 
-    def _at(self, length: Any) -> Point:
+    def _at(self, length: object) -> Point:
         loss, gradient = self.evaluate(length)
         self.calls += 1
         return length, loss, gradient, gradient.dot(self.direction)
@@ -209,7 +213,7 @@ class _Search:
     def _flat(self, point: Point) -> bool:
         return abs(point[3]) <= -self.c2 * self.start[3]
 
-    def run(self, length: Any) -> tuple[Point, int]:
+    def run(self, length: object) -> tuple[Point, int]:
         """The best point found, and how often the loss was computed."""
         before, point, turns = self.start, self._at(length), 0
         while turns < self.most:

@@ -65,7 +65,7 @@ class _Face(Rowed, Optimizer):
         applied: Any = SimpleNamespace(decoupled=self._decoupled(param, settings))
         return self._core.rule(settings, applied)
 
-    def _decoupled(self, param: Tensor, settings: Any) -> float:
+    def _decoupled(self, param: Tensor, settings: object) -> float:
         """The decay apart from the gradient."""
         return 0.0
 
@@ -76,7 +76,7 @@ class _Face(Rowed, Optimizer):
 class _Momentum(_Face):
     """`rescale_grad` multiplies gradients after they are clipped."""
 
-    def _check(self, settings: dict[str, Any]) -> None:
+    def _check(self, settings: dict[str, object]) -> None:
         if settings["momentum"] is None:
             raise ValueError("Momentum: momentum is not set")
 
@@ -88,7 +88,7 @@ class _AdamW(_Face):
     _weight_decay: float | Tensor
     _lr_ratio: Callable[[Tensor], float] | None
 
-    def _check(self, settings: dict[str, Any]) -> None:
+    def _check(self, settings: dict[str, object]) -> None:
         super()._check(settings)
         decay, ratio = settings["weight_decay"], settings["lr_ratio"]
         if not isinstance(decay, float | Tensor):
@@ -96,7 +96,7 @@ class _AdamW(_Face):
         if ratio is not None and not callable(ratio):
             raise TypeError(f"AdamW: lr_ratio is a function of a parameter, received {type(ratio).__name__}")
 
-    def _take_decay(self, group: Group, parameters: Sequence[Any]) -> None:
+    def _take_decay(self, group: Group, parameters: Sequence[object]) -> None:
         """A group's decay is the decoupled one: the regularizers of its parameters stay."""
 
     def _rule(self, param: Tensor, group: Group) -> rules.Rule:

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from framework.paddle._kernel.arguments import DecayLike, TensorLike
 from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.tensor import Parameter, Tensor, as_array
 from framework.paddle._kernel.x64 import x64
@@ -34,12 +35,12 @@ def concrete(values: np.ndarray) -> jax.Array:
         return jnp.asarray(values)
 
 
-def regularizer_of(decay: Any) -> Any:
+def regularizer_of(decay: DecayLike) -> Any:
     """A regularizer of what `weight_decay` takes: a number is a coefficient of L2."""
     return L2Decay(decay) if isinstance(decay, float | int) else decay
 
 
-def entry_of(state: Mapping[str, Any], name: str) -> str | None:
+def entry_of(state: Mapping[str, object], name: str) -> str | None:
     """The key of an entry: its name, or the only one with another number at the end, which counts the optimizers that
     the process has made for the parameter."""
     if name in state:
@@ -49,7 +50,7 @@ def entry_of(state: Mapping[str, Any], name: str) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
-def load_into(tensor: Tensor, value: Any) -> None:
+def load_into(tensor: Tensor, value: TensorLike) -> None:
     """Set an entry of the state. Raises: ShapeError: the value has another shape or type."""
     array = as_array(value)
     if array.shape != tensor._value.shape or array.dtype != tensor._value.dtype:

@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import jax
 
@@ -152,7 +152,7 @@ class Profiler:
         *,
         targets: Iterable[ProfilerTarget] | None = None,
         scheduler: Scheduler | tuple[int, int] | None = None,
-        on_trace_ready: Callable[..., Any] | None = None,
+        on_trace_ready: Callable[..., object] | None = None,
         record_shapes: bool | None = False,
         profile_memory: bool | None = False,
         timer_only: bool | None = False,
@@ -234,7 +234,7 @@ class Profiler:
         op_detail: bool = True,
         thread_sep: bool = False,
         time_unit: str = "ms",
-        views: Any = None,
+        views: object = None,
     ) -> None:
         """Print the times of steps; operations are in the trace."""
         print(self._table())

@@ -11,6 +11,7 @@ import numpy as np
 
 from framework import paddle
 from framework.core.axes import normalize_axis
+from framework.paddle._kernel.arguments import Integers
 from framework.paddle._kernel.dispatch import freeze
 from framework.paddle._kernel.dtypes import to_numpy
 from framework.paddle._kernel.errors import ShapeError
@@ -183,7 +184,7 @@ def mv(x: Any, vec: Tensor, name: str | None = None) -> Tensor:
 
 
 def addmm(
-    input: Tensor, x: Any, y: Tensor, beta: float = 1.0, alpha: float = 1.0, name: str | None = None
+    input: Tensor, x: SparseTensor, y: Tensor, beta: float = 1.0, alpha: float = 1.0, name: str | None = None
 ) -> Any:
     """beta * input + alpha * x @ y for sparse x."""
     return input * beta + matmul(x, y) * alpha
@@ -225,7 +226,7 @@ def reshape(x: Any, shape: Any, name: str | None = None) -> Any:
     return _as(x, SparseCooTensor(positions, coo.values(), sizes, coo.is_coalesced()))
 
 
-def slice(x: Any, axes: Sequence[int], starts: Any, ends: Any, name: str | None = None) -> Any:
+def slice(x: Any, axes: Sequence[int], starts: Integers, ends: Integers, name: str | None = None) -> Any:
     """From starts[i] to before ends[i] along axes[i]; negative numbers count from the end."""
     coo, sizes = x.coo(), x.shape
     positions, kept = coo.positions.copy(), np.ones(x.nnz(), bool)

@@ -9,6 +9,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from framework.paddle._kernel.arguments import Integers, TensorLike
 from framework.paddle._kernel.dispatch import Array, freeze, operation
 from framework.paddle._kernel.dtypes import dtype as Dtype
 from framework.paddle._kernel.errors import ShapeError
@@ -205,14 +206,14 @@ class SparseCsrTensor(SparseTensor):
         return self._text(crows=self.compressed, cols=self.columns)
 
 
-def _leaf(values: Any, dtype: object, stop_gradient: bool) -> Tensor:
+def _leaf(values: TensorLike, dtype: object, stop_gradient: bool) -> Tensor:
     """The values as a Tensor; one that wants a gradient keeps its history."""
     if isinstance(values, Tensor) and not values.stop_gradient:
         return values if dtype is None else values.astype(dtype)
     return Tensor(values, dtype, stop_gradient=stop_gradient)
 
 
-def _whole(values: Any) -> np.ndarray:
+def _whole(values: TensorLike) -> np.ndarray:
     array = values.numpy() if isinstance(values, Tensor) else np.asarray(values)
     return array.astype(np.int64) if array.size == 0 or array.dtype.kind not in "iu" else array
 
@@ -220,7 +221,7 @@ def _whole(values: Any) -> np.ndarray:
 def sparse_coo_tensor(
     indices: Any,
     values: Any,
-    shape: Any = None,
+    shape: Integers | None = None,
     dtype: object = None,
     place: object = None,
     stop_gradient: bool = True,
@@ -250,7 +251,7 @@ def sparse_csr_tensor(
     crows: Any,
     cols: Any,
     values: Any,
-    shape: Any,
+    shape: Integers,
     dtype: object = None,
     place: object = None,
     stop_gradient: bool = True,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import jax.numpy as jnp
 
 from framework.core.errors import OarError
+from framework.paddle._kernel.arguments import DTypeLike, Integers
 from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 from framework.paddle.jit.spec import InputSpec as InputSpec
@@ -32,7 +33,7 @@ from framework.paddle.static.io import save_inference_model as save_inference_mo
 from framework.paddle.static.io import save_to_file as save_to_file
 from framework.paddle.static.io import set_program_state as set_program_state
 from framework.paddle.static.program import Program as Program
-from framework.paddle.static.program import PublicVariable as Variable
+from framework.paddle.static.program import PublicVariable
 from framework.paddle.static.program import declare as _declare
 from framework.paddle.static.program import default_main_program as default_main_program
 from framework.paddle.static.program import default_startup_program as default_startup_program
@@ -41,6 +42,15 @@ from framework.paddle.static.program import enable_static as enable_static
 from framework.paddle.static.program import in_dynamic_mode as in_dynamic_mode
 from framework.paddle.static.program import program_guard as program_guard
 from framework.paddle.utils import unique_name
+
+if TYPE_CHECKING:
+    from framework.paddle.nn.initializer import Initializer
+    from framework.paddle.nn.param_attr import AttrLike
+
+if TYPE_CHECKING:
+    from framework.paddle.static.program import Variable
+else:
+    Variable = PublicVariable
 
 
 def data(name: str, shape: Any, dtype: Any = None, lod_level: int = 0) -> Variable:
@@ -53,12 +63,12 @@ def data(name: str, shape: Any, dtype: Any = None, lod_level: int = 0) -> Variab
 
 
 def create_parameter(
-    shape: Any,
-    dtype: Any,
+    shape: Integers,
+    dtype: DTypeLike,
     name: str | None = None,
-    attr: Any = None,
+    attr: AttrLike = None,
     is_bias: bool = False,
-    default_initializer: Any = None,
+    default_initializer: Initializer | None = None,
 ) -> Any:
     """A parameter of the current program, with its first values."""
     parameter = _create_parameter(shape, dtype, name, attr, is_bias, default_initializer)
@@ -145,7 +155,9 @@ def cuda_places(device_ids: Any = None) -> list[Any]:
     return [paddle.CUDAPlace(number) for number in ids]
 
 
-def accuracy(input: Tensor, label: Tensor, k: int = 1, correct: Any = None, total: Any = None) -> Tensor:
+def accuracy(
+    input: Tensor, label: Tensor, k: int = 1, correct: Tensor | None = None, total: Tensor | None = None
+) -> Tensor:
     """The share of rows whose label is among the k greatest scores."""
     from framework import paddle
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from framework.paddle._kernel.tensor import Parameter, Tensor, as_array, wrap
 from framework.paddle._kernel.watch import unwatched
 from framework.paddle.static.program import Op, Program, Values, default_main_program
+
+if TYPE_CHECKING:
+    from framework.paddle.static.executor import Executor
 
 
 class _UpdateOp(Op):
@@ -33,7 +36,9 @@ class ExponentialMovingAverage:
         thres_steps: a Tensor t: the decay is at most (1 + t) / (10 + t).
     """
 
-    def __init__(self, decay: float = 0.999, thres_steps: Any = None, name: str | None = None) -> None:
+    def __init__(
+        self, decay: float = 0.999, thres_steps: Tensor | None = None, name: str | None = None
+    ) -> None:
         self._decay, self._steps, self._name = decay, thres_steps, name
         self._pairs: list[tuple[Parameter, Tensor]] = []
         self._kept: list[Any] = []
@@ -65,7 +70,7 @@ class ExponentialMovingAverage:
         self._weight._value = (self._weight.detach() * decay + (1 - decay))._value
 
     @contextlib.contextmanager
-    def apply(self, executor: Any, need_restore: bool = True) -> Iterator[None]:
+    def apply(self, executor: Executor, need_restore: bool = True) -> Iterator[None]:
         """Within the block the parameters have the averages as their values."""
         self._kept = [parameter._value for parameter, _ in self._pairs]
         weight = float(np.asarray(self._weight._value)) or 1.0
@@ -77,7 +82,7 @@ class ExponentialMovingAverage:
             if need_restore:
                 self.restore(executor)
 
-    def restore(self, executor: Any) -> None:
+    def restore(self, executor: Executor) -> None:
         """Give the parameters their own values again."""
         for (parameter, _), value in zip(self._pairs, self._kept, strict=True):
             parameter._value = value

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
 
@@ -19,6 +19,9 @@ from framework.paddle.static.program import (
     value_of,
 )
 from framework.paddle.utils import unique_name
+
+if TYPE_CHECKING:
+    from framework.paddle.optimizer.base import Optimizer
 
 
 class GradientOp(Op):
@@ -45,7 +48,7 @@ class GradientOp(Op):
             values[id(variable)] = gradient
 
 
-def _names(no_grad_set: Any) -> set[str]:
+def _names(no_grad_set: Iterable[Tensor | str] | None) -> set[str]:
     return {v.name if isinstance(v, Tensor) else v for v in no_grad_set or ()}
 
 
@@ -63,8 +66,8 @@ def _gradient_variables(sources: Sequence[Tensor]) -> list[Variable]:
 
 def append_backward(
     loss: Tensor,
-    parameter_list: Any = None,
-    no_grad_set: Any = None,
+    parameter_list: Sequence[Parameter | str] | None = None,
+    no_grad_set: Iterable[Tensor | str] | None = None,
     callbacks: object = None,
     checkpoints: object = None,
     distop_context: object = None,
@@ -97,7 +100,7 @@ class _below:
 
 
 def gradients(
-    targets: Any, inputs: Any, target_gradients: Any = None, no_grad_set: Any = None
+    targets: Any, inputs: Any, target_gradients: Any = None, no_grad_set: Iterable[Tensor | str] | None = None
 ) -> list[Variable]:
     """Gradients of the sum of `targets` by `inputs`."""
     goals = targets if isinstance(targets, list | tuple) else [targets]
@@ -113,19 +116,22 @@ def gradients(
 
 
 def minimize(
-    optimizer: Any, loss: Tensor, parameters: Any = None, no_grad_set: Any = None
+    optimizer: Optimizer,
+    loss: Tensor,
+    parameters: Sequence[Parameter | str] | None = None,
+    no_grad_set: Iterable[Tensor | str] | None = None,
 ) -> tuple[list[Op], list]:
     """Append the gradients and the step of an optimizer; returns (entries, [(parameter, gradient), …])."""
     pairs = append_backward(loss, parameters or own_parameters(optimizer), no_grad_set)
     return [append_step(optimizer, pairs)], pairs
 
 
-def own_parameters(optimizer: Any) -> list[Parameter] | None:
+def own_parameters(optimizer: Optimizer) -> list[Parameter] | None:
     """What the optimizer was made with; None: nothing."""
     return optimizer._all_parameters() or None
 
 
-def append_step(optimizer: Any, pairs: Sequence[tuple[Parameter, Variable]]) -> StepOp:
+def append_step(optimizer: Optimizer, pairs: Sequence[tuple[Parameter, Variable]]) -> StepOp:
     """Append the step of an optimizer for these gradients."""
     if not optimizer._param_groups:
         optimizer._param_groups = [parameter for parameter, _ in pairs]

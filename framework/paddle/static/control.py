@@ -9,6 +9,7 @@ import jax
 import numpy as np
 
 from framework.core.errors import InputError
+from framework.paddle._kernel.arguments import TensorLike
 from framework.paddle._kernel.symbol import Symbol
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 from framework.paddle.jit import control
@@ -27,7 +28,7 @@ from framework.paddle.utils import unique_name
 class _Part:
     """A recorded function: its entries, and the leaves of what it returns."""
 
-    def __init__(self, call: Callable[..., Any], inputs: Sequence[Variable] = ()) -> None:
+    def __init__(self, call: Callable[..., object], inputs: Sequence[Variable] = ()) -> None:
         self.inputs = inputs
         with recorded_apart() as self.ops:
             returned = call(*inputs)
@@ -48,7 +49,7 @@ class _Part:
         return [value_of(leaf, inner) for leaf in self.leaves]
 
 
-def _like(leaf: Any, name: str) -> Any:
+def _like(leaf: object, name: str) -> Any:
     """A new variable of the shape and type of this one."""
     if leaf is None:
         return None
@@ -86,7 +87,7 @@ class CondOp(Op):
                 values[id(variable)] = value if isinstance(value, Tensor) else wrap(as_array(value))
 
 
-def record_cond(pred: Tensor, true_fn: Callable[[], Any], false_fn: Callable[[], Any]) -> Any:
+def record_cond(pred: Tensor, true_fn: Callable[[], object], false_fn: Callable[[], object]) -> Any:
     """Append a branch; returns variables in the structure that both parts return."""
     first, second = _Part(true_fn), _Part(false_fn)
     if first.tree != second.tree:
@@ -103,7 +104,9 @@ class LoopOp(Op):
 
     type = "while"
 
-    def __init__(self, test: _Part, body: _Part, start: Sequence[Any], results: Sequence[Variable]) -> None:
+    def __init__(
+        self, test: _Part, body: _Part, start: Sequence[object], results: Sequence[Variable]
+    ) -> None:
         self.test, self.body, self.start = test, body, start
         self.outputs = results
         self.inputs = [*[s for s in start if isinstance(s, Tensor)], *test.reads(), *body.reads()]
@@ -118,11 +121,13 @@ class LoopOp(Op):
             values[id(variable)] = value
 
 
-def record_loop(test: Callable[..., Any], body: Callable[..., Any], start: Sequence[Any]) -> list[Any]:
+def record_loop(
+    test: Callable[..., object], body: Callable[..., object], start: Sequence[object]
+) -> list[Any]:
     """Append a loop; returns its variables after it."""
     inputs = [_like(s, "loop") for s in start]
 
-    def step(*given: Any) -> list[Any]:
+    def step(*given: object) -> list[Any]:
         made = body(*given)
         return list(made) if isinstance(made, list | tuple) else [made]
 
@@ -151,9 +156,9 @@ def _nothing() -> None:
 
 
 def while_loop(
-    cond: Callable[..., Any],
-    body: Callable[..., Any],
-    loop_vars: Any,
+    cond: Callable[..., object],
+    body: Callable[..., object],
+    loop_vars: object,
     is_test: bool = False,
     name: str | None = None,
 ) -> list[Any]:
@@ -174,7 +179,7 @@ def while_loop(
     return control.while_loop(cond, body, values)
 
 
-def case(pred_fn_pairs: Any, default: Callable[[], Any] | None = None, name: str | None = None) -> Any:
+def case(pred_fn_pairs: Any, default: Callable[[], object] | None = None, name: str | None = None) -> Any:
     """The function of the first true predicate, else `default` (the last function)."""
     pairs = list(pred_fn_pairs)
     chosen: Callable[[], Any] = pairs.pop()[1] if default is None else default
@@ -183,12 +188,15 @@ def case(pred_fn_pairs: Any, default: Callable[[], Any] | None = None, name: str
     return chosen()
 
 
-def _either(pred: Any, first: Callable[[], Any], second: Callable[[], Any]) -> Callable[[], Any]:
+def _either(pred: object, first: Callable[[], object], second: Callable[[], object]) -> Callable[[], Any]:
     return lambda: control.cond(pred, first, second)
 
 
 def switch_case(
-    branch_index: Any, branch_fns: Any, default: Callable[[], Any] | None = None, name: str | None = None
+    branch_index: TensorLike,
+    branch_fns: Any,
+    default: Callable[[], object] | None = None,
+    name: str | None = None,
 ) -> Any:
     """The function with this number, else `default` (the one of the greatest number)."""
     if isinstance(branch_fns, dict):
@@ -207,7 +215,7 @@ class PythonOp(Op):
     type = "py_func"
 
     def __init__(
-        self, func: Callable[..., Any], inputs: Sequence[Tensor], outputs: Sequence[Variable]
+        self, func: Callable[..., object], inputs: Sequence[Tensor], outputs: Sequence[Variable]
     ) -> None:
         self.func, self.inputs, self.outputs = func, inputs, outputs
 
@@ -220,7 +228,7 @@ class PythonOp(Op):
             shape = tuple(n if n != -1 else sizes[axis] for axis, n in enumerate(known))
             shapes.append(jax.ShapeDtypeStruct(shape, variable.dtype.numpy))
 
-        def call(*arrays: Any) -> list[np.ndarray]:
+        def call(*arrays: object) -> list[np.ndarray]:
             made = self.func(*[wrap(jax.numpy.asarray(a)) for a in arrays])
             results = made if isinstance(made, list | tuple) else [made]
             return [np.asarray(r, s.dtype).reshape(s.shape) for r, s in zip(results, shapes, strict=True)]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from framework.core.errors import InputError
+from framework.paddle._kernel.arguments import TensorLike
 from framework.paddle._kernel.mode import mode, recorder_scope
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 from framework.paddle.jit.program import trace
@@ -17,6 +18,7 @@ from framework.paddle.jit.to_static import explained
 from framework.paddle.static.program import Program, Values, Variable, default_main_program, value_of
 
 log = logging.getLogger("oar")
+Fetched = Tensor | str | list[Tensor | str] | tuple[Tensor | str, ...] | None
 
 
 class BuildStrategy:
@@ -44,7 +46,7 @@ class CompiledProgram:
     def __init__(self, program_or_graph: Program, build_strategy: BuildStrategy | None = None) -> None:
         self._program = program_or_graph
 
-    def with_data_parallel(self, *args: Any, **kwargs: Any) -> CompiledProgram:
+    def with_data_parallel(self, *args: object, **kwargs: object) -> CompiledProgram:
         return self
 
 
@@ -60,8 +62,8 @@ class Executor:
     def run(
         self,
         program: Program | CompiledProgram | None = None,
-        feed: Any = None,
-        fetch_list: Any = None,
+        feed: Mapping[str, TensorLike] | Sequence[Mapping[str, TensorLike]] | None = None,
+        fetch_list: Fetched = None,
         feed_var_name: str = "feed",
         fetch_var_name: str = "fetch",
         scope: object = None,
@@ -90,7 +92,7 @@ class Executor:
             return [np.asarray(t._value) if return_numpy else t for t in found]
 
 
-def _fetched(program: Program, fetch_list: Any) -> list[Tensor]:
+def _fetched(program: Program, fetch_list: Fetched) -> list[Tensor]:
     if fetch_list is None:
         return []
     chosen = _flat(fetch_list)
@@ -101,21 +103,21 @@ def _fetched(program: Program, fetch_list: Any) -> list[Tensor]:
     return [named[v] if isinstance(v, str) else v for v in chosen]
 
 
-def _flat(fetches: Any) -> list[Any]:
+def _flat(fetches: Fetched) -> list[Tensor | str]:
     """The variables and names of nested lists in their order."""
     if not isinstance(fetches, list | tuple):
-        return [fetches]
+        return [] if fetches is None else [fetches]
     return [item for fetch in fetches for item in _flat(fetch)]
 
 
-def _merged(feed: Any) -> dict[str, Any]:
+def _merged(feed: Mapping[str, TensorLike] | Sequence[Mapping[str, TensorLike]] | None) -> dict[str, Any]:
     """The fed arrays by name; a DataLoader gives a list of one such dict."""
     if isinstance(feed, list | tuple):
         return {name: value for part in feed for name, value in part.items()}
     return dict(feed) if isinstance(feed, Mapping) else {}
 
 
-def _given(variable: Variable, value: Any) -> Any:
+def _given(variable: Variable, value: TensorLike) -> Any:
     array = as_array(value)
     want = variable.shape
     fits = len(want) == array.ndim and all(w in (-1, s) for w, s in zip(want, array.shape, strict=True))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from framework import paddle
 from framework.paddle._kernel.mode import mode, recorder_scope
@@ -23,6 +23,9 @@ from framework.paddle.static.program import (
     value_of,
 )
 
+if TYPE_CHECKING:
+    from framework.paddle.static.executor import Executor
+
 
 def _needed(program: Program, targets: Sequence[Tensor]) -> list[Op]:
     """The entries that these variables are computed by, in order."""
@@ -34,12 +37,16 @@ def _needed(program: Program, targets: Sequence[Tensor]) -> list[Op]:
     return kept[::-1]
 
 
-def _as_list(value: Any) -> list[Any]:
+def _as_list(value: object) -> list[Any]:
     return list(value) if isinstance(value, list | tuple) else [value]
 
 
 def save_inference_model(
-    path_prefix: str, feed_vars: Any, fetch_vars: Any, executor: Any, **kwargs: Any
+    path_prefix: str,
+    feed_vars: Variable | Sequence[Variable],
+    fetch_vars: Variable | Sequence[Variable],
+    executor: Executor,
+    **kwargs: Any,
 ) -> None:
     """Write what computes `fetch_vars` from `feed_vars` as an artifact folder, as `paddle.jit.save` does."""
     program = kwargs.get("program") or default_main_program()
@@ -62,7 +69,7 @@ def save_inference_model(
         mode.watcher = watcher
 
 
-def load_inference_model(path_prefix: str, executor: Any, **kwargs: Any) -> list[Any]:
+def load_inference_model(path_prefix: str, executor: Executor, **kwargs: object) -> list[Any]:
     """[program, names of the inputs, variables to fetch] of what `save_inference_model` or `jit.save` wrote."""
     watcher, mode.watcher = mode.watcher, None
     try:
@@ -84,19 +91,24 @@ def _recording() -> Any:
     return recorder_scope(record)
 
 
-def save(program: Program, model_path: str, protocol: int = 4, **configs: Any) -> None:
+def save(program: Program, model_path: str, protocol: int = 4, **configs: object) -> None:
     """Write the parameters (`.pdparams`) and the state of the optimizers (`.pdopt`)."""
     Path(model_path).parent.mkdir(parents=True, exist_ok=True)
     paddle.save(program.state_dict("param"), f"{model_path}.pdparams", protocol)
     paddle.save(program.state_dict("opt"), f"{model_path}.pdopt", protocol)
 
 
-def load(program: Program, model_path: str, executor: Any = None, var_list: Any = None) -> None:
+def load(
+    program: Program,
+    model_path: str,
+    executor: Executor | None = None,
+    var_list: Sequence[Tensor] | None = None,
+) -> None:
     """Take parameters and the state of optimizers that `save` wrote."""
     set_program_state(program, load_program_state(model_path, var_list))
 
 
-def load_program_state(model_path: str, var_list: Any = None) -> dict[str, Any]:
+def load_program_state(model_path: str, var_list: Sequence[Tensor] | None = None) -> dict[str, Any]:
     """Arrays by name."""
     state: dict[str, Any] = {}
     for ending in (".pdparams", ".pdopt"):
@@ -106,12 +118,17 @@ def load_program_state(model_path: str, var_list: Any = None) -> dict[str, Any]:
     return {n: v for n, v in state.items() if names is None or n in names}
 
 
-def set_program_state(program: Program, state_dict: Mapping[str, Any]) -> None:
+def set_program_state(program: Program, state_dict: Mapping[str, object]) -> None:
     """Set parameters and optimizer state by name."""
     program.set_state_dict(state_dict)
 
 
-def normalize_program(program: Program, feed_vars: Any, fetch_vars: Any, **kwargs: Any) -> Program:
+def normalize_program(
+    program: Program,
+    feed_vars: Variable | Sequence[Variable],
+    fetch_vars: Variable | Sequence[Variable],
+    **kwargs: object,
+) -> Program:
     """The program with what computes `fetch_vars` alone."""
     clone = program.clone(for_test=True)
     clone.ops = _needed(clone, _as_list(fetch_vars))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from framework import paddle
 from framework.core.errors import OarError
 from framework.paddle import nn
+from framework.paddle._kernel.arguments import DTypeLike, Integers, Padding
 from framework.paddle._kernel.missing import reason
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.nn import functional
@@ -19,13 +20,21 @@ from framework.paddle.static.control import switch_case as switch_case
 from framework.paddle.static.control import while_loop as while_loop
 from framework.paddle.utils import unique_name
 
+if TYPE_CHECKING:
+    from framework.paddle.nn.initializer import Initializer
+
 
 def _activated(x: Tensor, act: str | None) -> Tensor:
     return x if act is None else getattr(functional, act)(x)
 
 
 def _parameter(
-    owner: str, shape: Sequence[int], attr: Any, dtype: Any, is_bias: bool = False, default: Any = None
+    owner: str,
+    shape: Sequence[int],
+    attr: AttrLike,
+    dtype: DTypeLike,
+    is_bias: bool = False,
+    default: Initializer | None = None,
 ) -> Any:
     from framework.paddle.nn.layer import new_parameter
 
@@ -71,7 +80,7 @@ def embedding(
     is_distributed: bool = False,
     padding_idx: int | None = None,
     param_attr: AttrLike = None,
-    dtype: Any = "float32",
+    dtype: DTypeLike = "float32",
 ) -> Tensor:
     """Rows of a table [size[0], size[1]]."""
     weight = _parameter(unique_name.generate("embedding"), size, param_attr, dtype)
@@ -84,10 +93,10 @@ def _convolution(name: str, kind: type[Any], default: str) -> Callable[..., Tens
     def convolve(
         input: Tensor,
         num_filters: int,
-        filter_size: Any,
-        stride: Any = 1,
-        padding: Any = 0,
-        dilation: Any = 1,
+        filter_size: Integers,
+        stride: Integers = 1,
+        padding: Padding = 0,
+        dilation: Integers = 1,
         groups: int | None = None,
         param_attr: AttrLike = None,
         bias_attr: AttrLike = None,
@@ -114,9 +123,9 @@ def _transposed(name: str, kind: type[Any], default: str) -> Callable[..., Tenso
         num_filters: int,
         output_size: Any = None,
         filter_size: Any = None,
-        padding: Any = 0,
-        stride: Any = 1,
-        dilation: Any = 1,
+        padding: Padding = 0,
+        stride: Integers = 1,
+        dilation: Integers = 1,
         groups: int | None = None,
         param_attr: AttrLike = None,
         bias_attr: AttrLike = None,

@@ -81,7 +81,7 @@ class Variable(Tensor):
 
 
 def new_variable(
-    shape: Sequence[int], other: Sequence[int], dtype: Any, name: str, stop_gradient: bool
+    shape: Sequence[int], other: Sequence[int], dtype: np.dtype, name: str, stop_gradient: bool
 ) -> Variable:
     """A variable of this shape; `other`: the shape with the other sizes for what is not known."""
     variable = object.__new__(Variable)
@@ -213,7 +213,7 @@ class Block:
         return self.program.all_parameters()
 
     def create_var(
-        self, name: str | None = None, shape: Any = (), dtype: Any = "float32", **options: Any
+        self, name: str | None = None, shape: Any = (), dtype: Any = "float32", **options: object
     ) -> Variable:
         return declare(name or unique_name.generate("_generated_var"), shape, dtype)
 
@@ -282,7 +282,7 @@ class Program:
                 state.update({n: t for n, t in optimizer.state_dict().items() if isinstance(t, Tensor)})
         return state
 
-    def set_state_dict(self, state_dict: Mapping[str, Any], scope: object = None) -> None:
+    def set_state_dict(self, state_dict: Mapping[str, object], scope: object = None) -> None:
         """Take values by name."""
         for name, tensor in self.state_dict().items():
             if name in state_dict:
@@ -416,7 +416,7 @@ def record(compiled: Compiled, args: Sequence[object]) -> Any:
     return tuple(outputs) if multiple else outputs[0]
 
 
-def _shapes(compiled: Compiled, inputs: Sequence[Any], other: bool) -> tuple[list[Any], bool]:
+def _shapes(compiled: Compiled, inputs: Sequence[object], other: bool) -> tuple[list[Any], bool]:
     def of(value: Any) -> Any:
         if value is KEY:
             return _KEY_DATA

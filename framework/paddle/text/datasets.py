@@ -374,7 +374,7 @@ class Movielens(_Rows):
                 self.data.append([*users[user], *parts, [float(rating) * 2 - 5.0]])
 
 
-def Conll05st(*args: Any, **kwargs: Any) -> NoReturn:
+def Conll05st(*args: object, **kwargs: object) -> NoReturn:
     """Semantic roles of CoNLL 2005.
 
     Raises:

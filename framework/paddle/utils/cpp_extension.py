@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from framework.core.errors import ForeignNameError
 
@@ -19,22 +19,22 @@ def _refuse(name: str) -> NoReturn:
     )
 
 
-def load(*args: Any, **kwargs: Any) -> NoReturn:
+def load(*args: object, **kwargs: object) -> NoReturn:
     """Build and load C++ operators: not here. Raises: ForeignNameError."""
     _refuse("load")
 
 
-def setup(**attr: Any) -> NoReturn:
+def setup(**attr: object) -> NoReturn:
     """Install C++ operators: not here. Raises: ForeignNameError."""
     _refuse("setup")
 
 
-def CppExtension(sources: Any, *args: Any, **kwargs: Any) -> NoReturn:
+def CppExtension(sources: object, *args: object, **kwargs: object) -> NoReturn:
     """Sources of C++ operators: not here. Raises: ForeignNameError."""
     _refuse("CppExtension")
 
 
-def CUDAExtension(sources: Any, *args: Any, **kwargs: Any) -> NoReturn:
+def CUDAExtension(sources: object, *args: object, **kwargs: object) -> NoReturn:
     """Sources of CUDA operators: not here. Raises: ForeignNameError."""
     _refuse("CUDAExtension")
 

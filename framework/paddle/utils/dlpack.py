@@ -35,7 +35,7 @@ class _Capsule:
         return 1, 0
 
 
-def from_dlpack(dlpack: Any) -> Tensor:
+def from_dlpack(dlpack: object) -> Tensor:
     """A Tensor of a DLPack capsule, or of an array of any library that has `__dlpack__`."""
     if type(dlpack).__name__ == "PyCapsule":
         capsule: Any = _Capsule(dlpack)

@@ -52,7 +52,7 @@ def deprecated(
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Decorator of an old function: level 0 only marks its docstring, 1 warns, 2 raises RuntimeError."""
 
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+    def decorate(function: Callable[..., object]) -> Callable[..., Any]:
         parts = [
             f"{function.__module__}.{function.__name__} is deprecated",
             f" since {since}" if since else "",
@@ -62,7 +62,7 @@ def deprecated(
         message = "".join(parts)
 
         @functools.wraps(function)
-        def call(*args: Any, **kwargs: Any) -> Any:
+        def call(*args: object, **kwargs: object) -> Any:
             if level == 2:
                 raise RuntimeError(message)
             if level == 1:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 
-def is_sequence(seq: Any) -> bool:
+def is_sequence(seq: object) -> bool:
     """Whether it is a list, tuple or dict; texts are not."""
     return isinstance(seq, list | tuple | dict)
 
@@ -17,14 +17,14 @@ def _ordered(nest: Any) -> Iterator[Any]:
     return iter(nest)
 
 
-def flatten(nest: Any) -> list[Any]:
+def flatten(nest: object) -> list[Any]:
     """The leaves of nested lists, tuples and dicts."""
     if not is_sequence(nest):
         return [nest]
     return [leaf for part in _ordered(nest) for leaf in flatten(part)]
 
 
-def _rebuild(structure: Any, leaves: Iterator[Any]) -> Any:
+def _rebuild(structure: Any, leaves: Iterator[object]) -> Any:
     if not is_sequence(structure):
         return next(leaves)
     parts = [_rebuild(part, leaves) for part in _ordered(structure)]
@@ -36,7 +36,7 @@ def _rebuild(structure: Any, leaves: Iterator[Any]) -> Any:
     return type(structure)(parts)
 
 
-def pack_sequence_as(structure: Any, flat_sequence: Sequence[Any]) -> Any:
+def pack_sequence_as(structure: object, flat_sequence: Sequence[object]) -> Any:
     """These leaves in the form of `structure`.
 
     Raises:
@@ -48,7 +48,7 @@ def pack_sequence_as(structure: Any, flat_sequence: Sequence[Any]) -> Any:
     return _rebuild(structure, iter(flat_sequence))
 
 
-def map_structure(func: Callable[..., Any], *structure: Any) -> Any:
+def map_structure(func: Callable[..., object], *structure: object) -> Any:
     """`func` of the leaves that stand at one place, in the form of the first structure."""
     columns = zip(*(flatten(part) for part in structure), strict=True)
     return pack_sequence_as(structure[0], [func(*leaves) for leaves in columns])

@@ -23,7 +23,7 @@ from framework.core.types import JSON
 from framework.engine.experiment import Data, LoaderConfig
 from framework.io.dataset import split_windows
 from framework.io.loader import DataLoader
-from framework.text.lines import read_lines
+from framework.text.lines import find_delimiter, read_lines, records
 from framework.text.sample import TextSample
 from framework.vision import draw
 from framework.vision import image as vision_image
@@ -61,6 +61,7 @@ def split_data(
     * The images of a COCO file go to `<output>/train.json` and `<output>/val.json`, with their annotations and all
       categories; the images stay where they are.
     * The lines of a .tsv, .csv, .txt or .jsonl go to files of that ending; with `header` the first one stands in both.
+      A record of a .csv stays whole where a field in quotes has line breaks.
 
     Files or lines of the same content go into the same part. One seed gives one division.
 
@@ -292,8 +293,10 @@ def _split_coco(source: Path, output: Path, share: float, seed: int) -> SplitRep
 
 
 def _split_lines(source: Path, output: Path, share: float, seed: int, header: bool) -> SplitReport:
-    first, *rest = read_lines(source)
-    head, lines = ([first], rest) if header else ([], [first, *rest])
+    lines = read_lines(source)
+    if source.suffix.lower() == ".csv":
+        lines = [record for _, record in records(lines, find_delimiter(lines[0]))]
+    head, lines = (lines[:1], lines[1:]) if header else ([], lines)
     lines = [line for line in lines if line.strip()]
     targets = tuple(output / f"{part}{source.suffix}" for part in _SPLITS)
     check_new(targets)

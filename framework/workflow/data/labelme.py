@@ -8,7 +8,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -72,21 +72,22 @@ def convert_labelme(source: str | Path, output: str | Path) -> LabelmeReport:
         )
     target, folder = output / "annotations.json", output / "images"
     check_new((target, folder))
-    images, boxes = [], []
+    images, boxes, sizes_hw = [], [], []
     with write_whole((target, folder)):
         for number, file in enumerate(files, start=1):
             data = _load(file)
             content, suffix = _find_image(data, file)
             name = file.relative_to(source).with_suffix(suffix)
             height, width = _check_size(data, file, content)
+            sizes_hw.append((height, width))
             boxes.append(_read_objects(data, file, (height, width)))
             write_file(folder / name, content)
             images.append({"id": number, "file_name": name.as_posix(), "height": height, "width": width})
         names = sorted({one.label for objects in boxes for one in objects})
         index = {name: number for number, name in enumerate(names, start=1)}
         annotations = [
-            {"id": 0, "image_id": image["id"], "category_id": index[one.label], **_measure(one, image)}
-            for image, objects in zip(images, boxes)
+            {"id": 0, "image_id": image["id"], "category_id": index[one.label], **_measure(one, size_hw)}
+            for image, objects, size_hw in zip(images, boxes, sizes_hw)
             for one in objects
         ]
         for number, annotation in enumerate(annotations, start=1):
@@ -200,14 +201,14 @@ def _is_place(value: object) -> bool:
     return is_number(value) and -_FARTHEST < value < _FARTHEST  # type: ignore[operator]
 
 
-def _measure(one: _Object, image: Mapping[str, Any]) -> dict[str, JSON]:
+def _measure(one: _Object, size_hw: tuple[int, int]) -> dict[str, JSON]:
     """`segmentation`, `bbox` (left, top, width, height), `area` in pixels, `iscrowd`."""
     points = np.concatenate(one.parts)
     low, high = points.min(axis=0), points.max(axis=0)
     return {
         "segmentation": [part.reshape(-1).tolist() for part in one.parts],
         "bbox": [*low.tolist(), *(high - low).tolist()],
-        "area": _area(one.parts, (image["height"], image["width"])),
+        "area": _area(one.parts, size_hw),
         "iscrowd": 0,
     }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from typing import BinaryIO, ClassVar, Generic, NamedTuple, Protocol, TypeAlias, TypeVar, overload
+from typing import Any, BinaryIO, ClassVar, Generic, NamedTuple, Protocol, TypeAlias, TypeVar, overload
 
 import numpy as np
 
@@ -62,6 +62,10 @@ class Predictor(ABC, Generic[S, Item, R]):
     @abstractmethod
     def predict_stream(self, items: Iterable[Item]) -> Iterator[R]:
         """One result for each item, in order. Memory does not grow with their number."""
+
+
+AnyPredictor: TypeAlias = "Predictor[Any, Any, Any]"
+"""A predictor of a model of any domain: what it takes and makes is known when it is there."""
 
 
 class ResultWriter(Protocol[R_contra]):

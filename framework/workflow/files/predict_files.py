@@ -25,6 +25,7 @@ from framework.vision.video import VideoReader, VideoWriter
 from framework.workflow.domain.outputs import (
     Report,
     catch_interrupt,
+    fit_name,
     make_folder,
     spare_sources,
     stems,
@@ -32,6 +33,8 @@ from framework.workflow.domain.outputs import (
     write_json,
 )
 from framework.workflow.domain.predictor import (
+    AnyPredictor,
+    I,
     ImageItem,
     ImagePredictor,
     LanguagePredictor,
@@ -137,14 +140,14 @@ def run_pdf(
 
 
 def _collect(
-    predictor: AnyVision,
+    predictor: ImagePredictor[I],
     items: Iterator[ImageItem],
     waiting: deque[str],
     output_dir: Path,
     draw: bool,
     report: Report,
     total: int,
-    writer: ResultWriter[Any] | None = None,
+    writer: ResultWriter[I] | None = None,
 ) -> None:
     make_folder(output_dir)
     with ExitStack() as stack:
@@ -153,7 +156,7 @@ def _collect(
         )
         add = stack.enter_context(_open_writer(writer, output_dir))
         for number, result in enumerate(predictor.predict_stream(items)):
-            stem = waiting.popleft()
+            stem = fit_name(waiting.popleft(), (".json", ".png", *predictor.extra_suffixes))
             write_json(output_dir / f"{stem}.json", result.to_dict())
             report.written.append(output_dir / f"{stem}.json")
             add(result, number)
@@ -217,9 +220,7 @@ def run_texts(predictor: LanguagePredictor[Any], texts: Sequence[Text], output_d
 
 
 @contextmanager
-def _open_writer(
-    writer: ResultWriter[Any] | None, output_dir: Path
-) -> Iterator[Callable[[ImageResult, int], object]]:
+def _open_writer(writer: ResultWriter[I] | None, output_dir: Path) -> Iterator[Callable[[I, int], object]]:
     """A function of (result, number) that adds to the file of all results; it does nothing without a writer."""
     if writer is None:
         yield lambda result, number: None
@@ -381,7 +382,7 @@ def check_sources(
 
 
 def predict_files(
-    predictor: Predictor[Any, Any, Any],
+    predictor: AnyPredictor,
     output_dir: Path,
     *,
     image_file: str | None = None,

@@ -9,7 +9,6 @@ import sys
 import tempfile
 import urllib.error
 import urllib.parse
-import urllib.request
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from typing import BinaryIO
 
 from framework.core.bounded import check_file
 from framework.core.errors import InputError
+from framework.hub.transfer import open_url
 from framework.vision.image_formats import find_format
 from framework.workflow.domain.outputs import stems
 
@@ -159,10 +159,9 @@ def _fetch(name: str, folder: Path, allow_url: bool) -> SourceFile:
     else:
         label = name
         stem = Path(urllib.parse.unquote(urllib.parse.urlsplit(name).path)).stem or "download"
-        stem = re.sub(r"[^\w.-]", "_", stem)
+        stem = re.sub(r"[^\w.-]", "_", stem)[:80]
         try:
-            request = urllib.request.Request(name, headers={"User-Agent": "oar"})
-            with urllib.request.urlopen(request, timeout=_TIMEOUT) as answer:
+            with open_url(name, {"User-Agent": "oar"}, timeout=_TIMEOUT) as answer:
                 _copy(answer, file, label)
         except (urllib.error.URLError, OSError, ValueError) as error:
             raise InputError("the address cannot be fetched", where=name, received=error) from error

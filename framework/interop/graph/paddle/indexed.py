@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,7 +11,7 @@ from framework.core.errors import FormatError, ShapeError
 from framework.interop.graph.operator import Table
 from framework.interop.graph.paddle.arguments import Arguments, rank, registrar
 from framework.interop.graph.paddle.shapes import stored_values
-from framework.interop.graph.values import Item, Value, is_symbolic, to_jax
+from framework.interop.graph.values import Dim, Item, Value, is_symbolic, to_jax
 
 OPERATORS: Table = {}
 operator = registrar(OPERATORS)
@@ -30,14 +28,14 @@ def _set_value(a: Arguments) -> Item:
     return Value.of(array.at[index].set(to_jax(value).astype(array.dtype)))
 
 
-def _slices(a: Arguments, axes: int) -> tuple[Any, ...]:
+def _slices(a: Arguments, axes: int) -> tuple[Dim | slice | jax.Array, ...]:
     sliced, gone = a.ints("axes"), a.ints("decrease_axes")
     if any(not 0 <= axis < axes for axis in sliced):
         raise a.call.error("the axis is out of range", ShapeError, received=sliced, allowed=f"below {axes}")
     starts = _bounds(a, "starts", "StartsTensor")
     ends = _bounds(a, "ends", "EndsTensor")
     steps = _bounds(a, "steps", "StepsTensor") or [1] * len(sliced)
-    index: list[Any] = [slice(None)] * axes
+    index: list[Dim | slice | jax.Array] = [slice(None)] * axes
     for axis, start, end, step in zip(sliced, starts, ends, steps, strict=True):
         if axis in gone:
             index[axis] = start
@@ -48,13 +46,13 @@ def _slices(a: Arguments, axes: int) -> tuple[Any, ...]:
     return tuple(index)
 
 
-def _bounds(a: Arguments, attribute: str, tensor: str) -> list[Any]:
+def _bounds(a: Arguments, attribute: str, tensor: str) -> list[Dim | jax.Array]:
     """Python integers, or numbers of the program that only a place of one element can have."""
     single, several = a.get(tensor), a.all(f"{tensor}List")
     if single is None and not several:
         return a.ints(attribute)
     items = several or [single]
-    bounds: list[Any] = []
+    bounds: list[Dim | jax.Array] = []
     for item in items:
         if isinstance(item, Value) and isinstance(item.data, Tracer):
             bounds += list(item.logical().reshape(-1))

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from framework.paddle._kernel.arguments import TensorLike
 from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle.distributed import env
 from framework.paddle.distributed.fleet import utils as utils
@@ -17,6 +18,10 @@ from framework.paddle.distributed.fleet.topology import CommunicateTopology as C
 from framework.paddle.distributed.fleet.topology import HybridCommunicateGroup as HybridCommunicateGroup
 from framework.paddle.distributed.parallel import DataParallel
 from framework.paddle.nn.layer import Layer
+
+if TYPE_CHECKING:
+    from framework.paddle.amp.grad_scaler import GradScaler
+    from framework.paddle.optimizer.base import Optimizer
 
 log = logging.getLogger("oar")
 
@@ -42,7 +47,7 @@ class Role:
 class PaddleCloudRoleMaker:
     """Reads roles from the environment; here the one process is a worker."""
 
-    def __init__(self, is_collective: bool = False, **kwargs: Any) -> None:
+    def __init__(self, is_collective: bool = False, **kwargs: object) -> None:
         self._is_collective = is_collective
 
     def to_string(self) -> str:
@@ -52,18 +57,18 @@ class PaddleCloudRoleMaker:
 class UserDefinedRoleMaker(PaddleCloudRoleMaker):
     """Roles that a program names."""
 
-    def __init__(self, is_collective: bool = False, init_gloo: bool = False, **kwargs: Any) -> None:
+    def __init__(self, is_collective: bool = False, init_gloo: bool = False, **kwargs: object) -> None:
         super().__init__(is_collective, **kwargs)
 
 
 class UtilBase:
     """Helpers among workers."""
 
-    def all_reduce(self, input: Any, mode: str = "sum", comm_world: str = "worker") -> Any:
+    def all_reduce(self, input: TensorLike, mode: str = "sum", comm_world: str = "worker") -> Any:
         env.alone("fleet.util.all_reduce")
         return input
 
-    def all_gather(self, input: Any, comm_world: str = "worker") -> list[Any]:
+    def all_gather(self, input: TensorLike, comm_world: str = "worker") -> list[Any]:
         env.alone("fleet.util.all_gather")
         return [input]
 
@@ -89,7 +94,7 @@ class Fleet:
 
     def init(
         self,
-        role_maker: Any = None,
+        role_maker: object = None,
         is_collective: bool = False,
         strategy: DistributedStrategy | None = None,
         log_level: int | str = "INFO",
@@ -108,7 +113,7 @@ class Fleet:
         """The model as DataParallel; a `PipelineLayer` or a model in parts is not there yet."""
         return model if isinstance(model, DataParallel) else DataParallel(model)
 
-    def distributed_optimizer(self, optimizer: Any, strategy: Any = None) -> Any:
+    def distributed_optimizer(self, optimizer: Optimizer, strategy: object = None) -> Any:
         """The optimizer: with one process there is nothing to exchange."""
         return optimizer
 
@@ -138,7 +143,7 @@ class Fleet:
     def barrier_worker(self) -> None:
         env.alone("fleet.barrier_worker")
 
-    def all_reduce(self, input: Any, mode: str = "sum") -> Any:
+    def all_reduce(self, input: TensorLike, mode: str = "sum") -> Any:
         return util.all_reduce(input, mode)
 
     def worker_endpoints(self, to_string: bool = False) -> str | list[str]:
@@ -190,7 +195,7 @@ local_device_ids = fleet.local_device_ids
 world_device_ids = fleet.world_device_ids
 
 
-def distributed_scaler(scaler: Any) -> Any:
+def distributed_scaler(scaler: GradScaler) -> Any:
     """The scaler as it is."""
     return scaler
 
@@ -211,7 +216,7 @@ def get_log_level_name() -> str:
 
 
 def _refusing(name: str) -> Callable[..., Any]:
-    def call(*args: Any, **kwargs: Any) -> NoReturn:
+    def call(*args: object, **kwargs: object) -> NoReturn:
         env.refuse(f"fleet.{name}", "there are no parameter servers; train with one process and its devices")
 
     return call

@@ -45,7 +45,7 @@ class DistributedStrategy:
         }
         self.__dict__.update(state)
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         if name not in self.__dict__:
             raise AttributeError(f"DistributedStrategy has no setting {name!r}")
         old = self.__dict__[name]

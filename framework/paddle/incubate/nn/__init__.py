@@ -6,30 +6,43 @@ from typing import TYPE_CHECKING
 
 from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.modules import resolver as _resolver
-from framework.paddle._kernel.tensor import Tensor
+from framework.paddle._kernel.tensor import Parameter, Tensor
 from framework.paddle.incubate.nn import functional as functional
 from framework.paddle.nn import initializer
 from framework.paddle.nn.layer import Layer
 
+if TYPE_CHECKING:
+    from framework.paddle.nn.param_attr import AttrLike
+
 _ONES = initializer.Constant(1.0)
 
 
-class FusedLinear(Layer):
+class _Fused(Layer):
+    """Base: weights that cannot be left out."""
+
+    def _weight(self, shape: list[int], attr: AttrLike) -> Parameter:
+        weight = self.create_parameter(shape, attr)
+        if weight is None:
+            raise ShapeError("a weight cannot be left out", where=type(self).__name__, received="attr False")
+        return weight
+
+
+class FusedLinear(_Fused):
     """As `paddle.nn.Linear`; the weight is [out, in] with `transpose_weight`."""
 
     def __init__(
         self,
         in_features: int,
         out_features: int,
-        weight_attr: object = None,
-        bias_attr: object = None,
+        weight_attr: AttrLike = None,
+        bias_attr: AttrLike = None,
         transpose_weight: bool = False,
         name: str | None = None,
     ) -> None:
         super().__init__()
         shape = [out_features, in_features] if transpose_weight else [in_features, out_features]
         self.transpose_weight, self.name = transpose_weight, name
-        self.weight = self.create_parameter(shape, weight_attr)
+        self.weight = self._weight(shape, weight_attr)
         self.bias = self.create_parameter([out_features], bias_attr, is_bias=True)
 
     def forward(self, input: Tensor) -> Tensor:
@@ -54,8 +67,8 @@ class FusedBiasDropoutResidualLayerNorm(Layer):
         self,
         embed_dim: int,
         dropout_rate: float = 0.5,
-        weight_attr: object = None,
-        bias_attr: object = None,
+        weight_attr: AttrLike = None,
+        bias_attr: AttrLike = None,
         epsilon: float = 1e-5,
         name: str | None = None,
     ) -> None:
@@ -78,7 +91,7 @@ class FusedBiasDropoutResidualLayerNorm(Layer):
         )
 
 
-class FusedMultiHeadAttention(Layer):
+class FusedMultiHeadAttention(_Fused):
     """Self-attention with norm, dropouts and residual; `functional.fused_multi_head_attention` is the formula."""
 
     def __init__(
@@ -91,14 +104,14 @@ class FusedMultiHeadAttention(Layer):
         vdim: int | None = None,
         normalize_before: bool = False,
         need_weights: bool = False,
-        qkv_weight_attr: object = None,
-        qkv_bias_attr: object = None,
-        linear_weight_attr: object = None,
-        linear_bias_attr: object = None,
-        pre_ln_scale_attr: object = None,
-        pre_ln_bias_attr: object = None,
-        ln_scale_attr: object = None,
-        ln_bias_attr: object = None,
+        qkv_weight_attr: AttrLike = None,
+        qkv_bias_attr: AttrLike = None,
+        linear_weight_attr: AttrLike = None,
+        linear_bias_attr: AttrLike = None,
+        pre_ln_scale_attr: AttrLike = None,
+        pre_ln_bias_attr: AttrLike = None,
+        ln_scale_attr: AttrLike = None,
+        ln_bias_attr: AttrLike = None,
         epsilon: float = 1e-5,
         nranks: int = 1,
         ring_id: int = -1,
@@ -125,9 +138,9 @@ class FusedMultiHeadAttention(Layer):
             if transpose_qkv_wb
             else ([*heads, embed_dim], heads)
         )
-        self.qkv_weight = self.create_parameter(weight, qkv_weight_attr)
+        self.qkv_weight = self._weight(weight, qkv_weight_attr)
         self.qkv_bias = self.create_parameter(bias, qkv_bias_attr, is_bias=True)
-        self.linear_weight = self.create_parameter([embed_dim, embed_dim], linear_weight_attr)
+        self.linear_weight = self._weight([embed_dim, embed_dim], linear_weight_attr)
         self.linear_bias = self.create_parameter([embed_dim], linear_bias_attr, is_bias=True)
         before = normalize_before
         scale, shift = (pre_ln_scale_attr, pre_ln_bias_attr) if before else (ln_scale_attr, ln_bias_attr)
@@ -169,7 +182,7 @@ class FusedMultiHeadAttention(Layer):
         )
 
 
-class FusedFeedForward(Layer):
+class FusedFeedForward(_Fused):
     """The feed-forward part of a Transformer layer; `functional.fused_feedforward` is the formula."""
 
     def __init__(
@@ -181,14 +194,14 @@ class FusedFeedForward(Layer):
         activation: str = "relu",
         act_dropout_rate: float | None = None,
         normalize_before: bool = False,
-        linear1_weight_attr: object = None,
-        linear1_bias_attr: object = None,
-        linear2_weight_attr: object = None,
-        linear2_bias_attr: object = None,
-        ln1_scale_attr: object = None,
-        ln1_bias_attr: object = None,
-        ln2_scale_attr: object = None,
-        ln2_bias_attr: object = None,
+        linear1_weight_attr: AttrLike = None,
+        linear1_bias_attr: AttrLike = None,
+        linear2_weight_attr: AttrLike = None,
+        linear2_bias_attr: AttrLike = None,
+        ln1_scale_attr: AttrLike = None,
+        ln1_bias_attr: AttrLike = None,
+        ln2_scale_attr: AttrLike = None,
+        ln2_bias_attr: AttrLike = None,
         nranks: int = 1,
         ring_id: int = -1,
         name: str | None = None,
@@ -202,9 +215,9 @@ class FusedFeedForward(Layer):
         )
         self._act_dropout_rate = dropout_rate if act_dropout_rate is None else act_dropout_rate
         self._normalize_before = normalize_before
-        self._linear1_weight = self.create_parameter([d_model, dim_feedforward], linear1_weight_attr)
+        self._linear1_weight = self._weight([d_model, dim_feedforward], linear1_weight_attr)
         self._linear1_bias = self.create_parameter([dim_feedforward], linear1_bias_attr, is_bias=True)
-        self._linear2_weight = self.create_parameter([dim_feedforward, d_model], linear2_weight_attr)
+        self._linear2_weight = self._weight([dim_feedforward, d_model], linear2_weight_attr)
         self._linear2_bias = self.create_parameter([d_model], linear2_bias_attr, is_bias=True)
         before = normalize_before
         scale, shift = (ln1_scale_attr, ln1_bias_attr) if before else (ln2_scale_attr, ln2_bias_attr)
@@ -249,8 +262,8 @@ class FusedTransformerEncoderLayer(Layer):
         attn_dropout_rate: float | None = None,
         act_dropout_rate: float | None = None,
         normalize_before: bool = False,
-        weight_attr: object = None,
-        bias_attr: object = None,
+        weight_attr: AttrLike = None,
+        bias_attr: AttrLike = None,
     ) -> None:
         super().__init__()
         weights = weight_attr if isinstance(weight_attr, list | tuple) else [weight_attr] * 2

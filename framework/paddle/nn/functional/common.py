@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +12,7 @@ from jax import lax
 
 from framework.core.host_rng import host_rng
 from framework.nn import functional as core
+from framework.paddle._kernel.arguments import DTypeLike, Integers, Padding
 from framework.paddle._kernel.dispatch import Array, Key, operation
 from framework.paddle._kernel.dtypes import default_numpy, to_numpy
 from framework.paddle._kernel.errors import ShapeError
@@ -19,6 +20,9 @@ from framework.paddle._kernel.mode import mode as modes
 from framework.paddle._kernel.tensor import Tensor, wrap
 from framework.paddle.nn.functional.face import channels_first, face
 from framework.paddle.nn.functional.layout import from_last, is_last, to_last
+
+if TYPE_CHECKING:
+    from framework.paddle.distributed.collective import Group
 
 
 @operation
@@ -140,7 +144,7 @@ def _pad(
 pad = face(core.pad, _pad, data_format="NCHW")
 
 
-def zeropad2d(x: Tensor, padding: Any, data_format: str = "NCHW", name: str | None = None) -> Tensor:
+def zeropad2d(x: Tensor, padding: Padding, data_format: str = "NCHW", name: str | None = None) -> Tensor:
     """Zeros around the images: left, right, top, bottom."""
     return pad(x, padding, "constant", 0.0, data_format)
 
@@ -164,7 +168,13 @@ unfold = face(core.unfold, _to_columns)
 
 @operation(name="interpolate")
 def _interpolate(
-    x: Array, size: Any, scale_factor: Any, mode: str, align_corners: bool, align_mode: int, data_format: str
+    x: Array,
+    size: int | Sequence[int] | None,
+    scale_factor: float | Sequence[float] | None,
+    mode: str,
+    align_corners: bool,
+    align_mode: int,
+    data_format: str,
 ) -> Array:
     images = to_last(x, data_format)
     last = {3: "NLC", 4: "NHWC", 5: "NDHWC"}.get(x.ndim, "NHWC")
@@ -174,8 +184,8 @@ def _interpolate(
 
 def interpolate(
     x: Tensor,
-    size: Any = None,
-    scale_factor: Any = None,
+    size: Integers | None = None,
+    scale_factor: float | Sequence[float] | Tensor | None = None,
     mode: str = "nearest",
     align_corners: bool = False,
     align_mode: int = 0,
@@ -189,11 +199,9 @@ def interpolate(
     if size is None and scale_factor is None:
         raise ValueError("interpolate: one of size and scale_factor has to be given")
     if size is not None:
-        if isinstance(size, Tensor):
-            size = size.tolist()
-        if not isinstance(size, int):
-            size = [int(n) for n in size]
-        return _interpolate(x, size, None, mode, align_corners, align_mode, data_format)
+        sizes = size.tolist() if isinstance(size, Tensor) else size
+        sizes = sizes if isinstance(sizes, int) else [int(n) for n in sizes]
+        return _interpolate(x, sizes, None, mode, align_corners, align_mode, data_format)
     if isinstance(scale_factor, Tensor):
         scale_factor = scale_factor.tolist()
     if isinstance(scale_factor, list | tuple):
@@ -223,13 +231,13 @@ pairwise_distance = face(core.pairwise_distance)
 
 
 @operation(name="sequence_mask", differentiable=False)
-def _sequence_mask(x: Array, maxlen: int, dtype: Any) -> Array:
+def _sequence_mask(x: Array, maxlen: int, dtype: DTypeLike) -> Array:
     places = lax.iota(x.dtype, maxlen)
     return (places < x[..., None]).astype(to_numpy(dtype))
 
 
 def sequence_mask(
-    x: Tensor, maxlen: int | None = None, dtype: Any = "int64", name: str | None = None
+    x: Tensor, maxlen: int | None = None, dtype: DTypeLike = "int64", name: str | None = None
 ) -> Tensor:
     """1 where a place is below the length: [...] -> [..., maxlen]; maxlen is by default the largest length."""
     if maxlen is None:
@@ -245,7 +253,7 @@ def gather_tree(ids: Array, parents: Array) -> Array:
 
 
 def class_center_sample(
-    label: Tensor, num_classes: int, num_samples: int, group: Any = None
+    label: Tensor, num_classes: int, num_samples: int, group: Group | bool | None = None
 ) -> tuple[Tensor, Tensor]:
     """(labels renumbered, classes sampled): all classes that occur, filled up with random others to `num_samples`."""
     values = label.numpy()

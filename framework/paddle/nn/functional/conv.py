@@ -9,6 +9,7 @@ import jax
 
 from framework.core.axes import per_axis
 from framework.nn import functional as core
+from framework.paddle._kernel.arguments import Integers, Padding
 from framework.paddle._kernel.errors import ShapeError
 from framework.paddle.nn.functional.face import face
 from framework.paddle.nn.functional.layout import Size, edges, from_last, same_edges, to_last
@@ -24,7 +25,7 @@ def _convolve(
     weight: jax.Array,
     bias: jax.Array | None,
     stride: Size,
-    padding: Any,
+    padding: Padding,
     dilation: Size,
     groups: int,
     data_format: str,
@@ -46,11 +47,11 @@ def _transposed(
     weight: jax.Array,
     bias: jax.Array | None,
     stride: Size,
-    padding: Any,
+    padding: Padding,
     output_padding: Size,
     dilation: Size,
     groups: int,
-    output_size: Any,
+    output_size: Integers,
     data_format: str,
 ) -> jax.Array:
     axes = weight.ndim - 2

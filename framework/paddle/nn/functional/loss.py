@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -17,6 +17,9 @@ from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.nn.functional.face import face
+
+if TYPE_CHECKING:
+    from framework.paddle.distributed.collective import Group
 
 # So many labels are looked at before a program runs; more, or those of another device, would make it wait. A label that
 # is no class gives NaN there.
@@ -185,7 +188,7 @@ def margin_cross_entropy(
     margin2: float = 0.5,
     margin3: float = 0.0,
     scale: float = 64.0,
-    group: Any = None,
+    group: Group | bool | None = None,
     return_softmax: bool = False,
     reduction: str | None = "mean",
 ) -> Any:

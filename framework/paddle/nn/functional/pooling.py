@@ -10,6 +10,7 @@ import numpy as np
 
 from framework.core.axes import per_axis
 from framework.nn import functional as core
+from framework.paddle._kernel.arguments import Integers, Padding
 from framework.paddle._kernel.errors import ShapeError
 from framework.paddle.nn.functional.face import channels_first, face
 from framework.paddle.nn.functional.layout import Size, edges, from_last, is_last, to_last
@@ -22,7 +23,11 @@ def _axes(function: Callable[..., object]) -> int:
 
 
 def _windows(
-    function: Callable[..., object], kernel_size: Size, stride: Size | None, padding: Any, data_format: str
+    function: Callable[..., object],
+    kernel_size: Size,
+    stride: Size | None,
+    padding: Padding,
+    data_format: str,
 ) -> tuple[object, object, object]:
     """Kernel, stride and padding as the core's function takes them."""
     axes = _axes(function)
@@ -48,11 +53,11 @@ def _refuse_last(data_format: str) -> None:
 
 
 def _max_pool(
-    function: Callable[..., Any],
+    function: Callable[..., object],
     x: jax.Array,
     kernel_size: Size,
     stride: Size | None,
-    padding: Any,
+    padding: Padding,
     return_mask: bool,
     ceil_mode: bool,
     data_format: str = "NCL",
@@ -71,7 +76,7 @@ def _avg_pool(
     x: jax.Array,
     kernel_size: Size,
     stride: Size | None,
-    padding: Any,
+    padding: Padding,
     data_format: str = "NCL",
     **settings: object,
 ) -> jax.Array:
@@ -79,19 +84,21 @@ def _avg_pool(
     return from_last(function(to_last(x, data_format), *windows, **settings), data_format)
 
 
-def _sizes(function: Callable[..., object], output_size: Any) -> Any:
+def _sizes(function: Callable[..., object], output_size: Integers) -> Any:
     if _axes(function) == 1:
         return per_axis(output_size, 1, "output_size")[0]
     return list(output_size) if isinstance(output_size, tuple) else output_size
 
 
 def _adaptive_avg(
-    function: Callable[..., jax.Array], x: jax.Array, output_size: Any, data_format: str = "NCL"
+    function: Callable[..., jax.Array], x: jax.Array, output_size: Integers, data_format: str = "NCL"
 ) -> jax.Array:
     return channels_first(function, x, data_format, output_size=_sizes(function, output_size))
 
 
-def _adaptive_max(function: Callable[..., Any], x: jax.Array, output_size: Any, return_mask: bool) -> Places:
+def _adaptive_max(
+    function: Callable[..., object], x: jax.Array, output_size: Integers, return_mask: bool
+) -> Places:
     out = function(to_last(x, "NCHW"), _sizes(function, output_size), return_mask)
     return _with_places(out, return_mask, "NCHW")
 
@@ -102,7 +109,7 @@ def _max_unpool(
     indices: jax.Array,
     kernel_size: Size,
     stride: Size | None,
-    padding: Any,
+    padding: Padding,
     data_format: str,
     output_size: Any,
 ) -> jax.Array:

@@ -8,19 +8,24 @@ import logging
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
 from framework.paddle._kernel import dtypes as types
+from framework.paddle._kernel.arguments import Integers
 from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle._kernel.tensor import Parameter, Tensor, as_array
 from framework.paddle.nn import initializer as initializers
-from framework.paddle.nn.param_attr import ParamAttr
+from framework.paddle.nn.param_attr import AttrLike, ParamAttr
 from framework.paddle.utils import unique_name
+
+if TYPE_CHECKING:
+    from framework.paddle.nn.initializer import Initializer
 
 log = logging.getLogger("oar")
 Self = TypeVar("Self", bound="Layer")
+Excluded: TypeAlias = "type[Layer] | list[type[Layer]] | tuple[type[Layer], ...] | None"
 _hook_numbers = itertools.count()
 
 
@@ -32,7 +37,7 @@ def _snake_case(name: str) -> str:
 class HookRemoveHelper:
     """What registering a hook returns: `remove()` takes it away."""
 
-    def __init__(self, hooks: OrderedDict[int, Callable[..., Any]]) -> None:
+    def __init__(self, hooks: OrderedDict[int, Callable[..., object]]) -> None:
         self._hooks = hooks
         self._hook_id = next(_hook_numbers)
 
@@ -68,7 +73,7 @@ class Layer:
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         raise NotImplementedError(f"{type(self).__name__} has no forward method")
 
-    def __call__(self, *inputs: Any, **kwargs: Any) -> Any:
+    def __call__(self, *inputs: object, **kwargs: object) -> Any:
         for hook in tuple(self._forward_pre_hooks.values()):
             changed = hook(self, inputs)
             if changed is not None:
@@ -80,16 +85,16 @@ class Layer:
                 outputs = changed
         return outputs
 
-    def backward(self, *inputs: Any) -> None:
+    def backward(self, *inputs: object) -> None:
         raise ValueError("a Layer has no backward: call backward() of the loss")
 
-    def register_forward_pre_hook(self, hook: Callable[..., Any]) -> HookRemoveHelper:
+    def register_forward_pre_hook(self, hook: Callable[..., object]) -> HookRemoveHelper:
         """Call `hook(layer, inputs)` before forward; what it returns replaces the inputs."""
         handle = HookRemoveHelper(self._forward_pre_hooks)
         self._forward_pre_hooks[handle._hook_id] = hook
         return handle
 
-    def register_forward_post_hook(self, hook: Callable[..., Any]) -> HookRemoveHelper:
+    def register_forward_post_hook(self, hook: Callable[..., object]) -> HookRemoveHelper:
         """Call `hook(layer, inputs, outputs)` after forward; what it returns replaces the outputs."""
         handle = HookRemoveHelper(self._forward_post_hooks)
         self._forward_post_hooks[handle._hook_id] = hook
@@ -270,7 +275,7 @@ class Layer:
             destination, include_sublayers, structured_name_prefix, use_hook, every_buffer=True
         )
 
-    def _state(self, destination: Any, deep: bool, prefix: str, hooks: bool, every_buffer: bool) -> Any:
+    def _state(self, destination: object, deep: bool, prefix: str, hooks: bool, every_buffer: bool) -> Any:
         state: Any = OrderedDict() if destination is None else destination
         for name, parameter in self._parameters.items():
             if parameter is not None:
@@ -287,7 +292,7 @@ class Layer:
                 state = hook(state) or state
         return state
 
-    def register_state_dict_hook(self, hook: Callable[..., Any]) -> HookRemoveHelper:
+    def register_state_dict_hook(self, hook: Callable[..., object]) -> HookRemoveHelper:
         handle = HookRemoveHelper(self._state_dict_hooks)
         self._state_dict_hooks[handle._hook_id] = hook
         return handle
@@ -343,16 +348,16 @@ class Layer:
             self._cast(dtype, None)
         return self
 
-    def float(self: Self, excluded_layers: Any = None) -> Self:
+    def float(self: Self, excluded_layers: Excluded = None) -> Self:
         return self._cast("float32", excluded_layers)
 
-    def float16(self: Self, excluded_layers: Any = None) -> Self:
+    def float16(self: Self, excluded_layers: Excluded = None) -> Self:
         return self._cast("float16", excluded_layers)
 
-    def bfloat16(self: Self, excluded_layers: Any = None) -> Self:
+    def bfloat16(self: Self, excluded_layers: Excluded = None) -> Self:
         return self._cast("bfloat16", excluded_layers)
 
-    def _cast(self: Self, dtype: object, excluded: Any) -> Self:
+    def _cast(self: Self, dtype: object, excluded: Excluded) -> Self:
         kind = types.to_numpy(dtype)
         left_out = tuple(excluded) if isinstance(excluded, list | tuple) else (excluded,) if excluded else ()
         for layer in self.sublayers(include_self=True):
@@ -367,7 +372,7 @@ class Layer:
 
     # Attributes
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         state = self.__dict__
         if isinstance(value, Parameter):
             if "_parameters" not in state:
@@ -441,7 +446,12 @@ def _check_name(layer: Layer, name: str, kind: Mapping[str, object], dots: bool 
 
 
 def new_parameter(
-    owner: str, shape: Any, attr: Any, dtype: object, is_bias: bool, default_initializer: Any
+    owner: str,
+    shape: Integers,
+    attr: AttrLike,
+    dtype: object,
+    is_bias: bool,
+    default_initializer: Initializer | None,
 ) -> Parameter | None:
     """A parameter with its first values. `owner` starts its name; see `Layer.create_parameter`."""
     attribute = ParamAttr._to_attr(attr)
@@ -467,7 +477,7 @@ def create_parameter(
     shape: Any,
     dtype: object,
     name: str | None = None,
-    attr: Any = None,
+    attr: AttrLike = None,
     is_bias: bool = False,
     default_initializer: Any = None,
 ) -> Parameter | None:
@@ -480,7 +490,7 @@ def create_parameter(
     return new_parameter(owner, shape, attribute, dtype, is_bias, default_initializer)
 
 
-def _set(tensor: Tensor, value: Any, key: str) -> None:
+def _set(tensor: Tensor, value: object, key: str) -> None:
     array = as_array(value)
     if array.dtype != tensor._value.dtype:
         raise AssertionError(

@@ -16,6 +16,7 @@ from framework.nn import functional as F
 from framework.nn.functional.rnn import GATES, CellWeights
 from framework.nn.rnn import NAMES
 from framework.paddle._kernel import dtypes as types
+from framework.paddle._kernel.arguments import DTypeLike, Integers, TensorLike
 from framework.paddle._kernel.dispatch import Array, Arrays, Key, operation
 from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.tensor import Parameter, Tensor
@@ -34,7 +35,7 @@ def filled(shape: tuple[int, ...], dtype: str, value: Array) -> Array:
     return jnp.full(shape, value, types.to_numpy(dtype))
 
 
-def _is_shape(shape: Any) -> bool:
+def _is_shape(shape: Integers) -> bool:
     return isinstance(shape, list | tuple) and all(isinstance(size, int) for size in shape)
 
 
@@ -60,9 +61,9 @@ class RNNCellBase(Layer):
 
     def get_initial_states(
         self,
-        batch_ref: Any,
-        shape: Any = None,
-        dtype: Any = None,
+        batch_ref: object,
+        shape: Integers | None = None,
+        dtype: DTypeLike | None = None,
         init_value: float = 0.0,
         batch_dim_idx: int = 0,
     ) -> Any:
@@ -136,7 +137,7 @@ class _Cell(RNNCellBase):
     def state_shape(self) -> Any:
         return (self.hidden_size,)
 
-    def forward(self, inputs: Tensor, states: Any = None) -> tuple[Tensor, Any]:
+    def forward(self, inputs: Tensor, states: object = None) -> tuple[Tensor, Any]:
         if states is None:
             states = self.get_initial_states(inputs, self.state_shape)
         given = list(states) if isinstance(states, list | tuple) else [states]
@@ -218,7 +219,13 @@ def _kept(new: Array, old: Array, step: Array, sequence_length: Array) -> Array:
 
 
 def _steps(
-    cell: Layer, inputs: Any, states: State, lengths: Any, reverse: bool, time_major: bool, kwargs: Any
+    cell: Layer,
+    inputs: object,
+    states: State,
+    lengths: TensorLike | None,
+    reverse: bool,
+    time_major: bool,
+    kwargs: Any,
 ) -> Any:
     """A user's cell over time, one step after the other."""
     axis = 0 if time_major else 1
@@ -245,13 +252,17 @@ class RNN(Layer):
         time_major: inputs and outputs are [T, N, C] instead of [N, T, C].
     """
 
-    def __init__(self, cell: Any, is_reverse: bool = False, time_major: bool = False) -> None:
+    def __init__(self, cell: Layer, is_reverse: bool = False, time_major: bool = False) -> None:
         super().__init__()
         self.cell = cell
         self.is_reverse, self.time_major = is_reverse, time_major
 
     def forward(
-        self, inputs: Any, initial_states: State = None, sequence_length: Any = None, **kwargs: Any
+        self,
+        inputs: object,
+        initial_states: State = None,
+        sequence_length: TensorLike | None = None,
+        **kwargs: object,
     ) -> tuple[Any, State]:
         """(outputs [N, T, H], last states). Beyond `sequence_length` [N] the states stand still."""
         cell = self.cell
@@ -283,7 +294,11 @@ class BiRNN(Layer):
         self.cell_fw, self.cell_bw, self.time_major = cell_fw, cell_bw, time_major
 
     def forward(
-        self, inputs: Any, initial_states: Any = None, sequence_length: Any = None, **kwargs: Any
+        self,
+        inputs: Any,
+        initial_states: object = None,
+        sequence_length: TensorLike | None = None,
+        **kwargs: Any,
     ) -> tuple[Any, tuple[State, State]]:
         """(outputs, (last states forward, last states backward))."""
         starts = initial_states if isinstance(initial_states, list | tuple) else (None, None)
@@ -297,7 +312,13 @@ class BiRNN(Layer):
 
 
 def _run_once(
-    cell: Any, reverse: bool, time_major: bool, inputs: Any, start: State, lengths: Any, kwargs: Any
+    cell: Layer,
+    reverse: bool,
+    time_major: bool,
+    inputs: Any,
+    start: State,
+    lengths: TensorLike | None,
+    kwargs: Any,
 ) -> Any:
     """What RNN does, without a layer that would hold the cell a second time."""
     runner = object.__new__(RNN)
@@ -418,7 +439,7 @@ class _Recurrent(LayerList):
                 self._names.append(alias)
 
     def forward(
-        self, inputs: Tensor, initial_states: State = None, sequence_length: Any = None
+        self, inputs: Tensor, initial_states: State = None, sequence_length: TensorLike | None = None
     ) -> tuple[Tensor, State]:
         """(outputs [N, T, directions * H], last states).
 

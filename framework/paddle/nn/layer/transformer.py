@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -20,6 +21,9 @@ from framework.paddle.nn.containers import LayerList
 from framework.paddle.nn.layer import Layer
 from framework.paddle.nn.leaf_layers import Dropout
 from framework.paddle.nn.norm import LayerNorm
+
+if TYPE_CHECKING:
+    from framework.paddle.nn.param_attr import AttrLike
 
 
 def _attend(q: jax.Array, k: jax.Array, v: jax.Array, mask: jax.Array | None, thin: Any) -> Any:
@@ -84,8 +88,8 @@ class MultiHeadAttention(Layer):
         kdim: int | None = None,
         vdim: int | None = None,
         need_weights: bool = False,
-        weight_attr: Any = None,
-        bias_attr: Any = None,
+        weight_attr: AttrLike | Sequence[AttrLike] = None,
+        bias_attr: AttrLike | Sequence[AttrLike] = None,
     ) -> None:
         super().__init__()
         if embed_dim <= 0 or num_heads <= 0 or embed_dim % num_heads:
@@ -110,7 +114,7 @@ class MultiHeadAttention(Layer):
             _split_heads(self.v_proj(value), self.num_heads),
         )
 
-    def gen_cache(self, key: Tensor, value: Tensor | None = None, type: Any = _Cache) -> Any:
+    def gen_cache(self, key: Tensor, value: Tensor | None = None, type: object = _Cache) -> Any:
         """A cache to begin with.
 
         Args:
@@ -130,7 +134,7 @@ class MultiHeadAttention(Layer):
         key: Tensor | None = None,
         value: Tensor | None = None,
         attn_mask: Tensor | None = None,
-        cache: Any = None,
+        cache: object = None,
     ) -> Any:
         key = query if key is None else key
         value = key if value is None else value

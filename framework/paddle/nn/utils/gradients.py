@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any
 
 import jax.numpy as jnp
 
@@ -63,13 +62,16 @@ def _scaled(grads: Arrays, max_norm: Array, norm_type: float) -> tuple[Array, ..
     return (total, *[(g * factor).astype(g.dtype) for g in grads])
 
 
-def _with_gradients(parameters: Any) -> list[Tensor]:
+def _with_gradients(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
     chosen = [parameters] if isinstance(parameters, Tensor) else list(parameters)
     return [p for p in chosen if p.grad is not None]
 
 
 def clip_grad_norm_(
-    parameters: Any, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False
+    parameters: Tensor | Iterable[Tensor],
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
 ) -> Tensor:
     """Scale the gradients that the parameters hold so that their joint norm is at most `max_norm`; returns the norm
     before.
@@ -103,7 +105,7 @@ def _limited(grads: Arrays, clip_value: Array) -> tuple[Array, ...]:
     return tuple(jnp.clip(g, -clip_value, clip_value).astype(g.dtype) for g in grads)
 
 
-def clip_grad_value_(parameters: Any, clip_value: float) -> None:
+def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float) -> None:
     """Limit every element of the gradients that the parameters hold to [-clip_value, clip_value]."""
     chosen = _with_gradients(parameters)
     if chosen:

@@ -103,7 +103,7 @@ class LRScheduler:
                 found[key] = float(value) if isinstance(value, Tensor) else value
         return found
 
-    def set_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+    def set_state_dict(self, state_dict: Mapping[str, object]) -> None:
         self.state_keys()
         for key in self.keys:
             if key not in state_dict:

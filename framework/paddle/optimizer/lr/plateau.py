@@ -9,6 +9,7 @@ import numpy as np
 
 from framework.optimizer.lr import base as core
 from framework.optimizer.lr.formulas import is_better, reduced
+from framework.paddle._kernel.arguments import TensorLike
 from framework.paddle._kernel.constructors import Rowed, make_class, parameters
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.optimizer.lr.base import LRScheduler
@@ -41,7 +42,7 @@ class _ReduceOnPlateau(Rowed, LRScheduler):
     def state_keys(self) -> None:
         self.keys = ["cooldown_counter", "best", "num_bad_epochs", "last_epoch", "last_lr"]
 
-    def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
+    def step(self, metrics: TensorLike, epoch: int | None = None) -> None:  # type: ignore[override]
         """Count one value of the metric: a number, or an array or Tensor of one element."""
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         if isinstance(metrics, Tensor | np.ndarray):

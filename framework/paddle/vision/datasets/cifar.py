@@ -42,7 +42,7 @@ class Cifar10(Dataset):
         self,
         data_file: str | os.PathLike[str] | None = None,
         mode: str = "train",
-        transform: Callable[[Any], Any] | None = None,
+        transform: Callable[..., object] | None = None,
         download: bool = True,
         backend: str | None = None,
     ) -> None:

@@ -49,7 +49,7 @@ class Flowers(Dataset):
         label_file: str | os.PathLike[str] | None = None,
         setid_file: str | os.PathLike[str] | None = None,
         mode: str = "train",
-        transform: Callable[[Any], Any] | None = None,
+        transform: Callable[..., object] | None = None,
         download: bool = True,
         backend: str | None = None,
     ) -> None:

@@ -23,9 +23,9 @@ class _Folder(Dataset):
     def __init__(
         self,
         root: str | os.PathLike[str],
-        loader: Callable[[str], Any] | None = None,
+        loader: Callable[[str], object] | None = None,
         extensions: Sequence[str] | None = None,
-        transform: Callable[[Any], Any] | None = None,
+        transform: Callable[..., object] | None = None,
         is_valid_file: Check | None = None,
     ) -> None:
         self.root, self.transform = Path(root).expanduser(), transform

@@ -49,7 +49,7 @@ class MNIST(Dataset):
         image_path: str | os.PathLike[str] | None = None,
         label_path: str | os.PathLike[str] | None = None,
         mode: str = "train",
-        transform: Callable[[Any], Any] | None = None,
+        transform: Callable[..., object] | None = None,
         download: bool = True,
         backend: str | None = None,
     ) -> None:

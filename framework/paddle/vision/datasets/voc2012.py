@@ -45,7 +45,7 @@ class VOC2012(Dataset):
         self,
         data_file: str | os.PathLike[str] | None = None,
         mode: str = "train",
-        transform: Callable[[Any], Any] | None = None,
+        transform: Callable[..., object] | None = None,
         download: bool = True,
         backend: str | None = None,
     ) -> None:

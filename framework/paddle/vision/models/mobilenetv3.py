@@ -37,7 +37,14 @@ class InvertedResidual(nn.Layer):
     """Expand, filter each channel, weigh, project; with a shortcut where the form stays."""
 
     def __init__(
-        self, inputs: int, inner: int, outputs: int, kernel: int, stride: int, use_se: bool, act: Any
+        self,
+        inputs: int,
+        inner: int,
+        outputs: int,
+        kernel: int,
+        stride: int,
+        use_se: bool,
+        act: type[nn.Layer],
     ) -> None:
         super().__init__()
         self.use_res_connect = stride == 1 and inputs == outputs

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from framework import hub, paddle
 from framework.config import find
 from framework.core.errors import HubError
 from framework.paddle import nn
 from framework.paddle.utils.download import WEIGHTS_HOME, get_weights_path_from_url
+
+if TYPE_CHECKING:
+    pass
 
 Network = TypeVar("Network", bound=nn.Layer)
 
@@ -34,18 +37,18 @@ class ConvNormActivation(nn.Sequential):
         self,
         in_channels: int,
         out_channels: int,
-        kernel_size: Any = 3,
+        kernel_size: int = 3,
         stride: int = 1,
-        padding: Any = None,
+        padding: int | None = None,
         groups: int = 1,
-        norm_layer: Any = nn.BatchNorm2D,
-        activation_layer: Any = nn.ReLU,
+        norm_layer: Callable[..., nn.Layer] | None = nn.BatchNorm2D,
+        activation_layer: Callable[..., nn.Layer] | None = nn.ReLU,
         dilation: int = 1,
         bias: bool | None = None,
     ) -> None:
         if padding is None:
             padding = (kernel_size - 1) // 2 * dilation
-        layers = [
+        layers: list[nn.Layer] = [
             nn.Conv2D(
                 in_channels,
                 out_channels,
@@ -98,7 +101,7 @@ def model_function(
         entry: of the hub's index, if not the name with `_imagenet`.
     """
 
-    def build(pretrained: bool = False, **kwargs: Any) -> Network:
+    def build(pretrained: bool = False, **kwargs: object) -> Network:
         return with_weights(make(**kwargs), pretrained, entry or f"{name}_imagenet")
 
     return named(build, name)

@@ -26,7 +26,7 @@ class BasicBlock(nn.Layer):
         groups: int = 1,
         base_width: int = 64,
         dilation: int = 1,
-        norm_layer: Any = None,
+        norm_layer: Callable[..., nn.Layer] | None = None,
     ) -> None:
         super().__init__()
         if dilation > 1:
@@ -59,7 +59,7 @@ class BottleneckBlock(nn.Layer):
         groups: int = 1,
         base_width: int = 64,
         dilation: int = 1,
-        norm_layer: Any = None,
+        norm_layer: Callable[..., nn.Layer] | None = None,
     ) -> None:
         super().__init__()
         norm = norm_layer or nn.BatchNorm2D

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
 
 from framework import paddle
 from framework.paddle import nn
@@ -21,7 +20,7 @@ def _depthwise(width: int, stride: int) -> ConvNormActivation:
 class _Shuffled(nn.Layer):
     """One half passes, the other is filtered."""
 
-    def __init__(self, width: int, act: Any) -> None:
+    def __init__(self, width: int, act: type[nn.Layer]) -> None:
         super().__init__()
         half = width // 2
         self._conv_pw = ConvNormActivation(half, half, 1, activation_layer=act)
@@ -37,7 +36,7 @@ class _Shuffled(nn.Layer):
 class _ShuffledDown(nn.Layer):
     """Both halves are filtered with stride 2."""
 
-    def __init__(self, inputs: int, outputs: int, act: Any) -> None:
+    def __init__(self, inputs: int, outputs: int, act: type[nn.Layer]) -> None:
         super().__init__()
         half = outputs // 2
         self._conv_dw_1 = _depthwise(inputs, 2)

@@ -14,16 +14,18 @@ import numpy as np
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 from framework.vision.transforms import functional as core
 
+ImageOrTensor = core.ImageLike | Tensor
 
-def _is_pil_image(img: object) -> bool:
+
+def _is_pil_image(img: ImageOrTensor) -> bool:
     return core.is_pil_image(img)
 
 
-def _is_numpy_image(img: object) -> bool:
+def _is_numpy_image(img: ImageOrTensor) -> bool:
     return isinstance(img, np.ndarray) and img.ndim in (2, 3)
 
 
-def _is_tensor_image(img: object) -> bool:
+def _is_tensor_image(img: ImageOrTensor) -> bool:
     return isinstance(img, Tensor)
 
 
@@ -33,7 +35,7 @@ def to_pixels(img: Tensor) -> np.ndarray:
     return values if values.ndim < 3 else np.ascontiguousarray(np.moveaxis(values, 0, -1))
 
 
-def from_pixels(values: Any, like: Tensor) -> Tensor:
+def from_pixels(values: core.ImageLike, like: Tensor) -> Tensor:
     """[H, W] or [H, W, C] as [C, H, W], of the type of `like`."""
     pixels = np.asarray(values)
     if pixels.ndim == 2 and like.ndim == 3:
@@ -41,11 +43,11 @@ def from_pixels(values: Any, like: Tensor) -> Tensor:
     return wrap(as_array(pixels if pixels.ndim < 3 else np.moveaxis(pixels, -1, 0), like.dtype))
 
 
-def on_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
+def on_tensors(function: Callable[..., core.ImageLike]) -> Callable[..., Any]:
     """The function of an image for Tensors too."""
 
     @functools.wraps(function)
-    def call(img: Any, *args: Any, **kwargs: Any) -> Any:
+    def call(img: ImageOrTensor, *args: Any, **kwargs: Any) -> Any:
         if isinstance(img, Tensor):
             return from_pixels(function(to_pixels(img), *args, **kwargs), img)
         return function(img, *args, **kwargs)
@@ -69,7 +71,7 @@ perspective = on_tensors(core.perspective)
 to_grayscale = on_tensors(core.to_grayscale)
 
 
-def to_tensor(pic: Any, data_format: str = "CHW") -> Tensor:
+def to_tensor(pic: ImageOrTensor, data_format: str = "CHW") -> Tensor:
     """A Tensor of float32 [C, H, W] (or "HWC"), bytes divided by 255."""
     if isinstance(pic, Tensor):
         return pic
@@ -77,7 +79,7 @@ def to_tensor(pic: Any, data_format: str = "CHW") -> Tensor:
 
 
 def normalize(
-    img: Any,
+    img: ImageOrTensor,
     mean: float | Sequence[float],
     std: float | Sequence[float],
     data_format: str = "CHW",
@@ -90,7 +92,7 @@ def normalize(
     return core.normalize(img, mean, std, data_format, to_rgb)
 
 
-def erase(img: Any, i: int, j: int, h: int, w: int, v: Any, inplace: bool = False) -> Any:
+def erase(img: ImageOrTensor, i: int, j: int, h: int, w: int, v: Any, inplace: bool = False) -> Any:
     """With the rectangle of h x w pixels from row `i` and column `j` on painted over with `v`: a number, or what
     broadcasts to the rectangle in the layout of the image."""
     if not isinstance(img, Tensor):

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.vision.transforms import functional as F
+from framework.paddle.vision.transforms.functional import ImageOrTensor
 from framework.vision.transforms import image_transforms as core
 from framework.vision.transforms.image_transforms import BaseTransform as BaseTransform
 from framework.vision.transforms.image_transforms import Compose as Compose
@@ -18,7 +19,7 @@ Kind = TypeVar("Kind", bound=BaseTransform)
 def _on_tensors(kind: type[Kind]) -> type[Kind]:
     """The core's transform of images, on Tensors too."""
 
-    def _apply_image(self: Any, img: Any) -> Any:
+    def _apply_image(self: object, img: ImageOrTensor) -> Any:
         return F.on_tensors(kind._apply_image.__get__(self))(img)  # type: ignore[attr-defined]
 
     doc = f"`{kind.__name__}` of the core, on Tensors too."
@@ -33,7 +34,7 @@ class ToTensor(core.ToTensor):
     def __init__(self, data_format: str = "CHW", keys: Keys = None) -> None:
         super().__init__(data_format, keys)
 
-    def _apply_image(self, img: Any) -> Any:
+    def _apply_image(self, img: ImageOrTensor) -> Any:
         return F.to_tensor(img, self.data_format)
 
 
@@ -50,14 +51,14 @@ class Normalize(core.Normalize):
     ) -> None:
         super().__init__(mean, std, data_format, to_rgb, keys)
 
-    def _apply_image(self, img: Any) -> Any:
+    def _apply_image(self, img: ImageOrTensor) -> Any:
         return F.normalize(img, self.mean, self.std, self.data_format, self.to_rgb)
 
 
 class Transpose(core.Transpose):
     """The axes [H, W, C] in another order: by default channels first."""
 
-    def _apply_image(self, img: Any) -> Any:
+    def _apply_image(self, img: ImageOrTensor) -> Any:
         return img.transpose(list(self.order)) if isinstance(img, Tensor) else super()._apply_image(img)
 
 

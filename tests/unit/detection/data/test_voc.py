@@ -144,14 +144,24 @@ def test_what_is_missing(tmp_path: Path) -> None:
         len(VocDetection(tmp_path))
 
 
-def test_classes(tmp_path: Path) -> None:
+def test_classes(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     standard(tmp_path)
-    with pytest.raises(
-        InputError, match=r"a\.xml, object 2: an object is of an unknown class(?s:.)*'dog'(?s:.)*dogs"
-    ):
+    with pytest.raises(InputError, match=r"no object is of the class 'dogs'(?s:.)*did you mean 'dog'"):
         len(VocDetection(tmp_path, "train", ("cat", "dogs")))
-    with pytest.raises(InputError, match="add the class"):
-        len(VocDetection(tmp_path, "train", ("cat",)))
+    whole, cats = VocDetection(tmp_path, "train"), VocDetection(tmp_path, "train", ("cat",))
+    every = [whole[i] for i in range(len(whole))]
+    for old, new in zip(every, (cats[i] for i in range(len(cats))), strict=True):
+        assert old.labels is not None and old.boxes is not None and new.boxes is not None
+        assert np.array_equal(new.boxes, old.boxes[old.labels == whole.class_names.index("cat")])
+        assert new.labels is not None and not new.labels.any()
+    assert "1 objects of other classes are left out: dog 1" in caplog.text
+    turned = VocDetection(tmp_path, "train", ("dog", "cat"))
+    assert turned.class_names == ("dog", "cat")
+    names = [
+        sorted(one.class_names[label] for labels in one.read_labels() for label in labels.tolist())
+        for one in (whole, turned)
+    ]
+    assert names[0] == names[1]
     for wrong in ((), ("cat", "cat")):
         with pytest.raises(ConfigError, match=r"VocDetection\.classes"):
             VocDetection(tmp_path, "train", wrong)

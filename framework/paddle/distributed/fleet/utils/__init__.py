@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from framework.paddle.autograd import recompute as recompute
 from framework.paddle.distributed.env import refuse
@@ -62,11 +62,13 @@ class LocalFS:
         return False
 
 
-def HDFSClient(hadoop_home: str, configs: Any, time_out: int = 300000, sleep_inter: int = 1000) -> NoReturn:
+def HDFSClient(
+    hadoop_home: str, configs: object, time_out: int = 300000, sleep_inter: int = 1000
+) -> NoReturn:
     """Files of Hadoop: not here. Raises: ForeignNameError."""
     refuse("fleet.utils.HDFSClient", "mount the file system, and use its paths")
 
 
-def DistributedInfer(main_program: Any = None, startup_program: Any = None) -> NoReturn:
+def DistributedInfer(main_program: object = None, startup_program: object = None) -> NoReturn:
     """Inference with parameter servers: not here. Raises: ForeignNameError."""
     refuse("fleet.utils.DistributedInfer", "paddle.jit.save and the engines of framework.inference")

@@ -70,8 +70,16 @@ def test_classes_that_do_not_fit(classes: Path) -> None:
     paint(classes / "val/c/6.png", 9)
     (lines,) = faults(CLOTHES, *roots(classes)).values()
     assert lines[0].startswith("model.num_classes is 10 (") and lines[0].endswith("-o model.num_classes=2")
-    assert lines[1].endswith("data.eval has 3: -o model.num_classes=3")
-    assert lines[2] == "data.eval has c alone"
+    assert lines[1:] == ("data.eval has c alone: no sample to train on",)
+
+
+def test_an_evaluation_without_a_class_is_no_fault(classes: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    paint(classes / "train/c/7.png", 9)
+    lines = faults(CLOTHES, *roots(classes)).get("together: settings that do not fit the data", ())
+    assert [line.partition(":")[0][:24] for line in lines] == ["model.num_classes is 10 "]
+    assert lines[0].endswith("data.train has 3: -o model.num_classes=3")
+    check_data(CLOTHES, [*roots(classes), "model.num_classes=3"])
+    assert "data.eval has no class c: training goes on" in capsys.readouterr().out
 
 
 def test_what_cannot_be_checked(classes: Path, capsys: pytest.CaptureFixture[str]) -> None:
