@@ -169,7 +169,10 @@ def sgn(x: Array, name: str | None = None) -> Array:
 def angle(x: Array, name: str | None = None) -> Array:
     """The angle of complex numbers, radians; of real ones 0 or pi."""
     x = as_float(x)
-    return jnp.angle(x).astype(x.real.dtype)
+    if x.dtype.kind == "c":
+        return jnp.angle(x).astype(x.real.dtype)
+    flat = jax.lax.stop_gradient(x)
+    return jnp.where(jnp.isnan(flat), flat, jnp.where(flat < 0, jnp.asarray(np.pi, x.dtype), 0))
 
 
 @operation

@@ -67,6 +67,17 @@ def test_special_functions_of_float32_are_right_to_the_last_digit() -> None:
         paddle.polygamma(Tensor(x), 3).numpy(), special.polygamma(3, wide), rtol=1.2e-7
     )
     assert paddle.polygamma(Tensor(np.float32([np.inf])), 1).tolist() == [0.0]
+    assert paddle.polygamma(Tensor([-1.0, -501.0]), 1).tolist() == [np.inf, np.inf]
+    below = Tensor(np.array([-9.924812, -0.5, -100.25]), stop_gradient=False)
+    for n in (1, 2, 3):
+        expected = special.polygamma(n, below.numpy())
+        np.testing.assert_allclose(paddle.polygamma(below, n).numpy(), expected, rtol=1e-9)
+    (paddle.digamma(below) + paddle.polygamma(below, 2)).sum().backward()
+    expected = special.polygamma(1, below.numpy()) + special.polygamma(3, below.numpy())
+    np.testing.assert_allclose(below.grad.numpy(), expected, rtol=1e-9)
+    flat = Tensor(np.float32([0.0, 2.0]), stop_gradient=False)
+    paddle.i0(flat).sum().backward()
+    np.testing.assert_allclose(flat.grad.numpy(), special.i1([0, 2]), rtol=1e-6)
     powers = Tensor(np.array([10, 3, -20, 100, 127], np.int32))
     np.testing.assert_array_equal(
         paddle.ldexp(Tensor(np.ones(5, np.float32)), powers).numpy(), 2.0 ** powers.numpy()
@@ -79,6 +90,23 @@ def test_logaddexp_of_nothing_has_a_gradient() -> None:
     out.sum().backward()
     np.testing.assert_allclose(out.numpy(), [2, np.logaddexp(1, 2)], rtol=1e-6)
     np.testing.assert_allclose(x.grad.numpy(), [0, 1 / (1 + np.e)], rtol=1e-6)
+
+
+def test_logaddexp_with_infinity_gives_it_the_gradient() -> None:
+    x = Tensor(np.float32([1.0, np.inf, 1.0]), stop_gradient=False)
+    paddle.logaddexp(x, Tensor(np.float32([np.inf, 1.0, -np.inf]))).sum().backward()
+    assert x.grad.tolist() == [0, 1, 1]
+
+
+def test_angles_of_real_numbers_are_flat_and_lcm_is_positive() -> None:
+    x = Tensor(np.float32([-0.0, 0.0, -2.0, 3.0]), stop_gradient=False)
+    angles = paddle.angle(x)
+    angles.sum().backward()
+    assert angles.tolist() == pytest.approx([0, 0, np.pi, 0]) and x.grad.tolist() == [0, 0, 0, 0]
+    assert paddle.lcm(Tensor([-2, 4]), Tensor([1, -6])).tolist() == [2, 12]
+    weight = Tensor(np.float32([1.02e25]), stop_gradient=False)
+    paddle.ldexp(weight, Tensor(np.float32([62.0]))).sum().backward()
+    assert weight.grad.tolist() == [2.0**62]
 
 
 def test_the_absolute_value_is_flat_at_zero() -> None:
