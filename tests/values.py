@@ -23,6 +23,7 @@ from jax import lax
 
 from framework.core.compilation import CPU_RECOMPUTE_OPTIONS, compile_options, quick_compile_options
 from framework.nn import functional as F
+from framework.nn.functional.slopes import arctan
 
 Options = dict[str, Any]
 Function = Callable[..., Any]
@@ -124,7 +125,7 @@ FUNCTIONALS: dict[str, tuple[Function, Function]] = {
         lambda x: F.smooth_l1_loss(x, jnp.ones_like(x), reduction="none"),
         lambda x: np.where(np.abs(x - 1) < 1, 0.5 * np.minimum(np.abs(x - 1), 2) ** 2, np.abs(x - 1) - 0.5),
     ),
-    "arctan_of_product": (lambda x: jnp.arctan(x * 0.5 + 0.25) * x, lambda x: np.arctan(x * 0.5 + 0.25) * x),
+    "arctan_of_product": (lambda x: arctan(x * 0.5 + 0.25) * x, lambda x: np.arctan(x * 0.5 + 0.25) * x),
 }
 
 

@@ -16,11 +16,9 @@ from detection.data.coco import (
     CocoLists,
     coco_records,
     count_keypoints,
-    find_size,
     find_unusable,
     load_coco,
     read_box,
-    read_key,
 )
 from detection.data.records import Records
 from framework.config.registry import register
@@ -28,6 +26,7 @@ from framework.core.errors import InputError
 from framework.core.fields import is_number, read_list
 from framework.io.dataset import LazyDataset
 from framework.vision import polygons
+from framework.vision.coco_ids import read_id
 from framework.vision.dataset_files import Region, decode_region, is_region
 from framework.vision.masks import RunLengths
 from framework.vision.sample import Sample
@@ -185,13 +184,15 @@ def _find_hidden(
 ) -> dict[int, list[_HiddenRegion]]:
     """Segmentations, or boxes without one, of the objects that are not `labelled`, in the order of the records."""
     place_of = {image.id: index for index, image in enumerate(records.images)}
-    sizes = {read_key(one, "id"): find_size(one, file) for one in data["images"]}
+    sizes = {image.id: image.size_hw for image in records.images}
     at = records.starts[:-1].copy()
     keypoints = count_keypoints(data, file)
     regions: dict[int, list[_HiddenRegion]] = {}
     for one in data["annotations"]:
-        image_id = read_key(one, "image_id")
-        if find_unusable(read_box(one, keypoints, "an annotation", file), sizes[image_id]):
+        image_id = read_id(one.get("image_id"), sizes)
+        if image_id is None or find_unusable(
+            read_box(one, keypoints, "an annotation", file), sizes[image_id]
+        ):
             continue  # left out of the records too
         index = place_of[image_id]
         row, at[index] = int(at[index]), at[index] + 1

@@ -6,10 +6,14 @@ is 0 from -17 on in float32, and that of x - tanh(x) as 1 - (1 - tanh(x)^2). Tha
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
+from jax import lax
+
+from framework.nn.functional.lowering import platform
 
 Function = Callable[[jax.Array], jax.Array]
 
@@ -53,3 +57,24 @@ tanhshrink = with_slope(lambda x: x - jnp.tanh(x), lambda x: jnp.square(jnp.tanh
 def absolute(x: jax.Array) -> jax.Array:
     """|x|, with a gradient of 0 at zero, as in Paddle and torch."""
     return jnp.abs(x) if jnp.iscomplexobj(x) else _absolute(x)
+
+
+def _half_angle(x: jax.Array) -> jax.Array:
+    far = jnp.abs(x) > 1e8  # 1 / x is what is left of the angle beside pi / 2, and x * x may be infinite
+    near = jnp.where(far, 1, x)
+    outer = jnp.copysign(jnp.asarray(math.pi / 2, x.dtype), x) - 1 / jnp.where(far, x, 1)
+    return jnp.where(far, outer, 2 * lax.atan2(near, 1 + jnp.sqrt(1 + near * near)))
+
+
+_arctan = with_slope(_half_angle, lambda x: 1 / (1 + x * x))
+
+
+def arctan(x: jax.Array) -> jax.Array:
+    """The inverse tangent, radians.
+
+    On CPUs by atan2 of half the angle: jaxlib 0.10.2's own arctan is silently wrong for 50 numbers and more on some
+    CPUs (jax#39352), and on all that were tried with vectors of 512 bits.
+    """
+    if jnp.iscomplexobj(x) or platform() in ("graph", "other"):
+        return jnp.arctan(x)
+    return rounded_once(_arctan)(x)

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from framework.nn.functional.slopes import absolute
+from framework.nn.functional.slopes import absolute, arctan
 from framework.paddle._kernel.dispatch import Array, operation
 from framework.paddle._kernel.methods import in_place, replace_value
 from framework.paddle._kernel.tensor import Tensor
@@ -73,7 +73,7 @@ acos = _of_floats("acos", jnp.arccos, "The inverse cosine, radians.")
 acosh = _of_floats("acosh", jnp.arccosh, "The inverse hyperbolic cosine.")
 asin = _of_floats("asin", jnp.arcsin, "The inverse sine, radians.")
 asinh = _of_floats("asinh", jnp.arcsinh, "The inverse hyperbolic sine.")
-atan = _of_floats("atan", jnp.arctan, "The inverse tangent, radians.")
+atan = _of_floats("atan", arctan, "The inverse tangent, radians.")
 atanh = _of_floats("atanh", jnp.arctanh, "The inverse hyperbolic tangent.")
 cos = _of_floats("cos", jnp.cos, "The cosine of radians.")
 cosh = _of_floats("cosh", in_float64(jnp.cosh), "The hyperbolic cosine.")
@@ -169,7 +169,10 @@ def sgn(x: Array, name: str | None = None) -> Array:
 def angle(x: Array, name: str | None = None) -> Array:
     """The angle of complex numbers, radians; of real ones 0 or pi."""
     x = as_float(x)
-    return jnp.angle(x).astype(x.real.dtype)
+    if x.dtype.kind == "c":
+        return jnp.angle(x).astype(x.real.dtype)
+    flat = jax.lax.stop_gradient(x)
+    return jnp.where(jnp.isnan(flat), flat, jnp.where(flat < 0, jnp.asarray(np.pi, x.dtype), 0))
 
 
 @operation

@@ -11,7 +11,8 @@ import pytest
 
 from detection.losses import binary_cross_entropy_with_logits
 from framework.nn import functional as F
-from framework.nn.functional.slopes import absolute
+from framework.nn.functional.lowering import platform_scope
+from framework.nn.functional.slopes import absolute, arctan
 
 
 def slope(function: Callable[[jax.Array], jax.Array], values: list[float]) -> np.ndarray:
@@ -25,6 +26,41 @@ def test_absolute_is_flat_at_zero_and_keeps_nan() -> None:
     np.testing.assert_array_equal(equal, [0, 1, -1])
     found = slope(lambda x: F.normalize(x[None], p=1) * 1e-12, [0.0, 0.0])
     np.testing.assert_allclose(found, [1, 1], rtol=1e-6)
+
+
+def test_arctan_does_not_take_the_kernel_that_is_wrong() -> None:
+    x = np.concatenate([np.linspace(-3, 3, 1000), [-0.0, 1e7, -2e8, 1e30, np.inf, -np.inf, np.nan]]).astype(
+        np.float32
+    )
+    options = {"xla_cpu_prefer_vector_width": 512}  # of the jaxlib that is wrong there
+    out = jax.jit(arctan, compiler_options=options)(x)
+    np.testing.assert_allclose(out, np.arctan(x.astype(np.float64)), rtol=4e-7)
+    np.testing.assert_allclose(slope(arctan, [0.0, -2.0, 1e30, np.inf]), [1, 0.2, 0, 0], rtol=1e-6)
+    assert jax.make_jaxpr(arctan)(x).jaxpr.pretty_print().count("atan2") == 1
+    with platform_scope("graph"):
+        assert "atan2" not in str(jax.make_jaxpr(lambda x: arctan(x))(x))  # one operator of an ONNX file
+
+
+def test_sixteen_bits_are_rounded_once() -> None:
+    for dtype in (jnp.bfloat16, jnp.float16):
+        x = jnp.linspace(-8, 8, 300).astype(dtype)
+        for function in (
+            F.sigmoid,
+            F.tanh,
+            F.silu,
+            F.mish,
+            F.hardswish,
+            F.elu,
+            F.softplus,
+            F.softsign,
+            arctan,
+        ):
+            wide = jax.vjp(function, x.astype(jnp.float32))
+            low, pull = jax.vjp(function, x)
+            np.testing.assert_array_equal(low, wide[0].astype(dtype))
+            (slopes,), (expected,) = pull(jnp.ones_like(x)), wide[1](jnp.ones(x.shape))
+            assert slopes.dtype == dtype
+            np.testing.assert_array_equal(slopes, expected.astype(dtype))
 
 
 @pytest.mark.parametrize(
@@ -64,6 +100,22 @@ def test_nan_stays_nan() -> None:
         out = function(x)
         assert np.isnan(out[0]) and out[1] == 0 and out[2] > 0
     assert np.isnan(F.kl_div(jnp.zeros(1), jnp.asarray([np.nan])))
+
+
+def test_a_row_that_hides_every_key_is_finite() -> None:
+    query = jax.random.normal(jax.random.key(0), (1, 4, 1, 8))
+    mask = jnp.full((4, 4), -jnp.inf).at[1:, :2].set(0)
+    for given in (mask, jnp.isfinite(mask)):
+        out, pull = jax.vjp(lambda q, m=given: F.scaled_dot_product_attention(q, q, q, m), query)
+        np.testing.assert_allclose(out[0, 0], query[0].mean(0), rtol=1e-5)
+        assert np.isfinite(out).all() and np.isfinite(pull(jnp.ones_like(out))[0]).all()
+
+
+def test_float16_has_room_for_squares() -> None:
+    long = jnp.full((1, 768), 100, jnp.float16)
+    assert F.cosine_similarity(long, long)[0] == 1
+    np.testing.assert_allclose(F.normalize(long)[0, 0], 768**-0.5, rtol=1e-3)
+    assert np.isfinite(F.local_response_norm(long.reshape(1, 1, 1, 768), 3)).all()
 
 
 def test_smooth_l1_has_a_gradient_at_infinity() -> None:
