@@ -186,6 +186,7 @@ class _Cutter:
         stripes = [self._stripes(band) for band in bands]
         groups: list[tuple[list[_Items], bool]] = []
         own: list[tuple[float, float]] = []  # the stripes of the last group
+        shared: list[tuple[float, float]] = []  # those that it has with the band
         heading = False
         for number, band in enumerate(bands):
             second = heading and self._is_nearer_above(bands, number)
