@@ -185,6 +185,7 @@ class _Cutter:
         bands = split_at_stripes(self.boxes, items, axis=1)
         stripes = [self._stripes(band) for band in bands]
         groups: list[tuple[list[_Items], bool]] = []
+        own: list[tuple[float, float]] = []  # the stripes of the last group
         heading = False
         for number, band in enumerate(bands):
             second = heading and self._is_nearer_above(bands, number)
@@ -194,14 +195,16 @@ class _Cutter:
                 joins = second
             elif joins:
                 above = np.concatenate(groups[-1][0])
-                own, shared = self._stripes(above), self._stripes(np.concatenate([above, band]))
+                shared = self._stripes(np.concatenate([above, band]))
                 joins = bool(shared) or not (own or stripes[number])
                 if shared and stripes[number] and not own:
                     joins = not all(self._begins_within(above, stripe) for stripe in stripes[number])
             if joins:
                 groups[-1][0].append(band)
+                own = own if heading else shared
             else:
                 groups.append(([band], heading))
+                own = stripes[number]
         return [(np.concatenate(parts), heading) for parts, heading in groups]
 
     def _begins_within(self, items: _Items, stripe: tuple[float, float]) -> bool:
@@ -226,12 +229,12 @@ class _Cutter:
                 return False
         beginning = np.concatenate(bands[number + 1 : number + 4])
         beginning = beginning[self.boxes[beginning, 1] < bottom + BEGIN * self.height]
-        heights = self.boxes[:, 3] - self.boxes[:, 1]
-        if len(beginning) and heights[band].max() < HEADING_SIZE * np.median(heights[beginning]):
-            return False  # it is a line of the first column
         right = self.boxes[band, 2].max()
         if not (self.boxes[beginning, 2] > right + self.height).any():
             return False
+        heights = self.boxes[:, 3] - self.boxes[:, 1]
+        if heights[band].max() < HEADING_SIZE * np.median(heights[beginning]):
+            return False  # it is a line of the first column
         starts = [start for start, _ in self._stripes(beginning)]
         # What begins right of the first column is no heading over it.
         over = bool(starts) and self.boxes[band, 0].min() < starts[0]

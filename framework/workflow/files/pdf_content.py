@@ -448,7 +448,9 @@ def _path(raw: ModuleType, pointer: Handle, to_pixels: Matrix) -> PagePath | Non
     )
 
 
-def _clip_box(raw: Any, pointer: Any, to_pixels: Matrix) -> tuple[float, float, float, float] | None:
+def _clip_box(
+    raw: ModuleType, pointer: Handle, to_pixels: Matrix
+) -> tuple[float, float, float, float] | None:
     """The box outside of which nothing of an object is drawn; None where it is not clipped."""
     clip = raw.FPDFPageObj_GetClipPath(pointer)
     count = raw.FPDFClipPath_CountPaths(clip) if clip else 0
