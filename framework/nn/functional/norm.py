@@ -365,7 +365,8 @@ def normalize(x: jax.Array, p: float = 2, axis: int = 1, epsilon: float = 1e-12)
     if math.isinf(p):
         norm = jnp.abs(x).max(axis, keepdims=True)
     else:
-        norm = (absolute(x) ** p).sum(axis, keepdims=True) ** (1 / p)
+        total = (absolute(x) ** p).sum(axis, keepdims=True)
+        norm = jnp.where(total == 0, 0, jnp.where(total == 0, 1, total) ** (1 / p))  # with a gradient at zero
     return (x / jnp.maximum(norm, epsilon)).astype(kind)
 
 

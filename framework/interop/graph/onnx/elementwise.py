@@ -132,7 +132,7 @@ def _erf(call: Call, x: Array) -> Array:
 
 @elementwise("Atan")
 def _atan(call: Call, x: Array) -> Array:
-    return np.arctan(x) if is_known(x) else arctan(x)
+    return np.arctan(x) if is_known(x) else arctan(jnp.asarray(x))
 
 
 @elementwise("Floor", "Ceil")

@@ -109,6 +109,14 @@ def test_angles_of_real_numbers_are_flat_and_lcm_is_positive() -> None:
     assert weight.grad.tolist() == [2.0**62]
 
 
+def test_norms_of_nan_are_nan() -> None:
+    x = Tensor(np.float32([[np.nan, 1.0]]))
+    for p in (1, 2, 3, np.inf):
+        assert np.isnan(paddle.norm(x, p).numpy()) and np.isnan(paddle.dist(x, x + 1, p).numpy())
+    for mode in ("use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist"):
+        assert np.isnan(paddle.cdist(x, Tensor(np.float32([[0.0, 1.0]])), compute_mode=mode).numpy()).all()
+
+
 def test_the_absolute_value_is_flat_at_zero() -> None:
     for function in (paddle.abs, lambda x: paddle.norm(x, 1)):
         x = Tensor(np.float32([0, -2, 3]), stop_gradient=False)

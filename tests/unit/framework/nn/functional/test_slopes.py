@@ -26,6 +26,7 @@ def test_absolute_is_flat_at_zero_and_keeps_nan() -> None:
     np.testing.assert_array_equal(equal, [0, 1, -1])
     found = slope(lambda x: F.normalize(x[None], p=1) * 1e-12, [0.0, 0.0])
     np.testing.assert_allclose(found, [1, 1], rtol=1e-6)
+    assert np.isfinite(slope(lambda x: F.normalize(x[None], p=3) * 1e-12, [0.0, 0.0])).all()
 
 
 def test_arctan_does_not_take_the_kernel_that_is_wrong() -> None:
