@@ -10,13 +10,20 @@ import contextlib
 import hmac
 import logging
 from pathlib import Path
-from typing import Any
+from typing import Protocol
 
 log = logging.getLogger("oar")
 _MAGIC = b"oar-jax1"
 _HEAD = len(_MAGIC) + 32
 _secrets: dict[str, bytes] = {}
 """Of the folders whose entries are bound, by the path that jax is given."""
+
+
+class Cache(Protocol):
+    """What jax asks for entries."""
+
+    def get(self, key: str) -> bytes | None: ...
+    def put(self, key: str, value: bytes) -> None: ...
 
 
 def bind_entries(folder: str, secret: bytes) -> None:
@@ -30,11 +37,11 @@ def bind_entries(folder: str, secret: bytes) -> None:
     if not _secrets:
         original = compilation_cache.get_file_cache
 
-        def get_file_cache(path: str) -> Any:
-            made = original(path)
-            if made is None or path not in _secrets:
-                return made
-            return SignedCache(made[0], Path(path), _secrets[path]), made[1]
+        def get_file_cache(path: str) -> tuple[Cache, str] | None:
+            opened = original(path)
+            if opened is None or path not in _secrets:
+                return opened
+            return SignedCache(opened[0], Path(path), _secrets[path]), opened[1]
 
         compilation_cache.get_file_cache = get_file_cache
     _secrets[folder] = secret
@@ -43,7 +50,7 @@ def bind_entries(folder: str, secret: bytes) -> None:
 class SignedCache:
     """What jax asks for entries: `get` and `put` of the cache `inner`, which keeps them in `folder`."""
 
-    def __init__(self, inner: Any, folder: Path, secret: bytes) -> None:
+    def __init__(self, inner: Cache, folder: Path, secret: bytes) -> None:
         self._inner, self._folder, self._secret = inner, folder, secret
 
     def get(self, key: str) -> bytes | None:
@@ -68,5 +75,5 @@ class SignedCache:
     def _tag(self, key: str, value: bytes) -> bytes:
         return hmac.digest(self._secret, key.encode() + b"\n" + value, "sha256")
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(self._inner, name)
