@@ -93,9 +93,9 @@ def from_pretrained(folder: str | Path, head: str | None = None) -> nn.Layer:
 def read_pretrained(folder: str | Path, head: str | None = None) -> Pretrained:
     """`from_pretrained` with what belongs to the model. Raises: as there."""
     folder = Path(folder).expanduser()
-    settings, where = read_settings(folder), str(folder / CONFIG)
+    where = str(folder / CONFIG)
     try:
-        return _read(folder, settings, where, head)
+        return _read(folder, head)
     except ConfigError as error:
         if where in str(error) or error.where == "head":
             raise
@@ -108,7 +108,8 @@ def read_pretrained(folder: str | Path, head: str | None = None) -> Pretrained:
         ) from None
 
 
-def _read(folder: Path, settings: Mapping[str, Any], where: str, head: str | None) -> Pretrained:
+def _read(folder: Path, head: str | None) -> Pretrained:
+    settings, where = read_settings(folder), str(folder / CONFIG)
     _check_kinds(settings, where)
     path = find_weights(folder)
     kind = _kind(settings, head, where)
@@ -154,7 +155,7 @@ def _check_sizes(size: TextSize, classes: int, state: Mapping[str, np.ndarray], 
         )
 
 
-def _check_kinds(settings: Mapping[str, Any], where: str) -> None:
+def _check_kinds(settings: Mapping[str, object], where: str) -> None:
     """Raises: ConfigError, where an entry that is read here is of another kind than those toolkits write."""
     for key, value in settings.items():
         hint = _KINDS_OF_ENTRIES.get(key)
@@ -170,7 +171,8 @@ def _check_kinds(settings: Mapping[str, Any], where: str) -> None:
                 allowed=" or ".join(one.__name__ for one in hint),
             )
     for key in ("id2label", "label2id"):
-        for name, value in (settings.get(key) or {}).items():
+        names = settings.get(key)
+        for name, value in names.items() if isinstance(names, dict) else ():
             if not isinstance(value, str | int) or isinstance(value, bool):
                 raise ConfigError(
                     "a class has no name" if key == "id2label" else "a class has no number",
@@ -179,7 +181,7 @@ def _check_kinds(settings: Mapping[str, Any], where: str) -> None:
                     allowed="text and numbers",
                 )
     count = settings.get("num_labels")
-    if count is not None and not 1 <= count <= _MOST_LABELS:
+    if isinstance(count, int) and not 1 <= count <= _MOST_LABELS:
         raise ConfigError(
             "there cannot be so many classes",
             where=f"{where}: num_labels",

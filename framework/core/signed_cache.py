@@ -19,6 +19,13 @@ _secrets: dict[str, bytes] = {}
 """Of the folders whose entries are bound, by the path that jax is given."""
 
 
+class Cache(Protocol):
+    """What jax asks for entries."""
+
+    def get(self, key: str) -> bytes | None: ...
+    def put(self, key: str, value: bytes) -> None: ...
+
+
 def bind_entries(folder: str, secret: bytes) -> None:
     """Bind what jax keeps in `folder` from now on. Where this jax has another cache than is known, nothing is bound."""
     try:
@@ -30,26 +37,20 @@ def bind_entries(folder: str, secret: bytes) -> None:
     if not _secrets:
         original = compilation_cache.get_file_cache
 
-        def get_file_cache(path: str) -> tuple[object, object] | None:
-            made = original(path)
-            if made is None or path not in _secrets:
-                return made
-            return SignedCache(made[0], Path(path), _secrets[path]), made[1]
+        def get_file_cache(path: str) -> tuple[Cache, str] | None:
+            opened = original(path)
+            if opened is None or path not in _secrets:
+                return opened
+            return SignedCache(opened[0], Path(path), _secrets[path]), opened[1]
 
         compilation_cache.get_file_cache = get_file_cache
     _secrets[folder] = secret
 
 
-class _Cache(Protocol):
-    def get(self, key: str) -> bytes | None: ...
-
-    def put(self, key: str, value: bytes) -> None: ...
-
-
 class SignedCache:
     """What jax asks for entries: `get` and `put` of the cache `inner`, which keeps them in `folder`."""
 
-    def __init__(self, inner: _Cache, folder: Path, secret: bytes) -> None:
+    def __init__(self, inner: Cache, folder: Path, secret: bytes) -> None:
         self._inner, self._folder, self._secret = inner, folder, secret
 
     def get(self, key: str) -> bytes | None:

@@ -37,6 +37,7 @@ from framework.core.disk import disk_errors
 from framework.core.errors import ConfigError, FormatError
 from framework.core.lazy import LazyModule
 from framework.core.transform import SampleT, Transform
+from framework.core.types import JSON
 from framework.core.whole_folder import put_in_place, recover, work_folder
 from framework.export.program_bytes import Program, StoredProgram
 
@@ -502,8 +503,15 @@ def _foreign(folder: Path) -> list[str]:
     return [name for name in names if name not in {CONFIG, *config["sha256"], *config["stages"]}]
 
 
-def read_exported(data: bytes, file: Path, config: Mapping[str, Any]) -> export.Exported:
-    """What jax wrote into a file of an artifact. Raises: FormatError, where this jax cannot read it.
+def origin_of(config: Mapping[str, JSON]) -> str:
+    """What made the programs of an artifact, and when, by its config."""
+    versions = config.get("versions")
+    version = versions.get("jax", "?") if isinstance(versions, dict) else "?"
+    return f"made by jax {version} on {config.get('made_on', '?')}"
+
+
+def read_exported(data: bytes, file: Path, origin: str) -> export.Exported:
+    """What jax wrote into a file of an artifact, see `origin_of`. Raises: FormatError, where this jax cannot read it.
 
     The format is jax's and MLIR's, whose readers are made for what jax wrote: a program from a stranger has to be
     trusted like code.
@@ -511,12 +519,10 @@ def read_exported(data: bytes, file: Path, config: Mapping[str, Any]) -> export.
     try:
         return export.deserialize(bytearray(data))
     except Exception as error:  # jax raises many types here: expired, newer than this jax, truncated
-        made = config["versions"].get("jax", "?")
         raise FormatError(
             "this jax cannot read the program",
             where=file,
-            received=f"made by jax {made} on {config.get('made_on', '?')}; this is jax {jax_version()}: "
-            f"{type(error).__name__} {str(error)[:300]}",
+            received=f"{origin}; this is jax {jax_version()}: {type(error).__name__} {str(error)[:300]}",
             allowed="programs of a jax at most six months older and three weeks newer",
             fix="export it again from config and weights with `oar export`",
         ) from error
@@ -524,7 +530,7 @@ def read_exported(data: bytes, file: Path, config: Mapping[str, Any]) -> export.
 
 def _read_program(file: Path, config: dict[str, Any]) -> Program:
     def read(data: bytes) -> export.Exported:
-        return read_exported(data, file, config)
+        return read_exported(data, file, origin_of(config))
 
     data = read_bytes(file, DATASET, "program")
     program = StoredProgram(data, config.get("platforms", ()), read, file)

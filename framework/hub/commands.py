@@ -64,7 +64,7 @@ def _list(args: argparse.Namespace) -> int:
     for flags in find_flags("models list"):
         found = flags.select(args, found)
     places = {name: hub.locate(name) for name in found}
-    facts = {name: hub.known(name) for name in found}
+    facts = {name: hub.file_facts(name) for name in found}
     if args.json:
         keys = ("family", "domain", "form", "licence")
         rows = [
@@ -128,14 +128,14 @@ def _pull(args: argparse.Namespace) -> int:
 def _verify(args: argparse.Namespace) -> int:
     if args.name is not None:
         return _verify_one(args.name)
-    found = [
+    names = [
         name for name, item in hub.entries().items() if any(hub.is_here(name, file) for file in item.files)
     ]
     status = 0
-    for name in found:
+    for name in names:
         print(f"{name}:")
         status = max(status, _verify_one(name, indent="  ", needs_weights=False))
-    print(f"{len(found)} of {len(hub.entries())} entries have files on this machine")
+    print(f"{len(names)} of {len(hub.entries())} entries have files on this machine")
     return status
 
 
@@ -155,7 +155,7 @@ def _verify_one(entry: str, indent: str = "", needs_weights: bool = True) -> int
             f"{indent}{name}: "
             + (f"ok{note}, {path}" if path else "damaged" if damaged else "not on this machine")
         )
-        facts = hub.known(entry, name)
+        facts = hub.file_facts(entry, name)
         if facts.state == "pinned":
             print(f"{indent}  pinned: SHA-256 {facts.sha256}")
         for miss in damaged:

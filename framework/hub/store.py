@@ -222,7 +222,7 @@ def _pinned(path: Path) -> str | None:
 
 
 @dataclass(frozen=True)
-class Known:
+class FileFacts:
     """What is known of the content of a file before it is used.
 
     Attributes:
@@ -236,7 +236,7 @@ class Known:
     size: int | None = None
 
 
-def known(name: str, file: str = "weights") -> Known:
+def file_facts(name: str, file: str = "weights") -> FileFacts:
     """What is known of a file's content; nothing is read or sent. Raises: HubError, where there is no such file."""
     item = entry(name)
     sources = _file_of(item, file).sources
@@ -246,10 +246,10 @@ def known(name: str, file: str = "weights") -> Known:
         size = next((path.stat().st_size for path in targets if path.is_file()), None)
     pin = next((sha256 for path in targets if (sha256 := _pinned(path))), None)
     if pin is not None:
-        return Known("pinned", pin, size)
+        return FileFacts("pinned", pin, size)
     if all(map(_published, sources)):
-        return Known("published", sources[0].sha256, size)
-    return Known("never fetched", None, size)
+        return FileFacts("published", sources[0].sha256, size)
+    return FileFacts("never fetched", None, size)
 
 
 def locate(name: str, file: str = "weights") -> Path | None:

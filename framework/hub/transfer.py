@@ -19,10 +19,9 @@ from typing import IO, TYPE_CHECKING
 from framework.core.disk import free_bytes
 from framework.core.errors import HubError, OarError
 
-if TYPE_CHECKING:  # what needs no network loads none of it
-    import http.client
-    import urllib.request
-    from http.client import HTTPMessage
+if TYPE_CHECKING:
+    from http.client import HTTPMessage, HTTPResponse
+    from urllib.request import Request
 
 log = logging.getLogger("oar.hub")
 CHUNK = 1 << 18  # bytes
@@ -158,7 +157,7 @@ def open_url(
     headers: Mapping[str, str],
     check: Callable[[str], object] = lambda url: None,
     timeout: float = TIMEOUT,
-) -> http.client.HTTPResponse:
+) -> HTTPResponse:
     """The answer of a request. Redirects are followed, but none from https to another scheme; `check` as of `download`.
 
     Raises:
@@ -168,14 +167,8 @@ def open_url(
 
     class Redirects(urllib.request.HTTPRedirectHandler):
         def redirect_request(
-            self,
-            req: urllib.request.Request,
-            fp: IO[bytes],
-            code: int,
-            msg: str,
-            headers: HTTPMessage,
-            newurl: str,
-        ) -> urllib.request.Request | None:
+            self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
+        ) -> Request | None:
             if req.full_url.lower().startswith("https:") and not newurl.lower().startswith("https:"):
                 raise RedirectRefused(f"the server leads from https to {newurl[:200]}, which is not followed")
             try:
@@ -255,7 +248,7 @@ def _check_space(part: Path, done: int, needed: int) -> None:
         )
 
 
-def _read(response: http.client.HTTPResponse) -> bytes:
+def _read(response: HTTPResponse) -> bytes:
     try:  # what is there, and not a whole chunk: else a server that sends a byte a second is never looked at
         return response.read1(CHUNK)
     except OSError as error:  # TLS errors too; what is left as a plain OSError is then the disk's

@@ -104,14 +104,14 @@ class LmdbFile:
                 allowed=f"version {_VERSION}, written by a 64-bit machine with {sys.byteorder}-endian numbers",
                 fix="copy the folder again",
             )
-        found = struct.unpack_from("=I", data, _HEAD + 24)[0]
-        if found not in _PAGE_SIZES or page_size not in (None, found):
-            raise self._damaged(f"pages of {found} bytes")
+        size = struct.unpack_from("=I", data, _HEAD + 24)[0]
+        if size not in _PAGE_SIZES or page_size not in (None, size):
+            raise self._damaged(f"pages of {size} bytes")
         (root,) = struct.unpack_from("=Q", data, _HEAD + 112)
         last, commit = struct.unpack_from("=QQ", data, _HEAD + 120)
         if number == 1 and commit == 0:  # never written to
-            return _Tree(commit, _NO_ROOT, found)
-        return _Tree(commit, root, found) if last < 2**48 else _Tree(-1, _NO_ROOT, found)
+            return _Tree(commit, _NO_ROOT, size)
+        return _Tree(commit, root, size) if last < 2**48 else _Tree(-1, _NO_ROOT, size)
 
     def _read(self, start: int, size: int) -> bytes:
         if start + size > self._size:
@@ -135,10 +135,10 @@ class LmdbFile:
         return self._read(number * self._page_size, self._page_size)
 
     def _kind(self, page: bytes, number: int) -> int:
-        own, _, flags = struct.unpack_from("=QHH", page)
+        name, _, flags = struct.unpack_from("=QHH", page)
         kind = flags & _KINDS
-        if own != number or kind not in (_BRANCH, _LEAF):
-            raise self._damaged(f"page {number} calls itself {own} of kind {kind}")
+        if name != number or kind not in (_BRANCH, _LEAF):
+            raise self._damaged(f"page {number} calls itself {name} of kind {kind}")
         return kind
 
     def _nodes(self, page: bytes, number: int) -> tuple[int, ...]:
@@ -180,8 +180,8 @@ class LmdbFile:
         if at + 8 > self._page_size:
             raise self._damaged(f"the entry {key[:40]!r} is longer than its page")
         (first,) = struct.unpack_from("=Q", page, at)
-        own, _, kind = struct.unpack_from("=QHH", self._read(first * self._page_size, _HEAD))
-        if own != first or kind & _KINDS != _OVERFLOW:
+        name, _, kind = struct.unpack_from("=QHH", self._read(first * self._page_size, _HEAD))
+        if name != first or kind & _KINDS != _OVERFLOW:
             raise self._damaged(f"the value of {key[:40]!r} is not where it should be")
         return self._read(first * self._page_size + _HEAD, size)
 

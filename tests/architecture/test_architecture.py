@@ -147,7 +147,7 @@ ONLY_HERE = {
     "safetensors": ("framework/interop/",),
     "ml_dtypes": ("framework/interop/",),
     "huggingface_hub": ("framework/hub/transfer.py",),
-    "filelock": ("framework/workflow/train/run.py",),
+    "filelock": ("framework/workflow/train/run.py", "framework/workflow/files/documents.py"),
     "tensorboardX": ("framework/engine/loggers.py",),
     "visualdl": ("framework/engine/loggers.py",),
     "wandb": ("framework/engine/loggers.py",),

@@ -18,8 +18,9 @@ from jax import export
 from framework.config.bind import bind
 from framework.config.tree import Tree
 from framework.core.errors import ConfigError, FormatError, InputError, OarError
+from framework.core.types import JSON
 from framework.export import CONFIG, Artifact, TensorSpec, load_artifact
-from framework.export.artifact import damaged_config, read_exported
+from framework.export.artifact import damaged_config, origin_of, read_exported
 from framework.export.program import file_names_alone, lower_program
 from framework.jit import InputSpec as CoreSpec
 from framework.paddle._kernel import dtypes as types
@@ -299,7 +300,7 @@ def load(path: str | Path, **configs: object) -> TranslatedLayer:
             fix="framework.jit.load reads it, without gradients",
         )
     description = _read_description(artifact, folder / CONFIG)
-    program = read_exported(artifact.files[_TRAINING], folder / _TRAINING, artifact.config)
+    program = read_exported(artifact.files[_TRAINING], folder / _TRAINING, origin_of(artifact.config))
     _check_program(program, description, artifact.weights, folder / _TRAINING)
     return TranslatedLayer((program, description), artifact.weights)
 
@@ -313,7 +314,7 @@ class _Description:
 
     inputs: tuple[tuple[str, str, tuple[int | None, ...]], ...]
     parameters: tuple[str, ...]
-    outputs: Any = None
+    outputs: JSON = None
 
     def __post_init__(self) -> None:
         for name, dtype, _ in self.inputs:
@@ -352,12 +353,12 @@ def _check_structure(node: Tree, depth: int) -> None:
     if value == "tensor":
         return
     kind = value[0].value if isinstance(value, list) and value else None
-    parts = value[1:] if isinstance(value, list) else []
+    items = value[1:] if isinstance(value, list) else []
     pairs = kind == "dict" and all(
-        isinstance(part.value, list) and len(part.value) == 2 and isinstance(part.value[0].value, str)
-        for part in parts
+        isinstance(item.value, list) and len(item.value) == 2 and isinstance(item.value[0].value, str)
+        for item in items
     )
-    plain = kind == "value" and len(parts) == 1 and not isinstance(parts[0].value, list | dict)
+    plain = kind == "value" and len(items) == 1 and not isinstance(items[0].value, list | dict)
     if depth > _MAX_DEPTH or not (pairs or plain or kind in ("list", "tuple")):
         raise ConfigError(
             "this is not what a program returns",
@@ -365,22 +366,24 @@ def _check_structure(node: Tree, depth: int) -> None:
             received=repr(node.plain())[:100],
             allowed="tensor, or [list | tuple | dict | value, …]",
         )
-    for part in () if plain else parts:
-        _check_structure(part.value[1] if pairs else part, depth + 1)
+    for item in () if plain else items:
+        _check_structure(item.value[1] if pairs else item, depth + 1)
 
 
-def _tensors(structure: Any) -> int:
+def _tensors(structure: JSON) -> int:
     """How many Tensors a result has."""
-    if structure == "tensor":
+    if not isinstance(structure, list):
         return 1
-    kind, *parts = structure
-    if kind == "value":
+    if structure[0] == "value":
         return 0
-    return sum(_tensors(part[1] if kind == "dict" else part) for part in parts)
+    items = structure[1:]
+    if structure[0] == "dict":
+        items = [pair[1] for pair in items if isinstance(pair, list)]
+    return sum(map(_tensors, items))
 
 
 def _check_program(
-    program: Any, description: _Description, weights: Mapping[str, np.ndarray], file: Path
+    program: export.Exported, description: _Description, weights: Mapping[str, np.ndarray], file: Path
 ) -> None:
     """Raises: FormatError, where the program takes or gives something else than the config says."""
     names = [name for name, _, _ in description.inputs]

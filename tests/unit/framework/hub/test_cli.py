@@ -172,7 +172,7 @@ def test_every_shipped_row_has_a_licence_and_a_hash_or_was_never_fetched(home: P
     for name, item in hub.entries().items():
         assert item.licence, name
         for file in item.files:
-            facts = hub.known(name, file)
+            facts = hub.file_facts(name, file)
             assert facts.state == ("published" if facts.sha256 else "never fetched"), name
 
 

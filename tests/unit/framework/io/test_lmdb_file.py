@@ -95,7 +95,7 @@ def test_another_file_and_none(tmp_path: Path) -> None:
         (b"num-samples", b"9" * 5000, "does not say how many"),
         (b"num-samples", b"many", "does not say how many"),
         (b"label-000000001", b"\xff\xfe", "not UTF-8"),
-        (b"image-000000001", b"no picture", "image"),
+        (b"image-000000001", b"no pixels", "image"),
     ],
 )
 def test_values_that_are_none(tmp_path: Path, key: bytes, value: bytes, message: str) -> None:
