@@ -12,6 +12,7 @@ import numpy as np
 from detection.data import keypoints as keypoint_names
 from detection.detector import DetectionOptions, ObjectDetector, track
 from detection.results import Box, DetectionResult
+from detection.tracking.counting import count_regions
 from framework.config import plain
 from framework.core.errors import ConfigError, FormatError
 from framework.core.types import JSON
@@ -146,7 +147,8 @@ class TopDownDetector(PoseDetector):
         if self.detector.tracking is not None:
             tracking = replace(self.detector.tracking, frame_rate=frame_rate)
             people = track(people, tracking, self.detector.threshold)
-        return self._add_poses(people)
+        posed = self._add_poses(people)
+        return posed if self.counting is None else count_regions(posed, self.counting, frame_rate)
 
     def _people(self, items: Iterable[ImageItem]) -> Iterator[DetectionResult]:
         for one in self.detector.detect(items):

@@ -159,35 +159,41 @@ def detect_on_tiles(
     Args:
         detect: Gives one result for each image, in order.
     """
-    waiting: deque[tuple[ImageItem, np.ndarray]] = deque()
+    waiting: deque[tuple[ImageItem, np.ndarray, tuple[int, ...]]] = deque()
 
     def cut() -> Iterator[ImageItem]:
         for item in items:
-            height, width = item.image.shape[:2]
+            pixels = item.image if item.windows is None else item.windows
+            height, width = pixels.shape[:2]
             grid = tiles((height, width), slicing.size_hw, slicing.overlap_hw)
             if slicing.whole and len(grid) > 1:
                 grid = np.concatenate([[[0, 0, width, height]], grid])
-            waiting.append((item, grid))
+            waiting.append((item, grid, (height, width)))
             for x0, y0, x1, y1 in grid:
-                yield item._replace(image=np.ascontiguousarray(item.image[y0:y1, x0:x1]))
+                is_whole = (x1 - x0, y1 - y0) == (width, height)
+                # Of an image that is read by windows the overview stands for the whole.
+                window = item.image if is_whole else pixels[y0:y1, x0:x1]
+                yield item._replace(image=np.ascontiguousarray(window), windows=None)
 
     boxes: list[Box] = []
     cut_off: list[bool] = []
     done = 0
     for result in detect(cut()):
-        item, grid = waiting[0]
-        shifted = [_shift(box, *grid[done, :2].tolist()) for box in result.boxes]
+        item, grid, size_hw = waiting[0]
+        scale = (grid[done, 2] - grid[done, 0]) / result.width  # above 1 of an overview
+        left, top = grid[done, :2].tolist()
+        shifted = [_shift(box, left, top, float(scale)) for box in result.boxes]
         boxes += shifted
-        cut_off += [_is_cut(box, grid[done], item.image.shape[:2]) for box in shifted]
+        cut_off += [_is_cut(box, grid[done], size_hw) for box in shifted]
         done += 1
         if done == len(grid):
-            yield _combine(boxes, cut_off, item, slicing)
+            yield _combine(boxes, cut_off, item, size_hw, slicing)
             waiting.popleft()
             boxes, cut_off, done = [], [], 0
 
 
-def _shift(box: Box, x: float, y: float) -> Box:
-    x0, y0, x1, y1 = box.bbox
+def _shift(box: Box, x: float, y: float, scale: float) -> Box:
+    x0, y0, x1, y1 = (side * scale for side in box.bbox)
     return replace(box, bbox=(x0 + x, y0 + y, x1 + x, y1 + y))
 
 
@@ -199,8 +205,10 @@ def _is_cut(box: Box, tile: np.ndarray, size_hw: tuple[int, ...]) -> bool:
     return (x0 and left > 0) or (y0 and top > 0) or (x1 and right < width) or (y1 and bottom < height)
 
 
-def _combine(detections: list[Box], cut: list[bool], item: ImageItem, slicing: Slicing) -> DetectionResult:
-    height, width = item.image.shape[:2]
+def _combine(
+    detections: list[Box], cut: list[bool], item: ImageItem, size_hw: tuple[int, ...], slicing: Slicing
+) -> DetectionResult:
+    height, width = size_hw
     every = DetectionResult(
         tuple(detections), source=item.source, width=width, height=height, image=item.image
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -21,7 +22,9 @@ from framework.config.registry import register
 from framework.core.errors import FormatError, InputError
 from framework.core.fields import is_number, read_flag, read_list, read_number, read_text
 from framework.core.types import JSON
-from framework.vision.dataset_files import abbreviate, read_annotations
+from framework.vision.coco_ids import distinct_categories, entries_by_id, read_id
+from framework.vision.dataset_files import Orientation, abbreviate, read_annotations
+from framework.vision.deep_samples import ValueRange
 
 
 @register("dataset")
@@ -33,7 +36,9 @@ class CocoDetection(RecordsDataset):
     ids, as COCO's evaluation takes them; classes are numbered in that of the categories' ids, which `category_ids`
     keeps. A box (left, top, width, height) becomes xyxy and is not clipped; crowds get valid False; `areas` are the
     annotated ones. Boxes without an area, and those wholly outside of the size that is said of their image, are left
-    out and listed in `problems`; images without boxes stay. The sample's id is that of the image.
+    out and listed in `problems`; images without boxes stay. The sample's id is that of the image, a number or a text.
+    Of categories of one name those without an annotation are left out. `orientation` and `value_range` are those of
+    RecordsDataset.
 
     `classes` may be some names of categories, in the order in which they are to be numbered: objects of others are left
     out, and a line of the log counts them. `classes: coco` says that the classes are COCO's 80, which are then known
@@ -54,6 +59,8 @@ class CocoDetection(RecordsDataset):
     images: str = ""
     keypoints: bool = False
     classes: KnownClasses | tuple[str, ...] | None = None
+    orientation: Orientation = "exif"
+    value_range: ValueRange | None = None
     not_inherited: ClassVar = ("classes",)  # names that a recipe has for files of another format
 
     def __post_init__(self) -> None:
@@ -87,9 +94,9 @@ def coco_records(data: dict[str, list[Any]], file: Path, folder: Path, keypoints
     With `keypoints` an annotation without a box gets the bounds of its labelled points, and one without an area 0.53
     of its box, as the evaluation of CrowdPose defines it.
     """
-    categories = sorted(_by_id(data["categories"], "category", file).items())
-    number = {key: index for index, (key, _) in enumerate(categories)}
-    images = dict(sorted(_by_id(data["images"], "image", file).items()))
+    images = entries_by_id(data["images"], "image", file)
+    named, notes = distinct_categories(data, file)
+    categories, number = list(named.items()), {key: index for index, key in enumerate(named)}
     source_images = [
         ImageRecord(folder / read_text(one, "file_name", f"{file}, image {key}"), key, find_size(one, file))
         for key, one in images.items()
@@ -97,28 +104,28 @@ def coco_records(data: dict[str, list[Any]], file: Path, folder: Path, keypoints
     sizes = {record.id: record.size_hw for record in source_images}
     annotations: dict[Any, list[Any]] = {key: [] for key in images}
     points = count_keypoints(data, file) if keypoints else 0
-    unknown, problems = [], []
+    unknown, problems = [], list(notes)
     for position, one in enumerate(data["annotations"]):
         name = f"annotation {one.get('id', f'number {position + 1}')}"
-        ids = (("image_id", annotations), ("category_id", number))
-        what = next((key for key, known in ids if not _is_key(one.get(key)) or one[key] not in known), None)
-        if what is not None:
+        image_id, category_id = read_id(one.get("image_id"), images), read_id(one.get("category_id"), named)
+        if image_id is None or category_id is None:
+            what = "image_id" if image_id is None else "category_id"
             unknown.append(f"{name} has {what} {one.get(what)!r}")
             continue
         x, y, width, height = box = read_box(one, points, name, file)
-        if fault := find_unusable(box, sizes[one["image_id"]]):
-            problems.append(f"{name} on image {one['image_id']!r}: box {one.get('bbox', box)} {fault}")
+        if fault := find_unusable(box, sizes[image_id]):
+            problems.append(f"{name} on image {image_id!r}: box {one.get('bbox', box)} {fault}")
             continue
         where = f"{file}, {name}"
         entry = [
             (x, y, x + width, y + height),
-            number[one["category_id"]],
+            number[category_id],
             not read_flag(one, "iscrowd", where),
             float(read_number(one, "area", where, 0) or width * height * (0.53 if points else 1)),
         ]
         if points:
             entry.append(_points(one, points, name, file))
-        annotations[one["image_id"]].append(entry)
+        annotations[image_id].append(entry)
     if unknown:
         raise InputError(
             f"{len(unknown)} annotations belong to nothing",
@@ -131,7 +138,11 @@ def coco_records(data: dict[str, list[Any]], file: Path, folder: Path, keypoints
     names = [read_text(one, "name", f"{file}, category {key}") for key, one in categories]
     problem_count = report_problems(file, problems)
     return build_records(
-        source_images, names, list(annotations.values()), category_ids=tuple(number), problems=problem_count
+        source_images,
+        names,
+        list(annotations.values()),
+        category_ids=tuple(key if isinstance(key, int) else index for key, index in number.items()),
+        problems=problem_count,
     )
 
 
@@ -141,7 +152,7 @@ def _as_known(categories: list[dict[str, JSON]], classes: KnownClasses, file: Pa
     names: dict[Any, str] = dict(zip(listed.ids, listed.names, strict=True))
     named = {
         key: read_text(one, "name", f"{file}, category {key}")
-        for key, one in _by_id(categories, "category", file).items()
+        for key, one in entries_by_id(categories, "category", file).items()
     }
     others = [f"{key}: {name}" for key, name in named.items() if names.get(key) != name]
     if others:
@@ -198,28 +209,7 @@ def load_coco(file: Path) -> dict[str, list[Any]]:
     return data
 
 
-def _by_id(entries: list[dict[str, JSON]], what: str, file: Path) -> dict[Any, dict[str, JSON]]:
-    by_id: dict[Any, dict[str, JSON]] = {}
-    for number, one in enumerate(entries):
-        key = one.get("id")
-        if not isinstance(key, int) or isinstance(key, bool) or key in by_id:
-            raise InputError(
-                f"a{'n' if what == 'image' else ''} {what} has no id of its own",
-                where=f"{file}, {what} number {number + 1}",
-                received=f"id {key!r}",
-                allowed="a whole number that no other entry of the list has",
-            )
-        by_id[key] = one
-    if not by_id:
-        raise InputError(f"the file lists no {what}", where=file, allowed="one or more")
-    return by_id
-
-
-def _is_key(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def find_size(entry: dict[str, JSON], file: Path) -> tuple[int, int] | None:
+def find_size(entry: Mapping[str, JSON], file: Path) -> tuple[int, int] | None:
     """(height, width) of an image, where the file says it."""
     where = f"{file}, image {entry.get('id')}"
     height, width = (int(read_number(entry, side, where, 0)) for side in ("height", "width"))

@@ -17,7 +17,7 @@ REPO = Path(__file__).resolve().parents[2]
 PACKAGES = ("framework", "zoo", "ocr", "detection", "segmentation", "nlp")
 MOST = {
     "detection": 3,
-    "detection/data": 14,
+    "detection/data": 12,
     "framework/commands": 1,
     "framework/config": 8,
     "framework/core": 10,

@@ -27,6 +27,7 @@ from framework.core.errors import ConfigError, InputError, nearest
 from framework.io.dataset import LazyDataset
 from framework.vision import image
 from framework.vision.dataset_files import abbreviate, find_missing, read_image, read_lines
+from framework.vision.deep_samples import ValueRange
 from framework.vision.sample import Sample
 
 # RuntimeError: a password is needed; NotImplementedError, ValueError, struct.error: damaged headers
@@ -80,7 +81,8 @@ class ImageFolder(_ImageFiles):
 
     `root` or `<root>/<split>.zip` may be a zip of class folders, which is read where it is. Classes are numbered in
     the order of their sorted names, or as in `labels_file`: one class a line, of which some may have no folder here.
-    Folders and files whose names begin with a dot are left out.
+    Folders and files whose names begin with a dot are left out. `value_range` is black and white of images of more than
+    8 bits, as `framework.vision.image.read` takes it.
 
     Attributes:
         classes: Some of them, in the order in which they are numbered; images of others are left out, and a line of the
@@ -98,6 +100,7 @@ class ImageFolder(_ImageFiles):
     labels_file: Path | None = None
     extensions: tuple[str, ...] = image.SUFFIXES
     classes: tuple[str, ...] | None = None
+    value_range: ValueRange | None = None
 
     def __post_init__(self) -> None:
         if not self.extensions or any(not suffix.startswith(".") for suffix in self.extensions):
@@ -119,7 +122,10 @@ class ImageFolder(_ImageFiles):
         name, label = self._index.names[index], self._index.labels[index]
         where = self._place / name
         source_image = read_image(
-            where if self._archive is None else self._archive.read(name), where, otherwise="delete it"
+            where if self._archive is None else self._archive.read(name),
+            where,
+            otherwise="delete it",
+            value_range=self.value_range,
         )
         return Sample(source_image, labels=np.asarray(label), id=str(where))
 
@@ -243,7 +249,7 @@ class ListFile(_ImageFiles):
     Paths are relative to `root`. What follows the last `separator` of a line is the label, so paths may hold blanks:
     either class indices from 0, or names of classes. `labels_file` has the name of class i on its line i, with or
     without the number in front; without the file the classes are called "0", "1", ... up to the greatest label, or are
-    the sorted names in the list. `header` leaves out the first line.
+    the sorted names in the list. `header` leaves out the first line. `value_range` is that of ImageFolder.
 
     Raises:
         ConfigError: the separator is empty.
@@ -256,6 +262,7 @@ class ListFile(_ImageFiles):
     labels_file: Path | None = None
     separator: str = " "
     header: bool = False
+    value_range: ValueRange | None = None
 
     def __post_init__(self) -> None:
         if not self.separator:
@@ -265,7 +272,9 @@ class ListFile(_ImageFiles):
 
     def __getitem__(self, index: int) -> Sample:
         where = Path(self.root) / self._index.names[index]
-        source_image = read_image(where, where, otherwise=f"take it out of {self.list_file}")
+        source_image = read_image(
+            where, where, otherwise=f"take it out of {self.list_file}", value_range=self.value_range
+        )
         return Sample(source_image, labels=np.asarray(self._index.labels[index]), id=str(where))
 
     @cached_property

@@ -25,14 +25,17 @@ class Classification(ImageResult):
     """The best classes of an image, best first."""
 
     classes: tuple[Class, ...]
+    """Of a model of several classes an image all from the threshold on, which may be none."""
 
     @property
     def label(self) -> str:
-        return self.classes[0].label
+        """Of the best class; "" where there is none."""
+        return self.classes[0].label if self.classes else ""
 
     @property
     def score(self) -> float:
-        return self.classes[0].score
+        """Of the best class; 0 where there is none."""
+        return self.classes[0].score if self.classes else 0.0
 
     def _content(self) -> Mapping[str, Json]:
         return {
@@ -48,6 +51,14 @@ class Classification(ImageResult):
         for row, c in enumerate(self.classes[:3], start=1):
             image = draw.text(image, f"{c.label} {c.score:.1%}", (0, row * step))
         return image
+
+
+def classes_from(
+    scores: np.ndarray, labels: tuple[str, ...], threshold: float, selected: frozenset[int] | None = None
+) -> tuple[Class, ...]:
+    """All classes of probabilities [C] from the threshold on, best first."""
+    ranked = best_classes(scores, labels, len(scores), selected)
+    return tuple(one for one in ranked if one.score >= threshold)
 
 
 def best_classes(

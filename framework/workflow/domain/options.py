@@ -9,10 +9,14 @@ import dataclasses
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import NoneType, UnionType
-from typing import Literal, TypedDict, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Literal, TypedDict, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from framework.config.arguments import BooleanFlag
 from framework.core.errors import ConfigError, InputError, did_you_mean
+from framework.vision.deep_samples import check_value_range
+
+if TYPE_CHECKING:
+    from framework.export import Artifact
 
 O = TypeVar("O")  # noqa: E741
 T = TypeVar("T")
@@ -45,6 +49,23 @@ def check_range(value: float | None, name: str, low: float, high: float) -> None
         raise InputError(
             f"{name} is out of range", where=name, received=value, allowed=f"{low:g} to {high:g}"
         )
+
+
+def value_range_option() -> tuple[float, float] | None:
+    """The field `value_range` of the options of domains that read images."""
+    return option(
+        None, "black and white of images of more than 8 bits, such as 0 4095", metavar=("BLACK", "WHITE")
+    )
+
+
+def choose_value_range(
+    given_range: tuple[float, float] | None, artifact: Artifact
+) -> tuple[float, float] | None:
+    """The value range that an option says, else that of the data that the artifact's model learnt from."""
+    if given_range is None:
+        return artifact.setting("value_range", tuple[float, float] | None, None)
+    check_value_range((given_range[0], given_range[1]), "value_range")
+    return given_range[0], given_range[1]
 
 
 def select_classes(

@@ -11,6 +11,7 @@ import jax
 
 from framework import hub, nn
 from framework.config import plain
+from framework.core.bounded import VOCABULARY, read_text
 from framework.core.dtypes import Precision
 from framework.core.errors import ConfigError, InputError, OarError
 from framework.core.transform import Transform
@@ -76,7 +77,7 @@ def _published(spec: str) -> list[str]:
     entries = hub.entries()
     if spec not in entries or "labels" not in entries[spec].files:
         return []
-    return hub.fetch(spec, "labels").read_text(encoding="utf-8").splitlines()
+    return read_text(hub.fetch(spec, "labels"), VOCABULARY, "file of labels").splitlines()
 
 
 def labels_of(experiment: Experiment, kept: tuple[str, ...]) -> tuple[str, ...]:
@@ -204,6 +205,7 @@ def export_config(
         about["provenance"]["sha256"] = hub.digest(path)
     # Keys that programs written for Paddle's infer_cfg.yml read.
     about |= {"mode": "xla", "arch": about["model"]["type"], "label_list": about["labels"]}
+    about |= _value_range(experiment)
     about |= domain.describe(experiment, model, labels)
     export, transforms = prepared.export, predict.transforms or ()
     artifact = model_artifact(
@@ -212,6 +214,14 @@ def export_config(
     )
     artifact.files |= {} if extras is None else extras.files(artifact.config)
     return artifact
+
+
+def _value_range(experiment: Experiment) -> dict[str, JSON]:
+    """Black and white of images of more than 8 bits, as the data were read; nothing where they say none."""
+    loaders = (experiment.data.eval, experiment.data.train)
+    ranges = [getattr(one.dataset, "value_range", None) for one in loaders if one is not None]
+    stated = next((one for one in ranges if one is not None), None)
+    return {} if stated is None else {"value_range": [float(value) for value in stated]}
 
 
 def _examples(experiment: Experiment, names: Sequence[str]) -> list[NamedArrays]:

@@ -33,6 +33,7 @@ from framework.export.formats.onnx.ranked import (
     TOLERANCE,
     NamedArrays,
     Program,
+    Weights,
     exchanged,
     own_exchange,
     ranked_outputs,
@@ -205,7 +206,7 @@ def _compiled(fn: Function) -> Program:
     """The program of a function for the CPU, compiled once for each shape."""
     programs: dict[object, jax.stages.Compiled] = {}
 
-    def run(weights: NamedArrays, feed: NamedArrays) -> NamedArrays:
+    def run(weights: Weights, feed: NamedArrays) -> NamedArrays:
         arrays = {name: jax.numpy.asarray(array) for name, array in weights.items()}
 
         def fresh(weights: ArrayDict, inputs: ArrayDict) -> ArrayDict:

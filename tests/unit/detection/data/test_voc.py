@@ -228,3 +228,43 @@ def test_real_files() -> None:
     assert [len(one) for one in raccoons] == [90, 30] and raccoons[0].class_names == ("raccoon",)
     sample = raccoons[0][0]
     assert sample.boxes is not None and sample.boxes.tolist() == [[80, 87, 522, 408]]
+
+
+@pytest.mark.parametrize("name", ["yard cam", "yard cam 1", "scan -1", "a.b c", "two  blanks"])
+def test_names_of_a_list_hold_blanks(tmp_path: Path, name: str) -> None:
+    write(tmp_path / "Annotations" / f"{name}.xml", xml(CAT))
+    source_image(tmp_path / "JPEGImages" / f"{name}.jpg")
+    for line in (name, f"{name}  1", f"{name} -1", f"{name}.jpg"):
+        write(tmp_path / "ImageSets" / "Main" / "train.txt", f"{line}\n")
+        assert VocDetection(tmp_path, "train")[0].id == str(tmp_path / "JPEGImages" / f"{name}.jpg")
+
+
+@pytest.mark.parametrize("line", ["i/a b.jpg x/a b.xml", "i/a b.jpg\tx/a b.xml"])
+def test_paths_of_a_list_hold_blanks(tmp_path: Path, line: str) -> None:
+    write(tmp_path / "x" / "a b.xml", xml(CAT))
+    source_image(tmp_path / "i" / "a b.jpg")
+    write(tmp_path / "train.txt", f"{line}\n")
+    assert len(VocDetection(tmp_path, "train")) == 1
+
+
+def test_images_without_an_annotation_are_said(tmp_path: Path) -> None:
+    for name in ("a", "b", "c"):
+        source_image(tmp_path / "images" / f"{name}.jpg")
+    write(tmp_path / "annotations" / "b.xml", xml(CAT))
+    dataset = VocDetection(tmp_path)
+    assert (
+        len(dataset) == 1 and len(dataset.problems) == 2 and "a.jpg has no annotation" in dataset.problems[0]
+    )
+    background = VocDetection(tmp_path, unlabelled="background")
+    assert [len(sample.boxes) for sample in background if sample.boxes is not None] == [0, 1, 0]
+    assert background.problems == ()
+
+
+def test_images_of_a_list_without_an_annotation(tmp_path: Path) -> None:
+    root = standard(tmp_path)
+    source_image(root / "JPEGImages" / "d.jpg")
+    write(root / "ImageSets" / "Main" / "train.txt", "a\nd\n")
+    with pytest.raises(InputError, match="1 of 2 annotations are not there"):
+        len(VocDetection(root, "train"))
+    sample = VocDetection(root, "train", unlabelled="background")[1]
+    assert sample.boxes is not None and len(sample.boxes) == 0

@@ -104,7 +104,7 @@ def test_objects(tmp_path: Path) -> None:
     found = faults("picodet_s_320_bccd", *given, "data.eval=null", "model.num_classes=2")
     assert found == {
         "data.train: images with boxes beyond their edges": ("1, 10 x 8: [5.0, 5.0, 14.0, 8.0]",),
-        "data.train: boxes without an area or outside of their image, which are left out": (
+        "data.train: entries that are left out": (
             "annotation 1 on image 1: box [20, 0, 4, 4] lies outside of its image, 10 wide and 8 high",
             "annotation 2 on image 1: box [2, 2, 0, 3] has no area",
         ),
