@@ -124,7 +124,7 @@ def class_overrides(
     for split in splits:
         key = f"data.{split}.dataset"
         dataset = _find(settings, key)
-        around = type_around(str(dataset.get("type")) if isinstance(dataset, dict) else "")
+        around = type_around(str(_find(settings, f"{key}.type")))
         if around is None:
             changes += setting(f"{key}.classes", list(names))
         else:
@@ -154,12 +154,11 @@ def evaluation_overrides(recipe: Mapping[str, JSON], settings: Mapping[str, JSON
     )
     if before == now:
         return ()
-    epochs, iters = now
-    is_short = (
-        before[0] is None or 4 * epochs <= before[0]
-        if isinstance(epochs, int)
-        else isinstance(iters, int) and iters <= every
-    )
+    (recipe_epochs, _), (epochs, iters) = before, now
+    if isinstance(epochs, int):
+        is_short = 4 * epochs <= recipe_epochs if isinstance(recipe_epochs, int) else True
+    else:
+        is_short = isinstance(iters, int) and isinstance(every, int) and iters <= every
     return ("train.eval_every=null", "train.save_every=null") if is_short else ()
 
 
