@@ -63,7 +63,7 @@ class WindowedImage:
     def _check_header(self) -> None:
         """Raises: InputError, where the header says sizes that cannot be, as of a damaged file."""
         page = self._page
-        tile = (page.tilelength, page.tilewidth) if page.is_tiled else (page.rowsperstrip,)
+        tile = (page.tilelength, page.tilewidth) if page.tilewidth else (page.rowsperstrip,)
         sides = (page.imagelength, page.imagewidth, page.samplesperpixel, page.imagedepth, *tile)
         problem = None
         if not all(isinstance(side, int) and side >= 1 for side in sides):
