@@ -253,7 +253,8 @@ class _BoxCollector(ABC):
         for label, (name, count) in enumerate(zip(self._class_names, self._count().tolist())):
             if count:
                 columns = zip(*(match_class(label, *one, LEAST_IOU) for one in self._images))
-                yield name, precision_recall(*(np.concatenate(column) for column in columns), count)
+                scores, right, counted = (np.concatenate(column) for column in columns)
+                yield name, precision_recall(scores, right, counted, count)
 
     def _count(self) -> np.ndarray:
         """The objects of each class, without those to ignore."""

@@ -27,7 +27,7 @@ from nlp.models.masked_lm import MaskedLMConfig
 from nlp.models.question_answering import QuestionAnsweringConfig
 from nlp.models.sequence_classification import SequenceClassifierConfig
 from nlp.models.token_classification import TokenClassifierConfig
-from zoo.layers.text_encoder import TextEncoder, TextEncoderConfig, encoder_family
+from zoo.layers.text_encoder import TextEncoder, TextEncoderConfig, TextSize, encoder_family
 
 _ARCHITECTURES = {
     "Model": "encoder",
@@ -40,6 +40,7 @@ _ARCHITECTURES = {
 }
 KINDS = tuple(dict.fromkeys(_ARCHITECTURES.values()))
 _MOST_LABELS = 10_000_000
+_SMALL_MODEL = 10_000_000  # numbers, which are made in no time
 _KINDS_OF_ENTRIES: dict[str, tuple[type, ...]] = {
     "num_labels": (int,),
     "id2label": (dict,),
@@ -49,14 +50,6 @@ _KINDS_OF_ENTRIES: dict[str, tuple[type, ...]] = {
     "problem_type": (str,),
     "classifier_dropout": (int, float),
     "classifier_dropout_prob": (int, float),
-    "hidden_act": (str,),
-    **dict.fromkeys(
-        (
-            *("hidden_size", "embedding_size", "intermediate_size", "vocab_size", "type_vocab_size"),
-            *("num_hidden_layers", "num_attention_heads", "max_position_embeddings"),
-        ),
-        (int,),
-    ),
 }
 _CLASSIFIERS = ("sequence_classification", "token_classification")
 
@@ -101,12 +94,28 @@ def read_pretrained(folder: str | Path, head: str | None = None) -> Pretrained:
     """`from_pretrained` with what belongs to the model. Raises: as there."""
     folder = Path(folder).expanduser()
     settings, where = read_settings(folder), str(folder / CONFIG)
+    try:
+        return _read(folder, settings, where, head)
+    except ConfigError as error:
+        if where in str(error) or error.where == "head":
+            raise
+        raise ConfigError(  # of a layer, which knows of no file
+            error.problem,
+            where=f"{where}: {error.where}",
+            received=str(error.received)[:200],
+            allowed=error.allowed,
+            fix=error.fix,
+        ) from None
+
+
+def _read(folder: Path, settings: Mapping[str, Any], where: str, head: str | None) -> Pretrained:
     _check_kinds(settings, where)
     path = find_weights(folder)
     kind = _kind(settings, head, where)
     encoder = encoder_config(settings, where, paddle=is_paddles(path))
     labels = labels_of(settings, where) if kind in _CLASSIFIERS else ()
     state = remove_wrappers(load_weights(path))
+    _check_sizes(encoder.size(), len(labels), state, where)
     encoder = dataclasses.replace(encoder, pooler=any(".pooler." in f".{name}" for name in state))
     if kind == "encoder":
         config = encoder
@@ -125,6 +134,24 @@ def read_pretrained(folder: str | Path, head: str | None = None) -> Pretrained:
             'its `architectures`; head="encoder" reads the encoder alone',
         ) from None
     return Pretrained(folder, kind, model, config, labels, settings.get("problem_type"))
+
+
+def _check_sizes(size: TextSize, classes: int, state: Mapping[str, np.ndarray], where: str) -> None:
+    """Raises: WeightError, where the model would be many times as large as its weights: it is not built first."""
+    width, inner = size.hidden_size, size.intermediate_size
+    rows = size.vocab_size + size.max_positions + size.type_vocab_size
+    layers = size.num_layers if size.num_groups == 1 and size.layers_per_group == 1 else 1
+    needed = (
+        rows * (size.embedding_size or width) + layers * width * (4 * width + 2 * inner) + classes * width
+    )
+    there = sum(array.size for array in state.values())
+    if needed > 4 * there + _SMALL_MODEL:
+        raise WeightError(
+            "the weights are of another model",
+            where=where,
+            received=f"sizes of {needed:,} numbers, and {there:,} in the weights",
+            fix="copy config.json and the weights from one place",
+        )
 
 
 def _check_kinds(settings: Mapping[str, Any], where: str) -> None:

@@ -126,6 +126,7 @@ def open_train_config(args: argparse.Namespace, given: Sequence[str]) -> ConfigF
     from framework.workflow.train.overrides import (
         callback_overrides,
         ema_overrides,
+        evaluation_overrides,
         learning_rate_overrides,
         worker_overrides,
     )
@@ -149,7 +150,7 @@ def open_train_config(args: argparse.Namespace, given: Sequence[str]) -> ConfigF
         *setting("train.seed", args.seed),
     ]
     config = open_config(open_data_config(args, given), changes)
-    more: list[str] = []
+    more: list[str] = list(evaluation_overrides(config.source.plain(), config.plain))
     loggers = _loggers(args)  # what these four change depends on what the config says
     if args.use_ema:
         more += ema_overrides(config.plain)

@@ -104,9 +104,9 @@ def narrow(array: np.ndarray, where: object = None) -> np.ndarray:
     array = np.asarray(array)
     if (
         array.dtype.kind not in "fiuc"
-        or jax.config.jax_enable_x64
+        or jax.config.jax_enable_x64  # type: ignore[attr-defined]
         or array.dtype.itemsize // (2 if array.dtype.kind == "c" else 1) < 8
-    ):  # type: ignore[attr-defined]
+    ):
         return array
     if array.dtype.kind in "iu":
         low, high = np.iinfo(np.int32).min, np.iinfo(np.int32).max

@@ -60,10 +60,16 @@ def put_in_place(work: Path, path: Path) -> None:
     if not os.path.lexists(path):
         os.replace(fresh, path)
         return
-    os.replace(path, old)
+    try:
+        os.replace(path, old)
+    except FileNotFoundError:  # another process has moved it away, and puts its own there
+        os.replace(fresh, path)
+        return
     try:
         os.replace(fresh, path)
     except OSError:
+        if os.path.lexists(path):  # another process was faster, and its folder is as new as this one
+            return
         os.replace(old, path)
         raise
 

@@ -19,7 +19,7 @@ from typing import Any, cast
 import jax
 import numpy as np
 
-from framework.core.errors import ConfigError, FormatError, OarError, WeightError
+from framework.core.errors import ConfigError, FormatError, InputError, OarError, WeightError
 from framework.core.types import JSON, PyTree
 from framework.distributed import Partitioner
 from framework.engine.callbacks import Callback
@@ -429,6 +429,9 @@ class Trainer:
             scores = self.evaluator.run(self.evaluated(), self.state.buffers)
         except EvaluationCancelled:
             return {}
+        except InputError:
+            self.save()  # data that cannot be scored cost no training: the resumed run evaluates first
+            raise
         self._evaluation_due = False
         best = self._better(scores)
         self.since_best = 0 if best else self.since_best + 1

@@ -14,7 +14,7 @@ import logging
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -129,6 +129,23 @@ def _announce() -> None:
     log.info("compiling programs for this machine: seconds for each size of input, once")
 
 
+@contextlib.contextmanager
+def _readable(program: Program) -> Iterator[None]:
+    """Raises: FormatError with the file's name in the place of what jax and MLIR say of bytes that are no program."""
+    try:
+        yield
+    except (UnicodeError, RuntimeError, LookupError, TypeError, AttributeError, AssertionError) as error:
+        if isinstance(error, OarError) or not isinstance(program, StoredProgram):
+            raise
+        raise FormatError(
+            "the program cannot be read",
+            where=program.file,
+            received=f"{type(error).__name__}: {str(error)[:200]}",
+            allowed="a program as `oar export` wrote it",
+            fix="copy the artifact again or export it anew",
+        ) from error
+
+
 class XLAEngine:
     """Run `program` on numpy inputs by name. Without `device` on the one that `set_device` chose.
 
@@ -153,6 +170,7 @@ class XLAEngine:
         if not set(kinds) & set(program.platforms):
             raise DeviceError(
                 "the program was not lowered for this device",
+                where=program.file if isinstance(program, StoredProgram) else None,
                 received=kind,
                 allowed=", ".join(program.platforms),
                 fix="export it again with this platform",
@@ -161,7 +179,8 @@ class XLAEngine:
         self._options = dict(compile_options(self.device) if options is None else options)
         self._weights = jax.device_put(dict(weights), self.device)
         self._digest = program_digest(program)
-        self.inputs, self.outputs = self._signature()
+        with _readable(program):
+            self.inputs, self.outputs = self._signature()
         self._calls = 0
         self._compiled: dict[tuple, Callable[..., PyTree]] = {}
         self._signatures: set[tuple] = set()
@@ -300,20 +319,9 @@ class XLAEngine:
             return self.program.call(weights, inputs)
 
         try:
-            with jax.default_device(self.device):
+            with jax.default_device(self.device), _readable(self.program):
                 # An executable that was kept is called with every argument, in the order of their names.
                 return jax.jit(call, keep_unused=True).lower(self._weights, specs)
-        except (UnicodeError, RuntimeError, LookupError, TypeError, AttributeError, AssertionError) as error:
-            # StableHLO is read here, by MLIR; what it says of bytes that are none has no name of a file.
-            if isinstance(error, OarError) or not isinstance(self.program, StoredProgram):
-                raise
-            raise FormatError(
-                "the program cannot be read",
-                where=self.program.file,
-                received=f"{type(error).__name__}: {str(error)[:200]}",
-                allowed="a program as `oar export` wrote it",
-                fix="copy the artifact again or export it anew",
-            ) from error
         except ValueError as error:  # an expression over sizes that size_fits leaves to jax
             raise ShapeError(
                 "the program does not take these shapes",

@@ -51,6 +51,12 @@ def centre(box: Box) -> tuple[float, float]:
     return (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
 
 
+def mirrored(boxes: ArrayLike | Sequence[Sequence[float]]) -> NDArray[np.float64]:
+    """Boxes [N, 4] as a mirror shows them: what is read from right to left is read from left to right there."""
+    array = np.array(boxes, np.float64).reshape(-1, 4)
+    return np.stack([-array[:, 2], array[:, 1], -array[:, 0], array[:, 3]], axis=1)
+
+
 def rows_of_boxes(boxes: Sequence[Any] | np.ndarray) -> list[list[int]]:
     """The numbers of boxes [K, 4] that stand on one height together, from left to right; rows from top to bottom.
 

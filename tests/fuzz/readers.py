@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import hashlib
 import io
 import json
 import shutil
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import yaml
 from PIL import Image
 
 _TESTS = Path(__file__).resolve().parents[1]
@@ -187,6 +189,96 @@ def _read_artifact(path: Path) -> object:
     with contextlib.suppress(OarError):  # of the image, not of the file
         predict(np.zeros((8, 8, 3), np.uint8))
     return predict
+
+
+def _renewed(reader: Callable[[Path], object]) -> Callable[[Path], object]:
+    """A reader of a file of an artifact whose sha256 is that of the damaged file, as anyone can write it."""
+
+    def read(path: Path) -> object:
+        config = path.with_name("infer_cfg.yml")
+        settings = yaml.safe_load(config.read_text(encoding="utf-8"))
+        settings["sha256"][path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
+        config.write_text(yaml.safe_dump(settings), encoding="utf-8")
+        return reader(path)
+
+    return read
+
+
+def _jit(folder: Path) -> Path:
+    from framework import paddle
+
+    class Net(paddle.nn.Layer):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = paddle.nn.Linear(4, 3)
+
+        def forward(self, x: Any) -> Any:
+            return {"y": self.linear(x), "sum": [x.sum(), 3]}
+
+    paddle.jit.save(Net(), str(folder / "net"), [paddle.static.InputSpec([-1, 4], "float32", "x0")])
+    return folder / "net" / "infer_cfg.yml"
+
+
+def _read_jit(path: Path) -> object:
+    from framework import paddle
+
+    layer = paddle.jit.load(str(path.parent))
+    return layer(paddle.to_tensor(np.ones((2, 4), np.float32)))
+
+
+def _transformers(folder: Path) -> Path:
+    settings = {
+        "model_type": "bert",
+        "architectures": ["BertForSequenceClassification"],
+        **{"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16},
+        **{"vocab_size": 40, "max_position_embeddings": 16, "type_vocab_size": 2, "hidden_act": "gelu"},
+        **{"id2label": {"0": "a", "1": "b"}, "num_labels": 2},
+    }
+    from framework.config import build
+    from framework.interop import write_safetensors
+    from nlp.pretrained import _model_config, encoder_config
+
+    model = build(_model_config("sequence_classification", encoder_config(settings), settings, 2))
+    write_safetensors(
+        folder / "model.safetensors", {name: np.asarray(value) for name, value in model.state_dict().items()}
+    )
+    return _saved("config.json", json.dumps(settings))(folder)
+
+
+def _read_transformers(path: Path) -> object:
+    from framework.core.errors import WeightError
+    from nlp.pretrained import read_pretrained
+
+    try:
+        return read_pretrained(path.parent)
+    except WeightError:  # of sizes that are others now
+        return None
+
+
+def _pdf_of_forms(folder: Path) -> Path:
+    form = b"<</Type/XObject/Subtype/Form/BBox[0 0 60 80]/Resources<</XObject<</X %d 0 R>>/Font<</F 8 0 R>>>>"
+    objects = [
+        b"<</Type/Catalog/Pages 2 0 R>>",
+        b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
+        b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 60 80]/Contents 4 0 R"
+        b"/Resources<</XObject<</X 5 0 R>>/Font<</F 8 0 R>>>>/Annots[9 0 R]>>",
+        b"<</Length 53>>\nstream\nBT /F 9 Tf 5 5 Td (a word) Tj ET /X Do 1 1 9 9 re f S\nendstream",
+        *(form % number + b"/Length 11>>\nstream\n/X Do /X Do\nendstream" for number in (6, 7)),
+        form % 7 + b"/Length 30>>\nstream\n0 0 m 9 9 l S q 1 0 0 1 0 0 cm\nendstream",
+        b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
+        b"<</Type/Annot/Subtype/Stamp/Rect[0 0 9 9]/AP<</N 5 0 R>>>>",
+    ]
+    data = b"%PDF-1.7\n" + b"".join(
+        b"%d 0 obj\n%s\nendobj\n" % (number, value) for number, value in enumerate(objects, 1)
+    )
+    return _saved("forms.pdf", (data + b"trailer\n<</Size 10/Root 1 0 R>>\n%%EOF").decode("latin-1"))(folder)
+
+
+def _read_content(path: Path) -> object:
+    from framework.workflow.files.pdf import PdfReader
+
+    with PdfReader(path, dpi=36) as pages:
+        return [(pages[index].shape, pages.content(index)) for index in range(min(len(pages), 3))]
 
 
 def _index(folder: Path) -> Path:
@@ -673,6 +765,10 @@ READERS: dict[str, Reader] = {
     "artifact program": Reader(_in_artifact("model.jaxexp"), _read_artifact),
     "artifact weights": Reader(_in_artifact("program_weights.safetensors"), _read_artifact),
     "index of weights": Reader(_index, _read_index, values=True),
+    "program of a new hash": Reader(_in_artifact("model.jaxexp"), _renewed(_read_artifact)),
+    "jit settings": Reader(_jit, _read_jit, values=True),
+    "folder of transformers": Reader(_transformers, _read_transformers, values=True),
+    "pdf of forms": Reader(_pdf_of_forms, _read_content),
     "lmdb": Reader(_lmdb, _read_lmdb),
     "inference.yml": Reader(_saved("inference.yml", _INFERENCE), _read_inference, values=True),
     "dictionary": Reader(_saved("dict.txt", "a\nb\n猫\n"), _read_dictionary),

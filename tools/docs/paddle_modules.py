@@ -122,7 +122,8 @@ def main(path: Path) -> None:
     lines = []
     for module, value in sorted(modules.items()):
         groups: dict[str, list[str]] = {}
-        listed = list(dict.fromkeys(getattr(value, "__all__", None) or ())) if "_ops" not in module else []
+        listed: list[str] = list(dict.fromkeys(getattr(value, "__all__", None) or ()))
+        listed = [] if "_ops" in module else listed
         for name, member in sorted(vars(value).items()):
             home, public = find_home(name, member, module, homes)
             private = name.startswith("__" if module in ("paddle.base", "paddle.framework") else "_")

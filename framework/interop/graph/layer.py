@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+import weakref
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 from framework.core.errors import FormatError, InputError, OarError, ShapeError, did_you_mean
 from framework.core.types import PyTree
 from framework.interop.graph.operator import Call, Operator
+from framework.interop.graph.rows import split_rows, to_host
 from framework.interop.graph.values import (
     MAX_ELEMENTS,
     MAX_KNOWN,
@@ -102,14 +104,20 @@ class GraphLayer(Layer):
         return arrays[0] if len(arrays) == 1 else arrays
 
     def run_nodes(
-        self, numbers: Sequence[int], values: Mapping[str, Item], wanted: Sequence[str]
+        self, numbers: Sequence[int], values: Mapping[str, Item], wanted: Sequence[str], on_host: bool = False
     ) -> dict[str, PyTree]:
-        """Some of the program's nodes, with what they need besides weights and constants; gives `wanted` by name."""
+        """Some of the program's nodes, with what they need besides weights and constants; gives `wanted` by name.
+
+        `on_host`: values are numpy's between the nodes, so that sizes which differ from call to call compile nothing,
+        and what works row by row runs on a few numbers of rows.
+        """
         items = {
             name: _to_item(value, TensorSpec(name, (), ""), self.program.name)
             for name, value in values.items()
         }
-        return {name: _to_output(item) for name, item in Run(self).values(numbers, items, wanted).items()}
+        return {
+            name: _to_output(item) for name, item in Run(self, on_host).values(numbers, items, wanted).items()
+        }
 
     def _bind(self, args: tuple, named: Mapping[str, PyTree]) -> dict[str, Item]:
         names = [spec.name for spec in self.inputs]
@@ -174,8 +182,8 @@ class Scope(dict[str, Item]):
 class Run:
     """One pass through a graph."""
 
-    def __init__(self, layer: GraphLayer) -> None:
-        self._layer, self._graph = layer, layer.graph
+    def __init__(self, layer: GraphLayer, on_host: bool = False) -> None:
+        self._layer, self._graph, self._on_host = layer, layer.graph, on_host
         self.training = layer.training and not layer.statistics_frozen
         self._shapes: dict[str, str] = {}
 
@@ -189,7 +197,9 @@ class Run:
         self, numbers: Sequence[int], inputs: Mapping[str, Item], wanted: Sequence[str]
     ) -> dict[str, Item]:
         """Values by name, after some of the nodes of the main graph."""
-        scope = self._scope(inputs)
+        scope = self._scope(
+            {name: to_host(item) for name, item in inputs.items()} if self._on_host else inputs
+        )
         self._nodes([self._graph.program.nodes[number] for number in numbers], scope)
         return {name: scope[name] for name in wanted}
 
@@ -236,6 +246,17 @@ class Run:
             for name in self._graph.last_use.get(number, ()) if main else ():
                 scope.pop(name, None)
 
+    def _compiled(self, node: Node, operator: Operator, call: Call) -> Callable[..., Any]:
+        """The node as a compiled function of arrays, kept as long as the graph."""
+        functions = _by_node.setdefault(self._graph, {})
+        if id(node) not in functions:
+
+            def run(*arrays: jax.Array | None) -> Any:
+                return apply(operator, call, [None if a is None else Value.of(a) for a in arrays])
+
+            functions[id(node)] = jax.jit(lambda *arrays: _first_array(run(*arrays)))
+        return functions[id(node)]
+
     def _node(self, node: Node, scope: Scope) -> Sequence[Item]:
         domain = node.op.rpartition(".")[0]
         operator = self._graph.operators[node.op]
@@ -244,12 +265,16 @@ class Run:
         try:
             inputs.extend(scope[name] for name in node.inputs)
             with np.errstate(all="ignore"):
-                if runs_wide(node, inputs, self._graph.wide):
+                rows = split_rows(node, call.version, inputs) if self._on_host else None
+                if rows is not None:
+                    result = rows.cut(self._compiled(node, operator, call)(*map(_to_output, rows.padded)))
+                elif runs_wide(node, inputs, self._graph.wide):
                     with jax.enable_x64(True):
                         result = apply(operator, call, [widen(item) for item in inputs])
                 else:
                     result = apply(operator, call, narrow_items(inputs))
             results = result if isinstance(result, tuple) else (result,)
+            results = tuple(map(to_host, results)) if self._on_host else results
             for item in results:
                 if not isinstance(item, list) and item is not None:
                     _check_size(item, call)
@@ -259,6 +284,13 @@ class Run:
                 raise
             raise explained from error
         return results
+
+
+def _first_array(result: Any) -> jax.Array:
+    return to_jax(result[0] if isinstance(result, tuple) else result)
+
+
+_by_node: weakref.WeakKeyDictionary[Graph, dict[int, Callable[..., Any]]] = weakref.WeakKeyDictionary()
 
 
 def _check_size(item: Item, call: Call) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from framework.interop.graph.operator import Operator
@@ -24,14 +24,23 @@ class SplitProgram:
     handed: tuple[str, ...]
 
 
-def split_program(program: Program, operators: Mapping[str, Operator]) -> SplitProgram:
-    """The two parts of a program; the tail is empty where all sizes follow from the sizes of the inputs."""
+def split_program(
+    program: Program, operators: Mapping[str, Operator], growing: Collection[int] = ()
+) -> SplitProgram:
+    """The two parts of a program; the tail is empty where all sizes follow from the sizes of the inputs.
+
+    `growing` are nodes whose sizes turned out to depend on values.
+    """
     grown = {spec.name for spec in program.inputs if spec.dtype == TEXT_NAME}
     head, tail = [], []
     for number, node in enumerate(program.nodes):
         inside = _names(node)
-        if grown & inside or any(
-            operators[each.op].grows or _has_text(each) for each in _walk(node) if each.op in operators
+        if (
+            number in growing
+            or grown & inside
+            or any(
+                operators[each.op].grows or _has_text(each) for each in _walk(node) if each.op in operators
+            )
         ):
             tail.append(number)
             grown.update(node.outputs)
@@ -42,6 +51,14 @@ def split_program(program: Program, operators: Mapping[str, Operator]) -> SplitP
     read = {name for number in tail for name in _names(program.nodes[number])}
     read |= {spec.name for spec in program.outputs}
     return SplitProgram(tuple(head), tuple(tail), tuple(sorted(defined & read)))
+
+
+def nodes_like(program: Program, text: str) -> set[int]:
+    """The node of which an error speaks, by number, and those of its operator; empty where it names none."""
+    for node in program.nodes:
+        if any(f"node {each.name!r} ({each.op}," in text for each in _walk(node)):
+            return {number for number, other in enumerate(program.nodes) if other.op == node.op}
+    return set()
 
 
 def _names(node: Node) -> set[str]:

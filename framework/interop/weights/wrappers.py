@@ -35,6 +35,7 @@ _AVERAGES = ("ema", "teacher", "average", "momentum", "target", "swa")
 _DEPTH = 3  # components of a prefix
 _LEAST = 4  # names behind it: a layer of two arrays is found behind many
 _LEAVES = {"running_mean": "_mean", "running_var": "_variance"}
+_COPIES = ("ema_", "ema.", "model_ema.")
 _COUNTERS = ("num_batches_tracked", "n_averaged")
 
 
@@ -60,7 +61,7 @@ def find_model(state: Arrays, layer: nn.Layer) -> Arrays:
     state = remove_wrappers(state, components)
     best = _matches(state, layer)
     if best >= len(shapes):
-        return state
+        return _without_copies(state, shapes)
     prefixes = Counter(
         ".".join(parts[:depth]) + "."
         for parts in (name.split(".") for name in state)
@@ -84,6 +85,15 @@ def find_model(state: Arrays, layer: nn.Layer) -> Arrays:
             f"the weights are those below {prefix!r}; {len(others)} others are left out, such as {others[0]}"
         )
     return inner
+
+
+def _without_copies(state: Arrays, shapes: Mapping[str, tuple[int, ...]]) -> Arrays:
+    """Without the averages that stand beside the arrays of a model, as `ema_backbone_conv_weight` does."""
+    copies = [name for name in state if name.startswith(_COPIES) and name not in shapes]
+    if not copies:
+        return state
+    _log.info(f"{len(copies)} averages beside the weights are left out, such as {copies[0]}")
+    return type(state)({name: value for name, value in state.items() if name not in copies})  # type: ignore[call-arg]
 
 
 def _below(state: Arrays, prefix: str) -> Arrays:

@@ -388,7 +388,8 @@ def _check_program(
     gives = jax.tree_util.tree_structure({f"output{n}": 0 for n in range(_tensors(description.outputs))})
     shapes = [weights[name].shape for name in sorted(weights)]
     if (
-        program.in_tree != takes
+        len(set(names)) < len(names)
+        or program.in_tree != takes
         or program.out_tree != gives
         or [aval.shape for aval in program.in_avals[: len(shapes)]] != shapes
     ):

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import jax
 import jax.numpy as jnp
 
+from framework.nn.functional.slopes import absolute
 from framework.paddle._kernel.arguments import Integers
 from framework.paddle._kernel.dispatch import Array, Arrays, freeze, operation
 from framework.paddle._kernel.errors import ShapeError
@@ -127,7 +128,7 @@ def einsum(equation: str, *operands: Tensor) -> Tensor:
 def power_norm(x: jax.Array, p: float, axes: tuple[int, ...], keepdim: bool) -> jax.Array:
     """(sum of |x|^p)^(1/p) over axes; the greatest or smallest |x| for p = inf or -inf, the count of what is not 0 for
     p = 0. Its gradient at 0 is 0."""
-    sizes = jnp.abs(as_float(x))
+    sizes = absolute(as_float(x))
     if p == math.inf:
         return jnp.max(sizes, axes, keepdims=keepdim)
     if p == -math.inf:

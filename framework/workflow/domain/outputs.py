@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import signal
+import sys
 import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,6 +19,7 @@ from typing import TextIO
 from framework.core.disk import disk_errors, whole_file
 from framework.core.errors import InputError
 
+_RESERVED = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)", re.IGNORECASE)
 _LONGEST_NAME = 255  # bytes of a file's name, of most file systems
 
 
@@ -105,6 +108,8 @@ def fit_name(name: str, endings: Iterable[str]) -> str:
     What is cut off is replaced by eight hex digits of its hash, so that two long names stay two.
     """
     room = _LONGEST_NAME - max((len(os.fsencode(ending)) for ending in endings), default=0)
+    if sys.platform == "win32" and _RESERVED.match(name):  # a device, whatever the ending is
+        name = f"_{name}"
     data = os.fsencode(name)
     if len(data) <= room:
         return name

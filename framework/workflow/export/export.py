@@ -11,6 +11,7 @@ import jax
 
 from framework import hub, nn
 from framework.config import plain
+from framework.core.bounded import VOCABULARY, read_text
 from framework.core.dtypes import Precision
 from framework.core.errors import ConfigError, InputError, OarError
 from framework.core.transform import Transform
@@ -76,7 +77,7 @@ def _published(spec: str) -> list[str]:
     entries = hub.entries()
     if spec not in entries or "labels" not in entries[spec].files:
         return []
-    return hub.fetch(spec, "labels").read_text(encoding="utf-8").splitlines()
+    return read_text(hub.fetch(spec, "labels"), VOCABULARY, "file of labels").splitlines()
 
 
 def labels_of(experiment: Experiment, kept: tuple[str, ...]) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ import pypdfium2
 
 MEMORY = 2 << 30
 """Bytes of address space. A page with a picture of 20,000 x 20,000 pixels takes 1.2 GB."""
-SECONDS = 10
+SECONDS = 8
 """Of CPU time for a page."""
 _SCALE = 0.25  # 18 dots an inch: whatever a page draws is drawn, but on few pixels
 

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 Color = tuple[int, int, int, int]  # RGBA
 
 MAX_CHARS = 200_000  # of a page; a page of small print has 15,000
+MAX_CLIPS = 100  # of one object
+LEAST_SIDE = 0.02  # pixels: what is narrower within its clip is not drawn
 MAX_SEGMENTS = 60_000  # of the paths of a page: maps and plots have millions, tables hundreds
 MAX_DEPTH = 8  # of forms in forms
 _OUTLINED = (1, 5)
@@ -368,6 +370,8 @@ def _read_objects(
             if kind == raw.FPDF_PAGEOBJ_PATH:
                 budget -= raw.FPDFPath_CountSegments(pointer) + 1
                 if (path := _path(raw, pointer, own)) is not None:
+                    if path.fill is not None:
+                        path = _clipped(path, _clip_box(raw, pointer, to_page))
                     paths.append(path)
                     if path.fill is not None:
                         drawings.add_fill(path.rectangles, path.bbox, path.fill)
@@ -442,6 +446,39 @@ def _path(raw: ModuleType, pointer: Handle, to_pixels: Matrix) -> PagePath | Non
         _boxes([subpaths[n] for n in sorted(bent) if n >= 0], to_pixels),
         _box([point for points in subpaths for point in points], to_pixels),
     )
+
+
+def _clip_box(
+    raw: ModuleType, pointer: Handle, to_pixels: Matrix
+) -> tuple[float, float, float, float] | None:
+    """The box outside of which nothing of an object is drawn; None where it is not clipped."""
+    clip = raw.FPDFPageObj_GetClipPath(pointer)
+    count = raw.FPDFClipPath_CountPaths(clip) if clip else 0
+    x, y = ctypes.c_float(), ctypes.c_float()
+    at_x, at_y = ctypes.byref(x), ctypes.byref(y)
+    boxes = []
+    for number in range(min(count, MAX_CLIPS)):
+        points = []
+        for index in range(min(raw.FPDFClipPath_CountPathSegments(clip, number), MAX_SEGMENTS)):
+            raw.FPDFPathSegment_GetPoint(raw.FPDFClipPath_GetPathSegment(clip, number, index), at_x, at_y)
+            points.append((x.value, y.value))
+        if points:
+            boxes.append(_box(points, to_pixels))
+    if not boxes:
+        return None
+    left, top, right, bottom = zip(*boxes, strict=True)
+    return max(left), max(top), min(right), min(bottom)
+
+
+def _clipped(path: PagePath, clip: tuple[float, float, float, float] | None) -> PagePath:
+    """What of a filled path lies in a box: a border that is drawn as a frame within a strip is a line."""
+    if clip is None:
+        return path
+    corners = [*clip[:2], *clip[:2]], [*clip[2:], *clip[2:]]
+    rectangles = np.clip(path.rectangles, *corners)
+    drawn = (rectangles[:, 2:] - rectangles[:, :2] > LEAST_SIDE).all(1)
+    left, top, right, bottom = np.clip(path.bbox, *corners).tolist()
+    return replace(path, rectangles=rectangles[drawn], bbox=(left, top, right, bottom))
 
 
 def _boxes(subpaths: list[list[tuple[float, float]]], to_pixels: Matrix) -> np.ndarray:

@@ -1,7 +1,7 @@
 """Pages of PDFs are looked at by another process first, which may die of them.
 
 PDFium has no limits: a document of 2 kB whose forms draw one another ten times takes all memory, and a damaged one may
-end the process. So the process of `pdf_child` parses each page first, with 2 GB of memory and 10 seconds, and draws it
+end the process. So the process of `pdf_child` parses each page first, with 2 GB of memory and 8 seconds, and draws it
 at 18 dots an inch. That takes 1 to 2 ms a page, where reading one takes 50 and more. Where it dies, the page is
 refused. Other systems than Linux bound the time alone.
 """
@@ -23,7 +23,7 @@ from framework.core.errors import InputError
 from framework.workflow.files import pdf_child
 
 log = logging.getLogger("oar")
-_WAIT = 60.0  # seconds for a page, where CPU time cannot be bounded or the process waits for something
+_WAIT = 45.0  # seconds for a page, where CPU time cannot be bounded or the process waits for something
 
 
 class _Child:

@@ -124,7 +124,7 @@ def class_overrides(
     for split in splits:
         key = f"data.{split}.dataset"
         dataset = _find(settings, key)
-        around = type_around(str(dataset.get("type")))
+        around = type_around(str(dataset.get("type")) if isinstance(dataset, dict) else "")
         if around is None:
             changes += setting(f"{key}.classes", list(names))
         else:
@@ -133,6 +133,34 @@ def class_overrides(
                 *setting(key, {"type": around, "dataset": dataset, "classes": list(names)}),
             )
     return (*changes, *setting("model.num_classes", len(names)))
+
+
+def evaluation_overrides(recipe: Mapping[str, JSON], settings: Mapping[str, JSON]) -> tuple[str, ...]:
+    """Overrides that evaluate a short run at the end of each epoch, as the steps between two evaluations of its recipe
+    are meant for a long one.
+
+    A run is short with a quarter of the recipe's epochs or less, with other units of length, or where the recipe's
+    steps would leave the last evaluation alone.
+
+    Args:
+        recipe: The config as it is in its file.
+        settings: The config with all that is asked for.
+    """
+    every = _find(settings, "train.eval_every")
+    if every is None or every != _find(recipe, "train.eval_every"):
+        return ()
+    before, now = (
+        tuple(_find(one, f"train.{unit}") for unit in ("epochs", "iters")) for one in (recipe, settings)
+    )
+    if before == now:
+        return ()
+    epochs, iters = now
+    is_short = (
+        before[0] is None or 4 * epochs <= before[0]
+        if isinstance(epochs, int)
+        else isinstance(iters, int) and iters <= every
+    )
+    return ("train.eval_every=null", "train.save_every=null") if is_short else ()
 
 
 def worker_overrides(settings: Mapping[str, JSON], count: int) -> tuple[str, ...]:

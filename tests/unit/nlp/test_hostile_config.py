@@ -6,9 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from framework.core.errors import ConfigError, FormatError
+from framework.core.errors import ConfigError, FormatError, WeightError
+from framework.interop import write_safetensors
 from nlp.pretrained import read_pretrained
 
 SETTINGS = {
@@ -46,6 +48,13 @@ SETTINGS = {
 )
 def test_entries_of_another_kind(tmp_path: Path, key: str, value: Any) -> None:
     (tmp_path / "config.json").write_text(json.dumps({**SETTINGS, key: value}), encoding="utf-8")
-    (tmp_path / "model.safetensors").write_bytes(b"")
+    write_safetensors(tmp_path / "model.safetensors", {"a": np.zeros(2, np.float32)})
     with pytest.raises((ConfigError, FormatError), match=r"config\.json"):
+        read_pretrained(tmp_path)
+
+
+def test_a_model_that_is_far_larger_than_its_weights_is_not_built(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps({**SETTINGS, "hidden_size": 2**20}), encoding="utf-8")
+    write_safetensors(tmp_path / "model.safetensors", {"a": np.zeros(2, np.float32)})
+    with pytest.raises(WeightError, match=r"config\.json: the weights are of another model"):
         read_pretrained(tmp_path)

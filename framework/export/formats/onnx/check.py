@@ -33,6 +33,7 @@ from framework.export.formats.onnx.ranked import (
     TOLERANCE,
     NamedArrays,
     Program,
+    Weights,
     exchanged,
     own_exchange,
     ranked_outputs,
@@ -169,10 +170,11 @@ def compare(
     """The differences of every output, on two sizes of every symbol. `run` is another engine than ONNX Runtime."""
     run = onnxruntime_runner(file) if run is None else run
     differences, program = [], _compiled(fn)
+    arrays = {name: np.asarray(array) for name, array in weights.items()}
     for sizes in trial_sizes(inputs, constraints):
         feed = example_inputs(inputs, sizes, draw)
         shapes = {name: array.shape for name, array in feed.items()}
-        differences += _differences(program(weights, feed), run(feed), shapes)
+        differences += _differences(program(arrays, feed), run(feed), shapes)
     return differences
 
 
@@ -204,7 +206,7 @@ def _compiled(fn: Function) -> Program:
     """The program of a function for the CPU, compiled once for each shape."""
     programs: dict[object, jax.stages.Compiled] = {}
 
-    def run(weights: NamedArrays, feed: NamedArrays) -> NamedArrays:
+    def run(weights: Weights, feed: NamedArrays) -> NamedArrays:
         arrays = {name: jax.numpy.asarray(array) for name, array in weights.items()}
 
         def fresh(weights: ArrayDict, inputs: ArrayDict) -> ArrayDict:

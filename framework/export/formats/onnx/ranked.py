@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+import jax
 import numpy as np
 
 NamedArrays = Mapping[str, np.ndarray]
-Program = Callable[[NamedArrays, NamedArrays], NamedArrays]
+Weights = Mapping[str, "jax.Array | np.ndarray"]
+Program = Callable[[Weights, NamedArrays], NamedArrays]
 """(weights, inputs) -> outputs"""
 RANKED = "scores"  # the output by which rows, such as detections, are ranked
 LEAST_SCORE = 0.05  # of the rows that count
@@ -57,7 +59,7 @@ def exchanged(expected: NamedArrays, got: NamedArrays) -> float:
     return max(unmatched_rows(one, other, counts[0]), unmatched_rows(other, one, counts[1]))
 
 
-def own_exchange(program: Program, weights: NamedArrays, inputs: NamedArrays, expected: NamedArrays) -> float:
+def own_exchange(program: Program, weights: Weights, inputs: NamedArrays, expected: NamedArrays) -> float:
     """The share of rows that the program itself exchanges when its weights move by a few roundings."""
     rng = np.random.default_rng(0)
     shares = []

@@ -112,7 +112,8 @@ def _rotary(call: Call, x: Array, cos: Array, sin: Array, positions: Array | Non
     rotated = call.attr("rotary_embedding_dim", 0) or x.shape[-1]
     if positions is not None:
         cos, sin = cos[positions], sin[positions]  # [N, T, turned / 2]
-    y = turn(x, *(a[:, None, :, : rotated // 2] for a in (cos, sin)), bool(call.attr("interleaved")))
+    cos, sin = cos[:, None, :, : rotated // 2], sin[:, None, :, : rotated // 2]
+    y = turn(x, cos, sin, bool(call.attr("interleaved")))
     return y.transpose(0, 2, 1, 3).reshape(shape) if len(shape) == 3 else y
 
 

@@ -18,6 +18,7 @@ from framework.interop.graph.operator import Call, Run, Table, registrar
 from framework.interop.graph.values import Array, Item, Static, Value, device_type, is_known
 from framework.interop.programs.onnx_types import BITS, DTYPES
 from framework.nn import functional as F
+from framework.nn.functional.slopes import arctan
 
 OPERATORS: Table = {}
 operator = registrar(OPERATORS)
@@ -55,7 +56,7 @@ _SHARED = {
         "And": "logical_and",
         "Asin": "arcsin",
     },
-    **{"Asinh": "arcsinh", "Atan": "arctan", "Atanh": "arctanh", "BitwiseAnd": "bitwise_and"},
+    **{"Asinh": "arcsinh", "Atanh": "arctanh", "BitwiseAnd": "bitwise_and"},
     **{"BitwiseNot": "bitwise_not", "BitwiseOr": "bitwise_or", "BitwiseXor": "bitwise_xor", "Cos": "cos"},
     **{
         "Cosh": "cosh",
@@ -127,6 +128,11 @@ def _identity(call: Call, x: Item) -> Item:
 @elementwise("Erf")
 def _erf(call: Call, x: Array) -> Array:
     return lax.erf(jnp.asarray(x))
+
+
+@elementwise("Atan")
+def _atan(call: Call, x: Array) -> Array:
+    return np.arctan(x) if is_known(x) else arctan(x)
 
 
 @elementwise("Floor", "Ceil")

@@ -167,7 +167,7 @@ def _cross_entropy(
 # -- boxes --------------------------------------------------------------------------------------------------------
 
 
-@operator("NonMaxSuppression", style="values")
+@operator("NonMaxSuppression", style="values", grows=True)
 def _nms(
     call: Call, boxes: Item, scores: Item, most: Item = None, overlap: Item = None, least: Item = None
 ) -> Item:

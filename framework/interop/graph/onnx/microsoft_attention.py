@@ -82,8 +82,9 @@ def _mask_bias(call: Call, mask: Array | None, batch: int, queries: int, keys: i
         raise call.error("a mask of this form is not known", ShapeError, received=mask.shape)
     if call.attr("unidirectional"):
         later = columns[None] > jnp.arange(queries)[:, None] + keys - queries
-        causal = _hide(later, np.finfo(np.float32).min)
-        bias = causal if bias is None else jnp.maximum(bias + causal, np.finfo(np.float32).min)
+        lowest = float(np.finfo(np.float32).min)
+        causal = _hide(later, lowest)
+        bias = causal if bias is None else jnp.maximum(bias + causal, lowest)
     return bias
 
 
@@ -191,8 +192,8 @@ def _group_query(
         if cos is None or sin is None:
             raise call.error("the angles are missing", ShapeError)
         at = rows if positions is None else positions
-        angles = tuple(table[at][:, None] for table in (cos, sin))
-        q, k = (turn(x, *angles, bool(call.attr("rotary_interleaved"))) for x in (q, k))
+        cos, sin = cos[at][:, None], sin[at][:, None]
+        q, k = (turn(x, cos, sin, bool(call.attr("rotary_interleaved"))) for x in (q, k))
     if past_key is not None and past_value is not None:
         k, v = _append(past_key, k, rows, longest), _append(past_value, v, rows, longest)
     columns = jnp.arange(k.shape[2])

@@ -182,10 +182,14 @@ def _cumulative(call: Call, x: Array, axis: Item) -> Array:
     return xp.flip(y, position) if call.attr("reverse") else y
 
 
-@operator("TopK", static=(1,))
-def _top_k(call: Call, x: jax.Array, k: Item = None) -> tuple[jax.Array, jax.Array]:
+@operator("TopK", static=(1,), folds=True)
+def _top_k(call: Call, x: Array, k: Item = None) -> tuple[Array, Array]:
     size = call.required("k") if k is None else call.number(k, "k")
     axis = call.axis(call.attr("axis", -1), x.ndim)
+    if is_known(x):
+        return _known_top(
+            np.moveaxis(np.asarray(x), axis, -1), int(size), bool(call.attr("largest", 1)), axis
+        )
     x = jnp.moveaxis(x, axis, -1)
     if call.attr("largest", 1):
         values, indices = lax.top_k(x, size)
@@ -193,6 +197,17 @@ def _top_k(call: Call, x: jax.Array, k: Item = None) -> tuple[jax.Array, jax.Arr
         indices = jnp.argsort(x, -1, stable=True)[..., :size]
         values = jnp.take_along_axis(x, indices, -1)
     return jnp.moveaxis(values, -1, axis), jnp.moveaxis(indices.astype(jnp.int32), -1, axis)
+
+
+def _known_top(x: np.ndarray, size: int, largest: bool, axis: int) -> tuple[Array, Array]:
+    """Of equal values the first comes first, as in a program."""
+    if largest:
+        order = x.shape[-1] - 1 - np.argsort(x[..., ::-1], -1, kind="stable")[..., ::-1]
+    else:
+        order = np.argsort(x, -1, kind="stable")
+    order = order[..., :size]
+    values = np.take_along_axis(x, order, -1)
+    return np.moveaxis(values, -1, axis), np.moveaxis(order.astype(np.int64), -1, axis)
 
 
 @operator("Unique", style="values")

@@ -14,6 +14,7 @@ from framework.interop.graph.operator import Table
 from framework.interop.graph.paddle.arguments import Arguments, rank, registrar
 from framework.interop.graph.values import Item, Value, to_jax
 from framework.nn import functional as F
+from framework.nn.functional.slopes import arctan
 
 OPERATORS: Table = {}
 operator = registrar(OPERATORS)
@@ -94,13 +95,13 @@ _UNARY: dict[str, Callable[..., jax.Array]] = {
     "square": jnp.square,
     "floor": jnp.floor,
     "ceil": jnp.ceil,
-    "round": lambda x: jnp.trunc(x + jnp.where(x < 0, -0.5, 0.5).astype(x.dtype)),  # halves go away from zero
+    "round": jax.lax.round,  # halves go away from zero
     "sin": jnp.sin,
     "cos": jnp.cos,
     "tan": jnp.tan,
     "asin": jnp.arcsin,
     "acos": jnp.arccos,
-    "atan": jnp.arctan,
+    "atan": arctan,
     "sinh": jnp.sinh,
     "cosh": jnp.cosh,
     "erf": jax.lax.erf,

@@ -185,6 +185,13 @@ FORMS: dict[str, Form] = {
     "masked_select": _form("masked_select", "X Mask", "Y"),
     "multiclass_nms3": _form("multiclass_nms3", "BBoxes Scores RoisNum", "Out Index NmsRoisNum"),
     "matrix_nms": _form("matrix_nms", "BBoxes Scores", "Out Index RoisNum"),
+    "unique_consecutive": _form("unique_consecutive", "X", "Out Index Counts"),
+    "nms": _form("nms", "Boxes", "KeepBoxesIdxs", threshold="iou_threshold"),
+    "box_coder": _form("box_coder", "PriorBox PriorBoxVar TargetBox", "OutputBox"),
+    "repeat_interleave": _form("repeat_interleave", "X", repeats="Repeats", axis="dim"),
+    "cumprod": _form("cumprod", "X"),
+    "kthvalue": _form("kthvalue", "X", "Out Indices"),
+    "searchsorted": _form("searchsorted", "SortedSequence Values"),
     "unique": _form("unique", "X", "Out Indices Index Counts"),
     "prior_box": _form("prior_box", "Input Image", "Boxes Variances"),
     "generate_proposals": _form(

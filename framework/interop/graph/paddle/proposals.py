@@ -50,6 +50,51 @@ def _unique(a: Arguments) -> dict[str, Item]:
     return {"Out": values, **{slot: array.astype(dtype) for slot, array in rest.items()}}
 
 
+@operator("unique_consecutive", grows=True)
+def _unique_consecutive(a: Arguments) -> dict[str, Item]:
+    """The values without those that equal the one in front of them, where each went, and how often it stood there."""
+    x, axes = np.asarray(a.call.static(a["X"], "the values of unique_consecutive")), a.ints("axis")
+    rows = np.moveaxis(x, axes[0], 0) if axes else x.reshape(-1)
+    flat = rows.reshape(len(rows), -1)
+    first = np.concatenate([[True], (flat[1:] != flat[:-1]).any(1)]) if len(rows) else np.zeros(0, bool)
+    dtype, at = a.dtype("dtype", np.dtype(np.int64)), np.flatnonzero(first)
+    return {
+        "Out": np.moveaxis(rows[first], 0, axes[0]) if axes else rows[first],
+        "Index": (np.cumsum(first) - 1).astype(dtype),
+        "Counts": np.diff(np.append(at, len(rows))).astype(dtype),
+    }
+
+
+@operator("nms", main="KeepBoxesIdxs", grows=True)
+def _nms(a: Arguments) -> Item:
+    """The boxes that stay, which come best first."""
+    return host_boxes.suppress(_floats(a, "Boxes"), np.float32(a.attr("iou_threshold", 0.3))).astype(np.int64)
+
+
+@operator("box_coder", main="OutputBox")
+def _box_coder(a: Arguments) -> Item:
+    """Boxes [N, M, 4] as offsets from anchors, or offsets as boxes. Source: Ren et al. 2015, equation 2."""
+    anchors, boxes, given = a.array("PriorBox"), a.array("TargetBox"), a.get("PriorBoxVar")
+    axis, one = int(a.attr("axis", 0)), 0.0 if a.attr("box_normalized", True) else 1.0
+    variances = jnp.asarray(a.attr("variance", ()) or (1.0,) * 4) if given is None else to_jax(given)
+    encodes = a.attr("code_type", "encode_center_size") == "encode_center_size"
+    anchors = anchors[None] if encodes or axis == 0 else anchors[:, None]
+    variances = (
+        variances if variances.ndim == 1 else variances[None] if encodes or axis == 0 else variances[:, None]
+    )
+    side = anchors[..., 2:] - anchors[..., :2] + one
+    centre = anchors[..., :2] + side / 2
+    if encodes:
+        boxes = boxes[:, None]
+        ours = boxes[..., 2:] - boxes[..., :2] + one
+        middle = (boxes[..., :2] + boxes[..., 2:]) / 2
+        y = jnp.concatenate([(middle - centre) / side, jnp.log(jnp.abs(ours / side))], -1) / variances
+        return Value.of(y)
+    moves = boxes * variances
+    middle, half = moves[..., :2] * side + centre, jnp.exp(moves[..., 2:]) * side / 2
+    return Value.of(jnp.concatenate([middle - half, middle + half - one], -1))
+
+
 @operator("prior_box")
 def _prior_box(a: Arguments) -> dict[str, Item]:
     """[H, W, priors, 4] boxes relative to the image, and as many variances. Source: Liu et al. 2016, section 2.2."""

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -113,4 +114,32 @@ def test_a_folder_is_replaced_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             with write_whole(tmp_path / "a") as fresh:
                 (fresh / text).write_text(text, encoding="utf-8")
             assert [path.name for path in (tmp_path / "a").iterdir()] == [text]
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+@pytest.mark.parametrize("exchange", [True, False])
+def test_two_runs_into_one_folder_leave_one_of_them_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exchange: bool
+) -> None:
+    if not exchange:
+        monkeypatch.setattr(whole_folder, "_exchange", lambda one, other: False)
+    problems: list[BaseException] = []
+
+    def save(name: str) -> None:
+        try:
+            for _ in range(15):
+                with write_whole(tmp_path / "a") as fresh:
+                    for number in range(3):
+                        (fresh / f"{name}{number}").write_text(name, encoding="utf-8")
+        except BaseException as error:
+            problems.append(error)
+
+    threads = [threading.Thread(target=save, args=(name,)) for name in ("one", "two")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert problems == [] or not exchange
+    names = sorted(path.name for path in (tmp_path / "a").iterdir())
+    assert names in (["one0", "one1", "one2"], ["two0", "two1", "two2"])
     assert [path.name for path in tmp_path.iterdir()] == ["a"]

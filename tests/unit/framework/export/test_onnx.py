@@ -377,3 +377,27 @@ def test_as_many_rows_may_differ_as_the_program_itself_exchanges(
             with pytest.raises(FormatError, match="rows"):
                 export_file(unstable, weights, ROWS, path, examples=lambda: example(0.9))
         assert path.exists() == written
+
+
+def test_the_body_of_a_scan_takes_nothing_but_constants_from_around_it(tmp_path: Path) -> None:
+    """OpenVINO counts what else it reads as inputs that are missing."""
+
+    def fn(weights: dict, inputs: dict) -> dict:
+        x = inputs["x"]
+
+        def step(carry: jax.Array, row: jax.Array) -> tuple[jax.Array, jax.Array]:
+            total = carry + row.max(-1, keepdims=True)
+            return total, jnp.broadcast_to(total.max(-1, keepdims=True), carry.shape) * 2
+
+        last, rows = jax.lax.scan(step, jnp.zeros((x.shape[0], 3)), x.swapaxes(0, 1))
+        return {"last": last, "rows": rows}
+
+    (file,) = export_file(fn, {}, {"x": TensorSpec(("n", "t", 3))}, tmp_path / "scan.onnx")
+    graph = onnx.load(file).graph
+    (scan,) = (node for node in graph.node if node.op_type == "Scan")
+    (body,) = (attribute.g for attribute in scan.attribute if attribute.name == "body")
+    own = {value.name for value in (*body.input, *body.initializer)} | {
+        o for n in body.node for o in n.output
+    }
+    read = {name for node in body.node for name in node.input if name}
+    assert read - own <= {value.name for value in graph.initializer}

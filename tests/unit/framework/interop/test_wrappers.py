@@ -121,10 +121,19 @@ def test_a_small_layer_is_not_found_by_chance() -> None:
 
 @pytest.mark.parametrize("keys", [("state_dict_ema",), ("ema", "module"), ("model_ema",), ("teacher",)])
 def test_of_two_tables_of_a_checkpoint_the_average_counts(tmp_path: Path, keys: tuple[str, ...]) -> None:
-    value: object = {"w": np.float32([2])}
+    value: object = {"w": np.array([2], np.float32)}
     for key in reversed(keys):
         value = {key: value}
     assert isinstance(value, dict)
     path = tmp_path / "x.pdparams"
-    path.write_bytes(pickle.dumps({"state_dict": {"w": np.float32([1])}, **value}, 4))
+    path.write_bytes(pickle.dumps({"state_dict": {"w": np.array([1], np.float32)}, **value}, 4))
     assert load_weights(path)["w"].tolist() == [2]
+
+
+def test_averages_beside_the_weights_are_left_out() -> None:
+    """As mmcv keeps them, with other marks between the names."""
+    source, net = Net(), Net()
+    state = {name: np.asarray(value) for name, value in source.state_dict().items()}
+    state |= {f"ema_{name.replace('.', '_')}": value * 2 for name, value in state.items()}
+    load_state_into(net, state)
+    assert same(net, source)

@@ -157,6 +157,8 @@ def _scan(c: Converter, eqn: JaxprEqn, *args: Value) -> list[Value]:
         return _count(c, eqn, fixed, begin)
     body = c.body()
     inside = _carry(body, step.invars[constants:])
+    for name, _, shape in body.graph.inputs:
+        body.graph.define_sizes(name, shape, range(len(shape)))
     moved = body.run(step, step_constants, [*fixed, *inside])
     names = [body.plain(value, var.aval.shape) for value, var in zip(moved, step.outvars)]  # type: ignore[attr-defined]
     finish(body, names, avals_of(step.outvars))

@@ -110,3 +110,41 @@ def test_proposals_are_decoded_clipped_and_suppressed() -> None:
     assert got["RpnRoisNum_0"].tolist() == [2] and got["RpnRoiProbs_0"].ravel().tolist() == pytest.approx(
         [0.9, 0.7]
     )
+
+
+def test_boxes_become_offsets_and_boxes_again() -> None:
+    anchors, boxes = np.float32([[0, 0, 10, 20], [4, 4, 8, 6]]), np.float32([[1, 2, 9, 16]])
+    settings = {"axis": 0, "box_normalized": True, "variance": (0.1, 0.1, 0.2, 0.2)}
+    inputs = {"PriorBox": anchors, "TargetBox": boxes}
+    offsets = run("box_coder", inputs, {"OutputBox": 1}, code_type="encode_center_size", **settings)[
+        "OutputBox_0"
+    ]
+    expected = [0, -0.5, np.log(0.8) / 0.2, np.log(0.7) / 0.2]
+    np.testing.assert_allclose(offsets[0, 0], expected, rtol=1e-5, atol=1e-6)
+    back = run(
+        "box_coder",
+        inputs | {"TargetBox": offsets},
+        {"OutputBox": 1},
+        code_type="decode_center_size",
+        **settings,
+    )
+    np.testing.assert_allclose(back["OutputBox_0"], np.repeat(boxes[:, None], 2, 1), rtol=1e-5)
+
+
+def test_runs_ranks_and_repeats() -> None:
+    x = np.int64([3, 3, 1, 3, 3, 3])
+    got = run("unique_consecutive", {"X": x}, {"Out": 1, "Index": 1, "Counts": 1}, dtype=3)
+    assert [array.tolist() for array in got.values()] == [[3, 1, 3], [0, 0, 1, 2, 2, 2], [2, 1, 3]]
+    rows = np.float32([[5, 1, 4], [2, 9, 3]])
+    got = run("kthvalue", {"X": rows}, {"Out": 1, "Indices": 1}, axis=1, k=2)
+    assert [array.tolist() for array in got.values()] == [[4, 3], [2, 2]]
+    got = run("repeat_interleave", {"X": rows}, {"Out": 1}, Repeats=2, dim=0)
+    np.testing.assert_array_equal(got["Out_0"], rows[[0, 0, 1, 1]])
+    got = run(
+        "searchsorted", {"SortedSequence": np.float32([1, 3, 5]), "Values": np.float32([3, 6])}, {"Out": 1}
+    )
+    assert got["Out_0"].tolist() == [1, 3]
+    boxes = np.float32([[0, 0, 10, 10], [1, 1, 11, 11], [30, 30, 40, 40]])
+    assert run("nms", {"Boxes": boxes}, {"KeepBoxesIdxs": 1}, iou_threshold=0.5)[
+        "KeepBoxesIdxs_0"
+    ].tolist() == [0, 2]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import signal
+import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ import pytest
 
 from framework.core.disk import _disk_error
 from framework.core.errors import InputError
+from framework.workflow.domain.outputs import fit_name
 from framework.workflow.files.documents import (
     RECORDS,
     Conversion,
@@ -201,3 +203,12 @@ def test_two_runs_into_one_folder_read_each_file_once(tmp_path: Path):
     output = tmp_path / "out"
     assert sorted(path.name for path in output.iterdir()) == [RECORDS, *(f"{n}.txt" for n in range(6))]
     assert all(path.suffix == ".json" for path in (output / RECORDS).iterdir())
+
+
+def test_names_of_devices_are_avoided_on_windows(monkeypatch: pytest.MonkeyPatch):
+    assert fit_name("aux", [".md"]) == "aux"
+    monkeypatch.setattr(sys, "platform", "win32")
+    assert [fit_name(name, [".md"]) for name in ("aux", "NUL.page", "com1", "auxiliary", "icon")] == [
+        *("_aux", "_NUL.page", "_com1"),
+        *("auxiliary", "icon"),
+    ]
