@@ -28,6 +28,7 @@ OVERVIEW = 2048
 _CACHE = 256 << 20  # bytes of decoded tiles: neighbouring windows share them
 _LARGEST_SEGMENT = 200_000_000  # samples of one tile or strip, which is decoded whole
 _DTYPES = ("uint8", "uint16", "int16", "float32")
+_LONGEST, _MOST_BANDS, _PIXELS_A_BYTE = 1_000_000, 1024, 10_000  # beyond these a header is damaged
 _HEADS = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 _MIN_IS_WHITE, _PALETTE = 0, 3  # photometric interpretations of TIFF 6.0
 
@@ -53,10 +54,32 @@ class WindowedImage:
         self._file, self._page = _open(self._path)
         weakref.finalize(self, self._file.close)
         self._lock = threading.Lock()
+        self._check_header()
         self.shape = (self._page.imagelength, self._page.imagewidth, 3)
         self._map = self._check()
         self._segments: OrderedDict[int, np.ndarray] = OrderedDict()
         self._bytes = 0
+
+    def _check_header(self) -> None:
+        """Raises: InputError, where the header says sizes that cannot be, as of a damaged file."""
+        page = self._page
+        tile = (page.tilelength, page.tilewidth) if page.tilewidth else (page.rowsperstrip,)
+        sides = (page.imagelength, page.imagewidth, page.samplesperpixel, page.imagedepth, *tile)
+        problem = None
+        if not all(isinstance(side, int) and side >= 1 for side in sides):
+            problem = f"sides {', '.join(map(str, sides))}"
+        elif max(page.imagelength, page.imagewidth) > _LONGEST or page.samplesperpixel > _MOST_BANDS:
+            problem = f"{page.imagewidth} x {page.imagelength} pixels of {page.samplesperpixel} bands"
+        elif page.imagelength * page.imagewidth > _PIXELS_A_BYTE * self._path.stat().st_size:
+            problem = f"{page.imagewidth} x {page.imagelength} pixels in {self._path.stat().st_size:,} bytes"
+        if problem is not None:
+            raise InputError(
+                "the sizes in the header of the image cannot be",
+                where=self._path,
+                received=problem,
+                allowed=f"sides up to {_LONGEST:,}, at most {_PIXELS_A_BYTE:,} pixels a byte of the file",
+                fix="copy or download the file again",
+            )
 
     def _check(self) -> np.ndarray | None:
         """A memory map, where the samples lie in the file as they are. Raises: InputError."""

@@ -551,9 +551,15 @@ _COCO = {
     ],
     "categories": [{"id": 1, "name": "cat", "keypoints": ["nose", "tail"], "skeleton": [[1, 2]]}],
 }
+_MASK = "iVBORw0KGgoAAAANSUhEUgAAAAMAAAACCAAAAAC4HznGAAAAEElEQVR4nGP8z8DAxMDAAAAHEQEDMVv08wAAAABJRU5ErkJggg=="
 _VOC = """<annotation><filename>a.png</filename><size><width>31</width><height>24</height><depth>3</depth></size>
 <object><name>cat</name><difficult>0</difficult>
 <bndbox><xmin>2</xmin><ymin>3</ymin><xmax>12</xmax><ymax>12</ymax></bndbox></object></annotation>"""
+_CVAT = """<annotations><meta><task><labels><label><name>cat</name></label></labels></task></meta>
+<image id="0" name="a.png" width="31" height="24" subset="Train">
+<box label="cat" xtl="2.5" ytl="3" xbr="12" ybr="12" rotation="20"><attribute name="age">3</attribute></box>
+<polygon label="cat" points="1,1;9,1;9,9"></polygon><ellipse label="cat" cx="9" cy="9" rx="4" ry="3"></ellipse>
+<mask label="cat" rle="1, 2, 2, 3" left="7" top="3" width="4" height="2"></mask></image></annotations>"""
 _SQUAD = {
     "version": "v2.0",
     "data": [
@@ -585,6 +591,8 @@ def _labelme(folder: Path) -> Path:
     shapes = [
         {"label": "cat", "points": [[2, 3], [12, 3], [12, 12]], "group_id": 1, "shape_type": "polygon"},
         {"label": "cat", "points": [[2, 3], [9, 9]], "group_id": 1, "shape_type": "rectangle"},
+        {"label": "dog", "points": [[9, 9], [12, 9]], "shape_type": "circle"},
+        {"label": "dog", "points": [[1, 1], [3, 2]], "shape_type": "mask", "mask": _MASK},
     ]
     size = {"imageHeight": 24, "imageWidth": 31}
     data = {"shapes": shapes, "imagePath": "a.png", "imageData": base64.b64encode(buffer.getvalue()).decode()}
@@ -619,6 +627,63 @@ def _read_pose(path: Path) -> object:
     from detection.data.coco_pose import CocoPose
 
     return [_read_all(CocoPose(path.parent, Path(path.name), per_person=single)) for single in (False, True)]
+
+
+def _yolo(folder: Path) -> Path:
+    _scene(folder)
+    (folder / "classes.txt").write_text("cat\ndog\n")
+    return _saved("a.txt", "0 0.5 0.5 0.2 0.4\n1 0.1 0.1 0.3 0.1 0.3 0.5\n")(folder)
+
+
+def _yolo_yaml(folder: Path) -> Path:
+    _yolo(folder)
+    return _saved("data.yaml", "path: .\ntrain: .\nval: [.]\nnames: {0: cat, 1: dog}\n")(folder)
+
+
+def _read_yolo(path: Path) -> object:
+    from detection.data.annotated import YoloDetection
+
+    return _read_all(YoloDetection(path if path.suffix == ".yaml" else path.parent))
+
+
+def _cvat(folder: Path) -> Path:
+    _scene(folder)
+    return _saved("annotations.xml", _CVAT)(folder)
+
+
+def _read_cvat(path: Path) -> object:
+    from detection.data.annotated import CvatDetection
+    from segmentation.data.annotated import CvatMasks
+
+    return _read_all(CvatDetection(path.parent)), _read_all(CvatMasks(path.parent))
+
+
+def _tiled(folder: Path) -> Path:
+    import tifffile
+
+    tifffile.imwrite(
+        folder / "a.tif", np.tile(_pixels(), (3, 3, 1)), photometric="rgb", tile=(16, 16), compression="zlib"
+    )
+    return folder / "a.tif"
+
+
+def _read_windows(path: Path) -> object:
+    from framework.vision.windowed import WindowedImage
+
+    opened = WindowedImage(path)
+    height, width, _ = opened.shape
+    return opened.overview(20), opened[height // 2 : height // 2 + 20, width // 2 : width // 2 + 20]
+
+
+def _multi_label(folder: Path) -> Path:
+    _scene(folder)
+    return _saved("list.csv", "file,cat,dog\na.png,1,0\na.png,0,1\n")(folder)
+
+
+def _read_multi_label(path: Path) -> object:
+    from zoo.classification.multi_label import MultiLabelList
+
+    return _read_all(MultiLabelList(path.parent, path, header=True))
 
 
 def _read_voc(path: Path) -> object:
@@ -672,6 +737,11 @@ READERS: dict[str, Reader] = {
     "coco pose": Reader(_coco, _read_pose, values=True),
     "labelme": Reader(_labelme, _read_labelme, values=True),
     "voc": Reader(_voc, _read_voc),
+    "yolo txt": Reader(_yolo, _read_yolo),
+    "yolo yaml": Reader(_yolo_yaml, _read_yolo),
+    "cvat": Reader(_cvat, _read_cvat),
+    "tiff by windows": Reader(_tiled, _read_windows),
+    "several classes": Reader(_multi_label, _read_multi_label),
     "squad": Reader(_saved("squad.json", json.dumps(_SQUAD)), _read_squad, values=True),
     "classes.tsv": Reader(_saved("classes.tsv", "good\tyes\nbad\tno\n"), _read_classes),
     "classes.jsonl": Reader(_saved("classes.jsonl", '{"text": "good", "label": "yes"}\n' * 2), _read_classes),

@@ -84,7 +84,7 @@ def _load_yaml(file: Path) -> Mapping[str, object]:
     try:
         check_yaml(text)
         content = yaml.load(text, find_loader())
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError) as error:  # such as numbers and dates that are none
         raise FormatError("the file is no YAML", where=file, received=str(error).splitlines()[0]) from error
     if not isinstance(content, dict):
         raise FormatError("the file describes no data set", where=file, allowed="train:, val: and names:")
@@ -157,7 +157,12 @@ def _list_entry(entry: str, file: Path, root: str | None) -> list[Path]:
             fix=f"looked for in {abbreviate([str(path) for path in candidates])}",
         )
     if location.is_dir():
-        return list_images(location, recursive=True)
+        try:
+            return list_images(location, recursive=True)
+        except OSError as error:
+            raise InputError(
+                "a folder of images cannot be read", where=location, received=error, fix=f"check {file}"
+            ) from error
     lines = [line.strip() for line in read_lines(location, "list of images") if line.strip()]
     return [_list_line(line, location, folders) for line in lines]
 
