@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -372,6 +373,8 @@ def model_artifact(
         "transforms": [plain(transform) for transform in transforms],
     }
     metadata = {"name": str(about.get("name", "")), "domain": str(about.get("domain", ""))}
+    if about.get("labels"):
+        metadata["labels"] = json.dumps(about["labels"], ensure_ascii=False)
     file = OnnxFile(whole, specs, constraints, OnnxOptions(), "model.", metadata, examples=examples)
     key = program_key(about.get("model"), plain(task), specs, weights, f"onnx {OPSET}", constraints)
     note_graph(key, file.bare)
