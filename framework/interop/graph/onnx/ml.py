@@ -8,7 +8,6 @@ Source: https://github.com/onnx/onnx/blob/main/docs/Operators-ml.md
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +15,7 @@ import numpy as np
 from jax.core import Tracer
 
 from framework.core.errors import ShapeError, TraceError
+from framework.core.types import PyTree
 from framework.interop.graph.onnx.elementwise import element_type
 from framework.interop.graph.operator import Call, Table, registrar
 from framework.interop.graph.values import Item, Value, device_type, to_jax, to_value
@@ -163,8 +163,8 @@ def _svm_classifier(call: Call, x: Item) -> tuple[Item, Item]:
     slopes, offsets = numbers(call, "prob_a"), numbers(call, "prob_b")
     if slopes.size:
         return best, Value.of(_couple(F.sigmoid(-(scores * slopes + offsets)), pairs, len(sizes)))
-    shown = scores if len(pairs) > 1 else jnp.concatenate([-scores, scores], -1)
-    return best, Value.of(transform(call, shown))
+    decision = scores if len(pairs) > 1 else jnp.concatenate([-scores, scores], -1)
+    return best, Value.of(transform(call, decision))
 
 
 def _couple(shares: Array, pairs: Sequence[tuple[int, int]], classes: int) -> Array:
@@ -237,7 +237,7 @@ def _extractor(call: Call, x: Item, index: Item) -> Item:
 def _one_hot(call: Call, x: Item) -> Item:
     texts = call.attr("cats_strings")
     if texts:
-        values: Any = on_host(call, x)
+        values: PyTree = on_host(call, x)
         same = values[..., None] == np.asarray(texts, np.str_)
     else:
         values = to_jax(x).astype(jnp.int32)
@@ -264,7 +264,7 @@ def _label_encoder(call: Call, x: Item) -> Item:
     if call.version < 2:
         return _category_mapper(call, x, "classes_strings", np.arange(len(call.required("classes_strings"))))
     keys, values = _table(call, "keys"), _table(call, "values")
-    standard: Any = {"U": "_Unused", "i": -1, "f": -0.0}[values.dtype.kind]
+    standard: PyTree = {"U": "_Unused", "i": -1, "f": -0.0}[values.dtype.kind]
     name = {"U": "default_string", "i": "default_int64", "f": "default_float"}[values.dtype.kind]
     standard = np.asarray(call.attr("default_tensor", call.attr(name, standard))).reshape(-1)[0]
     if "U" in (keys.dtype.kind, values.dtype.kind):
@@ -277,7 +277,7 @@ def _label_encoder(call: Call, x: Item) -> Item:
     return data.keep(jnp.where(equal, values[at], jnp.asarray(standard, values.dtype)))
 
 
-def _look_up(x: np.ndarray, keys: np.ndarray, values: np.ndarray, standard: Any) -> np.ndarray:
+def _look_up(x: np.ndarray, keys: np.ndarray, values: np.ndarray, standard: PyTree) -> np.ndarray:
     table = dict(zip(keys.tolist(), values.tolist(), strict=True))
     result = [table.get(item, standard) for item in x.reshape(-1).tolist()]
     return np.asarray(result, values.dtype if values.dtype.kind != "U" else np.str_).reshape(x.shape)
@@ -314,7 +314,7 @@ def _of_dictionary(call: Call, x: Item) -> Item:
     cast_to = {"TO_FLOAT": 1, "TO_INT64": 7}.get(str(call.attr("cast_to", "TO_FLOAT")))
     if any(not isinstance(row, dict) for row in rows) or cast_to is None:
         raise call.error("the input is not a dictionary for each row", ShapeError)
-    table: list[list[Any]] = [
+    table: list[list[PyTree]] = [
         [row.get(key, 0) for key in vocabulary] if vocabulary else [row[key] for key in sorted(row)]  # type: ignore[union-attr]
         for row in rows
     ]
