@@ -98,7 +98,7 @@ class GraphEngine:
             return out
 
         run_head = jax.jit(run, compiler_options=compile_options(self.device) or None)
-        self._parts = run_head, programs.tail  # both at once, for other threads
+        self._programs = run_head, programs.tail  # both at once, for other threads
 
     def _move(self, error: TraceError) -> bool:
         """Put the nodes behind the compiled part whose sizes depend on values, as the error says; False for no node."""
@@ -135,7 +135,7 @@ class GraphEngine:
         text = {name: array for name, array in arrays.items() if array.dtype.kind == "U"}
         placed = jax.device_put({n: array for n, array in arrays.items() if n not in text}, self.device)
         while self._is_compiled:
-            head, tail = self._parts
+            head, tail = self._programs
             try:
                 values = head(*self._weights, placed)
             except TraceError as error:

@@ -246,12 +246,12 @@ class Run:
             for name in self._graph.last_use.get(number, ()) if main else ():
                 scope.pop(name, None)
 
-    def _compiled(self, node: Node, operator: Operator, call: Call) -> Callable[..., Any]:
+    def _compiled(self, node: Node, operator: Operator, call: Call) -> Callable[..., jax.Array]:
         """The node as a compiled function of arrays, kept as long as the graph."""
         functions = _by_node.setdefault(self._graph, {})
         if id(node) not in functions:
 
-            def run(*arrays: jax.Array | None) -> Any:
+            def run(*arrays: jax.Array | None) -> PyTree:
                 return apply(operator, call, [None if a is None else Value.of(a) for a in arrays])
 
             functions[id(node)] = jax.jit(lambda *arrays: _first_array(run(*arrays)))
@@ -286,11 +286,11 @@ class Run:
         return results
 
 
-def _first_array(result: Any) -> jax.Array:
+def _first_array(result: PyTree) -> jax.Array:
     return to_jax(result[0] if isinstance(result, tuple) else result)
 
 
-_by_node: weakref.WeakKeyDictionary[Graph, dict[int, Callable[..., Any]]] = weakref.WeakKeyDictionary()
+_by_node: weakref.WeakKeyDictionary[Graph, dict[int, Callable[..., jax.Array]]] = weakref.WeakKeyDictionary()
 
 
 def _check_size(item: Item, call: Call) -> None:
@@ -339,11 +339,11 @@ def _place_operand(call: Call, x: Item, y: Item) -> Item:
 
     The slopes of PRelu stand under the channels; other operators say where, if `broadcast` is set.
     """
-    rank, own = len(shape_of(x)), len(shape_of(y))
-    slopes = call.node.op == "PRelu" and own == 1
-    if y is None or own == 0 or not (call.attr("broadcast") or slopes):
+    rank, width = len(shape_of(x)), len(shape_of(y))
+    slopes = call.node.op == "PRelu" and width == 1
+    if y is None or width == 0 or not (call.attr("broadcast") or slopes):
         return y
-    behind = rank - own - call.attr("axis", min(1, rank - own) if slopes else rank - own)
+    behind = rank - width - call.attr("axis", min(1, rank - width) if slopes else rank - width)
     if isinstance(y, Value):
         return reshape(y, (*y.shape, *(1,) * behind))
     return np.reshape(np.asarray(y), (*np.shape(y), *(1,) * behind))

@@ -43,10 +43,10 @@ class Rows:
 
 def split_rows(node: Node, version: int, items: Sequence[Item]) -> Rows | None:
     """The rows of a node that works row by row; None where it does not, or where another node would see them."""
-    places = _ROWS.get(node.op, ())
-    if not places or len(node.outputs) > 1 or node.attrs.get("transA"):
+    indices = _ROWS.get(node.op, ())
+    if not indices or len(node.outputs) > 1 or node.attrs.get("transA"):
         return None
-    arrays = [items[place] if place < len(items) else None for place in places]
+    arrays = [items[index] if index < len(items) else None for index in indices]
     if any(not isinstance(array, np.ndarray) or array.ndim < 1 or array.dtype == object for array in arrays):
         return None
     axis = node.attrs.get("axis", -1 if version >= 13 else 1)
@@ -61,9 +61,9 @@ def split_rows(node: Node, version: int, items: Sequence[Item]) -> Rows | None:
     count = len(first)
     size = max(_LEAST, 1 << max(count - 1, 0).bit_length())
     padded = list(items)
-    for place, array in zip(places, arrays, strict=True):
+    for index, array in zip(indices, arrays, strict=True):
         assert isinstance(array, np.ndarray)
-        padded[place] = np.concatenate([array, np.zeros((size - count, *array.shape[1:]), array.dtype)])
+        padded[index] = np.concatenate([array, np.zeros((size - count, *array.shape[1:]), array.dtype)])
     return Rows(padded, count)
 
 

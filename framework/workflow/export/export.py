@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -382,6 +383,8 @@ def model_artifact(
         "transforms": [plain(transform) for transform in transforms],
     }
     metadata = {"name": str(about.get("name", "")), "domain": str(about.get("domain", ""))}
+    if about.get("labels"):
+        metadata["labels"] = json.dumps(about["labels"], ensure_ascii=False)
     file = OnnxFile(whole, specs, constraints, OnnxOptions(), "model.", metadata, examples=examples)
     key = program_key(about.get("model"), plain(task), specs, weights, f"onnx {OPSET}", constraints)
     note_graph(key, file.bare)

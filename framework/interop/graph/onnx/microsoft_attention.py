@@ -151,12 +151,12 @@ def _multi_head(
             k, v = (x if x.ndim == 4 else _split_heads(x, heads) for x in (key, value))
     if bias is not None:
         width, crossed = heads * q.shape[-1], key is not None and key.ndim == 4
-        parts = jnp.split(bias, [width, 2 * width])
-        q = q + _split_heads(parts[0][None, None], heads)
+        biases = jnp.split(bias, [width, 2 * width])
+        q = q + _split_heads(biases[0][None, None], heads)
         if not crossed:
             k, v = (
-                k + _split_heads(parts[1][None, None], heads),
-                v + _split_heads(parts[2][None, None], heads),
+                k + _split_heads(biases[1][None, None], heads),
+                v + _split_heads(biases[2][None, None], heads),
             )
     if past_key is not None and past_value is not None:
         k, v = jnp.concatenate([past_key, k], 2), jnp.concatenate([past_value, v], 2)
@@ -235,12 +235,12 @@ def _rotary(call: Call, x: Array, positions: Array, cos: Array, sin: Array) -> A
 
 @operator(DOMAIN + "EmbedLayerNormalization", weights=(2, 3, 4, 5, 6))
 def _embed(
-    call: Call, ids: Array, segments: Array | None, words: Array, places: Array, types: Array | None, weight: Array,
-    bias: Array, mask: Array | None = None, positions: Array | None = None,
+    call: Call, ids: Array, segments: Array | None, words: Array, position_table: Array, types: Array | None,
+    weight: Array, bias: Array, mask: Array | None = None, positions: Array | None = None,
 ) -> tuple[Array | None, ...]:  # fmt: skip
     """The sum of the tables' rows, normalised; the number of visible tokens; the sum."""
     rows = jnp.arange(ids.shape[1])[None] if positions is None else positions
-    total = words[ids] + places[rows]
+    total = words[ids] + position_table[rows]
     if segments is not None and types is not None:
         total = total + types[segments]
     y = F.layer_norm(total, total.shape[-1:], weight, bias, call.attr("epsilon", 1e-12))

@@ -144,8 +144,8 @@ def _qlinear_where(
     call: Call, condition: Array, x: Array, x_scale: Array, x_zero: Array, y: Array, y_scale: Array, y_zero: Array,
     scale: Array, zero: Array,
 ) -> Array:  # fmt: skip
-    chosen = jnp.where(condition, _real(x, x_scale, x_zero), _real(y, y_scale, y_zero))
-    return _rounded(call, chosen, scale, zero, x)
+    selection = jnp.where(condition, _real(x, x_scale, x_zero), _real(y, y_scale, y_zero))
+    return _rounded(call, selection, scale, zero, x)
 
 
 @operator(_named("QLinearConv"), style="values")

@@ -162,8 +162,8 @@ def _svm_classifier(call: Call, x: Item) -> tuple[Item, Item]:
     slopes, offsets = numbers(call, "prob_a"), numbers(call, "prob_b")
     if slopes.size:
         return best, Value.of(_couple(F.sigmoid(-(scores * slopes + offsets)), pairs, len(sizes)))
-    shown = scores if len(pairs) > 1 else jnp.concatenate([-scores, scores], -1)
-    return best, Value.of(transform(call, shown))
+    decision = scores if len(pairs) > 1 else jnp.concatenate([-scores, scores], -1)
+    return best, Value.of(transform(call, decision))
 
 
 def _couple(shares: Array, pairs: Sequence[tuple[int, int]], classes: int) -> Array:

@@ -56,9 +56,9 @@ class _Trees:
             value = jnp.take_along_axis(x, feature[at], 1)
             edge, kind = split[at], mode[at]
             tests = (value <= edge, value < edge, value >= edge, value > edge, value == edge, value != edge)
-            taken = jnp.select([kind == i for i in range(_LEAF)], tests, False)
-            taken = taken | (jnp.isnan(value) & missing[at])
-            return jnp.where(kind == _LEAF, at, jnp.where(taken, yes[at], no[at]))
+            passes = jnp.select([kind == i for i in range(_LEAF)], tests, False)
+            passes = passes | (jnp.isnan(value) & missing[at])
+            return jnp.where(kind == _LEAF, at, jnp.where(passes, yes[at], no[at]))
 
         start = jnp.broadcast_to(jnp.asarray(self.roots), (x.shape[0], len(self.roots)))
         return jax.lax.fori_loop(0, self.depth(), step, start)
@@ -66,26 +66,26 @@ class _Trees:
     def total(self, x: Array, aggregate: str) -> Array:
         """[N, targets]: the weights of the leaves together."""
         at = self.leaves(x)
-        chosen, there = jnp.asarray(self.weights)[at], jnp.asarray(self.present)[at]
+        weights, there = jnp.asarray(self.weights)[at], jnp.asarray(self.present)[at]
         if aggregate in ("MIN", "MAX"):
             limit = np.inf if aggregate == "MIN" else -np.inf
-            best = jnp.where(there, chosen, limit)
+            best = jnp.where(there, weights, limit)
             best = best.min(1) if aggregate == "MIN" else best.max(1)
             return jnp.where(there.any(1), best, 0)
-        summed = chosen.sum(1)
+        summed = weights.sum(1)
         return summed / len(self.roots) if aggregate == "AVERAGE" else summed
 
 
 def _read(call: Call, side: str, targets: int) -> _Trees:
     """The trees of opset 1 to 4, whose nodes are named by tree and number."""
     trees, ids = np.asarray(call.required("nodes_treeids")), np.asarray(call.required("nodes_nodeids"))
-    place = {pair: i for i, pair in enumerate(zip(trees.tolist(), ids.tolist(), strict=True))}
+    index = {pair: i for i, pair in enumerate(zip(trees.tolist(), ids.tolist(), strict=True))}
     mode = np.asarray([_MODES.index(name) for name in call.required("nodes_modes")], np.int32)
-    own = np.arange(len(mode), dtype=np.int32)
+    numbers_of = np.arange(len(mode), dtype=np.int32)
 
     def follow(name: str) -> np.ndarray:
-        ends = zip(trees.tolist(), call.required(name), mode.tolist(), own.tolist(), strict=True)
-        return np.asarray([i if m == _LEAF else place[tree, int(to)] for tree, to, m, i in ends], np.int32)
+        ends = zip(trees.tolist(), call.required(name), mode.tolist(), numbers_of.tolist(), strict=True)
+        return np.asarray([i if m == _LEAF else index[tree, int(to)] for tree, to, m, i in ends], np.int32)
 
     yes, no = follow("nodes_truenodeids"), follow("nodes_falsenodeids")
     targeted = np.zeros(len(mode), bool)
@@ -98,8 +98,8 @@ def _read(call: Call, side: str, targets: int) -> _Trees:
     values = numbers(call, f"{side}_weights")
     owners = zip(*(call.required(f"{side}_{name}") for name in ("treeids", "nodeids", "ids")), strict=True)
     for (tree, node, target), value in zip(owners, values.tolist(), strict=True):
-        weights[place[tree, node], target] += value
-        present[place[tree, node], target] = True
+        weights[index[tree, node], target] += value
+        present[index[tree, node], target] = True
     return _Trees(
         roots, np.asarray(call.required("nodes_featureids"), np.int32), mode, numbers(call, "nodes_values"), yes, no,
         _flags(call, len(mode)), weights, present,
@@ -180,14 +180,14 @@ def _ensemble(call: Call, x: Array) -> Array:
     def extended(column: Sequence[float], fill: Sequence[float], dtype: type) -> np.ndarray:
         return np.asarray([*column, *fill], dtype)
 
-    own = [inner + i for i in range(leaves)]
+    numbers_of = [inner + i for i in range(leaves)]
     trees = _Trees(
         np.asarray(call.required("tree_roots"), np.int32),
         extended(feature, [0] * leaves, np.int32),
         extended(mode, [_LEAF] * leaves, np.int32),
         extended(split, [0] * leaves, np.float32),
-        extended([inner + ~end if end < 0 else end for end in yes], own, np.int32),
-        extended([inner + ~end if end < 0 else end for end in no], own, np.int32),
+        extended([inner + ~end if end < 0 else end for end in yes], numbers_of, np.int32),
+        extended([inner + ~end if end < 0 else end for end in no], numbers_of, np.int32),
         extended(missing, [False] * leaves, bool),
         weights,
         present,

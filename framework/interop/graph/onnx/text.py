@@ -90,28 +90,28 @@ def _count_grams(call: Call, x: Item) -> Item:
     pool = call.attr("pool_strings") or call.attr("pool_int64s") or ()
     starts, columns = call.required("ngram_counts"), call.required("ngram_indexes")
     low, high, skips = (call.required(n) for n in ("min_gram_length", "max_gram_length", "max_skip_count"))
-    known: dict[tuple, int] = {}
+    grams: dict[tuple, int] = {}
     for n, (start, stop) in enumerate(zip(starts, (*starts[1:], len(pool)), strict=True), 1):
         for at in range(start, stop, n):
-            known[tuple(pool[at : at + n])] = len(known)
+            grams[tuple(pool[at : at + n])] = len(grams)
     table = np.zeros((1 if array.ndim < 2 else len(array), max(columns) + 1), np.float32)
     weights, mode = (
         np.asarray(call.attr("weights", (1.0,) * len(columns)), np.float32),
         call.attr("mode", "TF"),
     )
     for row, words in zip(table, array.reshape(len(table), -1).tolist(), strict=True):
-        for number, times in _grams(words, known, (low, high), skips).items():
+        for number, times in _grams(words, grams, (low, high), skips).items():
             weight = 1 if mode == "TF" else weights[number]
             row[columns[number]] = weight * (1 if mode == "IDF" else times)
     return Value.of(jnp.asarray(table if array.ndim > 1 else table[0]))
 
 
-def _grams(words: list, known: dict[tuple, int], lengths: tuple[int, int], skips: int) -> Counter[int]:
+def _grams(words: list, grams: dict[tuple, int], lengths: tuple[int, int], skips: int) -> Counter[int]:
     counts: Counter[int] = Counter()
     for n in range(lengths[0], lengths[1] + 1):
         for step in range(1, 2 if n == 1 else skips + 2):
             for start in range(len(words) - step * (n - 1)):
-                number = known.get(tuple(words[start : start + step * n : step][:n]))
+                number = grams.get(tuple(words[start : start + step * n : step][:n]))
                 if number is not None:
                     counts[number] += 1
     return counts

@@ -74,9 +74,13 @@ def _nms(a: Arguments) -> Item:
 @operator("box_coder", main="OutputBox")
 def _box_coder(a: Arguments) -> Item:
     """Boxes [N, M, 4] as offsets from anchors, or offsets as boxes. Source: Ren et al. 2015, equation 2."""
-    anchors, boxes, given = a.array("PriorBox"), a.array("TargetBox"), a.get("PriorBoxVar")
+    anchors, boxes, variance_input = a.array("PriorBox"), a.array("TargetBox"), a.get("PriorBoxVar")
     axis, one = int(a.attr("axis", 0)), 0.0 if a.attr("box_normalized", True) else 1.0
-    variances = jnp.asarray(a.attr("variance", ()) or (1.0,) * 4) if given is None else to_jax(given)
+    variances = (
+        jnp.asarray(a.attr("variance", ()) or (1.0,) * 4)
+        if variance_input is None
+        else to_jax(variance_input)
+    )
     encodes = a.attr("code_type", "encode_center_size") == "encode_center_size"
     anchors = anchors[None] if encodes or axis == 0 else anchors[:, None]
     variances = (
@@ -108,10 +112,10 @@ def _prior_box(a: Arguments) -> dict[str, Item]:
     sides: list[tuple[float, float]] = []
     largest = list(a.attr("max_sizes", ()) or ())
     for number, side in enumerate(a.attr("min_sizes", ())):
-        own = [(side * math.sqrt(ratio), side / math.sqrt(ratio)) for ratio in ratios]
+        square = [(side * math.sqrt(ratio), side / math.sqrt(ratio)) for ratio in ratios]
         between = [(math.sqrt(side * largest[number]),) * 2] if largest else []
-        first = 1 if a.attr("min_max_aspect_ratios_order", False) else len(own)
-        sides += [*own[:first], *between, *own[first:]]
+        first = 1 if a.attr("min_max_aspect_ratios_order", False) else len(square)
+        sides += [*square[:first], *between, *square[first:]]
     sizes = (("step_w", width, columns), ("step_h", height, rows))
     steps = [a.attr(name, 0.0) or size / count for name, size, count in sizes]
     offset = a.attr("offset", 0.5)
@@ -132,9 +136,9 @@ def _proposals(a: Arguments) -> dict[str, Item]:
     for score, delta, size in zip(scores, deltas, sizes, strict=True):
         best = score.transpose(1, 2, 0).reshape(-1)
         moves = delta.reshape(-1, 4, *delta.shape[1:]).transpose(2, 3, 0, 1).reshape(-1, 4)
-        boxes, kept = _of_image(a, best, moves, size, anchors, variances)
+        boxes, best_scores = _of_image(a, best, moves, size, anchors, variances)
         rows.append(boxes)
-        probabilities.append(kept[:, None])
+        probabilities.append(best_scores[:, None])
         numbers.append(len(boxes))
     counts = _back(np.asarray(numbers, np.int32))
     return {
