@@ -73,7 +73,12 @@ PAIRS: dict[str, tuple[Function, Function, float, float]] = {
     "arctan2": (jnp.arctan2, np.arctan2, 4, 4),
     "maximum": (jnp.maximum, np.maximum, 0, 0),
     "minimum": (jnp.minimum, np.minimum, 0, 0),
-    "fmod": (lambda x, y: lax.rem(x, jnp.round(y) + 0.5), lambda x, y: np.fmod(x, np.round(y) + 0.5), 0, 0),
+    "fmod": (
+        lambda x, y: lax.rem(x, jnp.round(jnp.clip(y, -999, 999)) + 0.5),  # a divisor that both types have
+        lambda x, y: np.fmod(x, np.round(np.clip(y, -999, 999)) + 0.5),
+        0,
+        0,
+    ),
     "power": (
         lambda x, y: jnp.abs(x) ** jnp.clip(y, -2, 2),
         lambda x, y: np.abs(x) ** np.clip(y, -2, 2),
