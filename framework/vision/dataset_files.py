@@ -135,7 +135,7 @@ def usable_region(value: object) -> tuple[Region | None, str | None]:
         return value, None
     if isinstance(value, list) and (usable := [flat for flat in value if is_region([flat])]):
         return usable, f"{len(value) - len(usable)} of {len(value)} polygons have no three points"
-    return None, f"no mask, but segmentation {str(value)[:40]}"
+    return None, f"no mask, but {str(value)[:40]}"
 
 
 def decode_region(region: masks.RunLengths, size_hw: tuple[int, int], where: object) -> np.ndarray:

@@ -118,11 +118,11 @@ def coco_dict(images: Sequence[AnnotatedImage], names: Sequence[str]) -> dict[st
         entries.append({"id": key, "file_name": image.name, "height": height, "width": width})
         for one in image.objects:
             x0, y0, x1, y1 = one.box
-            segmentation: JSON = [line.reshape(-1).tolist() for line in one.outlines]
+            outline: JSON = [line.reshape(-1).tolist() for line in one.outlines]
             area = (x1 - x0) * (y1 - y0)
             if one.mask is not None:
                 whole = one.fill((height, width))
-                segmentation, area = masks.encode_rle(whole), float(whole.sum())
+                outline, area = masks.encode_rle(whole), float(whole.sum())
             elif len(one.outlines) == 1:
                 area = abs(signed_area(one.outlines[0]))
             elif one.outlines:
@@ -130,7 +130,7 @@ def coco_dict(images: Sequence[AnnotatedImage], names: Sequence[str]) -> dict[st
             entry: dict[str, JSON] = {
                 **{"id": len(annotations) + 1, "image_id": key, "category_id": number[one.label]},
                 **{"bbox": [x0, y0, x1 - x0, y1 - y0], "area": area, "iscrowd": int(not one.is_valid)},
-                "segmentation": segmentation,
+                "segmentation": outline,
             }
             if one.attributes:
                 entry["attributes"] = dict(one.attributes)

@@ -123,8 +123,8 @@ def test_classes_and_files_that_do_not_fit(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("segmentation", "message"),
     [
-        ([[0, 0, 1, 1]], "no mask, but segmentation"),
-        ([], "no mask, but segmentation"),
+        ([[0, 0, 1, 1]], "no mask, but"),
+        ([], "no mask, but"),
         ([*SQUARE, [1, 2]], "1 of 2 polygons have no three points"),
     ],
 )
