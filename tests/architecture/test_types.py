@@ -37,7 +37,7 @@ MOST = {
     "framework/workflow": 15,
     "nlp": 12,
     "ocr/commands": 4,
-    "ocr/data": 11,
+    "ocr/data": 10,
     "ocr/documents": 15,
     "ocr/exporters": 6,
     "ocr/fields": 1,
