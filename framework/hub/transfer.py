@@ -233,9 +233,9 @@ def _receive(
     return resumed
 
 
-def _check_space(part: Path, done: int, needed: int) -> None:
+def _check_space(path: Path, done: int, needed: int) -> None:
     """Raises: HubError, where so many bytes more would fill the disk."""
-    left = free_bytes(part)
+    left = free_bytes(path)
     if left is not None and left < needed + SPARE:
         raise HubError(
             f"the disk has {left:,} bytes left; "

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import hashlib
 import io
 import json
 import shutil
@@ -17,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 from PIL import Image
 
 _TESTS = Path(__file__).resolve().parents[1]
@@ -189,19 +187,6 @@ def _read_artifact(path: Path) -> object:
     with contextlib.suppress(OarError):  # of the image, not of the file
         predict(np.zeros((8, 8, 3), np.uint8))
     return predict
-
-
-def _renewed(reader: Callable[[Path], object]) -> Callable[[Path], object]:
-    """A reader of a file of an artifact whose sha256 is that of the damaged file, as anyone can write it."""
-
-    def read(path: Path) -> object:
-        config = path.with_name("infer_cfg.yml")
-        settings = yaml.safe_load(config.read_text(encoding="utf-8"))
-        settings["sha256"][path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
-        config.write_text(yaml.safe_dump(settings), encoding="utf-8")
-        return reader(path)
-
-    return read
 
 
 def _jit(folder: Path) -> Path:
@@ -765,7 +750,6 @@ READERS: dict[str, Reader] = {
     "artifact program": Reader(_in_artifact("model.jaxexp"), _read_artifact),
     "artifact weights": Reader(_in_artifact("program_weights.safetensors"), _read_artifact),
     "index of weights": Reader(_index, _read_index, values=True),
-    "program of a new hash": Reader(_in_artifact("model.jaxexp"), _renewed(_read_artifact)),
     "jit settings": Reader(_jit, _read_jit, values=True),
     "folder of transformers": Reader(_transformers, _read_transformers, values=True),
     "pdf of forms": Reader(_pdf_of_forms, _read_content),
