@@ -31,7 +31,7 @@ MOST = {
     "framework/metric": 5,
     "framework/nn": 64,
     "framework/optimizer": 11,
-    "framework/paddle": 925,
+    "framework/paddle": 547,
     "framework/text": 20,
     "framework/vision": 23,
     "framework/workflow": 117,

@@ -94,7 +94,7 @@ def load_state_dict(
         tensor._value = jax.device_put(paddle.to_tensor(saved[name])._value, tensor._value.sharding)
 
 
-def _refusing(name: str) -> Callable[..., Any]:
+def _refusing(name: str) -> Callable[..., NoReturn]:
     fix = (
         "there are no parameter servers; paddle.io.DataLoader reads data, paddle.nn.Embedding holds tables"
         if name in _SERVERS
@@ -109,7 +109,7 @@ def _refusing(name: str) -> Callable[..., Any]:
 
 if not TYPE_CHECKING:
 
-    def __getattr__(name: str) -> Callable[..., Any]:
+    def __getattr__(name: str) -> Callable[..., NoReturn]:
         if name in (*_SERVERS, *_PROGRAMS):
             return _refusing(name)
         raise AttributeError(f"paddle.distributed.{name} is not there: docs/paddle_api.md lists what is")

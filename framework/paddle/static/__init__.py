@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import jax.numpy as jnp
 
 from framework.core.errors import OarError
 from framework.paddle._kernel.arguments import DTypeLike, Integers
 from framework.paddle._kernel.missing import reason
-from framework.paddle._kernel.tensor import Tensor, as_array, wrap
+from framework.paddle._kernel.tensor import Parameter, Tensor, as_array, wrap
 from framework.paddle.jit.spec import InputSpec as InputSpec
 from framework.paddle.nn.layer import create_parameter as _create_parameter
 from framework.paddle.static import nn as nn
@@ -44,6 +44,7 @@ from framework.paddle.static.program import program_guard as program_guard
 from framework.paddle.utils import unique_name
 
 if TYPE_CHECKING:
+    from framework.paddle.device.places import Place
     from framework.paddle.nn.initializer import Initializer
     from framework.paddle.nn.param_attr import AttrLike
 
@@ -64,7 +65,7 @@ def create_parameter(
     attr: AttrLike = None,
     is_bias: bool = False,
     default_initializer: Initializer | None = None,
-) -> Any:
+) -> Parameter | None:
     """A parameter of the current program, with its first values."""
     parameter = _create_parameter(shape, dtype, name, attr, is_bias, default_initializer)
     if parameter is not None:
@@ -135,14 +136,14 @@ def scope_guard(scope: Scope) -> Iterator[None]:
     yield
 
 
-def cpu_places(device_count: int | None = None) -> list[Any]:
+def cpu_places(device_count: int | None = None) -> list[Place]:
     """Places for a list of devices; one by default."""
     from framework import paddle
 
     return [paddle.CPUPlace()] * (device_count or 1)
 
 
-def cuda_places(device_ids: Any = None) -> list[Any]:
+def cuda_places(device_ids: Any = None) -> list[Place]:
     """Places for a list of GPUs; the first by default."""
     from framework import paddle
 
@@ -185,6 +186,6 @@ def Print(
     return printed(input, message or "")
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> NoReturn:
     why = reason(f"paddle.static.{name}") or "no such name; docs/paddle_api.md lists all that are here"
     raise AttributeError(f"paddle.static.{name}: {why}")

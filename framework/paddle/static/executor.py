@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
+import jax
 import numpy as np
 
 from framework.core.errors import InputError
@@ -15,6 +16,9 @@ from framework.paddle.jit.program import trace
 from framework.paddle.jit.recording import shape_and_type
 from framework.paddle.jit.to_static import explained
 from framework.paddle.static.program import Program, Values, Variable, default_main_program, value_of
+
+if TYPE_CHECKING:
+    pass
 
 Fetched = Tensor | str | list[Tensor | str] | tuple[Tensor | str, ...] | None
 
@@ -28,7 +32,7 @@ class BuildStrategy:
     class GradientScaleStrategy:
         CoeffNumDevice, One, Customized = 0, 1, 2
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> bool:
         if name.startswith("__"):
             raise AttributeError(name)
         return False
@@ -68,7 +72,7 @@ class Executor:
         return_numpy: bool = True,
         use_program_cache: bool = False,
         use_prune: bool = False,
-    ) -> list[Any]:
+    ) -> list[np.ndarray | Tensor]:
         """Run a program on the fed arrays; returns what is named in `fetch_list` (variables or names).
 
         Raises:
@@ -104,14 +108,16 @@ def _fetched(program: Program, fetch_list: Fetched) -> list[Tensor]:
     return [named[v] if isinstance(v, str) else v for v in chosen]
 
 
-def _merged(feed: Mapping[str, TensorLike] | Sequence[Mapping[str, TensorLike]] | None) -> dict[str, Any]:
+def _merged(
+    feed: Mapping[str, TensorLike] | Sequence[Mapping[str, TensorLike]] | None,
+) -> dict[str, TensorLike]:
     """The fed arrays by name; a DataLoader gives a list of one such dict."""
     if isinstance(feed, list | tuple):
         return {name: value for part in feed for name, value in part.items()}
     return dict(feed) if isinstance(feed, Mapping) else {}
 
 
-def _given(variable: Variable, value: TensorLike) -> Any:
+def _given(variable: Variable, value: TensorLike) -> jax.Array:
     array = as_array(value)
     want = variable.shape
     fits = len(want) == array.ndim and all(w in (-1, s) for w, s in zip(want, array.shape, strict=True))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from framework.paddle.nn import Layer
 from framework.paddle.sparse.nn import functional
+from framework.paddle.sparse.tensor import SparseTensor
 
 __all__ = ["LeakyReLU", "ReLU", "ReLU6", "Softmax"]
 
@@ -16,14 +15,14 @@ class ReLU(Layer):
     def __init__(self, name: str | None = None) -> None:
         super().__init__()
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: SparseTensor) -> SparseTensor:
         return functional.relu(x)
 
 
 class ReLU6(ReLU):
     """`relu6` as a layer."""
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: SparseTensor) -> SparseTensor:
         return functional.relu6(x)
 
 
@@ -34,7 +33,7 @@ class LeakyReLU(Layer):
         super().__init__()
         self._negative_slope = negative_slope
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: SparseTensor) -> SparseTensor:
         return functional.leaky_relu(x, self._negative_slope)
 
 
@@ -45,5 +44,5 @@ class Softmax(Layer):
         super().__init__()
         self._axis = axis
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: SparseTensor) -> SparseTensor:
         return functional.softmax(x, self._axis)
