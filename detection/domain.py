@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from detection.detector import THRESHOLD, DetectionOptions, ObjectDetector
+from detection.detector import THRESHOLD, DetectionOptions, ObjectDetector, configure_detector
 from detection.pose_predictor import POSE, KeypointMeta, open_pose_predictor
 from detection.results import Box, DetectionResult
 from framework.core.errors import ConfigError, OarError
@@ -20,6 +20,7 @@ from framework.io.data_check import Observe, Report
 from framework.io.dataset import Dataset
 from framework.vision.sample import Sample
 from framework.workflow import Domain, open_predictor
+from framework.workflow.domain.options import choose_value_range, select_classes
 from framework.workflow.open.predict import make_predictor_function
 from framework.workflow.runners.image_runner import open_runner, read_boxes
 
@@ -54,9 +55,20 @@ class DetectionDomain(Domain[DetectionOptions]):
 
     def open(self, artifact: Artifact, options: DetectionOptions, runtime: Runtime) -> ObjectDetector:
         """Raises: ConfigError, where a pose model needs a detector and has none, or has one and needs none."""
+        value_range = choose_value_range(options.value_range, artifact)
         if POSE in artifact.config:
+            if options.classes is not None:
+                raise ConfigError(
+                    "a pose model has one class of objects",
+                    where=str(artifact.config.get("name")),
+                    received="--classes",
+                    fix="leave --classes out",
+                )
             detector = None if options.detector is None else self._open_detector(options, runtime)
-            return open_pose_predictor(artifact, options, runtime, self.packages, detector)
+            poses = open_pose_predictor(artifact, options, runtime, self.packages, detector)
+            poses.value_range = value_range
+            configure_detector(poses, options)
+            return poses
         if options.detector is not None:
             raise ConfigError(
                 "this model finds objects itself, and no keypoints",
@@ -65,19 +77,24 @@ class DetectionDomain(Domain[DetectionOptions]):
                 fix="leave out --det_model_dir, or name a pose model first",
             )
         tracking = options.make_tracking()
-        least = THRESHOLD if options.threshold is None else options.threshold
-        if tracking is not None:
-            least = tracking.low
+        least_shown = THRESHOLD if options.threshold is None else options.threshold
+        least = least_shown if tracking is None else min(least_shown, tracking.low)
         labels = artifact.setting("labels")
+        selected = select_classes(options.classes, labels, str(artifact.config.get("name")))
 
         def detected(outputs: dict[str, np.ndarray], sample: Sample, image: np.ndarray) -> DetectionResult:
             boxes = interpret(outputs, sample, labels, least)
+            if selected is not None:
+                boxes = tuple(box for box in boxes if box.category_id in selected)
             height, width = image.shape[:2]
             return DetectionResult(boxes, source=str(sample.id), width=width, height=height, image=image)
 
         runner = open_runner(artifact, detected, runtime, self.packages, options.batch_size)
         ids = artifact.setting("category_ids", tuple[int, ...] | None, None)
-        return ObjectDetector(runner, labels, ids, options.make_slicing(), tracking)
+        detector = ObjectDetector(runner, labels, ids, options.make_slicing(), tracking, least_shown)
+        detector.value_range, detector.reads_windows = value_range, detector.slicing is not None
+        configure_detector(detector, options)
+        return detector
 
     def _open_detector(self, options: DetectionOptions, runtime: Runtime) -> ObjectDetector:
         """What finds people for a model that sees one person's crop; slicing and tracking are its own."""

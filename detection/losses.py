@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from framework.nn.functional import boxes as box_ops
+from framework.nn.functional.losses import entropy_of_logits
 
 _SMALLEST = float(jnp.finfo(jnp.float32).tiny)  # the logarithm of a probability ends here, at -87
 
@@ -33,7 +34,7 @@ def binary_cross_entropy(scores: jax.Array, targets: jax.Array) -> jax.Array:
 
 def binary_cross_entropy_with_logits(logits: jax.Array, targets: jax.Array) -> jax.Array:
     """Of p = sigmoid(logits), stable for any logit; shapes broadcast."""
-    return jnp.maximum(logits, 0) - logits * targets + jnp.log1p(jnp.exp(-jnp.abs(logits)))
+    return entropy_of_logits(logits, targets)
 
 
 def varifocal_loss(

@@ -16,17 +16,19 @@ Of the outputs, `boxes` [N, K, 4], `scores` [N, K] and `labels` [N, K], what has
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
 from detection.data.keypoints import COCO_KEYPOINTS, sigmas
+from detection.error_analysis import LEAST_IOU, NOTHING, ErrorAnalysis, LabelledBoxes, precision_recall
 from detection.keypoint_details import keypoint_table
 from framework.config.registry import register
 from framework.core.errors import ConfigError, InputError, MissingExtraError
-from framework.engine.details import ClassTable, Details
+from framework.engine.details import ClassTable, Curve, Details
+from framework.engine.evaluator import SAMPLE_ID
 from framework.vision import boxes as box_ops
 from framework.vision.warp import Warp
 
@@ -206,26 +208,53 @@ class _BoxCollector(ABC):
 
     def __init__(self, class_names: Sequence[str]) -> None:
         self._class_names = tuple(class_names)
+        self._errors = ErrorAnalysis(self._class_names)
         self._images: list[tuple[_Truth, _Detections]] = []
 
     def update(self, outputs: _Arrays, batch: _Arrays) -> None:
         """Raises InputError when objects of an image were left out."""
         _check_room(batch)
         for row in range(len(batch["kinds"])):
-            self._images.append((_truth(batch, row), _detections(outputs, batch, row)))
+            truth, detections = _truth(batch, row), _detections(outputs, batch, row)
+            self._images.append((truth, detections))
+            self._note_errors(outputs, batch, row, truth)
+
+    def _note_errors(self, outputs: _Arrays, batch: _Arrays, row: int, truth: _Truth) -> None:
+        """In pixels of the network's input, in which the worst images are shown."""
+        there = outputs["scores"][row] > 0
+        image = batch["image"][row] if "image" in batch else None
+        name = str(batch[SAMPLE_ID][row]) if SAMPLE_ID in batch else f"image {len(self._images)}"
+        objects = batch["boxes"][row][batch["kinds"][row] > 0]
+        boxes = LabelledBoxes(outputs["boxes"][row][there].astype(np.float64), outputs["labels"][row][there])
+        of_image = LabelledBoxes(objects.astype(np.float64), truth.labels, truth.ignored)
+        self._errors.add(name, of_image, boxes, outputs["scores"][row][there], image)
 
     @abstractmethod
     def by_class(self) -> list[ClassScore]:
         """The scores of each class, in the order of the labels."""
 
     def details(self) -> Details:
-        """The rows of `by_class`."""
+        """The rows of `by_class`, which classes are taken for which, curves at IoU 0.5, and the worst images."""
+        worst, images = self._errors.worst()
+        named = len(self._class_names) > 0
         return Details(
             ClassTable(
                 ("class", "ap", "ap50", "objects"),
                 tuple((row.name, row.ap, row.ap50, row.objects) for row in self.by_class()),
-            )
+            ),
+            self._errors.confusion if named else None,
+            (NOTHING,) if named else (),
+            dict(self._curves()),
+            worst,
+            images,
         )
+
+    def _curves(self) -> Iterator[tuple[str, Curve]]:
+        for label, (name, count) in enumerate(zip(self._class_names, self._count().tolist())):
+            if count:
+                columns = zip(*(match_class(label, *one, LEAST_IOU) for one in self._images))
+                scores, right, counted = (np.concatenate(column) for column in columns)
+                yield name, precision_recall(scores, right, counted, count)
 
     def _count(self) -> np.ndarray:
         """The objects of each class, without those to ignore."""
@@ -360,7 +389,8 @@ class VocCollector(_BoxCollector):
 
     def _average_precision(self, label: int, count: int) -> float:
         scores, right, counted = (
-            np.concatenate(column) for column in zip(*(self._match(label, *one) for one in self._images))
+            np.concatenate(column)
+            for column in zip(*(match_class(label, *one, self._iou_threshold) for one in self._images))
         )
         order = np.argsort(-scores, kind="stable")
         right, counted = right[order], counted[order]
@@ -369,27 +399,28 @@ class VocCollector(_BoxCollector):
         recall, precision = hits / count, hits / np.arange(1, len(hits) + 1)
         return voc_ap(recall, precision, self._method)
 
-    def _match(
-        self, label: int, truth: _Truth, detections: _Detections
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Of the boxes of a class on an image: scores, whether they are right, whether they count."""
-        mine = detections.labels == label
-        order = np.argsort(-detections.scores[mine], kind="stable")
-        scores, boxes = detections.scores[mine][order], detections.boxes[mine][order]
-        right, counted = np.zeros(len(boxes), bool), np.ones(len(boxes), bool)
-        of_label = truth.labels == label
-        if not of_label.any():
-            return scores, right, counted
-        ignored, matched = truth.ignored[of_label], np.zeros(int(of_label.sum()), bool)
-        overlaps = box_ops.iou(boxes, truth.boxes[of_label])
-        for rank, row in enumerate(overlaps):
-            best = int(row.argmax())
-            if row[best] < self._iou_threshold:
-                continue
-            counted[rank] = not ignored[best]
-            right[rank] = not ignored[best] and not matched[best]
-            matched[best] = True
+
+def match_class(
+    label: int, truth: _Truth, detections: _Detections, iou_threshold: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of the boxes of a class on an image: scores, whether they are right, whether they count."""
+    mine = detections.labels == label
+    order = np.argsort(-detections.scores[mine], kind="stable")
+    scores, boxes = detections.scores[mine][order], detections.boxes[mine][order]
+    right, counted = np.zeros(len(boxes), bool), np.ones(len(boxes), bool)
+    of_label = truth.labels == label
+    if not of_label.any():
         return scores, right, counted
+    ignored, matched = truth.ignored[of_label], np.zeros(int(of_label.sum()), bool)
+    overlaps = box_ops.iou(boxes, truth.boxes[of_label])
+    for rank, row in enumerate(overlaps):
+        best = int(row.argmax())
+        if row[best] < iou_threshold:
+            continue
+        counted[rank] = not ignored[best]
+        right[rank] = not ignored[best] and not matched[best]
+        matched[best] = True
+    return scores, right, counted
 
 
 def voc_ap(recall: np.ndarray, precision: np.ndarray, method: str = "area") -> float:

@@ -12,6 +12,7 @@ import numpy as np
 from detection.data import keypoints as keypoint_names
 from detection.detector import DetectionOptions, ObjectDetector, track
 from detection.results import Box, DetectionResult
+from detection.tracking.counting import count_regions
 from framework.config import plain
 from framework.core.errors import ConfigError, FormatError
 from framework.core.types import JSON
@@ -144,8 +145,10 @@ class TopDownDetector(PoseDetector):
     def predict_video(self, frames: Iterable[ImageItem], frame_rate: float) -> Iterator[DetectionResult]:
         people = self._people(frames)
         if self.detector.tracking is not None:
-            people = track(people, replace(self.detector.tracking, frame_rate=frame_rate))
-        return self._add_poses(people)
+            tracking = replace(self.detector.tracking, frame_rate=frame_rate)
+            people = track(people, tracking, self.detector.threshold)
+        posed = self._add_poses(people)
+        return posed if self.counting is None else count_regions(posed, self.counting, frame_rate)
 
     def _people(self, items: Iterable[ImageItem]) -> Iterator[DetectionResult]:
         for one in self.detector.detect(items):
@@ -222,7 +225,7 @@ def open_pose_predictor(
             fix="leave out " + ("--det_model_dir" if detector is not None else "--slice_infer"),
         )
     tracking = options.make_tracking()
-    least = least if tracking is None else tracking.low
+    least_shown, least = least, least if tracking is None else min(least, tracking.low)
 
     def people_of(outputs: dict[str, np.ndarray], sample: Sample, image: np.ndarray) -> DetectionResult:
         height, width = image.shape[:2]
@@ -237,7 +240,7 @@ def open_pose_predictor(
         )
 
     runner = open_runner(artifact, people_of, runtime, packages, options.batch_size)
-    return PoseDetector(runner, (keypoints.category,), ids, None, tracking)
+    return PoseDetector(runner, (keypoints.category,), ids, None, tracking, least_shown)
 
 
 def _class_of(detector: ObjectDetector, category: str) -> int:

@@ -45,13 +45,14 @@ class CocoFile:
 
 
 class MotFile:
-    """<name of the video>.txt: a line a box; see `mot_line`. Boxes without a track have the number -1."""
+    """<name of the video>.txt: a line a box; see `mot_line`. Boxes without a track have the number -1, or no line in a
+    file of tracks alone, whose numbers programs for MOTChallenge take for one object each."""
 
     head = tail = ""
 
-    def __init__(self, stem: str, *, classes: bool) -> None:
+    def __init__(self, stem: str, *, classes: bool, tracks_alone: bool = False) -> None:
         """`classes`: whether the lines tell the class."""
-        self.name, self.classes = f"{stem}.txt", classes
+        self.name, self.classes, self.tracks_alone = f"{stem}.txt", classes, tracks_alone
 
     def text(self, result: DetectionResult, number: int) -> str:
         """What to write of the frame of this number, from 0."""
@@ -64,4 +65,5 @@ class MotFile:
                 box.category_id if self.classes else None,
             )
             for box in result.boxes
+            if box.track_id is not None or not self.tracks_alone
         )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from detection.counts import FrameCounts
 from framework.core.types import JSON
 from framework.vision import draw
 from framework.workflow.domain.result import ImageResult, Json
@@ -46,11 +47,13 @@ class Box:
 class DetectionResult(ImageResult):
     """The objects of an image, best first.
 
-    `skeleton` holds pairs of indices into the keypoints, which drawings join with lines.
+    `skeleton` holds pairs of indices into the keypoints, which drawings join with lines; `counts` is what is counted up
+    to this frame of a video, where something is.
     """
 
     boxes: tuple[Box, ...]
     skeleton: tuple[tuple[int, int], ...] = field(default=(), repr=False)
+    counts: FrameCounts | None = None
 
     @property
     def xyxy(self) -> np.ndarray:
@@ -69,7 +72,8 @@ class DetectionResult(ImageResult):
 
     def _content(self) -> Mapping[str, Json]:
         """Coordinates have two decimals, scores four."""
-        return {"boxes": [box.to_dict() for box in self.boxes]}
+        boxes: dict[str, Json] = {"boxes": [box.to_dict() for box in self.boxes]}
+        return boxes if self.counts is None else {**boxes, "counts": self.counts.to_dict()}
 
     def to_coco(self, image_id: int, category_ids: Sequence[int] | None = None) -> list[dict[str, JSON]]:
         """The objects as COCO's results: bbox is [left, top, width, height], and keypoints count pixels, whose centres
@@ -96,8 +100,22 @@ class DetectionResult(ImageResult):
             records.append(record)
         return records
 
+    def to_yolo(self, *, with_scores: bool = False) -> str:
+        """The objects in YOLO's format, a line each: class index, centre x and y, width and height as shares of the
+        image's sides; then the score, and the number of the track where there is one."""
+        lines = []
+        for box in self.boxes:
+            x0, y0, x1, y1 = box.bbox
+            width, height = max(1, self.width), max(1, self.height)
+            shares = ((x0 + x1) / 2 / width, (y0 + y1) / 2 / height, (x1 - x0) / width, (y1 - y0) / height)
+            fields = [str(box.category_id), *(f"{share:.6f}" for share in shares)]
+            fields += [f"{box.score:.6f}"] if with_scores else []
+            fields += [] if box.track_id is None else [str(box.track_id)]
+            lines.append(" ".join(fields) + "\n")
+        return "".join(lines)
+
     def overlay(self) -> np.ndarray:
-        """The image with its boxes and keypoints, [H, W, 3] uint8 RGB.
+        """The image with its boxes and keypoints, [H, W, 3] uint8 RGB; of one that was read by windows its overview.
 
         Colours tell tracks apart; without them objects with keypoints, whose lines may cross, and else classes.
         """
@@ -105,12 +123,14 @@ class DetectionResult(ImageResult):
             box.track_id or (box.category_id if box.keypoints is None else index)
             for index, box in enumerate(self.boxes)
         ]
-        image = draw.boxes(self.pixels, self.xyxy, labels=[_caption(box) for box in self.boxes], ids=ids)
+        ratio = np.array(self.pixels.shape[1::-1]) / np.array([max(1, self.width), max(1, self.height)])
+        boxes = self.xyxy * np.concatenate([ratio, ratio])
+        image = draw.boxes(self.pixels, boxes, labels=[_caption(box) for box in self.boxes], ids=ids)
         posed = [(box.keypoints, i) for box, i in zip(self.boxes, ids) if box.keypoints]
         if posed:
             points = np.array([keypoints for keypoints, _ in posed])
             image = draw.keypoints(image, points, skeleton=self.skeleton, ids=[i for _, i in posed])
-        return image
+        return image if self.counts is None else self.counts.draw(image)
 
 
 def _caption(box: Box) -> str:

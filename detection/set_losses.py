@@ -16,6 +16,7 @@ from detection.layers.detr import to_corners
 from detection.losses import binary_cross_entropy_with_logits
 from framework.nn import functional as F
 from framework.nn.functional import boxes as box_ops
+from framework.nn.functional.slopes import absolute
 
 _WEIGHTS = {"class": 1.0, "bbox": 5.0, "giou": 2.0}
 
@@ -71,7 +72,7 @@ def set_losses(
         classes = _varifocal(logits, target, iou[..., None] * target)
     else:
         classes = F.sigmoid_focal_loss(logits, target, reduction="none")
-    distance = jnp.abs(boxes - target_boxes).sum(axis=-1)
+    distance = absolute(boxes - target_boxes).sum(axis=-1)
     overlap = 1 - box_ops.iou(to_corners(boxes), to_corners(target_boxes), "giou")
     sums = {
         "class": jnp.where(targets.live[:, None], classes, 0).sum(axis=(1, 2, 3)),

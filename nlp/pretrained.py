@@ -21,12 +21,13 @@ from framework.core.errors import ConfigError, WeightError, nearest
 from framework.core.model_config import ModelConfig
 from framework.interop import load_weights
 from framework.interop.weights.model_folder import CONFIG, find_weights, is_paddles, read_settings
+from framework.interop.weights.wrappers import remove_wrappers
 from framework.workflow.domain.weights import load_state_into
 from nlp.models.masked_lm import MaskedLMConfig
 from nlp.models.question_answering import QuestionAnsweringConfig
 from nlp.models.sequence_classification import SequenceClassifierConfig
 from nlp.models.token_classification import TokenClassifierConfig
-from zoo.layers.text_encoder import TextEncoder, TextEncoderConfig, encoder_family
+from zoo.layers.text_encoder import TextEncoder, TextEncoderConfig, TextSize, encoder_family
 
 _ARCHITECTURES = {
     "Model": "encoder",
@@ -38,6 +39,18 @@ _ARCHITECTURES = {
     "ForPretraining": "masked_lm",
 }
 KINDS = tuple(dict.fromkeys(_ARCHITECTURES.values()))
+_MOST_LABELS = 10_000_000
+_SMALL_MODEL = 10_000_000  # numbers, which are made in no time
+_KINDS_OF_ENTRIES: dict[str, tuple[type, ...]] = {
+    "num_labels": (int,),
+    "id2label": (dict,),
+    "label2id": (dict,),
+    "architectures": (list, tuple),
+    "model_type": (str,),
+    "problem_type": (str,),
+    "classifier_dropout": (int, float),
+    "classifier_dropout_prob": (int, float),
+}
 _CLASSIFIERS = ("sequence_classification", "token_classification")
 
 
@@ -80,12 +93,30 @@ def from_pretrained(folder: str | Path, head: str | None = None) -> nn.Layer:
 def read_pretrained(folder: str | Path, head: str | None = None) -> Pretrained:
     """`from_pretrained` with what belongs to the model. Raises: as there."""
     folder = Path(folder).expanduser()
+    where = str(folder / CONFIG)
+    try:
+        return _read(folder, head)
+    except ConfigError as error:
+        if where in str(error) or error.where == "head":
+            raise
+        raise ConfigError(  # of a layer, which knows of no file
+            error.problem,
+            where=f"{where}: {error.where}",
+            received=str(error.received)[:200],
+            allowed=error.allowed,
+            fix=error.fix,
+        ) from None
+
+
+def _read(folder: Path, head: str | None) -> Pretrained:
     settings, where = read_settings(folder), str(folder / CONFIG)
+    _check_kinds(settings, where)
     path = find_weights(folder)
     kind = _kind(settings, head, where)
     encoder = encoder_config(settings, where, paddle=is_paddles(path))
     labels = labels_of(settings, where) if kind in _CLASSIFIERS else ()
-    state = load_weights(path)
+    state = remove_wrappers(load_weights(path))
+    _check_sizes(encoder.size(), len(labels), state, where)
     encoder = dataclasses.replace(encoder, pooler=any(".pooler." in f".{name}" for name in state))
     if kind == "encoder":
         config = encoder
@@ -104,6 +135,59 @@ def read_pretrained(folder: str | Path, head: str | None = None) -> Pretrained:
             'its `architectures`; head="encoder" reads the encoder alone',
         ) from None
     return Pretrained(folder, kind, model, config, labels, settings.get("problem_type"))
+
+
+def _check_sizes(size: TextSize, classes: int, state: Mapping[str, np.ndarray], where: str) -> None:
+    """Raises: WeightError, where the model would be many times as large as its weights: it is not built first."""
+    width, inner = size.hidden_size, size.intermediate_size
+    rows = size.vocab_size + size.max_positions + size.type_vocab_size
+    layers = size.num_layers if size.num_groups == 1 and size.layers_per_group == 1 else 1
+    needed = (
+        rows * (size.embedding_size or width) + layers * width * (4 * width + 2 * inner) + classes * width
+    )
+    there = sum(array.size for array in state.values())
+    if needed > 4 * there + _SMALL_MODEL:
+        raise WeightError(
+            "the weights are of another model",
+            where=where,
+            received=f"sizes of {needed:,} numbers, and {there:,} in the weights",
+            fix="copy config.json and the weights from one place",
+        )
+
+
+def _check_kinds(settings: Mapping[str, object], where: str) -> None:
+    """Raises: ConfigError, where an entry that is read here is of another kind than those toolkits write."""
+    for key, value in settings.items():
+        hint = _KINDS_OF_ENTRIES.get(key)
+        if (
+            hint is not None
+            and value is not None
+            and (not isinstance(value, hint) or isinstance(value, bool))
+        ):
+            raise ConfigError(
+                "an entry of the config has the wrong type",
+                where=f"{where}: {key}",
+                received=repr(value)[:80],
+                allowed=" or ".join(one.__name__ for one in hint),
+            )
+    for key in ("id2label", "label2id"):
+        names = settings.get(key)
+        for name, value in names.items() if isinstance(names, dict) else ():
+            if not isinstance(value, str | int) or isinstance(value, bool):
+                raise ConfigError(
+                    "a class has no name" if key == "id2label" else "a class has no number",
+                    where=f"{where}: {key}.{name[:40]}",
+                    received=repr(value)[:80],
+                    allowed="text and numbers",
+                )
+    count = settings.get("num_labels")
+    if isinstance(count, int) and not 1 <= count <= _MOST_LABELS:
+        raise ConfigError(
+            "there cannot be so many classes",
+            where=f"{where}: num_labels",
+            received=count,
+            allowed=f"1 to {_MOST_LABELS:,}",
+        )
 
 
 def encoder_config(
@@ -193,11 +277,16 @@ def _model_config(
 def _encoder_state(
     state: Mapping[str, np.ndarray], encoder: type[TextEncoder], where: str
 ) -> dict[str, np.ndarray]:
-    """The entries of the encoder, under its own names, whether or not the file is a model's on top of it."""
+    """The entries of the encoder, under its own names, whether or not the file is a model's on top of it, and whatever
+    a trainer put before them."""
     for one in (f"{encoder.prefix}.", f"{encoder.heads.huggingface}."):
-        of_encoder = {name.removeprefix(one): value for name, value in state.items() if name.startswith(one)}
-        if of_encoder:
-            return of_encoder
+        for before in sorted({name[: name.index(one)] for name in state if f".{one}" in f".{name}"}):
+            start = before + one
+            if before and not before.endswith("."):
+                continue
+            of_encoder = {k.removeprefix(start): value for k, value in state.items() if k.startswith(start)}
+            if of_encoder:
+                return of_encoder
     prefixes = ("embeddings.", "embeddings_project.", "encoder.", "pooler.")
     of_encoder = {name: value for name, value in state.items() if name.startswith(prefixes)}
     if not of_encoder:

@@ -13,12 +13,13 @@ from framework.core.transform import WindowTransform
 from framework.text.sample import TextSample
 from framework.text.tokenizer import Tokenizer
 from framework.text.transforms import Tokenize
-from framework.text.words import pieces
+from framework.text.words import sentence_ends
 from framework.workflow.domain.samples import apply_transforms
 from nlp.packing import first_tokens, pack_tokens
 from nlp.results import Span, Tagged, TextLabels, labelled, marks_spans, tagged
 
 Outputs = dict[str, np.ndarray]
+_UNLIMITED = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -91,19 +92,49 @@ class ClassProcessor(TextProcessor):
 
 
 class TagProcessor(TextProcessor):
-    """Of "tags" [T] and "scores" [T]. A text with more characters than the program takes tokens, the special ones left
-    out, is read sentence by sentence."""
+    """Of "tags" [T] and "scores" [T]. A text goes through whole, as in training; one of more tokens than the program
+    takes is read sentence by sentence, and a sentence that is too long itself is divided at spaces, or anywhere where
+    it has none."""
 
     def __init__(self, context: ProcessorContext) -> None:
         super().__init__(context)
         self.joined = marks_spans(context.labels)
-        tokenizers = [one.source() for one in context.transforms if isinstance(one, Tokenize)]
-        special = sum(item != "A" for tokenizer in tokenizers for item, _ in tokenizer.single)
-        self.room = max(1, context.limit - special)
+        self.limit = min([context.limit, *filter(None, map(_most_tokens, context.transforms))])
+        self._whole = tuple(
+            one if _most_tokens(one) is None else replace(one, max_length=_UNLIMITED)
+            for one in context.transforms
+        )
 
     def parts(self, sample: TextSample) -> Sequence[TextSample]:
-        cut = pieces(sample.text, self.room)
-        return [self.tokenize_sample(sample.replace(text=text)) for _, text in cut]
+        return [self.tokenize_sample(sample.replace(text=text)) for text in self._cut(sample.text)]
+
+    def _cut(self, text: str) -> list[str]:
+        if self._fits(text):
+            return [text]
+        texts, start = [], 0
+        for end in sentence_ends(text):
+            while start < end:
+                size = end - start
+                while not self._fits(text[start : start + size]):
+                    size = self._shorten(text[start : start + size])
+                texts.append(text[start : start + size])
+                start += size
+        return texts
+
+    def _fits(self, text: str) -> bool:
+        return len(text) < 2 or len(self._starts(text)) <= self.limit
+
+    def _shorten(self, text: str) -> int:
+        """How many characters of a text that is too long to take: up to the first that has no room, a special token at
+        the end taking one as well, and there up to the last space."""
+        starts = self._starts(text)
+        most = min(max(1, starts[max(0, self.limit - 1)]), len(text) - 1)
+        return text.rfind(" ", 0, most) + 1 or most
+
+    def _starts(self, text: str) -> list[int]:
+        """Where each token of a text begins, special ones too; none of transforms that make none."""
+        offsets = apply_transforms(TextSample(text), self._whole).offsets
+        return [] if offsets is None else offsets[:, 0].tolist()
 
     def result(self, sample: TextSample, parts: Sequence[TextSample], outputs: Sequence[Outputs]) -> Tagged:
         all_spans: list[Span] = []
@@ -130,3 +161,9 @@ class TagProcessor(TextProcessor):
             )
         tags = [labels[tag] for tag in predicted]
         return tagged(window.text, offsets, tags, outputs["scores"][first], self.joined)
+
+
+def _most_tokens(transform: object) -> int | None:
+    """How many tokens a transform makes at most; None of one that cuts nothing."""
+    most = getattr(transform, "max_length", None)
+    return most if isinstance(most, int) else None

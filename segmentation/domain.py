@@ -22,7 +22,12 @@ from framework.vision.sample import Sample
 from framework.vision.sample_transforms.pad import Pad, PadToMultiple, PadToSize
 from framework.workflow import Domain, option
 from framework.workflow.domain.capabilities import ExportExtras
-from framework.workflow.domain.options import check_range
+from framework.workflow.domain.options import (
+    check_range,
+    choose_value_range,
+    select_classes,
+    value_range_option,
+)
 from framework.workflow.open.predict import make_predictor_function
 from framework.workflow.runners.image_runner import open_runner
 from segmentation import palettes
@@ -49,7 +54,9 @@ class SegmentationOptions:
     background: str | Background | None = option(
         None, "drawings show the foreground on it: blur, a colour or an image"
     )
+    classes: tuple[str, ...] | None = option(None, "names of the classes that are kept; default: all")
     batch_size: int | None = option(None, "how many images, or windows of them, run together")
+    value_range: tuple[float, float] | None = value_range_option()
 
     def __post_init__(self) -> None:
         check_range(self.opacity, "opacity", 0, 1)
@@ -149,7 +156,9 @@ class SegmentationDomain(Domain[SegmentationOptions]):
             background = read_background(background)
         inference = artifact.setting("inference", TestTimeAugmentation, packages=self.packages)
         palette = np.array(artifact.setting("palette", _Palette), np.uint8).reshape(-1, 3)
-        appearance = Appearance(artifact.setting("labels"), palette, options.opacity, background)
+        labels = artifact.setting("labels")
+        selected = select_classes(options.classes, labels, str(artifact.config.get("name")))
+        appearance = Appearance(labels, palette, options.opacity, background, selected)
 
         def segmented(outputs: dict[str, np.ndarray], sample: Sample, image: np.ndarray) -> Segmentation:
             return appearance.result(resize_to_source(outputs, sample), str(sample.id), image)
@@ -157,11 +166,19 @@ class SegmentationDomain(Domain[SegmentationOptions]):
         def scored(outputs: dict[str, np.ndarray], sample: Sample, image: np.ndarray) -> np.ndarray:
             return outputs["scores"]
 
+        value_range = choose_value_range(options.value_range, artifact)
         if inference.slide is None:
-            return Segmenter(open_runner(artifact, segmented, runtime, self.packages, options.batch_size))
+            segmenter = Segmenter(
+                open_runner(artifact, segmented, runtime, self.packages, options.batch_size)
+            )
+            segmenter.value_range = value_range
+            return segmenter
         runner = open_runner(artifact, scored, runtime, self.packages, options.batch_size)
         transforms, runner.transforms = runner.transforms, ()
-        return WindowSegmenter(runner, inference, transforms, appearance)
+        by_windows = WindowSegmenter(runner, inference, transforms, appearance)
+        by_windows.value_range = value_range
+        by_windows.reads_windows = all(isinstance(one, _ONLY_FILL) for one in transforms)
+        return by_windows
 
     def check_dataset(self, dataset: Dataset, observe: Observe) -> Report:
         from segmentation.data.check import validate  # what runs artifacts loads no data sets

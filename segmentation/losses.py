@@ -23,6 +23,7 @@ from framework.config import Kind, register
 from framework.core.errors import ConfigError, ShapeError
 from framework.engine.class_weights import ClassWeights, check_class_weights, weight_array
 from framework.nn import functional as F
+from framework.nn.functional.slopes import absolute
 from segmentation.contracts import Loss, Output
 
 
@@ -164,7 +165,7 @@ class LovaszSoftmax:
         logits, valid = _check_shapes(output, labels, self.ignore_index)
         # Ignored pixels have an error of 0: they come last and weigh nothing.
         truth = _one_hot(logits, labels) * valid[..., None]
-        errors = jnp.abs(truth - jax.nn.softmax(logits)) * valid[..., None]
+        errors = absolute(truth - jax.nn.softmax(logits)) * valid[..., None]
         flat_truth, flat_errors = (jnp.moveaxis(x, -1, 0).reshape(x.shape[-1], -1) for x in (truth, errors))
         losses = lax.map(lambda one: _lovasz(*one), (flat_errors, flat_truth))
         present = (flat_truth.sum(1) > 0).astype(jnp.float32)

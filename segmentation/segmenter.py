@@ -13,6 +13,7 @@ from framework.core.errors import InputError
 from framework.core.transform import Transform
 from framework.vision import raw_images
 from framework.vision.sample import Sample
+from framework.vision.windowed import WindowedImage
 from framework.workflow import ImageItem, VisionPredictor
 from framework.workflow.domain.predictor import ImageSource
 from framework.workflow.domain.samples import apply_transforms
@@ -31,15 +32,25 @@ class Appearance:
     palette: np.ndarray
     opacity: float
     background: Background | None
+    selected: frozenset[int] | None = None
+    """The classes that are kept; pixels of others have no class. None: all."""
 
     def result(self, labels: np.ndarray, source: str, image: np.ndarray) -> Segmentation:
         """Of labels [H, W] and the image [H, W, C] that they are of."""
         height, width = labels.shape
+        left_out = None
+        if self.selected is not None:
+            kind = np.dtype(np.uint8 if len(self.names) < 256 else np.uint16)
+            left_out = int(np.iinfo(kind).max)
+            labels = np.where(np.isin(labels, list(self.selected)), labels, left_out).astype(kind)
         look = (self.names, self.palette, self.opacity, self.background)
         displayed = _displayable(image)
-        return Segmentation(labels, *look, source=source, width=width, height=height, image=displayed)
+        return Segmentation(
+            labels, *look, left_out, source=source, width=width, height=height, image=displayed
+        )
 
 
+_BLOCK, _MARGIN = 2048, 256  # pixels: of what is labelled at a time of a huge image
 R = TypeVar("R")
 
 
@@ -113,10 +124,37 @@ class WindowSegmenter(_Predictor[np.ndarray]):
     def predict_stream(self, items: Iterable[ImageItem]) -> Iterator[Segmentation]:
         dtype = self.runner.engine.inputs["image"].dtype
         for item in items:
-            sample = Sample(item.image, source_size=item.image.shape[:2], id=item.source)
-            sample = apply_transforms(sample, self.transforms)
-            scores = self.inference.on_host(self._predict_windows, sample.image.astype(dtype, copy=False))
-            yield self.appearance.result(labels_at_source(scores, sample), item.source, item.image)
+            if item.windows is None:
+                labels = self._label(item.image, item.source, dtype)
+            else:
+                labels = self._label_blocks(item.windows, item.source, dtype)
+            yield self.appearance.result(labels, item.source, item.image)
+
+    def _label(self, image: np.ndarray, source: str, dtype: np.dtype) -> np.ndarray:
+        """The classes [H, W] of an image [H, W, C]."""
+        sample = apply_transforms(Sample(image, source_size=image.shape[:2], id=source), self.transforms)
+        scores = self.inference.on_host(self._predict_windows, sample.image.astype(dtype, copy=False))
+        return labels_at_source(scores, sample)
+
+    def _label_blocks(self, image: WindowedImage, source: str, dtype: np.dtype) -> np.ndarray:
+        """The classes of an image that is read by windows: of one block after the other, each with a margin of a
+        window of the model, which is cut off again."""
+        height, width, _ = image.shape
+        slide = self.inference.slide
+        margin = _MARGIN if slide is None else max(slide.crop_hw)
+        block = max(_BLOCK, 2 * margin)
+        labels: np.ndarray | None = None
+        for y in range(0, height, block):
+            for x in range(0, width, block):
+                top, left = max(0, y - margin), max(0, x - margin)
+                below, right = min(height, y + block), min(width, x + block)
+                pixels = image[top : below + margin, left : right + margin]
+                classes = self._label(pixels, source, dtype)
+                if labels is None:
+                    labels = np.zeros((height, width), classes.dtype)
+                labels[y:below, x:right] = classes[y - top : below - top, x - left : right - left]
+        assert labels is not None
+        return labels
 
     def _predict_windows(self, windows: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
         return self.runner.predict(ImageItem(np.ascontiguousarray(window)) for window in windows)

@@ -17,6 +17,7 @@ from framework.io import data_check
 from framework.io.data_check import Observe, format_table, read_samples, validate_samples
 from framework.io.dataset import Dataset
 from framework.vision import boxes as box_ops
+from framework.vision.dataset_files import describe_similar, describe_turned
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,9 @@ class Report(data_check.Report):
     broken: tuple[str, ...]
     """Images that cannot be read or have another size than is said."""
     left_out: tuple[str, ...]
-    """Boxes without an area or outside of their image."""
+    """Boxes without an area or outside of their image, images without annotations and the like."""
+    notes: tuple[str, ...] = ()
+    """What is worth a word and need be no fault."""
 
     def summary(self) -> list[str]:
         objects = sum(count for _, count, _ in self.classes)
@@ -52,13 +55,14 @@ class Report(data_check.Report):
                     for name, count, images in sorted(self.classes, key=lambda row: -row[1])
                 ],
             ),
+            *self.notes,
         ]
 
     def faults(self) -> Mapping[str, Sequence[str]]:
         return {
             "images that cannot be used": self.broken,
             "images with boxes beyond their edges": self.outside,
-            "boxes without an area or outside of their image, which are left out": self.left_out,
+            "entries that are left out": self.left_out,
         }
 
 
@@ -105,7 +109,7 @@ class PoseReport(data_check.Report):
         return {
             "samples that cannot be used": self.broken,
             "samples with keypoints beyond the image": self.outside,
-            "boxes without an area or outside of their image, which are left out": self.left_out,
+            "entries that are left out": self.left_out,
         }
 
 
@@ -174,4 +178,10 @@ def validate(dataset: RecordsDataset, observe: Observe | None = None) -> Report:
         tuple(outside),
         tuple(broken),
         dataset.problems,
+        notes=tuple(
+            [
+                *(describe_turned(dataset.image_paths) if dataset.orientation == "exif" else ()),
+                *describe_similar(names),
+            ]
+        ),
     )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import ClassVar
 
 from detection.data.known_classes import KNOWN_CLASSES, ClassList, KnownClasses
 from detection.data.records import (
@@ -16,11 +17,14 @@ from detection.data.records import (
     check_files,
     report_problems,
 )
+from detection.data.selected import check_names, select_classes
 from framework.config.registry import register
 from framework.core.errors import FormatError, InputError
 from framework.core.fields import is_number, read_flag, read_list, read_number, read_text
 from framework.core.types import JSON
-from framework.vision.dataset_files import abbreviate, read_annotations
+from framework.vision.coco_ids import Id, distinct_categories, entries_by_id, read_id
+from framework.vision.dataset_files import Orientation, abbreviate, read_annotations
+from framework.vision.deep_samples import ValueRange
 
 
 @register("dataset")
@@ -32,10 +36,13 @@ class CocoDetection(RecordsDataset):
     ids, as COCO's evaluation takes them; classes are numbered in that of the categories' ids, which `category_ids`
     keeps. A box (left, top, width, height) becomes xyxy and is not clipped; crowds get valid False; `areas` are the
     annotated ones. Boxes without an area, and those wholly outside of the size that is said of their image, are left
-    out and listed in `problems`; images without boxes stay. The sample's id is that of the image.
+    out and listed in `problems`; images without boxes stay. The sample's id is that of the image, a number or a text.
+    Of categories of one name those without an annotation are left out. `orientation` and `value_range` are those of
+    RecordsDataset.
 
-    `classes: coco` says that the classes are COCO's 80, which are then known without the file: weights for them can be
-    exported without it. detection/data/known_classes.py has the other lists.
+    `classes` may be some names of categories, in the order in which they are to be numbered: objects of others are left
+    out, and a line of the log counts them. `classes: coco` says that the classes are COCO's 80, which are then known
+    without the file: weights for them can be exported without it. detection/data/known_classes.py has the other lists.
 
     With `keypoints` a sample has [K, J, 3]: COCO numbers pixels, so their centres are 0.5 further to the right and down
     in our coordinates. Objects without points have visibilities of 0.
@@ -51,64 +58,78 @@ class CocoDetection(RecordsDataset):
     annotations: Path
     images: str = ""
     keypoints: bool = False
-    classes: KnownClasses | None = None
+    classes: KnownClasses | tuple[str, ...] | None = None
+    orientation: Orientation = "exif"
+    value_range: ValueRange | None = None
+    not_inherited: ClassVar = ("classes",)  # names that a recipe has for files of another format
+
+    def __post_init__(self) -> None:
+        if isinstance(self.classes, tuple):
+            check_names(self.classes, "CocoDetection.classes")
 
     @property
     def class_names(self) -> tuple[str, ...]:
-        return KNOWN_CLASSES[self.classes].names if self.classes else super().class_names
+        return KNOWN_CLASSES[self.classes].names if isinstance(self.classes, str) else super().class_names
 
     @property
     def category_ids(self) -> tuple[int, ...]:
         """The categories' ids by class index: what result files name classes by."""
-        return KNOWN_CLASSES[self.classes].ids if self.classes else self._records.category_ids
+        return (
+            KNOWN_CLASSES[self.classes].ids if isinstance(self.classes, str) else self._records.category_ids
+        )
 
     @cached_property
     def _records(self) -> Records:  # pyright: ignore[reportIncompatibleMethodOverride]
         file = Path(self.root) / self.annotations
         data = load_coco(file)
-        if self.classes:
+        if isinstance(self.classes, str):
             data["categories"] = _as_known(data["categories"], self.classes, file)
-        return coco_records(data, file, Path(self.root) / self.images, self.keypoints)
+        records = coco_records(data, file, Path(self.root) / self.images, self.keypoints)
+        return select_classes(records, self.classes, file) if isinstance(self.classes, tuple) else records
 
 
-def coco_records(data: dict[str, list[Any]], file: Path, folder: Path, keypoints: bool) -> Records:
+CocoLists = dict[str, list[dict[str, JSON]]]
+"""The lists of a file in COCO's format: "images", "annotations", "categories"."""
+
+
+def coco_records(data: CocoLists, file: Path, folder: Path, keypoints: bool) -> Records:
     """What `load_coco` read of `file`, with images in `folder`. Raises: see CocoDetection.
 
     With `keypoints` an annotation without a box gets the bounds of its labelled points, and one without an area 0.53
     of its box, as the evaluation of CrowdPose defines it.
     """
-    categories = sorted(_by_id(data["categories"], "category", file).items())
-    number = {key: index for index, (key, _) in enumerate(categories)}
-    images = dict(sorted(_by_id(data["images"], "image", file).items()))
+    images = entries_by_id(data["images"], "image", file)
+    named, notes = distinct_categories(data, file)
+    categories, number = list(named.items()), {key: index for index, key in enumerate(named)}
     source_images = [
         ImageRecord(folder / read_text(one, "file_name", f"{file}, image {key}"), key, find_size(one, file))
         for key, one in images.items()
     ]
     sizes = {record.id: record.size_hw for record in source_images}
-    annotations: dict[Any, list[Any]] = {key: [] for key in images}
+    annotations: dict[Id, list[list[object]]] = {key: [] for key in images}
     points = count_keypoints(data, file) if keypoints else 0
-    unknown, problems = [], []
+    unknown, problems = [], list(notes)
     for position, one in enumerate(data["annotations"]):
         name = f"annotation {one.get('id', f'number {position + 1}')}"
-        ids = (("image_id", annotations), ("category_id", number))
-        what = next((key for key, known in ids if not _is_key(one.get(key)) or one[key] not in known), None)
-        if what is not None:
+        image_id, category_id = read_id(one.get("image_id"), images), read_id(one.get("category_id"), named)
+        if image_id is None or category_id is None:
+            what = "image_id" if image_id is None else "category_id"
             unknown.append(f"{name} has {what} {one.get(what)!r}")
             continue
         x, y, width, height = box = read_box(one, points, name, file)
-        if fault := find_unusable(box, sizes[one["image_id"]]):
-            problems.append(f"{name} on image {one['image_id']!r}: box {one.get('bbox', box)} {fault}")
+        if fault := find_unusable(box, sizes[image_id]):
+            problems.append(f"{name} on image {image_id!r}: box {one.get('bbox', box)} {fault}")
             continue
         where = f"{file}, {name}"
-        entry = [
+        entry: list[object] = [
             (x, y, x + width, y + height),
-            number[one["category_id"]],
+            number[category_id],
             not read_flag(one, "iscrowd", where),
             float(read_number(one, "area", where, 0) or width * height * (0.53 if points else 1)),
         ]
         if points:
             entry.append(_points(one, points, name, file))
-        annotations[one["image_id"]].append(entry)
+        annotations[image_id].append(entry)
     if unknown:
         raise InputError(
             f"{len(unknown)} annotations belong to nothing",
@@ -121,17 +142,21 @@ def coco_records(data: dict[str, list[Any]], file: Path, folder: Path, keypoints
     names = [read_text(one, "name", f"{file}, category {key}") for key, one in categories]
     problem_count = report_problems(file, problems)
     return build_records(
-        source_images, names, list(annotations.values()), category_ids=tuple(number), problems=problem_count
+        source_images,
+        names,
+        list(annotations.values()),
+        category_ids=tuple(key if isinstance(key, int) else index for key, index in number.items()),
+        problems=problem_count,
     )
 
 
 def _as_known(categories: list[dict[str, JSON]], classes: KnownClasses, file: Path) -> list[dict[str, JSON]]:
     """The categories of a known list. Raises: InputError where the file has one of another name or id."""
     listed: ClassList = KNOWN_CLASSES[classes]
-    names: dict[Any, str] = dict(zip(listed.ids, listed.names, strict=True))
+    names: dict[Id, str] = dict(zip(listed.ids, listed.names, strict=True))
     named = {
         key: read_text(one, "name", f"{file}, category {key}")
-        for key, one in _by_id(categories, "category", file).items()
+        for key, one in entries_by_id(categories, "category", file).items()
     }
     others = [f"{key}: {name}" for key, name in named.items() if names.get(key) != name]
     if others:
@@ -147,7 +172,7 @@ def _as_known(categories: list[dict[str, JSON]], classes: KnownClasses, file: Pa
     return [{"id": key, "name": name} for key, name in names.items()]
 
 
-def count_keypoints(data: dict[str, list[Any]], file: Path) -> int:
+def count_keypoints(data: CocoLists, file: Path) -> int:
     """How many keypoints an object has: the one number that the categories or else the annotations say."""
     named = _lengths(data["categories"], "categories", file)
     counts = named or {length // 3 for length in _lengths(data["annotations"], "annotations", file)}
@@ -171,13 +196,14 @@ def _lengths(entries: list[dict[str, JSON]], what: str, file: Path) -> set[int]:
     return {len(found) for found in lists if found}
 
 
-def load_coco(file: Path) -> dict[str, list[Any]]:
+def load_coco(file: Path) -> CocoLists:
     """The lists of a file in COCO's format. Raises: InputError, FormatError."""
-    data: Any = read_annotations(file)
-    if isinstance(data, dict) and "annotations" not in data:
+    content = read_annotations(file)
+    data = content if isinstance(content, dict) else {}
+    if data and "annotations" not in data:
         data["annotations"] = []  # COCO's test sets: images alone
     for name in ("images", "annotations", "categories"):
-        entries = data.get(name) if isinstance(data, dict) else None
+        entries = data.get(name)
         if not isinstance(entries, list) or any(not isinstance(one, dict) for one in entries):
             raise FormatError(
                 "the file is not in COCO's format",
@@ -188,28 +214,7 @@ def load_coco(file: Path) -> dict[str, list[Any]]:
     return data
 
 
-def _by_id(entries: list[dict[str, JSON]], what: str, file: Path) -> dict[Any, dict[str, JSON]]:
-    by_id: dict[Any, dict[str, JSON]] = {}
-    for number, one in enumerate(entries):
-        key = one.get("id")
-        if not isinstance(key, int) or isinstance(key, bool) or key in by_id:
-            raise InputError(
-                f"a{'n' if what == 'image' else ''} {what} has no id of its own",
-                where=f"{file}, {what} number {number + 1}",
-                received=f"id {key!r}",
-                allowed="a whole number that no other entry of the list has",
-            )
-        by_id[key] = one
-    if not by_id:
-        raise InputError(f"the file lists no {what}", where=file, allowed="one or more")
-    return by_id
-
-
-def _is_key(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def find_size(entry: dict[str, JSON], file: Path) -> tuple[int, int] | None:
+def find_size(entry: Mapping[str, JSON], file: Path) -> tuple[int, int] | None:
     """(height, width) of an image, where the file says it."""
     where = f"{file}, image {entry.get('id')}"
     height, width = (int(read_number(entry, side, where, 0)) for side in ("height", "width"))

@@ -12,19 +12,28 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from detection.data import keypoints as keypoint_names
-from detection.data.coco import coco_records, count_keypoints, find_size, find_unusable, load_coco, read_box
+from detection.data.coco import (
+    CocoLists,
+    coco_records,
+    count_keypoints,
+    find_unusable,
+    load_coco,
+    read_box,
+)
 from detection.data.records import Records
 from framework.config.registry import register
 from framework.core.errors import InputError
 from framework.core.fields import is_number, read_list
 from framework.io.dataset import LazyDataset
 from framework.vision import polygons
+from framework.vision.coco_ids import read_id
 from framework.vision.dataset_files import Region, decode_region, is_region
+from framework.vision.masks import RunLengths
 from framework.vision.sample import Sample
 from framework.vision.sample_transforms import keep_objects
 
 _log = logging.getLogger("oar")
-_HiddenRegion = Mapping[str, Any] | list[np.ndarray] | np.ndarray
+_HiddenRegion = RunLengths | list[np.ndarray] | np.ndarray
 """Run lengths, polygons [P, 2], or a box xyxy."""
 
 
@@ -171,29 +180,34 @@ def _lines(listed: list[Any], names: tuple[str, ...], file: Path) -> tuple[tuple
 
 
 def _find_hidden(
-    data: dict[str, list[Any]], records: Records, labelled: np.ndarray, file: Path
+    data: CocoLists, records: Records, labelled: np.ndarray, file: Path
 ) -> dict[int, list[_HiddenRegion]]:
     """Segmentations, or boxes without one, of the objects that are not `labelled`, in the order of the records."""
     place_of = {image.id: index for index, image in enumerate(records.images)}
-    sizes = {one["id"]: find_size(one, file) for one in data["images"]}
+    sizes = {image.id: image.size_hw for image in records.images}
     at = records.starts[:-1].copy()
     keypoints = count_keypoints(data, file)
     regions: dict[int, list[_HiddenRegion]] = {}
     for one in data["annotations"]:
-        if find_unusable(read_box(one, keypoints, "an annotation", file), sizes[one["image_id"]]):
+        image_id = read_id(one.get("image_id"), sizes)
+        if image_id is None or find_unusable(
+            read_box(one, keypoints, "an annotation", file), sizes[image_id]
+        ):
             continue  # left out of the records too
-        index = place_of[one["image_id"]]
+        index = place_of[image_id]
         row, at[index] = int(at[index]), at[index] + 1
         if not labelled[row]:
-            region = one.get("segmentation")
-            if region and not is_region(region):
+            region, hidden = one.get("segmentation"), None
+            if is_region(region):
+                hidden = region
+            elif region:
                 raise InputError(
                     "a segmentation is neither polygons nor run lengths",
                     where=f"{file}, annotation {one.get('id')}",
                     received=repr(region)[:80],
                     allowed='[[x, y, x, y, x, y, ...]] or {"size": [height, width], "counts": runs}, or none',
                 )
-            regions.setdefault(index, []).append(_pack_region(region or None, records.boxes[row]))
+            regions.setdefault(index, []).append(_pack_region(hidden or None, records.boxes[row]))
     return regions
 
 

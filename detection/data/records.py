@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import itertools
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from framework.core.errors import InputError
 from framework.io.dataset import LazyDataset
-from framework.vision.dataset_files import abbreviate, find_missing, read_image
+from framework.vision.dataset_files import Orientation, abbreviate, find_missing, read_image
+from framework.vision.dataset_files import report_problems as report_problems
+from framework.vision.deep_samples import ValueRange
 from framework.vision.sample import Sample
-
-_log = logging.getLogger("oar")
 
 
 @dataclass(frozen=True)
@@ -52,7 +50,9 @@ class Records:
     category_ids: tuple[int, ...] = ()
     problems: tuple[str, ...] = ()
 
-    def sample(self, index: int) -> Sample:
+    def sample(
+        self, index: int, orientation: Orientation = "exif", value_range: ValueRange | None = None
+    ) -> Sample:
         """Reads the image and puts its objects beside it. Where the annotation does not say the image's size, objects
         wholly outside of it have valid False.
 
@@ -61,7 +61,7 @@ class Records:
         """
         index = range(len(self.images))[index]
         record, rows = self.images[index], slice(self.starts[index], self.starts[index + 1])
-        pixels = _read(record)
+        pixels = _read(record, orientation, value_range)
         boxes, valid = self.boxes[rows].copy(), self.valid[rows].copy()
         if record.size_hw is None:
             height, width = pixels.shape[:2]
@@ -78,7 +78,16 @@ class Records:
 
 
 class RecordsDataset(LazyDataset):
-    """A data set whose annotations are read at the first use."""
+    """A data set whose annotations are read at the first use.
+
+    Attributes:
+        orientation: Whether images are turned as their EXIF mark says, or left as they are stored, for annotations of
+            tools that do not know the mark.
+        value_range: Black and white of images of more than 8 bits, as `framework.vision.image.read` takes it.
+    """
+
+    orientation: Orientation = "exif"
+    value_range: ValueRange | None = None
 
     @property
     def _records(self) -> Records:
@@ -104,13 +113,18 @@ class RecordsDataset(LazyDataset):
         return len(self._records.images)
 
     def __getitem__(self, index: int) -> Sample:
-        return self._records.sample(index)
+        return self._records.sample(index, self.orientation, self.value_range)
+
+    @property
+    def image_paths(self) -> tuple[Path, ...]:
+        """The files of the images, in order."""
+        return tuple(record.path for record in self._records.images)
 
 
 def build_records(
     images: Sequence[ImageRecord],
     class_names: Sequence[str],
-    objects: Sequence[Sequence[Any]],
+    objects: Sequence[Sequence[Sequence[object]]],
     problems: tuple[str, ...],
     category_ids: tuple[int, ...] = (),
 ) -> Records:
@@ -119,7 +133,7 @@ def build_records(
     Further entries of an object are its area and its keypoints, the same number of entries in each.
     """
     counts = [len(of_image) for of_image in objects]
-    columns: list[list[Any]] = [list(column) for column in zip(*(one for some in objects for one in some))]
+    columns: list[list[object]] = [list(column) for column in zip(*(one for some in objects for one in some))]
     boxes, labels, valid, areas, keypoints = columns + [[]] * (5 - len(columns))
     return Records(
         tuple(images),
@@ -135,13 +149,6 @@ def build_records(
     )
 
 
-def report_problems(where: Path, problems: Sequence[str]) -> tuple[str, ...]:
-    """Puts one line into the log for entries that were left out; gives them back."""
-    if problems:
-        _log.warning("%s: %d entries are left out: %s", where, len(problems), abbreviate(problems, "; "))
-    return tuple(problems)
-
-
 def check_files(images: Sequence[ImageRecord], where: Path) -> None:
     """InputError with the images that are not there."""
     if missing := find_missing(record.path for record in images):
@@ -153,15 +160,21 @@ def check_files(images: Sequence[ImageRecord], where: Path) -> None:
         )
 
 
-def _read(record: ImageRecord) -> np.ndarray:
-    pixels = read_image(record.path, record.path, otherwise="take it out of the annotations")
+def _read(record: ImageRecord, orientation: Orientation, value_range: ValueRange | None) -> np.ndarray:
+    pixels = read_image(
+        record.path,
+        record.path,
+        otherwise="take it out of the annotations",
+        orient=orientation == "exif",
+        value_range=value_range,
+    )
     if record.size_hw is not None and pixels.shape[:2] != record.size_hw:
         raise InputError(
             "the image has another size than its annotation says, so the boxes may be wrong",
             where=record.path,
             received="{} high and {} wide".format(*pixels.shape[:2]),
             allowed="{} high and {} wide".format(*record.size_hw),
-            fix="annotate the image anew, or correct the size if the boxes fit "
-            "(a photo may be stored sideways, with a mark to turn it)",
+            fix="annotate the image anew, or correct the size if the boxes fit (a photo may be stored sideways, with a "
+            "mark to turn it; where boxes are of the stored one, -o data.train.dataset.orientation=stored)",
         )
     return pixels

@@ -1,17 +1,13 @@
-"""Data sets in Pascal VOC's format: an XML file beside each image, read by a parser that knows no entities and reads no
-other file."""
+"""Data sets in Pascal VOC's format: an XML file beside each image."""
 
 from __future__ import annotations
 
-import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
-from xml.etree.ElementTree import Element, TreeBuilder
-from xml.parsers import expat
+from typing import Literal
 
 from detection.data.records import (
     ImageRecord,
@@ -21,13 +17,17 @@ from detection.data.records import (
     check_files,
     report_problems,
 )
+from detection.data.selected import check_names, select_classes
 from framework.config.registry import register
-from framework.core.errors import ConfigError, FormatError, InputError, nearest
-from framework.vision.dataset_files import abbreviate, read_lines
-from framework.vision.image import SUFFIXES, check_file
+from framework.core.errors import InputError
+from framework.vision.annotations.voc import VocAnnotation, read_voc
+from framework.vision.annotations.voc import VocObject as VocObject
+from framework.vision.dataset_files import Orientation, abbreviate, read_lines, split_columns
+from framework.vision.deep_samples import ValueRange
+from framework.vision.image import SUFFIXES
 
 _FOLDERS = (("JPEGImages", "Annotations"), ("images", "annotations"), ("", ""))  # of images, of XML files
-_Pair = tuple[Path, Path]  # an image and its annotation
+_Pair = tuple[Path, Path | None]  # an image and its annotation
 
 
 @register("dataset")
@@ -44,49 +44,64 @@ class VocDetection(RecordsDataset):
 
     An image and its annotation have the same name up to the suffix, whatever `filename` inside says. Without
     `classes` the classes are the sorted names in all annotations, of the other splits too, so that all splits number
-    them alike. Boxes are read as `read_voc` says; those whose right or lower side does not lie beyond the other one,
-    and those wholly outside of the size that is said of their image, are left out and listed in `problems`. Objects
-    marked as difficult have valid False. The sample's id is the path.
+    them alike; with it objects of other classes are left out, and a line of the log counts them. Boxes are read as
+    `read_voc` says; those whose right or lower side does not lie beyond the other one, and those wholly outside of the
+    size that is said of their image, are left out and listed in `problems`. Objects marked as difficult have valid
+    False. The sample's id is the path. `orientation` and `value_range` are those of RecordsDataset.
+
+    Images without an XML file are left out and listed in `problems`, as nobody may have looked at them; with
+    `unlabelled: background` they are images without objects, for which labelImg writes no file.
 
     Raises:
         ConfigError: `classes` is empty or names a class twice.
-        InputError: at the first use, there is no such split, files are missing, or an object has no box or is of an
-            unknown class. At an access, the image cannot be read or has another size than its annotation says.
+        InputError: at the first use, there is no such split, files are missing, an object has no box, or `classes`
+            has a name that no object has, much like one that is left out. At an access, the image cannot be read or has
+            another size than its annotation says.
         FormatError: an annotation is not XML of this format.
     """
 
     root: Path
     split: str = ""
     classes: tuple[str, ...] | None = None
+    unlabelled: Literal["skip", "background"] = "skip"
+    orientation: Orientation = "exif"
+    value_range: ValueRange | None = None
 
     def __post_init__(self) -> None:
-        if self.classes is not None and (not self.classes or len(set(self.classes)) < len(self.classes)):
-            raise ConfigError(
-                "classes must be different names",
-                where="VocDetection.classes",
-                received=self.classes,
-                allowed="one or more different names, or null for those in the annotations",
-            )
+        if self.classes is not None:
+            check_names(self.classes, "VocDetection.classes")
 
     @cached_property
     def _records(self) -> Records:  # pyright: ignore[reportIncompatibleMethodOverride]
         pairs = self._pairs()
-        read = {xml: read_voc(xml) for _, xml in pairs}
-        names = self.classes
-        if names is None:
-            others = {xml: read_voc(xml) for xml in self._all_annotations(pairs) if xml not in read}
-            names = sorted({one.name for voc in (*read.values(), *others.values()) for one in voc.objects})
-        if not names:
+        pairs, problems = self._sort_out(pairs)
+        read = {xml: read_voc(xml) for _, xml in pairs if xml is not None}
+        others = {}
+        if self.classes is None:
+            others = {xml: read_voc(xml) for xml in self._all_annotations(read) if xml not in read}
+        names = sorted({one.name for voc in (*read.values(), *others.values()) for one in voc.objects})
+        if not names and self.classes is None:
             raise InputError(
                 "no annotation has an object", where=self._folder, fix="set classes, or check root and split"
             )
         number = {name: index for index, name in enumerate(names)}
-        images, boxes, problems = [], [], []
+        images, boxes = [], []
         for image, xml in pairs:
-            images.append(ImageRecord(image, str(image), read[xml].size_hw))
-            boxes.append(_objects(read[xml], xml, number, problems))
+            images.append(ImageRecord(image, str(image), None if xml is None else read[xml].size_hw))
+            boxes.append([] if xml is None else _objects(read[xml], xml, number, problems))
         check_files(images, self._folder)
-        return build_records(images, names, boxes, problems=report_problems(self._folder, problems))
+        records = build_records(images, names, boxes, problems=report_problems(self._folder, problems))
+        return records if self.classes is None else select_classes(records, self.classes, self._folder)
+
+    def _sort_out(self, pairs: list[_Pair]) -> tuple[list[_Pair], list[str]]:
+        """The pairs that are used, and what is to be said of the images without an annotation."""
+        unlabelled = [image for image, xml in pairs if xml is None]
+        if not unlabelled or self.unlabelled == "background":
+            return pairs, []
+        return [pair for pair in pairs if pair[1] is not None], [
+            f"{path} has no annotation (unlabelled: background takes it as an image without objects)"
+            for path in unlabelled
+        ]
 
     @property
     def _folder(self) -> Path:
@@ -100,11 +115,19 @@ class VocDetection(RecordsDataset):
         root = Path(self.root)
         pairs_file = root / f"{self.split}.txt"
         if self.split and self._list.is_file():
-            names = [line.split()[0] for line in _lines(self._list)]
             folders = root / "JPEGImages", root / "Annotations"
+            names = _read_names(self._list, folders[1])
             pairs = _match_pairs([folders[1] / f"{name}.xml" for name in names], folders[0])
+            if self.unlabelled == "background":
+                pairs = [
+                    (image, None if image.is_file() and xml is not None and not xml.is_file() else xml)
+                    for image, xml in pairs
+                ]
         elif self._folder.is_dir() and (folders := _folders(self._folder)):
             pairs = _match_pairs(sorted(folders[1].glob("*.xml")), folders[0])
+            labelled = {image for image, _ in pairs}
+            pairs += [(image, None) for image in _list_images(folders[0]) if image not in labelled]
+            pairs.sort(key=lambda pair: pair[0].stem)
         elif self.split and pairs_file.is_file():
             pairs = _read_list(pairs_file, root)
         else:
@@ -119,7 +142,7 @@ class VocDetection(RecordsDataset):
             )
         if not pairs:
             raise InputError("the list names no image", where=self._folder, allowed="one or more")
-        if missing := [str(xml) for _, xml in pairs if not os.path.isfile(xml)]:
+        if missing := [str(xml) for _, xml in pairs if xml is not None and not os.path.isfile(xml)]:
             raise InputError(
                 f"{len(missing)} of {len(pairs)} annotations are not there",
                 where=self._folder,
@@ -127,9 +150,9 @@ class VocDetection(RecordsDataset):
             )
         return pairs
 
-    def _all_annotations(self, pairs: list[_Pair]) -> list[Path]:
+    def _all_annotations(self, xmls: Iterable[Path]) -> list[Path]:
         """Of this split and of those beside it."""
-        folders = {xml.parent for _, xml in pairs}
+        folders = {xml.parent for xml in xmls}
         if self.split and not self._list.is_file() and self._folder.is_dir():
             folders |= {match[1] for path in self._beside() if (match := _folders(path))}
         return [xml for folder in sorted(folders) for xml in sorted(folder.glob("*.xml"))]
@@ -140,7 +163,7 @@ class VocDetection(RecordsDataset):
         return sorted(path for path in root.iterdir() if path.is_dir()) if root.is_dir() else []
 
 
-def _folders(folder: Path) -> _Pair | None:
+def _folders(folder: Path) -> tuple[Path, Path] | None:
     """The folders of the images and of the XML files."""
     for images, xmls in _FOLDERS:
         if next((folder / xmls).glob("*.xml"), None) is not None:
@@ -151,22 +174,43 @@ def _folders(folder: Path) -> _Pair | None:
 def _match_pairs(xmls: Sequence[Path], folder: Path) -> list[_Pair]:
     """Each with the image of its name; where there is none, with the one that should be there."""
     by_stem: dict[str, Path] = {}
-    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
-        if path.suffix.lower() in SUFFIXES:
-            by_stem.setdefault(path.stem, path)
+    for path in _list_images(folder):
+        by_stem.setdefault(path.stem, path)
     return [(by_stem.get(xml.stem, folder / f"{xml.stem}.jpg"), xml) for xml in xmls]
+
+
+def _list_images(folder: Path) -> list[Path]:
+    files = sorted(folder.iterdir()) if folder.is_dir() else []
+    return [path for path in files if path.suffix.lower() in SUFFIXES and not path.name.startswith(".")]
+
+
+def _read_names(file: Path, annotations: Path) -> list[str]:
+    """The names of VOC's list, which may hold blanks. In the lists of one class a second column says with -1, 0 or 1
+    whether it is there; some tools write the image's suffix too."""
+    names = []
+    for line in map(str.strip, _lines(file)):
+        name, _, mark = line.rpartition(" ")
+        bare = name.strip() if mark in ("-1", "0", "1") else line
+        choices = (line, bare, *(str(Path(one).with_suffix("")) for one in (line, bare) if _is_image(one)))
+        # A name may end in a number as well, such as "scan 1".
+        names.append(next((one for one in choices if (annotations / f"{one}.xml").is_file()), choices[-1]))
+    return names
+
+
+def _is_image(name: str) -> bool:
+    return Path(name).suffix.lower() in SUFFIXES
 
 
 def _read_list(file: Path, root: Path) -> list[_Pair]:
     pairs = []
     for line in _lines(file):
-        columns = line.split()
-        if len(columns) != 2:
+        columns = split_columns(line, root)
+        if columns is None:
             raise InputError(
                 "a line must name an image and an annotation",
                 where=file,
                 received=line,
-                allowed="images/a.jpg annotations/a.xml",
+                allowed="images/a.jpg annotations/a.xml, with a blank or a tab between them",
             )
         pairs.append((root / columns[0], root / columns[1]))
     return pairs
@@ -181,15 +225,6 @@ def _objects(
 ) -> list[tuple[tuple[float, ...], int, bool]]:
     objects = []
     for position, one in enumerate(voc.objects, start=1):
-        if one.name not in number:
-            close = nearest(one.name, number)
-            raise InputError(
-                "an object is of an unknown class",
-                where=f"{xml}, object {position}",
-                received=repr(one.name),
-                allowed=abbreviate(list(number)),
-                fix=f"did you mean {close!r}?" if close else "add the class, or correct the annotation",
-            )
         x0, y0, x1, y1 = one.box
         # VOC's xmax == xmin: no box of one pixel, but a click that was not dragged
         if x1 - x0 <= 1 or y1 - y0 <= 1:
@@ -204,101 +239,3 @@ def _objects(
             continue
         objects.append((one.box, number[one.name], not one.difficult))
     return objects
-
-
-class VocObject(NamedTuple):
-    """`box` is xyxy in our coordinates."""
-
-    name: str
-    box: tuple[float, float, float, float]
-    difficult: bool
-
-
-class VocAnnotation(NamedTuple):
-    """A file's objects; the size is None where it is missing or 0."""
-
-    size_hw: tuple[int, int] | None
-    objects: tuple[VocObject, ...]
-
-
-def read_voc(path: Path) -> VocAnnotation:
-    """Reads one file.
-
-    VOC counts pixels from 1 and includes the last one: xmin to xmax become x0 = xmin - 1 to x1 = xmax, y alike. Tools
-    that count from 0 write xmin 0, which becomes 0 too.
-
-    Raises:
-        FormatError: the file is no XML of this format, or declares a document type or entities.
-        InputError: there is no such file, or an object lacks its name or a number of its box.
-    """
-    root = _tree(path)
-    if root.tag != "annotation":
-        raise FormatError(
-            "the file is no VOC annotation", where=path, received=f"<{root.tag}>", allowed="<annotation>"
-        )
-    objects = []
-    for number, one in enumerate(root.findall("object"), start=1):
-        where = f"{path}, object {number}"
-        name = (one.findtext("name") or "").strip()
-        if not name:
-            raise InputError("an object has no name", where=where, allowed="<name>cat</name>")
-        xmin, ymin, xmax, ymax = (_number(one, f"bndbox/{side}", where) for side in _SIDES)
-        difficult = (one.findtext("difficult") or "0").strip() == "1"
-        objects.append(VocObject(name, (max(0.0, xmin - 1), max(0.0, ymin - 1), xmax, ymax), difficult))
-    height, width = (_length(root.findtext(f"size/{side}")) for side in ("height", "width"))
-    return VocAnnotation((height, width) if height and width else None, tuple(objects))
-
-
-_SIDES = ("xmin", "ymin", "xmax", "ymax")
-
-
-def _number(element: Element, path: str, where: str) -> float:
-    text = element.findtext(path)
-    try:
-        value = float(text or "")
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise InputError(
-            "an object has no box",
-            where=where,
-            received=f"{path.rpartition('/')[2]}: {text}",
-            allowed="<bndbox> with xmin, ymin, xmax and ymax, all numbers",
-        )
-    return value
-
-
-def _length(text: str | None) -> int:
-    try:
-        return int(float(text or 0))
-    except (ValueError, OverflowError):
-        return 0
-
-
-def _tree(path: Path) -> Element:
-    builder, parser = TreeBuilder(), expat.ParserCreate()
-    parser.buffer_text = True
-    parser.StartElementHandler = builder.start
-    parser.EndElementHandler = builder.end
-    parser.CharacterDataHandler = builder.data
-
-    def refuse(*_: object) -> None:
-        # Entities can make a kilobyte expand to gigabytes, or name other files; they need a document type.
-        raise FormatError(
-            "the file declares a document type, which annotations never need",
-            where=path,
-            received="<!DOCTYPE",
-            fix="do not open files of unknown origin; remove the declaration if you trust it",
-        )
-
-    parser.StartDoctypeDeclHandler = refuse
-    data = check_file(path, "annotation").read_bytes()
-    try:
-        parser.Parse(data, True)
-        return builder.close()
-    except (expat.ExpatError, LookupError, ValueError, AssertionError) as error:
-        if isinstance(error, FormatError):
-            raise
-        raise FormatError(
-            "the annotation is not XML", where=path, received=error, fix="write the file again, as UTF-8"
-        ) from error

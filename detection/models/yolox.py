@@ -32,6 +32,7 @@ from framework.core.errors import ConfigError
 from framework.engine.task import Losses
 from framework.interop.weights.weighted import WeightedOp
 from framework.nn import initializer as I
+from framework.nn.functional.slopes import absolute
 
 STRIDES = (8, 16, 32)
 HEAD_WIDTH = 256  # at a multiplier of 1
@@ -218,7 +219,7 @@ class YOLOX(Detector[YOLOXConfig]):
         }
         loss = terms["loss_cls"] + terms["loss_obj"] + IOU_WEIGHT * terms["loss_iou"]
         if self.config.l1_from is not None:
-            sides = jnp.abs(matched - target).sum() / total
+            sides = absolute(matched - target).sum() / total
             terms["loss_l1"] = jnp.where(targets.step >= self.config.l1_from, sides, 0)
             loss += terms["loss_l1"]
         return Losses(loss, terms)

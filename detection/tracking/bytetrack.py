@@ -15,7 +15,7 @@ from detection.tracking import kalman
 from framework.core.errors import ConfigError
 from framework.vision import boxes as vision_boxes
 
-_FIRST, _SECOND, _FRESH = 0.8, 0.5, 0.7  # the costs from which box and track do not belong together
+_SECOND, _FRESH = 0.5, 0.7  # the costs from which doubtful boxes, and new tracks, do not belong together
 _SAME = 0.85  # two tracks with more IoU are one
 
 
@@ -28,6 +28,7 @@ class ByteTrackOptions:
         new: The least score of a box that begins a track.
         buffer: For how many frames at 30 frames a second a track waits for its object.
         frame_rate: Frames per second of the video.
+        match: The cost, 1 - IoU * score, from which a sure box and a track do not belong together.
         per_class: Whether a track holds boxes of one class alone.
 
     Raises:
@@ -40,15 +41,17 @@ class ByteTrackOptions:
     buffer: int = 30
     frame_rate: float = 30.0
     per_class: bool = True
+    match: float = 0.8
 
     def __post_init__(self) -> None:
-        if not (0 <= self.low <= self.high <= self.new <= 1) or self.buffer < 0 or not self.frame_rate > 0:
+        ordered = 0 <= self.low <= self.high <= self.new <= 1
+        if not ordered or self.buffer < 0 or not self.frame_rate > 0 or not 0 < self.match <= 1:
             raise ConfigError(
                 "tracks cannot be kept like this",
                 where="ByteTrackOptions",
                 received=f"low {self.low}, high {self.high}, new {self.new}, buffer {self.buffer}, "
-                f"frame_rate {self.frame_rate}",
-                allowed="0 <= low <= high <= new <= 1, buffer from 0, frame_rate above 0",
+                f"frame_rate {self.frame_rate}, match {self.match}",
+                allowed="0 <= low <= high <= new <= 1, buffer from 0, frame_rate above 0, match above 0 up to 1",
             )
 
 
@@ -98,7 +101,7 @@ class ByteTrack:
 
         sure = np.flatnonzero(scores >= options.high)
         doubtful = np.flatnonzero((scores >= options.low) & (scores < options.high))
-        missed, sure = self._join(confirmed, sure, boxes, labels, _FIRST, scores)
+        missed, sure = self._join(confirmed, sure, boxes, labels, options.match, scores)
         in_sight = [track for track in missed if not track.lost]
         missed, _ = self._join(in_sight, doubtful, boxes, labels, _SECOND)
         for track in missed:

@@ -38,7 +38,8 @@ def parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="INPUT=N,3,H,W",
-        help="of a graph: sizes of an input, numbers or names; 32*h is any multiple of 32. Default: those of the file",
+        help="of a graph: sizes of an input, numbers or names; 32*h is any multiple of 32; once for each "
+        "input. Default: those of the file",
     )
     add_settings(made, weights=False)
     return made
@@ -56,12 +57,14 @@ def _convert(args: argparse.Namespace) -> int:
 
     refuse_foreign(args.weights)
     if Path(args.weights).suffix in GRAPHS and Path(args.output).suffix in ("", ".onnx"):
-        shapes = dict(_shape(text) for text in args.shape)
+        shapes = dict(_shape(text) for texts in args.shape for text in texts.split())
         made = convert_graph(args.weights, args.params, shapes)
         difference = compare_with_graph(made)  # before anything is written
         made.write(args.output)
         for name, spec in made.inputs.items():
             print(f"input {name}: [{', '.join(map(str, spec.shape))}] {spec.dtype}")
+        if made.limits:
+            print(f"sizes: {', '.join(made.limits)}")
         print(
             f"wrote {args.output}: largest difference from the graph {difference:.1e} of the largest value, "
             f"{time_program(made):.1f} ms a call"

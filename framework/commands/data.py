@@ -39,9 +39,37 @@ def parser() -> argparse.ArgumentParser:
     split.add_argument(
         "--header", action="store_true", help="the first line names columns, and stays in both parts"
     )
+    split.add_argument(
+        "--group_by",
+        help="what belongs together goes into one part: folder, a regular expression with the group in parentheses, "
+        "searched in the paths of images; of a table a column",
+    )
+    split.add_argument(
+        "--stratify", action="store_true", help="divide the samples of each class by the share"
+    )
+    split.add_argument(
+        "--label", help="the column of a table with the class, for --stratify (default: the last)"
+    )
     labelme = commands.add_parser("labelme", help="put annotations of labelme into COCO's format")
     labelme.add_argument("source", help="a folder of images, each with a .json of labelme")
     labelme.add_argument("output", help="the folder to write: annotations.json and images")
+    convert = commands.add_parser(
+        "convert", help="put annotations of YOLO, CVAT, COCO, VOC or labelme into another format"
+    )
+    convert.add_argument(
+        "source",
+        help="a data.yaml or folder of YOLO, an .xml of CVAT, a .json of COCO, a folder of VOC or labelme",
+    )
+    convert.add_argument("output", help="the folder to write: annotations and copies of the images")
+    convert.add_argument("--to", required=True, choices=("yolo", "cvat", "coco"), help="the format to write")
+    convert.add_argument(
+        "--from",
+        dest="source_format",
+        choices=("yolo", "cvat", "coco", "voc", "labelme"),
+        help="the format of the source, where it is not plain",
+    )
+    convert.add_argument("--images", help="the folder of the images of a file; default: images beside it")
+    convert.add_argument("--boxes_only", action="store_true", help="write no outlines in YOLO's format")
     show = commands.add_parser("show", help="draw samples with their labels, after all transforms")
     show.add_argument("--count", type=int, default=8, help="how many (default 8)")
     show.add_argument(*OUTPUT, default="output/samples", help="default: output/samples")
@@ -60,12 +88,27 @@ def _data(args: argparse.Namespace) -> int:
     from framework.workflow.data.commands import draw_samples, measure_data, split_data
 
     if args.command == "split":
-        print(split_data(args.source, args.output, args.share, args.seed, args.header))
+        more = {"group_by": args.group_by, "stratify": args.stratify, "label": args.label}
+        print(split_data(args.source, args.output, args.share, args.seed, args.header, **more))
         return 0
     if args.command == "labelme":
         from framework.workflow.data.labelme import convert_labelme
 
         print(convert_labelme(args.source, args.output))
+        return 0
+    if args.command == "convert":
+        from framework.workflow.data.convert import convert_data
+
+        print(
+            convert_data(
+                args.source,
+                args.output,
+                args.to,
+                source_format=args.source_format,
+                images=args.images,
+                boxes_only=args.boxes_only,
+            )
+        )
         return 0
     config = open_data_config(args, read_overrides(args))
     if args.command == "show":

@@ -13,7 +13,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from framework.commands.main import run
-from framework.config.arguments import add_config, add_ignored, add_settings, read_overrides, settings
+from framework.config.arguments import (
+    BooleanFlag,
+    add_config,
+    add_ignored,
+    add_settings,
+    read_overrides,
+    settings,
+)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -51,6 +58,13 @@ def parser() -> argparse.ArgumentParser:
         help="of --format onnx: images as uint8 NHWC, or as float32 NCHW; values are 0 to 255 in both",
     )
     made.add_argument(
+        "--onnx_check",
+        action=BooleanFlag,
+        default=True,
+        help="of --format onnx: refuse a file that does not give what the program gives (default); "
+        "--no-onnx_check writes it and says how far it differs",
+    )
+    made.add_argument(
         "--names",
         help="of --format pdparams: whose names they get: paddle.vision, paddleclas, paddledet, paddleseg, paddlenlp, "
         "paddleocr (default: that of the domain), or an official .pdparams file with such names",
@@ -79,7 +93,7 @@ def _export(args: argparse.Namespace) -> int:
     if args.format == "onnx":
         from framework.workflow.export.onnx import OnnxOptions
 
-        onnx = OnnxOptions(args.opset, args.onnx_layout)
+        onnx = OnnxOptions(args.opset, args.onnx_layout, check=args.onnx_check)
     folder = write_artifact(
         args.config,
         Path(args.save_dir or args.output_dir or "inference_model"),

@@ -11,7 +11,6 @@ import glob
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from framework.commands.main import run
 from framework.config.arguments import (
@@ -99,7 +98,7 @@ def parser(
         help="the same as FILE",
     )
     source.add_argument("--pdf_file")
-    source.add_argument("--video_file")
+    source.add_argument("--video_file", help="a file, or the address of a stream: rtsp://camera/stream")
     source.add_argument("--camera_id", type=_camera, help="a camera, usually 0, until Ctrl+C; -1 is none")
     source.add_argument("--text")
     source.add_argument("--text_file", help="a text a line, UTF-8; of pairs two, a tab between them")
@@ -115,6 +114,13 @@ def parser(
     made.add_argument("--no_draw", dest="draw", action="store_false", help="write no images, only JSON")
     made.add_argument(
         "--save_results", action=BooleanFlag, default=False, help="also one file: bbox.json, MOT's .txt"
+    )
+    made.add_argument(
+        *("--frame_step", "--vid_stride"),
+        dest="frame_step",
+        type=int,
+        default=1,
+        help="read one of so many frames of a video (default: all)",
     )
     for flags in find_flags("infer"):
         flags.add(made, group)
@@ -139,6 +145,11 @@ def add_runtime(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--cpu_threads", type=int, help="CPUs for one call; XLA uses all")
     parser.add_argument(
+        "--trust",
+        action="store_true",
+        help="run code that an artifact's config names (imports); without it such an artifact is refused",
+    )
+    parser.add_argument(
         "--run_mode", choices=list(_RUN_MODES), help="PaddleDetection's name of the precision"
     )
     add_device(parser)
@@ -151,6 +162,7 @@ def choose_runtime(args: argparse.Namespace) -> Runtime:
         _RUN_MODES.get(args.run_mode, _PRECISIONS[args.precision]),
         args.engine,
         args.cpu_threads,
+        args.trust,
     )
 
 
@@ -205,19 +217,30 @@ def infer(args: argparse.Namespace, names: Sequence[str], suffixes: Sequence[str
     """What `oar infer` does; `suffixes` are those of the files that are read of a folder."""
     read_overrides(args)  # which may name the source
     named = named_files(args)
+    if args.frame_step < 1:
+        raise InputError("--frame_step is out of range", received=args.frame_step, allowed="1 or more")
     output_dir, draw, save = Path(args.output_dir), args.draw, args.save_results
     if named:
-        with open_sources(named, suffixes, output_dir=output_dir, allow_url=args.allow_url) as sources:
-            report = predict_sources(open_model(args, names), output_dir, sources, draw=draw, save=save)
+        with open_sources(
+            named, suffixes, output_dir=output_dir, allow_url=args.allow_url, with_streams=True
+        ) as sources:
+            report = predict_sources(
+                open_model(args, names), output_dir, sources, draw=draw, save=save, stride=args.frame_step
+            )
     else:
         sources = {name: getattr(args, name) for name in SOURCES}
         check_sources(**sources)
-        report = predict_files(open_model(args, names), output_dir, **sources, draw=draw, save=save)
+        report = predict_files(
+            open_model(args, names), output_dir, **sources, draw=draw, save=save, stride=args.frame_step
+        )
+    from framework.inference.runtime import engines_in_use  # which is loaded by now
+
+    report.notes += engines_in_use()
     print(report.summary(), file=sys.stderr if report.failed else sys.stdout)
     return report.exit_code
 
 
-def _model(args: argparse.Namespace, options: Mapping[str, Any]) -> str:
+def _model(args: argparse.Namespace, options: Mapping[str, object]) -> str:
     """The model's name, file or folder; the deploy.yaml and infer_cfg.yml of an artifact stand for its folder.
 
     Raises: InputError, where none is named and no option stands for one.

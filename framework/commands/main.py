@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import os
+import logging
 import sys
 from collections.abc import Callable, Sequence
 from importlib import metadata
 
+from framework.commands import streams
 from framework.config.arguments import choose_device
 from framework.config.command_line import Verb, find_verbs
 from framework.core.errors import OarError, did_you_mean
 
+log = logging.getLogger("oar")
 # The subcommand, its module here, and what it does. A module is imported when its command is called. Verbs of domains
 # stand between the two tables.
 _OF_MODELS = {
@@ -30,6 +32,9 @@ _OF_FILES = {
     "launch": ("launch", "run a command on chosen devices, as paddle.distributed.launch"),
     "run-check": ("run_check", "prove that the installation works on this machine's devices"),
 }
+_OF_PROGRAMS = {
+    "run": Verb("framework.paddle.run", "run a program written for Paddle: `import paddle` in it means Oar"),
+}
 # Names of Paddle's tools for the same.
 _ALIASES = {
     "val": "eval",
@@ -46,7 +51,7 @@ def commands() -> dict[str, Verb]:
         {name: Verb(f"framework.commands.{module}", help) for name, (module, help) in table.items()}
         for table in (_OF_MODELS, _OF_FILES)
     )
-    return {**before, **find_verbs(), **after}
+    return {**before, **find_verbs(), **after, **_OF_PROGRAMS}
 
 
 def aliases() -> dict[str, str]:
@@ -56,6 +61,10 @@ def aliases() -> dict[str, str]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run `oar` with these arguments (default: those of this process); returns the exit status."""
+    return _guarded(lambda: _main(argv))
+
+
+def _main(argv: Sequence[str] | None) -> int:
     given = list(sys.argv[1:] if argv is None else argv)
     name = given[0] if given else "--help"
     if name in ("-h", "--help", "help"):
@@ -110,17 +119,35 @@ def run(
     stopped: str = "stopped",
 ) -> int:
     """Call `function` with the parsed arguments. Exit status: its own; 2 an error of ours; 130 stopped by Ctrl+C."""
-    args = parser.parse_args(argv)
+    return _guarded(lambda: function(parser.parse_args(argv)), stopped)
+
+
+def _guarded(function: Callable[[], int], stopped: str = "stopped") -> int:
+    """The exit status of a command; a line in the place of a traceback where it, or printing, fails for a reason that
+    is the user's to mend."""
+    streams.prepare()
     try:
-        status = function(args)
-        sys.stdout.flush()
+        try:
+            status = function()
+        except SystemExit as end:  # of argparse, which has printed its help or its error
+            if (error := streams.flush()) is not None:
+                raise error from None
+            raise end from None
+        if (error := streams.flush()) is not None:
+            raise error
         return status
     except OarError as error:
-        print(f"error: {error}", file=sys.stderr)
+        streams.report(f"error: {error}")
         return 2
     except KeyboardInterrupt as stop:
-        print(str(stop) or stopped, file=sys.stderr)
+        streams.report(str(stop) or stopped)
         return 130
     except BrokenPipeError:  # `… | head`: the reader has enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        streams.silence()
         return 0
+    except OSError as error:  # a full disk behind standard output, a path that is too long
+        streams.silence()
+        log.debug("the command ends", exc_info=True)
+        name = "" if error.filename is None else f": {str(error.filename)[:200]}"
+        streams.report(f"error: {error.strerror or error}{name}")
+        return 2

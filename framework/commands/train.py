@@ -98,13 +98,26 @@ def parser() -> argparse.ArgumentParser:
 
 
 def open_data_config(args: argparse.Namespace, given: Sequence[str]) -> ConfigFile:
-    """The config with the changes that are given and, after them, those of `--data` and `--num_classes`."""
+    """The config with the changes that are given, then those of `--data`, `--classes` and `--num_classes`."""
     from framework.workflow.domain.config_file import open_config
     from framework.workflow.train.overrides import data_overrides
 
     config = open_config(args.config, given)
-    roots = () if args.data is None else data_overrides(config.plain, args.data)
-    return open_config(config, (*roots, *setting("model.num_classes", args.num_classes)))
+    if args.data is not None:
+        config = open_config(config, data_overrides(config.plain, args.data))
+    selection = () if args.classes is None else _choose_classes(config, args.classes)
+    return open_config(config, (*selection, *setting("model.num_classes", args.num_classes)))
+
+
+def _choose_classes(config: ConfigFile, names: Sequence[str]) -> tuple[str, ...]:
+    from framework.config.bind import packages_of
+    from framework.config.registry import Catalog
+    from framework.workflow.train.overrides import class_overrides
+
+    catalog = Catalog(packages_of(config.tree))
+    return class_overrides(
+        config.plain, names, lambda kind: getattr(catalog.find("dataset", kind).config, "selected_by", None)
+    )
 
 
 def open_train_config(args: argparse.Namespace, given: Sequence[str]) -> ConfigFile:
@@ -113,6 +126,7 @@ def open_train_config(args: argparse.Namespace, given: Sequence[str]) -> ConfigF
     from framework.workflow.train.overrides import (
         callback_overrides,
         ema_overrides,
+        evaluation_overrides,
         learning_rate_overrides,
         worker_overrides,
     )
@@ -136,7 +150,7 @@ def open_train_config(args: argparse.Namespace, given: Sequence[str]) -> ConfigF
         *setting("train.seed", args.seed),
     ]
     config = open_config(open_data_config(args, given), changes)
-    more: list[str] = []
+    more: list[str] = list(evaluation_overrides(config.source.plain(), config.plain))
     loggers = _loggers(args)  # what these four change depends on what the config says
     if args.use_ema:
         more += ema_overrides(config.plain)

@@ -71,9 +71,15 @@ def add_settings(parser: argparse.ArgumentParser, *, weights: bool = True) -> No
 
 
 def add_data(parser: argparse.ArgumentParser) -> None:
-    """`--data` and `--num_classes`: short for the settings that own data change in most configs."""
+    """`--data`, `--num_classes` and `--classes`: short for the settings that own data change in most configs."""
     parser.add_argument("--data", metavar="FOLDER", help="the root of the config's data sets")
     parser.add_argument("--num_classes", type=int, help="short for -o model.num_classes=…")
+    parser.add_argument(
+        "--classes",
+        nargs="+",
+        metavar="NAME",
+        help="of the data's classes these alone; what else is annotated is left out, and model.num_classes follows",
+    )
 
 
 def add_device(parser: argparse.ArgumentParser) -> None:

@@ -82,11 +82,18 @@ def packages_of(tree: Tree) -> tuple[str, ...]:
 
 
 def find_misfits(name: str, entries: Mapping[str, Tree], packages: Sequence[str]) -> list[str]:
-    """The keys that the component `name` does not have, or has for values of another kind; none where there is no such
-    component."""
+    """The keys that the component `name` does not have, has for values of another kind, or takes from no other type
+    (`not_inherited` of its class); none where there is no such component."""
     if not entries:
         return []
-    known = [get_type_hints(entry.config, include_extras=True) for entry in Catalog(packages).find_all(name)]
+    known = [
+        {
+            key: hint
+            for key, hint in get_type_hints(entry.config, include_extras=True).items()
+            if key not in getattr(entry.config, "not_inherited", ())
+        }
+        for entry in Catalog(packages).find_all(name)
+    ]
 
     def fits(key: str, tree: Tree, hints: Mapping[str, object]) -> bool:
         binder = _Binder(packages)

@@ -3,25 +3,35 @@
     imports: [my_models.py, my_package]
 
 A file is imported by its stem, with its folder on `sys.path`: processes that the DataLoader starts get the same path,
-so
-they find the classes too. What it registers is found as everything else is.
+so they find the classes too. What it registers is found as everything else is.
+
+Importing runs the file, so a configuration with `imports` is a program of whoever wrote it. One line of the log says so
+where the configuration lies outside of the current folder; the `imports` of an artifact wait for the user's consent
+(`framework.workflow.open`).
 """
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.util
+import logging
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from framework.config.tree import Tree
 from framework.core.errors import ConfigError
 
 IMPORTS = "imports"
+_log = logging.getLogger("oar")
 
 
-def import_components(tree: Tree) -> tuple[str, ...]:
+def import_components(tree: Tree, *, announced: bool = False) -> tuple[str, ...]:
     """Import what the key `imports` of a configuration lists; gives the names of the modules.
+
+    Args:
+        announced: The user was told, or asked, what runs.
 
     Raises:
         ConfigError: the key is no list of texts, there is no such file or module, or importing it fails.
@@ -30,7 +40,26 @@ def import_components(tree: Tree) -> tuple[str, ...]:
     if node is None or node.value is None:
         return ()
     items = node.value if isinstance(node.value, list) else [node]
+    if not announced:
+        for item in items:
+            announce_foreign_imports(item.where.source, [str(item.value)])
     return tuple(_import(item) for item in items)
+
+
+def announce_foreign_imports(source: str, names: Iterable[str]) -> None:
+    """`announce_imports` of a configuration's file that lies outside of the current folder."""
+    if Path(source).is_absolute() and not Path(source).is_relative_to(Path.cwd()):
+        for name in names:
+            announce_imports(source, name)
+
+
+@functools.cache  # once a process for each
+def announce_imports(source: str, *names: str) -> None:
+    """One line of the log: `source`, a configuration or an artifact, makes this process run these files or modules."""
+    what = ", ".join(
+        str(Path(name).resolve()) if name.endswith(".py") else f"module {name}" for name in names
+    )
+    _log.warning("%s runs code by its `imports`: %s", source, what)
 
 
 def _import(item: Tree) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from framework.config.bind import find_misfits, packages_of
 from framework.config.imports import IMPORTS
-from framework.config.tree import INHERITED, TYPE, Tree, Where, parse, write
+from framework.config.tree import INHERITED, TYPE, Tree, Where, parse, parse_value, write
 from framework.core.bounded import SETTINGS, read_bytes
 from framework.core.errors import ConfigError, nearest
 
@@ -29,10 +29,10 @@ def load(path: str | Path, overrides: Sequence[str] = ()) -> Tree:
     """Read a file, its bases and the overrides into one Tree.
 
     `_base_` is a path or a list of paths, relative to the file that names them. An override is `a.b.c=value`, the
-    value in YAML (nothing after the `=` is null); it merges like a file, but for `a.b={}`, which empties a mapping as
-    `a.b=[]` empties a list. Mappings that are missing on the way are
-    made. A list item is reached by its index, from 0, or from -1 counted from the end
-    (`data.train.transforms.-1.scale=[0.5, 1.0]`); an override changes items and never adds one.
+    value in YAML, or a text where it is none (nothing after the `=` is null; see `parse_value`); it merges like a file,
+    but for `a.b={}`, which empties a mapping as `a.b=[]` empties a list. Mappings that are missing on the way are made.
+    A list item is reached by its index, from 0, or from -1 counted from the end (`data.train.transforms.-1.scale=[0.5,
+    1.0]`); an override changes items and never adds one.
 
     Raises:
         ConfigError: with `file:line:column`, or with the override, for everything that cannot be read.
@@ -228,7 +228,7 @@ def override(tree: Tree, text: str) -> Tree:
     keys = path.strip().split(".")
     if not equals or not all(keys):
         raise ConfigError("not an override", where=source, received=repr(text), allowed="a.b.c=value")
-    return _assign(tree, keys, 0, parse(value, source, lines=False))
+    return _assign(tree, keys, 0, parse_value(value, source))
 
 
 def _assign(tree: Tree | None, keys: list[str], depth: int, leaf: Tree) -> Tree:

@@ -150,6 +150,43 @@ def parse(text: str, source: str, *, lines: bool = True, old_scalars: bool = Fal
         ) from error
 
 
+_QUOTED = ("[", "{", "'", '"')  # what begins with these is YAML, or a mistake in it
+_MARKS = ("#", "&", "*", "|", ">")  # of comments, anchors, aliases and blocks
+
+
+def parse_value(text: str, source: str) -> Tree:
+    """The Tree of one value of a command line: YAML, or the text as it stands where YAML makes nothing of it.
+
+    A mark alone (`,` `|` `#`), white space alone, what begins with the mark of a comment, an anchor or a block, and
+    ` #` in a text are no YAML here. A backslash with a t is a tab.
+
+    Raises:
+        ConfigError: a list, a mapping or a quoted text is not valid YAML; others as `parse`.
+    """
+    plain = text.strip()
+    as_text = Tree("\t" if plain == r"\t" else plain or text, Where(source))
+    is_mark = len(plain) == 1 and not plain.isalnum() and plain not in ("~", *_QUOTED)
+    if text and (not plain or is_mark or plain == r"\t"):
+        return as_text
+    try:
+        tree = parse(text, source, lines=False)
+    except ConfigError as error:
+        if isinstance(error, YAMLLimitError) or not isinstance(error.__cause__, yaml.YAMLError):
+            raise
+        if not plain.startswith(_QUOTED) and "\n" not in plain:
+            return as_text
+        raise ConfigError(
+            error.problem,
+            where=error.where,
+            received=error.received,
+            allowed=error.allowed,
+            fix=error.fix or "put texts with such marks in quotes, and the whole in others for the shell",
+        ) from error
+    is_text = isinstance(tree.value, str) and not plain.startswith(_QUOTED)
+    lost = plain.startswith(_MARKS) and (is_text or tree.value is None)
+    return as_text if lost or (is_text and " #" in plain) else tree
+
+
 def _compose(text: str, old_scalars: bool) -> yaml.Node | None:
     try:
         check_yaml(text, MAX_VALUES)

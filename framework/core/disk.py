@@ -8,12 +8,12 @@ import os
 import re
 import secrets
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from framework.core.errors import OarError
+from framework.core.whole_folder import put_in_place, remove_leftovers, work_folder
 
 _PROBLEMS = {
     errno.ENOSPC: ("the disk is full", "free some space, or choose a folder on another disk"),
@@ -113,6 +113,7 @@ def whole_file(
     temporary = temporary_beside(path)
     with disk_errors(path, needed):
         path.parent.mkdir(parents=True, exist_ok=True)
+        remove_leftovers(path.parent.resolve())
     try:
         yield temporary
         with disk_errors(path, needed):
@@ -146,22 +147,12 @@ def whole_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
         DiskError: the folder cannot be written.
     """
     path = Path(path)
-    with disk_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        work = tempfile.TemporaryDirectory(
-            prefix=f".{path.name[:32]}.", dir=path.parent, ignore_cleanup_errors=True
-        )
-    with work:
-        fresh, old = Path(work.name) / "new", Path(work.name) / "old"
+    with contextlib.ExitStack() as stack:
         with disk_errors(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            work = stack.enter_context(work_folder(path))
+            fresh = work / "new"
             fresh.mkdir()
         yield fresh
         with disk_errors(path):
-            if path.exists():
-                os.replace(path, old)
-            try:
-                os.replace(fresh, path)
-            except OSError:
-                if old.exists():
-                    os.replace(old, path)
-                raise
+            put_in_place(work, path)

@@ -102,7 +102,11 @@ def narrow(array: np.ndarray, where: object = None) -> np.ndarray:
         ShapeError: an integer lies outside int32, which would wrap around silently.
     """
     array = np.asarray(array)
-    if jax.config.jax_enable_x64 or array.dtype.itemsize // (2 if array.dtype.kind == "c" else 1) < 8:  # type: ignore[attr-defined]
+    if (
+        array.dtype.kind not in "fiuc"
+        or jax.config.jax_enable_x64  # type: ignore[attr-defined]
+        or array.dtype.itemsize // (2 if array.dtype.kind == "c" else 1) < 8
+    ):
         return array
     if array.dtype.kind in "iu":
         low, high = np.iinfo(np.int32).min, np.iinfo(np.int32).max

@@ -17,6 +17,7 @@ class ProcessState:
     Attributes:
         key_stream: The stream of random keys outside of any scope; None: that of seed 0.
         initializer_seed: The seed and the number of generators drawn for parameters so far.
+        program_seed: The seed that every parameter starts from (Paddle's seed of a program); 0: there is none.
         host_rng: The generator of host transforms outside of any scope; None: that of seed 0.
         cache_ready: Whether jax keeps compiled programs already.
         cache_folder: The folder of compiled programs that a caller named.
@@ -31,6 +32,7 @@ class ProcessState:
 
     key_stream: Any = None
     initializer_seed: tuple[int, int] = (0, 0)
+    program_seed: int = 0
     host_rng: Any = None
     cache_ready: bool = False
     cache_folder: Path | None = None

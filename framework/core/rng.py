@@ -105,6 +105,8 @@ def next_initializer_rng() -> np.random.Generator:
     """A numpy generator for one parameter: the n-th parameter made after `seed(s)` always gets the same one."""
     if not _counted.get():
         return _unread
+    if state.program_seed:
+        return np.random.default_rng((state.program_seed, 0))
     with _lock:
         value, count = state.initializer_seed
         state.initializer_seed = (value, count + 1)

@@ -53,4 +53,4 @@ def user_line(error: BaseException) -> str:
         path = Path(frame.filename).resolve()
         if not any(folder in path.parents for folder in _OURS) and path.exists():
             return f"{frame.filename}:{frame.lineno}: {frame.line}"
-    return "an unknown line"
+    return next(iter(getattr(error, "__notes__", ())), "an unknown line")  # of a graph: the node

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
 from framework.vision import charts, image
 
 Cell = str | int | float | None
+_MOST_CURVES = 8  # in a chart: as many as there are colours
+_MOST_POINTS = 200  # of a curve in a file
 _MOST_CLASSES = 1000  # of a confusion matrix: of more it is larger than anybody can read
 
 
@@ -37,18 +40,45 @@ class ClassTable:
         return _to_csv([self.columns, *self.rows])
 
 
+class Curve(NamedTuple):
+    """Recall and precision of one class, [T] each."""
+
+    recall: np.ndarray
+    precision: np.ndarray
+
+
 @dataclass(frozen=True)
 class Details:
-    """Of one evaluation: `confusion` [C, C] counts by label and prediction; None where there is no such thing."""
+    """Of one evaluation.
+
+    Attributes:
+        classes: A row for each class.
+        confusion: [C, C] counts by label and prediction; None where there is no such thing.
+        more: Names of its rows and columns behind those of the classes.
+        curves: Precision over recall by class.
+        worst: A row for each of the samples with most errors.
+        images: Those samples as images, [H, W, 3] uint8 RGB.
+    """
 
     classes: ClassTable
     confusion: np.ndarray | None = None
+    more: tuple[str, ...] = ()
+    curves: Mapping[str, Curve] = field(default_factory=dict)
+    worst: ClassTable | None = None
+    images: tuple[np.ndarray, ...] = ()
 
     def write(self, folder: Path) -> list[Path]:
-        """per_class.csv, and of a confusion matrix confusion.csv and confusion.png; returns what was written."""
+        """per_class.csv; of a confusion matrix confusion.csv and confusion.png, of curves precision_recall.csv and
+        precision_recall.png, of the worst samples worst.csv and a folder worst; returns what was written."""
         folder.mkdir(parents=True, exist_ok=True)
         texts = {"per_class.csv": self.classes.to_csv()}
-        names = [str(row[0]) for row in self.classes.rows]
+        names = [*(str(row[0]) for row in self.classes.rows), *self.more]
+        if self.curves:
+            texts["precision_recall.csv"] = _to_csv(
+                [("class", "recall", "precision"), *_curve_rows(self.curves)]
+            )
+        if self.worst is not None and self.worst.rows:
+            texts["worst.csv"] = self.worst.to_csv()
         if self.confusion is not None:
             rows = [["label \\ prediction", *names]]
             rows += [[name, *map(str, counts)] for name, counts in zip(names, self.confusion.tolist())]
@@ -61,6 +91,18 @@ class Details:
             drawing = charts.draw_matrix(self.confusion, names, title, ("label", "prediction"))
             image.write(folder / "confusion.png", drawing)
             written.append(folder / "confusion.png")
+        if self.curves:
+            panel = charts.Panel(
+                "precision over recall", dict(itertools.islice(self.curves.items(), _MOST_CURVES))
+            )
+            image.write(folder / "precision_recall.png", charts.draw_panels([panel]))
+            written.append(folder / "precision_recall.png")
+        for old in (folder / "worst").glob("*.jpg"):  # of an evaluation before
+            old.unlink()
+        for number, drawn in enumerate(self.images, start=1):
+            (folder / "worst").mkdir(exist_ok=True)
+            image.write(folder / "worst" / f"{number:02}.jpg", drawn)
+            written.append(folder / "worst" / f"{number:02}.jpg")
         return written
 
 
@@ -125,6 +167,14 @@ def class_table(
         for name, hit, there, guessed in zip(names, hits.tolist(), expected.tolist(), predicted.tolist())
     )
     return ClassTable(("class", "precision", "recall", "f1", "support"), rows)
+
+
+def _curve_rows(curves: Mapping[str, Curve]) -> Iterator[tuple[Cell, ...]]:
+    """As many points of each as a chart shows."""
+    for name, (recall, precision) in curves.items():
+        at = np.unique(np.linspace(0, len(recall) - 1, min(len(recall), _MOST_POINTS)).round().astype(int))
+        for index in at.tolist():
+            yield name, round(float(recall[index]), 4), round(float(precision[index]), 4)
 
 
 def _ratio(count: int, whole: int) -> float | None:

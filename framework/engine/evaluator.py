@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import jax
 import numpy as np
 from jax.sharding import Sharding
-from jax.typing import ArrayLike
+from numpy.typing import ArrayLike
 
 from framework.core.compilation import compile_options, enable_compilation_cache
 from framework.core.dtypes import narrow
@@ -16,6 +16,8 @@ from framework.engine.task import Metric, Task
 from framework.io.device import without_texts
 from framework.io.loader import DataLoader
 from framework.nn.functional_core import GraphDef, State
+
+SAMPLE_ID = "sample_id"  # the key under which metrics get the names of samples, [N] texts
 
 
 class EvaluationCancelled(Exception):
@@ -63,7 +65,9 @@ class Judge:
                 raise EvaluationCancelled
             numbers = without_texts(batch.data)
             arrays = {name: narrow(value, name) for name, value in numbers.items() if name != "valid"}
-            waiting.append((dict(infer(arrays)), dict(batch.data)))
+            names = [str(one) for one in batch.ids]
+            padded = np.array(names + [""] * (len(batch.data["valid"]) - len(names)), np.str_)
+            waiting.append((dict(infer(arrays)), {**batch.data, SAMPLE_ID: padded}))
             if len(waiting) > 1:  # the device works on one batch while another is judged
                 collect()
         while waiting:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 
 class TrainingStopped(KeyboardInterrupt):
@@ -35,7 +35,7 @@ class StopSignals:
 
     def __init__(self) -> None:
         self.received: str | None = None
-        self._before: dict[int, Any] = {}
+        self._before: dict[int, signal.Handlers | int | Callable[[int, FrameType | None], object]] = {}
 
     def __enter__(self) -> StopSignals:
         if threading.current_thread() is threading.main_thread():

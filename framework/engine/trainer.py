@@ -14,12 +14,12 @@ from collections import deque
 from collections.abc import Mapping, Sequence, Sized
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import jax
 import numpy as np
 
-from framework.core.errors import ConfigError, FormatError, OarError, WeightError
+from framework.core.errors import ConfigError, FormatError, InputError, OarError, WeightError
 from framework.core.types import JSON, PyTree
 from framework.distributed import Partitioner
 from framework.engine.callbacks import Callback
@@ -58,6 +58,7 @@ class Trainer:
         options: Length, precision, intervals.
         folder: Where checkpoints go (`<folder>/checkpoints`); None keeps none.
         labels: The names of the classes, for metrics and checkpoints.
+        eval_labels: Those of `eval`, where it has more: classes that the model does not know.
         callbacks: Run in this order.
         about: Plain data that is kept in every checkpoint.
         partitioner: Where batches and state lie; None divides batches over all devices of the default kind.
@@ -77,6 +78,7 @@ class Trainer:
         eval: DataLoader | None = None,
         folder: Path | None = None,
         labels: tuple[str, ...] = (),
+        eval_labels: tuple[str, ...] | None = None,
         callbacks: Sequence[Callback] = (),
         about: dict[str, JSON] | None = None,
         partitioner: Partitioner | None = None,
@@ -99,6 +101,7 @@ class Trainer:
             max(1, self.total_steps // optimizer.accumulate),
             max(1, self.steps_per_epoch // optimizer.accumulate),
         )
+        self._open_schedule, self._accumulate = optimizer.schedule, optimizer.accumulate
         self.schedule = optimizer.schedule.resolve(*updates)
         watched = self.schedule.plateau
         self.plateau = PlateauState(watched) if watched is not None else None
@@ -117,7 +120,7 @@ class Trainer:
             init_state(params, buffers, self.param_groups, optimizer, options), copy=True
         )
         batch = self.batch_size
-        factor = batch / options.lr_batch_size if options.lr_batch_size else 1.0
+        factor = self._rate_factor = batch / options.lr_batch_size if options.lr_batch_size else 1.0
         if factor != 1.0:
             log.info(f"learning rate times {factor:g}: batch size {batch} instead of {options.lr_batch_size}")
         self.step_fn = train_step(
@@ -134,7 +137,8 @@ class Trainer:
         if eval is not None:
             divided = self.partitioner.divides(int(eval.batch_size or 1))
             sharding = self.partitioner.batch if divided else self.partitioner.replicated
-            self.evaluator = Evaluator(functional_core.graph_def(model.eval()), task, eval, labels, sharding)
+            names = labels if eval_labels is None else eval_labels
+            self.evaluator = Evaluator(functional_core.graph_def(model.eval()), task, eval, names, sharding)
         self._sums: dict[str, float] = {}
         self._pending: deque[tuple[int, tuple, dict]] = deque()
         self._signals = StopSignals()
@@ -199,8 +203,8 @@ class Trainer:
                     fix="set it back, or start anew from the checkpoint's model.safetensors with `pretrained`",
                 )
         rest = unflatten(self._rest(), saved.train, where=folder)
-        params: Any = {name: saved.model[name] for name in self.state.params}
-        buffers: Any = {name: saved.model[name] for name in self.state.buffers}
+        params: PyTree = {name: saved.model[name] for name in self.state.params}
+        buffers: PyTree = {name: saved.model[name] for name in self.state.buffers}
         self.state = self.partitioner.place(TrainState(params=params, buffers=buffers, **rest))
         self.best_score, self.since_best = saved.meta["best_score"], saved.meta["since_best"]
         self._sums = dict(saved.meta["sums"])
@@ -212,6 +216,31 @@ class Trainer:
         if self.plateau is not None and saved.meta["plateau"] is not None:
             self.plateau.set_state_dict(saved.meta["plateau"])
         log.info(f"going on from step {self.step} of {folder}")
+        before = saved.meta.get("total_steps")
+        if self.step >= self.total_steps:
+            log.warning(
+                f"nothing is left to train: the checkpoint has {self.step} of {self.total_steps} steps; "
+                "a larger train.epochs or train.iters goes on"
+            )
+        elif isinstance(before, int) and 0 < before != self.total_steps:
+            self._explain_length(before)
+
+    def _explain_length(self, before: int) -> None:
+        """Say what another length than `before` does to the learning rate: an end that the schedule leaves open is that
+        of training."""
+        line = f"the run has {self.total_steps} steps now, in place of {before}"
+        each = self._accumulate
+        updates = max(1, before // each), max(1, self.steps_per_epoch // each)
+        was = float(self._open_schedule.resolve(*updates).at(max(0, self.step - 1) // each))
+        now = float(self.schedule.at(self.step // each))
+        if not math.isclose(was, now, rel_tol=0.05):
+            factor = self._rate_factor
+            log.warning(
+                f"{line}, and its schedule reaches to their end: the learning rate goes from {was * factor:.3g} to "
+                f"{now * factor:.3g}; -o optim.learning_rate={was:.3g} goes on with the one before"
+            )
+        else:
+            log.info(f"{line}; the learning rate goes on at {now * self._rate_factor:.3g}")
 
     def compile_step(self, batch: Mapping[str, jax.Array | jax.ShapeDtypeStruct]) -> jax.stages.Compiled:
         """The program of a step for a batch of these arrays, or of their jax.ShapeDtypeStructs. Nothing is computed."""
@@ -241,6 +270,7 @@ class Trainer:
         model = {**self.state.params, **self.state.buffers}
         meta = {
             "epoch": self.step / self.steps_per_epoch,
+            "total_steps": self.total_steps,
             "settings": self._settings(),
             "best_score": self.best_score,
             "since_best": self.since_best,
@@ -399,6 +429,9 @@ class Trainer:
             scores = self.evaluator.run(self.evaluated(), self.state.buffers)
         except EvaluationCancelled:
             return {}
+        except InputError:
+            self.save()  # data that cannot be scored cost no training: the resumed run evaluates first
+            raise
         self._evaluation_due = False
         best = self._better(scores)
         self.since_best = 0 if best else self.since_best + 1

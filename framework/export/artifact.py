@@ -19,9 +19,7 @@ from config and weights with `oar export`.
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -38,7 +36,9 @@ from framework.core.compilation import jax_version
 from framework.core.disk import disk_errors
 from framework.core.errors import ConfigError, FormatError
 from framework.core.lazy import LazyModule
-from framework.core.transform import Transform
+from framework.core.transform import SampleT, Transform
+from framework.core.types import JSON
+from framework.core.whole_folder import put_in_place, recover, work_folder
 from framework.export.program_bytes import Program, StoredProgram
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def _list_file(key: str) -> str:
     return f"{key}.txt"
 
 
-def _is_long_list(key: str, value: Any) -> bool:
+def _is_long_list(key: str, value: object) -> bool:
     """Whether a value of the config has a file of its own: texts without line ends, many of them."""
     return (
         isinstance(value, list | tuple)
@@ -158,7 +158,7 @@ class StoredFiles:
 
 
 _HINTS = get_type_hints(ArtifactSettings)
-_NEEDED: Any = object()  # stands for no default
+_NEEDED = object()  # stands for no default
 
 
 @dataclass
@@ -182,6 +182,8 @@ class Artifact:
     """The config as it was read: file and lines for messages."""
     folder: Path | None = None
     """Where it was read from or saved to last: engines of other formats than ours read their files there."""
+    trusted: bool = True
+    """Whether code that its config names (`imports`) may run: that of one made here may."""
 
     @property
     def source(self) -> str:
@@ -196,7 +198,7 @@ class Artifact:
         return path if path is not None and path.is_file() else None
 
     def setting(
-        self, key: str, hint: Any = None, default: Any = _NEEDED, packages: Sequence[str] = ()
+        self, key: str, hint: object = None, default: object = _NEEDED, packages: Sequence[str] = ()
     ) -> Any:
         """The value of a key of the config, bound to a type hint (framework/config/bind.py).
 
@@ -274,18 +276,9 @@ class Artifact:
 
     def _replace(self, folder: Path) -> None:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as work:
-            fresh = Path(work) / "new"
-            self._write(fresh)
-            old = Path(work) / "old"
-            if folder.exists():
-                os.replace(folder, old)
-            try:
-                os.replace(fresh, folder)
-            except OSError:
-                if old.exists() and not folder.exists():
-                    os.replace(old, folder)
-                raise
+        with work_folder(folder) as work:
+            self._write(work / "new")
+            put_in_place(work, folder)
 
     def _write(self, folder: Path) -> None:
         from framework.interop import write_safetensors
@@ -337,12 +330,15 @@ class Artifact:
         (folder / CONFIG).write_text(text, encoding="utf-8")
 
 
-def load_artifact(folder: str | Path, verify: bool = True, stages: bool = True) -> Artifact:
-    """Read an artifact folder.
+def load_artifact(
+    folder: str | Path, verify: bool = True, stages: bool = True, *, trust: bool = False
+) -> Artifact:
+    """Read an artifact folder. No code that it names is run here.
 
     Args:
         verify: Compare the sha256 of every file with the config's: about a second for a gigabyte of weights.
         stages: Without them only this folder's own program is read, and the config.
+        trust: Code that its config names by `imports` may run when a predictor is made of it.
 
     Raises:
         FormatError: not an artifact, of another format, damaged, or older than jax reads. A program of this very jax
@@ -357,7 +353,9 @@ def load_artifact(folder: str | Path, verify: bool = True, stages: bool = True) 
         for precision in PRECISIONS
         if program_file(precision) in config["sha256"]
     }
-    artifacts = {name: load_artifact(folder / name, verify) for name in config["stages"] if stages}
+    artifacts = {
+        name: load_artifact(folder / name, verify, trust=trust) for name in config["stages"] if stages
+    }
     weights, scales = {}, {}
     if WEIGHTS in config["sha256"]:
         from framework.interop import load_weights
@@ -374,7 +372,7 @@ def load_artifact(folder: str | Path, verify: bool = True, stages: bool = True) 
     }
     stored = tuple(folder / name for name in ONNX_FILES if name in config["sha256"])
     formats = (StoredFiles(stored),) if stored else ()
-    return Artifact(config, programs, weights, scales, artifacts, files, formats, tree, folder)
+    return Artifact(config, programs, weights, scales, artifacts, files, formats, tree, folder, trust)
 
 
 def pack_weights(
@@ -409,8 +407,8 @@ def unpack_weights(
 
 
 def pack_assets(
-    transforms: Iterable[Transform[Any]],
-) -> tuple[tuple[Transform[Any], ...], dict[str, bytes]]:
+    transforms: Iterable[Transform[SampleT]],
+) -> tuple[tuple[Transform[SampleT], ...], dict[str, bytes]]:
     """Transforms as they stand in an artifact, and the files that they need there, by name.
 
     Raises:
@@ -432,15 +430,15 @@ def pack_assets(
 
 
 def load_assets(
-    transforms: Iterable[Transform[Any]], files: Mapping[str, bytes]
-) -> tuple[Transform[Any], ...]:
+    transforms: Iterable[Transform[SampleT]], files: Mapping[str, bytes]
+) -> tuple[Transform[SampleT], ...]:
     """The transforms of an artifact with its files, where they need any. Raises: FormatError, where one is missing."""
     return tuple(transform.load_assets(files) for transform in transforms)
 
 
 def _read_config(folder: Path) -> Tree:
     path = folder / CONFIG
-    if not path.is_file():
+    if not path.is_file() and not recover(folder):
         raise FormatError(
             "this is not an artifact folder",
             where=folder,
@@ -450,7 +448,7 @@ def _read_config(folder: Path) -> Tree:
     try:
         tree = parse(read_text(path, SETTINGS, "artifact's config"), str(path), old_scalars=True)
     except ConfigError as error:
-        raise _damaged(path, error) from None
+        raise damaged_config(path, error) from None
     written_form = tree.value.get("format") if isinstance(tree.value, dict) else None
     if written_form is None or written_form.value != FORMAT:
         raise FormatError(
@@ -466,11 +464,12 @@ def _read_config(folder: Path) -> Tree:
             ArtifactSettings,
         )
     except ConfigError as error:
-        raise _damaged(path, error) from None
+        raise damaged_config(path, error) from None
     return tree
 
 
-def _damaged(path: Path, error: ConfigError) -> FormatError:
+def damaged_config(path: Path, error: ConfigError) -> FormatError:
+    """The error for a config of an artifact that cannot be bound."""
     return FormatError(
         f"the artifact's config is damaged: {error.problem}",
         where=error.where or path,
@@ -504,21 +503,37 @@ def _foreign(folder: Path) -> list[str]:
     return [name for name in names if name not in {CONFIG, *config["sha256"], *config["stages"]}]
 
 
+def origin_of(config: Mapping[str, JSON]) -> str:
+    """What made the programs of an artifact, and when, by its config."""
+    versions = config.get("versions")
+    version = versions.get("jax", "?") if isinstance(versions, dict) else "?"
+    return f"made by jax {version} on {config.get('made_on', '?')}"
+
+
+def read_exported(data: bytes, file: Path, origin: str) -> export.Exported:
+    """What jax wrote into a file of an artifact, see `origin_of`. Raises: FormatError, where this jax cannot read it.
+
+    The format is jax's and MLIR's, whose readers are made for what jax wrote: a program from a stranger has to be
+    trusted like code.
+    """
+    try:
+        return export.deserialize(bytearray(data))
+    except Exception as error:  # jax raises many types here: expired, newer than this jax, truncated
+        raise FormatError(
+            "this jax cannot read the program",
+            where=file,
+            received=f"{origin}; this is jax {jax_version()}: {type(error).__name__} {str(error)[:300]}",
+            allowed="programs of a jax at most six months older and three weeks newer",
+            fix="export it again from config and weights with `oar export`",
+        ) from error
+
+
 def _read_program(file: Path, config: dict[str, Any]) -> Program:
     def read(data: bytes) -> export.Exported:
-        try:
-            return export.deserialize(bytearray(data))
-        except Exception as error:  # jax raises many types here: expired, newer than this jax, truncated
-            made = config["versions"].get("jax", "?")
-            raise FormatError(
-                "this jax cannot read the program",
-                where=file,
-                received=f"made by jax {made} on {config.get('made_on', '?')}; this is jax {jax_version()}: {error}",
-                allowed="programs of a jax at most six months older and three weeks newer",
-                fix="export it again from config and weights with `oar export`",
-            ) from error
+        return read_exported(data, file, origin_of(config))
 
-    program = StoredProgram(read_bytes(file, DATASET, "program"), config.get("platforms", ()), read)
+    data = read_bytes(file, DATASET, "program")
+    program = StoredProgram(data, config.get("platforms", ()), read, file)
     if config["versions"].get("jax") != jax_version():
         _ = (
             program.exported

@@ -7,7 +7,8 @@ in the program; each platform compiles its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import jax
 import numpy as np
@@ -78,8 +79,22 @@ def lower_program(
         platform_scope("any" if len(platforms) > 1 else "cpu" if "cpu" in platforms else "other"),
         precision_scope(precision),
         explain_trace_errors(),
+        file_names_alone(),
     ):
         return export.export(jax.jit(fresh), platforms=platforms)(shapes, arguments)
+
+
+@contextlib.contextmanager
+def file_names_alone() -> Iterator[None]:
+    """Programs that are lowered here name files of Python without the folders of this machine, which would tell who
+    exported them and where."""
+    key = "jax_hlo_source_file_canonicalization_regex"
+    before = getattr(jax.config, key)
+    jax.config.update(key, r".*[/\\]")
+    try:
+        yield
+    finally:
+        jax.config.update(key, before)
 
 
 def split_eval(layer: Layer) -> tuple[functional_core.GraphDef, ArrayDict, ArrayDict]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from framework.core.lazy import LazyModule
@@ -47,12 +48,17 @@ class StoredProgram:
         data: The content of a .jaxexp file.
         platforms: Those it was lowered for.
         read: Reads the bytes. Raises: FormatError, where it cannot.
+        file: Where they were read from, for messages.
     """
 
     def __init__(
-        self, data: bytes, platforms: Sequence[str], read: Callable[[bytes], export.Exported]
+        self,
+        data: bytes,
+        platforms: Sequence[str],
+        read: Callable[[bytes], export.Exported],
+        file: Path | None = None,
     ) -> None:
-        self.data, self.platforms, self._read = data, tuple(platforms), read
+        self.data, self.platforms, self._read, self.file = data, tuple(platforms), read, file
 
     @cached_property
     def exported(self) -> export.Exported:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 _MULTIPLE = re.compile(r"(?:(\d+)\*)?([A-Za-z_]\w*)")
 
 
-def size_fits(size: int, dim: Any, sizes: dict[str, int]) -> bool:
+def size_fits(size: int, dim: object, sizes: dict[str, int]) -> bool:
     """Whether an array may have `size` where a program or a spec declares `dim`.
 
     A number is itself; "n" and "32*h" are any positive size and any positive multiple, the same for the same name:

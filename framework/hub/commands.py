@@ -52,9 +52,9 @@ def _parser(prog: str) -> argparse.ArgumentParser:
     command.add_argument("--all-files", action="store_true", help="the dictionary and other files too")
     command.set_defaults(run=_pull)
     command = commands.add_parser(
-        "verify", help="read the files on this machine again and compare their hashes"
+        "verify", help="read the files on this machine again, compare their hashes, and show what is pinned"
     )
-    command.add_argument("name")
+    command.add_argument("name", nargs="?", help="default: all that are on this machine")
     command.set_defaults(run=_verify)
     return parser
 
@@ -64,6 +64,7 @@ def _list(args: argparse.Namespace) -> int:
     for flags in find_flags("models list"):
         found = flags.select(args, found)
     places = {name: hub.locate(name) for name in found}
+    facts = {name: hub.file_facts(name) for name in found}
     if args.json:
         keys = ("family", "domain", "form", "licence")
         rows = [
@@ -71,16 +72,20 @@ def _list(args: argparse.Namespace) -> int:
                 "name": name,
                 **{key: getattr(item, key) for key in keys},
                 "path": str(places[name] or "") or None,
+                "hash": facts[name].state,
+                "sha256": facts[name].sha256,
+                "size": facts[name].size,
             }
             for name, item in found.items()
         ]
         print(json.dumps(rows, indent=2))
         return 0
-    table = [("name", "family", "form", "MB", "here")]
+    table = [("name", "family", "form", "licence", "MB", "hash", "here")]
     for name, item in found.items():
-        size = next((source.size for source in item.files["weights"].sources if source.size), None)
+        size = facts[name].size
         megabytes = f"{size / 1e6:.1f}" if size else "?"
-        table.append((name, item.family, item.form, megabytes, "yes" if places[name] else "-"))
+        here = "yes" if places[name] else "-"
+        table.append((name, item.family, item.form, item.licence, megabytes, facts[name].state, here))
     widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
     for row in table:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
@@ -121,18 +126,40 @@ def _pull(args: argparse.Namespace) -> int:
 
 
 def _verify(args: argparse.Namespace) -> int:
+    if args.name is not None:
+        return _verify_one(args.name)
+    names = [
+        name for name, item in hub.entries().items() if any(hub.is_here(name, file) for file in item.files)
+    ]
     status = 0
-    for name, file in hub.entry(args.name).files.items():
-        path, misses = hub.look(args.name, name, fresh=True)
+    for name in names:
+        print(f"{name}:")
+        status = max(status, _verify_one(name, indent="  ", needs_weights=False))
+    print(f"{len(names)} of {len(hub.entries())} entries have files on this machine")
+    return status
+
+
+def _verify_one(entry: str, indent: str = "", needs_weights: bool = True) -> int:
+    """The files of one entry, each in a line. Exit status: 1 where one is damaged, or the weights are needed and not
+    here."""
+    status = 0
+    for name, file in hub.entry(entry).files.items():
+        path, misses = hub.look(entry, name, fresh=True)
         damaged = [miss for miss in misses if miss.found]
         note = (
             ""
             if all(source.sha256 for source in file.sources)
             else " (as first downloaded; no hash is published)"
         )
-        print(f"{name}: {f'ok{note}, {path}' if path else 'damaged' if damaged else 'not on this machine'}")
+        print(
+            f"{indent}{name}: "
+            + (f"ok{note}, {path}" if path else "damaged" if damaged else "not on this machine")
+        )
+        facts = hub.file_facts(entry, name)
+        if facts.state == "pinned":
+            print(f"{indent}  pinned: SHA-256 {facts.sha256}")
         for miss in damaged:
-            print(f"  {miss}")
-        if damaged or (path is None and name == "weights"):
+            print(f"{indent}  {miss}")
+        if damaged or (path is None and name == "weights" and needs_weights):
             status = 1
     return status

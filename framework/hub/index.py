@@ -43,6 +43,7 @@ from typing import Any
 
 from framework.config.domains import domain_packages
 from framework.core.errors import ConfigError, did_you_mean
+from framework.core.types import JSON
 from framework.hub.names import check_names, read_document
 
 
@@ -113,6 +114,9 @@ class File:
     sources: tuple[Source, ...]
 
 
+_Types = type | tuple[type, ...]
+
+
 @dataclass(frozen=True)
 class Entry:
     """One set of weights. The mappings `model`, `preprocess` and `precision` mean nothing to the hub."""
@@ -126,7 +130,7 @@ class Entry:
     files: Mapping[str, File]
     model: Mapping[str, Any] = field(default_factory=dict)
     preprocess: Mapping[str, Any] = field(default_factory=dict)
-    precision: Mapping[str, Any] = field(default_factory=dict)
+    precision: Mapping[str, JSON] = field(default_factory=dict)
     languages: tuple[str, ...] = ()
     lacks: Mapping[str, str] = field(default_factory=dict)
     scores: tuple[Mapping[str, Any], ...] = ()
@@ -149,10 +153,10 @@ def read_family(path: Path) -> dict[str, Entry]:
     return {name: _entry(name, body, top, f"{path}: {name}") for name, body in top["entries"].items()}
 
 
-def _entry(name: Any, body: Any, family: Mapping[str, Any], where: str) -> Entry:
+def _entry(name: str, about: object, family: Mapping[str, Any], where: str) -> Entry:
     _check_name(name, where)
     body = _mapping(
-        body,
+        about,
         where,
         {"form": str, "files": dict},
         {
@@ -188,7 +192,7 @@ def _entry(name: Any, body: Any, family: Mapping[str, Any], where: str) -> Entry
     )
 
 
-def _file(name: Any, body: Any, where: str) -> File:
+def _file(name: str, body: object, where: str) -> File:
     _check_name(name, where)
     sources = _mapping(body, where, {"sources": list}, {})["sources"]
     if not sources:
@@ -198,17 +202,17 @@ def _file(name: Any, body: Any, where: str) -> File:
     return File(name, tuple(_source(item, f"{where}.sources[{i}]") for i, item in enumerate(sources)))
 
 
-def _source(body: Any, where: str) -> Source:
-    kind = next((key for key in _SOURCE_KEYS if isinstance(body, dict) and key in body), None)
+def _source(about: object, where: str) -> Source:
+    kind = next((key for key in _SOURCE_KEYS if isinstance(about, dict) and key in about), None)
     if kind is None:
         raise ConfigError(
             "not a source",
             where=where,
-            received=body,
+            received=about,
             allowed=f"a mapping with one of {', '.join(_SOURCE_KEYS)}",
         )
     required, optional = _SOURCE_KEYS[kind]
-    body = _mapping(body, where, {**required, "sha256": str}, {**optional, "size": int})
+    body = _mapping(about, where, {**required, "sha256": str}, {**optional, "size": int})
     may_be_unknown = kind in ("hf", "url")
     unknown = may_be_unknown and body["sha256"] == "unknown"
     if not unknown and not HEX.fullmatch(body["sha256"]):
@@ -257,7 +261,7 @@ def _source(body: Any, where: str) -> Source:
     return source
 
 
-def _check_name(name: Any, where: str) -> None:
+def _check_name(name: object, where: str) -> None:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise ConfigError(
             "not a name for an entry or a file",
@@ -292,7 +296,7 @@ def check_scheme(source: Source, where: str) -> None:
 
 
 def _mapping(
-    value: Any, where: str, required: Mapping[str, Any], optional: Mapping[str, Any]
+    value: object, where: str, required: Mapping[str, _Types], optional: Mapping[str, _Types]
 ) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ConfigError("a mapping is needed here", where=where, received=repr(value))
@@ -305,8 +309,9 @@ def _mapping(
                 allowed=", ".join(known),
                 fix=did_you_mean(str(key), known),
             )
-        if not isinstance(item, known[key]) or isinstance(item, bool):
-            types = known[key] if isinstance(known[key], tuple) else (known[key],)
+        allowed = known[key]
+        if not isinstance(item, allowed) or isinstance(item, bool):
+            types = allowed if isinstance(allowed, tuple) else (allowed,)
             raise ConfigError(
                 "wrong type",
                 where=f"{where}.{key}",

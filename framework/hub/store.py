@@ -22,7 +22,7 @@ import logging
 import os
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from framework.config.domains import domain_packages
@@ -221,6 +221,37 @@ def _pinned(path: Path) -> str | None:
     return sha256 if HEX.fullmatch(sha256) else None
 
 
+@dataclass(frozen=True)
+class FileFacts:
+    """What is known of the content of a file before it is used.
+
+    Attributes:
+        state: "published": the index has its SHA-256; "pinned": that of the first download counts; "never fetched": no
+            hash is published, and none was pinned on this machine.
+        size: Bytes, as published or of the file that is here.
+    """
+
+    state: str
+    sha256: str | None = None
+    size: int | None = None
+
+
+def file_facts(name: str, file: str = "weights") -> FileFacts:
+    """What is known of a file's content; nothing is read or sent. Raises: HubError, where there is no such file."""
+    item = entry(name)
+    sources = _file_of(item, file).sources
+    targets = list(dict.fromkeys(_target(source, item.files[file], _folder(item)) for source in sources))
+    size = next((source.size for source in sources if source.size and not source.is_member), None)
+    if size is None:
+        size = next((path.stat().st_size for path in targets if path.is_file()), None)
+    pin = next((sha256 for path in targets if (sha256 := _pinned(path))), None)
+    if pin is not None:
+        return FileFacts("pinned", pin, size)
+    if all(map(_published, sources)):
+        return FileFacts("published", sources[0].sha256, size)
+    return FileFacts("never fetched", None, size)
+
+
 def locate(name: str, file: str = "weights") -> Path | None:
     """The verified file if it is on this machine (cache, installed package, path), else None. Sends nothing.
 
@@ -228,6 +259,13 @@ def locate(name: str, file: str = "weights") -> Path | None:
         HubError: no such entry, or the entry has no such file.
     """
     return look(name, file)[0]
+
+
+def is_here(name: str, file: str = "weights") -> bool:
+    """Whether a file lies in the cache, whatever is in it."""
+    item = entry(name)
+    sources = _file_of(item, file).sources
+    return any(_target(source, item.files[file], _folder(item)).is_file() for source in sources)
 
 
 def look(name: str, file: str = "weights", fresh: bool = False) -> tuple[Path | None, list[Miss]]:
@@ -441,7 +479,13 @@ def _bring(source: Source, file: File, folder: Path, label: str) -> Path:
         while True:
             resumed = False
             if source.kind == "url":
-                resumed = transfer.download(source.where, part, source.size, label)
+                resumed = transfer.download(
+                    source.where,
+                    part,
+                    source.size,
+                    label,
+                    lambda url: check_scheme(replace(source, where=url), str(source)),
+                )
             else:
                 transfer.download_hf(source.where, source.file, source.revision, part)
             try:
@@ -461,10 +505,12 @@ def _bring(source: Source, file: File, folder: Path, label: str) -> Path:
                 # The kept bytes may be of an older content of the address: once more, from the start.
                 if not resumed:
                     raise
+        if (
+            _published(source) is None and _pinned(target) is None
+        ):  # first: a file without its pin is taken as it is
+            _write(_pin_of(target), f"{sha256}  {target.name}\n")
+            _log.warning("no SHA-256 is published for %s; pinned as %s", target, sha256)
         os.replace(made, target)
         part.unlink(missing_ok=True)  # an archive
         _remember(target, _state(target), sha256)
-        if _published(source) is None and _pinned(target) is None:
-            _write(_pin_of(target), f"{sha256}  {target.name}\n")
-            _log.warning("no SHA-256 is published for %s; pinned as %s", target, sha256)
     return target

@@ -7,20 +7,32 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import logging
 import os
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
-from framework.core.errors import HubError
+from framework.core.disk import free_bytes
+from framework.core.errors import HubError, OarError
 
+if TYPE_CHECKING:
+    from http.client import HTTPMessage, HTTPResponse
+    from urllib.request import Request
+
+log = logging.getLogger("oar.hub")
 CHUNK = 1 << 18  # bytes
+_LOOK_EVERY = 64 << 20  # bytes, after which the disk is looked at again
 TIMEOUT = 30.0  # seconds without a byte
 RESUMES = 20  # times a cut connection is taken up again; each time some bytes must have come
 LOCK_POLL = 0.1  # seconds
+LIMIT = 20 << 30  # bytes of a file whose size nobody says
+SPARE = 256 << 20  # bytes that stay free on the disk
+SLOWEST = 1 << 10  # bytes a second, over five minutes
+_SLOW_SECONDS = 300.0
 
 
 def sha256_of(path: Path) -> str:
@@ -43,7 +55,11 @@ def locked(path: Path) -> Iterator[None]:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a+b") as handle:
+        waits = False
         while not _try_lock(handle):
+            if not waits:
+                log.info("another process downloads into %s, waiting for it", path.parent)
+                waits = True
             time.sleep(LOCK_POLL)
         try:
             yield
@@ -80,11 +96,15 @@ else:
         fcntl.flock(handle, fcntl.LOCK_UN)
 
 
-def download(url: str, part: Path, size: int | None, label: str) -> bool:
+def download(
+    url: str, part: Path, size: int | None, label: str, check: Callable[[str], object] = lambda url: None
+) -> bool:
     """Brings `url` to `part`, going on after the bytes that are there already.
 
     Args:
-        url: an http or https address; redirects and proxy variables are followed.
+        url: an http or https address; redirects and proxy variables are followed, but none from https to another
+            scheme.
+        check: Called with each address that a redirect leads to. Raises: OarError, where it may not be fetched.
         part: the partial file. It stays after a failure, for the next call to take up.
         size: the whole file's bytes, if known. A server that offers another size is refused before any byte is stored.
         label: the progress bar's text.
@@ -93,7 +113,8 @@ def download(url: str, part: Path, size: int | None, label: str) -> bool:
         Whether bytes of an earlier call were kept; if the content then proves wrong, they may be the reason.
 
     Raises:
-        HubError: the server cannot be reached, refuses, offers another size or keeps cutting the connection.
+        HubError: the server cannot be reached, refuses, offers another size, more than the disk has or than 20 GB
+            where no size is known, keeps cutting the connection or sends less than a kilobyte a second.
         OSError: the disk cannot be written.
     """
     import http.client
@@ -105,7 +126,9 @@ def download(url: str, part: Path, size: int | None, label: str) -> bool:
         if size is not None and start == size:
             return kept
         try:
-            return _receive(url, part, start, size, label) and kept
+            return _receive(url, part, start, size, label, check) and kept
+        except RedirectRefused as error:
+            raise HubError(str(error)) from None
         except urllib.error.HTTPError as error:
             with error:
                 if error.code != 416 or not start:
@@ -125,16 +148,49 @@ def download(url: str, part: Path, size: int | None, label: str) -> bool:
     )
 
 
-def _receive(url: str, part: Path, start: int, size: int | None, label: str) -> bool:
-    """One request; appends to `part` from byte `start`. Returns False when the server began at byte 0 instead."""
+class RedirectRefused(OSError):
+    """An address that a redirect leads to is not fetched."""
+
+
+def open_url(
+    url: str,
+    headers: Mapping[str, str],
+    check: Callable[[str], object] = lambda url: None,
+    timeout: float = TIMEOUT,
+) -> HTTPResponse:
+    """The answer of a request. Redirects are followed, but none from https to another scheme; `check` as of `download`.
+
+    Raises:
+        RedirectRefused: one is not followed. What `urllib.request.urlopen` raises.
+    """
     import urllib.request
 
+    class Redirects(urllib.request.HTTPRedirectHandler):
+        def redirect_request(
+            self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
+        ) -> Request | None:
+            if req.full_url.lower().startswith("https:") and not newurl.lower().startswith("https:"):
+                raise RedirectRefused(f"the server leads from https to {newurl[:200]}, which is not followed")
+            try:
+                check(newurl)
+            except OarError as error:
+                raise RedirectRefused(f"the server leads to {newurl[:200]}: {error.problem}") from None
+            return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+    request = urllib.request.Request(url, headers=dict(headers))
+    return urllib.request.build_opener(Redirects).open(request, timeout=timeout)
+
+
+def _receive(
+    url: str, part: Path, start: int, size: int | None, label: str, check: Callable[[str], object]
+) -> bool:
+    """One request; appends to `part` from byte `start`. Returns False when the server began at byte 0 instead."""
     from tqdm import tqdm
 
     headers = {"User-Agent": "oar-zoo", "Accept-Encoding": "identity"}
     if start:
         headers["Range"] = f"bytes={start}-"
-    with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=TIMEOUT) as response:
+    with open_url(url, headers, check) as response:
         resumed = response.status == 206 and response.headers.get("Content-Range", "").startswith(
             f"bytes {start}-"
         )
@@ -144,7 +200,11 @@ def _receive(url: str, part: Path, start: int, size: int | None, label: str) -> 
         total = start + int(length) if length is not None else None
         if size is not None and total is not None and total != size:
             raise HubError(f"the server offers {total:,} bytes, {size:,} are expected")
-        done = start
+        expected = size if size is not None else total
+        if expected is not None and size is None and expected > LIMIT:
+            raise HubError(f"the server offers {expected:,} bytes, at most {LIMIT:,} are taken")
+        _check_space(part, start, 0 if expected is None else expected - start)
+        done, began = start, time.monotonic()
         with (
             part.open("ab" if resumed else "wb") as out,
             tqdm(total=total, initial=start, unit="B", unit_scale=True, desc=label, disable=None) as bar,
@@ -156,6 +216,16 @@ def _receive(url: str, part: Path, start: int, size: int | None, label: str) -> 
                 if size is not None and done > size:
                     out.truncate(0)
                     raise HubError(f"the server sends more than the expected {size:,} bytes")
+                if total is None and done > LIMIT:
+                    out.truncate(0)
+                    raise HubError(f"the server sends more than {LIMIT:,} bytes and does not say how many")
+                if done % _LOOK_EVERY < len(chunk) and expected is None:
+                    _check_space(part, done, 0)
+                spent = time.monotonic() - began
+                if spent > _SLOW_SECONDS and done - start < SLOWEST * spent:
+                    raise HubError(
+                        f"the server sends {done - start:,} bytes in {spent:.0f} seconds; pull again"
+                    )
             out.flush()
             os.fsync(out.fileno())
     if total is not None and done < total:
@@ -163,9 +233,24 @@ def _receive(url: str, part: Path, start: int, size: int | None, label: str) -> 
     return resumed
 
 
-def _read(response: IO[bytes]) -> bytes:
-    try:
-        return response.read(CHUNK)
+def _check_space(part: Path, done: int, needed: int) -> None:
+    """Raises: HubError, where so many bytes more would fill the disk."""
+    left = free_bytes(part)
+    if left is not None and left < needed + SPARE:
+        raise HubError(
+            f"the disk has {left:,} bytes left; "
+            + (
+                f"{needed:,} are to come"
+                if needed
+                else f"{done:,} came, and the server does not say how many do"
+            )
+            + f", and {SPARE:,} stay free"
+        )
+
+
+def _read(response: HTTPResponse) -> bytes:
+    try:  # what is there, and not a whole chunk: else a server that sends a byte a second is never looked at
+        return response.read1(CHUNK)
     except OSError as error:  # TLS errors too; what is left as a plain OSError is then the disk's
         raise ConnectionError(str(error)) from error
 

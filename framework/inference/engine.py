@@ -14,7 +14,7 @@ import logging
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -24,11 +24,11 @@ from numpy.typing import ArrayLike
 
 from framework.core.compilation import compile_options
 from framework.core.device import Device, default_device
-from framework.core.errors import DeviceError, ShapeError
+from framework.core.errors import DeviceError, FormatError, OarError, ShapeError
 from framework.core.lazy import LazyModule
 from framework.core.process import check_process, cpu_count
 from framework.core.types import PyTree
-from framework.export.program_bytes import Program, program_digest
+from framework.export.program_bytes import Program, StoredProgram, program_digest
 from framework.export.sizes import size_fits
 from framework.inference import executables
 from framework.inference.memory import release_memory
@@ -129,6 +129,23 @@ def _announce() -> None:
     log.info("compiling programs for this machine: seconds for each size of input, once")
 
 
+@contextlib.contextmanager
+def _readable(program: Program) -> Iterator[None]:
+    """Raises: FormatError with the file's name in the place of what jax and MLIR say of bytes that are no program."""
+    try:
+        yield
+    except (UnicodeError, RuntimeError, LookupError, TypeError, AttributeError, AssertionError) as error:
+        if isinstance(error, OarError) or not isinstance(program, StoredProgram):
+            raise
+        raise FormatError(
+            "the program cannot be read",
+            where=program.file,
+            received=f"{type(error).__name__}: {str(error)[:200]}",
+            allowed="a program as `oar export` wrote it",
+            fix="copy the artifact again or export it anew",
+        ) from error
+
+
 class XLAEngine:
     """Run `program` on numpy inputs by name. Without `device` on the one that `set_device` chose.
 
@@ -153,6 +170,7 @@ class XLAEngine:
         if not set(kinds) & set(program.platforms):
             raise DeviceError(
                 "the program was not lowered for this device",
+                where=program.file if isinstance(program, StoredProgram) else None,
                 received=kind,
                 allowed=", ".join(program.platforms),
                 fix="export it again with this platform",
@@ -161,7 +179,8 @@ class XLAEngine:
         self._options = dict(compile_options(self.device) if options is None else options)
         self._weights = jax.device_put(dict(weights), self.device)
         self._digest = program_digest(program)
-        self.inputs, self.outputs = self._signature()
+        with _readable(program):
+            self.inputs, self.outputs = self._signature()
         self._calls = 0
         self._compiled: dict[tuple, Callable[..., PyTree]] = {}
         self._signatures: set[tuple] = set()
@@ -300,7 +319,7 @@ class XLAEngine:
             return self.program.call(weights, inputs)
 
         try:
-            with jax.default_device(self.device):
+            with jax.default_device(self.device), _readable(self.program):
                 # An executable that was kept is called with every argument, in the order of their names.
                 return jax.jit(call, keep_unused=True).lower(self._weights, specs)
         except ValueError as error:  # an expression over sizes that size_fits leaves to jax

@@ -19,7 +19,6 @@ import logging
 import os
 import platform
 import secrets
-import stat
 import threading
 import time
 import zlib
@@ -31,9 +30,9 @@ from typing import TYPE_CHECKING, Any
 from framework.core.compilation import cache_folder
 from framework.core.device import Device, cpu_features
 from framework.core.errors import HubError
-from framework.core.home import home
 from framework.core.lazy import LazyModule
 from framework.core.process import cpu_count
+from framework.core.secret import read_secret, secret_file
 from framework.core.types import JSON
 
 if TYPE_CHECKING:
@@ -48,7 +47,6 @@ KEPT_BYTES = 512 << 20
 """All files together; those that were used longest ago go first. A program takes some 300 KB."""
 _MAGIC = b"oar-xla1"
 _TAG = hashlib.sha256().digest_size
-_SECRET_BYTES = 32
 _STALE_SECONDS = 3600.0  # a temporary file of a process that was killed
 
 
@@ -131,9 +129,9 @@ class ExecutableStore:
 
 
 @functools.lru_cache(maxsize=4)
-def _store(folder: Path, secret_file: Path) -> ExecutableStore | None:
+def _store(folder: Path, file: Path) -> ExecutableStore | None:
     try:
-        return ExecutableStore(folder, _read_secret(secret_file))
+        return ExecutableStore(folder, read_secret(file))
     except OSError as error:
         log.warning("compiled programs are not kept: %s", error)
         return None
@@ -145,45 +143,10 @@ def open_store() -> ExecutableStore | None:
         folder = cache_folder()
         if folder is None:
             return None
-        return _store(folder / "executables", home() / "compiled" / "key")
+        return _store(folder / "executables", secret_file())
     except HubError as error:
         log.warning("compiled programs are not kept: %s", error)
         return None
-
-
-def _read_secret(path: Path) -> bytes:
-    """The user's secret, made at the first call. Raises: OSError, also where others could have read or written it."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with contextlib.suppress(FileNotFoundError):
-        return _read_own(path)
-    work = path.with_name(f".{secrets.token_hex(8)}.tmp")
-    descriptor = os.open(work, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(secrets.token_bytes(_SECRET_BYTES))
-        try:
-            os.link(
-                work, path
-            )  # which, unlike a rename, leaves the secret that another process made meanwhile
-        except FileExistsError:
-            pass
-        except OSError:  # a file system without hard links
-            os.replace(work, path)
-    finally:
-        work.unlink(missing_ok=True)
-    return _read_own(path)
-
-
-def _read_own(path: Path) -> bytes:
-    """Raises: OSError, where the file is a link, another user's, open to others, or no secret."""
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
-    with os.fdopen(descriptor, "rb") as file:
-        about, secret = os.fstat(descriptor), file.read(_SECRET_BYTES + 1)
-    if os.name == "posix" and (about.st_uid != os.geteuid() or stat.S_IMODE(about.st_mode) & 0o077):
-        raise PermissionError(f"{path} must belong to you and be open to nobody else; delete it")
-    if len(secret) != _SECRET_BYTES:
-        raise OSError(f"{path} is damaged; delete it")
-    return secret
 
 
 def executable_key(

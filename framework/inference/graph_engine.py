@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,11 +18,11 @@ from framework.core.errors import ShapeError, TraceError
 from framework.core.lazy import LazyModule
 from framework.core.process import check_process
 from framework.inference.engine import TensorShape, describe
-from framework.interop import load_program
+from framework.interop import detect, load_program
 from framework.interop.graph.layer import GraphLayer
-from framework.interop.graph.parts import split_program
-from framework.interop.programs.program import TensorSpec
-from framework.interop.source import Source
+from framework.interop.graph.parts import nodes_like, split_program
+from framework.interop.programs.program import TEXT_NAME, TensorSpec
+from framework.interop.source import Source, read_source
 from framework.nn import functional_core
 from framework.nn.functional_core import State
 
@@ -33,7 +34,7 @@ else:
 log = logging.getLogger("oar")
 
 
-def load_graph(path: Path | Source, params: Path | None = None) -> GraphLayer:
+def load_graph(path: Path | Source, params: Path | Source | None = None) -> GraphLayer:
     """A `.pdmodel`, PIR `.json` or `.onnx` file as a layer.
 
     Raises:
@@ -42,14 +43,19 @@ def load_graph(path: Path | Source, params: Path | None = None) -> GraphLayer:
     from framework.interop.graph.paddle import build_paddle_layer
     from framework.interop.programs import onnx
 
-    if path.name.endswith(".onnx"):
-        return onnx.load(path)
-    return build_paddle_layer(load_program(path, params))
+    source = read_source(path)  # once
+    if path.name.endswith(".onnx") or (
+        isinstance(path, Source) and params is None and detect(source) == "onnx"
+    ):
+        return onnx.load(source)
+    return build_paddle_layer(load_program(source, params))
 
 
 def _declare(spec: TensorSpec) -> TensorShape:
     names = (f"{spec.name}.{axis}" if axis else "n" for axis in range(len(spec.shape)))
     shape = tuple(size if isinstance(size, int) else name for size, name in zip(spec.shape, names))
+    if spec.dtype == TEXT_NAME:
+        return TensorShape(shape, np.dtype(np.str_))
     return TensorShape(shape, np.dtype(jax.dtypes.canonicalize_dtype(spec.dtype or "float32")))
 
 
@@ -57,9 +63,9 @@ class GraphEngine:
     """Run a graph on numpy inputs by name, compiled once for every combination of shapes. Safe in threads.
 
     Sizes that the file declares are not enforced: exports declare the size that they were traced with. Nodes whose
-    results have sizes that depend on values (suppression of boxes) run after the compiled part, one by one, so that
-    there are as many rows as in the framework that the graph came from; so does a graph whose branches have results of
-    different shapes.
+    results have sizes that depend on values (suppression of boxes), and what follows them, run after the compiled part,
+    one by one on the host, so that there are as many rows as in the framework that the graph came from; so does a graph
+    whose branches have results of different shapes.
     """
 
     takes_any_shape = False
@@ -70,8 +76,18 @@ class GraphEngine:
         self.device = device or default_device()
         self.inputs = {spec.name: _declare(spec) for spec in layer.inputs}
         self.outputs = {spec.name: _declare(spec) for spec in layer.outputs}
-        graphdef, params, buffers = functional_core.split(layer)
-        programs = split_program(layer.program, layer.graph.operators)
+        self._graphdef, params, buffers = functional_core.split(layer)
+        self._layer, self._is_compiled = layer, True
+        self._weights = jax.device_put((params, buffers), self.device)
+        self._shapes: set[tuple] = set()
+        self._growing: frozenset[int] = frozenset()
+        self._guard = threading.Lock()
+        self._split()
+
+    def _split(self) -> None:
+        """What is compiled, and what runs behind it on the host."""
+        layer, graphdef = self._layer, self._graphdef
+        programs = split_program(layer.program, layer.graph.operators, self._growing)
         outputs = programs.handed if programs.tail else tuple(dict.fromkeys(self.outputs))
         numbers = programs.head if programs.tail else tuple(range(len(layer.program.nodes)))
 
@@ -81,10 +97,18 @@ class GraphEngine:
             )
             return out
 
-        self._layer, self._tail, self._is_compiled = layer, programs.tail, True
-        self._weights = jax.device_put((params, buffers), self.device)
-        self._run = jax.jit(run, compiler_options=compile_options(self.device) or None)
-        self._shapes: set[tuple] = set()
+        run_head = jax.jit(run, compiler_options=compile_options(self.device) or None)
+        self._programs = run_head, programs.tail  # both at once, for other threads
+
+    def _move(self, error: TraceError) -> bool:
+        """Put the nodes behind the compiled part whose sizes depend on values, as the error says; False for no node."""
+        with self._guard:
+            nodes = nodes_like(self._layer.program, str(error))
+            if not nodes or nodes <= self._growing:
+                return False
+            self._growing |= nodes
+            self._split()
+            return True
 
     @property
     def compile_count(self) -> int:
@@ -108,27 +132,42 @@ class GraphEngine:
                 allowed=describe(self.inputs),
             )
         arrays = {name: self._array(name, inputs[name]) for name in self.inputs}
-        placed = jax.device_put(arrays, self.device)
-        if self._is_compiled:
+        text = {name: array for name, array in arrays.items() if array.dtype.kind == "U"}
+        placed = jax.device_put({n: array for n, array in arrays.items() if n not in text}, self.device)
+        while self._is_compiled:
+            head, tail = self._programs
             try:
-                values = self._run(*self._weights, placed)
+                values = head(*self._weights, placed)
             except TraceError as error:
-                self._is_compiled = False
-                log.info("the graph runs node by node, which takes longer: %s", str(error).splitlines()[0])
-            else:
-                self._shapes.add(tuple(array.shape for array in arrays.values()))
-                if self._tail:
-                    values = self._layer.run_nodes(self._tail, placed | values, tuple(self.outputs))
-                return {name: values[name] for name in self.outputs}
+                if not self._move(error):
+                    self._is_compiled = False
+                    log.info(
+                        "the graph runs node by node, which takes longer: %s", str(error).splitlines()[0]
+                    )
+                continue
+            self._shapes.add(tuple(array.shape for array in arrays.values()))
+            if tail:
+                values = self._layer.run_nodes(
+                    tail, placed | text | values, tuple(self.outputs), on_host=True
+                )
+            return {name: values[name] for name in self.outputs}
         every = range(len(self._layer.program.nodes))
-        return self._layer.run_nodes(every, placed, tuple(self.outputs))
+        return self._layer.run_nodes(every, placed | text, tuple(self.outputs))
 
     def prepare(self, shapes: Iterable[Mapping[str, tuple[int, ...]]]) -> None:
         """Nothing: a graph is compiled by its first call with new shapes."""
 
     def _array(self, name: str, value: ArrayLike) -> np.ndarray:
-        array, spec = narrow(np.asarray(value), name), self.inputs[name]
-        if array.ndim != len(spec.shape) or (array.dtype.kind == "f") != (spec.dtype.kind == "f"):
+        spec = self.inputs[name]
+        array = np.asarray(value)
+        array = (
+            array.astype(np.str_)
+            if spec.dtype.kind == "U" and array.dtype.kind in "OSU"
+            else narrow(array, name)
+        )
+        if array.ndim != len(spec.shape) or any(
+            (array.dtype.kind == kind) != (spec.dtype.kind == kind) for kind in "fU"
+        ):
             raise ShapeError(
                 "an input does not fit the program",
                 where=name,

@@ -37,6 +37,7 @@ class Runtime:
             file and are extras; "auto" is the first of those that the artifact's `engines` lists for this kind of
             device, fastest first and measured with the score held, that is installed here; else "xla".
         threads: CPUs for one call, of engines that can be told; XLA uses all. None is all.
+        trust: Whether code may run that an artifact's config names by `imports`.
 
     Raises:
         InputError: there is no such engine, or less than one thread.
@@ -46,6 +47,7 @@ class Runtime:
     precision: str = "auto"
     engine: str = "auto"
     threads: int | None = None
+    trust: bool = False
 
     def __post_init__(self) -> None:
         if self.engine not in ENGINES:
@@ -87,19 +89,21 @@ class Runtime:
                 fix="open the folder of one stage, or export it again",
             )
         name = self.device or default_device_name()
-        engine = self.choose_engine(artifact.setting("engines", default={}))
+        engine, kind = self.choose_engine(artifact.setting("engines", default={})), name.partition(":")[0]
+        reason = ""
         if engine != "xla" and self.engine == "auto":
+            reason = f"the fastest here by the artifact's table for {kind}, "
             if artifact.onnx_file is None:
-                engine = "xla"  # the table is of another export than this one
-            else:
-                _say(_whole_name(artifact), engine, name.partition(":")[0])
+                reason = f"since there is no ONNX file for {engine} (oar export --format onnx writes one), "
+                engine = "xla"
         if engine == "xla":
             device = self.find_device()
             precision = choose_precision(self.precision, device, artifact.programs, _verified(artifact))
+            _say(_whole_name(artifact), engine, reason, precision)
             return XLAEngine(artifact.programs[precision], artifact.weights, device)
-        return self._open_onnx(artifact, engine, name)
+        return self._open_onnx(artifact, engine, name, reason)
 
-    def _open_onnx(self, artifact: Artifact, engine: str, device: str) -> Engine:
+    def _open_onnx(self, artifact: Artifact, engine: str, device: str, reason: str) -> Engine:
         from framework.inference.engines.onnx_file import declared_inputs, find_onnx_file
         from framework.inference.engines.onnx_runtime import ONNXRuntimeEngine
         from framework.inference.engines.openvino import OpenVINOEngine
@@ -111,6 +115,7 @@ class Runtime:
             precision = choose_precision(self.precision, "cpu", can, verified)
         else:
             precision = "bfloat16" if self.precision == "bfloat16" else "float32"
+        _say(_whole_name(artifact), engine, reason, precision)
         kind = OpenVINOEngine if engine == "openvino" else ONNXRuntimeEngine
         return kind(find_onnx_file(artifact), device, precision, self.threads, declared_inputs(artifact))
 
@@ -128,8 +133,19 @@ def _whole_name(artifact: Artifact) -> str:
 
 
 @functools.cache
-def _say(artifact: str, engine: str, kind: str) -> None:
-    log.info("%s: engine %s, the fastest here by the artifact's table for %s", artifact, engine, kind)
+def _say(artifact: str, engine: str, reason: str, precision: str) -> None:
+    """Once for each artifact, in the log and for `engines_in_use`."""
+    text = f"{artifact}: engine {engine}, {reason}in {precision}"
+    _in_use.append(text)
+    log.log(logging.INFO if reason or precision != "float32" else logging.DEBUG, text)
+
+
+_in_use: list[str] = []
+
+
+def engines_in_use() -> list[str]:
+    """What runs the artifacts that this process has opened, a line each: engine, why, and precision."""
+    return list(_in_use)
 
 
 PrecisionChoice = Literal["auto", "float32", "bfloat16"]

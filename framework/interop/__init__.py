@@ -49,7 +49,8 @@ __all__ = [
     "write_safetensors",
 ]
 
-_STATE_KEYS = ("state_dict", "model_state_dict", "model", "params", "net")
+_AVERAGE_KEYS = ("state_dict_ema", "model_ema", "ema", "params_ema", "teacher")
+_STATE_KEYS = ("state_dict", "model_state_dict", "model", "params", "net", "network", "student", "module")
 _PARAMETER_NAMES = {"__model__": "__params__"}
 
 
@@ -92,7 +93,7 @@ def load_weights(path: str | Path | Source) -> dict[str, np.ndarray]:
     return arrays
 
 
-def load_program(path: str | Path | Source, params: str | Path | None = None) -> Program:
+def load_program(path: str | Path | Source, params: str | Path | Source | None = None) -> Program:
     """An ONNX model, a Paddle `.pdmodel` or a PIR `.json` as a `Program`.
 
     `params` is the parameter file of a Paddle program; without it the file of the same stem beside the program is
@@ -142,8 +143,12 @@ def _beside(source: Source) -> Program:
 
 
 def _state_dict(source: Source, value: object) -> dict[str, np.ndarray]:
-    """The largest of the tables where frameworks put a state dict: the top may hold a lone array (a score) too."""
-    tables = [value, *(value.get(key) for key in _STATE_KEYS)] if isinstance(value, dict) else []
+    """The largest of the tables where frameworks put a state dict: the top may hold a lone array (a score) too. Of
+    equal ones the average counts, as in the programs that keep one."""
+    keys = (*_AVERAGE_KEYS, *_STATE_KEYS)
+    tables: list[object] = [value]
+    for table in [value.get(key) for key in keys] if isinstance(value, dict) else ():
+        tables += [table, *(table.get(key) for key in keys)] if isinstance(table, dict) else []
     states = [
         {str(name): item for name, item in table.items() if isinstance(item, np.ndarray)}
         for table in tables

@@ -44,6 +44,7 @@ Tree = TypeVar("Tree")  # any pytree
 _FOLDER = re.compile(r"step_(\d{8,})")
 _META: dict[str, tuple[type, ...]] = {
     "settings": (dict,),
+    "total_steps": (int,),
     "best_score": (int, float, NoneType),
     "since_best": (int,),
     "sums": (dict,),
@@ -223,6 +224,8 @@ def load_checkpoint(folder: str | Path) -> Checkpoint:
     meta = _read_json(folder / STATE, fix)
     step = meta.pop("step", None)
     wrong = [name for name, types in _META.items() if name in meta and not isinstance(meta[name], types)]
+    if not all(isinstance(label, str) for label in meta.get("labels", ())):
+        wrong.append("labels")
     if not isinstance(step, int) or step < 0 or wrong:
         name = "step" if not wrong else wrong[0]
         received = f"{name}: {str(meta.get(name, step))[:80]}"

@@ -99,7 +99,7 @@ class SampleReport(Report):
         }
 
 
-def validate_samples(dataset: Samples[Any], observe: Observe | None = None) -> SampleReport:
+def validate_samples(dataset: Samples[object], observe: Observe | None = None) -> SampleReport:
     """Reads every sample of a data set of whatever kind."""
     broken: list[str] = []
     for _ in read_samples(dataset, broken, observe):

@@ -110,7 +110,7 @@ class ComposeDataset(Dataset):
         DatasetError: there is no dataset, one of them has no index, or they differ in length.
     """
 
-    def __init__(self, datasets: Iterable[Indexed[Any]]) -> None:
+    def __init__(self, datasets: Iterable[Indexed[object]]) -> None:
         self.datasets = _check_indexed(datasets, "ComposeDataset")
         if len({len(dataset) for dataset in self.datasets}) > 1:
             raise DatasetError(
@@ -143,7 +143,7 @@ class ConcatDataset(Dataset):
         """The sum of the lengths up to each dataset."""
         return list(itertools.accumulate(len(dataset) for dataset in sequence))
 
-    def __init__(self, datasets: Iterable[Indexed[Any]]) -> None:
+    def __init__(self, datasets: Iterable[Indexed[object]]) -> None:
         self.datasets = _check_indexed(datasets, "ConcatDataset")
         self.cumulative_sizes = self.cumsum(self.datasets)
 
@@ -188,7 +188,7 @@ class ChainDataset(IterableDataset):
 class Subset(Dataset):
     """The samples of `dataset` at `indices`, in that order."""
 
-    def __init__(self, dataset: Indexed[Any], indices: Sequence[int]) -> None:
+    def __init__(self, dataset: Indexed[object], indices: Sequence[int]) -> None:
         self.dataset, self.indices = dataset, indices
 
     def __getitem__(self, index: int) -> Any:
@@ -216,7 +216,7 @@ def random_split(dataset: Dataset, lengths: Sequence[int], seed: int = 0) -> lis
     return [Subset(dataset, order[end - length : end].tolist()) for end, length in zip(ends, lengths)]
 
 
-def _check_indexed(datasets: Iterable[Indexed[Any]], where: str) -> list[Indexed[Any]]:
+def _check_indexed(datasets: Iterable[Indexed[object]], where: str) -> list[Indexed[object]]:
     members = list(datasets)
     if not members or any(isinstance(dataset, IterableDataset) for dataset in members):
         raise DatasetError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -65,7 +65,7 @@ class SamplerConfig:
             )
 
 
-def make_sampler(config: SamplerConfig, dataset: Any, seed: int) -> WeightedRandomSampler:
+def make_sampler(config: SamplerConfig, dataset: object, seed: int) -> WeightedRandomSampler:
     """The sampler of a data set.
 
     Raises:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
-from typing import Any
+from typing import Self
 
 import jax
 
@@ -30,7 +30,7 @@ class _Numbered(Layer):
     def __iter__(self) -> Iterator[Layer]:
         return iter(self._sub_layers.values())
 
-    def __getitem__(self, index: int | slice | str) -> Any:
+    def __getitem__(self, index: int | slice | str) -> Layer:
         if isinstance(index, str):
             return self._sub_layers[index]
         layers = list(self._sub_layers.values())
@@ -48,7 +48,7 @@ class _Numbered(Layer):
     def _renumber(self, layers: Iterable[Layer]) -> None:
         self.__dict__["_sub_layers"] = {str(i): layer for i, layer in enumerate(layers)}
 
-    def append(self, sublayer: Layer) -> Any:
+    def append(self, sublayer: Layer) -> Self:
         """Add a layer at the end, named by its number; returns self."""
         self._sub_layers[str(len(self))] = _check_layer(sublayer, type(self).__name__)
         return self

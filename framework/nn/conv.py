@@ -76,8 +76,8 @@ class _Conv(Layer):
         self.in_channels, self.out_channels = in_channels, out_channels
         self.kernel_size = _kernel(kernel_size, self._axes, where)
         # A number or a sequence: what the functional of this number of axes takes.
-        self.stride: Any = stride
-        self.dilation: Any = dilation
+        self.stride: Size = stride
+        self.dilation: Size = dilation
         self.padding: Any = padding
         self.groups, self.padding_mode = groups, padding_mode
         if self._transposed:
@@ -159,7 +159,7 @@ class _ConvTranspose(_Conv):
         geometry = (kernel_size, stride, padding, dilation, groups)
         attrs = (weight_attr, bias_attr)
         super().__init__(in_channels, out_channels, *geometry, "zeros", *attrs, data_format)
-        self.output_padding: Any = output_padding
+        self.output_padding: Size = output_padding
 
     def forward(self, x: jax.Array, output_size: Size | None = None) -> jax.Array:
         """`output_size` chooses among the sizes that a stride leaves open, instead of output_padding."""

@@ -6,25 +6,55 @@ either is one of these, then `Layer`, with the layers that it is made of in `kin
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from framework.core.errors import ShapeError
 from framework.core.types import PyTree
 
 
+class Module(Protocol):
+    """A layer of arrays or of Tensors, which is called with its inputs."""
+
+    def __call__(self, *args: PyTree, **kwargs: PyTree) -> PyTree: ...
+
+
+class Attention(Module, Protocol):
+    """Called with (query, key, value, mask, cache)."""
+
+    @property
+    def StaticCache(self) -> type:
+        """The class of the caches that hold projected keys and values."""
+        ...
+
+    def gen_cache(self, key: PyTree, value: PyTree = None, type: type = ...) -> PyTree:
+        """An empty cache for the batch of `key`, or the projected key and value."""
+        ...
+
+
+class Stacked(Module, Protocol):
+    """A layer of which a stack has copies: `_config` are its constructor's arguments by name."""
+
+    @property
+    def _config(self) -> Mapping[str, object]: ...
+
+    def gen_cache(self, memory: PyTree, /) -> PyTree:
+        """The caches for the batch of `memory`."""
+        ...
+
+
 class Kinds(NamedTuple):
     """Classes of layers, and the activation of a name, for the class that asks."""
 
-    attention: Any
-    linear: Any
-    dropout: Any
-    norm: Any
-    layer_list: Any
+    attention: Callable[..., Attention]
+    linear: Callable[..., Module]
+    dropout: Callable[[float], Module]
+    norm: Callable[[int], Module]
+    layer_list: Callable[..., Any]
     activation: Callable[[str, str], Callable[[PyTree], PyTree]]
 
 
-def spread(attr: Any, count: int, where: str) -> list[Any]:
+def spread(attr: object, count: int, where: str) -> list[object]:
     """What an attr says of each of `count` parts: one for all, or a list of one, or of as many.
 
     Raises:
@@ -43,7 +73,7 @@ def spread(attr: Any, count: int, where: str) -> list[Any]:
     return attrs
 
 
-def spread_over_both(attr: Any, where: str) -> tuple[Any, Any]:
+def spread_over_both(attr: object, where: str) -> tuple[object, object]:
     """The attr of encoder layers (self-attention, MLP) and of decoder layers (self-, cross-attention, MLP), from one
     for all or a list of one to three."""
     if not isinstance(attr, list | tuple):
@@ -59,14 +89,14 @@ class Block:
 
     kinds: ClassVar[Kinds]
     attentions: ClassVar[tuple[str, ...]]
-    self_attn: Any
-    cross_attn: Any
-    norm1: Any
-    norm2: Any
-    norm3: Any
-    dropout1: Any
-    dropout2: Any
-    dropout3: Any
+    self_attn: Attention
+    cross_attn: Attention
+    norm1: Module
+    norm2: Module
+    norm3: Module
+    dropout1: Module
+    dropout2: Module
+    dropout3: Module
 
     def __init__(
         self,
@@ -78,8 +108,8 @@ class Block:
         attn_dropout: float | None = None,
         act_dropout: float | None = None,
         normalize_before: bool = False,
-        weight_attr: Any = None,
-        bias_attr: Any = None,
+        weight_attr: object = None,
+        bias_attr: object = None,
     ) -> None:
         config = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
         super().__init__()
@@ -102,7 +132,13 @@ class Block:
         for number in range(1, parts + 1):
             setattr(self, f"dropout{number}", kinds.dropout(dropout))
 
-    def _residual(self, x: PyTree, norm: Any, dropout: Any, inner: Callable[[PyTree], PyTree]) -> PyTree:
+    if TYPE_CHECKING:  # a Layer has it
+
+        def __call__(self, *args: PyTree, **kwargs: PyTree) -> PyTree: ...
+
+    def _residual(
+        self, x: PyTree, norm: Module, dropout: Module, inner: Callable[[PyTree], PyTree]
+    ) -> PyTree:
         if self.normalize_before:
             return x + dropout(inner(norm(x)))
         return norm(x + dropout(inner(x)))
@@ -110,9 +146,9 @@ class Block:
     def _attend(
         self,
         x: PyTree,
-        norm: Any,
-        dropout: Any,
-        attention: Any,
+        norm: Module,
+        dropout: Module,
+        attention: Attention,
         mask: PyTree,
         cache: PyTree,
         memory: PyTree = None,
@@ -173,7 +209,7 @@ class DecoderLayer(Block):
 
     def gen_cache(self, memory: PyTree) -> tuple[PyTree, PyTree]:
         """(empty self-attention cache, projected keys and values of the memory)."""
-        static = self.cross_attn.gen_cache(memory, memory, type=self.kinds.attention.StaticCache)
+        static = self.cross_attn.gen_cache(memory, memory, type=self.cross_attn.StaticCache)
         return self.self_attn.gen_cache(memory), static
 
 
@@ -183,12 +219,12 @@ class _Stack:
     kinds: ClassVar[Kinds]
     layers: Any
 
-    def _build(self, layer: Any, num_layers: int, norm: Any) -> None:
-        copies = [type(layer)(**layer._config) for _ in range(num_layers - 1)]
+    def _build(self, layer: Stacked, num_layers: int, norm: Module | None) -> None:
+        copies = [type(layer)(**layer._config) for _ in range(num_layers - 1)]  # type: ignore[call-arg]
         self.layers = self.kinds.layer_list([layer, *copies])
         self.num_layers, self.norm = num_layers, norm
 
-    def _run(self, x: PyTree, cache: PyTree, call: Callable[[Any, PyTree, PyTree], PyTree]) -> PyTree:
+    def _run(self, x: PyTree, cache: PyTree, call: Callable[[Stacked, PyTree, PyTree], PyTree]) -> PyTree:
         caches = []
         for index, layer in enumerate(self.layers):
             if cache is None:
@@ -203,14 +239,14 @@ class _Stack:
 class Encoder(_Stack):
     """`num_layers` encoder layers and an optional norm."""
 
-    def __init__(self, encoder_layer: Any, num_layers: int, norm: Any = None) -> None:
+    def __init__(self, encoder_layer: Stacked, num_layers: int, norm: Module | None = None) -> None:
         super().__init__()
         self._build(encoder_layer, num_layers, norm)
 
     def forward(self, src: PyTree, src_mask: PyTree = None, cache: PyTree = None) -> PyTree:
         """src [N, T, d_model]; with a list of caches the result is (output, new caches)."""
 
-        def call(layer: Any, x: PyTree, own: PyTree) -> PyTree:
+        def call(layer: Stacked, x: PyTree, own: PyTree) -> PyTree:
             return layer(x, src_mask=src_mask) if own is None else layer(x, src_mask=src_mask, cache=own)
 
         return self._run(src, cache, call)
@@ -223,7 +259,7 @@ class Encoder(_Stack):
 class Decoder(_Stack):
     """`num_layers` decoder layers and an optional norm."""
 
-    def __init__(self, decoder_layer: Any, num_layers: int, norm: Any = None) -> None:
+    def __init__(self, decoder_layer: Stacked, num_layers: int, norm: Module | None = None) -> None:
         super().__init__()
         self._build(decoder_layer, num_layers, norm)
 
@@ -237,7 +273,7 @@ class Decoder(_Stack):
     ) -> PyTree:
         """tgt [N, T, d_model], memory [N, S, d_model]; with a list of caches the result is (output, new caches)."""
 
-        def call(layer: Any, x: PyTree, own: PyTree) -> PyTree:
+        def call(layer: Stacked, x: PyTree, own: PyTree) -> PyTree:
             return layer(x, memory, tgt_mask=tgt_mask, memory_mask=memory_mask, cache=own)
 
         return self._run(tgt, cache, call)
@@ -251,7 +287,7 @@ class Decoder(_Stack):
 class EncoderDecoder:
     """An encoder of `src` and a decoder of `tgt` that looks at it, each ending in a norm."""
 
-    parts: ClassVar[tuple[Any, Any, Any, Any]]
+    parts: ClassVar[tuple[type[EncoderLayer], type[Encoder], type[DecoderLayer], type[Decoder]]]
     """The classes of encoder layers, encoders, decoder layers and decoders."""
 
     def __init__(
@@ -266,8 +302,8 @@ class EncoderDecoder:
         attn_dropout: float | None = None,
         act_dropout: float | None = None,
         normalize_before: bool = False,
-        weight_attr: Any = None,
-        bias_attr: Any = None,
+        weight_attr: object = None,
+        bias_attr: object = None,
         custom_encoder: Any = None,
         custom_decoder: Any = None,
     ) -> None:

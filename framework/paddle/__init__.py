@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from framework.paddle import ops as _ops
 from framework.paddle._kernel import methods as _methods
+from framework.paddle._kernel import modules as _modules
 from framework.paddle._kernel import tensor_methods as _tensor_methods
 from framework.paddle._kernel.dtypes import bfloat16 as bfloat16
 from framework.paddle._kernel.dtypes import bool_ as _bool
@@ -28,7 +29,7 @@ from framework.paddle._kernel.dtypes import int32 as int32
 from framework.paddle._kernel.dtypes import int64 as int64
 from framework.paddle._kernel.dtypes import set_default_dtype as set_default_dtype
 from framework.paddle._kernel.dtypes import uint8 as uint8
-from framework.paddle._kernel.missing import reason
+from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle._kernel.printing import set_printoptions as set_printoptions
 from framework.paddle._kernel.random import get_cuda_rng_state as get_cuda_rng_state
 from framework.paddle._kernel.random import get_rng_state as get_rng_state
@@ -42,6 +43,7 @@ from framework.paddle._kernel.tape import no_grad as no_grad
 from framework.paddle._kernel.tape import set_grad_enabled as set_grad_enabled
 from framework.paddle._kernel.tensor import Tensor as Tensor
 
+__git_commit__ = "oar"
 __version__ = "2.6.2"  # of the Paddle whose names, arguments and results these are
 
 # Loaded when they are first used: `from framework import paddle` stays fast.
@@ -106,6 +108,8 @@ _WHERE = {
     **dict.fromkeys(("get_cudnn_version", "is_compiled_with_ipu"), "device"),
 }
 
+_modules.install()
+_resolve = _resolver(__name__)
 _operations = _ops.discover()
 globals().update(_operations)
 globals().update(_methods.install(_operations, _ops.discover("METHODS_ONLY")))
@@ -127,8 +131,7 @@ else:
                     raise
         elif name in _WHERE:
             return getattr(importlib.import_module(f"framework.paddle.{_WHERE[name]}"), name)
-        why = reason(f"paddle.{name}") or "no such name; docs/paddle_api.md lists all that are here"
-        raise AttributeError(f"paddle.{name}: {why}")
+        return _resolve(name)
 
 
 def __dir__() -> list[str]:

@@ -8,9 +8,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from framework.core.errors import ShapeError
 from framework.paddle._kernel.dispatch import Array, operation
 from framework.paddle._kernel.dtypes import default_numpy, to_numpy_or
+from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.tensor import Tensor, wrap
 from framework.paddle._kernel.x64 import x64
 from framework.paddle.ops.promotion import as_float

@@ -50,7 +50,7 @@ def file_states(path: Path) -> tuple[tuple[str, int, int], ...]:
     return tuple(states)
 
 
-def read_tokenizer(path: Path, settings: dict[str, Any]) -> TokenizerParts:
+def read_tokenizer(path: Path, settings: Mapping[str, object]) -> TokenizerParts:
     """See `Tokenizer.from_file`."""
     with damage_errors(path):
         return _read_tokenizer(path, settings)
@@ -79,7 +79,7 @@ def damage_errors(where: object) -> Iterator[None]:
         ) from error
 
 
-def _read_tokenizer(path: Path, settings: dict[str, Any]) -> TokenizerParts:
+def _read_tokenizer(path: Path, settings: Mapping[str, object]) -> TokenizerParts:
     if path.is_dir():
         settings = {**folder_settings(path), **settings}
         files = [path / name for name in _FILES if (path / name).is_file()]
@@ -110,7 +110,7 @@ def _read_tokenizer(path: Path, settings: dict[str, Any]) -> TokenizerParts:
     )
 
 
-def parse_tokenizer(text: str, where: object, settings: Mapping[str, Any]) -> TokenizerParts:
+def parse_tokenizer(text: str, where: object, settings: Mapping[str, object]) -> TokenizerParts:
     """A tokenizer from JSON: this toolkit's, or the library's."""
     data = _parse_json(text, where)
     if "oar_tokenizer" not in data:
@@ -150,7 +150,9 @@ def _make_segmenter(data: dict[str, Any], where: object) -> Segmenter:
 # -- WordPiece ---------------------------------------------------------------------------------------------------------
 
 
-def word_piece(vocabulary: Mapping[str, int], settings: Mapping[str, Any], where: object) -> TokenizerParts:
+def word_piece(
+    vocabulary: Mapping[str, int], settings: Mapping[str, object], where: object
+) -> TokenizerParts:
     """BERT's tokenizer; with the class of ERNIE in the settings every symbol is a word, as in PaddleNLP's.
 
     Raises:
@@ -186,7 +188,7 @@ def _read_vocabulary(path: Path) -> dict[str, int]:
 # -- byte-level BPE ----------------------------------------------------------------------------------------------------
 
 
-def _read_byte_level(path: Path, settings: Mapping[str, Any]) -> TokenizerParts:
+def _read_byte_level(path: Path, settings: Mapping[str, object]) -> TokenizerParts:
     """RoBERTa's tokenizer where <s> and </s> are in the vocabulary, else GPT-2's, which puts nothing around a text."""
     module = library()
     vocabulary = _parse_json(_read_text(path), path)
@@ -237,7 +239,7 @@ def _read_merges(path: Path) -> list[tuple[str, str]]:
 # -- SentencePiece -----------------------------------------------------------------------------------------------------
 
 
-def _read_sentence_pieces(path: Path, settings: Mapping[str, Any]) -> TokenizerParts:
+def _read_sentence_pieces(path: Path, settings: Mapping[str, object]) -> TokenizerParts:
     made_for = str(settings.get("tokenizer_class", "Albert"))
     if not made_for.startswith("Albert"):
         raise FormatError(
@@ -262,7 +264,7 @@ def _read_sentence_pieces(path: Path, settings: Mapping[str, Any]) -> TokenizerP
 
 
 def _parse_library_file(
-    text: str, data: dict[str, Any], where: object, settings: Mapping[str, Any]
+    text: str, data: dict[str, Any], where: object, settings: Mapping[str, object]
 ) -> TokenizerParts:
     segmenter = Subwords.from_json(text, where)
     vocabulary = segmenter.core.get_vocab(with_added_tokens=True)
@@ -318,7 +320,7 @@ def _read_template(items: list[dict[str, Any]], ids: dict[str, list[int]]) -> Fr
 
 def folder_settings(folder: Path) -> dict[str, Any]:
     """What special_tokens_map.json, tokenizer_config.json and added_tokens.json of a folder say; {} without them."""
-    settings: dict[str, Any] = {}
+    settings: dict[str, object] = {}
     for name in _SETTINGS:
         if (folder / name).is_file():
             settings |= _parse_json(_read_text(folder / name), folder / name)
@@ -328,7 +330,7 @@ def folder_settings(folder: Path) -> dict[str, Any]:
     return settings
 
 
-def _token_name(settings: Mapping[str, Any], role: str, usual: Mapping[str, str]) -> str | None:
+def _token_name(settings: Mapping[str, object], role: str, usual: Mapping[str, str]) -> str | None:
     for key in _KEYS.get(role, (f"{role}_token",)):
         value = settings.get(key)
         value = value.get("content") if isinstance(value, dict) else value
@@ -338,7 +340,7 @@ def _token_name(settings: Mapping[str, Any], role: str, usual: Mapping[str, str]
 
 
 def _find_roles(
-    settings: Mapping[str, Any],
+    settings: Mapping[str, object],
     usual: Mapping[str, str],
     vocabulary: Mapping[str, int],
     where: object,
@@ -376,7 +378,7 @@ def _added_tokens(settings: Mapping[str, Any], where: object) -> dict[int, str]:
 
 
 def _add_special(
-    core: tokenizers.Tokenizer, roles: Mapping[str, str], settings: Mapping[str, Any], where: object
+    core: tokenizers.Tokenizer, roles: Mapping[str, str], settings: Mapping[str, object], where: object
 ) -> None:
     """Makes special tokens count as such where they stand in a text, and puts added ones behind the vocabulary."""
     module = library()

@@ -13,6 +13,14 @@ _WORD = re.compile(r"\w+?(?=n['’]t\b)|n['’]t\b|['’](?:s|re|ve|ll|d|m)\b|\w
 # Up to the marks that end a sentence, with closing quotes and white space behind them. A point ends one before a space.
 _SENTENCE = re.compile(r"(?s).+?(?:[。！？!?…\n]+|\.(?=\s)|\Z)[”’」』）)\"']*\s*")
 
+# A point behind these ends no sentence.
+_ABBREVIATIONS = frozenset(
+    """st mt ft dr mr mrs ms prof sr jr no nr vs vol pp fig sgt capt gen col lt rev hon gov sen rep ave blvd dept approx
+    inc ltd co corp bros jan feb mar apr jun jul aug sep sept oct nov dec etc cf al ca bzw usw vgl str mme mlle
+    e.g i.e u.s u.k""".split()  # noqa: SIM905
+)
+_BEFORE_POINT = re.compile(r"([\w.]+)\.[”’」』）)\"']*\s+\Z")
+
 
 def split_words(text: str) -> tuple[tuple[str, ...], np.ndarray]:
     """Words and punctuation of a text in a script with spaces, and `[T, 2]` int32, where each begins and ends."""
@@ -63,15 +71,39 @@ def pieces(text: str, limit: int) -> list[tuple[int, str]]:
     sentence is a piece of its own.
     """
     found: list[tuple[int, str]] = []
-    for sentence in _SENTENCE.finditer(text):
-        start, end = sentence.span()
+    start = 0
+    for end in sentence_ends(text):
         while end - start > limit:
             space = text.rfind(" ", start, start + limit) + 1
             cut = space if space > start else start + limit
             found.append((start, text[start:cut]))
             start = cut
         found.append((start, text[start:end]))
+        start = end
     return found
+
+
+def sentence_ends(text: str) -> list[int]:
+    """Behind which character each sentence or line ends, with the white space behind it; the point of an abbreviation
+    ends none."""
+    ends: list[int] = []
+    start = 0
+    for match in _SENTENCE.finditer(text):
+        end = match.end()
+        if end == len(text) or not _is_abbreviation(text, start, end):
+            ends.append(end)
+            start = end
+    return ends
+
+
+def _is_abbreviation(text: str, start: int, end: int) -> bool:
+    """Whether the point that ends text[start:end] may be one's: a short name within a sentence is taken for it too."""
+    before = _BEFORE_POINT.search(text, max(start, end - 40), end)
+    if before is None or "\n" in before[0]:
+        return False
+    word = before[1]
+    name = len(word) < 4 and word[0].isupper() and before.start() > start
+    return name or len(word) == 1 or word.lower() in _ABBREVIATIONS
 
 
 def _spans(spans: list[tuple[int, int]]) -> np.ndarray:

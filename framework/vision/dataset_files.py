@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Literal, TypeGuard
 
 import numpy as np
 
@@ -14,7 +15,9 @@ from framework.core import bounded
 from framework.core.errors import FormatError, InputError
 from framework.core.fields import is_number
 from framework.vision import image, masks, raw_images
+from framework.vision.deep_samples import ValueRange
 
+_log = logging.getLogger("oar")
 _SHOWN = 5  # of a long list, a message names so many
 
 
@@ -23,17 +26,25 @@ def read_image(
     where: Path,
     channels: int | None = None,
     otherwise: str = "take it out of the data set",
+    *,
+    orient: bool = True,
+    value_range: ValueRange | None = None,
 ) -> np.ndarray:
     """The image as 8-bit RGB, or as it is stored with that many channels.
 
     Args:
         where: The file in messages. `otherwise` is what to do there with one that cannot be repaired.
+        orient, value_range: As of `image.read`, of 8-bit RGB.
 
     Raises:
         InputError: it cannot be read, or has another number of channels.
     """
     try:
-        pixels = image.read(source) if channels is None else raw_images.read_channels(where)
+        pixels = (
+            image.read(source, name=str(where), orient=orient, value_range=value_range)
+            if channels is None
+            else raw_images.read_channels(where)
+        )
     except InputError as error:
         raise InputError(
             f"an image of the data set cannot be read: {error.problem}",
@@ -66,6 +77,23 @@ def read_lines(path: Path, what: str) -> list[str]:
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
+def split_columns(line: str, root: Path) -> tuple[str, str] | None:
+    """The two paths of a line `image annotation`, seen from `root`, which may hold blanks themselves.
+
+    A tab between them tells them apart; else, of several blanks, the one that parts two files that are there.
+    """
+    line = line.strip()
+    if line.count("\t") == 1:
+        first, second = line.split("\t")
+        return first.strip(), second.strip()
+    words = line.split(" ")
+    pairs = [(" ".join(words[:at]).strip(), " ".join(words[at:]).strip()) for at in range(1, len(words))]
+    pairs = [pair for pair in pairs if all(pair)]
+    if len(set(pairs)) == 1:
+        return pairs[0]
+    return next((pair for pair in pairs if all((root / one).is_file() for one in pair)), None)
+
+
 def read_annotations(path: Path) -> object:
     """What a file of annotations in JSON holds.
 
@@ -76,7 +104,7 @@ def read_annotations(path: Path) -> object:
     return bounded.parse_json(text, path, "annotation file")
 
 
-Region = Mapping[str, Any] | list[list[float]]
+Region = masks.RunLengths | list[list[float]]
 """COCO's `segmentation`: run lengths, or polygons [x, y, x, y, ...]."""
 
 
@@ -101,7 +129,16 @@ def is_region(value: object) -> TypeGuard[Region]:
     )
 
 
-def decode_region(region: Mapping[str, Any], size_hw: tuple[int, int], where: object) -> np.ndarray:
+def usable_region(value: object) -> tuple[Region | None, str | None]:
+    """What of COCO's `segmentation` can be drawn, and what is to be said of the rest; None where there is nothing."""
+    if is_region(value):
+        return value, None
+    if isinstance(value, list) and (usable := [flat for flat in value if is_region([flat])]):
+        return usable, f"{len(value) - len(usable)} of {len(value)} polygons have no three points"
+    return None, f"no mask, but segmentation {str(value)[:40]}"
+
+
+def decode_region(region: masks.RunLengths, size_hw: tuple[int, int], where: object) -> np.ndarray:
     """[H, W] bool: run lengths on an image of this size.
 
     Raises:
@@ -131,6 +168,30 @@ def hash_image(pixels: np.ndarray) -> bytes:
     return hashlib.blake2b(head + np.ascontiguousarray(pixels).tobytes(), digest_size=16).digest()
 
 
+Orientation = Literal["exif", "stored"]
+"""Whether images are turned as their EXIF mark says, or left as they are stored."""
+
+
+def describe_turned(paths: Sequence[Path]) -> list[str]:
+    """A line about the images that their EXIF mark turns, whose annotations may be of the stored ones; none without."""
+    rotated = [str(path) for path in paths if image.read_orientation(path) != 1]
+    if not rotated:
+        return []
+    return [
+        f"{len(rotated)} of {len(paths)} images are turned by their EXIF mark ({abbreviate(rotated)}): see with "
+        "`oar data show` that annotations fit; if they are of the images as stored: orientation: stored of the data set"
+    ]
+
+
+def describe_similar(names: Sequence[str]) -> list[str]:
+    """A line about names of classes that differ in capitals or blanks alone, as typing errors do; none without."""
+    by_text: dict[str, list[str]] = {}
+    for name in names:
+        by_text.setdefault(" ".join(name.casefold().split()), []).append(name)
+    similar = [" and ".join(map(repr, group)) for group in by_text.values() if len(group) > 1]
+    return [f"classes differ in capitals or blanks alone: {abbreviate(similar, '; ')}"] if similar else []
+
+
 def find_missing(paths: Iterable[str | Path]) -> list[int]:
     """The numbers of the files that are not there.
 
@@ -146,6 +207,13 @@ def find_missing(paths: Iterable[str | Path]) -> list[int]:
         if file not in listings[folder] and not os.path.isfile(path):
             missing.append(number)
     return missing
+
+
+def report_problems(where: Path, problems: Sequence[str]) -> tuple[str, ...]:
+    """Puts one line into the log for entries that were left out; gives them back."""
+    if problems:
+        _log.warning("%s: %d entries are left out: %s", where, len(problems), abbreviate(problems, "; "))
+    return tuple(problems)
 
 
 def abbreviate(names: Sequence[str], separator: str = ", ") -> str:

@@ -21,6 +21,14 @@ from PIL import Image
 from framework.core import bounded
 from framework.core.disk import write_file
 from framework.core.errors import InputError, OarError, ShapeError
+from framework.vision.deep_samples import (
+    ValueRange,
+    check_value_range,
+    deep_samples,
+    note_narrow_range,
+    stated_range,
+    to_8_bits,
+)
 from framework.vision.image_formats import FORMAT_NAMES, find_format
 from framework.vision.image_formats import SUFFIXES as SUFFIXES
 
@@ -65,25 +73,39 @@ class Readable(Protocol):
 
 
 def read(
-    source: ImageSource, *, max_pixels: int = MAX_PIXELS, ground: Ground = "white", name: str | None = None
+    source: ImageSource,
+    *,
+    max_pixels: int = MAX_PIXELS,
+    ground: Ground = "white",
+    name: str | None = None,
+    orient: bool = True,
+    value_range: ValueRange | None = None,
 ) -> np.ndarray:
     """`source` as `[H, W, 3]` uint8 RGB.
 
     Files: JPEG (CMYK too), PNG, BMP, TIFF, WebP, GIF, PPM, JPEG 2000, AVIF, and HEIC with the extra `heif`; of several
-    pages or frames the first (`framework.vision.image_pages` has all). The EXIF orientation is applied, transparency is
-    laid on `ground`, 16-bit samples lose their low byte; colour profiles are ignored. `name` stands in messages.
+    pages or frames the first (`framework.vision.image_pages` has all). The EXIF orientation is applied unless `orient`
+    is False, transparency is laid on `ground`; colour profiles are ignored. `name` stands in messages.
     Arrays: `[H, W]`, `[H, W, 1]`, `[H, W, 3]` RGB or `[H, W, 4]` RGBA of uint8, uint16 or bool. A contiguous uint8 RGB
-    array comes back as it is, uncopied. Float arrays are refused, as their values do not say their range.
+    array comes back as it is, uncopied.
+
+    Samples of 16 bits lose their low byte; where a file's values stay far below that, one line of the log says so.
+    `value_range` is (black, white) of samples of more than 8 bits, such as (0, 4095) of a camera of 12 bits; with it
+    samples of 32 bits and float arrays are read too, which are refused without, as they do not say their range.
 
     Raises:
         InputError: the source is missing, empty, damaged, of another format, or larger than `max_pixels`.
     """
+    if value_range is not None:
+        check_value_range(value_range, name or "value_range")
     if isinstance(source, np.ndarray):
-        return _from_array(source, max_pixels, ground)
+        deep = source.dtype != np.bool_ and source.dtype.itemsize > 1
+        values = to_8_bits(source, value_range) if value_range is not None and deep else source
+        return _from_array(values, max_pixels, ground)
     if isinstance(source, Image.Image):
         return read_opened(source, name or "PIL image", max_pixels, ground)
     data, where = read_bytes(source, "image")
-    return _decode(data, name or where, max_pixels, ground)
+    return _decode(data, name or where, max_pixels, ground, orient, value_range)
 
 
 def read_opened(
@@ -94,8 +116,9 @@ def read_opened(
     return _from_pil(image, where, ground=ground)
 
 
-def read_size(path: str | os.PathLike[str]) -> tuple[int, int]:
-    """(height, width) of an image file as its header says, without decoding it; a turn by EXIF is taken in.
+def read_size(path: str | os.PathLike[str], *, orient: bool = True) -> tuple[int, int]:
+    """(height, width) of an image file as its header says, without decoding it; a turn by EXIF is taken in, unless
+    `orient` is False.
 
     Raises:
         InputError: it is no image.
@@ -103,7 +126,7 @@ def read_size(path: str | os.PathLike[str]) -> tuple[int, int]:
     try:
         with Image.open(path) as opened:
             width, height = opened.size
-            turned = _orientation(opened) >= 5
+            turned = orient and _orientation(opened) >= 5
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
         raise InputError("the image cannot be read", where=path, received=error) from error
     return (width, height) if turned else (height, width)
@@ -188,8 +211,32 @@ def open_header(data: bytes, where: str, max_pixels: int = MAX_PIXELS) -> Image.
     return image
 
 
-def _decode(data: bytes, where: str, max_pixels: int, ground: Ground) -> np.ndarray:
+def read_orientation(path: str | os.PathLike[str]) -> int:
+    """The EXIF orientation of an image file, 1 to 8; 1 where it says none, or cannot be opened."""
+    try:
+        with Image.open(path) as opened:
+            return _orientation(opened)
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
+        return 1
+
+
+def _decode(
+    data: bytes,
+    where: str,
+    max_pixels: int,
+    ground: Ground,
+    orient: bool = True,
+    value_range: ValueRange | None = None,
+) -> np.ndarray:
     image = open_header(data, where, max_pixels)
+    try:
+        values = deep_samples(image, data, with_floats=value_range is not None)
+    except Exception as error:  # damaged files make the decoders raise anything
+        raise damage_error(data, where, error) from error
+    if values is not None:
+        rgb = cv2.cvtColor(values, cv2.COLOR_GRAY2RGB) if values.ndim == 2 else values
+        rgb = to_8_bits(rgb, value_range or stated_range(image, values, where))
+        return _orient(rgb, _orientation(image)) if orient else rgb
     plain_jpeg = image.format == "JPEG" and image.mode in ("L", "RGB")
     opaque_png = image.mode in ("1", "L", "RGB") and "transparency" not in image.info
     plain_png = image.format == "PNG" and (opaque_png or image.mode.startswith("I")) and _png_is_whole(data)
@@ -201,12 +248,16 @@ def _decode(data: bytes, where: str, max_pixels: int, ground: Ground) -> np.ndar
             )
         # OpenCV refuses some files that other viewers show; Pillow has the last word and the better message.
         if rgb is not None and rgb.shape[1::-1] == image.size:
-            return _orient(rgb, _orientation(image))
-    return _from_pil(image, where, data, ground)
+            return _orient(rgb, _orientation(image)) if orient else rgb
+    return _from_pil(image, where, data, ground, orient)
 
 
 def _from_pil(
-    image: Image.Image, where: str, data: bytes | None = None, ground: Ground = "white"
+    image: Image.Image,
+    where: str,
+    data: bytes | None = None,
+    ground: Ground = "white",
+    orient: bool = True,
 ) -> np.ndarray:
     try:
         image.load()
@@ -217,8 +268,8 @@ def _from_pil(
                 "the image holds 32-bit samples, whose range is not known",
                 where=where,
                 received=f"mode {image.mode}",
-                allowed="8 or 16 bits a sample",
-                fix="scale it to 8 bits first",
+                allowed="8 or 16 bits a sample, or a value range",
+                fix="--value_range BLACK WHITE (value_range of the data set), or scale it to 8 bits first",
             )
         elif image.mode in ("RGBA", "LA", "PA", "RGBa", "La") or "transparency" in image.info:
             over = image.convert("RGBA")
@@ -233,7 +284,7 @@ def _from_pil(
         raise damage_error(data, where, error) from error
     if 0 in rgb.shape:
         raise InputError("the image has no pixels", where=where, received=f"{image.width}x{image.height}")
-    rgb = _orient(rgb, _orientation(image))
+    rgb = _orient(rgb, _orientation(image)) if orient else rgb
     return rgb if rgb.flags.writeable else rgb.copy()
 
 
@@ -346,7 +397,7 @@ def _from_array(array: np.ndarray, max_pixels: int, ground: Ground) -> np.ndarra
             "a float array is no image: its range is not known",
             received=received,
             allowed=allowed,
-            fix="convert it: (array * 255).round().astype(np.uint8) for values in 0..1",
+            fix="value_range=(0, 1), or convert it: (array * 255).round().astype(np.uint8), for values in 0..1",
         )
     if array.dtype not in (np.uint8, np.uint16, np.bool_):
         raise InputError("the array has a dtype that is no image's", received=received, allowed=allowed)
@@ -362,6 +413,7 @@ def _from_array(array: np.ndarray, max_pixels: int, ground: Ground) -> np.ndarra
     if array.dtype == np.bool_:
         array = array.astype(np.uint8) * np.uint8(255)
     elif array.dtype == np.uint16:
+        note_narrow_range(array, "an array")
         array = (array >> 8).astype(np.uint8)
     array = np.ascontiguousarray(array)
     if array.ndim == 2 or array.shape[2] == 1:
@@ -517,7 +569,7 @@ def pad(
     """`image` with a border of `value` (one number, or one a channel); None repeats the edge pixels.
 
     Raises:
-        ShapeError: a width is negative.
+        ShapeError: a width is negative, or the result has too many pixels.
     """
     check_pixels(image, "pad")
     if min(left, top, right, bottom) < 0:
@@ -526,6 +578,14 @@ def pad(
             where="pad",
             received=(left, top, right, bottom),
             allowed="left, top, right, bottom >= 0",
+        )
+    pixels = (image.shape[0] + top + bottom) * (image.shape[1] + left + right)
+    if pixels > 16 * MAX_PIXELS:
+        raise ShapeError(
+            "an image cannot be extended to so many pixels",
+            where="pad",
+            received=(left, top, right, bottom),
+            allowed=f"at most {16 * MAX_PIXELS:,} pixels",
         )
     widths = ((top, bottom), (left, right), *((0, 0),) * (image.ndim - 2))
     if value is None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import colorsys
 import os
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Sequence
+from typing import TypedDict
 
 import numpy as np
 from PIL import Image
@@ -31,17 +31,24 @@ def encode_rle(mask: np.ndarray, *, compressed: bool = False) -> dict[str, JSON]
     return {"size": [int(side) for side in mask.shape], "counts": _pack(counts) if compressed else counts}
 
 
-def decode_rle(rle: Mapping[str, Any], *, max_pixels: int = MAX_PIXELS) -> np.ndarray:
+class RunLengths(TypedDict):
+    """COCO's mask: [height, width], and runs as numbers or packed as text."""
+
+    size: Sequence[int]
+    counts: str | bytes | Sequence[int]
+
+
+def decode_rle(rle: RunLengths, *, max_pixels: int = MAX_PIXELS) -> np.ndarray:
     """The bool mask `[H, W]` of an `encode_rle` dict; counts may be a list, a string or bytes.
 
     Raises:
         FormatError: the runs do not cover the size exactly, the string is damaged, or H * W exceeds `max_pixels`.
     """
     height, width = (int(side) for side in rle["size"])
-    counts = rle["counts"]
-    if isinstance(counts, (str, bytes)):
-        counts = _unpack(counts.encode() if isinstance(counts, str) else counts)
-    counts = np.asarray(counts, np.int64)
+    packed = rle["counts"]
+    if isinstance(packed, (str, bytes)):
+        packed = _unpack(packed.encode() if isinstance(packed, str) else packed)
+    counts = np.asarray(packed, np.int64)
     if height < 0 or width < 0 or height * width > max_pixels:
         raise FormatError(
             "the mask's size is out of range",

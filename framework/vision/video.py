@@ -10,6 +10,7 @@ import contextlib
 import math
 import os
 import queue
+import re
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,47 +26,57 @@ from framework.vision.image import check_file, pad, to_bgr
 SUFFIXES = (".mp4", ".avi", ".mov", ".mkv", ".webm", ".m4v", ".mpg", ".mpeg", ".wmv", ".flv", ".ts")
 _CODECS = {".mp4": ("mp4v",), ".avi": ("MJPG",), ".webm": ("VP90", "VP80")}  # in the order to try them
 _DEFAULT_FPS = 25.0
+_STREAM = re.compile(r"(rtsps?|rtmps?|https?|udp|tcp|srt|mms)://", re.IGNORECASE)
+_STREAM_WAIT_MS = 20_000  # without an image
 _POLL_S = 0.1  # how often a waiting thread checks whether it is still needed
 
 
 class VideoReader(contextlib.AbstractContextManager["VideoReader"]):
-    """The frames of a video file or a camera, in order, as `[H, W, 3]` uint8 RGB.
+    """The frames of a video file, a camera or a stream, in order, as `[H, W, 3]` uint8 RGB.
 
         with VideoReader("street.mp4") as video:
             for frame in video:
                 ...
 
     A file can be iterated again and starts anew. One that ends before its time is no error: compare `frames_read`
-    with `frame_count`. At most `prefetch` decoded frames wait in memory.
+    with `frame_count`. At most `prefetch` decoded frames wait in memory. Of each `stride` frames the first is given.
+
+    A text such as rtsp://camera/stream or http://camera/video.mjpg is a stream: FFmpeg opens it, and gives up after 20
+    seconds without an image.
 
     Raises:
-        InputError: the file is missing, empty, no video, or has no frame that can be decoded; there is no such camera.
+        InputError: the file is missing, empty, no video, or has no frame that can be decoded; there is no such camera
+            or stream; `prefetch` or `stride` is below 1.
     """
 
     fps: float
-    """Frames per second as the file says, or 25 where it says nothing of use."""
+    """How many frames are given for a second of video: as the file says, or 25 where it says nothing of use, over
+    `stride`."""
     frame_count: int | None
-    """How many frames the file's header promises, an estimate; None for cameras and where it promises nothing."""
+    """How many frames are given by what the file's header promises, an estimate; None for cameras and streams, and
+    where it promises nothing."""
     size_hw: tuple[int, int]
     """(height, width) of the frames, after the rotation that the file asks for."""
     frames_read: int
     """How many frames the current or the last iteration has given."""
 
-    def __init__(self, source: str | os.PathLike[str] | int, *, prefetch: int = 4) -> None:
-        if prefetch < 1:
-            raise InputError(
-                "frames cannot be fetched ahead", where="VideoReader", received=prefetch, allowed=">= 1"
-            )
-        self._source, self._prefetch = source, prefetch
+    def __init__(self, source: str | os.PathLike[str] | int, *, prefetch: int = 4, stride: int = 1) -> None:
+        for name, number in (("prefetch", prefetch), ("stride", stride)):
+            if number < 1:
+                raise InputError(
+                    f"{name} is out of range", where="VideoReader", received=number, allowed="1 or more"
+                )
+        self._source, self._prefetch, self._stride = source, prefetch, stride
         self._closed = False
         self._running: list[tuple[threading.Event, threading.Thread]] = []
         self._opened: tuple[cv2.VideoCapture, np.ndarray] | None = None
         self.frames_read = 0
         capture, first = self._opened = self._open()
         fps, count = capture.get(cv2.CAP_PROP_FPS), capture.get(cv2.CAP_PROP_FRAME_COUNT)
-        self.fps = fps if math.isfinite(fps) and 0 < fps < 1000 else _DEFAULT_FPS
-        known = not isinstance(source, int) and math.isfinite(count) and count >= 1
-        self.frame_count = int(count) if known else None
+        self.fps = (fps if math.isfinite(fps) and 0 < fps < 1000 else _DEFAULT_FPS) / stride
+        is_file = not isinstance(source, int) and not is_stream(source)
+        known = is_file and math.isfinite(count) and count >= 1
+        self.frame_count = -(-int(count) // stride) if known else None
         self.size_hw = first.shape[0], first.shape[1]
 
     def _open(self) -> tuple[cv2.VideoCapture, np.ndarray]:
@@ -75,6 +86,17 @@ class VideoReader(contextlib.AbstractContextManager["VideoReader"]):
             capture = cv2.VideoCapture(self._source)
             problem = "the camera gives no image"
             fix = "check its number, and that no other program holds it"
+        elif is_stream(self._source):
+            where = hide_password(str(self._source))
+            limits = [
+                cv2.CAP_PROP_OPEN_TIMEOUT_MSEC,
+                _STREAM_WAIT_MS,
+                cv2.CAP_PROP_READ_TIMEOUT_MSEC,
+                _STREAM_WAIT_MS,
+            ]
+            capture = cv2.VideoCapture(str(self._source), _file_backend(), limits)
+            problem = "the stream gives no image"
+            fix = "check that it plays elsewhere: ffplay or VLC, with the same address; user and password stand in it"
         else:
             path = check_file(self._source, "video")
             where = _spell(path)
@@ -87,7 +109,10 @@ class VideoReader(contextlib.AbstractContextManager["VideoReader"]):
         if not read or bgr is None:
             capture.release()
             raise InputError(
-                problem, where=where, allowed="a video with images, complete to its index", fix=fix
+                problem,
+                where=where,
+                allowed=None if is_stream(self._source) else "a video with images, complete to its index",
+                fix=fix,
             )
         return capture, to_bgr(bgr)
 
@@ -103,6 +128,9 @@ class VideoReader(contextlib.AbstractContextManager["VideoReader"]):
             try:
                 read = True
                 while read and not stop.is_set():
+                    if not all(capture.grab() for _ in range(self._stride - 1)):
+                        _put(frames, None, stop)
+                        return
                     read, bgr = capture.read()
                     _put(frames, to_bgr(bgr) if read else None, stop)
             except Exception as error:  # a thread's error belongs to who iterates
@@ -286,6 +314,16 @@ class VideoWriter(contextlib.AbstractContextManager["VideoWriter"]):
             self.close()
         else:
             self.abort()
+
+
+def is_stream(source: object) -> bool:
+    """Whether a source is the address of a stream, such as rtsp://camera/stream."""
+    return isinstance(source, str) and _STREAM.match(source) is not None
+
+
+def hide_password(address: str) -> str:
+    """The address without a password, for messages and results."""
+    return re.sub(r"(?<=://)([^/@:]*):[^/@]*@", r"\1:***@", address)
 
 
 def _spell(path: Path) -> str:

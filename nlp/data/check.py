@@ -14,6 +14,7 @@ from framework.core.errors import FormatError, InputError, OarError
 from framework.io import data_check
 from framework.io.data_check import Observe, format_table, validate_samples
 from framework.io.dataset import Dataset
+from framework.text.lines import quotes_fields, records
 from framework.text.sample import TextSample
 from nlp.data.classification import TextClassification
 from nlp.data.tagged import TaggedText
@@ -199,14 +200,24 @@ def _lines(path: Path, broken: list[str]) -> Iterator[tuple[int, str | None]]:
             yield number, None
 
 
+def _records(path: Path, form: Format, columns: Columns, broken: list[str]) -> Iterator[tuple[int, str]]:
+    """Number of the first line, and text, of each record: of each line where fields do not stand in quotes."""
+    lines = [(number, line) for number, line in _lines(path, broken) if line is not None]
+    if form == "lines" or path.suffix == ".jsonl" or not quotes_fields(path, columns.separator):
+        yield from lines
+        return
+    for index, record in records([line for _, line in lines], columns.separator):
+        yield lines[index][0], record
+
+
 def _rows(
     path: Path, form: Format, columns: Columns, broken: list[str]
 ) -> Iterator[tuple[int, str, str | None]]:
     requested: list[int | str] = [columns.text, columns.label]
     named = form == "table" and path.suffix != ".jsonl" and any(isinstance(name, str) for name in requested)
     header = columns.header or named
-    for number, line in _lines(path, broken):
-        if line is None or (form != "lines" and not line.strip()):
+    for number, line in _records(path, form, columns, broken):
+        if form != "lines" and not line.strip():
             continue  # the data set passes over blank lines too
         if form == "lines":
             yield number, line, None

@@ -16,7 +16,7 @@ import numpy as np
 
 from framework.core.errors import FormatError, InputError, did_you_mean, nearest
 from framework.io.dataset import LazyDataset
-from framework.text.lines import read_lines
+from framework.text.lines import quotes_fields, read_lines, records, split_record
 from framework.text.sample import TextSample
 
 Column = int | str
@@ -74,27 +74,30 @@ class ClassDataset(TextDataset):
 def read_table(path: Path, separator: str) -> Iterator[tuple[str, list[str] | dict[str, object]]]:
     """(where, fields) of each line that is not blank: a list, or a dict where the file ends in .jsonl.
 
-    Between commas a field may stand in double quotes.
+    A field of a .csv, or between commas or semicolons, may stand in double quotes and hold line breaks then.
 
     Raises:
         FormatError: a line is not JSON, or no object or list of it.
     """
-    for number, line in enumerate(read_lines(path), start=1):
-        where = f"{path}, line {number}"
-        if line.strip():
-            yield where, parse_line(line, path, separator, where)
+    lines = read_lines(path)
+    table = path.suffix != ".jsonl" and quotes_fields(path, separator)
+    for index, record in records(lines, separator) if table else enumerate(lines):
+        where = f"{path}, line {index + 1}"
+        if record.strip():
+            yield where, parse_line(record, path, separator, where)
 
 
 def parse_line(line: str, path: Path, separator: str, where: str) -> list[str] | dict[str, object]:
-    """The fields of one line of `path`. Raises: FormatError."""
+    """The fields of one line, or record, of `path`. Raises: FormatError."""
     if path.suffix != ".jsonl":
-        if separator != "," or '"' not in line:
+        if not quotes_fields(path, separator):
             return line.split(separator)
         try:
-            return next(csv.reader([line]))
+            return split_record(line, separator)
         except csv.Error as error:
+            mark = "commas" if separator == "," else "separators"
             raise FormatError(
-                "the line cannot be divided at its commas", where=where, received=error
+                f"the line cannot be divided at its {mark}", where=where, received=error
             ) from error
     try:
         fields = json.loads(line)

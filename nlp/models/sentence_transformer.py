@@ -15,6 +15,7 @@ import jax.numpy as jnp
 
 from framework import nn
 from framework.config import register
+from framework.nn.functional.slopes import absolute
 from nlp.contracts import Tokens
 from nlp.layers.encoder_model import ClassifierConfig, EncoderModel
 
@@ -37,4 +38,4 @@ class SentenceTransformer(EncoderModel[SentenceTransformerConfig]):
     def forward(self, tokens: Tokens, pair: Tokens) -> jax.Array:
         """Logits [N, num_classes] float32."""
         u, v = (self.mean(self.dropout(self.encode(text).hidden), text.mask) for text in (tokens, pair))
-        return self.classifier(jnp.concatenate([u, v, jnp.abs(u - v)], axis=-1)).astype(jnp.float32)
+        return self.classifier(jnp.concatenate([u, v, absolute(u - v)], axis=-1)).astype(jnp.float32)

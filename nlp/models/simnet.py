@@ -19,6 +19,7 @@ from framework import nn
 from framework.config import register
 from framework.nn import functional as F
 from framework.nn import initializer as I
+from framework.nn.functional.slopes import absolute
 from nlp.contracts import Tokens
 from nlp.layers.token_embedding import check_network, embed
 from nlp.models.text_cnn import WidthEncoder
@@ -100,4 +101,4 @@ class SimNet(nn.Model[SimNetConfig]):
         if self.config.compare == "concat":
             return jnp.concatenate([u, v], axis=-1)
         u, v = F.normalize(u, axis=-1), F.normalize(v, axis=-1)
-        return jnp.concatenate([jnp.abs(u - v), (u * v).sum(axis=-1, keepdims=True)], axis=-1)
+        return jnp.concatenate([absolute(u - v), (u * v).sum(axis=-1, keepdims=True)], axis=-1)

@@ -12,7 +12,6 @@ import dataclasses
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from framework.commands.infer import IGNORED, add_runtime, choose_runtime
 from framework.commands.main import run
@@ -143,7 +142,7 @@ def _document(args: argparse.Namespace, names: Sequence[str]) -> int:
         upstream_model(values) or args.model_dir or args.config,
         settings(given, args.model_path),
     )
-    options: dict[str, Any] = {}
+    options: dict[str, object] = {}
     if args.config is not None and (found := read_document_config(args.config, overrides)) is not None:
         model, overrides, options = found[0], tuple(found[1]), dict(found[2])
     overrides += upstream_settings(values)

@@ -102,7 +102,7 @@ def add_upstream_flags(parser: argparse.ArgumentParser) -> None:
     add_ignored(parser, "nothing here is told so", _NO_EFFECT)
 
 
-def check_upstream_flags(values: Mapping[str, Any]) -> None:
+def check_upstream_flags(values: Mapping[str, object]) -> None:
     """Raises: ConfigError, where a flag asks for what is not there or is named otherwise."""
     for name in _NOT_THERE:
         if values[name]:
@@ -128,7 +128,7 @@ def check_upstream_flags(values: Mapping[str, Any]) -> None:
             )
 
 
-def upstream_settings(values: Mapping[str, Any]) -> tuple[str, ...]:
+def upstream_settings(values: Mapping[str, object]) -> tuple[str, ...]:
     """Settings of the recogniser's config that the flags ask for."""
     return tuple(text for name, (key, _) in _SETTINGS.items() for text in setting(key, values[name]))
 

@@ -14,9 +14,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from framework.config.registry import register
 from framework.core import bounded
@@ -238,7 +239,7 @@ def make_segments(listed: object, place: str, keys: tuple[str, str] = ("text", "
     )
 
 
-def _bounds_of(points: Any) -> tuple[float, float, float, float]:
+def _bounds_of(points: ArrayLike) -> tuple[float, float, float, float]:
     """The box (xyxy) of [x1, y1, x2, y2], or around a polygon. Raises: ValueError, where it is neither."""
     array = np.asarray(points, np.float64)
     if array.shape == (4,):

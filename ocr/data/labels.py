@@ -11,13 +11,15 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from framework.core.errors import ConfigError
 from ocr.text.label_files import BadLines, bad_line, read_labels
 
+T = TypeVar("T")
 IGNORED = ("###", "*")  # texts of regions that nobody can read
 
 
@@ -82,7 +84,7 @@ def read_regions(path: Path, bad_lines: BadLines = "error") -> tuple[Region, ...
     return tuple(read_labels(path, parse, bad_lines)) if path.stat().st_size else ()
 
 
-def make_region(points: Any, text: str) -> Region:
+def make_region(points: ArrayLike, text: str) -> Region:
     """Raises: ValueError, where the points are no polygon."""
     polygon = np.asarray(points, np.float32)
     if polygon.ndim != 2 or polygon.shape[1] != 2 or len(polygon) < 4 or not np.isfinite(polygon).all():
@@ -104,9 +106,9 @@ def check_label_files(labels: Sequence[object], ratios: Sequence[float] | None, 
         )
 
 
-def mix_files(files: Sequence[Sequence[Any]], ratios: Sequence[float] | None) -> list[Any]:
+def mix_files(files: Sequence[Sequence[T]], ratios: Sequence[float] | None) -> list[T]:
     """All entries of some files, each file as often as its ratio says; what a part of a file is, is drawn once."""
-    mixed: list[Any] = []
+    mixed: list[T] = []
     for number, (entries, ratio) in enumerate(zip(files, ratios or (1.0,) * len(files), strict=True)):
         whole, part = divmod(ratio, 1.0)
         mixed += [*entries] * int(whole)

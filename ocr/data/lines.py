@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import functools
-import os
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 
 from framework.config.registry import Kind, register
-from framework.core.errors import ConfigError, FormatError, InputError, MissingExtraError
+from framework.core.bounded import decode
+from framework.core.errors import ConfigError, FormatError
 from framework.io.dataset import Dataset, LazyDataset
+from framework.io.lmdb_file import LmdbFile
 from framework.vision import image
 from framework.vision.contours import quad_sizes
 from framework.vision.dataset_files import read_image
@@ -57,8 +58,7 @@ class TextLineLMDB(LazyDataset):
     `image-000000001`, `label-000000001`, …
 
     Raises:
-        MissingExtraError: without the package lmdb. InputError, FormatError: there is no such folder, or it is another
-        kind of database.
+        InputError, FormatError: there is no such folder, or it is another kind of database, or damaged.
     """
 
     root: Path
@@ -71,14 +71,11 @@ class TextLineLMDB(LazyDataset):
             raise IndexError(index)
         number = index % len(self) + 1
         place = f"{self.root}:{number}"
-        data, text = self._get(f"image-{number:09d}"), self._get(f"label-{number:09d}").decode("utf-8")
+        data, text = self._get(f"image-{number:09d}"), self._text(number)
         return Sample(read_image(data, Path(place)), text=text, id=place)
 
     def labels_of_lines(self) -> Sequence[tuple[str, str]]:
-        return [
-            (self._get(f"label-{number:09d}").decode("utf-8"), f"{self.root}:{number}")
-            for number in range(1, len(self) + 1)
-        ]
+        return [(self._text(number), f"{self.root}:{number}") for number in range(1, len(self) + 1)]
 
     def size_hw(self, index: int) -> tuple[int, int]:
         return self[index].size_hw
@@ -86,7 +83,7 @@ class TextLineLMDB(LazyDataset):
     @cached_property
     def _count(self) -> int:
         value = self._get("num-samples")
-        if not value.isdigit():
+        if not value.isdigit() or len(value) > 18:
             raise FormatError(
                 "the database does not say how many lines it has",
                 where=self.root,
@@ -94,9 +91,11 @@ class TextLineLMDB(LazyDataset):
             )
         return int(value)
 
+    def _text(self, number: int) -> str:
+        return decode(self._get(f"label-{number:09d}"), f"{self.root}:{number}", "label")
+
     def _get(self, key: str) -> bytes:
-        with _open_lmdb(self.root).begin(write=False) as view:
-            value = view.get(key.encode())
+        value = _open_lmdb(self.root).get(key.encode())
         if value is None:
             raise FormatError(
                 "the database has no such entry",
@@ -108,17 +107,8 @@ class TextLineLMDB(LazyDataset):
 
 
 @functools.cache  # a process opens a database once
-def _open_lmdb(root: Path) -> Any:
-    try:
-        import lmdb  # pyright: ignore[reportMissingImports]
-    except ImportError:
-        raise MissingExtraError("lmdb", "lmdb", "reading lines from LMDB") from None
-    if not (root / "data.mdb").is_file():
-        raise InputError("there is no LMDB folder", where=root, received="no data.mdb in it")
-    try:
-        return lmdb.open(os.fspath(root), readonly=True, lock=False, readahead=False, max_readers=126)
-    except lmdb.Error as error:
-        raise FormatError("the database cannot be opened", where=root, received=error) from error
+def _open_lmdb(root: Path) -> LmdbFile:
+    return LmdbFile(root)
 
 
 @register("dataset")

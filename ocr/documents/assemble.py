@@ -10,12 +10,18 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from ocr.documents.order import order_boxes
+from ocr.results.bidi import starts_right
 from ocr.results.blocks import Block, Box
-from ocr.results.geometry import bounding_box, line_box
+from ocr.results.geometry import bounding_box, line_box, split_at_stripes
 
 # Of a heading's height: what stands beside it; what begins on one level; the least white above
 NEAR, LEVEL, APART = 0.2, 1.2, 0.4
+LEVEL_TOPS = 0.5  # of a line's height: how far the tops of texts that stand in a row differ
+SHORT_ROWS, SHORT_WORDS = 8, 5.0  # of a text such as an address: rows and words in each, at most
+TRIM = 0.05  # of a block's height: neighbours touch
 ONE_ROW = 1.5  # of a line's height, at most
 CAPTION_GAP = 0.03  # of the page's height, between a caption and what it belongs to
 UNORDERED = ("header", "footer", "number", "aside_text")
@@ -23,16 +29,19 @@ _FIGURES = ("image", "chart")
 _OWNERS = {"table_title": ("table",), "figure_title": ("image", "chart")}
 
 
-def arrange(blocks: Sequence[Block], height: float) -> tuple[Block, ...]:
+def arrange(blocks: Sequence[Block], height: float, separators: Sequence[Box] = ()) -> tuple[Block, ...]:
     """The blocks of a page in reading order, with `order` set, captions as children, footnotes at the end and then what
     is not read along.
+
+    Args:
+        separators: Rules across the page, which end columns, as boxes without height.
     """
     owned = _attach_captions(blocks, height)
     body = [block for block in owned if block.label not in UNORDERED and block.label != "footnote"]
     notes = sorted((b for b in owned if b.label == "footnote"), key=lambda block: block.bbox[1])
     # A caption takes its place with what it belongs to.
     boxes = _widen_headings(body, [bounding_box([part.bbox for part in block.walk()]) for block in body])
-    ordered = [body[i] for i in _order_in_rows(body, boxes)] + notes
+    ordered = [body[i] for i in _order_in_rows(body, boxes, separators)] + notes
     rest = sorted((b for b in owned if b.label in UNORDERED), key=lambda block: block.bbox[1])
     return (
         *(replace(block, order=number) for number, block in enumerate(ordered)),
@@ -40,7 +49,7 @@ def arrange(blocks: Sequence[Block], height: float) -> tuple[Block, ...]:
     )
 
 
-def _order_in_rows(blocks: Sequence[Block], boxes: Sequence[Box]) -> list[int]:
+def _order_in_rows(blocks: Sequence[Block], boxes: Sequence[Box], separators: Sequence[Box]) -> list[int]:
     """The reading order of the boxes; those of a grid of cards, such as a catalogue's, row by row.
 
     The rows of cards begin with headings at one height, two at least, with more white above than below, and nothing
@@ -58,12 +67,59 @@ def _order_in_rows(blocks: Sequence[Block], boxes: Sequence[Box]) -> list[int]:
         below = min((box[1] for box in boxes if box[1] >= title[3]), default=math.inf) - title[3]
         if apart and not crossed and above > below and (not tops or top > tops[-1] + rise):
             tops.append(top)
-    if len(tops) < 2:
-        return [int(i) for i in order_boxes(boxes)]
-    rows: list[list[int]] = [[] for _ in range(len(tops) + 1)]
-    for i, box in enumerate(boxes):
-        rows[bisect_right(tops, box[1])].append(i)
-    return [row[i] for row in rows if row for i in order_boxes([boxes[i] for i in row])]
+    cuts = tops if len(tops) > 1 else _ends_of_short_rows(blocks, boxes)
+    rightward = starts_right("".join(block.text for block in blocks))
+    everything = [*boxes, *separators]
+    rows: list[list[int]] = [[] for _ in range(len(cuts) + 1)]
+    for i, box in enumerate(everything):
+        rows[bisect_right(cuts, box[1])].append(i)
+    ordered = [
+        row[i]
+        for row in rows
+        if row
+        for i in order_boxes([everything[i] for i in row], right_to_left=rightward)
+    ]
+    return [i for i in ordered if i < len(boxes)]
+
+
+def _ends_of_short_rows(blocks: Sequence[Block], boxes: Sequence[Box]) -> list[float]:
+    """The upper and lower ends of rows of short texts that begin beside one another, such as a buyer's address beside
+    where goods go to, with nothing else beside them: what is above and below them is none of their columns.
+    """
+    if len(boxes) < 3:
+        return []
+    array = np.array(boxes, np.float64)
+    trim = TRIM * (array[:, 3] - array[:, 1])
+    array = array + np.stack([trim * 0, trim, trim * 0, -trim], axis=1)
+    bands = split_at_stripes(array, np.arange(len(boxes)), axis=1)
+    columns = [split_at_stripes(array, band, axis=0) for band in bands]
+    ends: list[float] = []
+    number = 0
+    while number < len(bands):
+        last = number
+        while last < len(bands) and len(columns[last]) > 1:
+            last += 1
+        if last > number:
+            members = [int(i) for band in bands[number:last] for i in band]
+            tops = [min(boxes[i][1] for i in column) for column in columns[number]]
+            rise = (
+                min(line_box(line)[3] - line_box(line)[1] for i in members for line in blocks[i].lines)
+                if all(blocks[i].lines for i in members)
+                else 0.0
+            )
+            level = max(tops) - min(tops) <= LEVEL_TOPS * rise
+            if level and all(_is_short(blocks[i]) for i in members):
+                ends += [min(tops), max(boxes[i][3] for i in members)]
+        number = max(last, number + 1)
+    return ends
+
+
+def _is_short(block: Block) -> bool:
+    """Whether a block is text of few short lines whose ends are its author's."""
+    rows = block.text.split("\n")
+    whole = len(block.lines) == len(rows)
+    short = len(rows) <= SHORT_ROWS and len(block.text.split()) <= SHORT_WORDS * len(rows)
+    return block.label in ("text", "paragraph_title") and whole and short
 
 
 def _widen_headings(blocks: Sequence[Block], boxes: Sequence[Box]) -> list[Box]:

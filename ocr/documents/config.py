@@ -10,10 +10,11 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from framework.config import register
 from framework.core.errors import ConfigError
+from framework.core.types import JSON
 from framework.engine.task import Pipeline, Stage
 from framework.workflow.domain.config_file import open_config
 from framework.workflow.domain.domain import Model, config_names
@@ -49,7 +50,7 @@ class DocumentPipeline(DocumentOptions, Pipeline):
             fix=f"oar document -c CONFIG, ocr.document(..., config=CONFIG); what it reads text with is {self.model}",
         )
 
-    def describe(self) -> Mapping[str, Any]:
+    def describe(self) -> Mapping[str, JSON]:
         return {}
 
 
@@ -58,7 +59,7 @@ class DocumentConfig(NamedTuple):
 
     model: Model
     overrides: tuple[str, ...]
-    options: Mapping[str, Any]
+    options: Mapping[str, object]
 
 
 def read_document_config(config: Model, settings: Sequence[str] = ()) -> DocumentConfig | None:
@@ -114,6 +115,6 @@ def require_document_config(config: Model) -> DocumentConfig:
     return found
 
 
-def _is_of_documents(plain: Mapping[str, Any]) -> bool:
+def _is_of_documents(plain: Mapping[str, JSON]) -> bool:
     pipeline = plain.get("pipeline")
     return isinstance(pipeline, dict) and pipeline.get("type") == DocumentPipeline.__name__

@@ -14,7 +14,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -270,7 +270,7 @@ def _write_paddle(job: _Job, pages: Iterator[Page]) -> _Steps:
     return _write_text(job.file(_ENDINGS["paddle"]), pieces())
 
 
-def _dump(data: Any) -> str:
+def _dump(data: object) -> str:
     return json.dumps(data, ensure_ascii=False, allow_nan=False)
 
 

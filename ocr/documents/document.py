@@ -6,7 +6,6 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from framework.inference import Runtime
 from framework.workflow.domain.domain import DefaultName
@@ -67,7 +66,8 @@ def document(
     engine: str = "auto",
     threads: int | None = None,
     overrides: Sequence[str] = (),
-    **options: Any,
+    trust: bool = False,
+    **options: object,
 ) -> Document:
     """A PDF or an image as a document of headings, paragraphs, lists, tables and figures in reading order.
 
@@ -82,7 +82,7 @@ def document(
         source: A path, bytes, an array [H, W, 3] or a PIL image.
         config: A configuration of documents: a name of configs/ocr/structure such as "PP-StructureV3", or a file. What
             this call says goes before it.
-        model, device, precision, engine, threads, overrides: Of `ocr.predictor`, for pages without a text layer.
+        model, device, precision, engine, threads, overrides, trust: Of `ocr.predictor`, for pages without a text layer.
         images: Whether pages keep their image, for drawing and searchable PDFs.
         options: Fields of `ocr.documents.options.DocumentOptions`.
             With `document_orientation` and `unwarp` scans are made upright and flat first; such pages are in pixels of
@@ -97,7 +97,7 @@ def document(
         overrides = (*named.overrides, *overrides)
         options = {**named.options, **{name: value for name, value in options.items() if value is not None}}
     chosen = make_options(DocumentOptions, options, "ocr.document")
-    runtime = Runtime(device, precision, engine, threads)
+    runtime = Runtime(device, precision, engine, threads, trust)
     ocr = lazy_ocr(model, runtime, overrides, chosen.ocr_options())
     finder = FieldFinder(model=open_field_model(chosen, runtime)) if chosen.wants_fields else None
     kept = images or (finder is not None and finder.reads_images)

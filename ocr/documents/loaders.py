@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import cast
 
 from framework.core.errors import InputError
 from framework.inference import Runtime
@@ -26,7 +26,7 @@ def lazy_ocr(
     model: str | os.PathLike[str],
     runtime: Runtime,
     overrides: Sequence[str] = (),
-    options: Mapping[str, Any] | None = None,
+    options: Mapping[str, object] | None = None,
 ) -> Lazy[OCRPredictor]:
     """`ocr.predictor` of this model: what reads text layers alone loads none."""
 

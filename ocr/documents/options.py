@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from framework.core.errors import InputError
 from framework.workflow import option
@@ -145,7 +145,7 @@ class DocumentOptions(OCROptions):
                 fix="leave one of them out",
             )
 
-    def ocr_options(self) -> dict[str, Any]:
+    def ocr_options(self) -> dict[str, object]:
         """Those that `ocr.predictor` takes and that were given."""
         names = (field.name for field in dataclasses.fields(OCROptions))
         return {name: value for name in names if (value := getattr(self, name)) is not None}

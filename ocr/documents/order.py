@@ -17,7 +17,7 @@ from itertools import combinations, pairwise
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ocr.results.geometry import split_at_stripes
+from ocr.results.geometry import mirrored, split_at_stripes
 
 TRIM = 0.05  # of a box's sides: boxes of detectors touch and overlap a little
 INSIDE = 0.1  # of the width of the white between columns: what begins so far inside stands in none
@@ -33,7 +33,7 @@ def order_boxes(boxes: ArrayLike | Sequence[Sequence[float]], *, right_to_left: 
     """
     array = np.array(boxes, np.float64).reshape(-1, 4)
     if right_to_left:
-        array = np.stack([-array[:, 2], array[:, 1], -array[:, 0], array[:, 3]], axis=1)
+        array = mirrored(array)
     if len(array):
         # The trim is at most a part of the usual block's lower side: a tall box does not lose a line.
         sides = array[:, 2:] - array[:, :2]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ocr.pages.sideways import Rotation
-from ocr.results.blocks import Block
+from ocr.results.blocks import Block, Box
 from ocr.results.lines import Line
 from ocr.tables.ruling_lines import RulingLines
 
@@ -27,6 +27,7 @@ class PageContent:
         figures: Images of a PDF.
         regions: Blocks from a layout network.
         paragraphs: Blocks of the lines that stood in none of those.
+        separators: Rules across the page, which end columns, as boxes without height.
         watermarks: Lines that lie across the page's text.
         blocks: All of them in reading order, when that is known.
         rotation: How the page lay before it was turned upright; `sources` has the line of the page for each that was
@@ -43,6 +44,7 @@ class PageContent:
     figures: tuple[Block, ...] = ()
     regions: tuple[Block, ...] = ()
     paragraphs: tuple[Block, ...] = ()
+    separators: tuple[Box, ...] = ()
     watermarks: tuple[Line, ...] = ()
     blocks: tuple[Block, ...] = ()
     rotation: Rotation | None = None

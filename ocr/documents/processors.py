@@ -18,6 +18,7 @@ from ocr.documents.layout_regions import Region
 from ocr.documents.lazy import Lazy
 from ocr.documents.page_content import PageContent
 from ocr.documents.seals import read_seals
+from ocr.documents.separators import separators_of
 from ocr.formulas.blocks import FormulaReader, read_formulas
 from ocr.pages.sideways import find_rotation
 from ocr.pipeline.predictor import OCRPredictor
@@ -25,6 +26,7 @@ from ocr.results.blocks import Block
 from ocr.results.geometry import bounding_box, line_box
 from ocr.results.lines import Line
 from ocr.tables.network_tables import TableReader, replace_tables
+from ocr.tables.right_to_left import in_reading_order
 from ocr.tables.ruled_tables import find_ruled_tables
 from ocr.tables.text_tables import find_text_tables
 from ocr.text.code_blocks import find_code
@@ -151,12 +153,13 @@ class AddParagraphs:
         ]
         asides = [_aside_block(group) for group in _beside(turned)]
         level = [line for line in page.lines if line not in turned]
-        blocks = [*make_text_blocks(level, height=page.height, others=page.unordered), *asides]
+        rules = separators_of(page.ruling, level, page.unordered)
+        blocks = make_text_blocks(level, height=page.height, others=page.unordered, rules=rules) + asides
         paragraphs = tuple(
             replace(block, label="aside_text", level=0) if self._is_aside(block, page.width) else block
             for block in blocks
         )
-        return replace(page, paragraphs=paragraphs, lines=())
+        return replace(page, paragraphs=paragraphs, lines=(), separators=rules)
 
     def _is_aside(self, block: Block, width: float) -> bool:
         """Whether it stands at the page's side, turned against its text: a stamp, a vertical running title."""
@@ -192,7 +195,8 @@ def _aside_block(lines: Sequence[Line]) -> Block:
 def arrange_blocks(page: PageContent) -> PageContent:
     """Captions join what they belong to, and the blocks get their reading order; watermarks are not read along."""
     asides = [Block("aside_text", line_box(line), line.text, (line,)) for line in page.watermarks]
-    return replace(page, blocks=arrange((*page.unordered, *asides), page.height))
+    blocks = in_reading_order((*page.unordered, *asides))
+    return replace(page, blocks=arrange(blocks, page.height, page.separators))
 
 
 def turn_back(page: PageContent) -> PageContent:

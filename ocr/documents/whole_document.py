@@ -20,7 +20,7 @@ from ocr.results.blocks import Block, Table
 from ocr.results.geometry import line_box
 from ocr.results.lines import Line
 from ocr.results.pages import Page
-from ocr.text.paragraphs import HEADINGS, heading_depth
+from ocr.text.paragraphs import HEADINGS, OCR_SIZE, heading_depth
 
 EDGE = 0.1  # of the page's height: where headers and footers stand
 PLACES = 50  # heights at which a repeated text may stand: its places on two pages are alike where these are
@@ -81,7 +81,9 @@ class DocumentFacts:
         counted = any(text == titles[0][3] and number != titles[0][0] for number, _, _, text in titles[1:])
         title_page = titles[0][0] if titles and not counted else None
         headings = [size for size, edge in self._headings if edge is None or not self._repeats(edge)]
-        headings += [size for number, size, _, _ in titles if number != title_page]
+        on_page = [size for number, size, _, _ in titles if number == title_page]
+        title_size = LEVELS * max(on_page, default=0.0)  # a smaller one there is a heading, too
+        headings += [size for number, size, _, _ in titles if number != title_page or size < title_size]
         sizes: list[float] = []  # of the levels, from the largest
         for size in sorted(headings, reverse=True):
             if not sizes or size < LEVELS * sizes[-1]:
@@ -91,7 +93,11 @@ class DocumentFacts:
             rotation = _rotation_of(page)
             edges = _edges_of(page, rotation)
             labelled = (self._relabel(*one) for one in zip(page.blocks, edges, strict=True))
-            blocks = [_relevel(block, page.page, title_page, sizes) for block in labelled]
+            is_title_page = page.page == title_page
+            blocks = [
+                _relevel(block, is_title_page and _size(block) >= title_size, title_page is not None, sizes)
+                for block in labelled
+            ]
             read = [block for block in blocks if block.label not in UNORDERED]
             read = [replace(block, order=number) for number, block in enumerate(read)]
             rest = [replace(block, order=None) for block in blocks if block.label in UNORDERED]
@@ -117,16 +123,16 @@ def _rotation_of(page: Page) -> Rotation:
     return find_rotation(page.lines, page.width, page.height)
 
 
-def _relevel(block: Block, number: int, title_page: int | None, sizes: Sequence[float]) -> Block:
+def _relevel(block: Block, is_title: bool, has_title: bool, sizes: Sequence[float]) -> Block:
     """Levels 1 to 6: of numbered headings by their numbers, of the others by size, the title before all."""
-    if block.label == "doc_title" and number == title_page:
+    if block.label == "doc_title" and is_title:
         return replace(block, level=1)
     if block.label not in ("doc_title", "paragraph_title"):
         return block
     depth = heading_depth(block.text)
     if depth is None:
         depth = next((n for n, size in enumerate(sizes, 1) if _size(block) >= LEVELS * size), len(sizes) or 1)
-    return replace(block, label="paragraph_title", level=min(depth + (title_page is not None), 6))
+    return replace(block, label="paragraph_title", level=min(depth + has_title, 6))
 
 
 def _edges_of(page: Page, rotation: Rotation) -> list[_Edge | None]:
@@ -166,14 +172,16 @@ def _is_heading(block: Block, text: str, usual: float, *, below_others: bool) ->
 
 
 def _line_size(line: Line) -> float:
-    """Of its type, as far as its box tells: across the text, whichever way it runs."""
+    """Of its type; as far as its box tells where that is not known: across the text, whichever way it runs."""
+    if line.style is not None:
+        return line.style.size
     box = line_box(line)
-    return box[2] - box[0] if line.orientation in (90, 270) else box[3] - box[1]
+    return OCR_SIZE * (box[2] - box[0] if line.orientation in (90, 270) else box[3] - box[1])
 
 
 def _size(block: Block) -> float:
     """The size of the block's smallest line, in pixels."""
-    return min(map(_line_size, block.lines), default=block.bbox[3] - block.bbox[1])
+    return min(map(_line_size, block.lines), default=OCR_SIZE * (block.bbox[3] - block.bbox[1]))
 
 
 def _mark_continuations(

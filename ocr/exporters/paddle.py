@@ -5,11 +5,12 @@ Source: PaddleOCR 2.x `PaddleOCR.ocr()` and PaddleX 3.x `OCRResult`, whose keys 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ocr.results.geometry import bounds_of
+from ocr.results.lines import Polygon
 from ocr.text.reading_order import quad_of
 
 if TYPE_CHECKING:
@@ -54,6 +55,6 @@ def page_to_predict_dict(page: Page) -> dict[str, object]:
     }
 
 
-def integer_boxes(polygons: list[Any]) -> np.ndarray:
+def integer_boxes(polygons: list[Polygon]) -> np.ndarray:
     """[N, 4] int32: the upright boxes around polygons."""
     return np.array([bounds_of(polygon) for polygon in polygons]).round().astype(np.int32).reshape(-1, 4)

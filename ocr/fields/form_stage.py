@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
 from framework.core.errors import InputError
 from framework.core.transform import Transform
 from framework.inference import Engine
+from framework.vision.sample import Sample
 from framework.workflow.domain.samples import apply_transforms
 from ocr.fields.form_decoding import pair_entities, vote_lines
 from ocr.fields.forms import KIND_OF_LABEL, FormSample, blank_page, first_tokens, pack_tokens, tokens_of
@@ -34,7 +35,7 @@ class FormStage:
     """A program of SER or RE with the transforms before it, its options and its tags."""
 
     engine: Engine
-    transforms: Sequence[Transform[Any]]
+    transforms: Sequence[Transform[Sample]]
     options: FormOptions
     tags: tuple[str, ...] = ()
 

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from framework.nn import functional as F
+from framework.nn.functional.slopes import absolute
 
 _EPS = 1e-6
 
@@ -24,7 +25,7 @@ def dice_loss(prediction: jax.Array, target: jax.Array, mask: jax.Array) -> jax.
 
 def masked_l1(prediction: jax.Array, target: jax.Array, mask: jax.Array) -> jax.Array:
     """The mean |P - T| over the pixels of a batch where `mask` is 1; arrays [N, H, W] -> []."""
-    return (jnp.abs(prediction - target) * mask).sum() / (mask.sum() + _EPS)
+    return (absolute(prediction - target) * mask).sum() / (mask.sum() + _EPS)
 
 
 def balanced_cross_entropy(

@@ -142,7 +142,7 @@ def to_rgb(source: ImageSource) -> ImageSource:
     return source
 
 
-def is_pdf(source: Any) -> bool:
+def is_pdf(source: object) -> bool:
     """Whether a path or bytes hold a PDF, by content."""
     if isinstance(source, (bytes, bytearray, memoryview)):
         return bytes(source[:1024]).lstrip().startswith(b"%PDF-")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,14 +26,14 @@ PAGE_STAGES = ("document_orientation", "unwarp")
 
 
 def fallback_model(
-    model: Model, settings: Sequence[str], options: Mapping[str, Any], error: HubError
+    model: Model, settings: Sequence[str], options: Mapping[str, object], error: HubError
 ) -> str | None:
     """The pair of this package in place of the default model. Whoever names a model, changes its networks or asks
     for a language that the pair cannot write gets the error."""
     changed, after = split_settings(settings)
     if not isinstance(model, DefaultName) or changed or any("orientation" in one for one in after):
         return None
-    lang = options.get("lang")
+    lang = _languages(options)
     if lang is not None and any(missing_letters(code, _FALLBACK_SYMBOLS) for code in language_codes(lang)):
         return None
     log.warning(
@@ -46,7 +46,7 @@ def fallback_model(
     return FALLBACK_MODEL
 
 
-def choose_settings(config: Path, plain: Mapping[str, Any], options: Mapping[str, Any]) -> Sequence[str]:
+def choose_settings(config: Path, plain: Mapping[str, Any], options: Mapping[str, object]) -> Sequence[str]:
     """With `lang` the default model takes the recognisers that read it; a model that was changed is kept. Stages
     that prepare pages are exported where they are asked for."""
     pipeline = plain.get("pipeline") or {}
@@ -57,10 +57,21 @@ def choose_settings(config: Path, plain: Mapping[str, Any], options: Mapping[str
         and isinstance(block := pipeline.get(name), dict)
         and not block.get("enabled", True)
     ]
-    return (*_choose_recognizers(config, pipeline, options.get("lang")), *stages)
+    return (*_choose_recognizers(config, pipeline, _languages(options)), *stages)
 
 
-def _choose_recognizers(config: Path, pipeline: Mapping[str, JSON], lang: Any) -> Sequence[str]:
+def _languages(options: Mapping[str, object]) -> str | Iterable[str] | None:
+    lang = options.get("lang")
+    if lang is None or isinstance(lang, str | Iterable):
+        return lang
+    raise ConfigError(
+        "no language has such a name", where="lang", received=lang, allowed='such as "ru" or "ru,en"'
+    )
+
+
+def _choose_recognizers(
+    config: Path, pipeline: Mapping[str, JSON], lang: str | Iterable[str] | None
+) -> Sequence[str]:
     changed = pipeline.get("lang") or pipeline.get("recognizers")
     stage = pipeline.get("recognizer")
     unchanged = not changed and isinstance(stage, dict) and stage.get("weights") == DEFAULT

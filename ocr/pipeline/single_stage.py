@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from framework.workflow import ImageItem
 from ocr.formulas.stage import FormulaRecognizer
 from ocr.pages.stages import PageOrientationClassifier
 from ocr.results.blocks import Block, Formula
+from ocr.results.lines import as_polygon
 from ocr.results.pages import Char, Line, Page
 from ocr.tables.stage import TableRecognizer
 from ocr.text.char_boxes import char_spans, text_quads
@@ -99,7 +99,7 @@ class ReadLines(SingleStage):
             Char(text.chars[i].char, text.chars[i].score, quads[1 + i])
             for i in self.stage.characters.reading_indices([char.char for char in text.chars])
         )
-        return [Line(text.text, text.score, quad, words_from_chars(chars))]
+        return [Line(text.text, text.score, as_polygon(quad), words_from_chars(chars))]
 
 
 class LineDirections(SingleStage):
@@ -110,7 +110,7 @@ class LineDirections(SingleStage):
     def _lines(self, image: np.ndarray) -> list[Line]:
         probabilities = self.stage([image])[0]
         turned = int(probabilities.argmax())
-        return [Line(LINE_TURNS[turned], float(probabilities[turned]), _outline(image))]
+        return [Line(LINE_TURNS[turned], float(probabilities[turned]), as_polygon(_outline(image)))]
 
 
 class PageAngles(SingleStage):
@@ -125,7 +125,7 @@ class PageAngles(SingleStage):
     def _lines(self, image: np.ndarray) -> list[Line]:
         probabilities = self.stage(image)
         turns = int(probabilities.argmax())
-        return [Line(PAGE_TURNS[turns], float(probabilities[turns]), _outline(image))]
+        return [Line(PAGE_TURNS[turns], float(probabilities[turns]), as_polygon(_outline(image)))]
 
 
 class TablePages(SingleStage):
@@ -152,7 +152,7 @@ class FormulaPages(SingleStage):
         return [Block("formula", box, latex, score=score, order=0, content=Formula(latex))]
 
 
-def _outline(image: np.ndarray) -> Any:
+def _outline(image: np.ndarray) -> np.ndarray:
     """The image's own corners, clockwise."""
     height, width = image.shape[:2]
     return np.array([[0, 0], [width, 0], [width, height], [0, height]], np.float32)

@@ -25,6 +25,7 @@ from ocr.results.pages import Char, Line, Page, Word
 from ocr.text.char_boxes import char_spans, text_quads, upright_quads
 from ocr.text.characters import reading_indices
 from ocr.text.directions import SURE, read_directed
+from ocr.text.letters_apart import add_missed, as_letters
 from ocr.text.postprocess import Text
 from ocr.text.preprocess import crop_lines, turned_lines
 from ocr.text.reading_order import quad_of, reading_order, upright_boxes, words_from_chars
@@ -172,10 +173,11 @@ class OCRPipeline:
                 if are_low(quads, self.detector.view_scale(image.shape[:2])):
                     quads, detected = self._detect_closer(image, quads), detected._replace(faint=0)
                 assert quads is not None
-                detected = detected._replace(quads=self._split_long(image, quads))
+                quads = add_missed(image, self._split_long(image, quads))
+                detected = detected._replace(quads=quads)
         else:
             quads, _ = detect_in_tiles(self.detector, image, most)
-            detected = DetectedLines(self._split_long(image, quads), {})
+            detected = DetectedLines(add_missed(image, self._split_long(image, quads)), {})
         return detected, {"detect": time.perf_counter() - started}
 
     def _split_long(self, image: np.ndarray, quads: np.ndarray) -> np.ndarray:
@@ -304,7 +306,7 @@ class OCRPipeline:
             )
             if text.text.strip() and text.score >= min(self.options.drop_score, _least_score(text))
         ]
-        lines = self._join_stacked(lines, quads, crops)
+        lines = as_letters(self._join_stacked(lines, quads, crops))
         lines = [line for line in lines if line.score >= self.options.drop_score]
         # Now that it is known which way up each line is: a page on its head starts at its lower edge. Letters below one
         # another stand where the first of them does.

@@ -11,7 +11,7 @@ import html
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from ocr.results.lines import Line, line_from_dict, line_to_dict
 from ocr.results.spans import Span, span_to_dict, spans_in
 
 # Names of PP-DocLayout's 23 classes (PaddleX, PP-DocLayout-L.yaml), and "list_item", which it counts as text.
+T = TypeVar("T")
 BLOCK_LABELS = (
     "doc_title",
     "paragraph_title",
@@ -63,7 +64,12 @@ def as_box(values: Iterable[float], where: str) -> Box:
     return box  # type: ignore[return-value]
 
 
-def _freeze(item: Any, where: str, *, box: str = "bbox") -> None:
+class _Scored(Protocol):
+    @property
+    def score(self) -> float: ...
+
+
+def _freeze(item: _Scored, where: str, *, box: str = "bbox") -> None:
     """Plain Python values instead of numpy ones, so that == and hash work."""
     if getattr(item, box) is not None:
         object.__setattr__(item, box, as_box(getattr(item, box), where))
@@ -303,7 +309,7 @@ def _plain_box(box: Box | None) -> list[float] | None:
     return None if box is None else [round(value, 1) for value in box]
 
 
-def _without_defaults(item: Any, plain: Mapping[str, JSON]) -> dict[str, JSON]:
+def _without_defaults(item: Cell | Block, plain: Mapping[str, JSON]) -> dict[str, JSON]:
     return {
         f.name: plain[f.name] for f in fields(item) if f.name in plain and getattr(item, f.name) != f.default
     }
@@ -370,7 +376,7 @@ def _content_from_dict(data: Mapping[str, Any]) -> Content:
     return kinds[data["type"]](**values)
 
 
-def _known(data: Mapping[str, Any]) -> dict[str, Any]:
+def _known(data: Mapping[str, T]) -> dict[str, T]:
     """Without the spans, which follow from the lines."""
     return {name: value for name, value in data.items() if name != "spans"}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -51,7 +51,13 @@ def centre(box: Box) -> tuple[float, float]:
     return (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
 
 
-def rows_of_boxes(boxes: Sequence[Any] | np.ndarray) -> list[list[int]]:
+def mirrored(boxes: ArrayLike | Sequence[Sequence[float]]) -> NDArray[np.float64]:
+    """Boxes [N, 4] as a mirror shows them: what is read from right to left is read from left to right there."""
+    array = np.array(boxes, np.float64).reshape(-1, 4)
+    return np.stack([-array[:, 2], array[:, 1], -array[:, 0], array[:, 3]], axis=1)
+
+
+def rows_of_boxes(boxes: Sequence[Sequence[float]] | np.ndarray) -> list[list[int]]:
     """The numbers of boxes [K, 4] that stand on one height together, from left to right; rows from top to bottom.
 
     Boxes are taken by their middles, downwards; one that overlaps the last one of a row is in that row.
@@ -74,7 +80,7 @@ def rows_of(lines: Iterable[Line]) -> list[list[Line]]:
     return [[lines[number] for number in row] for row in rows_of_boxes([line_box(line) for line in lines])]
 
 
-def split_at_stripes(boxes: NDArray[Any], items: NDArray[np.intp], axis: int) -> list[NDArray[np.intp]]:
+def split_at_stripes(boxes: np.ndarray, items: NDArray[np.intp], axis: int) -> list[NDArray[np.intp]]:
     """The items of boxes [N, 4] in groups between white stripes that part all of them: columns from left to right
     (`axis` 0), or bands downwards (1)."""
     first = boxes[items, axis]

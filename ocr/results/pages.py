@@ -16,10 +16,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -40,6 +40,8 @@ from ocr.results.lines import Line, line_from_dict, line_to_dict
 from ocr.results.lines import Polygon as Polygon
 from ocr.results.lines import Word as Word
 from ocr.results.spans import plain_text
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, repr=False)
@@ -302,7 +304,7 @@ class Document(Result):
         write_searchable_pdf(self, path, dpi=dpi, quality=quality)
 
 
-def _read(data: Any, make: Any, allowed: str) -> Any:
+def _read(data: Mapping[str, Any], make: Callable[[Mapping[str, Any]], T], allowed: str) -> T:
     try:
         return make(data)
     except (KeyError, TypeError, ValueError, AttributeError) as error:

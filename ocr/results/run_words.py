@@ -143,7 +143,8 @@ def split_words(chars: Chars, order: list[int], rightward: bool) -> list[list[in
     letters = gaps
     if True in leaders:
         letters = [gap for n, gap in enumerate(gaps) if not leaders[n] and not leaders[n + 1]]
-    spacing = max(statistics.median(letters), 0.0) if len(letters) > 3 else 0.0
+    # Of many words of one letter or digit the middle gap is one between words.
+    spacing = max(statistics.quantiles(letters, n=4)[0], 0.0) if len(letters) > 3 else 0.0
     words: list[list[int]] = [[order[0]]]
     for n, (gap, (before, after)) in enumerate(zip(gaps, pairwise(order), strict=True)):
         em = min(size[after], size[before])

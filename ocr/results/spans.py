@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from framework.core.errors import InputError
+from framework.core.types import JSON
 
 if TYPE_CHECKING:
     from ocr.results.lines import Line
@@ -46,7 +47,7 @@ class Span:
             )
 
 
-def span_to_dict(span: Span) -> dict[str, Any]:
+def span_to_dict(span: Span) -> dict[str, JSON]:
     """{"start", "end", "style"}, of a link "target" too."""
     target = {"target": span.target} if span.target else {}
     return {"start": span.start, "end": span.end, "style": span.style} | target

@@ -22,6 +22,9 @@ CROSSED = 0.1  # of the rows at most have ink in the white
 NUMBERS = 0.6  # of the words of a row of numbers; of the rows with a number at one side of the white
 ALIKE = 0.6  # of the rows have one number of words, at least, where that tells the columns
 MIN_WORDS = 4  # of such a row
+# Of the white between columns, so much of which is narrower: where less is left it is white between words.
+LIKE, USUAL = 0.4, 0.67
+_SHARE = re.compile(r"[(\[{±+/]")  # what follows belongs to the number before, as in "33 (46)"
 
 
 def words_of(row: Sequence[Line]) -> list[Line | Word]:
@@ -55,7 +58,9 @@ def narrow_stripes(rows: Sequence[Sequence[Line]], height: float) -> list[tuple[
     free = np.concatenate([[False], ink <= CROSSED * len(boxes), [False]])
     edges = np.flatnonzero(np.diff(free.astype(np.int8))).reshape(-1, 2)
     stripes = [(first + a, first + b) for a, b in edges.tolist() if a and b - a >= NARROW[known] * height]
-    return [stripe for stripe in stripes if stripe[1] < last and _beside_numbers(stripe, words)]
+    stripes = [stripe for stripe in stripes if stripe[1] < last]
+    least = LIKE * float(np.quantile([b - a for a, b in stripes], USUAL)) if stripes else 0.0
+    return [one for one in stripes if one[1] - one[0] >= least and _beside_numbers(one, words)]
 
 
 def _stripes_by_count(
@@ -75,7 +80,10 @@ def _stripes_by_count(
     usual_middles = np.asarray(np.median(middles, axis=0), np.float64)
     pitch = np.asarray(np.diff(usual_middles), np.float64)
     apart = abs(middles - usual_middles).max(axis=0)
+    white = ends[1:, 0] - ends[:-1, 1]
     if (apart[1:] > 0.5 * pitch).any() or (apart[:-1] > 0.5 * pitch).any():
+        return []
+    if (white < LIKE * np.median(white)).any():
         return []
     edges = (ends[:-1, 1] + ends[1:, 0]) / 2
     half = 0.25 * pitch  # a word that stands out a little does not span columns
@@ -91,5 +99,7 @@ def _beside_numbers(stripe: tuple[float, float], rows: Sequence[Sequence[Line | 
         _GROUP.fullmatch(right) and (not left or left.isdigit()) for left, right in zip(before, after)
     ]
     if all(thousands[1:]) and (not before[0] or before[0].isdigit() or after[0].isdigit()):
+        return False
+    if sum(_SHARE.match(text) is not None for text in after) >= NUMBERS * len(rows):
         return False
     return sum(map(is_number, after)) >= NUMBERS * len(rows)

@@ -342,7 +342,7 @@ def _build(lines: Sequence[Line], level: np.ndarray, *, hinted: bool) -> Block |
     bottoms = [max(segment.box[3] for segment in row) for row in rows]
     wide = level[(level[:, 2] - level[:, 1]) > 0.8 * (box[2] - box[0])] if len(level) else level
     groups = _logical_rows(placed, _columns_with_numbers(rows, placed, columns), tops, bottoms, columns, wide)
-    if not hinted and not _looks_like_table(rows, placed, groups, columns):
+    if _is_list(rows, placed, columns) or not (hinted or _looks_like_table(rows, placed, groups, columns)):
         return None
     edges = [box[0], *middles, box[2]]
     cells: list[Cell] = []
@@ -536,6 +536,17 @@ def _looks_like_table(
         return numeric[1] and not ascending and len(rows) >= 4
     regular = len(groups) >= 4 and filled >= 0.85 * len(groups) * columns
     return any(numeric[1:]) or (regular and bool(words <= 2.5))
+
+
+def _is_list(rows: list[list[_Segment]], placed: list[list[tuple[int, int]]], columns: int) -> bool:
+    """Whether the first of two columns holds nothing but bullets, as hanging indents set them."""
+    marks = [
+        segment.line.text.strip()
+        for row, places in zip(rows, placed, strict=True)
+        for segment, (first, _) in zip(row, places, strict=True)
+        if first == 0
+    ]
+    return columns == 2 and all(len(mark) == 1 and mark in BULLETS + "–—-*" for mark in marks)
 
 
 def _is_monospaced(line: Line) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 
 from framework.config import register
 from framework.engine.task import Batch, Losses
+from framework.nn.functional.slopes import absolute
 from framework.vision.sample import Sample
 from ocr.tables.html import read_contents
 from ocr.tables.stage import BoxForm, BoxScale
@@ -67,7 +68,7 @@ class TableMasterStructure(TableStructure):
         total = jnp.maximum(run.sum(), 1.0)
         structure = -(picked * run).sum() / total
         mask = (batch["known"][:, 1:] * counts)[..., None]
-        apart = jnp.abs(said.boxes.astype(jnp.float32) - batch["boxes"][:, 1:]) * mask
+        apart = absolute(said.boxes.astype(jnp.float32) - batch["boxes"][:, 1:]) * mask
         boxes = self.loc_weight * apart.sum() / jnp.maximum(mask.sum(), 1.0)
         hits = jnp.where(said.logits.argmax(axis=-1) == wanted, run, 0.0).sum() / total
         return Losses(structure + boxes, {"structure": structure, "boxes": boxes, "accuracy": hits})

@@ -16,6 +16,7 @@ from framework.core.model_config import ConfigT, setting_of
 from framework.core.types import JSON
 from framework.engine.task import Batch, Losses, Metric, Task
 from framework.nn import functional as F
+from framework.nn.functional.losses import entropy_of_logits
 from framework.vision.normalize import Normalize
 from framework.vision.sample import Sample
 from ocr.tables.html import read_structure
@@ -284,8 +285,7 @@ def _along(batch: Batch, axis: int) -> jax.Array:
 
 
 def _bce(logits: jax.Array, target: jax.Array) -> jax.Array:
-    logits = logits.astype(jnp.float32)
-    return jnp.maximum(logits, 0) - logits * target + jnp.log1p(jnp.exp(-jnp.abs(logits)))
+    return entropy_of_logits(logits.astype(jnp.float32), target)
 
 
 def _mean(values: jax.Array, weight: jax.Array, counts: jax.Array) -> jax.Array:

@@ -22,6 +22,7 @@ import yaml
 
 from framework.core.bounded import VOCABULARY, decode, read_bytes
 from framework.core.errors import FormatError, InputError, WeightError
+from framework.core.types import JSON
 from framework.core.yaml_text import load_yaml
 from ocr.text.language_codes import language_codes
 from ocr.text.languages import missing_letters, recognisers_for, spell
@@ -137,7 +138,7 @@ class CharacterSet:
             right_to_left = isinstance(model, dict) and "arabic" in str(model.get("model_name"))
         return cls.from_symbols(listed, right_to_left=right_to_left, source=str(path))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, JSON]:
         """What an artifact's config holds of it: the dictionary, whether a space follows, and the direction."""
         space = self.symbols[-1] == " " and len(self.symbols) > 2
         return {

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ocr.results.geometry import split_at_stripes
+from ocr.results.geometry import mirrored, split_at_stripes
 
 _Items = NDArray[np.intp]
 
@@ -72,6 +72,7 @@ def find_columns(
     headings: ArrayLike | Sequence[Sequence[float]] = (),
     margin: float = 0.0,
     slope: float = 0.0,
+    rightward: bool = False,
 ) -> list[Column]:
     """The lines of a page in reading order of their columns; each stands in exactly one.
 
@@ -82,10 +83,14 @@ def find_columns(
         headings: Boxes [H, 4] of headings that are known, whose text is not among the lines either.
         margin: How far the boxes of lines stand out at either end of the text, as a part of their height.
         slope: By how much rows go down a pixel to the right, on a page that is askew.
+        rightward: Whether the page is read from right to left.
     """
     lines = np.array(boxes, np.float64).reshape(-1, 4)
     if not len(lines):
         return []
+    if rightward:
+        lines, obstacles, headings = map(mirrored, (lines, obstacles, headings))
+        slope = -slope
     sides = np.minimum(margin * (lines[:, 3] - lines[:, 1]), (lines[:, 2] - lines[:, 0]) / 4)
     ends = margin * ABOVE * (lines[:, 3] - lines[:, 1])
     lines = lines + np.stack([sides, ends, -sides, -ends], axis=1)
@@ -180,6 +185,8 @@ class _Cutter:
         bands = split_at_stripes(self.boxes, items, axis=1)
         stripes = [self._stripes(band) for band in bands]
         groups: list[tuple[list[_Items], bool]] = []
+        own: list[tuple[float, float]] = []  # the stripes of the last group
+        shared: list[tuple[float, float]] = []  # those that it has with the band
         heading = False
         for number, band in enumerate(bands):
             second = heading and self._is_nearer_above(bands, number)
@@ -189,14 +196,16 @@ class _Cutter:
                 joins = second
             elif joins:
                 above = np.concatenate(groups[-1][0])
-                own, shared = self._stripes(above), self._stripes(np.concatenate([above, band]))
+                shared = self._stripes(np.concatenate([above, band]))
                 joins = bool(shared) or not (own or stripes[number])
                 if shared and stripes[number] and not own:
                     joins = not all(self._begins_within(above, stripe) for stripe in stripes[number])
             if joins:
                 groups[-1][0].append(band)
+                own = own if heading else shared
             else:
                 groups.append(([band], heading))
+                own = stripes[number]
         return [(np.concatenate(parts), heading) for parts, heading in groups]
 
     def _begins_within(self, items: _Items, stripe: tuple[float, float]) -> bool:
@@ -221,12 +230,12 @@ class _Cutter:
                 return False
         beginning = np.concatenate(bands[number + 1 : number + 4])
         beginning = beginning[self.boxes[beginning, 1] < bottom + BEGIN * self.height]
-        heights = self.boxes[:, 3] - self.boxes[:, 1]
-        if len(beginning) and heights[band].max() < HEADING_SIZE * np.median(heights[beginning]):
-            return False  # it is a line of the first column
         right = self.boxes[band, 2].max()
         if not (self.boxes[beginning, 2] > right + self.height).any():
             return False
+        heights = self.boxes[:, 3] - self.boxes[:, 1]
+        if heights[band].max() < HEADING_SIZE * np.median(heights[beginning]):
+            return False  # it is a line of the first column
         starts = [start for start, _ in self._stripes(beginning)]
         # What begins right of the first column is no heading over it.
         over = bool(starts) and self.boxes[band, 0].min() < starts[0]

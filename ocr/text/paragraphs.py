@@ -25,9 +25,11 @@ from ocr.text.side_by_side import split_columns
 
 # Multiples of the size of the type.
 PARAGRAPH_GAP = 0.45  # beyond the usual distance of lines
-WIDEST_LEADING = 1.9
+LEADING = 0.25  # of the distances are this or less: among short paragraphs most may be those between them
+LEADINGS = (1.0, 1.9)
 INDENT = (0.8, 4.0)  # of a first line: the least, the greatest
 CELL_GAP = 1.0  # lines of a row nearer than this are one cell
+EVEN = 1.5  # the widest white between words to the narrowest, in a row that is justified
 ROW_GAP = 1.5  # between two cells of a row that does not run on
 SHORT_WORDS, SHORT_MOST = 3.4, 5  # of rows that tell nothing of their column's width: the mean, the most
 SIZE_CHANGE = {
@@ -38,7 +40,8 @@ HEADING = {True: 1.12, False: 1.5}  # to the page's usual size
 TITLE = 1.5
 OCR_SIZE = 0.65  # of a line's height: the size of its type, as boxes of detectors stand out
 HEADINGS = ("doc_title", "paragraph_title")
-HEADING_CHARS, HEADING_ROWS = 160, 3
+HEADING_CHARS, HEADING_ROWS, LARGE_ROWS = 160, 3, 5  # of a heading at most; of one in large type
+TILTED = 0.07  # slope, 4 degrees: no heading is set so
 SECTION_ROOM = 0.25  # of the column's width, which a numbered heading leaves free
 SECTION_TEXT = 12.0  # multiples of its size: the least width of the text below it
 CAPTIONED = ("table", "image", "chart")
@@ -64,6 +67,12 @@ _FIGURE_CAPTION = re.compile(
 _RELATION = re.compile(r"[=<>≤≥≈≡≠±×÷∑∏∫∂√∞→∈+]")
 _WORD = re.compile(r"[^\W\d_]{4,}")
 _FUNCTIONS = ("sinh", "cosh", "tanh", "diag", "rank", "span", "sign", "argmax", "argmin")
+_PRICE = re.compile(
+    r"\W*([A-Z]{3}|kr\.?|Rs\.?)?\W*\d[\d.,' ]*[.,]\d\d\W*([A-Z]{3}|kr\.?)?\W*"
+)  # and nothing else
+# What a form's row begins with: its label, and a colon.
+_LABELLED = re.compile(r"[^\W\d_a-z][^:.;!?]{0,30}:(\s|$)")
+_LOCATOR = re.compile(r"[\s,]\d+\W*$")  # of an index's entry
 _AMOUNT = re.compile(r"\d[.,]\d\d\W*[A-Za-z]{0,3}$")  # at the end of a row
 _FOOTNOTE_MARK = re.compile(r"(\d{1,2}|[*†‡§¶]|[a-z])\)?\s*\S")
 
@@ -155,11 +164,13 @@ class Paragraph:
         return text.replace("\n", " ") if self.label in HEADINGS else text
 
 
-def make_text_blocks(lines: Sequence[Line], *, height: float, others: Sequence[Block] = ()) -> list[Block]:
+def make_text_blocks(
+    lines: Sequence[Line], *, height: float, others: Sequence[Block] = (), rules: Sequence[Box] = ()
+) -> list[Block]:
     """The paragraphs of lines as blocks, without an order; items of lists have their depth, headings level 1:
     `finish_document` sets theirs for a whole document. Args: as of `find_paragraphs`.
     """
-    paragraphs = find_paragraphs(lines, height=height, others=others)
+    paragraphs = find_paragraphs(lines, height=height, others=others, rules=rules)
     scale = 1.0 if has_styles(lines) else OCR_SIZE
     marks = [
         Mark(one.rows[0].box[0], scale * one.rows[0].size, one.label == "list_item") for one in paragraphs
@@ -177,20 +188,23 @@ def make_text_blocks(lines: Sequence[Line], *, height: float, others: Sequence[B
     ]
 
 
-def find_paragraphs(lines: Sequence[Line], *, height: float, others: Sequence[Block] = ()) -> list[Paragraph]:
+def find_paragraphs(
+    lines: Sequence[Line], *, height: float, others: Sequence[Block] = (), rules: Sequence[Box] = ()
+) -> list[Paragraph]:
     """The paragraphs of a page in the reading order of its columns.
 
     Args:
         lines: Upright or not; every line stands in exactly one paragraph.
         height: Of the page, in pixels.
         others: Tables, figures and headings that stand on the page, too: they bound columns.
+        rules: Boxes of rules across the page, which end columns.
     """
     if not lines:
         return []
     known = has_styles(lines)
     usual, usual_bold = usual_type([*lines, *(line for block in others for line in block.lines)])
     groups: list[tuple[list[Row], float, float]] = []  # with the sides of their column
-    for region in _regions(lines, others, 0.0 if known else DETECTOR_MARGIN):
+    for region in _regions(lines, others, rules, 0.0 if known else DETECTOR_MARGIN):
         rows = list(map(Row.of, region))
         left, right = min(row.box[0] for row in rows), max(row.box[2] for row in rows)
         groups += [(group, left, right) for group in _split_paragraphs(rows, left, right, known)]
@@ -242,7 +256,9 @@ def _is_section(group: Sequence[Row], before: Sequence[Row] | None, after: Seque
     return not numbered and len(after) > 1 and wide and below
 
 
-def _regions(lines: Sequence[Line], others: Sequence[Block], margin: float) -> list[list[list[Line]]]:
+def _regions(
+    lines: Sequence[Line], others: Sequence[Block], rules: Sequence[Box], margin: float
+) -> list[list[list[Line]]]:
     """The rows of lines of each column, and of what spans columns, in reading order."""
     beside, lines = _captions_apart(lines, [block.bbox for block in others if block.label in CAPTIONED])
     level = [line for line in lines if line.orientation == 0 and not line.vertical]
@@ -251,8 +267,16 @@ def _regions(lines: Sequence[Line], others: Sequence[Block], margin: float) -> l
     else:
         boxes, texts = [line_box(line) for line in level], [line.text for line in level]
         headings = [block.bbox for block in others if block.label in HEADINGS]
-        obstacles = [block.bbox for block in others if block.label not in HEADINGS]
-        cut = find_columns(boxes, texts, obstacles, headings=headings, margin=margin, slope=slope_of(level))
+        obstacles = [*(block.bbox for block in others if block.label not in HEADINGS), *rules]
+        cut = find_columns(
+            boxes,
+            texts,
+            obstacles,
+            headings=headings,
+            margin=margin,
+            slope=slope_of(level),
+            rightward=starts_right("".join(texts)),
+        )
         columns = [([level[i] for i in column.lines], column.cut) for column in cut]
         if len(level) < len(lines):
             columns.append(([line for line in lines if line.orientation or line.vertical], False))
@@ -317,11 +341,18 @@ def usual_type(lines: Sequence[Line]) -> tuple[float, bool]:
 def _split_paragraphs(rows: Sequence[Row], left: float, right: float, known: bool) -> list[list[Row]]:
     size = float(np.median([row.size for row in rows]))
     distances = [after.middle - before.middle for before, after in pairwise(rows)]
-    leading = min(float(np.median(distances)) if distances else 0.0, WIDEST_LEADING * size)
+    usual = float(np.quantile(distances, LEADING)) if distances else 0.0
+    flush = all(right - row.box[2] < INDENT[0] / 2 * size for row in rows)  # right, and not only justified
+    flush &= sum(row.box[0] - left > INDENT[0] * size for row in rows) * 2 >= len(rows)
+    least, most = (size * part * (1.0 if known else OCR_SIZE) for part in LEADINGS)
+    leading = min(max(usual, least), most)
     groups = [[rows[0]]]
     for before, row in pairwise(rows):
-        gap = row.middle - before.middle - leading > PARAGRAPH_GAP * size
         sizes = sorted((before.size, row.size))
+        scale = max(1.0, sizes[0] / size) if known else 1.0  # lines of a large heading stand further apart
+        gap = row.middle - before.middle - scale * leading > scale * PARAGRAPH_GAP * size * (
+            1.0 if known else OCR_SIZE
+        )
         indent, other = row.box[0] - left, right - row.box[2]
         before_indent = before.box[0] - left
         if row.rightward:
@@ -330,6 +361,7 @@ def _split_paragraphs(rows: Sequence[Row], left: float, right: float, known: boo
             INDENT[0] * size <= indent <= INDENT[1] * size
             and before_indent < INDENT[0] / 2 * size
             and other < indent  # else it is centred
+            and not flush
             and not _BULLET.match(before.text)  # else it hangs below its bullet
         )
         starts = _starts_item(row.text, groups[-1][0].text, before.text)
@@ -347,7 +379,7 @@ def _split_paragraphs(rows: Sequence[Row], left: float, right: float, known: boo
             and not row.text[:1].islower()
         )
         ended = (
-            before.white > ROW_GAP >= row.white
+            _white(before, left, right) > ROW_GAP >= _white(row, left, right)
             and len(row.text.split()) > SHORT_MOST
             and not _is_beside_the_label(row, before)
         )
@@ -393,7 +425,23 @@ def _hangs(item: Sequence[Row], row: Row, left: float, right: float) -> bool:
 def may_be_heading(text: str) -> bool:
     """Whether a text has letters, and is no formula and no caption."""
     said = sum(char.isalpha() for char in text) >= 2 or text.lstrip().startswith("§")
+    said = said and not _PRICE.fullmatch(text.strip())
     return said and not is_formula(text) and not TABLE_CAPTION.match(text) and not _FIGURE_CAPTION.match(text)
+
+
+def _is_tilted(row: Row) -> bool:
+    """Whether a row of OCR runs askew, as a stamp's do; pages are made straight before."""
+    right, down = np.sum([np.subtract(line.polygon[1], line.polygon[0]) for line in row.lines], axis=0)
+    return all(line.style is None for line in row.lines) and abs(down) > TILTED * abs(right)
+
+
+def _is_value_row(row: Row) -> bool:
+    """Whether a row is a label with its value far to the right, such as a total; a heading may stand so behind its
+    number.
+    """
+    return row.white > ROW_GAP and not re.fullmatch(
+        r"(\w+\s+)?[\dIVXA-Z.()§]+", row.cells[0][-1].text.strip()
+    )
 
 
 def is_formula(text: str) -> bool:
@@ -417,12 +465,18 @@ def _label(
         return "table_title"
     if _FIGURE_CAPTION.match(text) and len(group) <= 6:
         return "figure_title"
-    short = len(group) <= HEADING_ROWS and len(text) <= HEADING_CHARS and may_be_heading(text)
+    short = (
+        len(group) <= (LARGE_ROWS if known and size >= TITLE * usual else HEADING_ROWS)
+        and not any(map(_is_tilted, group))
+        and len(text) <= HEADING_CHARS
+        and may_be_heading(text)
+    )
     if short and size >= TITLE * usual and group[0].box[1] < height / 3:
         return "doc_title"
     if short and size >= HEADING[known] * usual:
         return "paragraph_title"
-    bold = known and not usual_bold and all(row.bold for row in group)
+    bold = known and not usual_bold and all(row.bold and not _is_value_row(row) for row in group)
+    bold = bold and not _AMOUNT.search(text)
     if short and bold and not text.rstrip().endswith((".", ",", ";", ":")) and size >= 0.95 * usual:
         return "paragraph_title"
     if _BULLET.match(text) and any(map(str.isalnum, text)):
@@ -446,9 +500,9 @@ def join_rows(
     A row runs on into the next one where that one's first word had no room on it any more, up to `right`, and from
     `left` on where the two are centred; other line ends are kept as newlines, as in addresses and verse. So are those
     of rows with wide white inside, such as a label and its value, and, since a few words do not tell how much room
-    there was, those of short rows before a capital or a digit, and of rows that all end with amounts. Nothing stands
-    between Chinese or Japanese characters. Hyphens at row ends: `join_at_hyphen`. Entries of a table of contents, which
-    end with a page number behind leaders, keep their line ends.
+    there was, those of short rows before a capital or a digit, of rows that all end with amounts, and of those that
+    begin with labels. Nothing stands between Chinese or Japanese characters. Hyphens at row ends: `join_at_hyphen`.
+    Entries of a table of contents, which end with a page number behind leaders, keep their line ends.
 
     Args:
         text_of: What a row says.
@@ -456,7 +510,7 @@ def join_rows(
         words: Of the page, for hyphens.
     """
     text = text_of(rows[0])
-    short = _are_short(rows)
+    short = _are_short(rows) or _are_index(rows)
     for before, row in pairwise(rows):
         said = text_of(row)
         cells = keep_cells and max(len(before.cells), len(row.cells)) > 1
@@ -467,10 +521,11 @@ def join_rows(
             cells
             or _is_entry(before.text)
             or _has_room(before, row, said, left, right)
-            or row.white > ROW_GAP
-            or (before.white > ROW_GAP and not _is_beside_the_label(row, before))
+            or _white(row, left, right) > ROW_GAP
+            or (_white(before, left, right) > ROW_GAP and not _is_beside_the_label(row, before))
             or (short and not text.endswith("-") and (said[0].isupper() or not said[0].isalpha()))
             or (_AMOUNT.search(before.text) and _AMOUNT.search(row.text))
+            or (_LABELLED.match(before.text) and _LABELLED.match(row.text))
         ):
             text += "\n" + said
         else:
@@ -496,6 +551,21 @@ def _are_short(rows: Sequence[Row]) -> bool:
     """Whether rows have so few words that they may be addresses, options or entries, and their ends the author's."""
     words = [len(row.text.split()) for row in rows]
     return sum(words) <= SHORT_WORDS * len(words) and max(words) <= SHORT_MOST
+
+
+def _are_index(rows: Sequence[Row]) -> bool:
+    """Whether each of three rows or more begins with a capital and ends with a number, as entries of an index do."""
+    texts = [row.text for row in rows]
+    return len(rows) > 2 and all(text[:1].isupper() and _LOCATOR.search(text) for text in texts)
+
+
+def _white(row: Row, left: float, right: float) -> float:
+    """`Row.white`; 0 of a row that is justified: it fills its column, and all of its words stand equally far apart."""
+    if not row.white or row.box[0] - left > 0.5 * row.size or right - row.box[2] > 0.5 * row.size:
+        return row.white
+    boxes = [line_box(word) for line in row.lines for word in line.words or (line,)]
+    gaps = [after[0] - before[2] for before, after in pairwise(sorted(boxes))]
+    return 0.0 if len(gaps) > 1 and max(gaps) <= EVEN * min(gaps) else row.white
 
 
 def heading_depth(text: str) -> int | None:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from framework.core.types import JSON
 from ocr.text.characters import CharacterSet
 from ocr.text.polygons import intersection_area, polygon_area
 from ocr.text.postprocess import DBPostprocess, ctc_decode
@@ -192,7 +192,7 @@ class OrientationScores:
 
 def describe_page(
     polygons: Sequence[np.ndarray], readable: Sequence[bool], size_hw: tuple[int, int]
-) -> dict[str, Any]:
+) -> dict[str, JSON]:
     """What `DetectionScores` reads of a page, as plain data."""
     return {
         "size_hw": [int(side) for side in size_hw],

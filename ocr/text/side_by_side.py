@@ -24,6 +24,8 @@ PROSE_WORDS = 2.0  # the least mean words of the lines of columns
 COLONS = 0.5  # of the lines of labels end so, at least
 VALUES = 0.5  # of the lines beside labels have digits, at least
 LABEL_WORDS, LABEL_DIGITS = 3.0, 0.1  # mean words of labels; their share with digits, at most
+LABELLED = 0.6  # of the lines of a column of labels with their values
+_LABELLED = re.compile(r"[^\W\d_][^:]{0,30}:\s*\S")
 _HEAD = re.compile(
     r"(\b(to|from|address|sender|recipient|customer|client|seller|buyer|supplier|vendor)"
     r"|adresse|anschrift|absender|empfänger|kunde|käufer|verkäufer|lieferant|destinataire|client[e]?|fournisseur)$",
@@ -89,7 +91,7 @@ def _columns_of(run: _Rows, height: float, whole: bool) -> list[_Rows]:
         return [line for line in row if bisect_right(starts, line_box(line)[0]) == column]
 
     columns = [[within(row, column) for row in run] for column in range(len(starts) + 1)]
-    if _have_heads(columns):
+    if _have_heads(columns) or _are_labelled_right(columns):
         return [[row for row in column if row] for column in columns]
     if not whole:
         return [run]
@@ -117,6 +119,18 @@ def _have_heads(columns: Sequence[_Rows]) -> bool:
     letters = [line for line in others if sum(map(str.isalpha, line.text)) >= 3]
     parties = all(_HEAD.search(cell[-1].text.strip()) for cell in first) and len(columns[0]) > 2
     return (colons or bold or parties) and 2 * len(letters) > len(others) and len(columns) == 2
+
+
+def _are_labelled_right(columns: Sequence[_Rows]) -> bool:
+    """Whether the lines of the right one of two columns are labels with their values, and no line of the left one is a
+    label: an address beside the number and date of its letter.
+    """
+    if len(columns) != 2:
+        return False
+    left, right = ([line.text.strip() for row in column for line in row] for column in columns)
+    if len(left) < 2 or len(right) < 2 or any(":" in text for text in left):
+        return False
+    return sum(_LABELLED.match(text) is not None for text in right) >= LABELLED * len(right)
 
 
 def _are_labels(labels: Sequence[str], values: Sequence[str]) -> bool:

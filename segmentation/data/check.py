@@ -12,6 +12,7 @@ from framework.core.errors import ConfigError
 from framework.io import data_check
 from framework.io.data_check import SHOWN, Observe, format_table, read_samples
 from framework.io.dataset import Dataset
+from framework.vision.dataset_files import describe_similar
 from segmentation.data.records import SegmentationDataset
 
 
@@ -37,6 +38,10 @@ class Report(data_check.Report):
     """Sizes and kinds of images, and how many have them; the most frequent first."""
     broken: tuple[str, ...]
     """Images and masks that cannot be used, and why."""
+    left_out: tuple[str, ...] | None = None
+    """Annotations that cannot be drawn; None where the data set reads masks."""
+    notes: tuple[str, ...] = ()
+    """What is worth a word and need be no fault."""
 
     @property
     def absent(self) -> tuple[str, ...]:
@@ -64,10 +69,11 @@ class Report(data_check.Report):
                 f"{len(self.absent)} classes without a pixel: {', '.join(self.absent[:SHOWN])}"
                 + (" ..." if len(self.absent) > SHOWN else "")
             )
-        return lines
+        return [*lines, *self.notes]
 
     def faults(self) -> Mapping[str, Sequence[str]]:
-        return {"images that cannot be used": self.broken}
+        left_out = {} if self.left_out is None else {"entries that are left out": self.left_out}
+        return {"images that cannot be used": self.broken, **left_out}
 
 
 def validate(dataset: Dataset, observe: Observe | None = None) -> Report:
@@ -97,4 +103,12 @@ def validate(dataset: Dataset, observe: Observe | None = None) -> Report:
         images += counts > 0
         ignored += sample.mask.size - counted.size
     rows = (ClassCount(*row) for row in zip(names, pixels.tolist(), images.tolist()))
-    return Report(len(dataset), tuple(rows), ignored, tuple(sizes.most_common()), tuple(broken))
+    return Report(
+        len(dataset),
+        tuple(rows),
+        ignored,
+        tuple(sizes.most_common()),
+        tuple(broken),
+        getattr(dataset, "problems", None),
+        tuple(describe_similar(names)),
+    )

@@ -14,13 +14,15 @@ from framework.config.registry import register
 from framework.core.errors import ConfigError, FormatError, InputError
 from framework.core.fields import read_text
 from framework.vision import polygons
+from framework.vision.coco_ids import distinct_categories, entries_by_id, read_id
 from framework.vision.dataset_files import (
     Region,
     abbreviate,
     decode_region,
-    is_region,
     read_annotations,
     read_image,
+    report_problems,
+    usable_region,
 )
 from framework.vision.sample import Sample
 from segmentation import palettes
@@ -36,6 +38,7 @@ class _ImageRecord(NamedTuple):
 class _Records(NamedTuple):
     class_names: tuple[str, ...]
     images: list[_ImageRecord]
+    problems: tuple[str, ...]
 
 
 @register("dataset")
@@ -46,12 +49,13 @@ class CocoMasks(SegmentationDataset):
     `annotations` and the folder `images` of the images are relative to `root`. The classes are the categories in the
     order of their ids. With a `background` that is class 0, and stands for what no object covers; null leaves such
     pixels to be ignored (255), as fits annotations of stuff. Of objects that overlap the smallest is drawn last;
-    crowds are drawn too. Images come in the order of their ids, also those without objects.
+    crowds are drawn too. Images come in the order of their ids, also those without objects. Annotations that cannot be
+    drawn, such as polygons of two points and boxes without an outline, are left out and listed in `problems`.
 
     Raises:
-        InputError: at the first use, there are no such files, annotations name an unknown image or category or have
-            no mask, or there are fewer than two classes or more than 255. At an access, the image cannot be read,
-            has another size than its masks, or a mask is damaged.
+        InputError: at the first use, there are no such files, annotations name an unknown image or category, none of
+            them has a mask, or there are fewer than two classes or more than 255. At an access, the image cannot be
+            read, has another size than its masks, or a mask is damaged.
         FormatError: the file is not JSON, or not in this format.
     """
 
@@ -72,6 +76,11 @@ class CocoMasks(SegmentationDataset):
     @property
     def class_names(self) -> tuple[str, ...]:
         return self._records.class_names
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What was left out, a line each."""
+        return self._records.problems
 
     @property
     def palette(self) -> np.ndarray:
@@ -106,10 +115,10 @@ class CocoMasks(SegmentationDataset):
     @cached_property
     def _records(self) -> _Records:
         data = _load(self._file)
-        categories = sorted(data["categories"], key=lambda one: one["id"])
+        categories, problems = distinct_categories(data, self._file)
         names = [
-            read_text(one, "name", f"{self._file}, category {one['id']}", default=str(one["id"]))
-            for one in categories
+            read_text(one, "name", f"{self._file}, category {key}", default=str(key))
+            for key, one in categories.items()
         ]
         names = names if self.background is None else [self.background, *names]
         if not 2 <= len(names) <= 255 or len(set(names)) < len(names):
@@ -120,63 +129,57 @@ class CocoMasks(SegmentationDataset):
                 allowed="2 to 255, the background included, each of another name",
             )
         first = len(names) - len(categories)
-        number = {one["id"]: index for index, one in enumerate(categories, start=first)}
+        number = {key: index for index, key in enumerate(categories, start=first)}
         folder = Path(self.root) / self.images
         images = {
-            one["id"]: _ImageRecord(
-                folder / read_text(one, "file_name", f"{self._file}, image {one['id']}"), []
-            )
-            for one in sorted(data["images"], key=lambda one: one["id"])
+            key: _ImageRecord(folder / read_text(one, "file_name", f"{self._file}, image {key}"), [])
+            for key, one in entries_by_id(data["images"], "image", self._file).items()
         }
-        wrong = []
+        unknown, drawable = [], 0
         for position, one in enumerate(data["annotations"], start=1):
             name = f"annotation {one.get('id', f'number {position}')}"
-            what = next(
-                (
-                    key
-                    for key, known in (("image_id", images), ("category_id", number))
-                    if not isinstance(one.get(key), int) or one[key] not in known
-                ),
-                None,
+            image_id, category_id = (
+                read_id(one.get("image_id"), images),
+                read_id(one.get("category_id"), number),
             )
-            if what is not None:
-                wrong.append(f"{name} has {what} {one.get(what)!r}, which is not there")
-            elif not is_region(one.get("segmentation")):
-                wrong.append(f"{name} has no mask, but segmentation {str(one.get('segmentation'))[:40]}")
-            else:
-                images[one["image_id"]].objects.append(
-                    (number[one["category_id"]], one["segmentation"], name)
-                )
-        if wrong:
+            if image_id is None or category_id is None:
+                what = "image_id" if image_id is None else "category_id"
+                unknown.append(f"{name} has {what} {one.get(what)!r}, which is not there")
+                continue
+            region, fault = usable_region(one.get("segmentation"))
+            if fault:
+                problems.append(f"{name} on image {image_id!r}: {fault}")
+            if region is not None:
+                images[image_id].objects.append((number[category_id], region, name))
+                drawable += 1
+        if unknown or (data["annotations"] and not drawable):
+            wrong = unknown or problems
             raise InputError(
                 f"{len(wrong)} of {len(data['annotations'])} annotations cannot be drawn",
                 where=self._file,
                 received=abbreviate(wrong, "; "),
                 allowed="ids of the same file, and a list of polygons [x, y, x, y, x, y, ...] or run lengths",
-                fix="annotations of boxes alone have no masks; correct or remove the others",
+                fix="correct the ids, or add the images and categories"
+                if unknown
+                else "annotations of boxes alone have no masks; add outlines",
             )
         check_files([one.path for one in images.values()])
-        return _Records(tuple(names), list(images.values()))
+        return _Records(tuple(names), list(images.values()), report_problems(self._file, problems))
 
 
 def _load(file: Path) -> dict[str, list[dict[str, Any]]]:
     data: Any = read_annotations(file)
     for name in ("images", "categories", "annotations"):
         entries = data.get(name) if isinstance(data, dict) else None
-        ids = [one.get("id") for one in entries if isinstance(one, dict)] if isinstance(entries, list) else []
-        named = name == "annotations" or (
-            all(isinstance(one, int) for one in ids) and len(set(ids)) == len(ids)
-        )
         if (
             not isinstance(entries, list)
-            or len(ids) < len(entries)
-            or not named
+            or not all(isinstance(one, dict) for one in entries)
             or not (entries or name == "annotations")
         ):
             raise FormatError(
                 "the file is not in COCO's format",
                 where=file,
-                received=f"no list {name!r} of entries, each with an id of its own",
+                received=f"no list {name!r} of entries in braces",
                 allowed='{"images": [...], "annotations": [...], "categories": [...]}',
             )
     return data

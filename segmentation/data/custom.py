@@ -14,6 +14,7 @@ from framework.config.registry import register
 from framework.core.errors import ConfigError, InputError
 from framework.vision import raw_images
 from framework.vision.dataset_files import abbreviate
+from framework.vision.deep_samples import ValueRange
 from framework.vision.image import SUFFIXES
 from segmentation import palettes
 from segmentation.data.label_map import Color, LabelMap, name_classes
@@ -32,6 +33,7 @@ class _CustomDataset(MaskDataset):
     label_map: dict[str, int] | None = field(default=None, kw_only=True)
     colors: tuple[Color, ...] | None = field(default=None, kw_only=True)
     channels: int | None = field(default=None, kw_only=True)
+    value_range: ValueRange | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         if self.colors is not None and len(self.colors) != len(self.class_names):
@@ -128,6 +130,7 @@ class MaskFolder(_CustomDataset):
         colors: The colour of each class, for masks in colours, and for drawing.
         channels: How many the images have, which are then read as they are stored (.npy, TIFF of several bands or
             pages, 16 bits); null: any image, read as 8-bit RGB.
+        value_range: Black and white of images of more than 8 bits that are read as 8-bit RGB: [0, 4095].
 
     Raises:
         ConfigError: there are fewer than two classes, or settings that do not fit them.

@@ -14,7 +14,8 @@ import numpy as np
 from framework.core.errors import InputError
 from framework.core.process import cpu_count
 from framework.io.dataset import LazyDataset
-from framework.vision.dataset_files import abbreviate, find_missing, read_image, read_lines
+from framework.vision.dataset_files import abbreviate, find_missing, read_image, read_lines, split_columns
+from framework.vision.deep_samples import ValueRange
 from framework.vision.sample import Sample
 from segmentation.data.label_map import LabelMap
 
@@ -31,6 +32,8 @@ class SegmentationDataset(LazyDataset):
 
     ignore_index: int = 255
     """Stands in masks for pixels without a class."""
+    selected_by: ClassVar[str | None] = "SelectedClasses"
+    """The type of the data set around this one that has some of its classes."""
 
     @property
     @abstractmethod
@@ -76,6 +79,7 @@ class MaskDataset(SegmentationDataset):
     """
 
     channels: int | None = None
+    value_range: ValueRange | None = None
     """How many an image must have, to be taken as it is stored; None: it is read as 8-bit RGB."""
 
     @cached_property
@@ -102,7 +106,8 @@ class MaskDataset(SegmentationDataset):
 
     def __getitem__(self, index: int) -> Sample:
         pair = self.pairs[index]
-        return make_sample(read_image(pair.image, pair.image, self.channels), self.read_mask(index), pair)
+        image = read_image(pair.image, pair.image, self.channels, value_range=self.value_range)
+        return make_sample(image, self.read_mask(index), pair)
 
     def read_mask(self, index: int) -> np.ndarray:
         mask = self.pairs[index].mask
@@ -159,6 +164,11 @@ def read_list(file: Path) -> list[str]:
     return lines
 
 
+def _split(line: str, separator: str) -> tuple[str, str] | None:
+    columns = [column.strip() for column in line.split(separator)]
+    return (columns[0], columns[1]) if len(columns) == 2 and all(columns) else None
+
+
 def read_pairs(file: Path, root: Path, separator: str | None = None) -> list[Pair]:
     """The pairs of a list, `image mask` a line, relative to `root`; None: separated by blanks or tabs.
 
@@ -167,8 +177,8 @@ def read_pairs(file: Path, root: Path, separator: str | None = None) -> list[Pai
     """
     pairs, wrong = [], []
     for line in read_list(file):
-        columns = [column.strip() for column in line.split(separator)]
-        if len(columns) != 2 or not all(columns):
+        columns = split_columns(line, root) if separator is None else _split(line, separator)
+        if columns is None:
             wrong.append(line[:80])
         else:
             pairs.append(Pair(root / columns[0], root / columns[1]))

@@ -41,6 +41,7 @@ from segmentation.data.cityscapes import Cityscapes
 from segmentation.data.coco import CocoMasks
 from segmentation.data.custom import MaskFolder, MaskListFile
 from segmentation.data.pascal_voc import PascalVOC
+from segmentation.data.selected import SelectedClasses
 from zoo.classification.benchmarks import Cifar10, Mnist
 from zoo.classification.data import ImageFolder, ListFile
 
@@ -180,6 +181,11 @@ def coco_masks(folder: Path) -> Dataset:
 def mask_folder(folder: Path) -> Dataset:
     masked(folder, "images/{}.png", "masks/{}.png")
     return MaskFolder(folder, ("a", "b", "c", "d"))
+
+
+def selected_classes(folder: Path) -> Dataset:
+    masked(folder, "images/{}.png", "masks/{}.png")
+    return SelectedClasses(MaskFolder(folder, ("a", "b", "c", "d")), ("a", "c"))
 
 
 def mask_list_file(folder: Path) -> Dataset:
@@ -403,6 +409,7 @@ FIXTURES: dict[str, Callable[[Path], Dataset]] = {
     "PascalVOC": pascal_voc,
     "PubTabNet": pub_tab_net,
     "SROIE": sroie,
+    "SelectedClasses": selected_classes,
     "TextLineDirections": text_line_directions,
     "TextLineImages": text_lines,
     "TextLineLMDB": text_lines_lmdb,

@@ -32,6 +32,10 @@ WRITTEN = {
     "Images with a class": "output/photos_named/*.json",
     "Objects, annotated in COCO's format": "output/cells_found/*.json",
     "Objects, annotated with labelme": "data/outlines/split/val.json",
+    "Images with several classes": "output/photos_tagged/*.json",
+    "Objects, annotated in YOLO's format": "output/cells_txt/labels/*.txt",
+    "Objects, annotated with CVAT": "data/cells_again/split/val.json",
+    "What belongs together": "data/tissue_groups/val/images/*.png",
     "Objects, annotated in VOC's format": "output/cells_voc/config.yml",
     "A class for every pixel": "output/tissue_found/*_label.png",
     "Texts with a class": "output/requests_answered/results.jsonl",
@@ -90,6 +94,17 @@ def outlines(rng: np.random.Generator) -> None:
         write_text(f"outlines/{stem}.json", json.dumps({"shapes": shapes, "imagePath": f"{stem}.jpg"}))
 
 
+def tags(rng: np.random.Generator) -> None:
+    """Cats are indoors, and some images of each kind are bright."""
+    photos(rng)
+    lines = [
+        f"photos/{name}/{number}.jpg,{';'.join(['indoors'] * (name == 'cat') + ['bright'] * (number % 2))}"
+        for name in ("cat", "dog")
+        for number in range(16)
+    ]
+    write_text("labels.csv", "\n".join(lines) + "\n")
+
+
 def tissue(rng: np.random.Generator) -> None:
     """Bright squares on dark ground; their masks hold 0 and 255."""
     for number in range(10):
@@ -133,6 +148,10 @@ def scans(rng: np.random.Generator) -> None:
 
 DATA: dict[str, Callable[[np.random.Generator], None]] = {
     "Images with a class": photos,
+    "Images with several classes": tags,
+    "Objects, annotated in YOLO's format": cells,
+    "Objects, annotated with CVAT": cells,
+    "What belongs together": tissue,
     "Objects, annotated in COCO's format": cells,
     "Objects, annotated with labelme": outlines,
     "Objects, annotated in VOC's format": cells,

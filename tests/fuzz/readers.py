@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import hashlib
 import io
 import json
 import shutil
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import yaml
 from PIL import Image
 
 _TESTS = Path(__file__).resolve().parents[1]
@@ -189,6 +191,96 @@ def _read_artifact(path: Path) -> object:
     return predict
 
 
+def _renewed(reader: Callable[[Path], object]) -> Callable[[Path], object]:
+    """A reader of a file of an artifact whose sha256 is that of the damaged file, as anyone can write it."""
+
+    def read(path: Path) -> object:
+        config = path.with_name("infer_cfg.yml")
+        settings = yaml.safe_load(config.read_text(encoding="utf-8"))
+        settings["sha256"][path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
+        config.write_text(yaml.safe_dump(settings), encoding="utf-8")
+        return reader(path)
+
+    return read
+
+
+def _jit(folder: Path) -> Path:
+    from framework import paddle
+
+    class Net(paddle.nn.Layer):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = paddle.nn.Linear(4, 3)
+
+        def forward(self, x: Any) -> Any:
+            return {"y": self.linear(x), "sum": [x.sum(), 3]}
+
+    paddle.jit.save(Net(), str(folder / "net"), [paddle.static.InputSpec([-1, 4], "float32", "x0")])
+    return folder / "net" / "infer_cfg.yml"
+
+
+def _read_jit(path: Path) -> object:
+    from framework import paddle
+
+    layer = paddle.jit.load(str(path.parent))
+    return layer(paddle.to_tensor(np.ones((2, 4), np.float32)))
+
+
+def _transformers(folder: Path) -> Path:
+    settings = {
+        "model_type": "bert",
+        "architectures": ["BertForSequenceClassification"],
+        **{"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16},
+        **{"vocab_size": 40, "max_position_embeddings": 16, "type_vocab_size": 2, "hidden_act": "gelu"},
+        **{"id2label": {"0": "a", "1": "b"}, "num_labels": 2},
+    }
+    from framework.config import build
+    from framework.interop import write_safetensors
+    from nlp.pretrained import _model_config, encoder_config
+
+    model = build(_model_config("sequence_classification", encoder_config(settings), settings, 2))
+    write_safetensors(
+        folder / "model.safetensors", {name: np.asarray(value) for name, value in model.state_dict().items()}
+    )
+    return _saved("config.json", json.dumps(settings))(folder)
+
+
+def _read_transformers(path: Path) -> object:
+    from framework.core.errors import WeightError
+    from nlp.pretrained import read_pretrained
+
+    try:
+        return read_pretrained(path.parent)
+    except WeightError:  # of sizes that are others now
+        return None
+
+
+def _pdf_of_forms(folder: Path) -> Path:
+    form = b"<</Type/XObject/Subtype/Form/BBox[0 0 60 80]/Resources<</XObject<</X %d 0 R>>/Font<</F 8 0 R>>>>"
+    objects = [
+        b"<</Type/Catalog/Pages 2 0 R>>",
+        b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
+        b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 60 80]/Contents 4 0 R"
+        b"/Resources<</XObject<</X 5 0 R>>/Font<</F 8 0 R>>>>/Annots[9 0 R]>>",
+        b"<</Length 53>>\nstream\nBT /F 9 Tf 5 5 Td (a word) Tj ET /X Do 1 1 9 9 re f S\nendstream",
+        *(form % number + b"/Length 11>>\nstream\n/X Do /X Do\nendstream" for number in (6, 7)),
+        form % 7 + b"/Length 30>>\nstream\n0 0 m 9 9 l S q 1 0 0 1 0 0 cm\nendstream",
+        b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
+        b"<</Type/Annot/Subtype/Stamp/Rect[0 0 9 9]/AP<</N 5 0 R>>>>",
+    ]
+    data = b"%PDF-1.7\n" + b"".join(
+        b"%d 0 obj\n%s\nendobj\n" % (number, value) for number, value in enumerate(objects, 1)
+    )
+    return _saved("forms.pdf", (data + b"trailer\n<</Size 10/Root 1 0 R>>\n%%EOF").decode("latin-1"))(folder)
+
+
+def _read_content(path: Path) -> object:
+    from framework.workflow.files.pdf import PdfReader
+
+    with PdfReader(path, dpi=36) as pages:
+        return [(pages[index].shape, pages.content(index)) for index in range(min(len(pages), 3))]
+
+
 def _index(folder: Path) -> Path:
     source = {"url": "https://example.org/a.onnx", "sha256": "0" * 64, "size": 5}
     family = {
@@ -207,6 +299,27 @@ def _read_index(path: Path) -> object:
     from framework.hub.index import read_family
 
     return read_family(path)
+
+
+def _lmdb(folder: Path) -> Path:
+    import lmdb  # pyright: ignore[reportMissingImports]
+
+    with lmdb.open(str(folder), map_size=1 << 20) as database, database.begin(write=True) as view:
+        view.put(b"num-samples", b"60")
+        buffer = io.BytesIO()
+        Image.fromarray(_pixels(8, 40)).save(buffer, "PNG")
+        for number in range(1, 61):
+            view.put(b"image-%09d" % number, buffer.getvalue() + bytes(5000 * (number % 2)))
+            view.put(b"label-%09d" % number, b"a word")
+    return folder / "data.mdb"
+
+
+def _read_lmdb(path: Path) -> object:
+    from ocr.data import lines
+
+    lines._open_lmdb.cache_clear()
+    dataset = lines.TextLineLMDB(path.parent)
+    return [dataset[index] for index in range(len(dataset))]
 
 
 _INFERENCE = "Global: {model_name: net}\nPostProcess:\n  name: CTCLabelDecode\n  character_dict:\n" + "".join(
@@ -438,9 +551,15 @@ _COCO = {
     ],
     "categories": [{"id": 1, "name": "cat", "keypoints": ["nose", "tail"], "skeleton": [[1, 2]]}],
 }
+_MASK = "iVBORw0KGgoAAAANSUhEUgAAAAMAAAACCAAAAAC4HznGAAAAEElEQVR4nGP8z8DAxMDAAAAHEQEDMVv08wAAAABJRU5ErkJggg=="
 _VOC = """<annotation><filename>a.png</filename><size><width>31</width><height>24</height><depth>3</depth></size>
 <object><name>cat</name><difficult>0</difficult>
 <bndbox><xmin>2</xmin><ymin>3</ymin><xmax>12</xmax><ymax>12</ymax></bndbox></object></annotation>"""
+_CVAT = """<annotations><meta><task><labels><label><name>cat</name></label></labels></task></meta>
+<image id="0" name="a.png" width="31" height="24" subset="Train">
+<box label="cat" xtl="2.5" ytl="3" xbr="12" ybr="12" rotation="20"><attribute name="age">3</attribute></box>
+<polygon label="cat" points="1,1;9,1;9,9"></polygon><ellipse label="cat" cx="9" cy="9" rx="4" ry="3"></ellipse>
+<mask label="cat" rle="1, 2, 2, 3" left="7" top="3" width="4" height="2"></mask></image></annotations>"""
 _SQUAD = {
     "version": "v2.0",
     "data": [
@@ -472,6 +591,8 @@ def _labelme(folder: Path) -> Path:
     shapes = [
         {"label": "cat", "points": [[2, 3], [12, 3], [12, 12]], "group_id": 1, "shape_type": "polygon"},
         {"label": "cat", "points": [[2, 3], [9, 9]], "group_id": 1, "shape_type": "rectangle"},
+        {"label": "dog", "points": [[9, 9], [12, 9]], "shape_type": "circle"},
+        {"label": "dog", "points": [[1, 1], [3, 2]], "shape_type": "mask", "mask": _MASK},
     ]
     size = {"imageHeight": 24, "imageWidth": 31}
     data = {"shapes": shapes, "imagePath": "a.png", "imageData": base64.b64encode(buffer.getvalue()).decode()}
@@ -506,6 +627,63 @@ def _read_pose(path: Path) -> object:
     from detection.data.coco_pose import CocoPose
 
     return [_read_all(CocoPose(path.parent, Path(path.name), per_person=single)) for single in (False, True)]
+
+
+def _yolo(folder: Path) -> Path:
+    _scene(folder)
+    (folder / "classes.txt").write_text("cat\ndog\n")
+    return _saved("a.txt", "0 0.5 0.5 0.2 0.4\n1 0.1 0.1 0.3 0.1 0.3 0.5\n")(folder)
+
+
+def _yolo_yaml(folder: Path) -> Path:
+    _yolo(folder)
+    return _saved("data.yaml", "path: .\ntrain: .\nval: [.]\nnames: {0: cat, 1: dog}\n")(folder)
+
+
+def _read_yolo(path: Path) -> object:
+    from detection.data.annotated import YoloDetection
+
+    return _read_all(YoloDetection(path if path.suffix == ".yaml" else path.parent))
+
+
+def _cvat(folder: Path) -> Path:
+    _scene(folder)
+    return _saved("annotations.xml", _CVAT)(folder)
+
+
+def _read_cvat(path: Path) -> object:
+    from detection.data.annotated import CvatDetection
+    from segmentation.data.annotated import CvatMasks
+
+    return _read_all(CvatDetection(path.parent)), _read_all(CvatMasks(path.parent))
+
+
+def _tiled(folder: Path) -> Path:
+    import tifffile
+
+    tifffile.imwrite(
+        folder / "a.tif", np.tile(_pixels(), (3, 3, 1)), photometric="rgb", tile=(16, 16), compression="zlib"
+    )
+    return folder / "a.tif"
+
+
+def _read_windows(path: Path) -> object:
+    from framework.vision.windowed import WindowedImage
+
+    opened = WindowedImage(path)
+    height, width, _ = opened.shape
+    return opened.overview(20), opened[height // 2 : height // 2 + 20, width // 2 : width // 2 + 20]
+
+
+def _multi_label(folder: Path) -> Path:
+    _scene(folder)
+    return _saved("list.csv", "file,cat,dog\na.png,1,0\na.png,0,1\n")(folder)
+
+
+def _read_multi_label(path: Path) -> object:
+    from zoo.classification.multi_label import MultiLabelList
+
+    return _read_all(MultiLabelList(path.parent, path, header=True))
 
 
 def _read_voc(path: Path) -> object:
@@ -559,6 +737,11 @@ READERS: dict[str, Reader] = {
     "coco pose": Reader(_coco, _read_pose, values=True),
     "labelme": Reader(_labelme, _read_labelme, values=True),
     "voc": Reader(_voc, _read_voc),
+    "yolo txt": Reader(_yolo, _read_yolo),
+    "yolo yaml": Reader(_yolo_yaml, _read_yolo),
+    "cvat": Reader(_cvat, _read_cvat),
+    "tiff by windows": Reader(_tiled, _read_windows),
+    "several classes": Reader(_multi_label, _read_multi_label),
     "squad": Reader(_saved("squad.json", json.dumps(_SQUAD)), _read_squad, values=True),
     "classes.tsv": Reader(_saved("classes.tsv", "good\tyes\nbad\tno\n"), _read_classes),
     "classes.jsonl": Reader(_saved("classes.jsonl", '{"text": "good", "label": "yes"}\n' * 2), _read_classes),
@@ -582,6 +765,11 @@ READERS: dict[str, Reader] = {
     "artifact program": Reader(_in_artifact("model.jaxexp"), _read_artifact),
     "artifact weights": Reader(_in_artifact("program_weights.safetensors"), _read_artifact),
     "index of weights": Reader(_index, _read_index, values=True),
+    "program of a new hash": Reader(_in_artifact("model.jaxexp"), _renewed(_read_artifact)),
+    "jit settings": Reader(_jit, _read_jit, values=True),
+    "folder of transformers": Reader(_transformers, _read_transformers, values=True),
+    "pdf of forms": Reader(_pdf_of_forms, _read_content),
+    "lmdb": Reader(_lmdb, _read_lmdb),
     "inference.yml": Reader(_saved("inference.yml", _INFERENCE), _read_inference, values=True),
     "dictionary": Reader(_saved("dict.txt", "a\nb\n猫\n"), _read_dictionary),
     "tokenizer of words": Reader(_own_tokenizer("words"), _read_tokenizer, values=True),

@@ -28,16 +28,19 @@ class Report(data_check.Report):
     out_of_range: tuple[str, ...]
     contradictory: tuple[str, ...]
     """Images that are there before, with another class."""
+    without: int = 0
+    """Images of no class, where one may have several."""
 
     def summary(self) -> list[str]:
-        total = sum(count for _, count in self.classes)
+        total, images = (sum(count for _, count in rows) for rows in (self.classes, self.sizes))
         rows = [(name, str(count), f"{count / max(1, total):.1%}") for name, count in self.classes]
         more = f"; {len(self.sizes) - 5} other sizes" if len(self.sizes) > 5 else ""
         empty = [name for name, count in self.classes if not count]
         return [
-            f"{total} images: {'; '.join(f'{count} of {size}' for size, count in self.sizes[:5])}{more}",
+            f"{images} images: {'; '.join(f'{count} of {size}' for size, count in self.sizes[:5])}{more}",
             *format_table({"images": 7, "share": 6}, sorted(rows, key=lambda row: -int(row[1]))),
             *([f"{len(empty)} classes without an image: {', '.join(empty[:10])}"] if empty else ()),
+            *([f"{self.without} images of no class"] if self.without else ()),
             *([f"{self.repeated} images are there twice, with the same class"] if self.repeated else ()),
         ]
 
@@ -60,22 +63,25 @@ class LabelledImages(LabelledDataset, Protocol):
 def validate(dataset: LabelledImages, observe: Observe | None = None) -> Report:
     """Reads every image. Raises: OarError, where the list of its files itself cannot be read."""
     names, sizes = dataset.class_names, Counter[str]()
-    counts, seen = [0] * len(names), dict[bytes, tuple[int, str]]()
-    broken, wrong, contradictory, repeated = [], [], [], 0
+    counts, seen = [0] * len(names), dict[bytes, tuple[tuple[int, ...], str]]()
+    broken, wrong, contradictory, repeated, without = [], [], [], 0, 0
     for sample in read_samples(dataset, broken, observe):
         height, width = sample.image.shape[:2]
         sizes[f"{width} x {height}"] += 1
         assert sample.labels is not None
-        label = int(sample.labels)
-        if not 0 <= label < len(names):
-            wrong.append(f"{sample.id}: {label}, but there are {len(names)} classes")
+        labels = tuple(sorted(sample.labels.reshape(-1).tolist()))
+        if unknown := [label for label in labels if not 0 <= label < len(names)]:
+            wrong.append(f"{sample.id}: {unknown[0]}, but there are {len(names)} classes")
             continue
-        counts[label] += 1
-        before, first = seen.setdefault(hash_image(sample.image), (label, str(sample.id)))
-        if first != str(sample.id) and before == label:
+        for label in labels:
+            counts[label] += 1
+        without += not labels
+        before, first = seen.setdefault(hash_image(sample.image), (labels, str(sample.id)))
+        if first != str(sample.id) and before == labels:
             repeated += 1
-        elif before != label:
-            contradictory.append(f"{sample.id} is {names[label]}, {first} is {names[before]}")
+        elif before != labels:
+            texts = (", ".join(names[label] for label in one) or "no class" for one in (labels, before))
+            contradictory.append(f"{sample.id} is {next(texts)}, {first} is {next(texts)}")
     return Report(
         tuple(zip(names, counts)),
         tuple(sizes.most_common()),
@@ -83,4 +89,5 @@ def validate(dataset: LabelledImages, observe: Observe | None = None) -> Report:
         tuple(broken),
         tuple(wrong),
         tuple(contradictory),
+        without,
     )

@@ -6,6 +6,7 @@ dataset carries its settings alone, and its copy reads the names anew. `dataset[
 
 from __future__ import annotations
 
+import logging
 import lzma
 import os
 import struct
@@ -22,10 +23,11 @@ from typing import NamedTuple
 import numpy as np
 
 from framework.config.registry import register
-from framework.core.errors import ConfigError, InputError
+from framework.core.errors import ConfigError, InputError, nearest
 from framework.io.dataset import LazyDataset
 from framework.vision import image
 from framework.vision.dataset_files import abbreviate, find_missing, read_image, read_lines
+from framework.vision.deep_samples import ValueRange
 from framework.vision.sample import Sample
 
 # RuntimeError: a password is needed; NotImplementedError, ValueError, struct.error: damaged headers
@@ -42,6 +44,7 @@ _ZIP_ERRORS = (
 _MAX_IMAGE_BYTES = 1 << 30  # unpacked; a zip of some megabytes can hold more than fits into memory
 _GET_ZIP_AGAIN = "test the archive with a zip program, and copy or download it again"
 _SPLITS = {"train", "val", "valid", "validation", "test"}
+_log = logging.getLogger("oar")
 _MAX_UNNAMED = 1_000_000  # classes without a file of names; a greater label is a slip
 
 
@@ -78,10 +81,15 @@ class ImageFolder(_ImageFiles):
 
     `root` or `<root>/<split>.zip` may be a zip of class folders, which is read where it is. Classes are numbered in
     the order of their sorted names, or as in `labels_file`: one class a line, of which some may have no folder here.
-    Folders and files whose names begin with a dot are left out.
+    Folders and files whose names begin with a dot are left out. `value_range` is black and white of images of more than
+    8 bits, as `framework.vision.image.read` takes it.
+
+    Attributes:
+        classes: Some of them, in the order in which they are numbered; images of others are left out, and a line of the
+            log counts them. A class may have no image here, as one of the evaluation's.
 
     Raises:
-        ConfigError: an extension does not begin with a dot.
+        ConfigError: an extension does not begin with a dot, `classes` is empty or names a class twice.
         InputError: at the first use, there is no such folder or archive, there is no class folder in it, some class
             folders hold no image, are not in `labels_file` or are called train, val or test. At an access, the
             image cannot be read.
@@ -91,6 +99,8 @@ class ImageFolder(_ImageFiles):
     split: str = ""
     labels_file: Path | None = None
     extensions: tuple[str, ...] = image.SUFFIXES
+    classes: tuple[str, ...] | None = None
+    value_range: ValueRange | None = None
 
     def __post_init__(self) -> None:
         if not self.extensions or any(not suffix.startswith(".") for suffix in self.extensions):
@@ -100,12 +110,22 @@ class ImageFolder(_ImageFiles):
                 received=self.extensions,
                 allowed='one or more, each with its dot: ".jpg"',
             )
+        if self.classes is not None and (not self.classes or len(set(self.classes)) < len(self.classes)):
+            raise ConfigError(
+                "classes must be different names",
+                where="ImageFolder.classes",
+                received=self.classes,
+                allowed="one or more different names, or null for all folders",
+            )
 
     def __getitem__(self, index: int) -> Sample:
         name, label = self._index.names[index], self._index.labels[index]
         where = self._place / name
         source_image = read_image(
-            where if self._archive is None else self._archive.read(name), where, otherwise="delete it"
+            where if self._archive is None else self._archive.read(name),
+            where,
+            otherwise="delete it",
+            value_range=self.value_range,
         )
         return Sample(source_image, labels=np.asarray(label), id=str(where))
 
@@ -150,13 +170,17 @@ class ImageFolder(_ImageFiles):
                 if self.split == ""
                 else None,
             )
-        if empty := [name for name, files in images.items() if not files]:
+        if self.classes is not None:
+            images = self._select(images, self.classes)
+        empty = [name for name, files in images.items() if not files]
+        declared = self.labels_file is not None or self.classes is not None
+        if empty and (len(empty) == len(images) or (not declared and not self._is_class_beside(empty))):
             raise InputError(
                 f"{len(empty)} of {len(images)} class folders hold no image",
                 where=self._place,
                 received=abbreviate(empty),
                 allowed=f"files that end in {', '.join(self.extensions)}",
-                fix="remove the folders, or set extensions",
+                fix="remove the folders, set extensions, or name the classes with `classes` or `labels_file`",
             )
         if set(images) <= _SPLITS:
             raise InputError(
@@ -166,7 +190,7 @@ class ImageFolder(_ImageFiles):
                 allowed="<root>/<split>/<class>/<image>",
                 fix=f"set split, for example to {next(iter(images))!r}",
             )
-        class_names = tuple(images)
+        class_names = tuple(images) if self.classes is None else self.classes
         if self.labels_file is not None:
             class_names = read_class_names(self.labels_file)
             self._check_classes(class_names, images)
@@ -174,6 +198,36 @@ class ImageFolder(_ImageFiles):
         labels = np.repeat([number[name] for name in images], [len(files) for files in images.values()])
         names = [file for files in images.values() for file in files]
         return _Index(names, labels.astype(np.int32), class_names)
+
+    def _select(self, images: dict[str, list[str]], names: Sequence[str]) -> dict[str, list[str]]:
+        """The images of these classes, none of one that has no folder here."""
+        left = {name: len(files) for name, files in images.items() if name not in names and files}
+        for name in names:
+            if not images.get(name) and (close := nearest(name, left)):
+                raise InputError(
+                    f"no image is of the class {name!r}",
+                    where=self._place,
+                    received=abbreviate(list(left)),
+                    fix=f"did you mean {close!r}?",
+                )
+        if left:
+            counts = abbreviate([f"{name} {count}" for name, count in left.items()])
+            _log.warning(
+                f"{self._place}: {sum(left.values())} images of other classes are left out: {counts}"
+            )
+        return {name: images.get(name, []) for name in names}
+
+    def _is_class_beside(self, names: Iterable[str]) -> bool:
+        """Whether these are class folders with images in another split, as a rare class of the evaluation's is."""
+        root = Path(self.root)
+        others = [path for path in root.iterdir() if path.is_dir()] if self.split and root.is_dir() else []
+        suffixes = tuple(suffix.lower() for suffix in self.extensions)
+
+        def has_image(folder: Path) -> bool:
+            files = (path for path in folder.rglob("*") if path.name[0] != ".")
+            return any(path.name.lower().endswith(suffixes) for path in files)
+
+        return all(any(has_image(other / name) for other in others if other != self._place) for name in names)
 
     def _check_classes(self, class_names: Sequence[str], folders: Iterable[str]) -> None:
         twice = sorted({name for name in class_names if class_names.count(name) > 1})
@@ -195,7 +249,7 @@ class ListFile(_ImageFiles):
     Paths are relative to `root`. What follows the last `separator` of a line is the label, so paths may hold blanks:
     either class indices from 0, or names of classes. `labels_file` has the name of class i on its line i, with or
     without the number in front; without the file the classes are called "0", "1", ... up to the greatest label, or are
-    the sorted names in the list. `header` leaves out the first line.
+    the sorted names in the list. `header` leaves out the first line. `value_range` is that of ImageFolder.
 
     Raises:
         ConfigError: the separator is empty.
@@ -208,6 +262,7 @@ class ListFile(_ImageFiles):
     labels_file: Path | None = None
     separator: str = " "
     header: bool = False
+    value_range: ValueRange | None = None
 
     def __post_init__(self) -> None:
         if not self.separator:
@@ -217,7 +272,9 @@ class ListFile(_ImageFiles):
 
     def __getitem__(self, index: int) -> Sample:
         where = Path(self.root) / self._index.names[index]
-        source_image = read_image(where, where, otherwise=f"take it out of {self.list_file}")
+        source_image = read_image(
+            where, where, otherwise=f"take it out of {self.list_file}", value_range=self.value_range
+        )
         return Sample(source_image, labels=np.asarray(self._index.labels[index]), id=str(where))
 
     @cached_property

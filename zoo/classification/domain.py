@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from framework.core.errors import FormatError, InputError
+from framework.core.errors import ConfigError, FormatError, InputError
+from framework.core.types import JSON
 from framework.export import Artifact
 from framework.inference import Runtime
 from framework.io.data_check import Observe, Report
@@ -15,9 +17,23 @@ from framework.io.dataset import Dataset
 from framework.io.weighting import LabelledDataset
 from framework.vision.sample import Sample
 from framework.workflow import Domain, ImageItem, VisionPredictor, option
+from framework.workflow.domain.options import (
+    check_range,
+    choose_value_range,
+    select_classes,
+    value_range_option,
+)
 from framework.workflow.open.predict import make_predictor_function
 from framework.workflow.runners.image_runner import ImageRunner, open_runner
-from zoo.classification.results import Classification, best_classes
+from zoo.classification.results import Classification, best_classes, classes_from
+
+if TYPE_CHECKING:
+    from framework.engine.experiment import Experiment
+    from framework.nn.layer import Layer
+
+_MULTI_LABEL = (
+    "multi_label_threshold"  # in the config of an artifact, where a model has several classes an image
+)
 
 
 @dataclass(frozen=True)
@@ -26,10 +42,17 @@ class ClassificationOptions:
 
     top: int = option(5, "classes that a result holds", aliases=("topk",))
     batch_size: int | None = option(None, "how many run together")
+    threshold: float | None = option(
+        None,
+        "of a model of several classes an image: the least score of a class, default: that of the training",
+    )
+    classes: tuple[str, ...] | None = option(None, "names of the classes that are kept; default: all")
+    value_range: tuple[float, float] | None = value_range_option()
 
     def __post_init__(self) -> None:
         if self.top < 1:
             raise InputError("a result holds a class", where="top", received=self.top, allowed="1 or more")
+        check_range(self.threshold, "threshold", 0, 1)
 
 
 class ImageClassifier(VisionPredictor[Classification]):
@@ -49,6 +72,13 @@ class ClassificationDomain(Domain[ClassificationOptions]):
     options = ClassificationOptions
     suite = "paddleclas"
 
+    def describe(self, experiment: Experiment, model: Layer, labels: tuple[str, ...]) -> Mapping[str, JSON]:
+        """Of a model of several classes an image the threshold."""
+        from zoo.classification.multi_label import MultiLabelClassification
+
+        task = experiment.task
+        return {_MULTI_LABEL: task.threshold} if isinstance(task, MultiLabelClassification) else {}
+
     def check_dataset(self, dataset: Dataset, observe: Observe) -> Report:
         from zoo.classification.check import validate  # what runs artifacts loads no data sets
 
@@ -57,10 +87,23 @@ class ClassificationDomain(Domain[ClassificationOptions]):
 
     def open(self, artifact: Artifact, options: ClassificationOptions, runtime: Runtime) -> ImageClassifier:
         labels = artifact.setting("labels")
+        selected = select_classes(options.classes, labels, artifact.source)
+
+        least = artifact.setting(_MULTI_LABEL, float | None, None)
+        if least is None and options.threshold is not None:
+            raise ConfigError(
+                "this model has one class an image, and no threshold",
+                where=artifact.source,
+                received=f"threshold {options.threshold}",
+                fix="leave it out; --top says how many classes a result holds",
+            )
+        least = least if options.threshold is None else options.threshold
 
         def interpret(outputs: dict[str, np.ndarray], sample: Sample, image: np.ndarray) -> Classification:
             return Classification(
-                best_classes(outputs["scores"], labels, options.top),
+                best_classes(outputs["scores"], labels, options.top, selected)
+                if least is None
+                else classes_from(outputs["scores"], labels, least, selected),
                 source=str(sample.id),
                 width=image.shape[1],
                 height=image.shape[0],
@@ -80,7 +123,9 @@ class ClassificationDomain(Domain[ClassificationOptions]):
                 allowed="an output `scores` with a column for each label",
                 fix="take labels and program from one artifact, or export it again",
             )
-        return ImageClassifier(runner)
+        classifier = ImageClassifier(runner)
+        classifier.value_range = choose_value_range(options.value_range, artifact)
+        return classifier
 
 
 DOMAIN = ClassificationDomain()

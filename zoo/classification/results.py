@@ -25,14 +25,17 @@ class Classification(ImageResult):
     """The best classes of an image, best first."""
 
     classes: tuple[Class, ...]
+    """Of a model of several classes an image all from the threshold on, which may be none."""
 
     @property
     def label(self) -> str:
-        return self.classes[0].label
+        """Of the best class; "" where there is none."""
+        return self.classes[0].label if self.classes else ""
 
     @property
     def score(self) -> float:
-        return self.classes[0].score
+        """Of the best class; 0 where there is none."""
+        return self.classes[0].score if self.classes else 0.0
 
     def _content(self) -> Mapping[str, Json]:
         return {
@@ -50,7 +53,19 @@ class Classification(ImageResult):
         return image
 
 
-def best_classes(scores: np.ndarray, labels: tuple[str, ...], top: int) -> tuple[Class, ...]:
-    """The best `top` of probabilities [C], best first; ties go to the lower class."""
-    best = np.argsort(-scores, kind="stable")[:top]
+def classes_from(
+    scores: np.ndarray, labels: tuple[str, ...], threshold: float, selected: frozenset[int] | None = None
+) -> tuple[Class, ...]:
+    """All classes of probabilities [C] from the threshold on, best first."""
+    ranked = best_classes(scores, labels, len(scores), selected)
+    return tuple(one for one in ranked if one.score >= threshold)
+
+
+def best_classes(
+    scores: np.ndarray, labels: tuple[str, ...], top: int, selected: frozenset[int] | None = None
+) -> tuple[Class, ...]:
+    """The best `top` of probabilities [C], best first; ties go to the lower class. Of `selected` classes alone their
+    probabilities are those among all."""
+    order = np.argsort(-scores, kind="stable").tolist()
+    best = [index for index in order if selected is None or index in selected][:top]
     return tuple(Class(labels[i] if i < len(labels) else str(i), int(i), float(scores[i])) for i in best)

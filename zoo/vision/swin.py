@@ -13,11 +13,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 
 from framework import nn
 from framework.config import register
@@ -242,7 +243,9 @@ class SwinTransformer(Backbone[SwinTransformerConfig]):
             return self.forward_features(x)
         return self.head(self.norm(self._maps(x)[-1]).mean((1, 2)))
 
-    def set_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> tuple[list[str], list[str]]:
+    def set_state_dict(
+        self, state: Mapping[str, ArrayLike], strict: bool = True
+    ) -> tuple[list[str], list[str]]:
         """As every layer's; `state` may also be spelled as by microsoft or timm, with weights in Paddle's layouts.
 
         The position indices follow from the window and masks (`attn_mask`) from the image: those of `state` are left
@@ -250,7 +253,7 @@ class SwinTransformer(Backbone[SwinTransformerConfig]):
         """
         counts_ahead = f"layers.{len(self.features) - 1}.downsample.norm.weight" in state
         known = self.state_shapes()
-        ours: dict[str, Any] = {
+        ours: dict[str, ArrayLike] = {
             name: position_index(VARIANTS[self.config.variant].window)
             for name in known
             if name.endswith(".relative_position_index")

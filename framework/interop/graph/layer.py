@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+import weakref
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 from framework.core.errors import FormatError, InputError, OarError, ShapeError, did_you_mean
 from framework.core.types import PyTree
 from framework.interop.graph.operator import Call, Operator
+from framework.interop.graph.rows import split_rows, to_host
 from framework.interop.graph.values import (
     MAX_ELEMENTS,
     MAX_KNOWN,
@@ -24,9 +26,12 @@ from framework.interop.graph.values import (
     count,
     device_type,
     is_known,
+    is_text,
+    reshape,
     shape_of,
     to_jax,
 )
+from framework.interop.graph.wide import narrow_items, runs_wide, widen
 from framework.interop.programs.program import Node, Program, TensorSpec
 from framework.nn import initializer as I
 from framework.nn.layer import Layer, ParamAttr
@@ -52,13 +57,15 @@ class Graph:
     roles: Mapping[str, Role]
     constants: Mapping[str, np.ndarray]
     last_use: Mapping[int, tuple[str, ...]]  # node of the main graph -> names that nobody reads after it
+    wide: frozenset[str] = frozenset()  # values that arithmetic computes in 64 bits
 
 
 class GraphLayer(Layer):
     """A program read from a file. Call it with its inputs in the graph's order, or by name.
 
-    Inputs and outputs have the graph's layout (for images mostly [N, C, H, W]) and 32 bits where the graph says 64.
-    One output comes as an array, several as a tuple in the order of `outputs`. Sequences are lists.
+    Inputs and outputs have the graph's layout (for images mostly [N, C, H, W]) and 32 bits where the graph says 64, but
+    for integers that the graph computes with. One output comes as an array, several as a tuple in the order of
+    `outputs`. Sequences are lists, text is numpy's.
 
     `inputs` and `outputs` are the TensorSpecs of the file, `program` is what was read.
     """
@@ -97,14 +104,20 @@ class GraphLayer(Layer):
         return arrays[0] if len(arrays) == 1 else arrays
 
     def run_nodes(
-        self, numbers: Sequence[int], values: Mapping[str, Item], wanted: Sequence[str]
+        self, numbers: Sequence[int], values: Mapping[str, Item], wanted: Sequence[str], on_host: bool = False
     ) -> dict[str, PyTree]:
-        """Some of the program's nodes, with what they need besides weights and constants; gives `wanted` by name."""
+        """Some of the program's nodes, with what they need besides weights and constants; gives `wanted` by name.
+
+        `on_host`: values are numpy's between the nodes, so that sizes which differ from call to call compile nothing,
+        and what works row by row runs on a few numbers of rows.
+        """
         items = {
             name: _to_item(value, TensorSpec(name, (), ""), self.program.name)
             for name, value in values.items()
         }
-        return {name: _to_output(item) for name, item in Run(self).values(numbers, items, wanted).items()}
+        return {
+            name: _to_output(item) for name, item in Run(self, on_host).values(numbers, items, wanted).items()
+        }
 
     def _bind(self, args: tuple, named: Mapping[str, PyTree]) -> dict[str, Item]:
         names = [spec.name for spec in self.inputs]
@@ -129,6 +142,8 @@ def _to_item(value: PyTree, spec: TensorSpec, file: str) -> Item:
     if value is None or isinstance(value, list | tuple):
         open_spec = TensorSpec(spec.name, (), "")
         return None if value is None else [_to_item(item, open_spec, file) for item in value]
+    if not isinstance(value, jax.Array) and np.asarray(value).dtype.kind in "OSU":
+        return np.asarray(value).astype(np.str_)
     array = value if isinstance(value, jax.Array) else to_jax(np.asarray(value))
     if spec.shape and len(spec.shape) != array.ndim:
         raise ShapeError(
@@ -140,17 +155,18 @@ def _to_item(value: PyTree, spec: TensorSpec, file: str) -> Item:
     return Value.of(array)
 
 
-def _to_output(item: Item) -> PyTree:
-    return (
-        [_to_output(one) for one in item]
-        if isinstance(item, list)
-        else None
-        if item is None
-        else to_jax(item)
-    )
+def _to_output(item: Item | dict) -> PyTree:
+    if isinstance(item, list):
+        return [_to_output(one) for one in item]
+    if item is None or isinstance(item, dict) or is_text(item):
+        return item
+    if isinstance(item, Value) and item.dtype in (np.int64, np.uint64):
+        with jax.enable_x64(True):
+            return to_jax(item)
+    return to_jax(item)
 
 
-class Scope(dict[str, Any]):
+class Scope(dict[str, Item]):
     """The values of one graph by name; what it does not have stands in the graph around it."""
 
     def __init__(self, values: Mapping[str, Item], outer: Scope | None = None) -> None:
@@ -166,8 +182,8 @@ class Scope(dict[str, Any]):
 class Run:
     """One pass through a graph."""
 
-    def __init__(self, layer: GraphLayer) -> None:
-        self._layer, self._graph = layer, layer.graph
+    def __init__(self, layer: GraphLayer, on_host: bool = False) -> None:
+        self._layer, self._graph, self._on_host = layer, layer.graph, on_host
         self.training = layer.training and not layer.statistics_frozen
         self._shapes: dict[str, str] = {}
 
@@ -181,7 +197,9 @@ class Run:
         self, numbers: Sequence[int], inputs: Mapping[str, Item], wanted: Sequence[str]
     ) -> dict[str, Item]:
         """Values by name, after some of the nodes of the main graph."""
-        scope = self._scope(inputs)
+        scope = self._scope(
+            {name: to_host(item) for name, item in inputs.items()} if self._on_host else inputs
+        )
         self._nodes([self._graph.program.nodes[number] for number in numbers], scope)
         return {name: scope[name] for name in wanted}
 
@@ -228,6 +246,17 @@ class Run:
             for name in self._graph.last_use.get(number, ()) if main else ():
                 scope.pop(name, None)
 
+    def _compiled(self, node: Node, operator: Operator, call: Call) -> Callable[..., jax.Array]:
+        """The node as a compiled function of arrays, kept as long as the graph."""
+        functions = _by_node.setdefault(self._graph, {})
+        if id(node) not in functions:
+
+            def run(*arrays: jax.Array | None) -> PyTree:
+                return apply(operator, call, [None if a is None else Value.of(a) for a in arrays])
+
+            functions[id(node)] = jax.jit(lambda *arrays: _first_array(run(*arrays)))
+        return functions[id(node)]
+
     def _node(self, node: Node, scope: Scope) -> Sequence[Item]:
         domain = node.op.rpartition(".")[0]
         operator = self._graph.operators[node.op]
@@ -236,8 +265,16 @@ class Run:
         try:
             inputs.extend(scope[name] for name in node.inputs)
             with np.errstate(all="ignore"):
-                result = apply(operator, call, inputs)
+                rows = split_rows(node, call.version, inputs) if self._on_host else None
+                if rows is not None:
+                    result = rows.cut(self._compiled(node, operator, call)(*map(_to_output, rows.padded)))
+                elif runs_wide(node, inputs, self._graph.wide):
+                    with jax.enable_x64(True):
+                        result = apply(operator, call, [widen(item) for item in inputs])
+                else:
+                    result = apply(operator, call, narrow_items(inputs))
             results = result if isinstance(result, tuple) else (result,)
+            results = tuple(map(to_host, results)) if self._on_host else results
             for item in results:
                 if not isinstance(item, list) and item is not None:
                     _check_size(item, call)
@@ -247,6 +284,13 @@ class Run:
                 raise
             raise explained from error
         return results
+
+
+def _first_array(result: PyTree) -> jax.Array:
+    return to_jax(result[0] if isinstance(result, tuple) else result)
+
+
+_by_node: weakref.WeakKeyDictionary[Graph, dict[int, Callable[..., jax.Array]]] = weakref.WeakKeyDictionary()
 
 
 def _check_size(item: Item, call: Call) -> None:
@@ -290,15 +334,32 @@ def _describe(item: Item) -> str:
     return f"{item.dtype}{list(shape_of(item))}"
 
 
+def _place_operand(call: Call, x: Item, y: Item) -> Item:
+    """The second operand of opset 6 and before, with its axes under those of the first from `axis` on.
+
+    The slopes of PRelu stand under the channels; other operators say where, if `broadcast` is set.
+    """
+    rank, width = len(shape_of(x)), len(shape_of(y))
+    slopes = call.node.op == "PRelu" and width == 1
+    if y is None or width == 0 or not (call.attr("broadcast") or slopes):
+        return y
+    behind = rank - width - call.attr("axis", min(1, rank - width) if slopes else rank - width)
+    if isinstance(y, Value):
+        return reshape(y, (*y.shape, *(1,) * behind))
+    return np.reshape(np.asarray(y), (*np.shape(y), *(1,) * behind))
+
+
 def apply(operator: Operator, call: Call, inputs: Sequence[Item]) -> Any:
     """Run an operator on items; the result is one item or a tuple of them."""
     if operator.style == "values":
         return operator.run(call, *inputs)
     fixed = {i: inputs[i] for i in operator.static if i < len(inputs)}
     moving = [item for i, item in enumerate(inputs) if i not in fixed]
+    if call.version < 7 and operator.style == "elementwise" and len(moving) > 1:
+        moving[1] = _place_operand(call, moving[0], moving[1])
     foldable = operator.folds and is_known(*moving)
     order: tuple[int, ...] | None = None
-    arrays: Iterator[Any]
+    arrays: Iterator[object]
     if foldable:
         if operator.style == "elementwise":
             check_broadcast([np.asarray(item) for item in moving if item is not None], MAX_KNOWN)
@@ -316,7 +377,7 @@ def apply(operator: Operator, call: Call, inputs: Sequence[Item]) -> Any:
     return _wrap(result, order)
 
 
-def _wrap(result: Any, order: tuple[int, ...] | None) -> Item:
+def _wrap(result: Item | jax.Array, order: tuple[int, ...] | None) -> Item:
     if isinstance(result, jax.Array):
         in_order = order is not None and result.ndim == len(order)
         return Value(result, order) if in_order else Value.of(result)  # type: ignore[arg-type]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypedDict, TypeVar, Unpack
 
 import jax
 import numpy as np
@@ -17,6 +17,7 @@ from framework.interop.programs.program import Node
 
 Style = Literal["logical", "elementwise", "values"]
 Run = Callable[..., Any]
+RunT = TypeVar("RunT", bound=Run)
 _FIX = "export the model again, or check it with onnx.checker.check_model"
 
 
@@ -43,14 +44,23 @@ class Operator:
     grows: bool = False
 
 
+class _Options(TypedDict, total=False):
+    style: Style
+    folds: bool
+    static: tuple[int, ...]
+    weights: tuple[int, ...]
+    since: int
+    grows: bool
+
+
 Table = dict[str, Operator]
 
 
-def registrar(table: Table) -> Callable[..., Callable[[Run], Run]]:
+def registrar(table: Table) -> Callable[..., Callable[[RunT], RunT]]:
     """A decorator that enters functions into `table` by the names of their operators."""
 
-    def operator(*names: str, **options: Any) -> Callable[[Run], Run]:
-        def enter(run: Run) -> Run:
+    def operator(*names: str, **options: Unpack[_Options]) -> Callable[[RunT], RunT]:
+        def enter(run: RunT) -> RunT:
             for name in names:
                 if name in table:
                     raise KeyError(f"two functions run the operator {name}")
@@ -82,7 +92,7 @@ class Call:
     scope: Mapping[str, Item]
     domains: Mapping[str, int] = field(default_factory=dict)
 
-    def attr(self, name: str, default: Any = None) -> Any:
+    def attr(self, name: str, default: object = None) -> Any:
         """An attribute, or the default where the node has none."""
         value = self.node.attrs.get(name)
         return default if value is None else value
@@ -109,10 +119,17 @@ class Call:
     def where(self) -> str:
         return f"node {self.node.name!r} ({self.node.op}, opset {self.version})"
 
-    def error(self, problem: str, kind: type[OarError] = FormatError, **parts: Any) -> OarError:
+    def error(
+        self,
+        problem: str,
+        kind: type[OarError] = FormatError,
+        *,
+        received: object = None,
+        allowed: object = None,
+        fix: str | None = _FIX,
+    ) -> OarError:
         """An error about this node."""
-        parts.setdefault("fix", _FIX)
-        return kind(problem, where=self.where, **parts)
+        return kind(problem, where=self.where, received=received, allowed=allowed, fix=fix)
 
     def axis(self, axis: int, rank: int) -> int:
         """The axis counted from the front. Raises: ShapeError."""

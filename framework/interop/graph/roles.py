@@ -68,7 +68,12 @@ def assign_roles(program: Program, operators: Mapping[str, Operator]) -> dict[st
     roles: dict[str, Role] = {}
     for name, array in arrays.items():
         if array.dtype.kind not in "fV" or not _is_real(array) or (name in returned and array.size <= SMALL):
-            if array.size > SMALL and not _is_static(uses[name], operators) and array.dtype.itemsize <= 4:
+            if (
+                array.dtype.kind != "U"
+                and array.size > SMALL
+                and not _is_static(uses[name], operators)
+                and array.dtype.itemsize <= 4
+            ):
                 roles[name] = Role(names[name], "buffer")
             continue
         if _is_static(uses[name], operators):

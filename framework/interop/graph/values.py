@@ -9,8 +9,10 @@ Sizes and what is computed from them stay numpy, in 64 bits; where a size is sym
 
 from __future__ import annotations
 
+import contextlib
+import contextvars
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +26,7 @@ from framework.core.errors import ShapeError
 
 Dim = Any  # an int, or a symbolic dimension of jax.export
 Static = np.ndarray
+Array = np.ndarray | jax.Array  # of numpy where all operands are known
 MAX_ELEMENTS = 1 << 29
 """Elements that one value may have: 2 GB in float32. A damaged or hostile file asks for more."""
 MAX_KNOWN = 1 << 25
@@ -88,14 +91,40 @@ def channels_last(rank: int) -> tuple[int, ...]:
     return (0, rank - 1, *range(1, rank - 1)) if rank > 2 else tuple(range(rank))
 
 
-def is_symbolic(dim: Any) -> bool:
+def is_symbolic(dim: Dim) -> bool:
     """Whether a size is only known when the program runs."""
     return export.is_symbolic_dim(dim)
+
+
+_limits: contextvars.ContextVar[list[str] | None] = contextvars.ContextVar("oar_size_limits", default=None)
+
+
+@contextlib.contextmanager
+def collect_limits() -> Iterator[list[str]]:
+    """Within the block: what a graph asks of its symbolic sizes, such as "t <= 512" of a table of positions."""
+    limits: list[str] = []
+    token = _limits.set(limits)
+    try:
+        yield limits
+    finally:
+        _limits.reset(token)
+
+
+def note_limit(size: Dim, most: int) -> None:
+    """Say that the graph cuts `size` elements from an axis of `most`."""
+    limits = _limits.get()
+    if limits is not None and f"{size} <= {most}" not in limits:
+        limits.append(f"{size} <= {most}")
 
 
 def is_known(*values: object) -> bool:
     """Whether all are numpy arrays, so that the result can be computed before the program runs."""
     return all(isinstance(value, np.ndarray | np.generic) for value in values if value is not None)
+
+
+def is_text(value: object) -> bool:
+    """Whether it is an array of text, which is always numpy's."""
+    return isinstance(value, np.ndarray) and value.dtype.kind == "U"
 
 
 def dims_array(dims: Sequence[Dim]) -> Static:

@@ -127,7 +127,7 @@ class Call:
     out: str
     node: Node
 
-    def attr(self, *names: str, default: Any = None) -> Any:
+    def attr(self, *names: str, default: object = None) -> Any:
         """The first attribute present; the formats spell most of them differently."""
         for name in names:
             if self.node.attrs.get(name) is not None:

@@ -8,14 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 
 from framework.core.types import PyTree
 from framework.interop.programs.onnx_tensors import TensorReader
 from framework.interop.programs.onnx_types import DTYPES as DTYPES
-from framework.interop.programs.program import Node, Program, Signature, TensorSpec
+from framework.interop.programs.onnx_types import TEXT
+from framework.interop.programs.program import TEXT_NAME, Node, Program, Signature, TensorSpec
 from framework.interop.source import Source, read_source
 from framework.interop.wire import Message
 
@@ -119,9 +120,18 @@ class _Names(dict[str, str]):
 _Subgraph = tuple[tuple[Node, ...], Signature]
 
 
+class _Body(TypedDict):
+    """What a program has of its graph."""
+
+    nodes: tuple[Node, ...]
+    parameters: dict[str, np.ndarray | TensorSpec]
+    inputs: tuple[TensorSpec, ...]
+    outputs: tuple[TensorSpec, ...]
+
+
 @dataclass(frozen=True)
 class _Attributes:
-    values: dict[str, Any]
+    values: dict[str, object]
     bodies: dict[str, list[_Subgraph]]
 
 
@@ -142,11 +152,11 @@ class _Graph:
         self.tensors = TensorReader(source)
         self._bodies = self._calls = self._count = 0
 
-    def read(self, graph: Message) -> dict[str, Any]:
+    def read(self, graph: Message) -> _Body:
         nodes, inputs, outputs = self._body(graph, _Names({}), _Context())
         return {
             "nodes": nodes,
-            "parameters": self.parameters,
+            "parameters": {**self.parameters},
             "inputs": tuple(spec for spec in inputs if spec.name not in self.parameters),
             "outputs": tuple(outputs),
         }
@@ -302,7 +312,7 @@ class _Graph:
                 attributes.values[name] = self._attribute(entry)
         return attributes
 
-    def _attribute(self, attribute: Message) -> Any:
+    def _attribute(self, attribute: Message) -> object:
         """Text comes back as str where it is UTF-8, tensors as arrays, repeated fields as tuples."""
         match attribute.integer(20):
             case 1:
@@ -336,8 +346,10 @@ def _constant(node: Node) -> np.ndarray | None:
     for key, dtype in (("value", None), ("value_float", "f4"), ("value_floats", "f4"), ("value_int", "i8")):
         if node.attrs.get(key) is not None:
             return np.asarray(node.attrs[key], dtype)
-    values = node.attrs.get("value_ints")
-    return None if values is None else np.asarray(values, np.int64)
+    for key, kind in (("value_ints", np.int64), ("value_string", np.str_), ("value_strings", np.str_)):
+        if node.attrs.get(key) is not None:
+            return np.asarray(node.attrs[key], kind)
+    return None
 
 
 def _value(entry: Message) -> TensorSpec:
@@ -345,9 +357,11 @@ def _value(entry: Message) -> TensorSpec:
     tensor = kind.message(1, "TypeProto.Tensor") if kind else None
     if tensor is None:
         return TensorSpec(entry.text(1), (), "")
-    dtype = DTYPES.get(tensor.integer(1))
+    dtype = np.dtype(np.str_) if tensor.integer(1) == TEXT else DTYPES.get(tensor.integer(1))
     shape = tensor.message(2, "TensorShapeProto")
     dims: list[int | str | None] = []
     for dim in shape.messages(1, "Dimension") if shape else ():
         dims.append(dim.text(2) or None if dim.integer(1, -1) < 0 else dim.integer(1))
-    return TensorSpec(entry.text(1), tuple(dims), dtype.name if dtype is not None else "")
+    return TensorSpec(
+        entry.text(1), tuple(dims), "" if dtype is None else TEXT_NAME if dtype.kind == "U" else dtype.name
+    )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from framework.interop.programs.onnx_types import BITS, DTYPES, unpack
+from framework.interop.programs.onnx_types import BITS, DTYPES, TEXT, unpack
 from framework.interop.source import Source, read_source
 from framework.interop.wire import Message
 
@@ -27,6 +27,13 @@ class TensorReader:
         """
         what = f"the tensor {tensor.text(8)!r}"
         code, shape = tensor.integer(2), tensor.integers(1)
+        if code == TEXT and 3 not in tensor:
+            texts = [value.decode("utf-8", "replace") for value in tensor.blobs(6)]
+            if math.prod(shape) != len(texts):
+                raise self.source.error(
+                    f"{what} is cut short", tensor.start, received=len(texts), allowed=shape
+                )
+            return np.asarray(texts, np.str_).reshape(shape)
         if code not in DTYPES or 3 in tensor:
             raise self.source.error(
                 f"{what} is of a kind that is not read",

@@ -6,7 +6,8 @@ import numpy as np
 
 from framework.interop import source as src
 
-# TensorProto.DataType; 8 is text
+TEXT = 8
+# TensorProto.DataType but for text
 DTYPES: dict[int, np.dtype] = {
     **{1: np.dtype("f4"), 2: np.dtype("u1"), 3: np.dtype("i1"), 4: np.dtype("u2"), 5: np.dtype("i2")},
     **{6: np.dtype("i4"), 7: np.dtype("i8"), 9: np.dtype("?"), 10: np.dtype("f2"), 11: np.dtype("f8")},

@@ -6,7 +6,6 @@ Source: paddle/fluid/framework/framework.proto
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from framework.interop.programs.program import Node, Program, TensorSpec
 from framework.interop.source import Source, read_source
@@ -103,7 +102,7 @@ class _Reader:
 
     def _node(self, desc: Message, block: int, number: int, depth: int) -> Node:
         op = desc.text(3)
-        attrs: dict[str, Any] = {}
+        attrs: dict[str, object] = {}
         bodies: list[int] = []
         for attr in desc.messages(4, "Attr"):
             name = attr.text(1)
@@ -134,7 +133,7 @@ def _slots(desc: Message, field: int) -> list[tuple[str, str]]:
     return pairs
 
 
-def _attribute(attr: Message) -> Any:
+def _attribute(attr: Message) -> object:
     match attr.integer(2):
         case 0:
             return attr.integer(3)

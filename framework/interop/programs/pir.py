@@ -64,7 +64,7 @@ def read_pir(path: str | Path | Source) -> Program:
         nodes = reader.block(root["program"]["regions"][0]["blocks"][0], 0)
     except FormatError:
         raise
-    except (TypeError, LookupError, ValueError, AttributeError, RecursionError) as error:
+    except (TypeError, LookupError, ValueError, AttributeError, OverflowError, RecursionError) as error:
         raise source.error(
             f"operation {reader.count} of the PIR program is damaged",
             received=f"{type(error).__name__}: {str(error)[:200]}",
@@ -87,7 +87,7 @@ class _Reader:
         self.inputs: list[TensorSpec] = []
         self.outputs: list[tuple[int, TensorSpec]] = []
         self._names: dict[int, str] = {0: ""}
-        self._types: dict[int, Any] = {}
+        self._types: dict[int, object] = {}
 
     def block(self, block: dict[str, Any], depth: int) -> tuple[Node, ...]:
         if depth > _MAX_DEPTH:
@@ -126,7 +126,10 @@ class _Reader:
             return None
         if op == "1.data":
             self._names[results[0]["%"]] = name = str(attrs["name"])
-            self.inputs.append(self._spec(name, results[0].get("TT")))
+            spec = self._spec(name, results[0].get("TT"))
+            if spec.dtype and spec.dtype not in _DTYPES.values():
+                raise ValueError(f"the data type {spec.dtype[:40]!r} of the input {name[:40]!r} is not known")
+            self.inputs.append(spec)
             return None
         blocks, signatures = [], []
         for number, region in enumerate(entry.get("regions", ())):

@@ -8,6 +8,9 @@ from typing import Any
 
 import numpy as np
 
+TEXT_NAME = "str"
+"""The dtype of a TensorSpec of text."""
+
 
 @dataclass(frozen=True)
 class TensorSpec:

@@ -17,6 +17,7 @@ import numpy as np
 from framework import nn
 from framework.core.errors import WeightError
 from framework.interop.weights.weighted import WeightedOp
+from framework.interop.weights.wrappers import find_model
 from framework.nn.functional_core import abstract, apply
 from framework.nn.reparam import fold_batch_norm
 
@@ -186,15 +187,14 @@ def _spell(name: str, kind: str, shapes: dict[str, tuple[int, ...]]) -> str:
 
 # -- state dicts of torch ------------------------------------------------------------------------------------------
 
-_PARALLEL = "module."  # what DataParallel puts before every name
 _LEAVES = {"running_mean": "_mean", "running_var": "_variance"}
 
 
 def from_torch(state: Mapping[str, np.ndarray], layer: nn.Layer) -> dict[str, np.ndarray]:
     """What `layer.set_state_dict` takes, from the state dict of the same model in torch.
 
-    Names lose a `module.` that all have, running statistics and the slopes of `nn.PReLU` get Paddle's names,
-    `num_batches_tracked` is dropped, and other spellings become ours as in `set_state_dict`. What a layer has in
+    Names lose what wrappers put into them (`wrappers.py`), running statistics and the slopes of `nn.PReLU` get Paddle's
+    names, `num_batches_tracked` is dropped, and other spellings become ours as in `set_state_dict`. What a layer has in
     `transposed_in_torch` is turned: weights of `nn.Linear`, square ones too, from [out, in] to [in, out]. Everything
     else has the same layout in both. Names that the layer does not know are kept.
 
@@ -217,10 +217,9 @@ def from_torch(state: Mapping[str, np.ndarray], layer: nn.Layer) -> dict[str, np
             allowed="a mapping of names to arrays, statistics called running_mean and running_var",
             fix="read the file with load_weights, which unwraps checkpoints; Paddle's need no conversion",
         )
-    prefix = _PARALLEL if all(name.startswith(_PARALLEL) for name in state) else ""
     named = {}
-    for name, value in state.items():
-        owner, dot, leaf = name.removeprefix(prefix).rpartition(".")
+    for name, value in find_model(state, layer).items():
+        owner, dot, leaf = name.rpartition(".")
         if leaf != "num_batches_tracked":
             named[f"{owner}{dot}{_LEAVES.get(leaf, leaf)}"] = value
     subs = list(layer.named_sublayers(include_self=True))

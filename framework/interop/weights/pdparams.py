@@ -111,7 +111,7 @@ def read_pickle(source: Source, *, uint16_is_bfloat16: bool = True) -> Any:
     return state
 
 
-def read_first_pickle(source: Source, *, uint16_is_bfloat16: bool = True) -> tuple[Any, int]:
+def read_first_pickle(source: Source, *, uint16_is_bfloat16: bool = True) -> tuple[object, int]:
     """`read_pickle` of a stream that may hold more: the data and the position behind it."""
     value, end = PickleReader(source, ALLOWED, fix=_RESAVE).run()
     state = to_plain(source, value, _to_bfloat16 if uint16_is_bfloat16 else lambda array: array)
@@ -120,7 +120,7 @@ def read_first_pickle(source: Source, *, uint16_is_bfloat16: bool = True) -> tup
     return state, end
 
 
-def without_names(value: Any) -> Any:
+def without_names(value: object) -> object:
     """Plain data with the arrays alone where they have names."""
     if isinstance(value, NamedArray):
         return value.array

@@ -6,7 +6,7 @@ Source: numpy's `ndarray.__reduce__` and `dtype.__reduce__`
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol, TypeGuard, runtime_checkable
+from typing import Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from framework.interop.source import Source, view_array
 from framework.interop.weights.pickles import AllowList, Global, check_key
 
 _MAX_DEPTH = 64
+_MAX_COPIES = 1_000_000  # values beyond those that the file has, where containers are shared
 _CODES = frozenset(("b1", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8", "c8", "c16"))
 
 
@@ -138,19 +139,34 @@ CONTAINERS: AllowList = {
 
 def to_plain(
     source: Source, value: object, convert: Callable[[np.ndarray], np.ndarray] = lambda array: array
-) -> Any:
+) -> object:
     """A pickled object with every stand-in replaced by its data; `convert` sees each array once.
 
     Raises FormatError for an array that was never filled and for containers nested more than 64 deep, which is also
-    what a container inside itself looks like.
+    what a container inside itself looks like. So for shared containers that stand for a million values more than the
+    file has: whoever walks through the result meets them once for each way that leads there.
     """
-    done: dict[int, tuple[object, object]] = {}  # the first of each pair keeps the id from being reused
+    # The first of each triple keeps the id from being reused, the last one counts the values in it.
+    done: dict[int, tuple[object, object, int]] = {}
+    met = walked = 0
 
     def walk(value: object, depth: int) -> object:
+        nonlocal met, walked
+        met += 1
         if isinstance(value, (str, int, float, complex, type(None))):
+            walked += 1
             return value
         if id(value) in done:
-            return done[id(value)][1]
+            _, result, size = done[id(value)]
+            met += size - 1
+            if met - walked > _MAX_COPIES:
+                raise source.error(
+                    "the pickle refers to the same containers over and over",
+                    received=f"{walked:,} values that stand for more than {met:,}",
+                    allowed=f"at most {_MAX_COPIES:,} more than there are",
+                )
+            return result
+        walked, before = walked + 1, met - 1
         if depth > _MAX_DEPTH:
             raise source.error("containers are nested too deeply", allowed=f"at most {_MAX_DEPTH} levels")
         if isinstance(value, dict):
@@ -165,7 +181,7 @@ def to_plain(
             result = convert(value)
         else:
             result = value if isinstance(value, set) else str(value)
-        done[id(value)] = (value, result)
+        done[id(value)] = (value, result, met - before)
         return result
 
     try:

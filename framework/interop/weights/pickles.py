@@ -24,6 +24,7 @@ from framework.interop.source import Source
 
 _MAX_INT_BYTES = 64
 _MAX_NAME_BYTES = 512
+_MAX_HANDED = 16 << 20  # values and bytes handed to functions, beyond eight for each byte of the file
 _KEY_TYPES = (str, int, float, bool)  # hashing a deeply nested tuple would overflow the C stack
 
 _CONSTANTS = {op.NONE: None, op.NEWTRUE: True, op.NEWFALSE: False}
@@ -90,8 +91,9 @@ class PickleReader:
         self._stack: list[Any] = []
         self._marks: list[list[object]] = []
         self._memo: dict[int, object] = {}
+        self._handed = 0
 
-    def run(self) -> tuple[Any, int]:
+    def run(self) -> tuple[object, int]:
         """The pickled object and the position after it."""
         while True:
             self._begin = self.at
@@ -200,10 +202,12 @@ class PickleReader:
                 arguments, function = self._stack.pop(), self._stack.pop()
                 if not isinstance(function, Global) or function.call is None:
                     raise TypeError("something is called that is not a function")
+                self._count(arguments)
                 self._stack.append(function.call(*arguments))
             case op.BUILD:
                 state, target = self._stack.pop(), self._stack[-1]
                 if not isinstance(target, dict):
+                    self._count(state)
                     target.build(state)
             case op.BINPERSID:
                 if self.persistent is None:
@@ -215,6 +219,19 @@ class PickleReader:
                     received=f"opcode {code[0]:#04x}",
                     allowed="the binary opcodes of protocols 2 to 4 that build data",
                 )
+
+    def _count(self, arguments: object) -> None:
+        """One list or text that is handed over and over is copied as often: a file of 100 kB would fill the memory."""
+        for argument in arguments if isinstance(arguments, (tuple, list)) else (arguments,):
+            if isinstance(argument, (str, memoryview, list, tuple, dict, set)):
+                self._handed += len(argument)
+        limit = _MAX_HANDED + 8 * len(self.source.data)
+        if self._handed > limit:
+            raise self.error(
+                "the pickle hands the same data to functions over and over",
+                received=f"more than {limit:,} values and bytes of a file of {len(self.source.data):,} bytes",
+                allowed="each about once",
+            )
 
     def _take(self, size: int) -> memoryview:
         view = self.source.view(self.at, size, "a pickle")

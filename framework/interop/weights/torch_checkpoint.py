@@ -212,7 +212,7 @@ def _pickles(entries: Iterable[str]) -> list[str]:
     return [name for name in entries if name == "data.pkl" or name.endswith("/data.pkl")]
 
 
-def _read_zip(source: Source) -> Any:
+def _read_zip(source: Source) -> object:
     entries = _directory(source)
     pickles = _pickles(entries)
     if len(pickles) != 1:
@@ -267,7 +267,7 @@ def _entry(source: Source, entry: zipfile.ZipInfo) -> memoryview:
 # Legacy stream -----------------------------------------------------------------------------------------------------
 
 
-def _read_legacy(source: Source) -> Any:
+def _read_legacy(source: Source) -> object:
     """Magic number, protocol, system facts, the object, the keys of its storages; then each storage's numbers."""
     storages: dict[str, _Storage] = {}
     located: dict[str, memoryview] = {}

@@ -15,6 +15,7 @@ from jax.typing import DTypeLike
 
 from framework.core.errors import ShapeError
 from framework.core.rng import next_key
+from framework.nn.functional import slopes
 from framework.nn.functional.lowering import jitted
 
 
@@ -37,25 +38,25 @@ def relu6(x: jax.Array) -> jax.Array:
 @jitted()
 def sigmoid(x: jax.Array) -> jax.Array:
     """1 / (1 + exp(-x))."""
-    return jax.nn.sigmoid(x)
+    return slopes.rounded_once(jax.nn.sigmoid)(x)
 
 
 @jitted()
 def log_sigmoid(x: jax.Array) -> jax.Array:
     """log(sigmoid(x)) without overflow."""
-    return jax.nn.log_sigmoid(x)
+    return slopes.rounded_once(jax.nn.log_sigmoid)(x)
 
 
 @jitted()
 def tanh(x: jax.Array) -> jax.Array:
     """Hyperbolic tangent."""
-    return jnp.tanh(x)
+    return slopes.rounded_once(jnp.tanh)(x)
 
 
 @jitted()
 def silu(x: jax.Array) -> jax.Array:
     """x * sigmoid(x)."""
-    return x * jax.nn.sigmoid(x)
+    return slopes.rounded_once(lambda x: x * jax.nn.sigmoid(x))(x)
 
 
 swish = silu
@@ -64,31 +65,31 @@ swish = silu
 @jitted()
 def mish(x: jax.Array) -> jax.Array:
     """x * tanh(log(1 + exp(x)))."""
-    return x * jnp.tanh(jax.nn.softplus(x))
+    return slopes.rounded_once(lambda x: x * jnp.tanh(jax.nn.softplus(x)))(x)
 
 
 @jitted()
 def hardswish(x: jax.Array) -> jax.Array:
     """x * relu6(x + 3) / 6."""
-    return x * (_clamp(x + 3, 0.0, 6.0) / 6)
+    return slopes.rounded_once(lambda x: x * (_clamp(x + 3, 0.0, 6.0) / 6))(x)
 
 
 @jitted()
 def softsign(x: jax.Array) -> jax.Array:
     """x / (1 + |x|)."""
-    return x / (1 + jnp.abs(x))
+    return slopes.rounded_once(slopes.softsign)(x)
 
 
 @jitted()
 def tanhshrink(x: jax.Array) -> jax.Array:
     """x - tanh(x)."""
-    return x - jnp.tanh(x)
+    return slopes.rounded_once(slopes.tanhshrink)(x)
 
 
 @jitted("slope", "offset")
 def hardsigmoid(x: jax.Array, slope: float = 1 / 6, offset: float = 0.5) -> jax.Array:
     """slope * x + offset clamped to [0, 1]. Old graphs say slope 0.2: pass what they say."""
-    return _clamp(x * float(slope) + float(offset), 0.0, 1.0)
+    return slopes.rounded_once(lambda x: _clamp(x * float(slope) + float(offset), 0.0, 1.0))(x)
 
 
 @jitted("min", "max")
@@ -119,11 +120,15 @@ def _low_gelu_bwd(x: jax.Array, cotangent: jax.Array) -> tuple[jax.Array]:
 _low_gelu.defvjp(lambda x: (_low_gelu(x), x), _low_gelu_bwd)
 
 
+def _tanh_gelu(x: jax.Array) -> jax.Array:
+    return 0.5 * x * (1 + jnp.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+
+
 @jitted("approximate")
 def gelu(x: jax.Array, approximate: bool = False) -> jax.Array:
     """x * Phi(x), exact by default; `approximate` takes the tanh form."""
     if approximate:
-        return 0.5 * x * (1 + jnp.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+        return slopes.rounded_once(_tanh_gelu)(x)
     return _low_gelu(x) if x.dtype in (jnp.bfloat16, jnp.float16) else _exact_gelu(x)
 
 
@@ -135,54 +140,59 @@ def leaky_relu(x: jax.Array, negative_slope: float = 0.01) -> jax.Array:
 
 def _expm1_below(x: jax.Array) -> jax.Array:
     """exp(x) - 1 where x is negative; the inner where keeps the gradient finite at large x."""
-    return jnp.expm1(jnp.where(x > 0, 0, x))
+    return slopes.expm1(jnp.where(x > 0, 0, x))
 
 
 @jitted("alpha")
 def elu(x: jax.Array, alpha: float = 1.0) -> jax.Array:
     """x where positive, alpha * (exp(x) - 1) elsewhere."""
-    return jnp.where(x > 0, x, float(alpha) * _expm1_below(x))
+    return slopes.rounded_once(lambda x: jnp.where(x > 0, x, float(alpha) * _expm1_below(x)))(x)
 
 
 @jitted("alpha")
 def celu(x: jax.Array, alpha: float = 1.0) -> jax.Array:
     """x where positive, alpha * (exp(x / alpha) - 1) elsewhere."""
     alpha = float(alpha)
-    return jnp.where(x > 0, x, alpha * jnp.expm1(jnp.where(x > 0, 0, x) / alpha))
+    below = slopes.rounded_once(lambda x: alpha * slopes.expm1(jnp.where(x > 0, 0, x) / alpha))
+    return jnp.where(x > 0, x, below(x))
 
 
 @jitted("scale", "alpha")
 def selu(x: jax.Array, scale: float = 1.0507009873554805, alpha: float = 1.6732632423543772) -> jax.Array:
     """Self-normalising ELU. Source: Klambauer et al. 2017."""
-    return float(scale) * jnp.where(x > 0, x, float(alpha) * _expm1_below(x))
+    return slopes.rounded_once(lambda x: float(scale) * jnp.where(x > 0, x, float(alpha) * _expm1_below(x)))(
+        x
+    )
 
 
 @jitted("beta", "threshold")
 def softplus(x: jax.Array, beta: float = 1.0, threshold: float = 20.0) -> jax.Array:
     """log(1 + exp(beta * x)) / beta, and x itself where beta * x exceeds `threshold`."""
     beta = float(beta)
-    return jnp.where(x * beta > threshold, x, jax.nn.softplus(x * beta) / beta)
+    return slopes.rounded_once(
+        lambda x: jnp.where(x * beta > threshold, x, jax.nn.softplus(x * beta) / beta)
+    )(x)
 
 
 @jitted("threshold")
 def softshrink(x: jax.Array, threshold: float = 0.5) -> jax.Array:
     """x moved towards zero by `threshold`, zero within it."""
     threshold = float(threshold)
-    return jnp.where(
-        x > threshold, x - threshold, jnp.where(x < -threshold, x + threshold, jnp.zeros_like(x))
-    )
+    # Compared so that NaN, which compares with nothing, stays NaN: here and in the two below.
+    moved = jnp.where(x < 0, x + threshold, x - threshold)
+    return jnp.where(jnp.abs(x) <= threshold, jnp.zeros_like(x), moved)
 
 
 @jitted("threshold")
 def hardshrink(x: jax.Array, threshold: float = 0.5) -> jax.Array:
     """x where |x| exceeds `threshold`, zero elsewhere."""
-    return jnp.where(jnp.abs(x) > float(threshold), x, jnp.zeros_like(x))
+    return jnp.where(jnp.abs(x) <= float(threshold), jnp.zeros_like(x), x)
 
 
 @jitted("threshold")
 def thresholded_relu(x: jax.Array, threshold: float = 1.0) -> jax.Array:
     """x where it exceeds `threshold`, zero elsewhere."""
-    return jnp.where(x > float(threshold), x, jnp.zeros_like(x))
+    return jnp.where(x <= float(threshold), jnp.zeros_like(x), x)
 
 
 @jitted()

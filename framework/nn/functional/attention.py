@@ -21,9 +21,10 @@ _HIDDEN = -1e9
 
 
 def additive_mask(mask: jax.Array) -> jax.Array:
-    """A mask to add to scores: booleans and integers hide where they are false or 0, floats stay as they are."""
+    """A mask to add to scores: booleans and integers hide where they are false or 0, floats stay as they are, but for
+    -inf, of which a row that hides every key would be NaN, in all gradients too."""
     if jnp.issubdtype(mask.dtype, jnp.floating):
-        return mask.astype(wide_type(mask.dtype))
+        return jnp.maximum(mask.astype(wide_type(mask.dtype)), _HIDDEN)
     return (mask.astype(jnp.float32) - 1) * -_HIDDEN
 
 

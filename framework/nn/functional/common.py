@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jax.core import Tracer
 from jax.typing import DTypeLike
 
+from framework.core.dtypes import wide_type
 from framework.core.errors import ShapeError, TraceError
 from framework.core.rng import next_key
 from framework.nn.functional.lowering import jitted
@@ -236,9 +237,11 @@ def zeropad2d(x: jax.Array, padding: int | Sequence[int], data_format: str = "NH
 @jitted("axis", "eps")
 def cosine_similarity(x1: jax.Array, x2: jax.Array, axis: int = 1, eps: float = 1e-8) -> jax.Array:
     """x1 . x2 / max(|x1| |x2|, eps) along `axis`, whose default is Paddle's 1."""
+    kind = jnp.result_type(x1, x2)
+    x1, x2 = x1.astype(wide_type(x1.dtype)), x2.astype(wide_type(x2.dtype))  # float16 ends at 65504
     dot = (x1 * x2).sum(axis)
     squares = jnp.square(x1).sum(axis) * jnp.square(x2).sum(axis)
-    return dot * jax.lax.rsqrt(jnp.maximum(squares, float(eps) ** 2))
+    return (dot * jax.lax.rsqrt(jnp.maximum(squares, float(eps) ** 2))).astype(kind)
 
 
 @jitted("epsilon")

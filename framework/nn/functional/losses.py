@@ -14,6 +14,7 @@ from jax.core import Tracer
 
 from framework.core.dtypes import wide_type
 from framework.core.errors import InputError, ShapeError
+from framework.nn.functional import slopes
 from framework.nn.functional.lowering import jitted
 
 _REDUCTIONS = ("mean", "sum", "none")
@@ -266,6 +267,20 @@ def binary_cross_entropy(
     return _reduce_weighted(-(label * log(input) + (1 - label) * log(1 - input)), weight, reduction)
 
 
+def entropy_of_logits(
+    logit: jax.Array, label: jax.Array | float, pos_weight: jax.Array | float = 1.0
+) -> jax.Array:
+    """-(w y log p + (1 - y) log(1 - p)) of p = sigmoid(logit) and w = `pos_weight`; shapes broadcast.
+
+    Value and gradient keep their digits on both sides: x - x y + log(1 + exp(-x)) has neither for a confident logit,
+    and with |x| in the exponent jax's gradient at a logit of 0 is off by one half.
+    """
+    negative = logit < 0
+    rest = jnp.log1p(jnp.exp(jnp.where(negative, logit, -logit)))
+    up, down = jnp.where(negative, 0, logit), jnp.where(negative, -logit, 0)
+    return (1 - label) * (up + rest) + pos_weight * label * (down + rest)
+
+
 @jitted("reduction")
 def binary_cross_entropy_with_logits(
     logit: jax.Array,
@@ -278,9 +293,8 @@ def binary_cross_entropy_with_logits(
     check_reduction(reduction, "binary_cross_entropy_with_logits")
     _same_shapes("binary_cross_entropy_with_logits", logit, label)
     label = label.astype(logit.dtype)
-    positive = 1.0 if pos_weight is None else 1 + (pos_weight - 1) * label
-    # (1 - y) x + w softplus(-x), which neither overflows nor cancels.
-    return _reduce_weighted((1 - label) * logit + positive * jax.nn.softplus(-logit), weight, reduction)
+    entropy = entropy_of_logits(logit, label, 1.0 if pos_weight is None else pos_weight)
+    return _reduce_weighted(entropy, weight, reduction)
 
 
 @jitted("alpha", "gamma", "reduction")
@@ -296,7 +310,7 @@ def sigmoid_focal_loss(
     check_reduction(reduction, "sigmoid_focal_loss")
     _same_shapes("sigmoid_focal_loss", logit, label)
     label, alpha = label.astype(logit.dtype), float(alpha)
-    loss = (1 - label) * logit + jax.nn.softplus(-logit)
+    loss = entropy_of_logits(logit, label)
     # 1 - p_t is the sigmoid of the logit of the wrong side: no cancellation for well classified examples.
     wrong = label * jax.nn.sigmoid(-logit) + (1 - label) * jax.nn.sigmoid(logit)
     balance = alpha * label + (1 - alpha) * (1 - label)
@@ -369,7 +383,7 @@ def square_error_cost(input: jax.Array, label: jax.Array) -> jax.Array:
 def l1_loss(input: jax.Array, label: jax.Array, reduction: str = "mean") -> jax.Array:
     """|input - label|."""
     _check("l1_loss", reduction, input, label)
-    return reduce_loss(jnp.abs(input - label), reduction)
+    return reduce_loss(slopes.absolute(input - label), reduction)
 
 
 @jitted("reduction", "delta")
@@ -379,8 +393,9 @@ def smooth_l1_loss(
     """d^2 / 2 up to `delta`, delta (d - delta / 2) beyond: Huber's form, as in Paddle, not divided by delta."""
     _check("smooth_l1_loss", reduction, input, label)
     distance = jnp.abs(input - label)
-    near = jnp.minimum(distance, float(delta))
-    return reduce_loss(near * (distance - 0.5 * near), reduction)
+    near, beyond = jnp.minimum(distance, float(delta)), jnp.maximum(distance - float(delta), 0)
+    # Not near * (distance - near / 2), whose gradient at an infinite distance is NaN.
+    return reduce_loss(0.5 * near * near + float(delta) * beyond, reduction)
 
 
 @jitted("reduction")
@@ -388,8 +403,8 @@ def kl_div(input: jax.Array, label: jax.Array, reduction: str = "mean") -> jax.A
     """label (log label - input) of log-probabilities `input`; batchmean divides the sum by the batch."""
     check_reduction(reduction, "kl_div", ("mean", "batchmean", "sum", "none"))
     _check("kl_div", "none", input, label)
-    known = jnp.log(jnp.where(label > 0, label, 1))
-    loss = jnp.where(label > 0, label * (known - input), 0)
+    known = jnp.log(jnp.where(label <= 0, 1, label))  # NaN stays NaN
+    loss = jnp.where(label <= 0, 0, label * (known - input))
     return loss.sum() / loss.shape[0] if reduction == "batchmean" else reduce_loss(loss, reduction)
 
 

@@ -21,6 +21,7 @@ from typing import Any, Literal, ParamSpec, TypeVar, TypeVarTuple, cast
 import jax
 from jax import lax
 
+from framework.core.compilation import set_process_flags
 from framework.core.dtypes import Autocast, Precision, autocast, precision
 
 P = ParamSpec("P")
@@ -35,6 +36,7 @@ ConvPlan = Literal["plain", "depthwise", "space_to_depth", "pointwise", "winogra
 # precision is asked for by `amp` or `precision`, or for all of a process by JAX_DEFAULT_MATMUL_PRECISION.
 if jax.config.jax_default_matmul_precision is None:  # type: ignore[attr-defined]
     jax.config.update("jax_default_matmul_precision", "float32")
+set_process_flags()
 
 _platform: contextvars.ContextVar[Platform | None] = contextvars.ContextVar("oar_platform", default=None)
 

@@ -19,6 +19,7 @@ from framework.nn.functional import lowering
 from framework.nn.functional.common import check_data_format, transpose_hint
 from framework.nn.functional.conv import channel_sums
 from framework.nn.functional.lowering import Platform, choose, jitted
+from framework.nn.functional.slopes import absolute
 
 
 def _check_channels(name: str, x: jax.Array, *vectors: jax.Array | None, first: bool = False) -> None:
@@ -339,12 +340,14 @@ def local_response_norm(
             "local_response_norm takes images", received=x.shape, allowed="[N, ..., C] with 3 or more axes"
         )
     edges = [(0, 0, 0)] * (x.ndim - 1) + [(size // 2, (size - 1) // 2, 0)]
+    kind = x.dtype
+    x = x.astype(wide_type(kind))
     squares = lax.pad(jnp.square(x), jnp.zeros((), x.dtype), edges)
     channels = x.shape[-1]
     total = functools.reduce(
         jnp.add, [lax.slice_in_dim(squares, i, i + channels, axis=-1) for i in range(size)]
     )
-    return x / (total * (float(alpha) / size) + float(k)) ** float(beta)
+    return (x / (total * (float(alpha) / size) + float(k)) ** float(beta)).astype(kind)
 
 
 # -- unit vectors -------------------------------------------------------------------------------------------------
@@ -353,16 +356,18 @@ def local_response_norm(
 @jitted("p", "axis", "epsilon")
 def normalize(x: jax.Array, p: float = 2, axis: int = 1, epsilon: float = 1e-12) -> jax.Array:
     """x / max(|x|_p, epsilon) along `axis`, whose default is Paddle's 1: pass -1 for channels-last features."""
-    p, epsilon = float(p), float(epsilon)
+    p, epsilon, kind = float(p), float(epsilon), x.dtype
+    x = x.astype(wide_type(kind))  # squares of float16 end at 65504
     if p == 2:
         squares = jnp.square(x).sum(axis, keepdims=True)
         # The root of max(squares, epsilon^2) is max(norm, epsilon) with a finite gradient at zero.
-        return x * lax.rsqrt(jnp.maximum(squares, epsilon * epsilon))
+        return (x * lax.rsqrt(jnp.maximum(squares, epsilon * epsilon))).astype(kind)
     if math.isinf(p):
         norm = jnp.abs(x).max(axis, keepdims=True)
     else:
-        norm = (jnp.abs(x) ** p).sum(axis, keepdims=True) ** (1 / p)
-    return x / jnp.maximum(norm, epsilon)
+        total = (absolute(x) ** p).sum(axis, keepdims=True)
+        norm = jnp.where(total == 0, 0, jnp.where(total == 0, 1, total) ** (1 / p))  # with a gradient at zero
+    return (x / jnp.maximum(norm, epsilon)).astype(kind)
 
 
 # -- spectral norm ------------------------------------------------------------------------------------------------

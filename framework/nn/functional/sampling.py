@@ -361,7 +361,7 @@ def grid_sample(
         return jnp.where(inside[..., None], values, 0)
 
     if mode == "nearest":
-        return pick([jnp.sign(p) * jnp.floor(jnp.abs(p) + 0.5) for p in places]).astype(x.dtype)
+        return pick([lax.round(p) for p in places]).astype(x.dtype)
     lows = [jnp.floor(lax.stop_gradient(p)) for p in places]
     parts = [p - low for p, low in zip(places, lows)]
     corners = []

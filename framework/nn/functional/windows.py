@@ -4,7 +4,6 @@ input, and what is reduced in them. Arrays are channels-last."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -49,11 +48,12 @@ def spatial_padding(
         else:
             totals = [max((-(-n // s) - 1) * s + r - n, 0) for n, s, r in zip(size, stride, reach)]
         return tuple((total // 2, total - total // 2) for total in totals)
-    given: list[Any] = list(padding)
+    given: list[int | Sequence[int]] = list(padding)
     if len(given) == axes + 2 and all(isinstance(pair, Sequence) for pair in given):
         given = given[1:-1]  # Paddle's form with the batch and the channels, which are not padded
-    if len(given) == 2 * axes and all(isinstance(p, int) for p in given):
-        return tuple((given[2 * i], given[2 * i + 1]) for i in range(axes))
+    numbers = [p for p in given if isinstance(p, int)]
+    if len(numbers) == len(given) == 2 * axes:
+        return tuple((numbers[2 * i], numbers[2 * i + 1]) for i in range(axes))
     if len(given) == axes:
         return tuple((p, p) if isinstance(p, int) else (int(p[0]), int(p[1])) for p in given)
     raise ShapeError(

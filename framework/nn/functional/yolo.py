@@ -15,6 +15,8 @@ from jax import lax
 
 from framework.core.errors import ShapeError
 from framework.nn.functional.boxes import EPSILON, intersection
+from framework.nn.functional.losses import entropy_of_logits
+from framework.nn.functional.slopes import absolute
 
 
 def _cells(height: int, width: int) -> np.ndarray:
@@ -200,9 +202,11 @@ def _yolo_loss(
         jnp.where(mine[..., None], gt_box[..., 2:] * input_side / jnp.asarray(sizes)[nearest], 1)
     )
     weight = (2 - gt_box[..., 2] * gt_box[..., 3]) * gt_score
-    place = _cross_entropy(found[..., :2], target_xy).sum(-1) + jnp.abs(found[..., 2:4] - target_wh).sum(-1)
+    place = entropy_of_logits(found[..., :2], target_xy).sum(-1) + absolute(found[..., 2:4] - target_wh).sum(
+        -1
+    )
     is_class = gt_label[..., None] == jnp.arange(classes)
-    label = _cross_entropy(found[..., 5:], jnp.where(is_class, 1 - smooth, smooth)).sum(-1)
+    label = entropy_of_logits(found[..., 5:], jnp.where(is_class, 1 - smooth, smooth)).sum(-1)
     loss = jnp.where(mine, place * weight + label * gt_score, 0).sum(axis=1)
 
     def mark(wanted: jax.Array, box: tuple[jax.Array, ...]) -> tuple[jax.Array, None]:
@@ -213,14 +217,9 @@ def _yolo_loss(
     boxes = tuple(jnp.moveaxis(part, 1, 0) for part in (mine, row, column, slot, gt_score))
     wanted = lax.stop_gradient(lax.scan(mark, wanted.astype(gt_score.dtype), boxes)[0])
     objectness = values[..., 4]
-    positive = _cross_entropy(objectness, 1.0) * wanted
-    negative = jnp.where(wanted > -0.5, _cross_entropy(objectness, 0.0), 0)
+    positive = entropy_of_logits(objectness, 1.0) * wanted
+    negative = jnp.where(wanted > -0.5, entropy_of_logits(objectness, 0.0), 0)
     return loss + jnp.where(wanted > 1e-5, positive, negative).sum(axis=(1, 2, 3))
-
-
-def _cross_entropy(x: jax.Array, target: jax.Array | float) -> jax.Array:
-    """Of sigmoid(x)."""
-    return jnp.maximum(x, 0) - x * target + jnp.log1p(jnp.exp(-jnp.abs(x)))
 
 
 def _centre_iou(a: jax.Array, b: jax.Array) -> jax.Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -11,10 +12,11 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import jax.numpy as jnp
 
 from framework.config.registry import register
-from framework.core.errors import ConfigError
 from framework.optimizer.lr import formulas
 from framework.optimizer.lr.base import Constant, LRScheduler, Rate, ReduceOnPlateau, call
 from framework.optimizer.lr.formulas import Number, cosine, line
+
+_log = logging.getLogger("oar")
 
 # YAML holds no functions: for it this field is always null.
 if TYPE_CHECKING:
@@ -62,15 +64,15 @@ class LinearWarmup(LRScheduler):
         if not self.inner.open_ends():
             return own
         if own.warmup_steps >= total_steps:
-            unit = steps_per_epoch if self.by_epoch and steps_per_epoch else 1
-            raise ConfigError(
-                "the training is over before the warmup is, so no step is left for the schedule after it",
-                where="LinearWarmup.warmup_steps",
-                received=f"{own.warmup_steps} steps of warmup, {total_steps} of training",
-                allowed=f"fewer than {total_steps} steps of warmup",
-                fix=f"-o optim.learning_rate.warmup_steps={max(1, total_steps // (10 * unit))}, or train longer",
+            # A run of a few steps, as a first try of own data is, still has to learn something.
+            shorter = max(1, total_steps // 10)
+            _log.warning(
+                f"the warmup takes {shorter} of {total_steps} steps in place of {own.warmup_steps}, which are "
+                "more than the training has; optim.learning_rate.warmup_steps sets it"
             )
-        return replace(own, learning_rate=self.inner.resolve(total_steps - own.warmup_steps, steps_per_epoch))
+            own = replace(own, warmup_steps=shorter)
+        rest = max(1, total_steps - own.warmup_steps)
+        return replace(own, learning_rate=self.inner.resolve(rest, steps_per_epoch))
 
     @property
     def plateau(self) -> ReduceOnPlateau | None:

@@ -9,42 +9,50 @@ from __future__ import annotations
 import bisect
 import math
 from collections.abc import Sequence
+from types import ModuleType
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 Number = float | jax.Array  # a number on the host, or a scalar under a trace
+Condition = bool | jax.Array
 
 
 class HOST:
     """The functions that formulas call, for Python's numbers."""
 
-    exp, cos, minimum, maximum = math.exp, math.cos, min, max
+    exp = staticmethod(math.exp)
+    cos = staticmethod(math.cos)
+    minimum = staticmethod(min)
+    maximum = staticmethod(max)
 
     @staticmethod
-    def where(condition: bool, yes: float, no: float) -> float:
+    def where(condition: Condition, yes: Number, no: Number) -> Number:
         return yes if condition else no
 
 
-def power(base: float, exponent: Number, xp: Any) -> Number:
+Functions = ModuleType | type[HOST]
+
+
+def power(base: float, exponent: Number, xp: Functions) -> Number:
     """base**exponent; under a trace float32 would keep too little of a base near 1."""
     return xp.exp(math.log(base) * exponent) if xp is jnp else base**exponent
 
 
-def passed(limits: Sequence[float], step: Number, xp: Any, after: bool = False) -> Any:
+def passed(limits: Sequence[float], step: Number, xp: Functions, after: bool = False) -> int | jax.Array:
     """How many of the rising limits are reached, or with `after` are behind the step."""
     if xp is jnp:
         return jnp.searchsorted(jnp.asarray(limits), step, side="left" if after else "right")
     return bisect.bisect_left(limits, step) if after else bisect.bisect_right(limits, step)
 
 
-def pick(values: Sequence[float], index: Any, xp: Any) -> Number:
+def pick(values: Sequence[float], index: int | jax.Array, xp: Functions) -> Number:
     """`values[index]`, under a trace too."""
-    return jnp.asarray(values)[index] if xp is jnp else values[index]
+    return jnp.asarray(values)[index] if xp is jnp else values[int(index)]
 
 
-def cosine(start: Number, end: Number, angle: Number, xp: Any) -> Number:
+def cosine(start: Number, end: Number, angle: Number, xp: Functions) -> Number:
     """From start (angle 0) to end (angle pi) along half a cosine. Source: SGDR (arXiv 1608.03983), eq. 5."""
     return end + (start - end) * (1 + xp.cos(angle)) / 2
 
@@ -65,7 +73,7 @@ def one_cycle_phases(
 
 
 def one_cycle(
-    step: Number, bounds: Sequence[float], rates: Sequence[float], is_linear: bool, xp: Any
+    step: Number, bounds: Sequence[float], rates: Sequence[float], is_linear: bool, xp: Functions
 ) -> Number:
     """The rate between the two `bounds` around `step`."""
     phase = passed(bounds[1:-1], step, xp, after=True)
@@ -75,12 +83,12 @@ def one_cycle(
     return (end - start) * share + start if is_linear else cosine(start, end, math.pi * share, xp)
 
 
-def triangle(position: Number, rising: float, xp: Any) -> Number:
+def triangle(position: Number, rising: float, xp: Functions) -> Number:
     """From 0 to 1 at the `rising` share of a cycle and back; `position` is the share of it that is over."""
     return xp.where(position <= rising, position / rising, (1 - position) / (1 - rising))
 
 
-def triangle_scale(mode: str, cycle: Number, step: Number, gamma: float, xp: Any) -> Number:
+def triangle_scale(mode: str, cycle: Number, step: Number, gamma: float, xp: Functions) -> Number:
     """What the height of a triangle is multiplied with in cycle 0, 1, …"""
     if mode == "triangular2":
         return power(0.5, cycle, xp)

@@ -28,9 +28,10 @@ import numpy as np
 from jax.core import Tracer
 
 from framework.core.compilation import compile_options, enable_compilation_cache
-from framework.core.errors import OarError, ShapeError, TraceError
+from framework.core.errors import OarError, TraceError
 from framework.paddle._kernel.dtypes import INEXACT
 from framework.paddle._kernel.dtypes import dtype as Dtype
+from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.random import default_generator
 from framework.paddle._kernel.tape import Cotangent, Edge, Node, edge_of

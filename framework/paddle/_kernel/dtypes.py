@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 import numpy as np
 
-from framework.core.errors import ShapeError
+from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.mode import mode
 
 

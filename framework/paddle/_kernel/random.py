@@ -7,8 +7,8 @@ import threading
 import jax
 import numpy as np
 
-from framework.core.errors import ShapeError
 from framework.core.rng import seed as seed_core
+from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.mode import mode
 
 

@@ -16,8 +16,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from framework.core.errors import ShapeError, TraceError
+from framework.core.errors import TraceError
 from framework.paddle._kernel import dtypes as types
+from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.x64 import x64
 
@@ -169,8 +170,8 @@ class Tensor:
         """How often an in-place method has replaced the value."""
         return self._version
 
-    def numpy(self) -> np.ndarray:
-        """A copy of the values."""
+    def numpy(self, *args: object) -> np.ndarray:
+        """A copy of the values. Paddle's method takes arguments and has no use for them; so does this one."""
         if isinstance(self._value, Tracer):
             raise TraceError(
                 "a Tensor of a compiled function has no values yet",
@@ -309,6 +310,13 @@ class Parameter(Tensor):
         if self._begin is not None and isinstance(self._value, jax.ShapeDtypeStruct):  # no state was loaded
             self._begin()
         self._begin = None
+
+    @property
+    def block(self) -> object:
+        """The block of the main program, which packages hand to initializers: `init(param, param.block)`."""
+        from framework.paddle.static.program import default_main_program
+
+        return default_main_program().global_block()
 
     @property
     def trainable(self) -> bool:

@@ -9,10 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from framework.core.errors import ShapeError
 from framework.paddle._kernel import dtypes as types
 from framework.paddle._kernel.arguments import TensorLike
 from framework.paddle._kernel.dispatch import Array, operation
+from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.methods import replace_value
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 from framework.paddle.device.places import Place, default_device, place_of

@@ -1,5 +1,8 @@
 """paddle.amp: computing in 16 bits."""
 
+from typing import TYPE_CHECKING
+
+from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle.amp import debugging as debugging
 from framework.paddle.amp.casting import amp_decorate as amp_decorate
 from framework.paddle.amp.casting import amp_guard as amp_guard
@@ -21,3 +24,6 @@ __all__ = [
     "is_bfloat16_supported",
     "is_float16_supported",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = _resolver(__name__)

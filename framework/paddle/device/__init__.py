@@ -6,8 +6,11 @@ measures time by waiting for the work before it.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import jax
 
+from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle.device import cuda as cuda
 from framework.paddle.device import xpu as xpu
 from framework.paddle.device.places import CPUPlace as CPUPlace
@@ -123,3 +126,7 @@ def get_available_device() -> list[str]:
 def get_available_custom_device() -> list[str]:
     """The devices that are neither processors nor GPUs, by name."""
     return [f"{place.kind}:{place.get_device_id()}" for place in _others()]
+
+
+if not TYPE_CHECKING:
+    __getattr__ = _resolver(__name__)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle.distributed import fleet as fleet
 from framework.paddle.distributed import sharding as sharding
 from framework.paddle.distributed.collective import Group as Group
@@ -108,8 +109,9 @@ def _refusing(name: str) -> Callable[..., NoReturn]:
 
 
 if not TYPE_CHECKING:
+    _resolve = _resolver(__name__)
 
-    def __getattr__(name: str) -> Callable[..., NoReturn]:
+    def __getattr__(name: str) -> object:
         if name in (*_SERVERS, *_PROGRAMS):
             return _refusing(name)
-        raise AttributeError(f"paddle.distributed.{name} is not there: docs/paddle_api.md lists what is")
+        return _resolve(name)

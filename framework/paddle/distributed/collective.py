@@ -6,7 +6,8 @@ import datetime
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from framework.core.errors import DeviceError, ShapeError
+from framework.core.errors import DeviceError
+from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.methods import replace_value
 from framework.paddle._kernel.tape import no_grad
 from framework.paddle._kernel.tensor import Tensor

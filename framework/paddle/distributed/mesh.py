@@ -9,8 +9,9 @@ import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from framework.core.errors import DeviceError, ShapeError
+from framework.core.errors import DeviceError
 from framework.paddle._kernel.arguments import DTypeLike, Function, TensorLike
+from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 from framework.paddle.nn.layer import Layer
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from framework.core.errors import DeviceError
 from framework.paddle._kernel.tensor import Tensor
+from framework.paddle.distributed import parallel_helper as parallel_helper
 from framework.paddle.distributed.collective import Group
 from framework.paddle.distributed.env import alone, init_parallel_env
 from framework.paddle.nn.layer import Layer

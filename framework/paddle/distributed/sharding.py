@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from framework import paddle
-from framework.core.errors import ShapeError
+from framework.paddle._kernel.errors import ShapeError
 from framework.paddle.distributed.collective import Group
 from framework.paddle.distributed.env import alone
 

@@ -1,5 +1,8 @@
 """Distributions: draws, densities, entropies and divergences; `Transform`s that carry one to another."""
 
+from typing import TYPE_CHECKING
+
+from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle.distribution.bernoulli import Bernoulli as Bernoulli
 from framework.paddle.distribution.beta import Beta as Beta
 from framework.paddle.distribution.categorical import Categorical as Categorical
@@ -33,3 +36,6 @@ from framework.paddle.distribution.transformed_distribution import (
     TransformedDistribution as TransformedDistribution,
 )
 from framework.paddle.distribution.uniform import Uniform as Uniform
+
+if not TYPE_CHECKING:
+    __getattr__ = _resolver(__name__)

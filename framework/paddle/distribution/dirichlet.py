@@ -5,9 +5,9 @@ from __future__ import annotations
 import jax
 from jax.scipy.special import digamma, gammaln, xlogy
 
-from framework.core.errors import ShapeError
 from framework.paddle._kernel.arguments import TensorLike
 from framework.paddle._kernel.dispatch import Array, Key, operation
+from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.distribution.distribution import Sizes, parameters
 from framework.paddle.distribution.exponential_family import ExponentialFamily

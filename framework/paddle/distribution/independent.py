@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from framework.core.errors import ShapeError
 from framework.paddle._kernel.arguments import TensorLike
+from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.distribution.distribution import Distribution, Sizes
 

@@ -7,6 +7,7 @@ import math
 import jax
 import jax.numpy as jnp
 
+from framework.nn.functional.slopes import absolute
 from framework.paddle._kernel.arguments import TensorLike
 from framework.paddle._kernel.dispatch import Array, Key, operation
 from framework.paddle._kernel.tensor import Tensor
@@ -20,7 +21,7 @@ def _draw(key: Key, loc: Array, scale: Array, shape: tuple[int, ...]) -> Array:
 
 @operation(name="laplace_log_prob")
 def _log_prob(loc: Array, scale: Array, value: Array) -> Array:
-    return -jnp.log(2 * scale) - jnp.abs(value - loc) / scale
+    return -jnp.log(2 * scale) - absolute(value - loc) / scale
 
 
 @operation(name="laplace_entropy")

@@ -6,9 +6,9 @@ import jax
 import jax.numpy as jnp
 from jax.scipy.special import gammaln, xlogy
 
-from framework.core.errors import ShapeError
 from framework.paddle._kernel.arguments import TensorLike
 from framework.paddle._kernel.dispatch import Array, Key, operation
+from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.distribution.distribution import Distribution, Sizes, parameters
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from framework.core.errors import ShapeError
 from framework.paddle._kernel.arguments import TensorLike
+from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.distribution.distribution import Distribution, Sizes
 from framework.paddle.distribution.independent import Independent, sum_last

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from framework.paddle._kernel.dtypes import dtype as dtype
 from framework.paddle._kernel.dtypes import get_default_dtype as get_default_dtype
 from framework.paddle._kernel.dtypes import set_default_dtype as set_default_dtype
+from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle._kernel.random import seed as seed
 from framework.paddle._kernel.tape import grad as grad
 from framework.paddle._kernel.tape import no_grad as no_grad
@@ -44,11 +45,9 @@ def check_shape(
 
 
 if not TYPE_CHECKING:
+    _resolve = _resolver(__name__)
 
     def __getattr__(name: str) -> object:
         if name in _ELSEWHERE:
             return getattr(importlib.import_module(f"framework.paddle.{_ELSEWHERE[name]}"), name)
-        raise AttributeError(
-            f"paddle.framework.{name} is not there: the internals of Paddle (base, core) have no counterpart; "
-            "docs/paddle_api.md lists what to write instead"
-        )
+        return _resolve(name)

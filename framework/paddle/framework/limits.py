@@ -5,8 +5,8 @@ from __future__ import annotations
 import jax.numpy as jnp
 import numpy as np
 
-from framework.core.errors import ShapeError
 from framework.paddle._kernel import dtypes as types
+from framework.paddle._kernel.errors import ShapeError
 
 
 class iinfo:

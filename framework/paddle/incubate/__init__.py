@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from framework import paddle
-from framework.core.errors import ShapeError
 from framework.paddle._kernel.arguments import Integers
+from framework.paddle._kernel.errors import ShapeError
+from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.geometric import segment_max as segment_max
 from framework.paddle.geometric import segment_mean as segment_mean
@@ -49,3 +50,7 @@ def identity_loss(x: Tensor, reduction: str | int = "none") -> Tensor:
             "identity_loss: no such reduction", received=repr(reduction), allowed="sum, mean, none, 0, 1, 2"
         )
     return x if kind == "none" else getattr(x, kind)()
+
+
+if not TYPE_CHECKING:
+    __getattr__ = _resolver(__name__)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from framework.io.sampler import cut_batches as cut_batches
+from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle.io.dataset import (
     ChainDataset,
     ComposeDataset,
@@ -65,3 +66,6 @@ __all__ = [
     "get_worker_info",
     "random_split",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = _resolver(__name__)

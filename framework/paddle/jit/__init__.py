@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle.jit.ast_transform import ignore_module as ignore_module
 from framework.paddle.jit.save import TranslatedLayer as TranslatedLayer
 from framework.paddle.jit.save import load as load
@@ -17,3 +20,7 @@ def set_code_level(level: int = 100, also_to_stdout: bool = False) -> None:
 
 def set_verbosity(level: int = 0, also_to_stdout: bool = False) -> None:
     """Accepted; conversion writes no log."""
+
+
+if not TYPE_CHECKING:
+    __getattr__ = _resolver(__name__)

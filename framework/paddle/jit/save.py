@@ -7,6 +7,7 @@ with its gradient, so that a loaded layer can be trained on.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +15,13 @@ import jax
 import numpy as np
 from jax import export
 
-from framework.core.errors import InputError, OarError
-from framework.export import Artifact, TensorSpec, load_artifact
-from framework.export.program import lower_program
+from framework.config.bind import bind
+from framework.config.tree import Tree
+from framework.core.errors import ConfigError, FormatError, InputError, OarError
+from framework.core.types import JSON
+from framework.export import CONFIG, Artifact, TensorSpec, load_artifact
+from framework.export.artifact import damaged_config, origin_of, read_exported
+from framework.export.program import file_names_alone, lower_program
 from framework.jit import InputSpec as CoreSpec
 from framework.paddle._kernel import dtypes as types
 from framework.paddle._kernel.dispatch import Compiled, run
@@ -35,6 +40,7 @@ if TYPE_CHECKING:
     from framework.paddle.static.program import Program
 
 _TRAINING = "with_gradient.jax"
+_MAX_DEPTH = 64  # of the lists and dicts that a function returns
 _NARROW = {"int64": "int32", "float64": "float32", "complex128": "complex64"}
 Named = dict[str, Any]
 
@@ -150,7 +156,8 @@ def _exported(layer: object, call: Callable[..., object], specs: Sequence[InputS
         with x64():
             narrow = lower_program(lambda w, i: lowered(w, i, True), weights, narrow_specs)
             wide = lower_program(lambda w, i: lowered(w, i, False), weights, wide_specs)
-            training = bytes(wide.serialize(vjp_order=1))
+            with file_names_alone():
+                training = bytes(wide.serialize(vjp_order=1))
     config = {
         "kind": "jit",
         "model": name,
@@ -229,7 +236,8 @@ def _rebuilt(structure: Any, tensors: Iterator[Tensor]) -> object:
     if kind == "value":
         return parts[0]
     if kind == "dict":
-        return {name: _rebuilt(part, tensors) for name, part in parts}
+        values = {name: _rebuilt(part, tensors) for name, part in sorted(parts, key=lambda pair: pair[0])}
+        return {name: values[name] for name, _ in parts}  # jax has sorted them
     made = [_rebuilt(part, tensors) for part in parts]
     return made if kind == "list" else tuple(made)
 
@@ -241,7 +249,7 @@ class TranslatedLayer(Layer):
     def __init__(self, programs: Any, persistable_vars: Mapping[str, object]) -> None:
         super().__init__()
         self._program, self._description = programs
-        trained = set(self._description["parameters"])
+        trained = set(self._description.parameters)
         for name, value in persistable_vars.items():
             with x64():
                 array = jax.numpy.asarray(value)
@@ -252,7 +260,7 @@ class TranslatedLayer(Layer):
                 tensor.name, tensor.persistable = name, True
                 self._buffers[name] = tensor
         self._names = list(persistable_vars)
-        self._inputs = [(name, types.to_numpy(dtype)) for name, dtype, _ in self._description["inputs"]]
+        self._inputs = [(name, types.to_numpy(dtype)) for name, dtype, _ in self._description.inputs]
         self._outputs = len(self._program.out_avals)
         self._compiled = Compiled("translated", self._call)
 
@@ -276,7 +284,7 @@ class TranslatedLayer(Layer):
             made = run(self._compiled, [*given, *state])
         finally:
             mode.grad_enabled = enabled
-        return _rebuilt(self._description["outputs"], iter(made))
+        return _rebuilt(self._description.outputs, iter(made))
 
     def program(self, method_name: str = "forward") -> Program:
         """The saved program: its text is StableHLO."""
@@ -284,14 +292,14 @@ class TranslatedLayer(Layer):
 
     def input_spec(self) -> list[InputSpec]:
         """The inputs as they were declared."""
-        return [InputSpec(shape, dtype, name) for name, dtype, shape in self._description["inputs"]]
+        return [InputSpec(shape, dtype, name) for name, dtype, shape in self._description.inputs]
 
 
 def load(path: str | Path, **configs: object) -> TranslatedLayer:
     """Load what `save` (or static.save_inference_model) wrote, as a layer.
 
     Raises:
-        FormatError: no such artifact. InputError: an artifact that something else wrote.
+        FormatError: no such artifact, or a damaged one. InputError: an artifact that something else wrote.
     """
     folder = _folder(path)
     artifact = load_artifact(folder)
@@ -301,5 +309,108 @@ def load(path: str | Path, **configs: object) -> TranslatedLayer:
             where=folder,
             fix="framework.jit.load reads it, without gradients",
         )
-    program = export.deserialize(bytearray(artifact.files[_TRAINING]))
-    return TranslatedLayer((program, artifact.config["paddle"]), artifact.weights)
+    description = _read_description(artifact, folder / CONFIG)
+    program = read_exported(artifact.files[_TRAINING], folder / _TRAINING, origin_of(artifact.config))
+    _check_program(program, description, artifact.weights, folder / _TRAINING)
+    return TranslatedLayer((program, description), artifact.weights)
+
+
+@dataclass(frozen=True)
+class _Description:
+    """The key `paddle` of an artifact's config: (name, dtype, shape) of inputs, and the names of what can be trained.
+
+    `outputs` is what the function returns, see `_described`.
+    """
+
+    inputs: tuple[tuple[str, str, tuple[int | None, ...]], ...]
+    parameters: tuple[str, ...]
+    outputs: JSON = None
+
+    def __post_init__(self) -> None:
+        for name, dtype, _ in self.inputs:
+            try:
+                types.to_numpy(dtype)
+            except OarError:
+                raise ConfigError(f"the input {name!r} has an unknown dtype", received=dtype) from None
+
+
+def _read_description(artifact: Artifact, path: Path) -> _Description:
+    """Raises: FormatError, with file and line."""
+    assert artifact.tree is not None
+    tree = artifact.tree.value["paddle"]
+    try:
+        if not isinstance(tree.value, dict) or "outputs" not in tree.value:
+            raise ConfigError(
+                "what the program returns is missing", where=tree.where, allowed="paddle: {outputs: …}"
+            )
+        outputs = tree.value["outputs"]
+        rest = {key: child for key, child in tree.value.items() if key != "outputs"}
+        description = bind(Tree(rest, tree.where), _Description, key="paddle")
+        unknown = [name for name in description.parameters if name not in artifact.weights]
+        if unknown:
+            raise ConfigError(
+                "a parameter has no weight", where=tree.value["parameters"].where, received=unknown[0]
+            )
+        _check_structure(outputs, 0)
+    except ConfigError as error:
+        raise damaged_config(path, error) from None
+    return replace(description, outputs=outputs.plain())
+
+
+def _check_structure(node: Tree, depth: int) -> None:
+    """Raises: ConfigError, unless it is what `_described` makes."""
+    value = node.value
+    if value == "tensor":
+        return
+    kind = value[0].value if isinstance(value, list) and value else None
+    items = value[1:] if isinstance(value, list) else []
+    pairs = kind == "dict" and all(
+        isinstance(item.value, list) and len(item.value) == 2 and isinstance(item.value[0].value, str)
+        for item in items
+    )
+    plain = kind == "value" and len(items) == 1 and not isinstance(items[0].value, list | dict)
+    if depth > _MAX_DEPTH or not (pairs or plain or kind in ("list", "tuple")):
+        raise ConfigError(
+            "this is not what a program returns",
+            where=node.where,
+            received=repr(node.plain())[:100],
+            allowed="tensor, or [list | tuple | dict | value, …]",
+        )
+    for item in () if plain else items:
+        _check_structure(item.value[1] if pairs else item, depth + 1)
+
+
+def _tensors(structure: JSON) -> int:
+    """How many Tensors a result has."""
+    if not isinstance(structure, list):
+        return 1
+    if structure[0] == "value":
+        return 0
+    items = structure[1:]
+    if structure[0] == "dict":
+        items = [pair[1] for pair in items if isinstance(pair, list)]
+    return sum(map(_tensors, items))
+
+
+def _check_program(
+    program: export.Exported, description: _Description, weights: Mapping[str, np.ndarray], file: Path
+) -> None:
+    """Raises: FormatError, where the program takes or gives something else than the config says."""
+    names = [name for name, _, _ in description.inputs]
+    takes = jax.tree_util.tree_structure(((dict.fromkeys(weights, 0), dict.fromkeys(names, 0)), {}))
+    gives = jax.tree_util.tree_structure({f"output{n}": 0 for n in range(_tensors(description.outputs))})
+    shapes = [weights[name].shape for name in sorted(weights)]
+    if (
+        len(set(names)) < len(names)
+        or program.in_tree != takes
+        or program.out_tree != gives
+        or [aval.shape for aval in program.in_avals[: len(shapes)]] != shapes
+    ):
+        raise FormatError(
+            "the program is another one than the config describes",
+            where=file,
+            received=f"inputs {str(program.in_tree)[:200]}, outputs {str(program.out_tree)[:100]}",
+            allowed=f"the inputs {', '.join(names)}, {len(weights)} weights and "
+            f"{_tensors(description.outputs)} outputs",
+            fix="copy the artifact again or save it anew",
+        )

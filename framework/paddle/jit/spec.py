@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from framework.core.errors import ShapeError
 from framework.paddle._kernel import dtypes as types
+from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.tensor import Tensor
 
 

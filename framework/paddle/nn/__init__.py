@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle.nn import functional as functional
 from framework.paddle.nn import initializer as initializer
 from framework.paddle.nn import utils as utils
@@ -141,3 +144,6 @@ from framework.paddle.nn.norm import LayerNorm as LayerNorm
 from framework.paddle.nn.norm import SpectralNorm as SpectralNorm
 from framework.paddle.nn.norm import SyncBatchNorm as SyncBatchNorm
 from framework.paddle.nn.param_attr import ParamAttr as ParamAttr
+
+if not TYPE_CHECKING:
+    __getattr__ = _resolver(__name__)

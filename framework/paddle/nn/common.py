@@ -7,9 +7,9 @@ import functools
 from typing import Any
 
 from framework import nn as core
-from framework.core.errors import ShapeError
 from framework.paddle._kernel.arguments import Integers
 from framework.paddle._kernel.dtypes import get_default_dtype
+from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle._kernel.x64 import x64
 from framework.paddle.nn import functional as F

@@ -7,8 +7,8 @@ from typing import Any
 
 from framework import nn as core
 from framework.core.axes import per_axis
-from framework.core.errors import ShapeError
 from framework.paddle._kernel.arguments import Integers
+from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.nn import functional as F
 from framework.paddle.nn.faces import ParametricFace, parametric_face

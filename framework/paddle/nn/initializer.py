@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 import jax
 import numpy as np
 
-from framework.core.errors import ShapeError
 from framework.core.process_state import state
 from framework.core.rng import next_initializer_rng
 from framework.nn import initializer as core
 from framework.nn.initializer import calculate_gain as calculate_gain
 from framework.paddle._kernel import dtypes as types
 from framework.paddle._kernel.constructors import Rowed, make_class, parameters
+from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.tensor import Tensor, as_array
 
 Shape = tuple[int, ...]

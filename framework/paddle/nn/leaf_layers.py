@@ -16,7 +16,7 @@ ELU = _face(core.ELU)
 GELU = _face(core.GELU)
 GLU = _face(core.GLU)
 Hardshrink = _face(core.Hardshrink)
-Hardsigmoid = _face(core.Hardsigmoid, settings="")
+Hardsigmoid = _face(core.Hardsigmoid, settings="", attributes={"name": "name"})
 Hardswish = _face(core.Hardswish)
 Hardtanh = _face(core.Hardtanh)
 LeakyReLU = _face(core.LeakyReLU)
@@ -28,7 +28,7 @@ ReLU = _face(core.ReLU)
 ReLU6 = _face(core.ReLU6)
 RReLU = _face(core.RReLU, shown="lower={lower}, upper={upper}, training={training}, dtype={dtype}{named}")
 SELU = _face(core.SELU)
-Sigmoid = _face(core.Sigmoid)
+Sigmoid = _face(core.Sigmoid, attributes={"name": "name"})
 Silu = _face(core.Silu)
 Softmax = _face(core.Softmax, settings="axis")
 Softplus = _face(core.Softplus)
@@ -65,7 +65,7 @@ Unfold = _face(core.Unfold, inputs="input", shown=_SIZES)
 _WINDOWS = "kernel_size={kernel_size}, stride={stride}, padding={padding}"
 _SIZE, _MASK = "output_size={output_size}", "output_size={output_size}, return_mask={return_mask}"
 _KSIZE = {"kernel_size": "ksize", "divisor_override": "divisor"}
-_HIDDEN = {"output_size": "_output_size", "data_format": "_data_format", "return_mask": "_return_mask"}
+_HIDDEN = {name: f"_{name}" for name in ("output_size", "data_format", "return_mask", "name")}
 MaxPool1D = _face(core.MaxPool1D, inputs="input", shown=_WINDOWS)
 MaxPool2D = _face(core.MaxPool2D, attributes=_KSIZE, shown=_WINDOWS)
 MaxPool3D = _face(core.MaxPool3D, attributes=_KSIZE, shown=_WINDOWS)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from framework import nn as core
-from framework.core.errors import ShapeError
+from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.tensor import Parameter, Tensor
 from framework.paddle.nn import functional as F
 from framework.paddle.nn.faces import ParametricFace, parametric_face

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from framework.core.errors import ShapeError
+from framework.paddle._kernel.errors import ShapeError
 
 if TYPE_CHECKING:
     from framework.paddle.nn.initializer import Initializer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -50,7 +51,7 @@ def gcd(x: Array, y: Array, name: str | None = None) -> Array:
 @operation(differentiable=False)
 def lcm(x: Array, y: Array, name: str | None = None) -> Array:
     """The least common multiple of integers."""
-    return jnp.lcm(*pair(x, y))
+    return jnp.abs(jnp.lcm(*pair(x, y)))
 
 
 @operation
@@ -65,7 +66,12 @@ def heaviside(x: Array, y: Array, name: str | None = None) -> Array:
 def ldexp(x: Array, y: Array, name: str | None = None) -> Array:
     """x 2^y, in the default floating type for integers."""
     kind = x.dtype if x.dtype == np.float64 else jnp.promote_types(as_float(x).dtype, as_float(y).dtype)
-    return x.astype(kind) * jnp.exp2(jnp.asarray(y).astype(kind))
+    exponent = jnp.asarray(y).astype(kind)
+    whole = jnp.clip(jnp.floor(exponent), -5000, 5000)  # exact, where exp2 is not
+    half = jax.lax.stop_gradient(jnp.nan_to_num(whole)).astype(jnp.int32) // 2
+    rest = jax.lax.stop_gradient(jnp.nan_to_num(whole)).astype(jnp.int32) - half
+    one = jnp.ones((), kind)
+    return x.astype(kind) * jnp.ldexp(one, half) * jnp.ldexp(one, rest) * jnp.exp2(exponent - whole)
 
 
 @operation
@@ -78,7 +84,13 @@ def lerp(x: Array, y: Array, weight: Array, name: str | None = None) -> Array:
 @operation
 def logaddexp(x: Array, y: Array, name: str | None = None) -> Array:
     """log(exp(x) + exp(y)), without overflow."""
-    return jnp.logaddexp(*pair(as_float(x), as_float(y)))
+    x, y = jnp.broadcast_arrays(*pair(as_float(x), as_float(y)))
+    larger = jnp.maximum(x, y)
+    endless = jnp.isinf(
+        larger
+    )  # where jax's gradient is NaN (both -inf) or that of another number (one is inf)
+    safe = jnp.logaddexp(*(jnp.where(endless, jnp.zeros((), x.dtype), v) for v in (x, y)))
+    return jnp.where(endless, larger, safe)
 
 
 @operation(differentiable=False)

@@ -11,10 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from framework.core.axes import normalize_axis
-from framework.core.errors import ShapeError
 from framework.paddle._kernel.arguments import DTypeLike, TensorLike
 from framework.paddle._kernel.dispatch import Array, Arrays, freeze, operation
 from framework.paddle._kernel.dtypes import default_numpy, to_numpy, to_numpy_or
+from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 from framework.paddle._kernel.x64 import x64
 from framework.paddle.ops.promotion import as_float, pair
@@ -274,7 +274,14 @@ def create_tensor(dtype: DTypeLike | None, name: str | None = None, persistable:
 @operation
 def diag(x: Array, offset: int = 0, padding_value: Array | float = 0, name: str | None = None) -> Array:
     """A matrix with the vector `x` on a diagonal and `padding_value` elsewhere, or a diagonal of the matrix `x`."""
-    if x.ndim != 1:
+    if x.ndim not in (1, 2):
+        raise ShapeError(
+            "a vector or a matrix is taken",
+            where="paddle.diag",
+            received=f"shape {list(x.shape)}",
+            fix="paddle.diagonal",
+        )
+    if x.ndim == 2:
         return jnp.diagonal(x, offset)
     padding = jnp.asarray(padding_value).astype(x.dtype)
     size = x.shape[0] + abs(offset)

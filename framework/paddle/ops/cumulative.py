@@ -8,10 +8,10 @@ import jax
 import jax.numpy as jnp
 
 from framework.core.axes import normalize_axis
-from framework.core.errors import ShapeError
 from framework.paddle._kernel.arguments import DTypeLike
 from framework.paddle._kernel.dispatch import Array, operation
 from framework.paddle._kernel.dtypes import to_numpy
+from framework.paddle._kernel.errors import ShapeError
 from framework.paddle.ops.promotion import as_float, cast_or_keep
 
 __all__ = [

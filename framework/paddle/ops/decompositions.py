@@ -14,8 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from framework.core.errors import ShapeError
 from framework.paddle._kernel.dispatch import Array, Arrays, Key, operation
+from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.ops.promotion import as_float, is_float, pair
 

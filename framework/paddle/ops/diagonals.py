@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from framework.core.axes import normalize_axis
+from framework.nn.functional.slopes import absolute
 from framework.paddle._kernel.dispatch import Array, operation
 from framework.paddle.ops.promotion import as_float
 
@@ -48,5 +49,5 @@ def renorm(x: Array, p: float, axis: int, max_norm: float) -> Array:
     x = as_float(x)
     along = normalize_axis(axis, x.ndim, "paddle.renorm")
     others = tuple(a for a in range(x.ndim) if a != along)
-    norms = jnp.power(jnp.sum(jnp.power(jnp.abs(x), p), others, keepdims=True), 1 / p)
+    norms = jnp.power(jnp.sum(jnp.power(absolute(x), p), others, keepdims=True), 1 / p)
     return x * jnp.where(norms > max_norm, max_norm / (norms + 1e-7), 1.0).astype(x.dtype)

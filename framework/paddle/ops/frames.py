@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from framework.core.errors import ShapeError
 from framework.paddle._kernel.dispatch import Array, operation
+from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.tensor import Tensor
 
 METHODS_ONLY = ("istft", "stft")

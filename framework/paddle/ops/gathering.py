@@ -16,9 +16,9 @@ import numpy as np
 from jax import lax
 
 from framework.core.axes import normalize_axis
-from framework.core.errors import ShapeError
 from framework.paddle._kernel.arguments import TensorLike
 from framework.paddle._kernel.dispatch import Array, Arrays, operation
+from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.methods import replace_value
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.ops.promotion import is_inexact

@@ -17,9 +17,9 @@ import numpy as np
 from jax import lax
 
 from framework.core.compilation import enable_compilation_cache
-from framework.core.errors import ShapeError
 from framework.paddle._kernel.arguments import TensorLike
 from framework.paddle._kernel.dispatch import Array, Compiled, operation, run
+from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.methods import replace_value
 from framework.paddle._kernel.tensor import Tensor
 

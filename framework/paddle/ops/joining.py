@@ -10,9 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from framework.core.axes import normalize_axis
-from framework.core.errors import ShapeError
 from framework.paddle._kernel.arguments import Integers
 from framework.paddle._kernel.dispatch import Array, Arrays, freeze, operation
+from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.ops.indexing import getitem
 from framework.paddle.ops.shaping import whole_number, whole_numbers

@@ -9,8 +9,8 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from framework.core.errors import ShapeError
 from framework.paddle._kernel.dispatch import Array, operation
+from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.ops.promotion import pair
 from framework.paddle.ops.rows import named

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 import jax
 import jax.numpy as jnp
 
-from framework.core.errors import ShapeError
+from framework.nn.functional.slopes import absolute
 from framework.paddle._kernel.arguments import Integers
 from framework.paddle._kernel.dispatch import Array, Arrays, freeze, operation
+from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.ops.promotion import as_float, axes_of, is_float, pair
 from framework.paddle.ops.shaping import whole_numbers
@@ -127,7 +128,7 @@ def einsum(equation: str, *operands: Tensor) -> Tensor:
 def power_norm(x: jax.Array, p: float, axes: tuple[int, ...], keepdim: bool) -> jax.Array:
     """(sum of |x|^p)^(1/p) over axes; the greatest or smallest |x| for p = inf or -inf, the count of what is not 0 for
     p = 0. Its gradient at 0 is 0."""
-    sizes = jnp.abs(as_float(x))
+    sizes = absolute(as_float(x))
     if p == math.inf:
         return jnp.max(sizes, axes, keepdims=keepdim)
     if p == -math.inf:
@@ -139,11 +140,11 @@ def power_norm(x: jax.Array, p: float, axes: tuple[int, ...], keepdim: bool) -> 
     if p == 2:  # |x|^2 without the root in |x|
         powers = jnp.real(x * jnp.conj(x)) if jnp.iscomplexobj(x) else as_float(x) ** 2
     else:
-        powers = jnp.where(sizes > 0, jnp.where(sizes > 0, sizes, 1) ** p, 0 if p > 0 else math.inf)
+        powers = jnp.where(sizes <= 0, 0 if p > 0 else math.inf, jnp.where(sizes <= 0, 1, sizes) ** p)
     total = jnp.sum(powers, axes, keepdims=keepdim)
-    safe = jnp.where(total > 0, total, 1)
+    safe = jnp.where(total <= 0, 1, total)  # NaN, which compares with nothing, stays NaN
     root = jnp.sqrt(safe) if p == 2 else safe ** (1 / p)
-    return jnp.where(total > 0, root, 0).astype(sizes.dtype)
+    return jnp.where(total <= 0, 0, root).astype(sizes.dtype)
 
 
 @operation
@@ -207,7 +208,7 @@ def cdist(
     if p == 2 and modes[compute_mode]:
         squares = jnp.sum(x * x, -1)[..., :, None] + jnp.sum(y * y, -1)[..., None, :]
         squares = squares - 2 * jnp.matmul(x, jnp.swapaxes(y, -1, -2))
-        return jnp.where(squares > 0, jnp.sqrt(jnp.where(squares > 0, squares, 1)), 0)
+        return jnp.where(squares <= 0, 0, jnp.sqrt(jnp.where(squares <= 0, 1, squares)))
     return power_norm(x[..., :, None, :] - y[..., None, :, :], p, (-1,), False)
 
 

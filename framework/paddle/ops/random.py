@@ -6,9 +6,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from framework.core.errors import ShapeError
 from framework.paddle._kernel.dispatch import Array, Key, freeze, operation
 from framework.paddle._kernel.dtypes import default_numpy, to_numpy_or
+from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.methods import replace_value
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.ops.creation import Sizes, sizes_of

@@ -9,10 +9,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from framework.core.errors import ShapeError
 from framework.paddle._kernel.arguments import DTypeLike, Tensors
 from framework.paddle._kernel.dispatch import Array, Arrays, operation
 from framework.paddle._kernel.dtypes import to_numpy
+from framework.paddle._kernel.errors import ShapeError
 from framework.paddle.ops.promotion import as_float, axes_of, is_integer
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ import numpy as np
 from jax import lax
 
 from framework.core.axes import normalize_axis
-from framework.core.errors import ShapeError
 from framework.paddle._kernel.arguments import TensorLike
 from framework.paddle._kernel.dispatch import Array, Key, operation
 from framework.paddle._kernel.dtypes import to_numpy
+from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.methods import replace_value
 from framework.paddle._kernel.random import default_generator
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap

@@ -11,11 +11,11 @@ import numpy as np
 from jax import lax
 
 from framework.core.axes import normalize_axis
-from framework.core.errors import ShapeError
 from framework.paddle._kernel.arguments import DTypeLike, TensorLike
 from framework.paddle._kernel.dispatch import Array, Arrays, freeze, operation
 from framework.paddle._kernel.dtypes import INEXACT, to_numpy
 from framework.paddle._kernel.dtypes import dtype as Dtype
+from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.ops.promotion import axes_of
 

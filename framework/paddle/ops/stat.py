@@ -7,8 +7,8 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from framework.core.errors import ShapeError
 from framework.paddle._kernel.dispatch import Array, operation
+from framework.paddle._kernel.errors import ShapeError
 from framework.paddle.ops.promotion import as_float, axes_of, is_integer
 
 __all__ = ["median", "nanmedian", "nanquantile", "quantile", "std", "var"]

@@ -9,10 +9,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from framework.nn.functional.slopes import absolute, arctan
 from framework.paddle._kernel.dispatch import Array, operation
 from framework.paddle._kernel.methods import in_place, replace_value
 from framework.paddle._kernel.tensor import Tensor
-from framework.paddle.ops.promotion import as_float, is_integer
+from framework.paddle.ops.promotion import as_float, in_float64, is_integer
 from framework.paddle.ops.rows import elementwise
 
 __all__ = [
@@ -67,17 +68,17 @@ __all__ = [
 
 _of_floats = functools.partial(elementwise, floats=True)
 
-abs = elementwise("abs", jnp.abs, "The absolute value; its gradient at 0 is 0.")
+abs = elementwise("abs", absolute, "The absolute value; its gradient at 0 is 0.")
 acos = _of_floats("acos", jnp.arccos, "The inverse cosine, radians.")
 acosh = _of_floats("acosh", jnp.arccosh, "The inverse hyperbolic cosine.")
 asin = _of_floats("asin", jnp.arcsin, "The inverse sine, radians.")
 asinh = _of_floats("asinh", jnp.arcsinh, "The inverse hyperbolic sine.")
-atan = _of_floats("atan", jnp.arctan, "The inverse tangent, radians.")
+atan = _of_floats("atan", arctan, "The inverse tangent, radians.")
 atanh = _of_floats("atanh", jnp.arctanh, "The inverse hyperbolic tangent.")
 cos = _of_floats("cos", jnp.cos, "The cosine of radians.")
-cosh = _of_floats("cosh", jnp.cosh, "The hyperbolic cosine.")
+cosh = _of_floats("cosh", in_float64(jnp.cosh), "The hyperbolic cosine.")
 sin = _of_floats("sin", jnp.sin, "The sine of radians.")
-sinh = _of_floats("sinh", jnp.sinh, "The hyperbolic sine.")
+sinh = _of_floats("sinh", in_float64(jnp.sinh), "The hyperbolic sine.")
 tan = _of_floats("tan", jnp.tan, "The tangent of radians.")
 tanh = _of_floats("tanh", jnp.tanh, "The hyperbolic tangent.")
 sigmoid = _of_floats("sigmoid", jax.nn.sigmoid, "1 / (1 + exp(-x)).")
@@ -143,7 +144,7 @@ def trunc(input: Array, name: str | None = None) -> Array:
 @operation
 def round(x: Array, name: str | None = None) -> Array:
     """The nearest whole number; halves go away from 0."""
-    return _whole_or(lambda v: jnp.sign(v) * jnp.floor(jnp.abs(v) + 0.5), x)
+    return _whole_or(jax.lax.round, x)
 
 
 @operation
@@ -168,7 +169,10 @@ def sgn(x: Array, name: str | None = None) -> Array:
 def angle(x: Array, name: str | None = None) -> Array:
     """The angle of complex numbers, radians; of real ones 0 or pi."""
     x = as_float(x)
-    return jnp.angle(x).astype(x.real.dtype)
+    if x.dtype.kind == "c":
+        return jnp.angle(x).astype(x.real.dtype)
+    flat = jax.lax.stop_gradient(x)
+    return jnp.where(jnp.isnan(flat), flat, jnp.where(flat < 0, jnp.asarray(np.pi, x.dtype), 0))
 
 
 @operation

@@ -1,5 +1,8 @@
 """paddle.optimizer: optimizers that hold parameters; learning rate schedules are in `lr`."""
 
+from typing import TYPE_CHECKING
+
+from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle.optimizer import lr as lr
 from framework.paddle.optimizer.base import Optimizer
 from framework.paddle.optimizer.lbfgs import LBFGS
@@ -28,3 +31,6 @@ __all__ = [
     "Optimizer",
     "RMSProp",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = _resolver(__name__)

@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from framework.core.errors import ShapeError
 from framework.paddle._kernel.arguments import DecayLike, TensorLike
+from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.tensor import Parameter, Tensor, as_array
 from framework.paddle._kernel.x64 import x64
 from framework.paddle.regularizer import L2Decay, WeightDecayRegularizer

@@ -5,16 +5,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from framework import paddle
 from framework.core.axes import normalize_axis
-from framework.core.errors import ShapeError
 from framework.paddle._kernel.arguments import Integers
 from framework.paddle._kernel.dispatch import freeze
 from framework.paddle._kernel.dtypes import to_numpy
+from framework.paddle._kernel.errors import ShapeError
+from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.linalg import pca_lowrank as _pca_lowrank
 from framework.paddle.ops.joining import concat as _concat
@@ -288,3 +289,6 @@ for _name in ("abs", "sin", "sqrt", "tanh", "transpose", "reshape", "matmul", "c
 
 
 from framework.paddle.sparse import nn as nn  # noqa: E402
+
+if not TYPE_CHECKING:
+    __getattr__ = _resolver(__name__)

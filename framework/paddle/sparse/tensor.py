@@ -9,10 +9,10 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from framework.core.errors import ShapeError
 from framework.paddle._kernel.arguments import Integers, TensorLike
 from framework.paddle._kernel.dispatch import Array, freeze, operation
 from framework.paddle._kernel.dtypes import dtype as Dtype
+from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.printing import text_of
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.ops.gathering import gather_nd, scatter_nd

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
 
 from framework.core.errors import OarError
 from framework.paddle._kernel.arguments import DTypeLike, Integers
-from framework.paddle._kernel.missing import reason
+from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle._kernel.tensor import Parameter, Tensor, as_array, wrap
 from framework.paddle.jit.spec import InputSpec as InputSpec
 from framework.paddle.nn.layer import create_parameter as _create_parameter
@@ -33,7 +33,7 @@ from framework.paddle.static.io import save_inference_model as save_inference_mo
 from framework.paddle.static.io import save_to_file as save_to_file
 from framework.paddle.static.io import set_program_state as set_program_state
 from framework.paddle.static.program import Program as Program
-from framework.paddle.static.program import Variable as Variable
+from framework.paddle.static.program import PublicVariable
 from framework.paddle.static.program import declare as _declare
 from framework.paddle.static.program import default_main_program as default_main_program
 from framework.paddle.static.program import default_startup_program as default_startup_program
@@ -47,6 +47,11 @@ if TYPE_CHECKING:
     from framework.paddle.device.places import Place
     from framework.paddle.nn.initializer import Initializer
     from framework.paddle.nn.param_attr import AttrLike
+
+if TYPE_CHECKING:
+    from framework.paddle.static.program import Variable
+else:
+    Variable = PublicVariable
 
 
 def data(name: str, shape: Any, dtype: Any = None, lod_level: int = 0) -> Variable:
@@ -186,6 +191,5 @@ def Print(
     return printed(input, message or "")
 
 
-def __getattr__(name: str) -> NoReturn:
-    why = reason(f"paddle.static.{name}") or "no such name; docs/paddle_api.md lists all that are here"
-    raise AttributeError(f"paddle.static.{name}: {why}")
+if not TYPE_CHECKING:
+    __getattr__ = _resolver(__name__)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
 import jax
 import numpy as np
@@ -17,9 +18,7 @@ from framework.paddle.jit.recording import shape_and_type
 from framework.paddle.jit.to_static import explained
 from framework.paddle.static.program import Program, Values, Variable, default_main_program, value_of
 
-if TYPE_CHECKING:
-    pass
-
+log = logging.getLogger("oar")
 Fetched = Tensor | str | list[Tensor | str] | tuple[Tensor | str, ...] | None
 
 
@@ -76,18 +75,15 @@ class Executor:
         """Run a program on the fed arrays; returns what is named in `fetch_list` (variables or names).
 
         Raises:
-            InputError: a variable is fed that the program has not, or one is missing.
+            InputError: a fed array does not fit its variable, or `fetch_list` names what is not there.
         """
         if isinstance(program, CompiledProgram):
             program = program._program
         program = default_main_program() if program is None else program
         fetches = _fetched(program, fetch_list)
         fed = _merged(feed)
-        unknown = sorted(set(fed) - set(program.data))
-        if unknown and program.ops:
-            raise InputError(
-                "the program has no such inputs", received=", ".join(unknown), allowed=", ".join(program.data)
-            )
+        if program.ops and (unknown := sorted(set(fed) - set(program.data))):
+            log.warning("the program has no inputs %s: what is fed to them is not used", ", ".join(unknown))
         names = [name for name in program.data if name in fed]
         with recorder_scope(None):
             tensors = [wrap(_given(program.data[name], fed[name])) for name in names]
@@ -100,7 +96,7 @@ class Executor:
 def _fetched(program: Program, fetch_list: Fetched) -> list[Tensor]:
     if fetch_list is None:
         return []
-    chosen = fetch_list if isinstance(fetch_list, list | tuple) else [fetch_list]
+    chosen = _flat(fetch_list)
     named = {t.name: t for t in program.list_vars()} if any(isinstance(v, str) for v in chosen) else {}
     missing = [v for v in chosen if isinstance(v, str) and v not in named]
     if missing:
@@ -108,9 +104,14 @@ def _fetched(program: Program, fetch_list: Fetched) -> list[Tensor]:
     return [named[v] if isinstance(v, str) else v for v in chosen]
 
 
-def _merged(
-    feed: Mapping[str, TensorLike] | Sequence[Mapping[str, TensorLike]] | None,
-) -> dict[str, TensorLike]:
+def _flat(fetches: Fetched) -> list[Tensor | str]:
+    """The variables and names of nested lists in their order."""
+    if not isinstance(fetches, list | tuple):
+        return [] if fetches is None else [fetches]
+    return [item for fetch in fetches for item in _flat(fetch)]
+
+
+def _merged(feed: Mapping[str, TensorLike] | Sequence[Mapping[str, TensorLike]] | None) -> dict[str, Any]:
     """The fed arrays by name; a DataLoader gives a list of one such dict."""
     if isinstance(feed, list | tuple):
         return {name: value for part in feed for name, value in part.items()}
@@ -121,13 +122,8 @@ def _given(variable: Variable, value: TensorLike) -> jax.Array:
     array = as_array(value)
     want = variable.shape
     fits = len(want) == array.ndim and all(w in (-1, s) for w, s in zip(want, array.shape, strict=True))
-    if not fits:
-        raise InputError(
-            "a fed array does not fit its variable",
-            where=variable.name,
-            received=f"{array.dtype}{list(array.shape)}",
-            allowed=f"{variable.dtype.name}{want}",
-        )
+    if not fits:  # Paddle's executor runs the program on the shapes that are fed
+        log.warning("%s is %s, and %s is fed: the program runs on it", variable.name, want, list(array.shape))
     return array if array.dtype == variable.dtype.numpy else as_array(array, variable.dtype)
 
 

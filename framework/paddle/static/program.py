@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import jax
 import numpy as np
 
-from framework.core.errors import ShapeError, TraceError
+from framework.core.errors import TraceError
 from framework.paddle._kernel import dtypes as types
 from framework.paddle._kernel.arguments import DTypeLike
 from framework.paddle._kernel.dispatch import KEY, Compiled, execute
 from framework.paddle._kernel.dtypes import INEXACT
+from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.mode import mode, set_recorder
 from framework.paddle._kernel.symbol import Symbol
 from framework.paddle._kernel.tape import Node
@@ -55,7 +56,7 @@ class Variable(Tensor):
     def block(self) -> Block:
         return default_main_program().global_block()
 
-    def numpy(self) -> np.ndarray:
+    def numpy(self, *args: object) -> np.ndarray:
         raise TraceError(
             "a variable of a static program has no values",
             received=f"the values of {self.name} {self.shape}",
@@ -342,6 +343,7 @@ class _State:
     def __init__(self) -> None:
         self.main, self.startup = Program(), Program()
         self.on = False
+        self.names: tuple[unique_name.Counters | None, set[str] | None] = (None, None)  # those of static mode
 
 
 _state = _State()
@@ -463,14 +465,16 @@ def enable_static() -> None:
     """From here on operations are recorded into programs."""
     if not _state.on:
         _state.on = True
+        unique_name.switch(*_state.names)
         mode.watcher = _Watcher()
         set_recorder(record)
 
 
 def disable_static(place: object = None) -> None:
-    """Back to running operations at once."""
+    """Back to running operations at once. Names of parameters are counted anew, and those in use are free again."""
     if _state.on:
         _state.on = False
+        _state.names = unique_name.switch()
         set_recorder(None)
         mode.watcher = None
 
@@ -478,6 +482,16 @@ def disable_static(place: object = None) -> None:
 def in_dynamic_mode() -> bool:
     """Whether operations run at once."""
     return not _state.on
+
+
+class _VariableOrTensor(type):
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, Tensor if in_dynamic_mode() else Variable)
+
+
+class PublicVariable(Variable, metaclass=_VariableOrTensor):
+    """paddle.static.Variable: in dynamic mode every Tensor is an instance of it, as in Paddle, whose programs of both
+    modes ask so."""
 
 
 @contextlib.contextmanager

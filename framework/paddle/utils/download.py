@@ -11,6 +11,12 @@ from framework.hub.store import resolve
 WEIGHTS_HOME = Path.home() / ".cache" / "paddle" / "hapi" / "weights"
 
 
+def _get_unique_endpoints(trainer_endpoints: list[str]) -> set[str]:
+    """One address of each machine, the first: the processes that download for the others of their machine."""
+    first = {endpoint.rpartition(":")[0]: endpoint for endpoint in reversed(trainer_endpoints)}
+    return set(first.values())
+
+
 def get_weights_path_from_url(url: str, md5sum: str | None = None) -> str:
     """The local path of a file of weights.
 

@@ -18,6 +18,11 @@ def generate(key: str) -> str:
     return f"{state.name_prefix}{key}_{number}"
 
 
+def generate_with_ignorable_key(key: str) -> str:
+    """As `generate`: names of Tensors that nobody named."""
+    return generate(key)
+
+
 def claim(name: str) -> None:
     """Give a parameter a name of the user's.
 

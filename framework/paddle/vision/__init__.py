@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle.vision import datasets as datasets
 from framework.paddle.vision import models as models
 from framework.paddle.vision import ops as ops
@@ -16,9 +17,10 @@ from framework.paddle.vision.images import image_load as image_load
 from framework.paddle.vision.images import set_image_backend as set_image_backend
 
 if not TYPE_CHECKING:
+    _resolve = _resolver(__name__)
 
     def __getattr__(name: str) -> object:
         for module in (datasets, models, transforms):
             if name in vars(module):
                 return vars(module)[name]
-        raise AttributeError(f"paddle.vision.{name} is not there: docs/paddle_api.md lists what is")
+        return _resolve(name)

@@ -76,7 +76,7 @@ def apply_warp(
         )
     if warp.size_hw == warp.source_hw and np.array_equal(warp.matrix, np.eye(3)):
         return sample
-    changes: dict[str, Any] = {
+    changes: dict[str, object] = {
         "image": warp.image(sample.image, interpolation, fill),
         "warp": warp if sample.warp is None else sample.warp.then(warp),
         "source_size": sample.source_size or (sample.warp or warp).source_hw,
@@ -98,7 +98,7 @@ def keep_objects(sample: Sample, kept: np.ndarray) -> Sample:
     """`sample` with the objects where `kept [K]` (bool) says so, in every field that has one entry an object."""
     if kept.all():
         return sample
-    changes: dict[str, Any] = {}
+    changes: dict[str, object] = {}
     for name in _RANKS:
         array = getattr(sample, name)
         if array is not None and array.ndim == _RANKS[name]:

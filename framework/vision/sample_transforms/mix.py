@@ -189,9 +189,13 @@ def _kinds(sample: Sample) -> set[str]:
     return found | {_OF_THE_IMAGE[name] for name in of_image}
 
 
-def _move(sample: Sample, place: tuple[int, int], size_hw: Size) -> dict[str, Any]:
+def _move(sample: Sample, place: tuple[int, int], size_hw: Size) -> dict[str, np.ndarray | tuple | str]:
     """The fields with an entry an object, on a canvas of `size_hw`."""
-    fields: dict[str, Any] = {"labels": sample.labels, "valid": sample.valid, "text": sample.text}
+    fields: dict[str, np.ndarray | tuple | str | None] = {
+        "labels": sample.labels,
+        "valid": sample.valid,
+        "text": sample.text,
+    }
     if sample.boxes is not None:
         fields["boxes"] = sample.boxes + np.array([*place, *place], np.float32)
     if sample.polygons is not None:
@@ -201,8 +205,9 @@ def _move(sample: Sample, place: tuple[int, int], size_hw: Size) -> dict[str, An
         shift = np.array([*place, 0], np.float32)
         fields["keypoints"] = np.where(labelled, sample.keypoints + shift, sample.keypoints)
     if sample.mask is not None and sample.mask.ndim == 3:
-        fields["mask"] = np.zeros((len(sample.mask), *size_hw), sample.mask.dtype)
-        _paste(fields["mask"], sample.mask, place)
+        mask = np.zeros((len(sample.mask), *size_hw), sample.mask.dtype)
+        _paste(mask, sample.mask, place)
+        fields["mask"] = mask
     return {name: value for name, value in fields.items() if value is not None}
 
 

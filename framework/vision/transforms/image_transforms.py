@@ -27,7 +27,7 @@ from framework.vision.transforms.functional import ImageLike
 Keys = Sequence[str] | None
 Range = float | Sequence[float]
 # By the transform's id: what `_get_params` gave for the call that is running here, in this thread.
-_params: contextvars.ContextVar[Mapping[int, Any]] = contextvars.ContextVar("oar_transform_params")
+_params: contextvars.ContextVar[Mapping[int, object]] = contextvars.ContextVar("oar_transform_params")
 
 
 class Compose:
@@ -77,7 +77,7 @@ class BaseTransform:
         """What `_get_params` gave for the call that is running; None outside of one."""
         return _params.get({}).get(id(self))
 
-    def _get_params(self, inputs: tuple[Any, ...]) -> Any:
+    def _get_params(self, inputs: tuple[object, ...]) -> object:
         return None
 
     def _get_apply(self, key: str) -> Callable[[Any], Any] | None:

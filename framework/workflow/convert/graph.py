@@ -6,7 +6,7 @@ import functools
 import hashlib
 import statistics
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +20,9 @@ from framework.export.program_bytes import Program
 from framework.inference.engine import XLAEngine
 from framework.inference.graph_engine import GraphEngine, load_graph
 from framework.interop.graph.layer import GraphLayer
+from framework.interop.graph.values import collect_limits
+from framework.interop.programs.program import TEXT_NAME
+from framework.interop.programs.program import TensorSpec as GraphTensorSpec
 from framework.interop.source import Source, read_source
 
 GRAPHS = (".onnx", ".pdmodel", ".json")
@@ -34,6 +37,7 @@ _TO_ONNX = {
 _TO_ONNX |= {".h5": _TO_ONNX[".keras"], ".prototxt": _TO_ONNX[".caffemodel"]}
 _MULTIPLES = (1, 2, 4, 8, 16, 32, 64)
 _AXES = "hwdklmpqrstuvxyz"
+_RESERVED = ("max", "min", "mod", "floordiv", "n")  # words of jax's sizes, and our name of a batch
 
 
 def refuse_foreign(graph: str | Path) -> None:
@@ -67,6 +71,7 @@ class Conversion:
         inputs: Of the program, by name.
         program, weights: As an artifact takes them.
         source: The file of the graph.
+        limits: What the program asks of its sizes, such as "t <= 512".
     """
 
     graph: GraphLayer
@@ -74,6 +79,7 @@ class Conversion:
     program: Program
     weights: dict[str, np.ndarray]
     source: Source
+    limits: tuple[str, ...] = ()
 
     @functools.cached_property
     def engine(self) -> XLAEngine:
@@ -87,7 +93,7 @@ class Conversion:
         if output.suffix == ".onnx":
             from framework.export.formats.onnx import export_layer  # needs the extra
 
-            export_layer(self.graph, self.inputs, output, outputs=names)
+            export_layer(self.graph, self.inputs, output, outputs=names, constraints=self.limits)
             return
         digest = hashlib.sha256(self.source.data).hexdigest()
         config = {
@@ -128,47 +134,127 @@ def convert_graph(
         return dict(zip(names, out if isinstance(out, tuple) else (out,), strict=True))
 
     failure: Exception | None = None
-    for multiple in _MULTIPLES:
-        inputs = _inputs(layer, shapes or {}, multiple)
+    tried: list[Mapping[str, TensorSpec]] = []
+    for by_axis in (False, True):
+        for multiple in _MULTIPLES:
+            inputs = _inputs(layer, shapes or {}, multiple, by_axis)
+            if inputs in tried:
+                continue
+            tried.append(inputs)
+            try:
+                program, weights, limits = _lower(layer, inputs, by_name)
+                return Conversion(layer, inputs, program, weights, source, limits)
+            except (OarError, ValueError, TypeError) as error:  # jax raises both about symbolic sizes
+                failure = failure or error
+    raise InputError(
+        "the graph does not go with these sizes",
+        where=str(graph),
+        received=f"{_describe(tried[0])}: {_first_lines(failure)}",
+        fix=_advise(layer, shapes or {}, by_name, str(graph)),
+    ) from failure
+
+
+_ByName = Callable[[object], dict[str, object]]
+
+
+def _lower(
+    layer: GraphLayer, inputs: Mapping[str, TensorSpec], by_name: _ByName
+) -> tuple[Program, dict[str, np.ndarray], tuple[str, ...]]:
+    """The program, its weights and the limits of its sizes, such as the rows of a table of positions."""
+    with collect_limits() as limits:
         try:
-            program, weights = lower_layer(layer, inputs, after=by_name)  # type: ignore[arg-type]
-            break
-        except (OarError, ValueError, TypeError) as error:  # jax raises both about symbolic sizes
-            failure = failure or error
-    else:
-        raise InputError(
-            "the graph does not go with these sizes",
-            where=str(graph),
-            received=f"{_describe(_inputs(layer, shapes or {}, 1))}: {str(failure).splitlines()[0]}",
-            fix="say the sizes that it was made for, such as --shape " + _describe(_inputs(layer, {}, 32)),
-        ) from failure
-    return Conversion(layer, inputs, program, weights, source)
+            return *lower_layer(layer, inputs, after=by_name), ()  # type: ignore[arg-type]
+        except (OarError, ValueError, TypeError):
+            if not limits:
+                raise
+        return *lower_layer(layer, inputs, after=by_name, constraints=limits), tuple(limits)  # type: ignore[arg-type]
+
+
+def _first_lines(error: Exception | None) -> str:
+    """What an error says, with the value that it is about."""
+    return " ".join(line.strip() for line in str(error).splitlines()[:2])
+
+
+def _advise(
+    layer: GraphLayer, shapes: Mapping[str, Sequence[int | str]], by_name: _ByName, graph: str
+) -> str:
+    """Sizes that work, tried, as they are written on the command line; or that none do."""
+    for by_axis in (False, True):
+        inputs = _fixed(_inputs(layer, shapes, 1, by_axis))
+        try:
+            _lower(layer, inputs, by_name)
+        except (OarError, ValueError, TypeError) as error:
+            reason = error
+        else:
+            return "say the sizes of your inputs as numbers: " + _describe(inputs)
+    return (
+        f"no sizes help ({_first_lines(reason)}); run the graph where it is, node by node where it must be: "
+        f"framework.inference.create_predictor(Config({graph!r}))"
+    )
+
+
+def _fixed(inputs: Mapping[str, TensorSpec]) -> dict[str, TensorSpec]:
+    """One number for each named size: 1 for a batch, 64 for images, else 12."""
+    sizes: dict[str, int] = {}
+    fixed = {}
+    for name, spec in inputs.items():
+        shape = []
+        for axis, size in enumerate(spec.shape):
+            if isinstance(size, str):
+                size = sizes.setdefault(size, 1 if axis == 0 else 64 if len(spec.shape) == 4 else 12)
+            shape.append(size)
+        fixed[name] = TensorSpec(tuple(shape), spec.dtype)
+    return fixed
 
 
 def _inputs(
-    layer: GraphLayer, shapes: Mapping[str, Sequence[int | str]], multiple: int
+    layer: GraphLayer, shapes: Mapping[str, Sequence[int | str]], multiple: int, by_axis: bool = False
 ) -> dict[str, TensorSpec]:
-    """The inputs with a name for each open size: n for the first axis, multiples for the axes of images."""
-    free = iter(_AXES)
+    """The inputs with a name for each open size: that of the file, which inputs may share, else n for the first axis
+    and a letter for another. With `by_axis` inputs of one rank share the sizes of the same axes."""
+    named = {size for spec in layer.inputs for size in spec.shape if isinstance(size, str)}
+    free = (letter for letter in _AXES if letter not in named)
+    names: dict[object, str] = {}
+
+    def name_of(spec: GraphTensorSpec, axis: int) -> str:
+        size = spec.shape[axis]
+        if by_axis:
+            key: object = axis and (len(spec.shape), axis)
+        else:
+            key = (
+                size
+                if isinstance(size, str) and size.isidentifier() and size not in _RESERVED
+                else (spec.name, axis)
+            )
+        if key not in names:
+            names[key] = key if isinstance(key, str) else "n" if axis == 0 else next(free)
+        return "n" if axis == 0 and not isinstance(key, str) else names[key]
+
     inputs = {}
     for spec in layer.inputs:
+        if spec.dtype == TEXT_NAME:
+            raise InputError(
+                "an input of the graph is text, which is not part of a compiled program",
+                where=spec.name,
+                fix="run the graph where it is: framework.inference.create_predictor(Config(file))",
+            )
         dtype = {"int64": "int32", "float64": "float32"}.get(spec.dtype, spec.dtype or "float32")
         shape: list[int | str] = list(shapes.get(spec.name, ()))
         if not shape:
             for axis, size in enumerate(spec.shape):
                 if isinstance(size, int) and size > 0:
                     shape.append(size)
-                elif axis == 0:
-                    shape.append("n")
-                else:
-                    name = next(free)
-                    shape.append(f"{multiple}*{name}" if multiple > 1 and len(spec.shape) == 4 else name)
+                    continue
+                name = name_of(spec, axis)
+                shape.append(
+                    f"{multiple}*{name}" if axis > 0 and multiple > 1 and len(spec.shape) == 4 else name
+                )
         inputs[spec.name] = TensorSpec(tuple(shape), dtype)
     return inputs
 
 
 def _describe(inputs: Mapping[str, TensorSpec]) -> str:
-    return " ".join(f"{name}={','.join(map(str, spec.shape))}" for name, spec in inputs.items())
+    return " ".join(f"--shape {name}={','.join(map(str, spec.shape))}" for name, spec in inputs.items())
 
 
 def compare_with_graph(conversion: Conversion) -> float:
@@ -178,10 +264,12 @@ def compare_with_graph(conversion: Conversion) -> float:
         TraceError: the program gives other results than the graph.
     """
     reference, worst = GraphEngine(conversion.graph), 0.0
-    for sizes in trial_sizes(conversion.inputs):
+    for sizes in trial_sizes(conversion.inputs, conversion.limits):
         arrays = example_inputs(conversion.inputs, sizes)
         got, expected = conversion.engine(arrays), reference(arrays)
         for name, array in expected.items():
+            if array.dtype == object:  # dictionaries of labels and scores: the program gives the scores
+                array = np.asarray([list(row.values()) for row in array])
             a, b = np.asarray(array, np.float64), np.asarray(got[name], np.float64)
             if a.ndim and a.shape[1:] == b.shape[1:]:
                 b = b[: len(a)]  # the program fills up what suppression left
@@ -199,7 +287,7 @@ def compare_with_graph(conversion: Conversion) -> float:
 
 def time_program(conversion: Conversion) -> float:
     """Milliseconds that a call of the program takes, with inputs of the first size that it is compared with."""
-    arrays = example_inputs(conversion.inputs, trial_sizes(conversion.inputs)[0])
+    arrays = example_inputs(conversion.inputs, trial_sizes(conversion.inputs, conversion.limits)[0])
     conversion.engine(arrays)
     seconds = []
     for _ in range(5):

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from framework.config import Kind, bind
 from framework.config.bind import packages_of
@@ -83,9 +83,12 @@ class ComparedParts(Report):
     shared: tuple[str, ...]
     misfits: tuple[str, ...]
     """Numbers and names of classes, and how many objects there is room for."""
+    notes: tuple[str, ...] = ()
+    """What differs and may: classes without a sample in data.eval."""
 
     def summary(self) -> list[str]:
-        return [", ".join(f"{count} different samples in data.{name}" for name, count in self.counts.items())]
+        counts = ", ".join(f"{count} different samples in data.{name}" for name, count in self.counts.items())
+        return [counts, *self.notes]
 
     def faults(self) -> Mapping[str, Sequence[str]]:
         both = (
@@ -102,7 +105,7 @@ class _Notes:
     """The id of the first sample of a content."""
     most_objects: int = 0
 
-    def add(self, sample: Any) -> None:
+    def add(self, sample: object) -> None:
         if isinstance(sample, Sample):
             self.places.setdefault(hash_image(sample.image), str(sample.id))
             self.most_objects = max(self.most_objects, 0 if sample.boxes is None else len(sample.boxes))
@@ -129,13 +132,16 @@ def _compare(datasets: Mapping[str, Dataset], notes: Mapping[str, _Notes], tree:
         *_compare_classes(names),
         *_compare_room(notes, tree),
     ]
-    return ComparedParts({name: len(found.places) for name, found in notes.items()}, shared, tuple(misfits))
+    counts = {name: len(found.places) for name, found in notes.items()}
+    return ComparedParts(counts, shared, tuple(misfits), tuple(_lacking_classes(names)))
 
 
 def _compare_with_model(names: Mapping[str, tuple[str, ...]], tree: Tree) -> Iterator[str]:
     model = tree.value.get("model")
     stated = model.value.get("num_classes") if model is not None and isinstance(model.value, dict) else None
     for name, classes in names.items():
+        if name != PARTS[0] and names.get(PARTS[0]):
+            continue  # the classes are those of the training
         if classes and stated is not None and stated.value != len(classes):
             yield (
                 f"model.num_classes is {stated.value} ({stated.where}), data.{name} has {len(classes)}: "
@@ -144,15 +150,19 @@ def _compare_with_model(names: Mapping[str, tuple[str, ...]], tree: Tree) -> Ite
 
 
 def _compare_classes(names: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
-    first, *rest = names.values()
-    if not first or not any(other and other != first for other in rest):
-        return
-    only = [
-        f"data.{name} has {', '.join(sorted(missing)[:5])} alone"
-        for name, classes in names.items()
-        if (missing := set(classes) - set.intersection(*map(set, names.values())))
-    ]
-    yield "; ".join(only) or "data.train and data.eval have the same classes in another order"
+    """Classes of data.eval that data.train has not: nothing learns them."""
+    train, held_out = (names.get(part, ()) for part in PARTS)
+    if train and (alone := sorted(set(held_out) - set(train))):
+        yield f"data.eval has {', '.join(alone[:5])} alone: no sample to train on"
+
+
+def _lacking_classes(names: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
+    train, held_out = (names.get(part, ()) for part in PARTS)
+    if held_out and (lacking := [name for name in train if name not in held_out]):
+        yield (
+            f"data.eval has no class {', '.join(lacking[:5])}{' …' * (len(lacking) > 5)}: training goes on, and scores "
+            "say nothing of it"
+        )
 
 
 def _compare_room(notes: Mapping[str, _Notes], tree: Tree) -> Iterator[str]:

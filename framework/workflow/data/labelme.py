@@ -6,23 +6,22 @@ import base64
 import binascii
 import json
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from framework.core.disk import write_file
 from framework.core.errors import FormatError, InputError
-from framework.core.fields import is_number, read_integer, read_list, read_text, shorten
+from framework.core.fields import read_integer, read_list, read_text, shorten
 from framework.core.types import JSON
-from framework.vision import polygons
-from framework.vision.dataset_files import read_annotations, read_image
+from framework.vision import masks, polygons
+from framework.vision.dataset_files import abbreviate, read_annotations, read_image
 from framework.vision.image import SUFFIXES, read_bytes
 from framework.workflow.data.commands import check_new, write_whole
-
-_SHAPES = ("polygon", "rectangle")
-_FARTHEST = 1e6  # pixels: no image is so large
+from framework.workflow.data.labelme_shapes import NO_AREA, read_kind, read_mask, read_outline
 
 
 class LabelmeReport(NamedTuple):
@@ -33,32 +32,43 @@ class LabelmeReport(NamedTuple):
     counts: Mapping[str, int]
     """Objects of each class."""
     image_count: int
+    left_out: Mapping[str, int]
+    """Shapes without an area, by what they are: "line crack"."""
 
     def __str__(self) -> str:
         classes = ", ".join(f"{name} {count}" for name, count in self.counts.items())
-        return (
+        lines = [
             f"{self.annotations}: {sum(self.counts.values())} objects of {len(self.counts)} classes "
-            f"({classes or 'none'})\n{self.images}: {self.image_count} images"
-        )
+            f"({classes or 'none'})",
+            f"{self.images}: {self.image_count} images",
+        ]
+        if self.left_out:
+            kinds = ", ".join(f"{count} {name}" for name, count in self.left_out.items())
+            lines.append(f"{sum(self.left_out.values())} shapes without an area are left out: {kinds}")
+        return "\n".join(lines)
 
 
 class _Object(NamedTuple):
     label: str
-    parts: list[np.ndarray]
-    """Outlines [N, 2] in pixels."""
+    outlines: list[np.ndarray]
+    """[N, 2] in pixels"""
+    masks: list[np.ndarray]
+    """[H, W] bool, of shapes that are masks"""
 
 
 def convert_labelme(source: str | Path, output: str | Path) -> LabelmeReport:
     """Write `<output>/annotations.json` and `<output>/images` from the .json files of labelme in a folder.
 
     Files are searched in the folders of `source` too. An image is the file that `imagePath` names, or what
-    `imageData` holds where there is no such file; it is copied as it is, and named after its .json. Polygons and
-    rectangles become objects with an outline and a box; those of one label and one `group_id` are parts of one
-    object. Classes are numbered from 1 in the order of their names. Images without a .json are left out.
+    `imageData` holds where there is no such file; it is copied as it is, and named after its .json. Polygons,
+    rectangles, turned ones, circles and masks become objects with an outline, or run lengths, and a box; those of one
+    label and one `group_id` are parts of one object. Lines, line strips and points have no area: they are left out and
+    counted. Classes are numbered from 1 in the order of their names. Images without a .json are left out.
 
     Raises:
-        InputError: there is no .json, a field of one is missing, of the wrong type, or a shape of another kind; an
-            image is not there, cannot be read, or has another size than the file says; the output is there already.
+        InputError: there is no .json, a field of one is missing or of the wrong type (all faults of shapes in one
+            message), an image is not there, cannot be read, or has another size than the file says; the output is
+            there already.
             FormatError: a file is not JSON, or not labelme's. DiskError: the disk takes no more; nothing stays.
     """
     source, output = Path(source), Path(output)
@@ -72,21 +82,31 @@ def convert_labelme(source: str | Path, output: str | Path) -> LabelmeReport:
         )
     target, folder = output / "annotations.json", output / "images"
     check_new((target, folder))
-    images, boxes = [], []
+    images, boxes, sizes_hw, faults = [], [], [], list[str]()
+    left_out = Counter[str]()
     with write_whole((target, folder)):
         for number, file in enumerate(files, start=1):
             data = _load(file)
             content, suffix = _find_image(data, file)
             name = file.relative_to(source).with_suffix(suffix)
             height, width = _check_size(data, file, content)
-            boxes.append(_read_objects(data, file, (height, width)))
+            sizes_hw.append((height, width))
+            boxes.append(_read_objects(data, file, (height, width), left_out, faults))
             write_file(folder / name, content)
             images.append({"id": number, "file_name": name.as_posix(), "height": height, "width": width})
+        if faults:
+            raise InputError(
+                f"{len(faults)} shapes cannot be read",
+                where=source,
+                received=abbreviate(faults, "\n    "),
+                allowed="shapes as labelme saves them",
+                fix="correct them in labelme, or take them out",
+            )
         names = sorted({one.label for objects in boxes for one in objects})
         index = {name: number for number, name in enumerate(names, start=1)}
         annotations = [
-            {"id": 0, "image_id": image["id"], "category_id": index[one.label], **_measure(one, image)}
-            for image, objects in zip(images, boxes)
+            {"id": 0, "image_id": image["id"], "category_id": index[one.label], **_measure(one, size_hw)}
+            for image, objects, size_hw in zip(images, boxes, sizes_hw)
             for one in objects
         ]
         for number, annotation in enumerate(annotations, start=1):
@@ -95,7 +115,7 @@ def convert_labelme(source: str | Path, output: str | Path) -> LabelmeReport:
         coco = {"images": images, "annotations": annotations, "categories": categories}
         write_file(target, json.dumps(coco).encode("ascii"))
     counts = {name: sum(one.label == name for objects in boxes for one in objects) for name in names}
-    return LabelmeReport(target, folder, counts, len(images))
+    return LabelmeReport(target, folder, counts, len(images), dict(left_out))
 
 
 def _load(file: Path) -> dict[str, JSON]:
@@ -152,62 +172,48 @@ def _check_size(data: Mapping[str, JSON], file: Path, content: bytes) -> tuple[i
     return size
 
 
-def _read_objects(data: Mapping[str, JSON], file: Path, size_hw: tuple[int, int]) -> list[_Object]:
+def _read_objects(
+    data: Mapping[str, JSON], file: Path, size_hw: tuple[int, int], left_out: Counter[str], faults: list[str]
+) -> list[_Object]:
+    """The objects of a file; shapes without an area are counted in `left_out`, broken ones described in `faults`."""
     objects: dict[object, _Object] = {}
     for number, shape in enumerate(read_list(data, "shapes", file)):
         where = f"{file}, shapes[{number}]"
-        if not isinstance(shape, dict):
-            raise InputError(
-                "a shape must be an object", where=where, received=shorten(shape), allowed="{...}"
-            )
-        label, group = read_text(shape, "label", where), read_integer(shape, "group_id", where, default=None)
-        key = number if group is None else (label, group)
-        objects.setdefault(key, _Object(label, [])).parts.append(_read_outline(shape, where))
-    return list(objects.values())
+        try:
+            if not isinstance(shape, dict):
+                raise InputError(
+                    "a shape must be an object", where=where, received=shorten(shape), allowed="{...}"
+                )
+            label = read_text(shape, "label", where)
+            kind, group = read_kind(shape, where), read_integer(shape, "group_id", where, default=None)
+            if kind in NO_AREA:
+                left_out[f"{kind} {label}"] += 1
+                continue
+            one = objects.setdefault(number if group is None else (label, group), _Object(label, [], []))
+            if kind == "mask":
+                one.masks.append(read_mask(shape, size_hw, where))
+            else:
+                one.outlines.append(read_outline(shape, kind, where))
+        except InputError as error:
+            faults.append(f"{error.where}: {error.problem} ({error.received})")
+    return [one for one in objects.values() if one.outlines or one.masks]
 
 
-def _read_outline(shape: Mapping[str, JSON], where: str) -> np.ndarray:
-    """[N, 2]"""
-    kind = read_text(
-        shape, "shape_type", where, default="polygon"
-    )  # files of old versions have no such field
-    if kind not in _SHAPES:
-        raise InputError(
-            "COCO's format has no such shape",
-            where=f"{where}.shape_type",
-            received=kind,
-            allowed=", ".join(_SHAPES),
-            fix="draw it as a polygon, or take it out",
-        )
-    points = read_list(shape, "points", where)
-    pairs = all(isinstance(one, list) and len(one) == 2 and all(map(_is_place, one)) for one in points)
-    if not pairs or not (len(points) in (2, 4) if kind == "rectangle" else len(points) >= 3):
-        raise InputError(
-            f"the points do not make a {kind}",
-            where=f"{where}.points",
-            received=shorten(points),
-            allowed=f"{'[[x, y], [x, y]], opposite corners' if kind == 'rectangle' else 'three or more [x, y]'}, "
-            "in pixels",
-        )
-    outline = np.array(points, np.float64)
-    if kind == "polygon":
-        return outline
-    (left, top), (right, bottom) = outline.min(axis=0), outline.max(axis=0)
-    return np.array([[left, top], [right, top], [right, bottom], [left, bottom]])
-
-
-def _is_place(value: object) -> bool:
-    return is_number(value) and -_FARTHEST < value < _FARTHEST  # type: ignore[operator]
-
-
-def _measure(one: _Object, image: Mapping[str, Any]) -> dict[str, JSON]:
+def _measure(one: _Object, size_hw: tuple[int, int]) -> dict[str, JSON]:
     """`segmentation`, `bbox` (left, top, width, height), `area` in pixels, `iscrowd`."""
-    points = np.concatenate(one.parts)
+    if one.masks:  # what is drawn as pixels stays pixels, with whatever outlines belong to it
+        covered = np.logical_or.reduce(
+            [*one.masks, *(polygons.fill([line], size_hw) for line in one.outlines)]
+        )
+        x0, y0, x1, y1 = masks.to_boxes(covered[None])[0].tolist()
+        box, area = [x0, y0, x1 - x0, y1 - y0], float(covered.sum())
+        return {"segmentation": masks.encode_rle(covered), "bbox": box, "area": area, "iscrowd": 0}
+    points = np.concatenate(one.outlines)
     low, high = points.min(axis=0), points.max(axis=0)
     return {
-        "segmentation": [part.reshape(-1).tolist() for part in one.parts],
+        "segmentation": [line.reshape(-1).tolist() for line in one.outlines],
         "bbox": [*low.tolist(), *(high - low).tolist()],
-        "area": _area(one.parts, (image["height"], image["width"])),
+        "area": _area(one.outlines, size_hw),
         "iscrowd": 0,
     }
 

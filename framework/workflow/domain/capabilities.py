@@ -19,7 +19,7 @@ class TaskAlias(NamedTuple):
     """What the name of a task stands for: a config's name, and options of the predictor that come with it."""
 
     config: str
-    options: Mapping[str, Any] = {}
+    options: Mapping[str, object] = {}
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class FallbackModel:
             the error.
     """
 
-    choose: Callable[[Model, Sequence[str], Mapping[str, Any], HubError], str | None]
+    choose: Callable[[Model, Sequence[str], Mapping[str, object], HubError], str | None]
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class RuntimeSettings:
         apply: The artifact with overrides of the second kind. Raises: ConfigError.
     """
 
-    choose: Callable[[Path, Mapping[str, Any], Mapping[str, Any]], Sequence[str]]
+    choose: Callable[[Path, Mapping[str, Any], Mapping[str, object]], Sequence[str]]
     split: Callable[[Sequence[str]], tuple[tuple[str, ...], tuple[str, ...]]]
     apply: Callable[[Artifact, Sequence[str]], Artifact]
 

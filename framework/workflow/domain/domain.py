@@ -20,7 +20,7 @@ from framework.export import Artifact
 from framework.inference.runtime import Runtime
 from framework.io.data_check import Observe, Report, validate_samples
 from framework.io.dataset import Dataset
-from framework.workflow.domain.predictor import Predictor
+from framework.workflow.domain.predictor import AnyPredictor
 
 if TYPE_CHECKING:  # what runs artifacts loads no training code
     from framework.engine.experiment import Experiment
@@ -63,7 +63,7 @@ class Domain(ABC, Generic[O]):
     capabilities: tuple[object, ...] = ()
 
     @abstractmethod
-    def open(self, artifact: Artifact, options: O, runtime: Runtime) -> Predictor[Any, Any, Any]:
+    def open(self, artifact: Artifact, options: O, runtime: Runtime) -> AnyPredictor:
         """The predictor of one of its artifacts.
 
         Raises:

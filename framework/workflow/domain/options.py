@@ -7,24 +7,29 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import NoneType, UnionType
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Literal, TypedDict, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from framework.config.arguments import BooleanFlag
 from framework.core.errors import ConfigError, InputError, did_you_mean
+from framework.vision.deep_samples import check_value_range
+
+if TYPE_CHECKING:
+    from framework.export import Artifact
 
 O = TypeVar("O")  # noqa: E741
+T = TypeVar("T")
 
 
 def option(
-    default: Any,
+    default: T,
     help: str,
     *,
     flag: bool = True,
     aliases: tuple[str, ...] = (),
     metavar: tuple[str, ...] | None = None,
-) -> Any:
+) -> T:
     """A field of an options class.
 
     Args:
@@ -46,7 +51,55 @@ def check_range(value: float | None, name: str, low: float, high: float) -> None
         )
 
 
-def make_options(cls: type[O], given: Mapping[str, Any], where: object) -> O:
+def value_range_option() -> tuple[float, float] | None:
+    """The field `value_range` of the options of domains that read images."""
+    return option(
+        None, "black and white of images of more than 8 bits, such as 0 4095", metavar=("BLACK", "WHITE")
+    )
+
+
+def choose_value_range(
+    given_range: tuple[float, float] | None, artifact: Artifact
+) -> tuple[float, float] | None:
+    """The value range that an option says, else that of the data that the artifact's model learnt from."""
+    if given_range is None:
+        return artifact.setting("value_range", tuple[float, float] | None, None)
+    check_value_range((given_range[0], given_range[1]), "value_range")
+    return given_range[0], given_range[1]
+
+
+def select_classes(
+    names: Sequence[str] | None, labels: Sequence[str], where: object
+) -> frozenset[int] | None:
+    """The indices of classes that are asked for by their names or numbers, several in one text with commas between
+    them too; None where all are.
+
+    Raises:
+        ConfigError: there is no such class.
+    """
+    if names is None:
+        return None
+    whole = frozenset(labels)
+    split = [part for name in names for part in ([name] if name in whole else name.split(","))]
+    selected = set()
+    for name in (one.strip() for one in split):
+        if name in whole:
+            selected.add(list(labels).index(name))
+        elif name.isascii() and name.isdigit() and int(name) < len(labels):
+            selected.add(int(name))
+        elif name:
+            raise ConfigError(
+                "the model has no such class",
+                where=where,
+                received=f"--classes {name}",
+                allowed=", ".join(labels[:20])
+                + (f" and {len(labels) - 20} more" if len(labels) > 20 else ""),
+                fix=did_you_mean(name, labels),
+            )
+    return frozenset(selected)
+
+
+def make_options(cls: type[O], given: Mapping[str, object], where: object) -> O:
     """The options of `given` by name; None stands for one that was not given.
 
     Args:
@@ -78,7 +131,7 @@ def make_options(cls: type[O], given: Mapping[str, Any], where: object) -> O:
     return cls(**values)
 
 
-def _choices(hint: Any) -> tuple[Any, ...]:
+def _choices(hint: object) -> tuple[object, ...]:
     """The values that a type hint such as `Literal["a", "b"] | None` allows; none where it is no choice."""
     members = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     return tuple(value for member in members if get_origin(member) is Literal for value in get_args(member))
@@ -93,7 +146,7 @@ def _names(cls: type) -> dict[str, str]:
     return spellings
 
 
-def options_signature(cls: type, function: Any) -> inspect.Signature:
+def options_signature(cls: type, function: Callable[..., object]) -> inspect.Signature:
     """The signature of `function(model, ..., **options)` with the fields of `cls` in the place of `options`."""
     parameters = list(inspect.signature(function).parameters.values())
     fields = [
@@ -116,7 +169,7 @@ def add_option_flags(parser: argparse.ArgumentParser, classes: Iterable[type]) -
         ConfigError: two classes give one spelling to options of different types.
     """
     group = parser.add_argument_group("options", "each for the domains that take it")
-    added: dict[str, dict[str, Any]] = {}
+    added: dict[str, _FlagArguments] = {}
     for cls in classes:
         hints = get_type_hints(cls)
         for field in dataclasses.fields(cls):
@@ -140,7 +193,16 @@ def add_option_flags(parser: argparse.ArgumentParser, classes: Iterable[type]) -
     return tuple(added)
 
 
-def _arguments(hint: Any) -> dict[str, Any]:
+class _FlagArguments(TypedDict, total=False):
+    """What `add_argument` takes besides the name and the help."""
+
+    action: type[argparse.Action]
+    choices: Sequence[str]
+    type: Callable[[str], object]
+    nargs: int | str
+
+
+def _arguments(hint: type) -> _FlagArguments:
     """What argparse needs for a type hint: a scalar, a choice, a pair, a list of any length, or None beside them."""
     members = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     kinds = [member for member in members if member is not NoneType]

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import re
 import signal
+import sys
 import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 from framework.core.disk import disk_errors, whole_file
 from framework.core.errors import InputError
+
+_RESERVED = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)", re.IGNORECASE)
+_LONGEST_NAME = 255  # bytes of a file's name, of most file systems
 
 
 @dataclass
@@ -61,7 +67,7 @@ def text_file(path: Path) -> Iterator[TextIO]:
         yield out
 
 
-def write_json(path: Path, data: Any) -> None:
+def write_json(path: Path, data: object) -> None:
     """Atomically: the file is there whole or not at all."""
     text = json.dumps(data, ensure_ascii=False, indent=1) + "\n"
     with text_file(path) as out:
@@ -94,6 +100,21 @@ def stems(
         used |= {(name + ending).lower() for ending in endings}
         names[file] = name
     return names
+
+
+def fit_name(name: str, endings: Iterable[str]) -> str:
+    """`name`, or a shorter one where with the longest ending it is longer than file systems take.
+
+    What is cut off is replaced by eight hex digits of its hash, so that two long names stay two.
+    """
+    room = _LONGEST_NAME - max((len(os.fsencode(ending)) for ending in endings), default=0)
+    if sys.platform == "win32" and _RESERVED.match(name):  # a device, whatever the ending is
+        name = f"_{name}"
+    data = os.fsencode(name)
+    if len(data) <= room:
+        return name
+    digest = hashlib.sha256(data).hexdigest()[:8]
+    return f"{data[: room - len(digest) - 1].decode('utf-8', 'ignore')}~{digest}"
 
 
 def spare_sources(sources: Iterable[Path], outputs: Iterable[Path]) -> None:

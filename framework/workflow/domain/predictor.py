@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from typing import BinaryIO, ClassVar, Generic, NamedTuple, Protocol, TypeAlias, TypeVar, overload
+from typing import Any, BinaryIO, ClassVar, Generic, NamedTuple, Protocol, TypeAlias, TypeVar, overload
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from framework.core.errors import ConfigError, OarError
 from framework.core.process import check_process
 from framework.vision import image as vision_image
 from framework.vision.image_pages import count_note
+from framework.vision.windowed import WindowedImage, open_windows
 from framework.workflow.domain.result import ImageResult, TextResult
 
 ImageSource: TypeAlias = str | os.PathLike[str] | bytes | BinaryIO | np.ndarray
@@ -29,13 +30,15 @@ I = TypeVar("I", bound=ImageResult)  # noqa: E741
 class ImageItem(NamedTuple):
     """An image [H, W, 3] uint8 RGB, where it comes from ("" if unknown), and the number of its page or frame from 1.
 
-    `warnings` say what of the source is not in the image.
+    `warnings` say what of the source is not in the image. Of a huge image that is read by `windows`, the image is its
+    overview.
     """
 
     image: np.ndarray
     source: str = ""
     number: int = 1
     warnings: tuple[str, ...] = ()
+    windows: WindowedImage | None = None
 
 
 class Predictor(ABC, Generic[S, Item, R]):
@@ -64,18 +67,33 @@ class Predictor(ABC, Generic[S, Item, R]):
         """One result for each item, in order. Memory does not grow with their number."""
 
 
+AnyPredictor: TypeAlias = "Predictor[Any, Any, Any]"
+"""A predictor of a model of any domain: what it takes and makes is known when it is there."""
+
+
 class ResultWriter(Protocol[R_contra]):
     """One file for all results, which `--save_results` asks for: `head`, the `text` of each result, `tail`.
 
     `number` counts the images or frames that were read, from 0.
     """
 
-    name: str
-    head: str
-    tail: str
+    @property
+    def name(self) -> str: ...
+    @property
+    def head(self) -> str: ...
+    @property
+    def tail(self) -> str: ...
 
     def text(self, result: R_contra, number: int) -> str:
         """What to write of one result."""
+        ...
+
+
+class EventWriter(ResultWriter[R_contra], Protocol):
+    """The file of what happens in a video; `tail` and `summary` are asked for behind the last frame."""
+
+    def summary(self) -> list[str]:
+        """What the report says of it, a sentence each."""
         ...
 
 
@@ -84,23 +102,45 @@ class ImagePredictor(Predictor[ImageSource, ImageItem, I]):
 
     Attributes:
         extra_suffixes: Those of its results.
+        text_suffixes: Of the texts that are written of each image besides, drawn or not: see `to_text`.
+        reads_windows: Whether huge TIFF images are read by windows, as the model looks at windows of an image.
+        value_range: Black and white of images of more than 8 bits, as `framework.vision.image.read` takes it.
     """
 
     extra_suffixes: ClassVar[tuple[str, ...]] = ()
+    text_suffixes: tuple[str, ...] = ()
+    value_range: tuple[float, float] | None = None
+    reads_windows: bool = False
 
     def read(self, source: ImageSource) -> ImageItem:
         """An image of a path, of bytes, a file, an array or a PIL image."""
         label = str(source) if isinstance(source, (str, os.PathLike)) else ""
-        return ImageItem(vision_image.read(source), label)
+        windows = open_windows(source, self.value_range) if self.reads_windows else None
+        if windows is not None:
+            return ImageItem(windows.overview(), label, windows=windows)
+        return ImageItem(vision_image.read(source, value_range=self.value_range), label)
 
     def read_all(self, source: ImageSource) -> Iterator[ImageItem]:
         """The items of an image file: by default its first page, with a warning where there are more."""
-        item, note = self.read(source), count_note(source)
+        item = self.read(source)
+        note = count_note(source) if item.windows is None else None
         yield item if note is None else item._replace(warnings=(*item.warnings, note))
 
     def predict_video(self, frames: Iterable[ImageItem], frame_rate: float) -> Iterator[I]:
         """As `predict_stream`, of the frames of one video of so many frames a second."""
         return self.predict_stream(frames)
+
+    def to_text(self, result: I, suffix: str) -> str:
+        """What the file of one of the `text_suffixes` says of a result."""
+        raise ValueError(f"{type(self).__name__} writes no text that ends in {suffix}")
+
+    def event_writer(self, stem: str, frame_rate: float, stride: int = 1) -> EventWriter[I] | None:
+        """The file of what happens in a video, such as objects that cross a line; None where nothing is counted.
+
+        Args:
+            frame_rate: Frames per second of those that are read: of each `stride` frames the first.
+        """
+        return None
 
     def result_writer(self, stem: str, files: Sequence[str] | None = None) -> ResultWriter[I]:
         """The one file for the results of these images, or of a video, which has no `files`.

@@ -23,6 +23,7 @@ from framework.interop.source import Source, read_source
 from framework.interop.weights.match import from_torch, match_weights
 from framework.interop.weights.model_folder import find_weights, is_model_folder
 from framework.interop.weights.weighted import WeightedOp
+from framework.interop.weights.wrappers import find_model
 from framework.io.checkpoint import CHECKPOINTS, STATE, find_checkpoint, load_checkpoint
 from framework.nn.model import rebuild
 from framework.nn.reparam import deploy_state
@@ -149,6 +150,7 @@ def checkpoint_weights(folder: Path) -> dict[str, np.ndarray]:
 def load_state_into(model: _Model, state: dict[str, np.ndarray]) -> _Model:
     """As `load_weights_into`, from named arrays in the training form or in the form of the model."""
     other = _training_form(model)
+    state = find_model(state, model if other is None else other)
     if other is not None and len(state.keys() & other.state_shapes().keys()) > len(
         state.keys() & model.state_shapes().keys()
     ):
@@ -161,6 +163,7 @@ def load_state_into(model: _Model, state: dict[str, np.ndarray]) -> _Model:
 
 def spell_as_ours(state: dict[str, np.ndarray], model: nn.Layer) -> dict[str, np.ndarray]:
     """A state dict of any spelling in the names and layouts of `model`, whose layers take the form of the weights."""
+    state = find_model(state, model)
     if is_torch(state, model):
         state = from_torch(state, model)
     state = dict(model._without_aliases(state))

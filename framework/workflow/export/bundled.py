@@ -18,11 +18,14 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal, TypedDict
+
+import numpy as np
 
 from framework.core.compilation import jax_version
 from framework.core.errors import FormatError
 from framework.core.lazy import LazyModule
+from framework.core.types import JSON
 from framework.export.program_bytes import Program, StoredProgram
 from framework.export.specs import PLATFORMS, TensorSpec
 from framework.workflow.domain.domain import ROOT, all_domains
@@ -49,6 +52,15 @@ _DECIDING = (
 )
 
 
+class _Manifest(TypedDict, total=False):
+    """What manifest.json says: the jax that made the programs, and digests of them and of their sources by name."""
+
+    jax: str
+    programs: dict[str, str]
+    graphs: dict[str, str]
+    sources: dict[str, str]
+
+
 @dataclass
 class Collected:
     """What comes with the package, by key: programs, and ONNX graphs without their weights."""
@@ -61,10 +73,10 @@ _collected: ContextVar[Collected | None] = ContextVar("what was made", default=N
 
 
 def program_key(
-    model: Any,
-    task: Any,
+    model: JSON,
+    task: JSON,
     specs: Mapping[str, TensorSpec],
-    weights: Mapping[str, Any],
+    weights: Mapping[str, np.ndarray],
     precision: str,
     constraints: Sequence[str],
 ) -> str:
@@ -92,7 +104,7 @@ def find_program(key: str) -> Program | None:
     if data is None:
         return None
     program = StoredProgram(data, PLATFORMS, _read)
-    if _manifest()["jax"] != jax_version():
+    if _manifest().get("jax") != jax_version():
         try:
             _ = program.exported
         except FormatError:  # jax promises six months
@@ -110,7 +122,7 @@ def has_graphs() -> bool:
     return bool(_read_manifest().get("graphs"))
 
 
-def _read_shipped(kind: str, key: str, suffix: str) -> bytes | None:
+def _read_shipped(kind: Literal["programs", "graphs"], key: str, suffix: str) -> bytes | None:
     if _collected.get() is not None:
         return None
     digest = _manifest().get(kind, {}).get(key)
@@ -178,12 +190,12 @@ def stale_sources() -> list[str]:
 
 
 @functools.cache
-def _manifest() -> dict[str, Any]:
+def _manifest() -> _Manifest:
     """What is shipped, where it holds for the sources of today."""
     return {} if stale_sources() else _read_manifest()
 
 
-def _read_manifest() -> dict[str, Any]:
+def _read_manifest() -> _Manifest:
     try:
         return json.loads((_folder() / MANIFEST).read_text(encoding="utf-8"))
     except FileNotFoundError:

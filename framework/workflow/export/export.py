@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
 
 import jax
 
 from framework import hub, nn
 from framework.config import plain
+from framework.core.bounded import VOCABULARY, read_text
 from framework.core.dtypes import Precision
-from framework.core.errors import ConfigError, InputError
+from framework.core.errors import ConfigError, InputError, OarError
+from framework.core.transform import Transform
 from framework.core.types import JSON
 from framework.engine.experiment import Experiment
 from framework.engine.task import Pipeline, Stage, Task, check_transforms
 from framework.export import Artifact, TensorSpec
 from framework.export.artifact import pack_assets
+from framework.export.formats.onnx.check import NamedArrays
 from framework.export.formats.onnx.model import OPSET
 from framework.export.program import lower_layer, program_weights
 from framework.export.program_bytes import Program
@@ -30,7 +33,10 @@ from framework.workflow.domain.config_file import ConfigFile, open_config
 from framework.workflow.domain.domain import find_domain
 from framework.workflow.domain.weights import load_model, resolve_weights
 from framework.workflow.export.bundled import find_program, note_graph, note_program, program_key
+from framework.workflow.export.examples import example_inputs
 from framework.workflow.export.onnx import OnnxFile, OnnxOptions, with_onnx
+
+_EXAMPLES = 6  # images of the data that an ONNX file is compared on
 
 
 class ExportedModel(nn.Layer):
@@ -72,7 +78,7 @@ def _published(spec: str) -> list[str]:
     entries = hub.entries()
     if spec not in entries or "labels" not in entries[spec].files:
         return []
-    return hub.fetch(spec, "labels").read_text(encoding="utf-8").splitlines()
+    return read_text(hub.fetch(spec, "labels"), VOCABULARY, "file of labels").splitlines()
 
 
 def labels_of(experiment: Experiment, kept: tuple[str, ...]) -> tuple[str, ...]:
@@ -127,7 +133,9 @@ def with_input_shape(experiment: Experiment, input_shape: tuple[int, ...]) -> Ex
         makers = [getattr(transform, "size_hw", None) == old_hw for transform in transforms]
         if any(makers):
             transforms = tuple(
-                replace(cast(Any, transform), size_hw=size_hw) if makes else transform
+                replace(transform, size_hw=size_hw)  # type: ignore[type-var]  # they are dataclasses
+                if makes
+                else transform
                 for transform, makes in zip(transforms, makers)
             )
         else:
@@ -198,13 +206,36 @@ def export_config(
         about["provenance"]["sha256"] = hub.digest(path)
     # Keys that programs written for Paddle's infer_cfg.yml read.
     about |= {"mode": "xla", "arch": about["model"]["type"], "label_list": about["labels"]}
+    about |= _value_range(experiment)
     about |= domain.describe(experiment, model, labels)
     export, transforms = prepared.export, predict.transforms or ()
     artifact = model_artifact(
-        model, task, specs, transforms, about, export.precisions, export.constraints, onnx
+        *(model, task, specs, transforms, about, export.precisions, export.constraints, onnx),
+        examples=lambda: _examples(prepared, tuple(specs)),
     )
     artifact.files |= {} if extras is None else extras.files(artifact.config)
     return artifact
+
+
+def _value_range(experiment: Experiment) -> dict[str, JSON]:
+    """Black and white of images of more than 8 bits, as the data were read; nothing where they say none."""
+    loaders = (experiment.data.eval, experiment.data.train)
+    ranges = [getattr(one.dataset, "value_range", None) for one in loaders if one is not None]
+    stated = next((one for one in ranges if one is not None), None)
+    return {} if stated is None else {"value_range": [float(value) for value in stated]}
+
+
+def _examples(experiment: Experiment, names: Sequence[str]) -> list[NamedArrays]:
+    """Inputs of a program from the data of its configuration, one sample each; none where the data are not here."""
+    try:
+        batches = list(example_inputs(experiment, names, _EXAMPLES))
+    except (OarError, OSError, KeyError):  # the data need not be on the machine that exports
+        return []
+    return [
+        {name: array[index : index + 1] for name, array in batch.items()}
+        for batch in batches
+        for index in range(len(batch[names[0]]))
+    ]
 
 
 def _engine_table(experiment: Experiment, low: Sequence[str]) -> dict[str, JSON]:
@@ -296,9 +327,12 @@ def write_artifact(
 ) -> Path:
     """Write the artifact of a configuration to output_dir/<name of the config or run>; returns that folder.
 
-    Without `named` it is written to `output_dir` itself; with `onnx` the program stands in it as ONNX, too.
+    Without `named` it is written to `output_dir` itself; with `onnx` the program stands in it as ONNX, too, and so it
+    does where the configuration ranks an engine that runs ONNX files: the folder then runs as the configuration does.
     """
     config = open_config(config, settings)
+    if onnx is None and any(set(names) - {"xla"} for names in config.experiment.export.engines.values()):
+        onnx = OnnxOptions(for_engine=True, optional=True)
     folder = output_dir / config.name if named else output_dir
     return export_config(config, input_shape=input_shape, onnx=onnx).save(folder)
 
@@ -307,11 +341,12 @@ def model_artifact(
     model: nn.Layer,
     task: Task,
     specs: Mapping[str, TensorSpec],
-    transforms: Iterable[Any],
+    transforms: Iterable[Transform],
     about: Mapping[str, JSON],
     precisions: Sequence[Precision],
     constraints: Sequence[str] = (),
     onnx: OnnxOptions | None = None,
+    examples: Callable[[], Iterable[NamedArrays]] | None = None,
 ) -> Artifact:
     """The artifact of a model with its weights, whose program is the task's inference.
 
@@ -321,6 +356,7 @@ def model_artifact(
         about: The rest of the artifact's config, such as domain, labels and provenance.
         constraints: What holds for symbolic sizes of the inputs; see `lower_program`.
         onnx: As of `export_config`.
+        examples: Inputs of the program from the data, to compare an ONNX file with it.
 
     Raises:
         ConfigError: the model and the transforms do not fit.
@@ -347,7 +383,9 @@ def model_artifact(
         "transforms": [plain(transform) for transform in transforms],
     }
     metadata = {"name": str(about.get("name", "")), "domain": str(about.get("domain", ""))}
-    file = OnnxFile(whole, specs, constraints, OnnxOptions(), "model.", metadata)
+    if about.get("labels"):
+        metadata["labels"] = json.dumps(about["labels"], ensure_ascii=False)
+    file = OnnxFile(whole, specs, constraints, OnnxOptions(), "model.", metadata, examples=examples)
     key = program_key(about.get("model"), plain(task), specs, weights, f"onnx {OPSET}", constraints)
     note_graph(key, file.bare)
     return Artifact(config, programs, weights, files=files, formats=with_onnx(onnx, file, key))

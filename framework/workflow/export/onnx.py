@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -21,6 +22,8 @@ from framework.export.formats.onnx.model import MOST_BYTES, OPSET, Function, exp
 from framework.export.program import ArrayDict, layer_function
 from framework.workflow.export.bundled import find_graph
 
+log = logging.getLogger("oar")
+
 
 @dataclass(frozen=True)
 class OnnxOptions:
@@ -33,6 +36,7 @@ class OnnxOptions:
         most_bytes: A larger file has its weights beside it.
         for_engine: The file is for an engine of this machine alone: the graph that comes with the package is taken
             where there is one, with the weights beside it, and nothing is compared.
+        check: Whether a file that does not compute what the program computes is refused; else the log says it.
         optional: Without such a graph and without the packages that write one there is no file, in place of an error.
     """
 
@@ -41,6 +45,7 @@ class OnnxOptions:
     most_bytes: int = MOST_BYTES
     for_engine: bool = False
     optional: bool = False
+    check: bool = True
 
     def check_packages(self) -> None:
         """Raises: MissingExtraError, before any time is spent on a model."""
@@ -57,6 +62,7 @@ class OnnxFile:
         prefix: Of the names of its weights, which the file does without.
         metadata: Texts in the file.
         graph: The file without its weights, where it was made before.
+        examples: Inputs of the layer from the data, for the comparison.
     """
 
     layer: nn.Layer
@@ -66,6 +72,7 @@ class OnnxFile:
     prefix: str = ""
     metadata: Mapping[str, str] | None = None
     graph: bytes | None = None
+    examples: Callable[[], Iterable[NamedArrays]] | None = None
 
     @property
     def size(self) -> int:
@@ -87,7 +94,19 @@ class OnnxFile:
             metadata=self.metadata,
             draw=draw_input,
             most_bytes=self.options.most_bytes,
+            examples=self._outer_examples,
+            refuse=self.options.check,
         )
+
+    def _outer_examples(self) -> Iterator[NamedArrays]:
+        """Examples as the file takes them."""
+        for feed in self.examples() if self.examples is not None else ():
+            yield {
+                name: array.transpose(0, 3, 1, 2).astype(np.float32)
+                if self._is_turned(self.specs[name])
+                else array
+                for name, array in feed.items()
+            }
 
     def bare(self) -> bytes:
         """The file without its weights, as `graph` takes it.
@@ -161,6 +180,9 @@ def with_onnx(options: OnnxOptions | None, file: OnnxFile, key: str | None = Non
         if graph is not None:
             return (replace(file, options=options, graph=graph),)
         if options.optional and not can_write_onnx():
+            log.info(
+                "no ONNX file for the engines of the configuration's table: that needs pip install 'oar-toolkit[onnx]'"
+            )
             return ()
     options.check_packages()
     file = replace(file, options=options)

@@ -13,7 +13,7 @@ import logging
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -26,24 +26,23 @@ from framework.compress.search import relative_error
 from framework.compress.weight_only import quantize_weights
 from framework.core.errors import ConfigError, InputError
 from framework.core.types import JSON
-from framework.engine.experiment import Experiment
 from framework.export import Artifact, load_artifact
 from framework.export.artifact import ONNX, check_output
 from framework.export.formats.onnx.check import NamedArrays
 from framework.inference import Runtime
 from framework.inference.engine import Engine
 from framework.io.checkpoint import config_name
-from framework.io.dataset import Subset
 from framework.text.lines import read_lines
 from framework.vision import image as vision_image
 from framework.workflow.domain.config_file import ConfigFile, open_config
 from framework.workflow.domain.domain import find_config, find_domain
 from framework.workflow.domain.options import make_options
 from framework.workflow.domain.predictor import LanguagePredictor
+from framework.workflow.export.examples import example_inputs
 from framework.workflow.export.export import export_config, settle_predict_options
 from framework.workflow.export.onnx import OnnxOptions
 from framework.workflow.train.artifact_scores import score_engine
-from framework.workflow.train.run import EvaluationSet, evaluation_set, make_loader
+from framework.workflow.train.run import EvaluationSet, evaluation_set
 
 log = logging.getLogger("oar")
 _TIMED_CALLS = 15
@@ -112,6 +111,17 @@ class Quantization:
     sizes: tuple[int, int]
     rows: tuple[Row, ...]
 
+    def _slower(self) -> list[str]:
+        """A line for each engine that gains nothing: where small layers stand between those with weights, numbers go
+        to 8 bits and back more often than that saves."""
+        times = {(row.engine, row.precision): row.milliseconds for row in self.rows}
+        return [
+            f"int8 is {'slower' if small > full else 'not faster'} than float32 in {engine} here ({full:.2f} -> "
+            f"{small:.2f} ms): take it for its size, or leave this model in float32"
+            for (engine, precision), full in times.items()
+            if precision == "float32" and (small := times.get((engine, "int8"), 0.0)) > 0.95 * full
+        ]
+
     def describe(self) -> str:
         """The table as lines of text."""
         before, after = (size / 1e6 for size in self.sizes)
@@ -120,6 +130,7 @@ class Quantization:
         lines += [f"{'engine':<12} {'precision':<10} {self.metric:>12} {'ms':>9}"]
         for row in self.rows:
             lines.append(f"{row.engine:<12} {row.precision:<10} {row.score:>12.4f} {row.milliseconds:>9.2f}")
+        lines += self._slower()
         if self.in_float:
             more = len(self.in_float) - _MAX_LAYERS
             lines.append(
@@ -169,9 +180,17 @@ def quantize(
     check_output(Path(output))  # before minutes are spent
     example_files = None if data is None else _example_files(Path(data), options.examples)
     with tempfile.TemporaryDirectory(prefix="oar-quantize-") as work:
-        artifact = load_artifact(export_config(config, onnx=OnnxOptions()).save(Path(work) / "f32"))
+        artifact = load_artifact(
+            export_config(config, onnx=OnnxOptions()).save(Path(work) / "f32"), trust=True
+        )
         feeds = (
-            {"": list(_from_config(experiment, artifact, options.examples))}
+            {
+                "": list(
+                    example_inputs(
+                        settle_predict_options(experiment), artifact.config["inputs"], options.examples
+                    )
+                )
+            }
             if example_files is None
             else record_inputs(artifact, example_files)
         )
@@ -299,35 +318,6 @@ def _time(engine: Engine, feed: NamedArrays) -> float:
 
 
 # -- examples ---------------------------------------------------------------------------------------------------------
-
-
-def _from_config(experiment: Experiment, artifact: Artifact, count: int) -> Iterator[NamedArrays]:
-    """Inputs of the program from the training data, prepared as images and texts are that the model will see; from
-    the evaluation's where there are none to train on."""
-    experiment = settle_predict_options(experiment)
-    config = experiment.data.train or experiment.data.eval
-    if config is None or experiment.task is None:
-        raise InputError(
-            "there is nothing to calibrate with",
-            where="data",
-            received="a configuration without data",
-            fix="--data FOLDER, with images as those that the model will read",
-        )
-    total = len(config.dataset)
-    spread = np.linspace(0, total - 1, min(count, total)).round().astype(int)
-    config = dataclasses.replace(
-        config,
-        dataset=Subset(config.dataset, spread.tolist()),
-        transforms=experiment.predict.transforms or (),
-        batch_size=min(8, len(spread)),
-        buckets=experiment.predict.buckets,
-        sampler=None,
-        num_workers=0,
-    )
-    names = list(artifact.config["inputs"])
-    for batch in make_loader(config, experiment.task, 0, train=False).batches(epoch=0):
-        keep = batch.data["valid"]
-        yield {name: batch.data[name][keep] for name in names}
 
 
 def _example_files(data: Path, count: int) -> list[Path | str]:

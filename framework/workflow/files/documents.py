@@ -7,16 +7,20 @@ So a second run skips what is finished, and a file that was interrupted goes on 
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
+import logging
 import shutil
 import sys
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar, TypedDict
 
+from filelock import FileLock, Timeout
 from tqdm import tqdm
 
 from framework.core.disk import DiskError
@@ -24,13 +28,16 @@ from framework.core.errors import InputError, OarError
 from framework.workflow.domain.outputs import (
     Report,
     catch_interrupt,
+    fit_name,
     make_folder,
     spare_sources,
     write_json,
 )
 from framework.workflow.files.sources import SourceFile, Sources, output_stems
 
+log = logging.getLogger("oar")
 RECORDS = ".oar"
+_LOCK_POLL = 0.2  # seconds
 
 
 class Interrupted(Exception):
@@ -99,7 +106,7 @@ class DocumentConverter(ABC):
 class _Run:
     converter: DocumentConverter
     formats: tuple[str, ...]
-    settings: Mapping[str, Any]
+    settings: Mapping[str, object]
     overwrite: bool
     report: Report = field(default_factory=Report)
     finished: int = 0  # before this run
@@ -136,7 +143,7 @@ def convert_documents(
     source: Path | Sources,
     output_dir: Path,
     formats: Sequence[str],
-    settings: Mapping[str, Any],
+    settings: Mapping[str, object],
     *,
     overwrite: bool = False,
 ) -> Report:
@@ -159,7 +166,10 @@ def convert_documents(
         found = find_documents(source, converter.suffixes, output_dir)
         source = Sources(tuple(SourceFile(file, str(file), root) for file in found))
     files = [file.path for file in source.files]
-    targets = output_stems(source.files, output_dir)
+    targets = {
+        file: _fitting(converter, stem, formats)
+        for file, stem in output_stems(source.files, output_dir).items()
+    }
     spare_sources(files, (path for stem in targets.values() for path in converter.outputs(stem, formats)))
     run = _Run(converter, tuple(formats), dict(settings), overwrite)
     run.report.notes += source.notes
@@ -167,19 +177,55 @@ def convert_documents(
     stopped = threading.Event()
     show = sys.stderr.isatty()
     with contextlib.closing(converter), catch_interrupt(stopped):
+        others = []  # that another process reads into this folder
         for file in tqdm(files, unit="file", disable=not show or len(files) < 2):
             if stopped.is_set():
                 break
-            _convert_one(run, file, targets[file], stopped, show)
+            if not _convert_locked(run, file, targets[file], stopped, show):
+                others.append(file)
+        if others and not stopped.is_set():
+            log.info("another process reads %d of these files into the same folder, waiting", len(others))
+            run.overwrite = False  # what it has finished by then
+        for file in others:
+            while not stopped.is_set() and not _convert_locked(run, file, targets[file], stopped, show):
+                time.sleep(_LOCK_POLL)
     if run.finished:
         run.report.notes.append(f"{run.finished} finished before and skipped; --overwrite reads them again")
     run.report.note_stop(stopped.is_set())
     return run.report
 
 
+def _fitting(converter: DocumentConverter, stem: Path, formats: Sequence[str]) -> Path:
+    """A stem whose outputs have names that file systems take."""
+    endings = [path.name.removeprefix(stem.name) for path in converter.outputs(stem, formats)]
+    return stem.with_name(fit_name(stem.name, endings))
+
+
+def _convert_locked(run: _Run, file: Path, stem: Path, stopped: threading.Event, show: bool) -> bool:
+    """`_convert_one`, unless another process does it; returns whether this one did."""
+    records = stem.parent / RECORDS
+    make_folder(records)
+    lock = FileLock(records / f"{fit_name(stem.name, ['.pages', '.123456789012'])}.lock", timeout=0)
+    try:
+        lock.acquire()
+    except Timeout:
+        return False
+    except (OSError, NotImplementedError):  # a file system without locks, or the disk: it is told below
+        _convert_one(run, file, stem, stopped, show)
+        return True
+    try:
+        _convert_one(run, file, stem, stopped, show)
+    finally:
+        with contextlib.suppress(OSError):  # Windows keeps what is open
+            Path(lock.lock_file).unlink()
+        lock.release()
+    return True
+
+
 def _convert_one(run: _Run, file: Path, stem: Path, stopped: threading.Event, show: bool) -> None:
     records = stem.parent / RECORDS
-    record, work = records / f"{stem.name}.json", records / f"{stem.name}.pages"
+    name = fit_name(stem.name, [".pages", ".123456789012"])
+    record, work = records / f"{name}.json", records / f"{name}.pages"
     label = run.converter.labels.get(file, str(file))
     try:
         facts = file.stat()
@@ -191,14 +237,14 @@ def _convert_one(run: _Run, file: Path, stem: Path, stopped: threading.Event, sh
             "settings": run.settings,
         }
         known = None if run.overwrite else _read_record(record)
-        if known is not None and known.get("made_of") == wanted and _all_there(known, stem.parent):
+        if known is not None and known["made_of"] == wanted and _all_there(known, stem.parent):
             run.finished += 1
             _report_failures(run.report, label, [(n, reason) for n, reason in known["failed"]])
             return
         make_folder(records)
         _prepare_work(work, wanted, run.overwrite)
         with contextlib.ExitStack() as stack:
-            bars: list[Any] = []
+            bars: list[tqdm] = []
 
             def start(pages: int) -> None:
                 bar = tqdm(total=pages, unit="page", desc=file.name[:30], leave=False, disable=not show)
@@ -208,9 +254,9 @@ def _convert_one(run: _Run, file: Path, stem: Path, stopped: threading.Event, sh
             done = run.converter.convert(file, stem, run.formats, work, progress)
     except Interrupted:
         return
-    except DiskError:
-        raise
     except (OarError, OSError) as error:
+        if isinstance(error, DiskError) and error.errno != errno.ENAMETOOLONG:
+            raise
         run.report.failed.append((label, str(error)))
         shutil.rmtree(work, ignore_errors=True)
         return
@@ -234,20 +280,29 @@ def _report_failures(report: Report, label: str, failed: Iterable[tuple[int, str
     report.failed += [(label, f"{label}, page {number}: {reason}") for number, reason in failed]
 
 
-def _read_record(path: Path) -> dict[str, Any] | None:
+class _Record(TypedDict):
+    """What is written of a file that is finished."""
+
+    made_of: object
+    written: list[str]
+    failed: list[tuple[int, str]]
+
+
+def _read_record(path: Path) -> _Record | None:
     try:
         known = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return None
-    is_whole = isinstance(known, dict) and all(isinstance(known.get(n), list) for n in ("written", "failed"))
-    return known if is_whole else None
+    if not (isinstance(known, dict) and all(isinstance(known.get(n), list) for n in ("written", "failed"))):
+        return None
+    return _Record(made_of=known.get("made_of"), written=known["written"], failed=known["failed"])
 
 
-def _all_there(known: Mapping[str, Any], folder: Path) -> bool:
+def _all_there(known: _Record, folder: Path) -> bool:
     return all(isinstance(name, str) and (folder / name).is_file() for name in known["written"])
 
 
-def _prepare_work(work: Path, wanted: Mapping[str, Any], fresh: bool) -> None:
+def _prepare_work(work: Path, wanted: Mapping[str, object], fresh: bool) -> None:
     """The folder of the pages that are read; pages of another file or of other settings are taken away."""
     made_of = work / "made_of.json"
     try:
@@ -261,7 +316,9 @@ def _prepare_work(work: Path, wanted: Mapping[str, Any], fresh: bool) -> None:
         write_json(made_of, wanted)
 
 
-def write_scores(scores: Mapping[str, float], pages: Sequence[Mapping[str, Any]], folder: Path) -> list[Path]:
+def write_scores(
+    scores: Mapping[str, float], pages: Sequence[Mapping[str, object]], folder: Path
+) -> list[Path]:
     """scores.json and pages.json, a row for each page; returns what was written.
 
     Raises:

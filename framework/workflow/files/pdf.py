@@ -7,13 +7,15 @@ import math
 import os
 import threading
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, BinaryIO
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 
 from framework.core.errors import InputError, MissingExtraError
 from framework.vision.image import MAX_PIXELS, read_bytes
 from framework.workflow.files.pdf_content import PageContent, read_content
+from framework.workflow.files.pdf_guard import PdfGuard
 
 if TYPE_CHECKING:
     import pypdfium2
@@ -29,7 +31,8 @@ class PdfReader(contextlib.AbstractContextManager["PdfReader"]):
     as the document says. Only one rendered page is held at a time. May be used from several threads.
 
     Raises:
-        InputError: the document is missing, empty, damaged, encrypted, or has no pages.
+        InputError: the document is missing, empty, damaged, encrypted, or has no pages; or it ends the process that
+            looks at each page first, see `pdf_guard`.
         MissingExtraError: pypdfium2 is not installed.
     """
 
@@ -53,6 +56,8 @@ class PdfReader(contextlib.AbstractContextManager["PdfReader"]):
         self.dpi, self._max_pixels = dpi, max_pixels
         self._has_password = bool(password)
         data, self._where = read_bytes(source, "PDF")
+        path = Path(source) if isinstance(source, str | os.PathLike) else None
+        self._guard = PdfGuard(data, path, password, self._where)
         with _PDFIUM:
             try:
                 document = pypdfium2.PdfDocument(data, password=password)
@@ -139,7 +144,8 @@ class PdfReader(contextlib.AbstractContextManager["PdfReader"]):
             cut = (left, page_hw[0] - bottom, page_hw[1] - right, top)
             crop = tuple(max(side - 0.5, 0.0) / scale for side in cut)
             # RGB, without alpha unless the page needs it.
-            bitmap = page.render(scale=scale, rev_byteorder=True, crop=crop)
+            bitmap = page.render(scale=scale, rev_byteorder=True, crop=crop)  # type: ignore[arg-type]
+
             try:
                 return np.array(bitmap.to_numpy()[:, :, :3], order="C")
             finally:
@@ -169,11 +175,13 @@ class PdfReader(contextlib.AbstractContextManager["PdfReader"]):
             return height, width
 
     @contextlib.contextmanager
-    def _page(self, index: int) -> Iterator[Any]:
+    def _page(self, index: int) -> Iterator[pypdfium2.PdfPage]:
         import pypdfium2
 
         if not -self._count <= index < self._count:
             raise IndexError(f"{self._where}: there is no page {index}, only 0 to {self._count - 1}")
+        if self._document is not None:
+            self._guard.check(index % self._count)
         with _PDFIUM:
             if self._document is None:
                 raise InputError("the PDF is closed", where=self._where, fix="use it inside the `with` block")

@@ -5,12 +5,18 @@ strike-outs. All boxes are pixels of the rendered page.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from types import ModuleType
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from framework.workflow.files.pdf_handles import Handle
 from framework.workflow.files.pdf_matrix import Matrix, apply_boxes
+
+if TYPE_CHECKING:
+    from pypdfium2 import PdfFormEnv, PdfPage
 
 MAX_ANNOTATIONS = 5_000  # of a page; the longest forms have some hundred
 MAX_TEXT = 100_000  # bytes of a value
@@ -60,7 +66,9 @@ class Annotations:
     strikes: tuple[tuple[float, float, float, float], ...] = ()
 
 
-def read_annotations(page: Any, to_pixels: Matrix, form: Any, warnings: list[str]) -> Annotations:
+def read_annotations(
+    page: PdfPage, to_pixels: Matrix, form: PdfFormEnv | None, warnings: list[str]
+) -> Annotations:
     """The annotations of an open pypdfium2 page. The caller holds PDFium's lock.
 
     Args:
@@ -105,7 +113,7 @@ def read_annotations(page: Any, to_pixels: Matrix, form: Any, warnings: list[str
     return Annotations(tuple(links), tuple(fields), tuple(strikes))
 
 
-def _widget(raw: Any, form: Any, annotation: Any, to_pixels: Matrix) -> FormField | None:
+def _widget(raw: ModuleType, form: Handle, annotation: Handle, to_pixels: Matrix) -> FormField | None:
     kind = _WIDGETS.get(raw.FPDFAnnot_GetFormFieldType(form, annotation))
     box = _areas(raw, annotation, to_pixels, quads=False)
     if kind is None or not len(box):
@@ -144,7 +152,7 @@ def _widget(raw: Any, form: Any, annotation: Any, to_pixels: Matrix) -> FormFiel
     return made
 
 
-def _areas(raw: Any, annotation: Any, to_pixels: Matrix, *, quads: bool = True) -> np.ndarray:
+def _areas(raw: ModuleType, annotation: Handle, to_pixels: Matrix, *, quads: bool = True) -> np.ndarray:
     """The boxes [B, 4] of an annotation: its quadrilaterals, or its rectangle where it has none."""
     found: list[tuple[float, float, float, float]] = []
     if quads and raw.FPDFAnnot_HasAttachmentPoints(annotation):
@@ -161,7 +169,7 @@ def _areas(raw: Any, annotation: Any, to_pixels: Matrix, *, quads: bool = True) 
     return boxes[np.isfinite(boxes).all(1) & (np.abs(boxes) < 1e6).all(1)]
 
 
-def _address(raw: Any, document: Any, annotation: Any) -> str:
+def _address(raw: ModuleType, document: Handle, annotation: Handle) -> str:
     """The address of a link, "" where it leads to a page of the document or does something else."""
     link = raw.FPDFAnnot_GetLink(annotation)
     action = raw.FPDFLink_GetAction(link) if link else None
@@ -173,7 +181,7 @@ def _address(raw: Any, document: Any, annotation: Any) -> str:
     return "".join(buffer.value.decode("utf-8", "replace").split())
 
 
-def _text(function: Any, *arguments: Any) -> str:
+def _text(function: Callable[..., int], *arguments: Handle | bytes | int) -> str:
     """What a function of PDFium writes as UTF-16 into a buffer."""
     length = min(function(*arguments, None, 0), MAX_TEXT)
     if length <= 2:

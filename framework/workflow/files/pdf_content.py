@@ -10,17 +10,26 @@ import ctypes
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from framework.workflow.files.pdf_annotations import Annotations, read_annotations
+from framework.workflow.files.pdf_handles import Handle
 from framework.workflow.files.pdf_matrix import Matrix, apply, apply_boxes, invert, multiply
 from framework.workflow.files.pdf_visibility import Drawings, unseen_chars
+
+if TYPE_CHECKING:
+    from _ctypes import CFuncPtr
+
+    from pypdfium2 import PdfFormEnv, PdfPage
 
 Color = tuple[int, int, int, int]  # RGBA
 
 MAX_CHARS = 200_000  # of a page; a page of small print has 15,000
+MAX_CLIPS = 100  # of one object
+LEAST_SIDE = 0.02  # pixels: what is narrower within its clip is not drawn
 MAX_SEGMENTS = 60_000  # of the paths of a page: maps and plots have millions, tables hundreds
 MAX_DEPTH = 8  # of forms in forms
 _OUTLINED = (1, 5)
@@ -110,14 +119,15 @@ class PageContent:
     warnings: tuple[str, ...] = ()
 
 
-def read_content(page: Any, dpi: float, form: Any = None) -> PageContent:
+def read_content(page: PdfPage, dpi: float, form: PdfFormEnv | None = None) -> PageContent:
     """The content of an open pypdfium2 page. The caller holds PDFium's lock.
 
     Args:
         form: pypdfium2's form environment of the document, where it has a form.
     """
     warnings: list[str] = []
-    left, bottom, right, top = page.get_bbox() if hasattr(page, "get_bbox") else page.get_cropbox()
+    box = page.get_bbox() if hasattr(page, "get_bbox") else page.get_cropbox()
+    left, bottom, right, top = box  # type: ignore[misc]  # get_cropbox falls back to another box
     turn = page.get_rotation() % 360
     page_width, page_height = page.get_size()
     scale = dpi / 72.0
@@ -146,7 +156,7 @@ def read_content(page: Any, dpi: float, form: Any = None) -> PageContent:
     )
 
 
-def _read_text(page: Any, to_pixels: Matrix, warnings: list[str]) -> tuple[PageText, list[Any]]:
+def _read_text(page: PdfPage, to_pixels: Matrix, warnings: list[str]) -> tuple[PageText, list[Handle]]:
     import pypdfium2.raw as raw
 
     textpage = page.get_textpage()
@@ -160,15 +170,17 @@ def _read_text(page: Any, to_pixels: Matrix, warnings: list[str]) -> tuple[PageT
         textpage.close()
 
 
-def _by_address(function: Any, result: Any, pointers: int) -> Callable[..., Any]:
+def _by_address(function: CFuncPtr, result: type, pointers: int) -> Callable[..., int]:
     """A function of PDFium of a text page, a character's number and some pointers, all of them given as addresses: to
     make objects for them takes longer than what is done there.
     """
-    kind: Any = ctypes.CFUNCTYPE(result, ctypes.c_void_p, ctypes.c_int, *[ctypes.c_void_p] * pointers)
-    return kind(ctypes.cast(function, ctypes.c_void_p).value)
+    kind = ctypes.CFUNCTYPE(result, ctypes.c_void_p, ctypes.c_int, *[ctypes.c_void_p] * pointers)
+    return kind(ctypes.cast(function, ctypes.c_void_p).value or 0)
 
 
-def _read_chars(raw: Any, handle: Any, count: int, to_pixels: Matrix) -> tuple[PageText, list[Any]]:
+def _read_chars(
+    raw: ModuleType, handle: Handle, count: int, to_pixels: Matrix
+) -> tuple[PageText, list[Handle]]:
     """The characters, and pointers to their text objects by number."""
     ink, loose = np.zeros((count, 4)), np.zeros((count, 4), np.float32)
     origin = np.zeros((count, 2))
@@ -185,8 +197,8 @@ def _read_chars(raw: Any, handle: Any, count: int, to_pixels: Matrix) -> tuple[P
     text: list[str] = []
     style: list[int] = []
     styles: list[TextStyle] = []
-    known: dict[Any, tuple[int, int]] = {}  # by a text object's address: its style, its number
-    pointers: list[Any] = []
+    known: dict[int | None, tuple[int, int]] = {}  # by a text object's address: its style, its number
+    pointers: list[Handle] = []
     objects: list[int] = []
     unmapped, generated, hyphen = [], [], []
     high = 0
@@ -209,13 +221,13 @@ def _read_chars(raw: Any, handle: Any, count: int, to_pixels: Matrix) -> tuple[P
         key = get_object(page, i)
         numbers = known.get(key)
         if numbers is None:
-            pointer = raw.FPDFText_GetTextObject(handle, i) if key else None
+            pointer: Handle | None = raw.FPDFText_GetTextObject(handle, i) if key else None
             made = _style(raw, handle, i, pointer, to_pixels)
             number = next((n for n, other in enumerate(styles) if other == made), len(styles))
             if number == len(styles):
                 styles.append(made)
             numbers = known[key] = number, len(pointers) if key else -1
-            if key:
+            if pointer is not None:
                 pointers.append(pointer)
         broken_line = code in (2, 0xAD) or (code in (0x2D, 0x2010) and raw.FPDFText_IsHyphen(handle, i) == 1)
         kept.append(i)
@@ -250,7 +262,9 @@ def _read_chars(raw: Any, handle: Any, count: int, to_pixels: Matrix) -> tuple[P
     return chars, pointers
 
 
-def _split_ligatures(boxes: np.ndarray, cells: np.ndarray, origins: np.ndarray, text: list[str]) -> Any:
+def _split_ligatures(
+    boxes: np.ndarray, cells: np.ndarray, origins: np.ndarray, text: list[str]
+) -> Callable[[np.ndarray], np.ndarray]:
     """PDFium gives every letter of a ligature the whole glyph's box: a function that gives each its share.
 
     Letters of Arabic come in either order; of lam and alef, which alone are always joined, lam is read first.
@@ -281,7 +295,9 @@ def _split_ligatures(boxes: np.ndarray, cells: np.ndarray, origins: np.ndarray, 
     return split
 
 
-def _style(raw: Any, handle: Any, index: int, pointer: Any, to_pixels: Matrix) -> TextStyle:
+def _style(
+    raw: ModuleType, handle: Handle, index: int, pointer: Handle | None, to_pixels: Matrix
+) -> TextStyle:
     flags = ctypes.c_int()
     length = raw.FPDFText_GetFontInfo(handle, index, None, 0, ctypes.byref(flags))
     buffer = ctypes.create_string_buffer(max(length, 1))
@@ -315,7 +331,7 @@ def _style(raw: Any, handle: Any, index: int, pointer: Any, to_pixels: Matrix) -
     return TextStyle(name, size, int(weight), italic, round(angle, 1) % 360, mode in _INVISIBLE, color, mono)
 
 
-def _color(function: Any, pointer: Any) -> Color | None:
+def _color(function: Callable[..., int], pointer: Handle) -> Color | None:
     red, green, blue, alpha = (ctypes.c_uint() for _ in range(4))
     if not function(pointer, *map(ctypes.byref, (red, green, blue, alpha))):
         return None
@@ -323,7 +339,7 @@ def _color(function: Any, pointer: Any) -> Color | None:
 
 
 def _read_objects(
-    page: Any, to_pixels: Matrix, warnings: list[str]
+    page: PdfPage, to_pixels: Matrix, warnings: list[str]
 ) -> tuple[tuple[PagePath, ...], np.ndarray, Drawings]:
     import pypdfium2.raw as raw
 
@@ -333,7 +349,7 @@ def _read_objects(
     budget = MAX_SEGMENTS
     matrix = raw.FS_MATRIX()
 
-    def visit(count: int, get: Any, to_page: Matrix, depth: int, clear: bool) -> None:
+    def visit(count: int, get: Callable[[int], Handle], to_page: Matrix, depth: int, clear: bool) -> None:
         nonlocal budget
         for index in range(count):
             pointer = get(index)
@@ -354,6 +370,8 @@ def _read_objects(
             if kind == raw.FPDF_PAGEOBJ_PATH:
                 budget -= raw.FPDFPath_CountSegments(pointer) + 1
                 if (path := _path(raw, pointer, own)) is not None:
+                    if path.fill is not None:
+                        path = _clipped(path, _clip_box(raw, pointer, to_page))
                     paths.append(path)
                     if path.fill is not None:
                         drawings.add_fill(path.rectangles, path.bbox, path.fill)
@@ -381,7 +399,7 @@ def _read_objects(
     return tuple(paths), np.array(images).reshape(-1, 4), drawings
 
 
-def _path(raw: Any, pointer: Any, to_pixels: Matrix) -> PagePath | None:
+def _path(raw: ModuleType, pointer: Handle, to_pixels: Matrix) -> PagePath | None:
     fill_mode, stroked = ctypes.c_int(), ctypes.c_int()
     raw.FPDFPath_GetDrawMode(pointer, ctypes.byref(fill_mode), ctypes.byref(stroked))
     if not fill_mode.value and not stroked.value:  # it only clips
@@ -428,6 +446,39 @@ def _path(raw: Any, pointer: Any, to_pixels: Matrix) -> PagePath | None:
         _boxes([subpaths[n] for n in sorted(bent) if n >= 0], to_pixels),
         _box([point for points in subpaths for point in points], to_pixels),
     )
+
+
+def _clip_box(
+    raw: ModuleType, pointer: Handle, to_pixels: Matrix
+) -> tuple[float, float, float, float] | None:
+    """The box outside of which nothing of an object is drawn; None where it is not clipped."""
+    clip = raw.FPDFPageObj_GetClipPath(pointer)
+    count = raw.FPDFClipPath_CountPaths(clip) if clip else 0
+    x, y = ctypes.c_float(), ctypes.c_float()
+    at_x, at_y = ctypes.byref(x), ctypes.byref(y)
+    boxes = []
+    for number in range(min(count, MAX_CLIPS)):
+        points = []
+        for index in range(min(raw.FPDFClipPath_CountPathSegments(clip, number), MAX_SEGMENTS)):
+            raw.FPDFPathSegment_GetPoint(raw.FPDFClipPath_GetPathSegment(clip, number, index), at_x, at_y)
+            points.append((x.value, y.value))
+        if points:
+            boxes.append(_box(points, to_pixels))
+    if not boxes:
+        return None
+    left, top, right, bottom = zip(*boxes, strict=True)
+    return max(left), max(top), min(right), min(bottom)
+
+
+def _clipped(path: PagePath, clip: tuple[float, float, float, float] | None) -> PagePath:
+    """What of a filled path lies in a box: a border that is drawn as a frame within a strip is a line."""
+    if clip is None:
+        return path
+    corners = [*clip[:2], *clip[:2]], [*clip[2:], *clip[2:]]
+    rectangles = np.clip(path.rectangles, *corners)
+    drawn = (rectangles[:, 2:] - rectangles[:, :2] > LEAST_SIDE).all(1)
+    left, top, right, bottom = np.clip(path.bbox, *corners).tolist()
+    return replace(path, rectangles=rectangles[drawn], bbox=(left, top, right, bottom))
 
 
 def _boxes(subpaths: list[list[tuple[float, float]]], to_pixels: Matrix) -> np.ndarray:

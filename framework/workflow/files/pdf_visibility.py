@@ -8,12 +8,15 @@ without any contrast in its box is.
 from __future__ import annotations
 
 import ctypes
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from pypdfium2 import PdfPage
+
     from framework.workflow.files.pdf_content import Color, PageText
+    from framework.workflow.files.pdf_handles import Handle
 
 CLEAR = 13  # of 255: an alpha up to this cannot be seen
 LOW_CONTRAST = 26  # of 255: a colour nearer to its ground may be invisible
@@ -38,7 +41,7 @@ class Drawings:
         """Go on to the next object."""
         self._now += 1
 
-    def add_text(self, pointer: Any, clear: bool) -> None:
+    def add_text(self, pointer: Handle, clear: bool) -> None:
         """The object is a text; `clear` says that it stands in a group that may be clear."""
         address = ctypes.cast(pointer, ctypes.c_void_p).value
         self.texts[address] = self._now
@@ -72,9 +75,9 @@ class Drawings:
 
 
 def unseen_chars(
-    page: Any,
+    page: PdfPage,
     text: PageText,
-    pointers: list[Any],
+    pointers: list[Handle],
     drawings: Drawings,
     size: tuple[int, int],
     scale: float,
@@ -104,7 +107,7 @@ def unseen_chars(
 
 def _suspected(
     text: PageText,
-    pointers: list[Any],
+    pointers: list[Handle],
     drawings: Drawings,
     colors: np.ndarray,
     size: tuple[int, int],
@@ -136,9 +139,9 @@ def _suspected(
 
 
 def _changes_nothing(
-    page: Any,
+    page: PdfPage,
     text: PageText,
-    pointers: list[Any],
+    pointers: list[Handle],
     suspected: np.ndarray,
     size: tuple[int, int],
     scale: float,
@@ -155,7 +158,7 @@ def _changes_nothing(
 
     def render() -> np.ndarray:
         crop = (left, height - bottom, width - right, top)
-        bitmap = page.render(scale=scale, crop=crop, may_draw_forms=False)
+        bitmap = page.render(scale=scale, crop=crop, may_draw_forms=False)  # type: ignore[arg-type]
         try:
             return bitmap.to_numpy()[:, :, :3].astype(np.int16)
         finally:

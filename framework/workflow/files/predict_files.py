@@ -6,13 +6,11 @@ import json
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from tqdm import tqdm
 
 from framework.core.bounded import check_file
@@ -21,10 +19,11 @@ from framework.core.errors import ConfigError, InputError, OarError
 from framework.text.lines import read_lines
 from framework.vision import image as vision_image
 from framework.vision.video import SUFFIXES as VIDEO_SUFFIXES
-from framework.vision.video import VideoReader, VideoWriter
+from framework.vision.video import is_stream
 from framework.workflow.domain.outputs import (
     Report,
     catch_interrupt,
+    fit_name,
     make_folder,
     spare_sources,
     stems,
@@ -32,6 +31,8 @@ from framework.workflow.domain.outputs import (
     write_json,
 )
 from framework.workflow.domain.predictor import (
+    AnyPredictor,
+    I,
     ImageItem,
     ImagePredictor,
     LanguagePredictor,
@@ -39,13 +40,12 @@ from framework.workflow.domain.predictor import (
     ResultWriter,
     Text,
 )
-from framework.workflow.domain.result import ImageResult
 from framework.workflow.files.pdf import PdfReader
 from framework.workflow.files.sources import Sources
+from framework.workflow.files.videos import open_writer, run_video, write_texts
 
 AnyVision = ImagePredictor[Any]
 SOURCES = ("image_file", "image_dir", "pdf_file", "video_file", "camera_id", "text", "text_file", "pair")
-_DRAWERS, _DRAWN_AHEAD = 2, 8
 
 
 def run_images(
@@ -137,26 +137,27 @@ def run_pdf(
 
 
 def _collect(
-    predictor: AnyVision,
+    predictor: ImagePredictor[I],
     items: Iterator[ImageItem],
     waiting: deque[str],
     output_dir: Path,
     draw: bool,
     report: Report,
     total: int,
-    writer: ResultWriter[Any] | None = None,
+    writer: ResultWriter[I] | None = None,
 ) -> None:
     make_folder(output_dir)
     with ExitStack() as stack:
         bar = stack.enter_context(
             tqdm(total=total, unit="page", disable=total < 2 or not sys.stderr.isatty())
         )
-        add = stack.enter_context(_open_writer(writer, output_dir))
+        add = stack.enter_context(open_writer(writer, output_dir))
         for number, result in enumerate(predictor.predict_stream(items)):
-            stem = waiting.popleft()
+            stem = fit_name(waiting.popleft(), (".json", ".png", *predictor.extra_suffixes))
             write_json(output_dir / f"{stem}.json", result.to_dict())
             report.written.append(output_dir / f"{stem}.json")
             add(result, number)
+            report.written += write_texts(result, predictor, output_dir, stem)
             if draw:
                 vision_image.write(output_dir / f"{stem}.png", result.draw())
                 report.written.append(output_dir / f"{stem}.png")
@@ -216,100 +217,6 @@ def run_texts(predictor: LanguagePredictor[Any], texts: Sequence[Text], output_d
     return report
 
 
-@contextmanager
-def _open_writer(
-    writer: ResultWriter[Any] | None, output_dir: Path
-) -> Iterator[Callable[[ImageResult, int], object]]:
-    """A function of (result, number) that adds to the file of all results; it does nothing without a writer."""
-    if writer is None:
-        yield lambda result, number: None
-        return
-    with text_file(output_dir / writer.name) as out:
-        out.write(writer.head)
-        yield lambda result, number: out.write(writer.text(result, number))
-        out.write(writer.tail)
-
-
-def run_video(
-    predictor: AnyVision, source: Path | int, output_dir: Path, draw: bool = True, save: bool = False
-) -> Report:
-    """Every frame of a video: <stem>.jsonl with a line a frame, and <stem>.mp4 at the same frame rate.
-
-    Decoding, the model, drawing and encoding run side by side, each a few frames ahead of the next. A video that ends
-    before its time, or at Ctrl+C, is written up to there, and the report says so. A number is a camera.
-    """
-    report, stopped = Report(), threading.Event()
-    make_folder(output_dir)
-    stem = source.stem if isinstance(source, Path) else f"camera{source}"
-    lines, clip = output_dir / f"{stem}.jsonl", output_dir / f"{stem}.mp4"
-    results_file = predictor.result_writer(stem) if save else None
-    if draw and isinstance(source, Path):
-        spare_sources([source], [clip])
-    try:
-        with ExitStack() as stack:
-            video = stack.enter_context(VideoReader(source))
-            out = stack.enter_context(text_file(lines))
-            add = stack.enter_context(_open_writer(results_file, output_dir))
-            total = video.frame_count
-            bar = stack.enter_context(tqdm(total=total, unit="frame", disable=not sys.stderr.isatty()))
-            stack.enter_context(catch_interrupt(stopped))
-            writer: VideoWriter | None = None
-            for number, (result, image) in enumerate(
-                _draw_overlays(_predict_frames(predictor, video, source, stopped), draw)
-            ):
-                found = {"frame": number, "time": round(number / video.fps, 3), **result.to_dict()}
-                found.pop("page", None)
-                out.write(json.dumps(found, ensure_ascii=False) + "\n")
-                add(result, number)
-                if image is not None:
-                    if writer is None:
-                        writer = stack.enter_context(VideoWriter(clip, video.fps, image.shape[:2]))
-                    writer.write(image)
-                bar.update(1)
-        report.written += [path for path, there in ((clip, writer is not None), (lines, True)) if there]
-        if results_file is not None:
-            report.written.append(output_dir / results_file.name)
-        if stopped.is_set():
-            report.note_stop(not isinstance(source, int))  # which is how one ends with a camera
-        elif total is not None and video.frames_read < total - 1:  # the number in the file is an estimate
-            report.notes.append(f"{source}: the video ends after {video.frames_read} of {total} frames")
-    except DiskError:
-        raise
-    except OarError as error:
-        report.failed.append((str(source), str(error)))
-    return report
-
-
-def _predict_frames(
-    predictor: AnyVision, video: VideoReader, source: Path | int, stopped: threading.Event
-) -> Iterator[ImageResult]:
-    def items() -> Iterator[ImageItem]:
-        for number, frame in enumerate(video, start=1):
-            yield ImageItem(frame, str(source), number)
-            if stopped.is_set():
-                return
-
-    return predictor.predict_video(items(), video.fps)
-
-
-def _draw_overlays(
-    results: Iterator[ImageResult], draw: bool
-) -> Iterator[tuple[ImageResult, np.ndarray | None]]:
-    """Each result, in order, with its overlay, which is drawn on another thread."""
-    if not draw:
-        yield from ((result, None) for result in results)
-        return
-    waiting: deque[tuple[ImageResult, Future[np.ndarray]]] = deque()
-    with ThreadPoolExecutor(_DRAWERS, "oar-draw") as pool:
-        for result in results:
-            waiting.append((result, pool.submit(result.overlay)))
-            if len(waiting) > _DRAWN_AHEAD:
-                ready, image = waiting.popleft()
-                yield ready, image.result()
-        for ready, image in waiting:
-            yield ready, image.result()
-
-
 def predict_sources(
     predictor: Predictor,
     output_dir: Path,
@@ -317,8 +224,9 @@ def predict_sources(
     *,
     draw: bool = True,
     save: bool = False,
+    stride: int = 1,
 ) -> Report:
-    """Read files, each as its name says: images, PDFs, videos; see `predict_files`."""
+    """Read files, each as its name says: images, PDFs, videos and streams; see `predict_files`."""
     labels = {file.path: file.label for file in sources.files}
     images = [path for path in labels if path.suffix.lower() not in (".pdf", *VIDEO_SUFFIXES)]
     reports = []
@@ -326,7 +234,12 @@ def predict_sources(
         if path.suffix.lower() == ".pdf":
             reports.append(predict_files(predictor, output_dir, pdf_file=str(path), draw=draw, save=save))
         elif path not in images:
-            reports.append(predict_files(predictor, output_dir, video_file=str(path), draw=draw, save=save))
+            video = str(path)
+            reports.append(
+                predict_files(predictor, output_dir, video_file=video, draw=draw, save=save, stride=stride)
+            )
+    for address in sources.streams:
+        reports.append(run_video(_vision(predictor), address, output_dir, draw, save, stride))
     if images:
         reports.append(run_images(_vision(predictor), images, output_dir, draw, save, labels))
     whole = Report(notes=list(sources.notes))
@@ -364,6 +277,8 @@ def check_sources(
         )
     if camera_id is not None or text is not None:
         return
+    if video_file is not None and is_stream(video_file):
+        return
     given = next((s for s in (image_file, image_dir, pdf_file, video_file, text_file) if s is not None), None)
     path = Path(str(given))
     wants_folder = image_dir is not None
@@ -381,7 +296,7 @@ def check_sources(
 
 
 def predict_files(
-    predictor: Predictor[Any, Any, Any],
+    predictor: AnyPredictor,
     output_dir: Path,
     *,
     image_file: str | None = None,
@@ -394,8 +309,11 @@ def predict_files(
     pair: str | None = None,
     draw: bool = True,
     save: bool = False,
+    stride: int = 1,
 ) -> Report:
     """Read the one source that is given and write the results to `output_dir`; `save` asks for one file of all too.
+
+    `video_file` may be the address of a stream, such as rtsp://camera/stream. Of each `stride` frames one is read.
 
     `pair` is the second text of a pair with `text`. Where the model takes pairs, a line of `text_file` has two texts
     with a tab between them.
@@ -412,9 +330,10 @@ def predict_files(
         raise ConfigError("this model takes something else", received="a text", allowed="images, videos")
     predictor = _vision(predictor)
     if video_file is not None:
-        return run_video(predictor, Path(video_file), output_dir, draw, save)
+        video = video_file if is_stream(video_file) else Path(video_file)
+        return run_video(predictor, video, output_dir, draw, save, stride)
     if camera_id is not None:
-        return run_video(predictor, camera_id, output_dir, draw, save)
+        return run_video(predictor, camera_id, output_dir, draw, save, stride)
     if pdf_file is not None:
         if save:
             raise ConfigError(

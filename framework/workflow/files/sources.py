@@ -9,7 +9,6 @@ import sys
 import tempfile
 import urllib.error
 import urllib.parse
-import urllib.request
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,7 +17,9 @@ from typing import BinaryIO
 
 from framework.core.bounded import check_file
 from framework.core.errors import InputError
+from framework.hub.transfer import open_url
 from framework.vision.image_formats import find_format
+from framework.vision.video import is_stream
 from framework.workflow.domain.outputs import stems
 
 STDIN = "-"
@@ -49,11 +50,18 @@ class Sources:
 
     files: tuple[SourceFile, ...]
     notes: tuple[str, ...] = ()
+    streams: tuple[str, ...] = ()
+    """Addresses of streams, such as rtsp://camera/stream."""
 
 
 @contextlib.contextmanager
 def open_sources(
-    names: Sequence[str], suffixes: Sequence[str], *, output_dir: Path | None = None, allow_url: bool = False
+    names: Sequence[str],
+    suffixes: Sequence[str],
+    *,
+    output_dir: Path | None = None,
+    allow_url: bool = False,
+    with_streams: bool = False,
 ) -> Iterator[Sources]:
     """The files of arguments; what comes from standard input or from addresses lies in a folder that goes at the end.
 
@@ -63,6 +71,7 @@ def open_sources(
         suffixes: Of the files that are read of a folder, in small letters.
         output_dir: Not read, where it lies in a folder that is.
         allow_url: Whether addresses are fetched.
+        with_streams: Whether addresses of streams, such as rtsp://camera/stream, are handed on.
 
     Raises:
         InputError: one names nothing that can be read, or an address that is not to be fetched.
@@ -70,7 +79,10 @@ def open_sources(
     with tempfile.TemporaryDirectory(prefix="oar-") as scratch:
         files: list[SourceFile] = []
         notes: list[str] = []
+        streams = [name for name in names if with_streams and is_stream(name) and not _ADDRESS.match(name)]
         for number, name in enumerate(names):
+            if name in streams:
+                continue
             if name == STDIN or _ADDRESS.match(name):
                 files.append(_fetch(name, Path(scratch) / str(number), allow_url))
                 continue
@@ -82,14 +94,16 @@ def open_sources(
                 else:
                     check_file(str(path), "file", InputError)
                     files.append(SourceFile(path, str(path), path.parent))
-        if not files:
+        if not files and not streams:
             raise InputError(
                 "there is nothing to read",
                 where=", ".join(names),
                 received="; ".join(notes) or "empty folders",
                 allowed=f"files such as {', '.join(suffixes)}",
             )
-        yield Sources(tuple({file.path: file for file in files}.values()), tuple(notes))
+        yield Sources(
+            tuple({file.path: file for file in files}.values()), tuple(notes), tuple(dict.fromkeys(streams))
+        )
 
 
 def output_stems(files: Iterable[SourceFile], output_dir: Path) -> dict[Path, Path]:
@@ -159,10 +173,9 @@ def _fetch(name: str, folder: Path, allow_url: bool) -> SourceFile:
     else:
         label = name
         stem = Path(urllib.parse.unquote(urllib.parse.urlsplit(name).path)).stem or "download"
-        stem = re.sub(r"[^\w.-]", "_", stem)
+        stem = re.sub(r"[^\w.-]", "_", stem)[:80]
         try:
-            request = urllib.request.Request(name, headers={"User-Agent": "oar"})
-            with urllib.request.urlopen(request, timeout=_TIMEOUT) as answer:
+            with open_url(name, {"User-Agent": "oar"}, timeout=_TIMEOUT) as answer:
                 _copy(answer, file, label)
         except (urllib.error.URLError, OSError, ValueError) as error:
             raise InputError("the address cannot be fetched", where=name, received=error) from error

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from framework.config.imports import announce_foreign_imports, announce_imports
 from framework.core.errors import ConfigError, FormatError, HubError
 from framework.core.types import JSON
 from framework.export import Artifact, load_artifact
@@ -43,7 +44,7 @@ def find_artifact(
     settings: Sequence[str] = (),
     domain: str | None = None,
     runtime: Runtime | None = None,
-    options: Mapping[str, JSON] | None = None,
+    options: Mapping[str, object] | None = None,
 ) -> DomainArtifact:
     """The artifact of a folder, of a configuration file, or of the name of a configuration.
 
@@ -53,6 +54,7 @@ def find_artifact(
         settings: Overrides of the configuration, as `-o` of the tools.
         domain: The artifact must be of this domain.
         runtime: Where the engine that it chooses runs ONNX files, that of a configuration has one. None: it has none.
+            Its `trust` counts for folders.
         options: Of the domain's predictor; some choose among the weights of a configuration.
 
     Raises:
@@ -63,7 +65,7 @@ def find_artifact(
     path = None if isinstance(model, ConfigFile) else Path(model).expanduser()
     if path is None or not path.is_dir():
         return _find_of_config(open_config(model, settings, domain), model, domain, runtime, options or {})
-    opened = _from_folder(path, domain)
+    opened = _from_folder(path, domain, trust=runtime is not None and runtime.trust)
     at_run_time = opened.domain.capability(RuntimeSettings) or _NO_RUNTIME_SETTINGS
     in_program, after = at_run_time.split(settings)
     if in_program:
@@ -81,7 +83,7 @@ def _find_of_config(
     model: Model | ConfigFile,
     domain: str | None,
     runtime: Runtime | None,
-    options: Mapping[str, JSON],
+    options: Mapping[str, object],
 ) -> DomainArtifact:
     """`find_artifact` of a configuration; `model` is what it was asked for by."""
     _check_domain(config.domain, domain, config.path if isinstance(model, ConfigFile) else model)
@@ -112,9 +114,10 @@ def _check_domain(name: str, requested: str | None, model: Model) -> None:
         )
 
 
-def _from_folder(path: Path, requested: str | None) -> DomainArtifact:
+def _from_folder(path: Path, requested: str | None, trust: bool) -> DomainArtifact:
     if (path / CONFIG).is_file():
-        artifact = load_artifact(path)
+        artifact = load_artifact(path, trust=trust)
+        _check_imports(artifact)
         name = artifact.config.get("domain")
         if name is None:
             raise FormatError(
@@ -150,9 +153,29 @@ def _from_folder(path: Path, requested: str | None) -> DomainArtifact:
     )
 
 
+def _check_imports(artifact: Artifact) -> None:
+    """Say what code an artifact names; raises FormatError, where it was not said that this may run."""
+    names = artifact.setting("imports", default=())
+    if names and not artifact.trusted:
+        raise FormatError(
+            "the artifact names code to run, and runs none without your consent",
+            where=artifact.source,
+            received=f"imports: {', '.join(names)}",
+            allowed="artifacts without `imports`, which are data",
+            fix="where you trust whoever made it as you trust a program: --trust, or trust=True in Python",
+        )
+    if names:
+        announce_imports(artifact.source, *names)
+    for stage in artifact.stages.values():
+        _check_imports(stage)
+
+
 def _from_config(config: ConfigFile, owner: Domain[Any], runtime: Runtime | None) -> Artifact:
     """The artifact of a configuration: from OAR_HOME if it was made before, else exported now and kept there."""
     plain = config.plain
+    announce_foreign_imports(
+        str(config.path.resolve()), _imports(plain)
+    )  # which an artifact that was kept runs silently
     table = (plain.get("export") or {}).get("engines") or {}
     kind = ""
     if runtime is not None and runtime.choose_engine(table) != "xla":
@@ -191,7 +214,7 @@ def _with_siblings(path: Path) -> list[Path]:
     return sorted(other for other in path.parent.iterdir() if other.stem == path.stem and other.is_file())
 
 
-def _named_files(plain: Any) -> list[Path]:
+def _named_files(plain: object) -> list[Path]:
     """The files behind every key of a configuration that may name some: tokenizers, weights and dictionaries of
     stages."""
     if isinstance(plain, list):
@@ -215,6 +238,10 @@ def _named_files(plain: Any) -> list[Path]:
     return existing
 
 
-def _imported_files(plain: dict[str, Any]) -> list[Path]:
+def _imports(plain: dict[str, Any]) -> list[str]:
     items = plain.get("imports") or []
-    return [path for item in items if str(item).endswith(".py") and (path := Path(item)).is_file()]
+    return [str(item) for item in (items if isinstance(items, list) else [items])]
+
+
+def _imported_files(plain: dict[str, Any]) -> list[Path]:
+    return [path for item in _imports(plain) if item.endswith(".py") and (path := Path(item)).is_file()]

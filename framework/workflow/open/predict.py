@@ -5,18 +5,17 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 from framework.core.process import pause_collection
-from framework.core.types import JSON
 from framework.inference.runtime import Runtime
 from framework.workflow.domain.capabilities import TaskAliases
 from framework.workflow.domain.domain import Model, find_domain
 from framework.workflow.domain.options import make_options, options_signature
-from framework.workflow.domain.predictor import Predictor
+from framework.workflow.domain.predictor import AnyPredictor
 from framework.workflow.open.artifacts import find_artifact
 
-P = TypeVar("P", bound=Predictor[Any, Any, Any])
+P = TypeVar("P", bound=AnyPredictor)
 
 
 def open_predictor(
@@ -25,15 +24,15 @@ def open_predictor(
     domain: str | None = None,
     runtime: Runtime | None = None,
     overrides: Sequence[str] = (),
-    options: Mapping[str, JSON] | None = None,
-) -> Predictor[Any, Any, Any]:
+    options: Mapping[str, object] | None = None,
+) -> AnyPredictor:
     """The predictor of a model.
 
     Args:
         model: The name of a configuration, or of a task that a domain knows, such as "ner"; a configuration file
             (.yml); an artifact's folder; or a folder of another toolkit that a domain can import.
         domain: The only domain that is meant.
-        runtime: Device, precision and engine.
+        runtime: Device, precision and engine, and whether code that artifacts name may run.
         overrides: Settings of the configuration, as `-o` of the tools.
         options: Options of the domain's predictor by name; None stands for one that was not given.
 
@@ -41,7 +40,7 @@ def open_predictor(
         InputError: no such model. ConfigError: an option that the domain does not have.
         FormatError: a model of another domain. HubError: weights are neither here nor reachable.
     """
-    settings: Mapping[str, JSON] = options or {}
+    settings: Mapping[str, object] = options or {}
     if domain is not None and isinstance(model, str):
         aliases = find_domain(domain).capability(TaskAliases)
         if aliases is not None and model in aliases.names:
@@ -62,10 +61,14 @@ def predictor(
     engine: str = "auto",
     threads: int | None = None,
     overrides: Sequence[str] = (),
-    **options: Any,
-) -> Predictor[Any, Any, Any]:
-    """As `open_predictor`, for a model of any domain; `options` are those of the model's own domain."""
-    runtime = Runtime(device, precision, engine, threads)
+    trust: bool = False,
+    **options: object,
+) -> AnyPredictor:
+    """As `open_predictor`, for a model of any domain; `options` are those of the model's own domain.
+
+    An artifact whose config names code (`imports`) is refused without `trust`: it is data, and runs none of its own.
+    """
+    runtime = Runtime(device, precision, engine, threads, trust)
     return open_predictor(model, runtime=runtime, overrides=overrides, options=options)
 
 
@@ -88,9 +91,10 @@ def make_predictor_function(
         engine: str = "auto",
         threads: int | None = None,
         overrides: Sequence[str] = (),
-        **given: Any,
+        trust: bool = False,
+        **given: object,
     ) -> P:
-        runtime = Runtime(device, precision, engine, threads)
+        runtime = Runtime(device, precision, engine, threads, trust)
         predictor_made = open_predictor(
             model, domain=domain, runtime=runtime, overrides=overrides, options=given
         )
@@ -114,6 +118,7 @@ def make_predictor_function(
         '        engine: "xla", "onnxruntime", "openvino", or "auto": the fastest that the artifact knows of.\n'
         "        threads: CPUs for one call, of engines that can be told.\n"
         "        overrides: Settings of the config, as `-o` of the tools.\n"
+        "        trust: Whether code that an artifact names by `imports` may run.\n"
         + "\n".join(lines)
         + "\n\n    Raises:\n"
         "        InputError: no such model, or an option out of range. ConfigError: an unknown option.\n"

@@ -119,8 +119,12 @@ def open_runner(
 
 
 def load_transforms(artifact: Artifact, packages: Sequence[str]) -> tuple[Transform[Any], ...]:
-    """The transforms of an artifact with the files that they need."""
+    """The transforms of an artifact with the files that they need.
+
+    Code that the artifact names is imported where it is trusted; where not, its components are unknown.
+    """
     hint = tuple[Annotated[Transform[Any], Kind("transform")], ...]
-    imports = {"imports": list(artifact.setting("imports", default=()))}
-    packages = (*packages, *import_components(from_plain(imports, artifact.source)))
+    if artifact.trusted:
+        imports = {"imports": list(artifact.setting("imports", default=()))}
+        packages = (*packages, *import_components(from_plain(imports, artifact.source), announced=True))
     return load_assets(artifact.setting("transforms", hint, packages=packages), artifact.files)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -63,7 +63,7 @@ class TextPredictor(LanguagePredictor[R]):
         self,
         engine: Engine,
         processor: TextProcessor[R],
-        padding: Mapping[str, Any],
+        padding: Mapping[str, float],
         buckets: Sequence[int],
         batch_size: int = 32,
     ) -> None:
@@ -97,7 +97,7 @@ class TextPredictor(LanguagePredictor[R]):
                 else:
                     yield self.processor.result(*one, [next(outputs) for _ in one[1]])
 
-    def _cut(self, text: Any) -> tuple[TextSample, Sequence[TextSample]] | OarError:
+    def _cut(self, text: Text) -> tuple[TextSample, Sequence[TextSample]] | OarError:
         try:
             sample = text_sample(text)
             return sample, self.processor.parts(sample)
@@ -121,7 +121,7 @@ class TextPredictor(LanguagePredictor[R]):
         return [outputs[place] for place in range(len(windows))]
 
 
-def text_sample(source: Any) -> TextSample:
+def text_sample(source: object) -> TextSample:
     """A text, or a tuple of two, as a sample. Raises: InputError, where it is neither."""
     pair = None
     if isinstance(source, tuple) and len(source) == 2:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from framework.core.errors import ConfigError, FormatError
 from framework.engine.evaluator import Judge
@@ -45,7 +45,7 @@ def score_engine(
     """The scores of what an engine computes. Raises: FormatError, where it is not what the metrics take."""
     judge = judge or Judge(data.task, data.loader, data.labels)
 
-    def infer(arrays: dict[str, np.ndarray]) -> Mapping[str, Any]:
+    def infer(arrays: dict[str, np.ndarray]) -> Mapping[str, ArrayLike]:
         missing = [name for name in engine.inputs if name not in arrays]
         if missing:
             raise ConfigError(

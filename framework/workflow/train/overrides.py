@@ -5,9 +5,8 @@ functions take as plain mappings.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from framework.config.arguments import setting
 from framework.core.errors import ConfigError
@@ -19,7 +18,7 @@ _BASES = ("learning_rate", "max_learning_rate", "values")
 _RATES = (*_BASES, "base_learning_rate", "end_learning_rate", "start_lr", "end_lr", "eta_min", "min_lr")
 
 
-def _find(settings: Any, key: str) -> Any:
+def _find(settings: JSON, key: str) -> JSON:
     """What stands under a dotted key; None where nothing does."""
     for name in key.split("."):
         settings = settings.get(name) if isinstance(settings, dict) else None
@@ -51,23 +50,26 @@ def learning_rate_overrides(settings: Mapping[str, JSON], value: float) -> tuple
 
 def _base_rate(schedule: dict[str, JSON]) -> float | None:
     """The number above 0 that stands for the learning rate of a schedule, of the innermost where they are nested."""
-    rate: Any = next((schedule[name] for name in _BASES if schedule.get(name) is not None), None)
+    rate = next((schedule[name] for name in _BASES if schedule.get(name) is not None), None)
     if isinstance(rate, dict):
         return _base_rate(rate)
     if isinstance(rate, list):
         rate = rate[0] if rate else None
-    is_number = isinstance(rate, int | float) and not isinstance(rate, bool)
-    return float(rate) if is_number and rate > 0 else None
+    if not isinstance(rate, int | float) or isinstance(rate, bool):
+        return None
+    return float(rate) if rate > 0 else None
 
 
-def _scale(schedule: dict[str, Any], path: str, base: float, value: float) -> list[str]:
+def _scale(schedule: Mapping[str, JSON], path: str, base: float, value: float) -> list[str]:
     changes = []
     for name, child in schedule.items():
         key = f"{path}.{name}"
         if isinstance(child, dict):
             changes += _scale(child, key, base, value)
         elif name in _RATES and isinstance(child, list):
-            changes.append(f"{key}={[_rate(rate, base, value) for rate in child]}")
+            changes.append(
+                f"{key}={[_rate(rate, base, value) for rate in child if isinstance(rate, int | float)]}"
+            )
         elif name in _RATES and isinstance(child, int | float):
             changes.append(f"{key}={_rate(child, base, value)!r}")
     return changes
@@ -88,16 +90,76 @@ def data_overrides(settings: Mapping[str, JSON], root: str) -> tuple[str, ...]:
     keys = [f"data.{part}.dataset.root" for part in ("train", "eval")]
     before = {key: Path(str(told)) for key in keys if (told := _find(settings, key)) is not None}
     if not before:
+        there = _find(settings, "data.train.dataset") or None
         raise ConfigError(
             "the data of this config are not one folder",
             where="--data",
-            received=", ".join(_find(settings, "data.train.dataset") or ()) or "no data.train.dataset",
+            received=", ".join(there) if isinstance(there, Mapping) else "no data.train.dataset",
             allowed="a config whose data sets have a `root`",
             fix="set the keys of its data sets with -o data.train.dataset.…=…",
         )
     common = Path(os.path.commonpath(before.values()))
     replaced = {key: Path(root) / path.relative_to(common) for key, path in before.items()}
     return tuple(text for key, path in replaced.items() for text in setting(key, path.as_posix()))
+
+
+def class_overrides(
+    settings: Mapping[str, JSON], names: Sequence[str], type_around: Callable[[str], str | None]
+) -> tuple[str, ...]:
+    """Overrides that let the data sets of a config have the classes of these names alone, and its model as many.
+
+    Args:
+        type_around: For the type of a data set that of the one around it which has some of its classes; None for those
+            that take `classes` themselves.
+
+    Raises:
+        ConfigError: a class is named twice, or the config has no data.
+    """
+    if len(set(names)) < len(names):
+        raise ConfigError("classes must be different names", where="--classes", received=", ".join(names))
+    splits = [name for name in ("train", "eval") if _find(settings, f"data.{name}.dataset") is not None]
+    if not splits:
+        raise ConfigError("the config has no data whose classes could be chosen", where="--classes")
+    changes: list[str] = []
+    for split in splits:
+        key = f"data.{split}.dataset"
+        dataset = _find(settings, key)
+        around = type_around(str(_find(settings, f"{key}.type")))
+        if around is None:
+            changes += setting(f"{key}.classes", list(names))
+        else:
+            changes += (
+                f"{key}=null",
+                *setting(key, {"type": around, "dataset": dataset, "classes": list(names)}),
+            )
+    return (*changes, *setting("model.num_classes", len(names)))
+
+
+def evaluation_overrides(recipe: Mapping[str, JSON], settings: Mapping[str, JSON]) -> tuple[str, ...]:
+    """Overrides that evaluate a short run at the end of each epoch, as the steps between two evaluations of its recipe
+    are meant for a long one.
+
+    A run is short with a quarter of the recipe's epochs or less, with other units of length, or where the recipe's
+    steps would leave the last evaluation alone.
+
+    Args:
+        recipe: The config as it is in its file.
+        settings: The config with all that is asked for.
+    """
+    every = _find(settings, "train.eval_every")
+    if every is None or every != _find(recipe, "train.eval_every"):
+        return ()
+    before, now = (
+        tuple(_find(one, f"train.{unit}") for unit in ("epochs", "iters")) for one in (recipe, settings)
+    )
+    if before == now:
+        return ()
+    (recipe_epochs, _), (epochs, iters) = before, now
+    if isinstance(epochs, int):
+        is_short = 4 * epochs <= recipe_epochs if isinstance(recipe_epochs, int) else True
+    else:
+        is_short = isinstance(iters, int) and isinstance(every, int) and iters <= every
+    return ("train.eval_every=null", "train.save_every=null") if is_short else ()
 
 
 def worker_overrides(settings: Mapping[str, JSON], count: int) -> tuple[str, ...]:
@@ -109,7 +171,7 @@ def worker_overrides(settings: Mapping[str, JSON], count: int) -> tuple[str, ...
 def callback_overrides(settings: Mapping[str, JSON], *added: dict[str, str]) -> tuple[str, ...]:
     """Overrides that add callbacks, as mappings with their `type`, to those of a config."""
     there = _find(settings, "train.callbacks") or []
-    return setting("train.callbacks", [*there, *added])
+    return setting("train.callbacks", [*(there if isinstance(there, list) else [there]), *added])
 
 
 def ema_overrides(settings: Mapping[str, JSON]) -> tuple[str, ...]:

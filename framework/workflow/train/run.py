@@ -9,10 +9,11 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
+from logging.handlers import MemoryHandler
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import jax
 import numpy as np
@@ -22,7 +23,8 @@ import framework
 from framework import nn
 from framework.config import build, override, resolved
 from framework.core.disk import disk_errors, write_file
-from framework.core.errors import ConfigError, InputError
+from framework.core.errors import InputError
+from framework.core.transform import Transform
 from framework.engine import callbacks as C
 from framework.engine import finders
 from framework.engine.details import Details
@@ -42,69 +44,17 @@ from framework.io.checkpoint import (
     find_checkpoint,
     run_folder,
 )
-from framework.io.collate import PadToBucket
-from framework.io.dataset import split_windows
 from framework.io.loader import DataLoader
-from framework.io.sampler import BucketBatchSampler
-from framework.io.skipped import SKIPPED_FILE, SkipLog
-from framework.io.weighting import make_sampler
 from framework.nn import functional_core
 from framework.optimizer import Optimizer
 from framework.optimizer.lr.base import LRScheduler
 from framework.workflow.domain.config_file import ConfigFile, open_config
 from framework.workflow.domain.outputs import make_folder
-from framework.workflow.domain.samples import apply_transforms
 from framework.workflow.domain.weights import load_pretrained, load_state_into, resolve_weights
 from framework.workflow.export.export import labels_of, trained_model
+from framework.workflow.train.loaders import make_loader
 
 log = logging.getLogger("oar")
-
-
-def make_loader(
-    config: LoaderConfig,
-    task: Task,
-    seed: int,
-    train: bool,
-    pack: Callable[[Any], dict] | None = None,
-    folder: Path | None = None,
-) -> DataLoader:
-    """The loader of a config. Training shuffles and leaves out what fills no batch; evaluation pads the last one.
-
-    With buckets the task says how long a sample is (`length`) and what pads its arrays (`padding`, values by key). A
-    first transform with `split_windows(sample)` makes several samples of one. `pack` takes the place of the task's.
-    `folder` gets the list of samples that `skip_bad_samples` leaves out.
-    """
-    dataset, transforms = split_windows(config.dataset, config.transforms)
-    if config.buckets is None:
-        batches = {"batch_size": config.batch_size, "shuffle": train, "drop_last": train}
-        if train and config.sampler is not None:
-            batches |= {"shuffle": False, "sampler": make_sampler(config.sampler, dataset, seed)}
-    else:
-        if task.padding is None:
-            raise ConfigError(
-                "the samples of this task all have one shape",
-                where="buckets",
-                received=f"task: {type(task).__name__}",
-                fix="take `buckets` out of the loader's settings",
-            )
-        lengths = task.lengths(dataset, transforms)
-        if lengths is None:
-            lengths = [task.length(apply_transforms(sample, transforms)) for sample in dataset]
-        sampler = BucketBatchSampler(lengths, config.buckets, config.batch_size, train, train, seed)
-        collate = PadToBucket(config.buckets, task.padding, task.padding_axes)
-        batches = {"batch_sampler": sampler, "collate_fn": collate}
-    return DataLoader(
-        dataset,
-        transforms=transforms,
-        pack=pack or (task.pack if train else task.pack_evaluated),
-        **batches,
-        pad_last=not train,
-        num_workers=config.num_workers,
-        worker_mode=config.worker_mode,
-        seed=seed,
-        skip_bad_samples=config.skip_bad_samples,
-        skip_log=SkipLog(folder / SKIPPED_FILE if folder is not None and config.skip_bad_samples else None),
-    )
 
 
 def train(
@@ -134,12 +84,15 @@ def train(
     experiment = config.experiment
     experiment.require("model", "task", "optim")
     folder = Path(output_dir) if output_dir else run_folder(config.path)
-    with _run_folder(folder, bool(resume)), _log_file(folder / "train.log"):
+    checkpoint = find_checkpoint(folder if resume is True else resume) if resume else None
+    with _run_folder(folder, bool(resume)), _log_file(folder / "train.log") as start_file:
         text = resolved(override(config.tree, "weights=null"))
         trainer = make_trainer(experiment, folder, text, evaluate, callbacks)
+        if checkpoint is not None:
+            trainer.resume(checkpoint)
+        # A run that is refused leaves the files of the one before it as they are.
+        start_file()
         write_file(folder / RUN_CONFIG, text.encode("utf-8"))
-        if resume:
-            trainer.resume(find_checkpoint(folder if resume is True else resume))
         try:
             scores = trainer.fit()
         except TrainingStopped as stop:
@@ -176,17 +129,12 @@ def make_trainer(
     labels = tuple(getattr(experiment.data.train.dataset, "class_names", ()))
     task.check(model, labels)
     check_transforms(model, experiment.data.train.transforms)
-    if evaluate and experiment.data.eval is not None:
-        other = tuple(getattr(experiment.data.eval.dataset, "class_names", labels))
+    held_out = experiment.data.eval if evaluate else None
+    eval_loader, eval_labels = None, labels
+    if held_out is not None:
         if not labels:  # lines of text that a transform turns get their classes from it
-            labels = other
-        if other != labels:
-            raise InputError(
-                "training and evaluation data have different classes",
-                where="data.eval.dataset",
-                received=f"{len(other)} classes {', '.join(other[:5])}",
-                allowed=f"the {len(labels)} classes of data.train: {', '.join(labels[:5])}",
-            )
+            labels = tuple(getattr(held_out.dataset, "class_names", ()))
+        eval_loader, eval_labels = _held_out_loader(held_out, task, options.seed, labels, folder)
     logs: list[C.Callback] = [C.LogLines()]
     if folder is not None:
         logs += [C.MetricsFile(folder / "metrics.jsonl"), RunReport(folder)]
@@ -197,7 +145,6 @@ def make_trainer(
     if options.early_stop is not None:
         logs.append(C.EarlyStopping(patience=options.early_stop))
     logs += (*options.callbacks, *callbacks)
-    held_out = experiment.data.eval if evaluate else None
     assert experiment.optim is not None  # as `train` requires
     return Trainer(
         model,
@@ -205,12 +152,40 @@ def make_trainer(
         experiment.optim,
         make_loader(experiment.data.train, task, options.seed, train=True, folder=folder),
         options,
-        eval=make_loader(held_out, task, options.seed, train=False, folder=folder) if held_out else None,
+        eval=eval_loader,
         folder=folder,
         labels=labels,
+        eval_labels=eval_labels,
         callbacks=logs,
         about={"config": text},
     )
+
+
+def _held_out_loader(
+    config: LoaderConfig, task: Task, seed: int, labels: tuple[str, ...], folder: Path | None
+) -> tuple[DataLoader, tuple[str, ...]]:
+    """The loader of `data.eval` for a training with these labels, and the names of the classes that it is judged by.
+
+    A class that either lacks is named in the log, and the numbers of the others are those of the training.
+
+    Raises:
+        InputError: the two have no class in common, or the task does not say which of its arrays are classes.
+    """
+    other = tuple(getattr(config.dataset, "class_names", labels))
+    pack = None
+    if other != labels:
+        if not task.label_arrays:
+            raise InputError(
+                "training and evaluation data have different classes",
+                where="data.eval.dataset",
+                received=f"{len(other)} classes {', '.join(other[:5])}",
+                allowed=f"the {len(labels)} classes of data.train: {', '.join(labels[:5])}",
+            )
+        alignment = align_labels(labels, other)
+        if line := alignment.describe():
+            log.warning(f"data.eval: {line}")
+        pack, labels = AlignedPack(task, task.label_arrays, alignment), alignment.labels
+    return make_loader(config, task, seed, train=False, pack=pack, folder=folder), labels
 
 
 def _start_from(path: Path, model: nn.Layer, task: Task, experiment: Experiment) -> list[str]:
@@ -269,7 +244,7 @@ def find_lr(
     return result
 
 
-def _rate_key(holder: Any) -> list[str]:
+def _rate_key(holder: object) -> list[str]:
     """Where in a config the number of an optimizer's or a schedule's learning rate stands."""
     inner = getattr(holder, "learning_rate", None)
     return (
@@ -358,7 +333,7 @@ class EvaluationSet:
     loader: DataLoader
     labels: tuple[str, ...]
     classes: tuple[str, ...]
-    transforms: tuple[Any, ...]
+    transforms: tuple[Transform, ...]
 
 
 def evaluation_set(experiment: Experiment, config: Path, kept: tuple[str, ...]) -> EvaluationSet:
@@ -425,9 +400,25 @@ def _run_folder(folder: Path, resume: bool) -> Iterator[None]:
         lock.release()
 
 
-def _log_file(path: Path) -> AbstractContextManager[None]:
-    """Lines of the log to the terminal and, added at the end, to a file."""
-    with disk_errors(path):
-        file = logging.FileHandler(path, encoding="utf-8")
-    file.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%Y-%m-%d %H:%M:%S"))
-    return C.print_log(file)
+@contextmanager
+def _log_file(path: Path) -> Iterator[Callable[[], None]]:
+    """Lines of the log to the terminal and, added at the end, to a file: from the call of what this gives on, with the
+    lines before it."""
+    memory = MemoryHandler(sys.maxsize, flushLevel=sys.maxsize)
+    opened: list[logging.Handler] = []
+
+    def start() -> None:
+        with disk_errors(path):
+            file = logging.FileHandler(path, encoding="utf-8")
+        opened.append(file)
+        file.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%Y-%m-%d %H:%M:%S"))
+        memory.setTarget(file)
+        memory.flush()
+        memory.capacity = 1
+
+    try:
+        with C.print_log(memory):
+            yield start
+    finally:
+        for file in opened:
+            file.close()

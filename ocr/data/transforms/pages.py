@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -258,9 +258,9 @@ def _find_place(
 
 def _join(
     sample: Sample, other: Sample, numbers: Sequence[int], quads: Sequence[np.ndarray]
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """The fields of `sample` with those of the pasted texts behind."""
-    changes: dict[str, Any] = {"polygons": (*(sample.polygons or ()), *quads)}
+    changes: dict[str, object] = {"polygons": (*(sample.polygons or ()), *quads)}
     if isinstance(sample.text, tuple) and isinstance(other.text, tuple):
         changes["text"] = (*sample.text, *(other.text[number] for number in numbers))
     for name in ("labels", "valid"):

@@ -17,13 +17,13 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from framework.core.bounded import read_text
 from framework.core.errors import InputError
+from framework.core.types import JSON
 from ocr.documents.evaluation.markdown_blocks import Kind, MarkdownPart, read_markdown
 from ocr.documents.evaluation.omnidocbench import TrueBlock, TruePage, read_pages
 from ocr.formulas.cdm import CDMScores, can_draw
@@ -99,7 +99,7 @@ def score_page(page: TruePage, parts: Sequence[MarkdownPart]) -> PageScores:
     return scores
 
 
-def score_documents(truth: str | Path, folder: str | Path) -> tuple[dict[str, float], list[dict[str, Any]]]:
+def score_documents(truth: str | Path, folder: str | Path) -> tuple[dict[str, float], list[dict[str, JSON]]]:
     """Scores of a folder of Markdown files, `<name of the page's image>.md`; and what was compared on each page.
 
     A page without a file counts as one on which nothing was found.
@@ -166,7 +166,7 @@ def _page_mean(pages: Iterable[Sequence[Match]]) -> float | None:
     return float(np.mean(shares)) if shares else None
 
 
-def _row(row: PageScores) -> dict[str, Any]:
+def _row(row: PageScores) -> dict[str, JSON]:
     text, formula = _page_mean([row.texts]), _page_mean([row.formulas])
     return {
         "page": row.name,

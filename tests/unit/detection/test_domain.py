@@ -129,7 +129,7 @@ def test_tracked(folder: Path):
     detect = detection.predictor(folder, tracking=ByteTrackOptions())
     moves = frames((0, 0, 10, 10), (2, 0, 12, 10), None, (6, 0, 16, 10), (26, 10, 40, 20), (26, 10, 40, 20))
     ids = [[box.track_id for box in result.boxes] for result in detect.predict_video(iter(moves), 25.0)]
-    assert ids == [[1], [1], [], [1], [], [2]]
+    assert ids == [[1], [1], [], [1], [None], [2]]  # a first box has no track yet, and is seen all the same
     again = [[box.track_id for box in result.boxes] for result in detect.predict_stream(iter(moves[:1]))]
     assert again == [[1]]
     plain = list(detection.predictor(folder).predict_video(iter(moves), 25.0))
@@ -243,9 +243,18 @@ def test_options_of_the_tool(folder: Path):
     )
     assert every.slicing == Slicing((320, 480), (0.1, 0.2), True, "nms", "iou", 0.6)
     assert every.runner.batch_size == 5
-    assert opened(tracker="bytetrack").tracking == ByteTrackOptions()
-    assert opened(tracker="bytetrack", threshold=0.95).tracking == ByteTrackOptions(high=0.95, new=1.0)
-    assert opened(tracker="bytetrack", threshold=0.05).tracking == ByteTrackOptions(0.05, 0.05, 0.05 + 0.1)
+    assert opened(tracker="bytetrack").tracking == ByteTrackOptions(new=0.5)
+    assert opened(tracker="bytetrack", threshold=0.95).tracking == ByteTrackOptions(0.95, 0.1, 0.95)
+    assert opened(tracker="bytetrack", threshold=0.05).tracking == ByteTrackOptions(0.05, 0.05, 0.05)
+    every_one = {"track_high_threshold": 0.6, "track_low_threshold": 0.2, "track_new_threshold": 0.7}
+    more = {"track_match_threshold": 0.9, "track_buffer": 5, "track_per_class": False}
+    tracking = opened(tracker="bytetrack", **every_one, **more).tracking
+    assert tracking == ByteTrackOptions(0.6, 0.2, 0.7, 5, per_class=False, match=0.9)
+    with pytest.raises(ConfigError, match=r"nothing is tracked\n.*\n.*--tracker bytetrack"):
+        opened(track_buffer=3)
+    assert opened(slice_infer=True, slice_whole=False, match_per_class=False).slicing == Slicing(
+        whole=False, per_class=False
+    )
     with pytest.raises(ConfigError, match=r"nothing is sliced\n.*\n.*--slice_infer"):
         opened(slice_size=[320, 320])
     with pytest.raises(ConfigError, match=r"unknown tracker\n  received: sort\n  allowed: bytetrack"):

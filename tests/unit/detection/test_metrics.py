@@ -420,7 +420,9 @@ def test_the_table_of_an_evaluation(metric) -> None:
     collector = metric.start(("a", "b", "c"))
     collector.update(*batch([([(A, 1)], [(A, 1, 0.9)])]))
     details = collector.details()
-    assert isinstance(collector, DetailedMetric) and details.confusion is None
+    assert isinstance(collector, DetailedMetric) and details.more == ("(nothing)",)
+    assert details.confusion is not None and details.confusion.tolist() == np.diag([0, 1, 0, 0]).tolist()
+    assert [(name, one.recall.tolist()) for name, one in details.curves.items()] == [("b", [1.0])]
     assert details.classes.columns == ("class", "ap", "ap50", "objects")
     assert details.classes.rows == (
         ("a", None, None, 0),

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from detection.detector import suppress_across_classes
 from detection.results import Box, DetectionResult
 
 CAR = Box("car", 2, 0.87654321, (10.0, 20.126, 30.5, 60.0))
@@ -89,3 +90,17 @@ def test_people_without_tracks_have_colours_of_their_own():
     both = [Box(box.label, 0, 0.9, box.bbox, 3, box.keypoints) for box in shown]
     drawn = result(*both).overlay()
     assert drawn[60, 5].tolist() == drawn[60, 40].tolist()
+
+
+def test_lines_of_yolo():
+    assert result(CAR, DOG).to_yolo() == (
+        "2 0.202500 0.500788 0.205000 0.498425\n0 0.020000 0.043750 0.020000 0.037500 7\n"
+    )
+    assert result(CAR).to_yolo(with_scores=True).endswith(" 0.876543\n")
+
+
+def test_boxes_of_other_classes_are_suppressed_where_that_is_asked_for():
+    near = Box("van", 5, 0.6, (11.0, 20.0, 31.0, 60.0))
+    apart = Box("van", 5, 0.4, (60.0, 20.0, 80.0, 60.0))
+    assert suppress_across_classes(result(near, CAR, apart), 0.5).boxes == (CAR, apart)
+    assert len(suppress_across_classes(result(near, CAR, apart), 0.99).boxes) == 3

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from detection.results import Box, DetectionResult
-from detection.slicing import Slicing, detect_on_tiles, merge, tiles
+from detection.slicing import Method, Slicing, detect_on_tiles, merge, tiles
 from framework.core.errors import ConfigError
 from framework.workflow import ImageItem
 
@@ -128,7 +128,9 @@ def test_an_object_that_tiles_cut_comes_out_whole():
     assert [box.bbox for box in result.boxes] == [(10, 2, 13, 6), (8, 2, 10, 6)]  # parts that do not overlap
     (result,) = detect_on_tiles(Bright(), [ImageItem(image, "a")], Slicing((10, 10), (0, 0)))
     assert [box.bbox for box in result.boxes] == [(8, 2, 13, 6)]  # the whole image joins them
-    assert result.boxes[0].score == 12 / 100 and result.boxes[0].label == "white"
+    assert result.boxes[0].score == 20 / 200 and result.boxes[0].label == "white"
+    (joined,) = detect_on_tiles(Bright(), [ImageItem(image, "a")], Slicing((10, 10), (0, 0), method="nmm"))
+    assert [(box.bbox, box.score) for box in joined.boxes] == [((8, 2, 13, 6), 12 / 100)]
     assert result.source == "a" and result.size_hw == (10, 20) and result.image is image
 
 
@@ -171,3 +173,29 @@ def test_an_image_of_one_tile_is_looked_at_once():
 def test_settings_that_make_no_sense(settings: dict, message: str):
     with pytest.raises(ConfigError, match=message):
         Slicing(**settings)
+
+
+@pytest.mark.parametrize("method", ["nms", "nmm"])
+def test_neighbours_that_touch_stay_apart(method: Method) -> None:
+    """A row of cells whose boxes overlap one another a little, each found on two tiles: no chain joins them."""
+    cells = np.array([[40 * i, 10, 40 * i + 50, 60] for i in range(8)], float)
+    boxes = np.concatenate([cells, cells + np.array([4, 0, 4, 0])])
+    scores = np.concatenate([np.linspace(0.9, 0.6, 8), np.linspace(0.59, 0.4, 8)])
+    retained, merged = merge(boxes, scores, np.zeros(16, int), method=method)
+    assert retained.tolist() == list(range(8))
+    assert (merged[:, 2] - merged[:, 0]).max() <= 54
+
+
+def test_a_doubtful_box_that_holds_many_takes_none() -> None:
+    cells = np.array([[40 * i, 40 * j, 40 * i + 36, 40 * j + 36] for i in range(4) for j in range(4)], float)
+    boxes = np.concatenate([cells, [[0, 0, 160, 160]]])
+    scores = np.array([0.9] * 16 + [0.45])
+    for method in ("nms", "nmm"):
+        retained, _ = merge(boxes, scores, np.zeros(17, int), method=method)
+        assert retained.tolist() == list(range(16))
+
+
+def test_boxes_of_two_classes_match_where_classes_do_not_count() -> None:
+    boxes, labels = np.array([[0, 0, 10, 10], [0, 0, 10, 9]], float), np.array([0, 1])
+    assert merge(boxes, np.array([0.9, 0.8]), labels)[0].tolist() == [0, 1]
+    assert merge(boxes, np.array([0.9, 0.8]), labels, per_class=False)[0].tolist() == [0]

@@ -33,3 +33,27 @@ def test_a_blank_text_has_no_class() -> None:
     blank = process.result(TextSample(" "), [], outputs)
     assert (blank.label, blank.score, blank.to_dict()["classes"]) == ("", 0.0, [])
     assert process.result(TextSample("", pair="fine"), [], outputs).label == "good"
+
+
+def test_a_text_that_fits_goes_through_whole(tmp_path: Path) -> None:
+    words = ["Anna", "lives", "in", "Xanten", ".", "She", "sings"]
+    path = Tokenizer.train("words", [words], 40).save(tmp_path / "tokenizer.json")
+    process = TagProcessor(ProcessorContext((Tokenize(str(path), 16, "words"),), ("O", "X"), 16, 5))
+    text = "Anna lives in Xanten. She sings."
+    assert [part.text for part in process.parts(TextSample(text))] == [text]
+    longer = text + " " + text
+    assert [part.text for part in process.parts(TextSample(longer))] == [
+        *("Anna lives in Xanten. ", "She sings. ", "Anna lives in Xanten. ", "She sings."),
+    ]
+
+
+def test_characters_of_several_tokens_are_all_tagged(tmp_path: Path) -> None:
+    path = Tokenizer.train("bpe", ["abc"], 300).save(tmp_path / "tokenizer.json")
+    process = TagProcessor(ProcessorContext((Tokenize(str(path), 12, "subwords"),), ("O", "X"), 12, 5))
+    for text in ("张三在北京工作李四住在上海", "😀😀😀😀😀😀😀", "naïve Ünïcode " * 5, "a" * 40, "Ω b " * 9):
+        parts = process.parts(TextSample(text))
+        assert "".join(part.text for part in parts) == text
+        assert all(part.ids is not None and len(part.ids) <= 12 for part in parts)
+        for part in parts:  # nothing was cut: the last token ends where the text ends
+            assert part.offsets is not None
+            assert part.offsets.max() >= len(part.text.rstrip())

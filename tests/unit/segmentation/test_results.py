@@ -32,7 +32,10 @@ def test_classes_are_counted():
         "source": "a/b.jpg",
         "width": 3,
         "height": 2,
-        "classes": {"background": {"pixels": 4, "share": 0.6667}, "cat": {"pixels": 2, "share": 0.3333}},
+        "classes": {
+            "background": {"pixels": 4, "share": 0.6667, "color": [0, 0, 0]},
+            "cat": {"pixels": 2, "share": 0.3333, "color": [200, 0, 0]},
+        },
     }
     assert list(data["classes"]) == ["background", "cat"]
 
@@ -44,14 +47,24 @@ def test_a_class_without_a_name_has_its_number():
 def test_colours_lie_over_the_image():
     drawn = result([[0, 1, 2], [0, 0, 0]]).overlay()
     np.testing.assert_array_equal(drawn[0], [[60, 60, 60], [140, 60, 60], [60, 140, 60]])  # 0.6 and 0.4
-    clear = result([[0, 1, 2], [0, 0, 0]], opacity=0.0).draw()
+    clear = result([[0, 1, 2], [0, 0, 0]], opacity=0.0).overlay()
     np.testing.assert_array_equal(clear, GREY)
+
+
+def test_a_legend_names_the_classes_that_are_there():
+    labels = np.zeros((120, 200), np.uint8)
+    labels[:40] = 2
+    shown = result(labels, names=("background", "cat", "dog"))
+    drawn = shown.draw()
+    np.testing.assert_array_equal(drawn[:120], shown.overlay())
+    legend = drawn[120:].reshape(-1, 3).tolist()
+    assert [0, 200, 0] in legend and [0, 0, 0] in legend and [200, 0, 0] not in legend
 
 
 def test_files(tmp_path):
     paths = result([[0, 1, 2], [0, 0, 1]]).save(tmp_path)
     assert [path.name for path in paths] == ["b.png", "b_label.png", "b.json"]
-    assert vision_image.read(paths[0]).shape == (2, 3, 3)
+    assert vision_image.read(paths[0]).shape == (2, 3, 3)  # too narrow for a legend
     with Image.open(paths[1]) as label:
         assert label.mode == "P"
         np.testing.assert_array_equal(np.asarray(label), [[0, 1, 2], [0, 0, 1]])

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -25,23 +26,32 @@ from framework.export.formats.onnx.model import (
     move_files,
     write_onnx,
 )
+from framework.export.formats.onnx.ranked import (
+    LEAST_SCALE,
+    LEAST_SCORE,
+    RANKED,
+    TOLERANCE,
+    NamedArrays,
+    Program,
+    Weights,
+    exchanged,
+    own_exchange,
+    ranked_outputs,
+    unmatched_rows,
+)
 from framework.export.program import ArrayDict, symbolic_arguments
 from framework.export.specs import TensorSpec
 from framework.nn.functional.lowering import platform_scope
 
 Sizes = dict[str, int]
-NamedArrays = Mapping[str, np.ndarray]
 Draw = Callable[[str, tuple[int, ...], NamedArrays, np.random.Generator], "np.ndarray | None"]
-TOLERANCE = 1e-4  # of the largest value of an output
-LEAST_SCALE = (
-    1e-2  # in its place where that is less, as of probabilities that are all almost 0: a millionth then
-)
 MOST_FLIPS = 1e-3  # share of the whole numbers of an output, such as classes, that rounding may turn
-RANKED = "scores"  # the output by which rows, such as detections, are ranked
 MOST_ROWS = (
     0.05  # share of them that rounding may exchange: scores that are almost equal, boxes at the threshold
 )
-_BOUND = re.compile(r"\s*(\w+)\s*>=\s*(\d+)\s*")
+_MOST_EXCHANGED = 0.6  # share of rows, however many the program itself exchanges
+_log = logging.getLogger("oar")
+_BOUND = re.compile(r"\s*(\w+)\s*([<>]=)\s*(\d+)\s*")
 
 
 @dataclass(frozen=True)
@@ -51,6 +61,13 @@ class Difference:
     output: str
     shapes: dict[str, tuple[int, ...]]
     value: float
+    allowed: float | None = None
+    """The most; None: that of its kind."""
+
+    @property
+    def is_rows(self) -> bool:
+        """Whether the value is a share of ranked rows."""
+        return self.output.endswith("(rows)")
 
     @property
     def text(self) -> str:
@@ -78,12 +95,16 @@ def export_file(
     metadata: Mapping[str, str] | None = None,
     draw: Draw | None = None,
     most_bytes: int = MOST_BYTES,
+    examples: Callable[[], Iterable[NamedArrays]] | None = None,
+    refuse: bool = True,
 ) -> list[Path]:
     """Write `fn(weights, inputs) -> outputs` as ONNX, compared with the function in ONNX Runtime before; -> the files.
 
     Args:
         draw: Gives the arrays of some inputs for the comparison, None for the others: (name, shape, the arrays of the
             inputs before it, generator).
+        examples: Inputs of the data, one sample each. Where ranked rows of drawn inputs differ, those of these decide.
+        refuse: Whether a file that differs is not written; else the log says how far it does.
         Others: as `export_onnx` and `write_onnx`.
 
     Raises:
@@ -97,23 +118,36 @@ def export_file(
         with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as work:
             written = write_onnx(model, Path(work) / path.name, most_bytes)
             del model
-            worst = max(
-                compare(written[-1], fn, weights, inputs, constraints=constraints, draw=draw),
-                key=lambda one: one.value / _limit(one),
+            run = onnxruntime_runner(written[-1])
+            differences = compare(
+                written[-1], fn, weights, inputs, constraints=constraints, draw=draw, run=run
             )
+            if any(one.is_rows and not is_close(one) for one in differences):
+                drawn = [example_inputs(inputs, sizes, draw) for sizes in trial_sizes(inputs, constraints)]
+                feeds = list(examples()) if examples is not None else []
+                rows = compare_rows(fn, weights, feeds or drawn, run)
+                differences = [one for one in differences if not one.is_rows] + rows
+            worst = max(differences, key=lambda one: one.value / _limit(one))
             if not is_close(worst):
-                raise FormatError(
-                    "the ONNX file would not compute what the program computes, so it was not written",
-                    where=path,
-                    received=worst.text,
-                    allowed=f"{TOLERANCE:g} of the largest value; of whole numbers {MOST_FLIPS:g} of all",
-                    fix="report it with the configuration; the artifact without ONNX is not affected",
+                if refuse:
+                    raise FormatError(
+                        "the ONNX file would not compute what the program computes, so it was not written",
+                        where=path,
+                        received=worst.text,
+                        allowed=f"{TOLERANCE:g} of the largest value; of whole numbers {MOST_FLIPS:g} of all",
+                        fix="report it with the configuration; --no-onnx_check writes it all the same; the artifact "
+                        "without ONNX is not affected",
+                    )
+                _log.warning(
+                    f"{path.name}: {worst.text}; it is written all the same, as --no-onnx_check says"
                 )
             return move_files(written, path.parent)
 
 
 def _limit(one: Difference) -> float:
-    if one.output.endswith("(rows)"):
+    if one.allowed is not None:
+        return one.allowed
+    if one.is_rows:
         return MOST_ROWS
     return MOST_FLIPS if one.output.endswith("(whole numbers)") else TOLERANCE
 
@@ -135,21 +169,57 @@ def compare(
 ) -> list[Difference]:
     """The differences of every output, on two sizes of every symbol. `run` is another engine than ONNX Runtime."""
     run = onnxruntime_runner(file) if run is None else run
-    differences = []
-    arrays = {name: jax.numpy.asarray(array) for name, array in weights.items()}
+    differences, program = [], _compiled(fn)
+    arrays = {name: np.asarray(array) for name, array in weights.items()}
     for sizes in trial_sizes(inputs, constraints):
         feed = example_inputs(inputs, sizes, draw)
         shapes = {name: array.shape for name, array in feed.items()}
+        differences += _differences(program(arrays, feed), run(feed), shapes)
+    return differences
+
+
+def compare_rows(
+    fn: Function,
+    weights: Mapping[str, jax.Array | np.ndarray],
+    feeds: Sequence[NamedArrays],
+    run: Callable[[NamedArrays], NamedArrays],
+) -> list[Difference]:
+    """The share of ranked rows that count and differ, for each of these inputs. Where it is more than rounding mostly
+    exchanges, half as much again as the program itself exchanges is allowed; see `ranked.py`."""
+    differences, program = [], _compiled(fn)
+    arrays = {name: np.asarray(array) for name, array in weights.items()}
+    for feed in feeds:
+        expected, shapes = program(arrays, feed), {name: array.shape for name, array in feed.items()}
+        name = f"{', '.join(ranked_outputs(expected))} (rows)"
+        share, allowed = exchanged(expected, run(feed)), MOST_ROWS
+        if share > allowed:
+            allowed = max(allowed, 1.5 * own_exchange(program, arrays, feed, expected))
+        differences.append(Difference(name, shapes, share, min(allowed, _MOST_EXCHANGED)))
+    _log.info(
+        f"ONNX: which of many equal boxes are the best is up to rounding; on {len(feeds)} images "
+        f"{100 * max(one.value for one in differences):.1f} % of the rows with a score from {LEAST_SCORE} on differ"
+    )
+    return differences
+
+
+def _compiled(fn: Function) -> Program:
+    """The program of a function for the CPU, compiled once for each shape."""
+    programs: dict[object, jax.stages.Compiled] = {}
+
+    def run(weights: Weights, feed: NamedArrays) -> NamedArrays:
+        arrays = {name: jax.numpy.asarray(array) for name, array in weights.items()}
 
         def fresh(weights: ArrayDict, inputs: ArrayDict) -> ArrayDict:
             return fn(weights, inputs)
 
+        key = tuple((name, array.shape) for name, array in feed.items())
         with platform_scope("other"), jax.default_device(jax.devices("cpu")[0]):
-            program = jax.jit(fresh).lower(arrays, feed).compile(compiler_options=quick_compile_options())
-            expected = {name: np.asarray(array) for name, array in program(arrays, feed).items()}
-        got = run(feed)
-        differences += _differences(expected, got, shapes)
-    return differences
+            if key not in programs:
+                lowered = jax.jit(fresh).lower(arrays, dict(feed))
+                programs[key] = lowered.compile(compiler_options=quick_compile_options())
+            return {name: np.asarray(array) for name, array in programs[key](arrays, dict(feed)).items()}
+
+    return run
 
 
 def _differences(
@@ -157,8 +227,7 @@ def _differences(
 ) -> list[Difference]:
     """Of every output; ranked rows that rounding puts into another order are compared as sets."""
     differences = {name: _difference(name, shapes, want, got[name]) for name, want in expected.items()}
-    lead = expected[RANKED].shape[:2] if RANKED in expected else ()
-    ranked = [name for name, want in expected.items() if len(lead) == 2 and want.shape[:2] == lead]
+    ranked = ranked_outputs(expected)
     if any(differences[name].value > _limit(differences[name]) for name in ranked) and all(
         expected[name].shape == got[name].shape for name in ranked
     ):
@@ -166,18 +235,6 @@ def _differences(
         rows = Difference(f"{', '.join(ranked)} (rows)", shapes, share)
         differences = {name: one for name, one in differences.items() if name not in ranked} | {RANKED: rows}
     return list(differences.values())
-
-
-def unmatched_rows(expected: Sequence[np.ndarray], got: Sequence[np.ndarray]) -> float:
-    """The share of rows [n, k, ...] of several arrays that have no equal row of the same sample among `got`."""
-    scales = [TOLERANCE * max(float(np.abs(want).max(initial=0)), LEAST_SCALE) for want in expected]
-
-    def rows(arrays: Sequence[np.ndarray]) -> np.ndarray:
-        flat = [a.reshape(*a.shape[:2], -1) / scale for a, scale in zip(arrays, scales)]
-        return np.concatenate(flat, -1)
-
-    apart = np.abs(rows(expected)[:, :, None] - rows(got)[:, None]).max(-1).min(-1)
-    return float((apart > 1).mean()) if apart.size else 0.0
 
 
 def onnxruntime_runner(file: Path) -> Callable[[NamedArrays], NamedArrays]:
@@ -214,7 +271,9 @@ def _difference(
 
 def trial_sizes(inputs: Mapping[str, TensorSpec], constraints: Sequence[str] = ()) -> list[Sizes]:
     """Two values of every symbol, one list for each run; one run where there is none."""
-    least = {m[1]: int(m[2]) for text in constraints if (m := _BOUND.fullmatch(text))}
+    bounds = [m.groups() for text in constraints if (m := _BOUND.fullmatch(text))]
+    least = {name: int(size) for name, sign, size in bounds if sign == ">="}
+    most = {name: int(size) for name, sign, size in bounds if sign == "<="}
     small: Sizes = {}
     for spec in inputs.values():
         shape = export.symbolic_shape(",".join(map(str, spec.shape))) if spec.shape else ()
@@ -224,12 +283,13 @@ def trial_sizes(inputs: Mapping[str, TensorSpec], constraints: Sequence[str] = (
                 factor = int(text.partition("*")[0]) if text.partition("*")[0].isdigit() else 1
                 for name in re.findall(r"[A-Za-z_]\w*", text):
                     first = 1 if axis == 0 else max(64 // factor, 1) if len(shape) == 4 else 12
+                    first = max(1, min(first, most.get(name, first + 1) - 1))
                     small.setdefault(name, max(first, least.get(name, 1)))
     if not small:
         return [{}]
     # Not the same step for all, so that height and width, say, differ.
     large = {name: size + 1 + max(size // 4, 0) * (i % 2 + 1) for i, (name, size) in enumerate(small.items())}
-    return [small, large]
+    return [small, {name: min(size, most.get(name, size)) for name, size in large.items()}]
 
 
 def example_inputs(

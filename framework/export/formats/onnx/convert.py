@@ -9,7 +9,6 @@ import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import jax
 import numpy as np
@@ -18,7 +17,7 @@ from jax.typing import ArrayLike, DTypeLike
 
 from framework.core.errors import TraceError
 from framework.export.formats.onnx import patterns
-from framework.export.formats.onnx.graph import Atom, Graph, Size, is_symbolic
+from framework.export.formats.onnx.graph import Atom, Aval, Graph, Size, avals_of, is_symbolic
 from framework.export.formats.onnx.registry import FUNCTIONS, PRIMITIVES
 from framework.export.formats.onnx.values import Layout, Value, common_shape, constant, inverse
 
@@ -70,14 +69,14 @@ class Converter(Layout):
             environment.update(zip(eqn.outvars, outputs))
         return [read(atom) for atom in jaxpr.outvars]
 
-    def elementwise(self, op: str, args: Sequence[Value], aval: Any, **attributes: object) -> Value:
+    def elementwise(self, op: str, args: Sequence[Value], aval: Aval, **attributes: object) -> Value:
         """An operator that broadcasts, in the order in which most of its operands lie."""
         order = self.order_of(args, len(aval.shape))
         names = [self.arrange(arg, order) if arg.shape else self.tensor(arg) for arg in args]
         shape = common_shape(arg.shape for arg in args)
         return self.value(self.graph.add(op, *names, **attributes), aval, order, shape)
 
-    def where(self, mask: Value, new: Value, old: Value, aval: Any) -> Value:
+    def where(self, mask: Value, new: Value, old: Value, aval: Aval) -> Value:
         """`new` where the mask is true; of the types that ONNX Runtime does not choose among as others."""
         if new.dtype == np.bool_:
             mask_value = self.elementwise("And", (mask, new), aval)
@@ -96,7 +95,7 @@ class Converter(Layout):
             return tuple(range(rank))
         return max(whole, key=lambda arg: sum(not _is_one(size) for size in arg.shape)).order
 
-    def reduce(self, op: str, value: Value, axes: Sequence[int], aval: Any, keepdims: bool = False) -> Value:
+    def reduce(self, op: str, value: Value, axes: Sequence[int], aval: Aval, keepdims: bool = False) -> Value:
         """A reduction over axes of the program; the value has all of its elements."""
         axis_list = self.graph.integers(*sorted(value.order[axis] for axis in axes))
         name = self.graph.add(op, self.tensor(value), axis_list, keepdims=int(keepdims))
@@ -162,7 +161,7 @@ _NUMPY: dict[str, Callable[..., np.ndarray]] = {
 
 def _fold(eqn: JaxprEqn, args: list[Value]) -> list[Value] | None:
     """The values of an equation of constants, or None."""
-    avals: list[Any] = [var.aval for var in eqn.outvars]
+    avals = avals_of(eqn.outvars)
     if not all(arg.is_constant for arg in args) or eqn.effects:
         return None
     sizes = [size for aval in avals for size in aval.shape]

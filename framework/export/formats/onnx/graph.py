@@ -4,20 +4,42 @@ from __future__ import annotations
 
 import ast
 import itertools
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from jax import export
+from jax.core import ShapedArray
 from jax.extend.core import Literal, Var
-from jax.typing import ArrayLike
+from jax.typing import ArrayLike, DTypeLike
 
 from framework.core.errors import ShapeError
 
 Size = Any  # an int, or a symbolic size of jax.export such as 32*h
 Atom = Var | Literal  # what an equation of a jaxpr reads
 _SMALL = 1024  # elements up to which equal constants become one
+
+
+class Aval(Protocol):
+    """Shape and type of an array that is not there yet."""
+
+    @property
+    def shape(self) -> Sequence[Size]: ...
+    @property
+    def dtype(self) -> DTypeLike: ...
+
+
+def aval_of(atom: Atom) -> ShapedArray:
+    """Shape and type of a variable or constant of a program."""
+    assert isinstance(atom.aval, ShapedArray), f"{atom.aval} is no array"
+    return atom.aval
+
+
+def avals_of(atoms: Sequence[Atom]) -> list[ShapedArray]:
+    """Shapes and types."""
+    return [aval_of(atom) for atom in atoms]
 
 
 @dataclass(eq=False)
@@ -39,10 +61,14 @@ def is_symbolic(size: Size) -> bool:
     return bool(export.is_symbolic_dim(size))
 
 
+_FUNCTIONS = ("mod", "floordiv", "max", "min")  # in the text of a size
+
+
 class Graph:
     """The nodes of the program, or of the body of a loop or a branch, which also sees the names of its `parent`.
 
-    Large constants and sizes stand in the outermost graph, where every body sees them.
+    Large constants and sizes stand in the outermost graph, where every body sees them; but for the sizes of a Scan's
+    inputs, which its body reads of them: OpenVINO takes nothing else from around a Scan than constants.
 
     Attributes:
         inputs, outputs: Names with the type and shape that the file says.
@@ -82,7 +108,7 @@ class Graph:
             owner.constants[name] = array
             return name
         if array.size > _SMALL:
-            key: tuple[Any, ...] = (id(array),)
+            key: tuple[object, ...] = (id(array),)
         else:  # in the body itself, where those who infer its shapes see it
             key, owner = (array.dtype.str, array.shape, array.tobytes()), self
         if key not in owner._initializers:
@@ -108,24 +134,32 @@ class Graph:
         """An int64 tensor [1] that holds a size."""
         if not is_symbolic(size):
             return self.integers(int(size))
-        return self.root._evaluate(size)[0]
+        return self._owner([size])._evaluate(size)[0]
 
     def sizes(self, sizes: Sequence[Size]) -> str:
         """An int64 vector of sizes."""
         if not any(map(is_symbolic, sizes)):
             return self.integers(*map(int, sizes))
-        if self is not self.root:
-            return self.root.sizes(sizes)
+        owner = self._owner(sizes)
+        if self is not owner:
+            return owner.sizes(sizes)
         tensors: list[str] = []
         for symbolic, run in ((key, list(run)) for key, run in itertools.groupby(sizes, is_symbolic)):
             tensors += [self.size(size) for size in run] if symbolic else [self.integers(*map(int, run))]
-        return tensors[0] if len(tensors) == 1 else self.root.add("Concat", *tensors, axis=0)
+        return tensors[0] if len(tensors) == 1 else self.add("Concat", *tensors, axis=0)
 
     def scalar(self, size: Size) -> str:
         """An int64 tensor [] that holds a size."""
         if not is_symbolic(size):
             return self.constant(np.int64(size))
-        return self.root.add("Squeeze", self.size(size), self.root.integers(0))
+        owner = self._owner([size])
+        return owner.add("Squeeze", owner.size(size), owner.integers(0))
+
+    def _owner(self, sizes: Sequence[Size]) -> Graph:
+        """Where sizes are computed: in a body that has them on its own inputs, else once, in the outermost graph."""
+        text = " ".join(str(size) for size in sizes if is_symbolic(size))
+        names = {word for word in re.findall(r"[A-Za-z_]\w*", text) if word not in _FUNCTIONS}
+        return self if names <= self._sources.keys() else self.root
 
     def _evaluate(self, size: Size) -> tuple[str, int | None]:
         """The tensor of a size and the least value that it can have, if one is known."""

@@ -8,11 +8,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from jax.extend.core import JaxprEqn, Literal
+from jax.extend.core import JaxprEqn, Literal, Var
 
-from framework.export.formats.onnx.graph import Atom, Size, is_symbolic
+from framework.export.formats.onnx.graph import Atom, Size, aval_of, is_symbolic
 
 if TYPE_CHECKING:
     from framework.export.formats.onnx.convert import Converter
@@ -39,7 +39,7 @@ def match(eqns: Sequence[JaxprEqn], last: int) -> Match | None:
 
 
 def _maker(
-    atom: Atom, producers: Mapping[Any, JaxprEqn], passing: Sequence[str] = _PASSING
+    atom: Atom, producers: Mapping[Var, JaxprEqn], passing: Sequence[str] = _PASSING
 ) -> JaxprEqn | None:
     """The equation behind an atom, through those that only pass values on."""
     eqn = None if isinstance(atom, Literal) else producers.get(atom)
@@ -53,7 +53,7 @@ def _is(eqn: JaxprEqn | None, name: str) -> bool:
     return eqn is not None and eqn.primitive.name == name
 
 
-def _softmax(eqn: JaxprEqn, producers: Mapping[Any, JaxprEqn]) -> Match | None:
+def _softmax(eqn: JaxprEqn, producers: Mapping[Var, JaxprEqn]) -> Match | None:
     """exp(x - max x) / sum, and x - max x - log(sum)."""
     total = _maker(eqn.invars[1], producers)
     if eqn.primitive.name == "sub":
@@ -73,7 +73,7 @@ def _softmax(eqn: JaxprEqn, producers: Mapping[Any, JaxprEqn]) -> Match | None:
         if total.invars[0] is not eqn.invars[0]:  # type: ignore[union-attr]
             return None
         shifted, op = exponents.invars[0], "Softmax"  # type: ignore[union-attr]
-    difference = producers.get(shifted)
+    difference = None if isinstance(shifted, Literal) else producers.get(shifted)
     if not _is(difference, "sub") or len(total.params["axes"]) != 1:  # type: ignore[union-attr]
         return None
     assert difference is not None and total is not None
@@ -92,12 +92,12 @@ def _softmax(eqn: JaxprEqn, producers: Mapping[Any, JaxprEqn]) -> Match | None:
     def emit(c: Converter, eqn: JaxprEqn, value: Value) -> Value:
         value = c.spread(value, eqn.outvars[0].aval.shape)  # type: ignore[attr-defined]
         name = c.graph.add(op, c.tensor(value), axis=value.order[axis])
-        return c.value(name, eqn.outvars[0].aval, value.order)
+        return c.value(name, aval_of(eqn.outvars[0]), value.order)
 
     return Match((x,), emit)
 
 
-def _mean(eqn: JaxprEqn, producers: Mapping[Any, JaxprEqn]) -> Match | None:
+def _mean(eqn: JaxprEqn, producers: Mapping[Var, JaxprEqn]) -> Match | None:
     """A sum divided by the number of its terms, behind the broadcast of keepdims."""
     total = _maker(eqn.invars[0], producers, ("broadcast_in_dim", "reshape"))
     if eqn.primitive.name != "div" or total is None or not _is(total, "reduce_sum"):
@@ -117,9 +117,9 @@ def _mean(eqn: JaxprEqn, producers: Mapping[Any, JaxprEqn]) -> Match | None:
         axis_set = {value.order[axis] for axis in axes}
         if keepdims and len(value.shape) == 4 and axis_set == {2, 3}:
             return c.value(
-                c.graph.add("GlobalAveragePool", c.tensor(value)), eqn.outvars[0].aval, value.order
+                c.graph.add("GlobalAveragePool", c.tensor(value)), aval_of(eqn.outvars[0]), value.order
             )
-        return c.reduce("ReduceMean", value, axes, eqn.outvars[0].aval, keepdims)
+        return c.reduce("ReduceMean", value, axes, aval_of(eqn.outvars[0]), keepdims)
 
     return Match((x,), emit)
 
@@ -128,7 +128,7 @@ def _shape_with_ones(shape: Sequence[Size], axes: Sequence[int]) -> list[Size]:
     return [1 if i in axes else size for i, size in enumerate(shape)]
 
 
-def _counts(atom: Atom, count: Size, producers: Mapping[Any, JaxprEqn]) -> bool:
+def _counts(atom: Atom, count: Size, producers: Mapping[Var, JaxprEqn]) -> bool:
     """Whether an atom is the number `count`."""
     if isinstance(atom, Literal):
         return not is_symbolic(count) and not atom.aval.shape and float(atom.val) == float(count)  # type: ignore[attr-defined]

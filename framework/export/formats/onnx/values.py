@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from jax.typing import ArrayLike, DTypeLike
 
-from framework.export.formats.onnx.graph import Graph, Size, is_symbolic
+from framework.export.formats.onnx.graph import Aval, Graph, Size, is_symbolic
 
 Shape = tuple[Size, ...]
 Order = tuple[int, ...]
@@ -106,7 +105,7 @@ class Layout:
             return value.name
         return self.graph.constant(value.array, value.name or None)
 
-    def value(self, name: str, aval: Any, order: Order | None = None, shape: Shape | None = None) -> Value:
+    def value(self, name: str, aval: Aval, order: Order | None = None, shape: Shape | None = None) -> Value:
         """A tensor as the value of an abstract array of jax."""
         shape = tuple(aval.shape) if shape is None else tuple(shape)
         return Value(

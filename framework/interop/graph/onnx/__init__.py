@@ -8,6 +8,10 @@ from framework.interop.graph.onnx import (
     index,
     linear,
     microsoft,
+    microsoft_attention,
+    microsoft_quantize,
+    ml,
+    ml_trees,
     norm,
     pool,
     quantize,
@@ -16,6 +20,7 @@ from framework.interop.graph.onnx import (
     resize,
     shapes,
     signal,
+    text,
 )
 from framework.interop.graph.operator import Table
 
@@ -35,8 +40,8 @@ MODULES = (
         quantize,
         attention,
     ),
-    *(signal, microsoft),
+    *(signal, microsoft, microsoft_attention, microsoft_quantize, ml, ml_trees, text),
 )
 OPERATORS: Table = {name: entry for module in MODULES for name, entry in module.OPERATORS.items()}
-NEWEST = {"": 28, "com.microsoft": 1}
+NEWEST = {"": 28, "com.microsoft": 1, "ai.onnx.ml": 5}
 """The newest version of each operator set that is understood."""

@@ -112,17 +112,23 @@ def _rotary(call: Call, x: Array, cos: Array, sin: Array, positions: Array | Non
     rotated = call.attr("rotary_embedding_dim", 0) or x.shape[-1]
     if positions is not None:
         cos, sin = cos[positions], sin[positions]  # [N, T, turned / 2]
-    cos, sin = (a[:, None, :, : rotated // 2] for a in (cos, sin))
+    cos, sin = cos[:, None, :, : rotated // 2], sin[:, None, :, : rotated // 2]
+    y = turn(x, cos, sin, bool(call.attr("interleaved")))
+    return y.transpose(0, 2, 1, 3).reshape(shape) if len(shape) == 3 else y
+
+
+def turn(x: Array, cos: Array, sin: Array, interleaved: bool) -> Array:
+    """The first features of x, twice as many as cosines [..., T, size / 2], turned pair by pair; the others stay."""
+    rotated = 2 * cos.shape[-1]
     head, tail = x[..., :rotated], x[..., rotated:]
-    if call.attr("interleaved"):
+    if interleaved:
         pairs = head.reshape(*head.shape[:-1], rotated // 2, 2)
         a, b = pairs[..., 0], pairs[..., 1]
     else:
         a, b = jnp.split(head, 2, -1)
     first, second = cos * a - sin * b, sin * a + cos * b
-    if call.attr("interleaved"):
+    if interleaved:
         head = jnp.stack([first, second], -1).reshape(head.shape)
     else:
         head = jnp.concatenate([first, second], -1)
-    y = jnp.concatenate([head, tail], -1)
-    return y.transpose(0, 2, 1, 3).reshape(shape) if len(shape) == 3 else y
+    return jnp.concatenate([head, tail], -1)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +15,7 @@ from framework.core.errors import ShapeError, TraceError
 from framework.interop.graph.onnx.shapes import concat as concat_items
 from framework.interop.graph.onnx.shapes import reshaped
 from framework.interop.graph.operator import Call, Table, registrar
-from framework.interop.graph.values import Item, Value, is_known, shape_of, to_jax
+from framework.interop.graph.values import Dim, Item, Value, is_known, shape_of, to_jax
 
 OPERATORS: Table = {}
 operator = registrar(OPERATORS)
@@ -51,9 +50,9 @@ def _if(call: Call, condition: Item) -> tuple[Item, ...]:
     branches = _body(call, "then_branch"), _body(call, "else_branch")
     if not _is_open(condition):
         return tuple(call.runner.run_body(call, branches[0 if _truth(condition) else 1], ()))
-    forms: list[Any] = []
+    forms: list[list[tuple[tuple[Dim, ...], str]]] = []
 
-    def branch(number: int) -> Any:
+    def branch(number: int) -> Callable[[None], tuple[jax.Array, ...]]:
         def run(_: None) -> tuple[jax.Array, ...]:
             items = call.runner.run_body(call, number, ())
             if any(item is None or isinstance(item, list) for item in items):
@@ -160,13 +159,23 @@ def _unrolled(
         collected.append(results[carried_count + 1 :])
         step += 1
     scans = len(call.node.signatures[body].outputs) - carried_count - 1
+    if not collected and scans:
+        return (*state, *_no_rows(call, body, state, carried_count))
     stacked = [_stack(call, [row[i] for row in collected]) for i in range(scans)]
     return (*state, *stacked)
 
 
+def _no_rows(call: Call, body: int, state: list[Item], carried_count: int) -> list[Item]:
+    """What a loop without rounds collects: no rows, each of the shape and type that a round would make."""
+
+    def one_round() -> tuple[jax.Array, ...]:
+        first = [np.asarray(0, np.int64), np.asarray(True), *state]
+        return _pack(call.runner.run_body(call, body, first)[carried_count + 1 :])
+
+    return [np.zeros((0, *row.shape), row.dtype) for row in jax.eval_shape(one_round)]
+
+
 def _stack(call: Call, items: list[Item]) -> Item:
-    if not items:
-        return np.zeros((0,), np.float32)
     grown = [reshaped(call, item, [1, *shape_of(item)]) for item in items]
     return concat_items(call, tuple(grown), 0)
 

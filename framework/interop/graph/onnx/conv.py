@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 from jax.core import max_dim
@@ -118,7 +116,7 @@ def _transposed_edges(
     for i in range(axes):
         reach = (kernel[i] - 1) * dilations[i] + 1
         out = size[i] * strides[i] if output_shape is None else output_shape[-axes:][i]
-        total: Any = strides[i] * (size[i] - 1) + extra[i] + reach - out
+        total: Dim = strides[i] * (size[i] - 1) + extra[i] + reach - out
         if output_shape is None and isinstance(total, int):
             total = max(total, 0)
         small, large = total // 2, total - total // 2

@@ -6,7 +6,6 @@ import functools
 import math
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -16,14 +15,14 @@ from jax.core import Tracer, max_dim, min_dim
 
 from framework.core.errors import TraceError
 from framework.interop.graph.operator import Call, Run, Table, registrar
-from framework.interop.graph.values import Item, Static, Value, device_type, is_known
+from framework.interop.graph.values import Array, Item, Static, Value, device_type, is_known
 from framework.interop.programs.onnx_types import BITS, DTYPES
 from framework.nn import functional as F
+from framework.nn.functional.slopes import arctan
 
 OPERATORS: Table = {}
 operator = registrar(OPERATORS)
 elementwise = functools.partial(operator, style="elementwise", folds=True)
-Array = Any  # of numpy where all operands are known, else of jax
 
 
 def namespace(*arrays: Array | None) -> ModuleType:
@@ -57,7 +56,7 @@ _SHARED = {
         "And": "logical_and",
         "Asin": "arcsin",
     },
-    **{"Asinh": "arcsinh", "Atan": "arctan", "Atanh": "arctanh", "BitwiseAnd": "bitwise_and"},
+    **{"Asinh": "arcsinh", "Atanh": "arctanh", "BitwiseAnd": "bitwise_and"},
     **{"BitwiseNot": "bitwise_not", "BitwiseOr": "bitwise_or", "BitwiseXor": "bitwise_xor", "Cos": "cos"},
     **{
         "Cosh": "cosh",
@@ -96,19 +95,9 @@ COMPARISONS = {
 
 def _shared(name: str) -> Run:
     def run(call: Call, *arrays: Array) -> Array:
-        function = getattr(namespace(*arrays), name)
-        return function(*arrays) if call.version >= 7 else function(*_old_broadcast(call, arrays))
+        return getattr(namespace(*arrays), name)(*arrays)
 
     return run
-
-
-def _old_broadcast(call: Call, arrays: tuple[Array, ...]) -> list[Array]:
-    """Operands of opset 6 and before: the second is placed at `axis` of the first where `broadcast` is set."""
-    x, *rest = arrays
-    if not rest or not call.attr("broadcast"):
-        return list(arrays)
-    axis = call.attr("axis", x.ndim - rest[0].ndim)
-    return [x, rest[0].reshape(rest[0].shape + (1,) * (x.ndim - axis - rest[0].ndim))]
 
 
 for _name, _function in _SHARED.items():
@@ -141,6 +130,11 @@ def _erf(call: Call, x: Array) -> Array:
     return lax.erf(jnp.asarray(x))
 
 
+@elementwise("Atan")
+def _atan(call: Call, x: Array) -> Array:
+    return np.arctan(x) if is_known(x) else arctan(jnp.asarray(x))
+
+
 @elementwise("Floor", "Ceil")
 def _whole(call: Call, x: Array) -> Array:
     if x.dtype == object:
@@ -160,8 +154,6 @@ def _reciprocal(call: Call, x: Array) -> Array:
 
 @elementwise("Div", weights=(0, 1))
 def _div(call: Call, x: Array, y: Array) -> Array:
-    if call.version < 7:
-        x, y = _old_broadcast(call, (x, y))
     if is_integer(x) and is_integer(y):
         if object in (x.dtype, y.dtype) or jnp.issubdtype(x.dtype, jnp.unsignedinteger):
             return x // y
@@ -179,8 +171,6 @@ def _mod(call: Call, x: Array, y: Array) -> Array:
 
 @elementwise("Pow", weights=(0,))
 def _pow(call: Call, x: Array, y: Array) -> Array:
-    if call.version < 7:
-        x, y = _old_broadcast(call, (x, y))
     if is_known(x, y):
         return np.power(x, y).astype(x.dtype)
     if np.ndim(y) == 0 and not isinstance(y, Tracer) and float(y) == 2.0:
@@ -241,8 +231,10 @@ def _clip(call: Call, x: Array, low: Array | None = None, high: Array | None = N
     high = call.attr("max") if high is None else high
     if x.dtype == object:
         low = None if low is None or (all(dim >= 0 for dim in x.ravel()) and int(low) <= 1) else low
-        x = x if low is None else np.frompyfunc(max_dim, 2, 1)(x, low)
-        return x if high is None or int(high) >= 2**31 - 1 else np.frompyfunc(min_dim, 2, 1)(x, high)
+        x = x if low is None else np.asarray(np.frompyfunc(max_dim, 2, 1)(x, low), object)
+        if high is None or int(high) >= 2**31 - 1:
+            return x
+        return np.asarray(np.frompyfunc(min_dim, 2, 1)(x, high), object)
     xp = namespace(x, low, high)
     x = x if low is None else xp.maximum(x, xp.asarray(low, x.dtype))
     return x if high is None else xp.minimum(x, xp.asarray(high, x.dtype))
@@ -270,7 +262,7 @@ def cast(call: Call, x: Array, dtype: np.dtype) -> Array:
     return to_type(x, dtype)
 
 
-def element_type(call: Call, code: Any) -> np.dtype:
+def element_type(call: Call, code: int) -> np.dtype:
     """The dtype of a number of TensorProto.DataType. Raises: FormatError."""
     if code not in DTYPES:
         raise call.error("a type of elements that is not known", received=code, allowed=sorted(DTYPES))
@@ -301,67 +293,65 @@ def _bit_cast(call: Call, x: Array) -> Array:
 
 
 @operator("PRelu", style="elementwise", weights=(1,))
-def _prelu(call: Call, x: Array, slope: Array) -> Array:
-    if call.version < 7 and slope.ndim == 1 and x.ndim > 1 and slope.size > 1:
-        raise call.error(
-            "a PRelu of opset 6 with a slope for each channel", fix="convert it to opset 7 or newer"
-        )
+def _prelu(call: Call, x: jax.Array, slope: jax.Array) -> jax.Array:
     return jnp.where(x < 0, x * slope, x)
 
 
 @operator("LeakyRelu", style="elementwise")
-def _leaky_relu(call: Call, x: Array) -> Array:
+def _leaky_relu(call: Call, x: jax.Array) -> jax.Array:
     return F.leaky_relu(x, call.attr("alpha", 0.01))
 
 
 @operator("Elu", style="elementwise")
-def _elu(call: Call, x: Array) -> Array:
+def _elu(call: Call, x: jax.Array) -> jax.Array:
     return F.elu(x, call.attr("alpha", 1.0))
 
 
 @operator("Celu", style="elementwise")
-def _celu(call: Call, x: Array) -> Array:
+def _celu(call: Call, x: jax.Array) -> jax.Array:
     return F.celu(x, call.attr("alpha", 1.0))
 
 
 @operator("Selu", style="elementwise")
-def _selu(call: Call, x: Array) -> Array:
+def _selu(call: Call, x: jax.Array) -> jax.Array:
     return F.selu(x, call.attr("gamma", 1.0507009873554805), call.attr("alpha", 1.6732632423543772))
 
 
 @operator("HardSigmoid", style="elementwise")
-def _hard_sigmoid(call: Call, x: Array) -> Array:
+def _hard_sigmoid(call: Call, x: jax.Array) -> jax.Array:
     return F.hardsigmoid(x, call.attr("alpha", 0.2), call.attr("beta", 0.5))
 
 
 @operator("ThresholdedRelu", style="elementwise")
-def _thresholded_relu(call: Call, x: Array) -> Array:
+def _thresholded_relu(call: Call, x: jax.Array) -> jax.Array:
     return F.thresholded_relu(x, call.attr("alpha", 1.0))
 
 
 @operator("Gelu", style="elementwise")
-def _gelu(call: Call, x: Array) -> Array:
+def _gelu(call: Call, x: jax.Array) -> jax.Array:
     return F.gelu(x, call.attr("approximate", "none") == "tanh")
 
 
 @operator("Swish", style="elementwise")
-def _swish(call: Call, x: Array) -> Array:
+def _swish(call: Call, x: jax.Array) -> jax.Array:
     return x * F.sigmoid(x * call.attr("alpha", 1.0))
 
 
 @operator("SwiGLU", style="elementwise")
-def _swiglu(call: Call, x: Array, gate: Array) -> Array:
+def _swiglu(call: Call, x: jax.Array, gate: jax.Array) -> jax.Array:
     return x * F.sigmoid(x * call.attr("alpha", 1.0)) * gate
 
 
 @operator("Shrink", style="elementwise")
-def _shrink(call: Call, x: Array) -> Array:
+def _shrink(call: Call, x: jax.Array) -> jax.Array:
     bias, edge = call.attr("bias", 0.0), call.attr("lambd", 0.5)
     return jnp.where(x < -edge, x + bias, jnp.where(x > edge, x - bias, 0)).astype(x.dtype)
 
 
 @operator("Dropout", style="elementwise", static=(1, 2))
-def _dropout(call: Call, x: Array, ratio: Item = None, training: Item = None) -> Any:
+def _dropout(
+    call: Call, x: jax.Array, ratio: Item = None, training: Item = None
+) -> tuple[jax.Array, jax.Array]:
     share = float(call.attr("ratio", 0.5) if ratio is None else call.number(ratio, "the ratio"))
     mask = jnp.ones(x.shape, bool)
     if call.runner.training and share > 0:

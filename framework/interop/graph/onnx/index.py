@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,14 +11,13 @@ from jax.core import Tracer
 from framework.core.errors import ShapeError
 from framework.interop.graph.onnx.elementwise import namespace
 from framework.interop.graph.operator import Call, Table, registrar
-from framework.interop.graph.values import Item, Value, is_known
+from framework.interop.graph.values import Array, Dim, Item, Value, is_known
 from framework.nn import functional as F
 from framework.nn.functional.boxes import pick_boxes
 from framework.vision import boxes as host_boxes
 
 OPERATORS: Table = {}
 operator = registrar(OPERATORS)
-Array = Any  # of numpy where all operands are known, else of jax
 
 
 def positive(index: Array, size: int) -> Array:
@@ -28,7 +25,7 @@ def positive(index: Array, size: int) -> Array:
     return namespace(index).where(index < 0, index + size, index)
 
 
-def _check(call: Call, index: Array, size: Any) -> None:
+def _check(call: Call, index: Array, size: Dim) -> None:
     checkable = is_known(index) and isinstance(size, int) and index.size
     if checkable and (index.min() < -size or index.max() >= size):
         raise call.error(
@@ -69,7 +66,7 @@ def _gather_nd(call: Call, x: Array, index: Array) -> Array:
     return x[(*batch, *positions)]
 
 
-def _combine(target: Array, positions: Any, updates: Array, mode: str) -> Array:
+def _combine(target: Array, positions: tuple | Array, updates: Array, mode: str) -> Array:
     if isinstance(target, np.ndarray):
         result = np.array(target)
         if mode == "none":
@@ -104,7 +101,9 @@ def _scatter_nd(call: Call, x: Array, index: Array, updates: Array) -> Array:
 
 
 @operator("TensorScatter")
-def _tensor_scatter(call: Call, cache: Array, update: Array, start: Array | None = None) -> Array:
+def _tensor_scatter(
+    call: Call, cache: jax.Array, update: jax.Array, start: jax.Array | None = None
+) -> jax.Array:
     """`update` written into `cache` along `axis`, for each row of the batch from its own start."""
     axis = call.axis(call.attr("axis", -2), cache.ndim)
     begin = jnp.zeros(cache.shape[0], jnp.int32) if start is None else start
@@ -132,7 +131,9 @@ def _compress(call: Call, x: Array, condition: Item) -> Array:
 # -- losses of training graphs --------------------------------------------------------------------------------------
 
 
-def _negative_likelihood(call: Call, log_p: Array, target: Array, weight: Array | None) -> Array:
+def _negative_likelihood(
+    call: Call, log_p: jax.Array, target: jax.Array, weight: jax.Array | None
+) -> jax.Array:
     """log_p [N, C, ...] and classes [N, ...] -> the loss, reduced as the node says."""
     ignored, classes = call.attr("ignore_index"), log_p.shape[1]
     counts = jnp.ones(target.shape, bool) if ignored is None else target != ignored
@@ -151,14 +152,14 @@ def _negative_likelihood(call: Call, log_p: Array, target: Array, weight: Array 
 
 
 @operator("NegativeLogLikelihoodLoss")
-def _nll_loss(call: Call, log_p: Array, target: Array, weight: Array | None = None) -> Array:
+def _nll_loss(call: Call, log_p: jax.Array, target: jax.Array, weight: jax.Array | None = None) -> jax.Array:
     return _negative_likelihood(call, log_p, target, weight)
 
 
 @operator("SoftmaxCrossEntropyLoss")
 def _cross_entropy(
-    call: Call, scores: Array, target: Array, weight: Array | None = None
-) -> tuple[Array, Array]:
+    call: Call, scores: jax.Array, target: jax.Array, weight: jax.Array | None = None
+) -> tuple[jax.Array, jax.Array]:
     log_p = F.log_softmax(scores, 1)
     return _negative_likelihood(call, log_p, target, weight), log_p
 
@@ -166,7 +167,7 @@ def _cross_entropy(
 # -- boxes --------------------------------------------------------------------------------------------------------
 
 
-@operator("NonMaxSuppression", style="values")
+@operator("NonMaxSuppression", style="values", grows=True)
 def _nms(
     call: Call, boxes: Item, scores: Item, most: Item = None, overlap: Item = None, least: Item = None
 ) -> Item:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from framework.core.errors import ShapeError
 from framework.interop.graph.operator import Call, Table, registrar
-from framework.interop.graph.values import count
+from framework.interop.graph.values import Dim, count
 from framework.nn import functional as F
 
 OPERATORS: Table = {}
@@ -54,7 +53,7 @@ def _times(x: Array, factor: float) -> Array:
 @operator("Einsum", weights=(0, 1))
 def _einsum(call: Call, *arrays: Array) -> Array:
     equation = str(call.required("equation"))
-    sizes: dict[str, Any] = {}
+    sizes: dict[str, Dim] = {}
     for term, array in zip(equation.replace(" ", "").partition("->")[0].split(","), arrays):
         if "..." not in term:
             sizes |= dict(zip(term, array.shape))

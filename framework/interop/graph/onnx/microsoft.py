@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 
-from framework.interop.graph.layer import apply
-from framework.interop.graph.onnx import linear, norm, pool, quantize, resize
+from framework.interop.graph.onnx import index, linear, norm, quantize, resize, shapes
 from framework.interop.graph.onnx.conv import convolve
-from framework.interop.graph.onnx.shapes import concat
-from framework.interop.graph.operator import Call, Operator, Table, registrar
-from framework.interop.graph.values import Item, Value, align, to_jax, to_value
+from framework.interop.graph.operator import Call, Operator, Run, Table, registrar
+from framework.interop.graph.values import Item, Value, channels_last, to_jax, to_value
 from framework.nn import functional as F
 
 OPERATORS: Table = {}
@@ -22,19 +22,30 @@ def _named(name: str) -> str:
     return f"com.microsoft.{name}"
 
 
-# What is the same as in ONNX's own set.
+_VERSION = 18  # of the operators of ONNX's own set that are the same
+
+
+def _as_onnx(entry: Operator) -> Run:
+    return lambda call, *items: entry.run(dataclasses.replace(call, version=_VERSION), *items)
+
+
 for _name, _source in {
-    "GridSample": resize,
-    "DequantizeLinear": quantize,
-    "QuantizeLinear": quantize,
+    **{"GridSample": resize, "DequantizeLinear": quantize, "QuantizeLinear": quantize, "Range": shapes},
+    **{"GatherND": index, "Trilu": shapes, "Pad": shapes},
 }.items():
     _entry: Operator = _source.OPERATORS[_name]
-    operator(_named(_name), style=_entry.style, weights=_entry.weights)(_entry.run)
+    _same = {
+        f.name: getattr(_entry, f.name) for f in dataclasses.fields(_entry) if f.name not in ("name", "run")
+    }
+    operator(_named(_name), **_same)(_as_onnx(_entry))
+operator(_named("ExpandDims"), style="values")(_as_onnx(shapes.OPERATORS["Unsqueeze"]))
 
 
 def _activated(call: Call, x: Array) -> Array:
     """The activation that was fused behind an operator."""
     name, parameters = call.attr("activation", ""), call.attr("activation_params") or ()
+    named = [call.attr(f"activation_{letter}") for letter in ("alpha", "beta", "gamma")]
+    parameters = parameters or tuple(value for value in named if value is not None)
     plain = {"Relu": F.relu, "Sigmoid": F.sigmoid, "Tanh": jnp.tanh, "": lambda x: x}
     if name in plain:
         return plain[name](x)
@@ -46,6 +57,12 @@ def _activated(call: Call, x: Array) -> Array:
         return F.hardsigmoid(x, *(parameters or (0.2, 0.5)))
     if name == "HardSwish":
         return F.hardswish(x)
+    if name == "Elu":
+        return F.elu(x, *(parameters or (1.0,)))
+    if name == "Gelu":
+        return F.gelu(x)
+    if name == "Softmax":
+        return F.softmax(x, call.attr("activation_axis", -1))
     raise call.error("an activation that is not known", received=name)
 
 
@@ -61,11 +78,26 @@ def _fused_gemm(call: Call, a: Array, b: Array, c: Array | None = None) -> Array
     return _activated(call, linear.OPERATORS["Gemm"].run(call, a, b, c))
 
 
-@operator(_named("FusedMatMul"), weights=(0, 1))
+@operator(_named("NhwcFusedConv"), _named("NhwcConv"), weights=(1, 2))
+def _nhwc_conv(
+    call: Call, x: Array, weight: Array, bias: Array | None = None, added: Array | None = None
+) -> Array:
+    y = convolve(call, Value(x, channels_last(x.ndim)), weight, bias).channels_last()
+    return _activated(call, y if added is None else y + added)
+
+
+@operator(_named("FusedMatMul"), _named("TransposeMatMul"), weights=(0, 1))
 def _fused_matmul(call: Call, a: Array, b: Array) -> Array:
+    a = jnp.moveaxis(a, 0, -2) if call.attr("transBatchA") and a.ndim > 2 else a
+    b = jnp.moveaxis(b, 0, -2) if call.attr("transBatchB") and b.ndim > 2 else b
     a = jnp.swapaxes(a, -1, -2) if call.attr("transA") else a
     b = jnp.swapaxes(b, -1, -2) if call.attr("transB") else b
     return linear.matmul(call, a, b) * call.attr("alpha", 1.0)
+
+
+@operator(_named("FusedMatMulActivation"), weights=(0, 1))
+def _matmul_activation(call: Call, a: Array, b: Array) -> Array:
+    return _activated(call, _fused_matmul(call, a, b))
 
 
 @operator(_named("Gelu"), style="elementwise")
@@ -115,100 +147,58 @@ def _inverse(call: Call, x: Array) -> Array:
     return jnp.linalg.inv(x)
 
 
-# -- quantised operators: numbers of 8 bits in and out --------------------------------------------------------------
+@operator(_named("GroupNorm"), _named("SkipGroupNorm"), weights=(1, 2, 4))
+def _group_norm(
+    call: Call, x: Array, weight: Array, bias: Array, skip: Array | None = None, added: Array | None = None
+) -> Array | tuple[Array, ...]:
+    """With the channels last, and SiLU behind it where `activation` is 1; a skip and a bias are added in front."""
+    for term in (skip, added):
+        if term is not None:
+            x = x + (term[:, None, None] if term.ndim == 2 else term)
+    data = x if call.attr("channels_last", 1) else jnp.moveaxis(x, 1, -1)
+    y = F.group_norm(data, call.required("groups"), call.attr("epsilon", 1e-5), weight, bias).astype(x.dtype)
+    y = y * F.sigmoid(y) if call.attr("activation", 0) else y
+    y = y if call.attr("channels_last", 1) else jnp.moveaxis(y, -1, 1)
+    return (y, x) if call.node.op.endswith("SkipGroupNorm") else y
 
 
-def _real(x: Array, scale: Array, zero: Array | None) -> Array:
-    centred = x.astype(jnp.float32)
-    return (centred if zero is None else centred - zero.astype(jnp.float32)) * scale
+@operator(_named("BiasAdd"), weights=(1,))
+def _bias_add(call: Call, x: Array, bias: Array, skip: Array) -> Array:
+    return x + bias + skip
 
 
-def _rounded(call: Call, y: Array, scale: Array, zero: Array | None, like: Array) -> Array:
-    return quantize.quantize(y, scale, zero, like.dtype if zero is None else zero.dtype, call)
+@operator(_named("BiasSplitGelu"), weights=(1,))
+def _bias_split_gelu(call: Call, x: Array, bias: Array) -> Array:
+    value, gate = jnp.split(x + bias, 2, -1)
+    return value * F.gelu(gate)
 
 
-@operator(_named("QLinearAdd"), _named("QLinearMul"), style="values")
-def _qlinear_binary(
-    call: Call, a: Item, a_scale: Item, a_zero: Item, b: Item, b_scale: Item, b_zero: Item, scale: Item,
-    zero: Item = None,
-) -> Item:  # fmt: skip
-    (x, y), order = align((a, b))
-    left = _real(x, to_jax(a_scale), None if a_zero is None else to_jax(a_zero))
-    right = _real(y, to_jax(b_scale), None if b_zero is None else to_jax(b_zero))
-    result = left + right if call.node.op.endswith("Add") else left * right
-    return Value(_rounded(call, result, to_jax(scale), None if zero is None else to_jax(zero), x), order)
+@operator(_named("BiasSoftmax"))
+def _bias_softmax(call: Call, x: Array, bias: Array) -> Array:
+    """The bias broadcasts over the first axes, or over the ones behind the batch; axes from `axis` on are one."""
+    axis = call.axis(call.attr("axis", 1), x.ndim)
+    if not call.required("is_inner_broadcast"):
+        bias = bias.reshape(bias.shape[0], *(1,) * (x.ndim - bias.ndim), *bias.shape[1:])
+    total = x + bias
+    return F.softmax(total.reshape(*x.shape[:axis], -1), -1).reshape(x.shape)
 
 
-@operator(_named("QLinearSigmoid"), _named("QLinearLeakyRelu"), style="elementwise", static=(1, 2, 3, 4))
-def _qlinear_unary(
-    call: Call, x: Array, x_scale: Item, x_zero: Item, scale: Item, zero: Item = None
-) -> Array:
-    wide = _real(x, to_jax(x_scale), None if x_zero is None else to_jax(x_zero))
-    y = F.sigmoid(wide) if call.node.op.endswith("Sigmoid") else F.leaky_relu(wide, call.attr("alpha", 0.01))
-    return _rounded(call, y, to_jax(scale), None if zero is None else to_jax(zero), x)
+@operator(_named("BiasDropout"), weights=(1,))
+def _bias_dropout(
+    call: Call, x: Array, bias: Array, residual: Array | None = None, *_: Array | None
+) -> tuple[Array, Array]:
+    y = x + bias if residual is None else x + bias + residual
+    return y, jnp.ones(y.shape, bool)
 
 
-@operator(_named("QLinearSoftmax"), style="values")
-def _qlinear_softmax(call: Call, x: Item, x_scale: Item, x_zero: Item, scale: Item, zero: Item) -> Item:
-    v = to_value(x)
-    wide = v.keep(_real(v.data, to_jax(x_scale), None if x_zero is None else to_jax(x_zero)))
-    if call.attr("opset", 13) < 13 and call.attr("axis", -1) not in (-1, v.ndim - 1):
-        raise call.error(
-            "a softmax of opset 12 over several axes", fix="quantise the model at opset 13 or newer"
-        )
-    y = F.softmax(wide.data, v.order[call.axis(call.attr("axis", -1), v.ndim)])
-    return v.keep(_rounded(call, y, to_jax(scale), to_jax(zero), v.data))
+@operator(_named("IsAllFinite"))
+def _is_all_finite(call: Call, *arrays: Array) -> Array:
+    test = jnp.isnan if call.attr("isnan_only") else jnp.isinf if call.attr("isinf_only") else None
+    whole = [jnp.isfinite(a).all() if test is None else ~test(a).any() for a in arrays]
+    return jnp.stack(whole).all().reshape(1)
 
 
-@operator(_named("QGemm"))
-def _qgemm(
-    call: Call, a: Array, a_scale: Array, a_zero: Array, b: Array, b_scale: Array, b_zero: Array,
-    c: Array | None = None, scale: Array | None = None, zero: Array | None = None,
-) -> Array:  # fmt: skip
-    a = a.T if call.attr("transA") else a
-    # Zero points of b stand for its columns as the product sees it.
-    b = b.T if call.attr("transB") else b
-    total = quantize.OPERATORS["MatMulInteger"].run(call, a, b, a_zero, b_zero)
-    total = total if c is None else total + c
-    y = total.astype(jnp.float32) * (a_scale * b_scale) * call.attr("alpha", 1.0)
-    return y if scale is None else _rounded(call, y, scale, zero, a)
-
-
-@operator(_named("QLinearGlobalAveragePool"), style="values")
-def _qlinear_mean(call: Call, x: Item, x_scale: Item, x_zero: Item, scale: Item, zero: Item) -> Item:
-    v = to_value(x)
-    if call.attr("channels_last"):
-        v = Value(v.data, (0, v.ndim - 1, *range(1, v.ndim - 1)))
-    wide = v.keep(_real(v.data, to_jax(x_scale), to_jax(x_zero)))
-    mean = apply(pool.OPERATORS["GlobalAveragePool"], call, [wide])
-    y = mean.keep(_rounded(call, mean.data, to_jax(scale), to_jax(zero), v.data))
-    return Value.of(y.channels_last()) if call.attr("channels_last") else y
-
-
-@operator(_named("QLinearConcat"), style="values")
-def _qlinear_concat(call: Call, scale: Item, zero: Item, *operands: Item) -> Item:
-    wide = []
-    for x, x_scale, x_zero in zip(operands[::3], operands[1::3], operands[2::3]):
-        v = to_value(x)
-        wide.append(v.keep(_real(v.data, to_jax(x_scale), to_jax(x_zero))))
-    joined = to_value(concat(call, tuple(wide), call.required("axis")))
-    z = to_jax(zero)
-    return joined.keep(_rounded(call, joined.data, to_jax(scale), z, z))
-
-
-@operator(_named("MatMulIntegerToFloat"))
-def _matmul_to_float(
-    call: Call, a: Array, b: Array, a_scale: Array, b_scale: Array, a_zero: Array | None = None,
-    b_zero: Array | None = None, bias: Array | None = None,
-) -> Array:  # fmt: skip
-    total = quantize.OPERATORS["MatMulInteger"].run(call, a, b, a_zero, b_zero)
-    y = total.astype(jnp.float32) * (a_scale * b_scale)
-    return y if bias is None else y + bias
-
-
-@operator(_named("DynamicQuantizeMatMul"))
-def _dynamic_matmul(
-    call: Call, a: Array, b: Array, b_scale: Array, b_zero: Array | None = None, bias: Array | None = None
-) -> Array:
-    rounded, a_scale, a_zero = quantize.OPERATORS["DynamicQuantizeLinear"].run(call, a)
-    return _matmul_to_float(call, rounded, b, a_scale, b_scale, a_zero, b_zero, bias)
+@operator(_named("CDist"))
+def _distances(call: Call, a: Array, b: Array) -> Array:
+    square = jnp.square(a[:, None] - b[None]).sum(-1)
+    return square if call.attr("metric", "sqeuclidean") == "sqeuclidean" else jnp.sqrt(square)

@@ -18,21 +18,26 @@ operator = registrar(OPERATORS)
 @operator("BatchNormalization", style="values", weights=(1, 2))
 def _batch_norm(
     call: Call, x: Item, weight: Item, bias: Item, mean: Item, variance: Item
-) -> Item | tuple[Item, ...]:
+) -> tuple[Item, ...]:
     """In a layer that trains the statistics are those of the batch, and the buffers follow."""
     v = to_value(x)
     w, b, m, var = (to_jax(item) for item in (weight, bias, mean, variance))
     epsilon, momentum = call.attr("epsilon", 1e-5), call.attr("momentum", 0.9)
-    if call.attr("training_mode"):
+    # Before opset 14 a graph that names the statistics of the batch is one that trains.
+    if call.attr("training_mode") or (
+        call.version < 14 and len(call.node.outputs) > 1 and not call.attr("is_test")
+    ):
         y, m, var = F.batch_norm(v.channels_last(), m, var, w, b, True, momentum, epsilon)
-        return Value(y, channels_last(v.ndim)), Value.of(m), Value.of(var)
+        _, mean_of, inverse = standardise(v.logical(), (0, *range(2, v.ndim)), epsilon)
+        batch = (Value.of(array.reshape(-1)) for array in (mean_of, inverse))
+        return Value(y, channels_last(v.ndim)), Value.of(m), Value.of(var), *batch
     if call.runner.training:
         y, m, var = F.batch_norm(v.channels_last(), m, var, w, b, True, momentum, epsilon)
         call.runner.set_buffer(call.node.inputs[3], m)
         call.runner.set_buffer(call.node.inputs[4], var)
     else:
         y = F.batch_norm(v.channels_last(), m, var, w, b, False, momentum, epsilon)[0]
-    return Value(y, channels_last(v.ndim))
+    return Value(y, channels_last(v.ndim)), *(Value.of(a) for a in (m, var) * 2)
 
 
 @operator("InstanceNormalization", style="values", weights=(1, 2))

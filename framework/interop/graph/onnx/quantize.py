@@ -38,7 +38,7 @@ def quantize(x: Array, scale: Array, zero: Array | None, dtype: np.dtype, call: 
     """x / scale + zero, rounded to even and saturated."""
     y = x / scale.astype(x.dtype)
     if jnp.issubdtype(dtype, jnp.floating):
-        return cast(call, y if zero is None else y + zero.astype(y.dtype), dtype)
+        return jnp.asarray(cast(call, y if zero is None else y + zero.astype(y.dtype), dtype))
     info = jnp.iinfo(dtype)
     y = jnp.round(y) + (0 if zero is None else zero.astype(y.dtype))
     return jnp.clip(y, info.min, info.max).astype(dtype)

@@ -66,6 +66,7 @@ class _Cell:
     clip: float | None
     reset_after: bool
     coupled: bool
+    rounding: Activation | None = None  # of states in front of their product
 
     def bounded(self, x: Array) -> Array:
         return x if self.clip is None else jnp.clip(x, -self.clip, self.clip)
@@ -85,7 +86,8 @@ class _Cell:
             inner = reset * (hidden @ r_h + b_h) if self.reset_after else (reset * hidden) @ r_h + b_h
             candidate = g(self.bounded(x_h + inner))
             return ((1 - update) * candidate + update * hidden,)
-        total = x + hidden @ self.r.T + bias
+        read = hidden if self.rounding is None else self.rounding(hidden)
+        total = x + read @ self.r.T + bias
         if self.kind == "RNN":
             return (self.functions[0](self.bounded(total)),)
         f, g, h = self.functions
@@ -128,8 +130,9 @@ def _by_core(
     return F.rnn_scan(x, state, weights, mode, lengths, backwards, time_major=True)
 
 
-def _recurrent(
+def run(
     call: Call,
+    kind: str,
     x: Array,
     w: Array,
     r: Array,
@@ -138,10 +141,11 @@ def _recurrent(
     hidden: Array | None = None,
     cell: Array | None = None,
     peepholes: Array | None = None,
+    rounding: Activation | None = None,
 ) -> tuple[Array, ...]:
     """x [T, N, in] (or [N, T, in] with layout 1), w [D, gates * H, in], r [D, gates * H, H] -> all hidden states
     [T, D, N, H] and the last state."""
-    kind, batch_first = call.node.op, bool(call.attr("layout"))
+    batch_first = bool(call.attr("layout"))
     x = jnp.swapaxes(x, 0, 1) if batch_first else x
     directions, size = w.shape[0], r.shape[-1]
     way = call.attr("direction", "forward")
@@ -162,6 +166,7 @@ def _recurrent(
             None if b is None else b[d],
             None if peepholes is None else peepholes[d],
             d,
+            rounding,
         )
         start = tuple(_initial(s, d, batch_first, x, size) for s in states)
         scan = functools.partial(_by_core, our_cell) if _is_usual(call, our_cell) else our_cell.scan
@@ -184,8 +189,9 @@ def _initial(state: Array | None, direction: int, batch_first: bool, x: Array, s
 
 
 def _cell_of(
-    call: Call, kind: str, w: Array, r: Array, b: Array | None, peepholes: Array | None, direction: int
-) -> _Cell:
+    call: Call, kind: str, w: Array, r: Array, b: Array | None, peepholes: Array | None, direction: int,
+    rounding: Activation | None,
+) -> _Cell:  # fmt: skip
     names = [str(name).lower() for name in call.attr("activations") or _DEFAULTS[kind] * 2]
     each = len(_DEFAULTS[kind])
     activations = names[direction * each : (direction + 1) * each]
@@ -205,14 +211,19 @@ def _cell_of(
         call.attr("clip"),
         bool(call.attr("linear_before_reset")),
         bool(call.attr("input_forget")),
+        rounding,
     )
 
 
 def _is_usual(call: Call, cell: _Cell) -> bool:
     names = tuple(str(name).lower() for name in call.attr("activations") or _DEFAULTS[cell.kind])
     usual = names in (_DEFAULTS[cell.kind], _DEFAULTS[cell.kind] * 2)
-    plain = cell.peepholes is None and cell.clip is None and not cell.coupled
+    plain = cell.peepholes is None and cell.clip is None and not cell.coupled and cell.rounding is None
     return usual and plain and (cell.kind != "GRU" or cell.reset_after)
+
+
+def _recurrent(call: Call, x: Array, *rest: Array | None) -> tuple[Array, ...]:
+    return run(call, call.node.op, x, *rest)  # type: ignore[arg-type]
 
 
 for _kind in _GATES:

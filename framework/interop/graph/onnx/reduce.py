@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
+from types import ModuleType
+from typing import Protocol, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -15,13 +15,18 @@ from framework.core.dtypes import wide_type
 from framework.interop.graph.onnx.elementwise import namespace
 from framework.interop.graph.onnx.shapes import axes_of
 from framework.interop.graph.operator import Call, Run, Table, registrar
-from framework.interop.graph.values import Item, Value, is_known, shape_of, to_value
+from framework.interop.graph.values import Array, Item, Value, is_known, shape_of, to_value
 from framework.nn import functional as F
 
 OPERATORS: Table = {}
 operator = registrar(OPERATORS)
-Array = Any  # of numpy where all operands are known, else of jax
-Reduction = Callable[..., Any]  # (module, array, axes) -> the array with these axes of size 1
+ArrayT = TypeVar("ArrayT", np.ndarray, jax.Array)
+
+
+class Reduction(Protocol):
+    """Of a module (numpy, jax.numpy), an array of it and axes: the array with these axes of size 1."""
+
+    def __call__(self, xp: ModuleType, x: ArrayT, axes: tuple[int, ...], /) -> ArrayT: ...
 
 
 def _reduced(function: Reduction) -> Run:
@@ -39,7 +44,8 @@ def _reduced(function: Reduction) -> Run:
 def reduce_axes(x: Item, places: tuple[int, ...], keep: bool, function: Reduction) -> Item:
     """x reduced over logical axes, which stay with size 1 or go."""
     if is_known(x):
-        y = function(np, x, places).astype(x.dtype)  # type: ignore[union-attr]
+        array = np.asarray(x)
+        y = function(np, array, places).astype(array.dtype)
         return y if keep else np.squeeze(y, places)
     v = to_value(x)
     y = function(jnp, v.data, tuple(v.order[axis] for axis in places)).astype(v.dtype)
@@ -50,12 +56,12 @@ def reduce_axes(x: Item, places: tuple[int, ...], keep: bool, function: Reductio
     return Value(jnp.squeeze(y, tuple(v.order[axis] for axis in places)), tuple(ranks[p] for p in left))
 
 
-def _sum(xp: Any, x: Array, axes: tuple[int, ...]) -> Array:
+def _sum(xp: ModuleType, x: ArrayT, axes: tuple[int, ...]) -> ArrayT:
     return xp.sum(x, axis=axes, keepdims=True)
 
 
 def _extreme(name: str, fill: float) -> Reduction:
-    def run(xp: Any, x: Array, axes: tuple[int, ...]) -> Array:
+    def run(xp: ModuleType, x: ArrayT, axes: tuple[int, ...]) -> ArrayT:
         if x.dtype == bool:
             return getattr(xp, "any" if name == "max" else "all")(x, axis=axes, keepdims=True)
         if any(isinstance(x.shape[axis], int) and x.shape[axis] == 0 for axis in axes):
@@ -70,20 +76,20 @@ def _extreme(name: str, fill: float) -> Reduction:
     return run
 
 
-def _mean(xp: Any, x: Array, axes: tuple[int, ...]) -> Array:
+def _mean(xp: ModuleType, x: ArrayT, axes: tuple[int, ...]) -> ArrayT:
     if xp is jnp and x.ndim == 4 and axes == (1, 2):
-        return F.global_avg_pool2d(x)  # images in NHWC
+        return F.global_avg_pool2d(x)  # type: ignore[arg-type, return-value]  # images in NHWC
     return xp.mean(x, axis=axes, keepdims=True)
 
 
-def _log_sum_exp(xp: Any, x: Array, axes: tuple[int, ...]) -> Array:
+def _log_sum_exp(xp: ModuleType, x: ArrayT, axes: tuple[int, ...]) -> ArrayT:
     wide = _float(xp, x).astype(np.float64 if xp is np else wide_type(x.dtype))
     top = xp.max(wide, axis=axes, keepdims=True, initial=-math.inf)
     shift = xp.where(xp.isfinite(top), top, 0)
     return xp.log(xp.sum(xp.exp(wide - shift), axis=axes, keepdims=True)) + shift
 
 
-def _float(xp: Any, x: Array) -> Array:
+def _float(xp: ModuleType, x: ArrayT) -> ArrayT:
     return x if jnp.issubdtype(x.dtype, jnp.floating) else x.astype(np.float32)
 
 
@@ -108,14 +114,14 @@ def _arg(call: Call, x: Item) -> Item:
     rank, last = len(shape_of(x)), bool(call.attr("select_last_index"))
     axis, smallest = call.axis(call.attr("axis", 0), rank), call.node.op == "ArgMin"
 
-    def find(xp: Any, x: Array, axes: tuple[int, ...]) -> Array:
+    def find(xp: ModuleType, x: ArrayT, axes: tuple[int, ...]) -> ArrayT:
         x = xp.flip(x, axes) if last else x
         at = (xp.argmin if smallest else xp.argmax)(x, axes[0])
         at = x.shape[axes[0]] - 1 - at if last else at
         return xp.expand_dims(at, axes)
 
     if is_known(x):
-        y = find(np, x, (axis,)).astype(np.int64)
+        y = find(np, np.asarray(x), (axis,)).astype(np.int64)
         return y if call.attr("keepdims", 1) else np.squeeze(y, axis)
     v = to_value(x)
     indices = v.keep(find(jnp, v.data, (v.order[axis],)).astype(jnp.int32))
@@ -176,10 +182,14 @@ def _cumulative(call: Call, x: Array, axis: Item) -> Array:
     return xp.flip(y, position) if call.attr("reverse") else y
 
 
-@operator("TopK", static=(1,))
+@operator("TopK", static=(1,), folds=True)
 def _top_k(call: Call, x: Array, k: Item = None) -> tuple[Array, Array]:
     size = call.required("k") if k is None else call.number(k, "k")
     axis = call.axis(call.attr("axis", -1), x.ndim)
+    if is_known(x):
+        return _known_top(
+            np.moveaxis(np.asarray(x), axis, -1), int(size), bool(call.attr("largest", 1)), axis
+        )
     x = jnp.moveaxis(x, axis, -1)
     if call.attr("largest", 1):
         values, indices = lax.top_k(x, size)
@@ -187,6 +197,17 @@ def _top_k(call: Call, x: Array, k: Item = None) -> tuple[Array, Array]:
         indices = jnp.argsort(x, -1, stable=True)[..., :size]
         values = jnp.take_along_axis(x, indices, -1)
     return jnp.moveaxis(values, -1, axis), jnp.moveaxis(indices.astype(jnp.int32), -1, axis)
+
+
+def _known_top(x: np.ndarray, size: int, largest: bool, axis: int) -> tuple[Array, Array]:
+    """Of equal values the first comes first, as in a program."""
+    if largest:
+        order = x.shape[-1] - 1 - np.argsort(x[..., ::-1], -1, kind="stable")[..., ::-1]
+    else:
+        order = np.argsort(x, -1, kind="stable")
+    order = order[..., :size]
+    values = np.take_along_axis(x, order, -1)
+    return np.moveaxis(values, -1, axis), np.moveaxis(order.astype(np.int64), -1, axis)
 
 
 @operator("Unique", style="values")

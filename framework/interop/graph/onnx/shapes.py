@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +17,7 @@ from framework.interop.graph.values import (
     MAX_ELEMENTS,
     MAX_KNOWN,
     MAX_RANK,
+    Array,
     Dim,
     Item,
     Value,
@@ -27,6 +27,7 @@ from framework.interop.graph.values import (
     dims_array,
     is_known,
     is_symbolic,
+    note_limit,
     reshape,
     shape_of,
     to_jax,
@@ -35,7 +36,6 @@ from framework.interop.graph.values import (
 
 OPERATORS: Table = {}
 operator = registrar(OPERATORS)
-Array = Any  # of numpy where all operands are known, else of jax
 
 
 def axes_of(call: Call, given: Item, name: str = "axes") -> tuple[int, ...] | None:
@@ -92,7 +92,7 @@ def _range(call: Call, start: Item, limit: Item, delta: Item) -> Item:
     return np.arange(first, last, step, dtype=np.int64 if dtype.kind == "O" else dtype)
 
 
-def _scalar(value: Any) -> Any:
+def _scalar(value: Dim) -> jax.Array | int:
     return jnp.asarray(value) if is_symbolic(value) else int(value)
 
 
@@ -251,6 +251,8 @@ def _concat(call: Call, *items: Item) -> Item:
 
 def part(x: Item, axis: int, start: Dim, stop: Dim, step: int = 1) -> Item:
     """The elements from `start` to `stop` along a logical axis; both count from the front."""
+    if not isinstance(x, Value) and any(map(is_symbolic, (start, stop))):
+        x = to_value(x)
     if not isinstance(x, Value):
         return np.asarray(x)[(slice(None),) * axis + (slice(start, stop if stop >= 0 else None, step),)]
     position = x.order[axis]
@@ -273,6 +275,8 @@ def _clamp(value: Dim, size: Dim, step: int) -> Dim:
         return min(max(value, low), high)
     if value is size or value == size:
         return high
+    if is_symbolic(value) and isinstance(size, int):
+        note_limit(value, size)
     return max_dim(min_dim(value, high), low)
 
 
@@ -331,7 +335,7 @@ def _pad(call: Call, x: Item, pads: Item = None, value: Item = None, axes: Item 
     return pad(call, x, edges, mode, call.attr("value", 0.0) if value is None else value)
 
 
-def pad(call: Call, x: Item, edges: list[tuple[Dim, Dim]], mode: str, value: Any = 0.0) -> Item:
+def pad(call: Call, x: Item, edges: list[tuple[Dim, Dim]], mode: str, value: Item | float = 0.0) -> Item:
     """x with (before, behind) more elements on each logical axis; negative ones are cut off."""
     if mode not in ("constant", "reflect", "edge", "wrap"):
         raise call.error("an unknown mode", received=mode, allowed="constant, reflect, edge or wrap")
@@ -404,7 +408,7 @@ def _trilu(call: Call, x: Array, k: Item = None) -> Array:
 
 
 @operator("ReverseSequence", static=())
-def _reverse_sequence(call: Call, x: Array, lengths: Array) -> Array:
+def _reverse_sequence(call: Call, x: jax.Array, lengths: jax.Array) -> jax.Array:
     batch, time = call.attr("batch_axis", 1), call.attr("time_axis", 0)
     x = jnp.moveaxis(x, (batch, time), (0, 1))
     at = jnp.arange(x.shape[1])[None]

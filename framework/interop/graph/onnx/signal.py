@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -46,7 +44,8 @@ def _dft(call: Call, x: jax.Array, length: Item = None, axis: Item = None) -> ja
 def _stft(
     call: Call, x: jax.Array, step: Item, window: jax.Array | None = None, length: Item = None
 ) -> jax.Array:
-    """x [N, T, 1 or 2] -> [N, frames, bins, 2]."""
+    """x [N, T, 1 or 2], or [N, T] as torch writes it -> [N, frames, bins, 2]."""
+    x = x[..., None] if x.ndim == 2 else x
     hop = int(call.number(step, "frame_step"))
     if length is not None:
         size = int(call.number(length, "frame_length"))
@@ -121,14 +120,14 @@ def _shape_and_type(call: Call, like: Item) -> tuple[tuple[int, ...], np.dtype]:
 
 
 @operator("RandomUniform", "RandomUniformLike", style="values")
-def _uniform(call: Call, like: Item = None) -> Any:
+def _uniform(call: Call, like: Item = None) -> Value:
     shape, dtype = _shape_and_type(call, like)
     draws = jax.random.uniform(_key(call), shape, minval=call.attr("low", 0.0), maxval=call.attr("high", 1.0))
     return Value.of(draws.astype(device_type(dtype)))
 
 
 @operator("RandomNormal", "RandomNormalLike", style="values")
-def _normal(call: Call, like: Item = None) -> Any:
+def _normal(call: Call, like: Item = None) -> Value:
     shape, dtype = _shape_and_type(call, like)
     draws = jax.random.normal(_key(call), shape) * call.attr("scale", 1.0) + call.attr("mean", 0.0)
     return Value.of(draws.astype(device_type(dtype)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import numpy as np
@@ -64,7 +64,7 @@ class Arguments:
         """The input of a slot as a jax array in the logical order."""
         return to_jax(self[slot])
 
-    def attr(self, name: str, default: Any = None) -> Any:
+    def attr(self, name: str, default: object = None) -> Any:
         """An attribute, or the default where the node has none."""
         return self.call.attr(name, default)
 
@@ -89,7 +89,7 @@ class Arguments:
             raise self.call.error("an unknown type", received=f"{name}={code}", allowed=sorted(DTYPES))
         return dtype if dtype is not None else default  # type: ignore[return-value]
 
-    def onnx(self, op: str, *inputs: Any, outputs: int = 1, **attrs: Any) -> Any:
+    def onnx(self, op: str, *inputs: Item | float, outputs: int = 1, **attrs: object) -> Any:
         """The result of an ONNX operator on items and Python numbers; a tuple where it has several outputs."""
         items = [
             one if one is None or isinstance(one, Value | np.ndarray | list) else np.asarray(one)
@@ -129,10 +129,11 @@ def rank(item: Item) -> int:
     return len(shape_of(item))
 
 
-Rule = Callable[[Arguments], Any]
+Rule = Callable[[Arguments], Item | Mapping[str, Item]]
+RuleT = TypeVar("RuleT", bound=Rule)
 
 
-def registrar(table: Table) -> Callable[..., Callable[[Rule], Rule]]:
+def registrar(table: Table) -> Callable[..., Callable[[RuleT], RuleT]]:
     """A decorator that enters rules into `table` by the names of their operators.
 
     A rule returns what stands in the slot `main`, or a dict by slot; a list fills the outputs of one slot in order, or
@@ -141,11 +142,11 @@ def registrar(table: Table) -> Callable[..., Callable[[Rule], Rule]]:
 
     enter_runs = run_registrar(table)
 
-    def operator(*names: str, main: str = "Out", grows: bool = False) -> Callable[[Rule], Rule]:
-        def enter(rule: Rule) -> Rule:
+    def operator(*names: str, main: str = "Out", grows: bool = False) -> Callable[[RuleT], RuleT]:
+        def enter(rule: RuleT) -> RuleT:
             def run(call: Call, *items: Item) -> tuple[Item, ...]:
                 results = rule(Arguments(call, items))
-                return _by_slot(call, results if isinstance(results, dict) else {main: results})
+                return _by_slot(call, results if isinstance(results, Mapping) else {main: results})
 
             enter_runs(*names, style="values", grows=grows)(run)
             return rule
@@ -155,7 +156,7 @@ def registrar(table: Table) -> Callable[..., Callable[[Rule], Rule]]:
     return operator
 
 
-def _by_slot(call: Call, results: Mapping[str, Any]) -> tuple[Item, ...]:
+def _by_slot(call: Call, results: Mapping[str, Item]) -> tuple[Item, ...]:
     """The results in the order of the node's outputs. An output that no rule makes keeps what had its name before:
     Paddle lists running statistics among the outputs of batch_norm."""
     used: dict[str, int] = defaultdict(int)

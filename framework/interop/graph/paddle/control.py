@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +20,7 @@ from framework.interop.graph.onnx import OPERATORS as ONNX
 from framework.interop.graph.operator import Call, Operator, Table
 from framework.interop.graph.operator import registrar as run_registrar
 from framework.interop.graph.paddle.arguments import Arguments, TensorArray, rank, registrar
-from framework.interop.graph.values import Item, Value, shape_of, to_jax
+from framework.interop.graph.values import Dim, Item, Value, shape_of, to_jax
 from framework.interop.programs.program import Node, Signature
 
 OPERATORS: Table = {}
@@ -112,7 +111,7 @@ def _select(a: Arguments) -> Item:
     return Value.of(lax.select_n(jnp.broadcast_to(a.array("Mask").reshape(()), arrays[0].shape), *arrays))
 
 
-def _check_form(call: Call, shape: Any, other: Any) -> None:
+def _check_form(call: Call, shape: Sequence[Dim], other: Sequence[Dim]) -> None:
     if tuple(shape) != tuple(other):
         raise call.error(
             "the branches give arrays of different shapes, and the condition is not known",
@@ -352,7 +351,7 @@ def _within(node: Node) -> list[Node]:
 
 
 @operator("create_array", "create_array_like")
-def _create_array(a: Arguments) -> dict[str, Any]:
+def _create_array(a: Arguments) -> dict[str, Item]:
     del a
     return {"Out": TensorArray()}
 
@@ -408,7 +407,7 @@ def _read_array(a: Arguments) -> Item:
 
 
 @operator("tensor_array_to_tensor")
-def _join(a: Arguments) -> dict[str, Any]:
+def _join(a: Arguments) -> dict[str, Item]:
     items, axis = _items(a, "X"), int(a.attr("axis", 0))
     if not items or any(item is None for item in items) or isinstance(items, Growing):
         raise a.call.error("an array of tensors with nothing in it", ShapeError, received=len(items))

@@ -7,7 +7,8 @@ have a row for each box that could stay, rows of -1 come last, and the numbers o
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from collections.abc import Mapping
+from typing import TypedDict
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +18,7 @@ from jax.core import Tracer
 from framework.core.errors import ShapeError, TraceError
 from framework.interop.graph.operator import Table
 from framework.interop.graph.paddle.arguments import Arguments, registrar
-from framework.interop.graph.values import Item, Value
+from framework.interop.graph.values import Dim, Item, Value
 from framework.nn.functional import boxes as F
 from framework.nn.functional.yolo import yolo_box
 from framework.vision import boxes as host_boxes
@@ -26,7 +27,15 @@ OPERATORS: Table = {}
 operator = registrar(OPERATORS)
 
 
-def _settings(a: Arguments) -> dict[str, Any]:
+class _Settings(TypedDict):
+    score_threshold: float
+    nms_top_k: int
+    keep_top_k: int
+    background_label: int
+    normalized: bool
+
+
+def _settings(a: Arguments) -> _Settings:
     """What both suppressions are set by, as the core names it."""
     return {
         "score_threshold": float(a.attr("score_threshold", 0.0)),
@@ -54,7 +63,7 @@ def _inputs(a: Arguments) -> tuple[jax.Array, jax.Array]:
 
 
 @operator("multiclass_nms", "multiclass_nms2", "multiclass_nms3", grows=True)
-def _multiclass_nms(a: Arguments) -> dict[str, Any]:
+def _multiclass_nms(a: Arguments) -> Mapping[str, Item]:
     boxes, scores = _inputs(a)
     eager = not isinstance(boxes, Tracer) and not isinstance(scores, Tracer)
     if not eager and scores.ndim == 2:
@@ -66,13 +75,13 @@ def _multiclass_nms(a: Arguments) -> dict[str, Any]:
     return _exact_nms(a, np.asarray(boxes), np.asarray(scores)) if eager else _padded_nms(a, boxes, scores)
 
 
-def _padded_nms(a: Arguments, boxes: jax.Array, scores: jax.Array) -> dict[str, Any]:
+def _padded_nms(a: Arguments, boxes: jax.Array, scores: jax.Array) -> Mapping[str, Item]:
     limit, eta = float(a.attr("nms_threshold", 0.3)), float(a.attr("nms_eta", 1.0))
     rows, counts, index = F.multiclass_nms(boxes, scores, **_settings(a), nms_threshold=limit, nms_eta=eta)
     return _in_one_list(rows, counts, index, boxes.shape[1])
 
 
-def _in_one_list(rows: jax.Array, counts: jax.Array, index: jax.Array, boxes: Any) -> dict[str, Any]:
+def _in_one_list(rows: jax.Array, counts: jax.Array, index: jax.Array, boxes: Dim) -> dict[str, Value]:
     """The rows of all images one after the other, and -1 at the end."""
     images, limit = index.shape
     there = jnp.arange(limit) < counts[:, None]
@@ -87,7 +96,7 @@ def _in_one_list(rows: jax.Array, counts: jax.Array, index: jax.Array, boxes: An
     }
 
 
-def _exact_nms(a: Arguments, boxes: np.ndarray, scores: np.ndarray) -> dict[str, Any]:
+def _exact_nms(a: Arguments, boxes: np.ndarray, scores: np.ndarray) -> Mapping[str, Item]:
     """Source: paddle/phi/kernels/cpu/multiclass_nms3_kernel.cc"""
     regions = scores.ndim == 2
     if regions:
@@ -155,7 +164,7 @@ def _one_class(a: Arguments, boxes: np.ndarray, scores: np.ndarray, regions: boo
 
 
 @operator("matrix_nms", grows=True)
-def _matrix_nms(a: Arguments) -> dict[str, Any]:
+def _matrix_nms(a: Arguments) -> Mapping[str, Item]:
     boxes, scores = _inputs(a)
     if scores.ndim != 3:
         raise a.call.error("scores are [N, C, M]", ShapeError, received=scores.shape)
@@ -176,7 +185,7 @@ def _matrix_nms(a: Arguments) -> dict[str, Any]:
 
 
 @operator("yolo_box")
-def _yolo_box(a: Arguments) -> dict[str, Item]:
+def _yolo_box(a: Arguments) -> Mapping[str, Item]:
     x, anchors = a.value("X").channels_last(), tuple(a.ints("anchors"))
     count, classes, aware = len(anchors) // 2, int(a.attr("class_num", 1)), bool(a.attr("iou_aware", False))
     channels = count * (5 + aware + classes)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -15,6 +14,7 @@ from framework.interop.graph.operator import Table
 from framework.interop.graph.paddle.arguments import Arguments, rank, registrar
 from framework.interop.graph.values import Item, Value, to_jax
 from framework.nn import functional as F
+from framework.nn.functional.slopes import arctan
 
 OPERATORS: Table = {}
 operator = registrar(OPERATORS)
@@ -95,13 +95,13 @@ _UNARY: dict[str, Callable[..., jax.Array]] = {
     "square": jnp.square,
     "floor": jnp.floor,
     "ceil": jnp.ceil,
-    "round": lambda x: jnp.trunc(x + jnp.where(x < 0, -0.5, 0.5).astype(x.dtype)),  # halves go away from zero
+    "round": jax.lax.round,  # halves go away from zero
     "sin": jnp.sin,
     "cos": jnp.cos,
     "tan": jnp.tan,
     "asin": jnp.arcsin,
     "acos": jnp.arccos,
-    "atan": jnp.arctan,
+    "atan": arctan,
     "sinh": jnp.sinh,
     "cosh": jnp.cosh,
     "erf": jax.lax.erf,
@@ -216,25 +216,26 @@ def _pow(a: Arguments) -> Item:
 @operator("clip")
 def _clip(a: Arguments) -> Item:
     x = a["X"]
+    dtype = x.dtype if isinstance(x, Value) else np.asarray(x).dtype
     low, high = a.get("Min"), a.get("Max")
     low = (
-        a.number_like(x, _finite(a.attr("min", -math.inf), x, False))
+        a.number_like(x, _finite(a.attr("min", -math.inf), dtype, False))
         if low is None
         else a.onnx("Squeeze", low)
     )
     high = (
-        a.number_like(x, _finite(a.attr("max", math.inf), x, True))
+        a.number_like(x, _finite(a.attr("max", math.inf), dtype, True))
         if high is None
         else a.onnx("Squeeze", high)
     )
     return a.onnx("Min", a.onnx("Max", x, low), high)
 
 
-def _finite(bound: float, x: Any, top: bool) -> float:
-    """A bound in the range of the type of `x`: Paddle writes the largest float32 for none."""
-    if x.dtype.kind == "O" or np.dtype(x.dtype).kind not in "iu":
+def _finite(bound: float, dtype: np.dtype, top: bool) -> float:
+    """A bound in the range of a type: Paddle writes the largest float32 for none."""
+    if dtype.kind not in "iu":
         return bound
-    info = np.iinfo(x.dtype)
+    info = np.iinfo(dtype)
     return min(bound, info.max) if top else max(bound, info.min)
 
 

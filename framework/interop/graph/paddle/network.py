@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TypedDict
 
 import jax
 import jax.numpy as jnp
@@ -103,7 +103,15 @@ def edges_of(a: Arguments, axes: int) -> list[int]:
     return numbers * 2
 
 
-def _padding(a: Arguments, axes: int) -> dict[str, Any]:
+class _Padding(TypedDict, total=False):
+    """The edges as an ONNX convolution takes them: by name, or their sizes."""
+
+    auto_pad: str
+    pads: list[int]
+    output_padding: list[int]
+
+
+def _padding(a: Arguments, axes: int) -> _Padding:
     mode = a.attr("padding_algorithm", "EXPLICIT")
     if mode == "SAME":
         return {"auto_pad": "SAME_UPPER"}
@@ -136,7 +144,7 @@ def _conv_transpose(a: Arguments) -> Item:
         a.ints("output_padding"),
         a.dims("output_size", "OutputSizeTensor", "OutputSizeTensorList"),
     )
-    settings: dict[str, Any] = _padding(a, axes)
+    settings = _padding(a, axes)
     strides, dilations = a.ints("strides", [1] * axes), a.ints("dilations", [1] * axes)
     if output_size and not extra:
         kernel, edges = shape_of(a["Filter"])[2:], settings.get("pads", [0] * (2 * axes))
@@ -188,7 +196,9 @@ def _pool(a: Arguments) -> Item:
         y = (F.adaptive_avg_pool2d if average else F.adaptive_max_pool2d)(data, size)
     else:
         mode, edges = a.attr("padding_algorithm", "EXPLICIT"), edges_of(a, 2)
-        padding: Any = mode if mode != "EXPLICIT" else [(edges[0], edges[2]), (edges[1], edges[3])]
+        padding: str | list[tuple[int, int]] = (
+            mode if mode != "EXPLICIT" else [(edges[0], edges[2]), (edges[1], edges[3])]
+        )
         strides, ceil = a.ints("strides", [1, 1]), bool(a.attr("ceil_mode", False))
         if average:
             y = F.avg_pool2d(data, size, strides, padding, ceil, bool(a.attr("exclusive", True)))
@@ -361,7 +371,7 @@ def _roi_align(a: Arguments) -> Item:
 
 
 @operator("rnn")
-def _rnn(a: Arguments) -> dict[str, Any]:
+def _rnn(a: Arguments) -> dict[str, Item]:
     """Recurrent layers over [T, N, C]. WeightList has both matrices of every direction of every layer, then the
     biases in the same order."""
     x, mode = a.array("Input"), a.attr("mode", "LSTM")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from framework.interop.programs.program import Node, Program
 
@@ -17,11 +16,11 @@ class Form:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...] = ("Out",)
     attrs: dict[str, str] = field(default_factory=dict)
-    extra: dict[str, Any] = field(default_factory=dict)
+    extra: dict[str, object] = field(default_factory=dict)
 
 
 def _form(
-    op: str, inputs: str, outputs: str = "Out", extra: dict[str, Any] | None = None, **attrs: str
+    op: str, inputs: str, outputs: str = "Out", extra: dict[str, object] | None = None, **attrs: str
 ) -> Form:
     return Form(op, tuple(inputs.split()), tuple(outputs.split()), attrs, extra or {})
 
@@ -186,6 +185,33 @@ FORMS: dict[str, Form] = {
     "masked_select": _form("masked_select", "X Mask", "Y"),
     "multiclass_nms3": _form("multiclass_nms3", "BBoxes Scores RoisNum", "Out Index NmsRoisNum"),
     "matrix_nms": _form("matrix_nms", "BBoxes Scores", "Out Index RoisNum"),
+    "unique_consecutive": _form("unique_consecutive", "X", "Out Index Counts"),
+    "nms": _form("nms", "Boxes", "KeepBoxesIdxs", threshold="iou_threshold"),
+    "box_coder": _form("box_coder", "PriorBox PriorBoxVar TargetBox", "OutputBox"),
+    "repeat_interleave": _form("repeat_interleave", "X", repeats="Repeats", axis="dim"),
+    "cumprod": _form("cumprod", "X"),
+    "kthvalue": _form("kthvalue", "X", "Out Indices"),
+    "searchsorted": _form("searchsorted", "SortedSequence Values"),
+    "unique": _form("unique", "X", "Out Indices Index Counts"),
+    "prior_box": _form("prior_box", "Input Image", "Boxes Variances"),
+    "generate_proposals": _form(
+        "generate_proposals_v2",
+        "Scores BboxDeltas ImShape Anchors Variances",
+        "RpnRois RpnRoiProbs RpnRoisNum",
+        pre_nms_top_n="pre_nms_topN",
+        post_nms_top_n="post_nms_topN",
+    ),
+    "distribute_fpn_proposals": _form(
+        "distribute_fpn_proposals", "FpnRois RoisNum", "MultiFpnRois MultiLevelRoIsNum RestoreIndex"
+    ),
+    "collect_fpn_proposals": _form(
+        "collect_fpn_proposals",
+        "MultiLevelRois MultiLevelScores MultiLevelRoIsNum",
+        "FpnRois RoisNum",
+        post_nms_topn="post_nms_topN",
+    ),
+    "quantize_linear": _form("quantize_linear", "X Scale ZeroPoint", "Y"),
+    "dequantize_linear": _form("dequantize_linear", "X Scale ZeroPoint", "Y"),
     "yolo_box": _form("yolo_box", "X ImgSize", "Boxes Scores"),
     "create_array": _form("create_array", ""),
     "create_array_like": _form("create_array_like", "X"),

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from framework.interop.graph.operator import Table
-from framework.interop.graph.paddle.arguments import Arguments, rank, registrar
+from framework.interop.graph.paddle.arguments import Arguments, Rule, rank, registrar
 from framework.interop.graph.values import Dim, Item, Value, dims_array, shape_of, to_jax
 from framework.nn import functional as F
 
@@ -210,7 +209,7 @@ def _fill(a: Arguments) -> Item:
     return _full(shape, number, dtype)
 
 
-def _full(shape: list[Dim], number: Any, dtype: np.dtype) -> Item:
+def _full(shape: list[Dim], number: float, dtype: np.dtype) -> Item:
     """Numbers that decide shapes stay numpy; so do small arrays of them."""
     if all(isinstance(dim, int) for dim in shape) and (dtype.kind in "iub" or math.prod(shape) <= 16):
         return np.full(shape, number, dtype)
@@ -407,7 +406,7 @@ def _arg(a: Arguments) -> Item:
     return a.onnx(op, x, axis=axis, keepdims=int(bool(a.attr("keepdims", False))))
 
 
-def _reduction(op: str) -> Any:
+def _reduction(op: str) -> Rule:
     def rule(a: Arguments) -> Item:
         x = a["X"]
         axes = [] if a.attr("reduce_all", False) else a.dims("dim", "AxisTensor", "AxisTensorList")

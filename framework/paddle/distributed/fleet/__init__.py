@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NoReturn
 
 from framework.paddle._kernel.arguments import TensorLike
+from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle.distributed import env
 from framework.paddle.distributed.fleet import utils as utils
 from framework.paddle.distributed.fleet.strategy import DistributedStrategy as DistributedStrategy
@@ -222,10 +223,9 @@ def _refusing(name: str) -> Callable[..., NoReturn]:
 
 
 if not TYPE_CHECKING:
+    _resolve = _resolver(__name__)
 
-    def __getattr__(name: str) -> Callable[..., NoReturn]:
+    def __getattr__(name: str) -> object:
         if name in _SERVERS:
             return _refusing(name)
-        raise AttributeError(
-            f"paddle.distributed.fleet.{name} is not there: docs/paddle_api.md lists what is"
-        )
+        return _resolve(name)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle.nn.functional.activation import celu as celu
 from framework.paddle.nn.functional.activation import elu as elu
 from framework.paddle.nn.functional.activation import elu_ as elu_
@@ -128,3 +131,6 @@ from framework.paddle.nn.functional.vision import grid_sample as grid_sample
 from framework.paddle.nn.functional.vision import pixel_shuffle as pixel_shuffle
 from framework.paddle.nn.functional.vision import pixel_unshuffle as pixel_unshuffle
 from framework.paddle.nn.functional.vision import temporal_shift as temporal_shift
+
+if not TYPE_CHECKING:
+    __getattr__ = _resolver(__name__)

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import jax
 
-from framework.core.errors import ShapeError
 from framework.nn import functional as core
 from framework.paddle._kernel.dispatch import Array, Key, operation
 from framework.paddle._kernel.dtypes import to_numpy
+from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.methods import in_place
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.nn.functional.face import channels_first, face

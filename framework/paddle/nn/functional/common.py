@@ -10,12 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from framework.core.errors import ShapeError
 from framework.core.host_rng import host_rng
 from framework.nn import functional as core
 from framework.paddle._kernel.arguments import DTypeLike, Integers, Padding
 from framework.paddle._kernel.dispatch import Array, Key, operation
 from framework.paddle._kernel.dtypes import default_numpy, to_numpy
+from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.mode import mode as modes
 from framework.paddle._kernel.tensor import Tensor, wrap
 from framework.paddle.nn.functional.face import channels_first, face

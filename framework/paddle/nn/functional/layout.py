@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from framework.core.errors import ShapeError
+from framework.paddle._kernel.errors import ShapeError
 
 _FIRST = ("NCL", "NCW", "NCHW", "NCDHW", "NC")
 _LAST = ("NLC", "NWC", "NHWC", "NDHWC")

@@ -10,10 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from framework.core.errors import ShapeError
 from framework.nn import functional as core
 from framework.nn.functional.losses import LabelError
 from framework.paddle._kernel.dispatch import Array, operation
+from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.nn.functional.face import face

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import jax
 
-from framework.core.errors import ShapeError
 from framework.nn import functional as core
 from framework.paddle._kernel.dispatch import Array, operation
+from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.nn.functional.face import channels_first, face
 from framework.paddle.nn.functional.layout import is_last

@@ -9,9 +9,9 @@ import jax
 import numpy as np
 
 from framework.core.axes import per_axis
-from framework.core.errors import ShapeError
 from framework.nn import functional as core
 from framework.paddle._kernel.arguments import Integers, Padding
+from framework.paddle._kernel.errors import ShapeError
 from framework.paddle.nn.functional.face import channels_first, face
 from framework.paddle.nn.functional.layout import Size, edges, from_last, is_last, to_last
 

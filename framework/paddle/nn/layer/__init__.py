@@ -14,6 +14,7 @@ import numpy as np
 
 from framework.paddle._kernel import dtypes as types
 from framework.paddle._kernel.arguments import Integers
+from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle._kernel.tensor import Parameter, Tensor, as_array
 from framework.paddle.nn import initializer as initializers
 from framework.paddle.nn.param_attr import AttrLike, ParamAttr
@@ -496,3 +497,7 @@ def _set(tensor: Tensor, value: object, key: str) -> None:
             f"{key}: values of {array.dtype} cannot be loaded into a Tensor of {tensor._value.dtype}; cast them first"
         )
     tensor._value = array
+
+
+if not TYPE_CHECKING:
+    __getattr__ = _resolver(__name__)

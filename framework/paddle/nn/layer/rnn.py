@@ -12,13 +12,13 @@ import jax
 import jax.numpy as jnp
 
 from framework import paddle
-from framework.core.errors import ShapeError
 from framework.nn import functional as F
 from framework.nn.functional.rnn import GATES, CellWeights
 from framework.nn.rnn import NAMES
 from framework.paddle._kernel import dtypes as types
 from framework.paddle._kernel.arguments import DTypeLike, Integers, TensorLike
 from framework.paddle._kernel.dispatch import Array, Arrays, Key, operation
+from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.tensor import Parameter, Tensor
 from framework.paddle.nn import initializer as I
 from framework.paddle.nn.containers import LayerList

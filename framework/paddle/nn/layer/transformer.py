@@ -9,11 +9,11 @@ import jax
 import jax.numpy as jnp
 
 from framework import paddle
-from framework.core.errors import ShapeError
 from framework.nn import transformer_blocks as blocks
 from framework.nn.functional.attention import attention_values, attention_weights
 from framework.paddle._kernel import dtypes as types
 from framework.paddle._kernel.dispatch import Array, Key, operation
+from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.nn import functional as F
 from framework.paddle.nn.common import Linear

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 import jax.numpy as jnp
 
-from framework.core.errors import ShapeError
 from framework.paddle._kernel.dispatch import Array, Arrays, operation
+from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.tensor import Tensor
 
 

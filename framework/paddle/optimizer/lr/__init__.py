@@ -1,5 +1,8 @@
 """paddle.optimizer.lr: learning rates that the user's program moves on by `scheduler.step()`."""
 
+from typing import TYPE_CHECKING
+
+from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle.optimizer.lr.base import LRScheduler
 from framework.paddle.optimizer.lr.cycle import (
     CosineAnnealingDecay,
@@ -43,3 +46,6 @@ __all__ = [
     "ReduceOnPlateau",
     "StepDecay",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = _resolver(__name__)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle.nn import Layer
 from framework.paddle.sparse.nn import functional
 from framework.paddle.sparse.tensor import SparseTensor
@@ -46,3 +49,7 @@ class Softmax(Layer):
 
     def forward(self, x: SparseTensor) -> SparseTensor:
         return functional.softmax(x, self._axis)
+
+
+if not TYPE_CHECKING:
+    __getattr__ = _resolver(__name__)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 
-from framework.core.errors import ShapeError
 from framework.paddle._kernel.dispatch import Array, operation
+from framework.paddle._kernel.errors import ShapeError
 from framework.paddle.nn import functional as dense
 from framework.paddle.sparse.tensor import SparseTensor
 

@@ -8,6 +8,9 @@ the same stands once: sizes are the zoo's tables (`parts.zoo_table`), weights ar
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle.vision.models.alexnet import AlexNet as AlexNet
 from framework.paddle.vision.models.alexnet import alexnet as alexnet
 from framework.paddle.vision.models.densenet import DenseNet as DenseNet
@@ -59,3 +62,6 @@ from framework.paddle.vision.models.vgg import vgg11 as vgg11
 from framework.paddle.vision.models.vgg import vgg13 as vgg13
 from framework.paddle.vision.models.vgg import vgg16 as vgg16
 from framework.paddle.vision.models.vgg import vgg19 as vgg19
+
+if not TYPE_CHECKING:
+    __getattr__ = _resolver(__name__)

@@ -6,8 +6,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from framework.core.errors import ShapeError
 from framework.paddle import nn
+from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.vision.models.parts import model_function, zoo_table
 

@@ -6,8 +6,8 @@ import functools
 from collections.abc import Callable
 
 from framework import paddle
-from framework.core.errors import ShapeError
 from framework.paddle import nn
+from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.nn import functional as F
 from framework.paddle.vision.models.parts import ConvNormActivation, model_function, scale_name, zoo_table

@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 
 from framework import paddle
-from framework.core.errors import ShapeError
 from framework.paddle import nn
+from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.nn import functional as F
 from framework.paddle.vision.models.parts import model_function, zoo_table

@@ -5,6 +5,9 @@ What is random comes from the core's host stream: `paddle.seed(s)` makes it repe
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle.vision.transforms import functional as functional
 from framework.paddle.vision.transforms.functional import adjust_brightness as adjust_brightness
 from framework.paddle.vision.transforms.functional import adjust_contrast as adjust_contrast
@@ -44,3 +47,6 @@ from framework.paddle.vision.transforms.transforms import Resize as Resize
 from framework.paddle.vision.transforms.transforms import SaturationTransform as SaturationTransform
 from framework.paddle.vision.transforms.transforms import ToTensor as ToTensor
 from framework.paddle.vision.transforms.transforms import Transpose as Transpose
+
+if not TYPE_CHECKING:
+    __getattr__ = _resolver(__name__)

@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
+from detection.data.check import validate
 from detection.data.coco import CocoDetection
 from detection.data.known_classes import COCO_CATEGORY_IDS, COCO_CLASSES, KNOWN_CLASSES
 from framework.core.errors import FormatError, InputError
@@ -129,7 +131,8 @@ def changed(path: str, value: Any) -> dict[str, Any]:
         (changed("annotations.0.bbox", None), "annotation 1: an annotation has no box"),
         (changed("images.1.id", 9), "image number 2: an image has no id of its own"),
         (changed("categories.1.id", 7), "category number 2: a category has no id of its own"),
-        (changed("categories.0.id", "7"), "a category has no id of its own"),
+        (changed("categories.0.id", 7.5), "a category has no id of its own"),
+        (changed("images.0.id", ""), "an image has no id of its own"),
         (changed("images", []), "the file lists no image"),
         (changed("images.0.file_name", None), "image 9: the field 'file_name' is of the wrong type"),
         (
@@ -233,7 +236,7 @@ def test_other_categories_than_cocos(tmp_path: Path) -> None:
     dataset = CocoDetection(tmp_path, Path("file.json"), "images", classes="coco")
     with pytest.raises(InputError, match="the categories are not those of COCO's 80 classes") as caught:
         len(dataset)
-    assert "7: dog, 3: cat" in str(caught.value)
+    assert "3: cat, 7: dog" in str(caught.value)
     assert "-o data.train.dataset.classes=null data.eval.dataset.classes=null model.num_classes=2" in str(
         caught.value
     )
@@ -280,3 +283,60 @@ def test_real_files() -> None:
     people = CocoDetection(SHARED / "keypoints_samples" / "coco", Path("test_coco.json"), keypoints=True)
     sample = people[0]
     assert sample.keypoints is not None and sample.keypoints.shape[1:] == (17, 3)
+
+
+def as_text(data: dict[str, Any], **names: str) -> dict[str, Any]:
+    """The ids of the images as texts."""
+    for one in data["images"]:
+        one["id"] = names[f"image_{one['id']}"]
+    for one in data["annotations"]:
+        one["image_id"] = names[f"image_{one['image_id']}"]
+    return data
+
+
+def test_ids_may_be_texts(tmp_path: Path) -> None:
+    dataset = written(tmp_path, as_text(content(), image_9="cam1/b7", image_4="cam1/a2"))
+    assert [sample.id for sample in dataset] == ["cam1/a2", "cam1/b7"] and len(dataset[1].boxes) == 2
+    mixed = content()  # one tool writes numbers where another writes texts
+    for one in mixed["annotations"]:
+        one["image_id"], one["category_id"] = f"{one['image_id']:06d}", float(one["category_id"])
+    assert [sample.id for sample in written(tmp_path, mixed)] == [4, 9] and len(
+        written(tmp_path, mixed)[1].boxes
+    ) == 2
+    named = content()
+    for one in (*named["categories"], *named["annotations"]):
+        key = "category_id" if "image_id" in one else "id"
+        one[key] = {7: "k-dog", 3: "k-cat"}[one[key]]
+    dataset = written(tmp_path, named)
+    assert dataset.class_names == ("cat", "dog") and dataset.category_ids == (0, 1)
+
+
+def test_categories_of_one_name(tmp_path: Path) -> None:
+    group = content()
+    group["categories"].append({"id": 0, "name": "dog", "supercategory": "none"})  # as Roboflow writes it
+    dataset = written(tmp_path, group)
+    assert dataset.class_names == ("cat", "dog") and dataset.category_ids == (3, 7)
+    assert any("categories 0 and 7 are both called 'dog'" in problem for problem in dataset.problems)
+    group["annotations"].append({"id": 8, "image_id": 4, "category_id": 0, "bbox": [1, 1, 2, 2]})
+    with pytest.raises(InputError, match=r"two categories have one name(?s:.)*0 and 7 are both called 'dog'"):
+        len(written(tmp_path, group))
+    blanks = content()
+    blanks["categories"].append({"id": 9, "name": " cat "})
+    assert written(tmp_path, blanks).category_ids == (3, 7)
+
+
+def test_images_are_turned_or_left_as_they_are_stored(tmp_path: Path) -> None:
+    stored = np.zeros((20, 30, 3), np.uint8)
+    stored[:5] = 250
+    written(tmp_path, content())
+    exif = Image.Exif()
+    exif[0x0112] = 3
+    Image.fromarray(stored).save(tmp_path / "images" / "nine.png", exif=exif)
+    seen = CocoDetection(tmp_path, Path("file.json"), "images")[1].image
+    left = CocoDetection(tmp_path, Path("file.json"), "images", orientation="stored")[1].image
+    assert np.array_equal(left, stored) and np.array_equal(seen, stored[::-1, ::-1])
+    report = str(validate(CocoDetection(tmp_path, Path("file.json"), "images")))
+    assert "1 of 2 images are turned by their EXIF mark" in report and "nine.png" in report
+    assert "EXIF" not in str(
+        validate(CocoDetection(tmp_path, Path("file.json"), "images", orientation="stored"))
+    )

@@ -144,14 +144,24 @@ def test_what_is_missing(tmp_path: Path) -> None:
         len(VocDetection(tmp_path))
 
 
-def test_classes(tmp_path: Path) -> None:
+def test_classes(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     standard(tmp_path)
-    with pytest.raises(
-        InputError, match=r"a\.xml, object 2: an object is of an unknown class(?s:.)*'dog'(?s:.)*dogs"
-    ):
+    with pytest.raises(InputError, match=r"no object is of the class 'dogs'(?s:.)*did you mean 'dog'"):
         len(VocDetection(tmp_path, "train", ("cat", "dogs")))
-    with pytest.raises(InputError, match="add the class"):
-        len(VocDetection(tmp_path, "train", ("cat",)))
+    whole, cats = VocDetection(tmp_path, "train"), VocDetection(tmp_path, "train", ("cat",))
+    every = [whole[i] for i in range(len(whole))]
+    for old, new in zip(every, (cats[i] for i in range(len(cats))), strict=True):
+        assert old.labels is not None and old.boxes is not None and new.boxes is not None
+        assert np.array_equal(new.boxes, old.boxes[old.labels == whole.class_names.index("cat")])
+        assert new.labels is not None and not new.labels.any()
+    assert "1 objects of other classes are left out: dog 1" in caplog.text
+    turned = VocDetection(tmp_path, "train", ("dog", "cat"))
+    assert turned.class_names == ("dog", "cat")
+    names = [
+        sorted(one.class_names[label] for labels in one.read_labels() for label in labels.tolist())
+        for one in (whole, turned)
+    ]
+    assert names[0] == names[1]
     for wrong in ((), ("cat", "cat")):
         with pytest.raises(ConfigError, match=r"VocDetection\.classes"):
             VocDetection(tmp_path, "train", wrong)
@@ -218,3 +228,43 @@ def test_real_files() -> None:
     assert [len(one) for one in raccoons] == [90, 30] and raccoons[0].class_names == ("raccoon",)
     sample = raccoons[0][0]
     assert sample.boxes is not None and sample.boxes.tolist() == [[80, 87, 522, 408]]
+
+
+@pytest.mark.parametrize("name", ["yard cam", "yard cam 1", "scan -1", "a.b c", "two  blanks"])
+def test_names_of_a_list_hold_blanks(tmp_path: Path, name: str) -> None:
+    write(tmp_path / "Annotations" / f"{name}.xml", xml(CAT))
+    source_image(tmp_path / "JPEGImages" / f"{name}.jpg")
+    for line in (name, f"{name}  1", f"{name} -1", f"{name}.jpg"):
+        write(tmp_path / "ImageSets" / "Main" / "train.txt", f"{line}\n")
+        assert VocDetection(tmp_path, "train")[0].id == str(tmp_path / "JPEGImages" / f"{name}.jpg")
+
+
+@pytest.mark.parametrize("line", ["i/a b.jpg x/a b.xml", "i/a b.jpg\tx/a b.xml"])
+def test_paths_of_a_list_hold_blanks(tmp_path: Path, line: str) -> None:
+    write(tmp_path / "x" / "a b.xml", xml(CAT))
+    source_image(tmp_path / "i" / "a b.jpg")
+    write(tmp_path / "train.txt", f"{line}\n")
+    assert len(VocDetection(tmp_path, "train")) == 1
+
+
+def test_images_without_an_annotation_are_said(tmp_path: Path) -> None:
+    for name in ("a", "b", "c"):
+        source_image(tmp_path / "images" / f"{name}.jpg")
+    write(tmp_path / "annotations" / "b.xml", xml(CAT))
+    dataset = VocDetection(tmp_path)
+    assert (
+        len(dataset) == 1 and len(dataset.problems) == 2 and "a.jpg has no annotation" in dataset.problems[0]
+    )
+    background = VocDetection(tmp_path, unlabelled="background")
+    assert [len(sample.boxes) for sample in background if sample.boxes is not None] == [0, 1, 0]
+    assert background.problems == ()
+
+
+def test_images_of_a_list_without_an_annotation(tmp_path: Path) -> None:
+    root = standard(tmp_path)
+    source_image(root / "JPEGImages" / "d.jpg")
+    write(root / "ImageSets" / "Main" / "train.txt", "a\nd\n")
+    with pytest.raises(InputError, match="1 of 2 annotations are not there"):
+        len(VocDetection(root, "train"))
+    sample = VocDetection(root, "train", unlabelled="background")[1]
+    assert sample.boxes is not None and len(sample.boxes) == 0

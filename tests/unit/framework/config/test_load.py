@@ -350,3 +350,38 @@ def test_an_empty_mapping_of_the_command_line_clears(tmp_path: Path) -> None:
     path = write(tmp_path / "a.yml", "a: {b: {c: 1}, d: [1, 2]}\n")
     assert load(path, ["a.b={}"]).plain() == {"a": {"b": {}, "d": [1, 2]}}
     assert load(path, ["a={}", "a.d=[]"]).plain() == {"a": {"d": []}}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        *(
+            (mark, mark)
+            for mark in (",", "|", "#", ";", ":", "%", "@", "*", "&", ">", "-", "?", "!", "=", " ")
+        ),
+        (r"\t", "\t"),
+        ("%d", "%d"),
+        ("*.jpg", "*.jpg"),
+        ("@file", "@file"),
+        ("a: b: c", "a: b: c"),
+        ("my data #2/train", "my data #2/train"),
+        ("# all", "# all"),
+        ("','", ","),
+        ('","', ","),
+        ("", None),
+        ("~", None),
+        ("1e-3", 0.001),
+        ("[a, 'b, c']", ["a", "b, c"]),
+        ("{a: 1}", {"a": 1}),
+        ("a=b", "a=b"),
+    ],
+)
+def test_a_value_that_is_no_yaml_is_text(tmp_path: Path, text: str, value: object) -> None:
+    path = write(tmp_path / "a.yml", "a: 0\n")
+    assert load(path, [f"b.c={text}"]).plain()["b"]["c"] == value
+
+
+@pytest.mark.parametrize("text", ["[a", "{a", "'a", '"a', "[a]]"])
+def test_a_list_or_a_quote_that_is_not_closed_is_told(tmp_path: Path, text: str) -> None:
+    with pytest.raises(ConfigError, match=r"not valid YAML(?s:.)*in quotes"):
+        load(write(tmp_path / "a.yml", "a: 0\n"), [f"b={text}"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -310,3 +311,93 @@ def test_a_layer_that_returns_a_tuple_has_named_outputs(tmp_path: Path):
         match=r"Pair: each output of the layer has one name\n  received: 1 names\n  allowed: 2 outputs",
     ):
         export_layer(layer, inputs, tmp_path / "pair.onnx", ["scores"])
+
+
+ROWS = {"x": TensorSpec((1, 8)), "w": TensorSpec((1, 8))}
+
+
+def ranked(weights: dict[str, Any], inputs: dict[str, Any]) -> dict[str, Any]:
+    """Rows with the scores x, and boxes of them."""
+    return {"scores": inputs["x"], "boxes": jnp.stack([inputs["x"], inputs["w"]], -1) * weights["one"]}
+
+
+def runner(change: Callable[[dict[str, np.ndarray]], np.ndarray]) -> Callable[..., Any]:
+    """An engine that gives other boxes for rows for which `change` of the inputs says so, [1, 8] bool."""
+
+    def run(feed: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        boxes = np.stack([feed["x"], feed["w"]], -1)
+        return {"scores": feed["x"], "boxes": boxes + 3 * change(feed)[..., None]}
+
+    return lambda file: run
+
+
+def example(score: float) -> list[dict[str, np.ndarray]]:
+    scores = np.full((1, 8), 0.01, np.float32)
+    scores[0, :4] = score
+    return [{"x": scores, "w": np.arange(8, dtype=np.float32)[None] / 8}]
+
+
+def test_rows_that_nobody_looks_at_may_differ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    weights = {"one": np.ones(1, np.float32)}
+    doubtful = runner(lambda feed: feed["x"] < 0.05)
+    monkeypatch.setattr(check, "onnxruntime_runner", doubtful)
+    (file,) = export_file(ranked, weights, ROWS, tmp_path / "net.onnx", examples=lambda: example(0.9))
+    assert file.is_file()
+    monkeypatch.setattr(check, "onnxruntime_runner", runner(lambda feed: feed["x"] > 0.5))
+    with pytest.raises(FormatError, match=r"boxes, scores \(rows\) differs by 1 (?s:.)*--no-onnx_check"):
+        export_file(ranked, weights, ROWS, tmp_path / "other.onnx", examples=lambda: example(0.9))
+    assert not (tmp_path / "other.onnx").exists()
+
+
+def test_a_file_that_differs_is_written_where_that_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    monkeypatch.setattr(check, "onnxruntime_runner", runner(lambda feed: feed["x"] > -9))
+    (file,) = export_file(ranked, {"one": np.ones(1, np.float32)}, ROWS, tmp_path / "net.onnx", refuse=False)
+    assert file.is_file() and "written all the same, as --no-onnx_check says" in caplog.text
+
+
+def test_as_many_rows_may_differ_as_the_program_itself_exchanges(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def unstable(weights: dict[str, Any], inputs: dict[str, Any]) -> dict[str, Any]:
+        sign = jnp.sin(weights["w"] * 1e7)  # a few roundings of w make another box of each row
+        return {"scores": inputs["x"], "boxes": jnp.stack([inputs["x"], inputs["w"] + sign], -1)}
+
+    weights = {"w": np.linspace(1, 2, 8, dtype=np.float32)[None]}
+    expected = {name: np.asarray(one) for name, one in unstable(weights, example(0.9)[0]).items()}
+    for some, written in ((0.5, True), (1.0, False)):
+        moved = expected["boxes"] + 3 * (np.arange(8) < 4 * some)[None, :, None]
+        answer = {"scores": expected["scores"], "boxes": moved}
+        monkeypatch.setattr(check, "onnxruntime_runner", lambda file, answer=answer: lambda feed: answer)
+        path = tmp_path / f"{some}.onnx"
+        if written:
+            export_file(unstable, weights, ROWS, path, examples=lambda: example(0.9))
+        else:
+            with pytest.raises(FormatError, match="rows"):
+                export_file(unstable, weights, ROWS, path, examples=lambda: example(0.9))
+        assert path.exists() == written
+
+
+def test_the_body_of_a_scan_takes_nothing_but_constants_from_around_it(tmp_path: Path) -> None:
+    """OpenVINO counts what else it reads as inputs that are missing."""
+
+    def fn(weights: dict, inputs: dict) -> dict:
+        x = inputs["x"]
+
+        def step(carry: jax.Array, row: jax.Array) -> tuple[jax.Array, jax.Array]:
+            total = carry + row.max(-1, keepdims=True)
+            return total, jnp.broadcast_to(total.max(-1, keepdims=True), carry.shape) * 2
+
+        last, rows = jax.lax.scan(step, jnp.zeros((x.shape[0], 3)), x.swapaxes(0, 1))
+        return {"last": last, "rows": rows}
+
+    (file,) = export_file(fn, {}, {"x": TensorSpec(("n", "t", 3))}, tmp_path / "scan.onnx")
+    graph = onnx.load(file).graph
+    (scan,) = (node for node in graph.node if node.op_type == "Scan")
+    (body,) = (attribute.g for attribute in scan.attribute if attribute.name == "body")
+    own = {value.name for value in (*body.input, *body.initializer)} | {
+        o for n in body.node for o in n.output
+    }
+    read = {name for node in body.node for name in node.input if name}
+    assert read - own <= {value.name for value in graph.initializer}

@@ -226,3 +226,14 @@ def test_size_fits():
     assert not size_fits(0, "m", sizes) and not size_fits(0, "2*m + 1", sizes)
     assert size_fits(5, "2*k + 1", sizes) and size_fits(6, "a*b", sizes)  # jax looks at these
     assert sizes == {"h": 2, "n": 7}
+
+
+def test_a_program_does_not_name_the_exporters_folders():
+    from pathlib import Path
+
+    layer = nn.Sequential(nn.Conv2D(3, 4, 3, padding=1), nn.ReLU())
+    program, _ = lower_layer(layer, {"x": TensorSpec(("n", 8, 8, 3))}, platforms=("cpu",))
+    data = bytes(program.serialize())
+    assert b"conv.py" in data
+    for folder in (Path(__file__).parents[4], Path.home()):
+        assert str(folder).encode() not in data

@@ -31,8 +31,8 @@ class Server(http.server.ThreadingHTTPServer):
     """Serves `files`; `log` has (method, path, Range header or None) of every request.
 
     For one path each: `cuts` = list of byte counts, one request each, after which the connection is cut; `status` = an
-    error to answer with; `lengthless` = no Content-Length; `rangeless` = the Range header is ignored; `gates` = an
-    event that a request waits for after half of the content.
+    error to answer with; `redirects` = an address that it leads to; `lengthless` = no Content-Length; `rangeless` = the
+    Range header is ignored; `gates` = an event that a request waits for after half of the content.
     """
 
     daemon_threads = True
@@ -44,6 +44,7 @@ class Server(http.server.ThreadingHTTPServer):
         self.cuts: dict[str, list[int]] = {}
         self.status: dict[str, int] = {}
         self.lengthless: set[str] = set()
+        self.redirects: dict[str, str] = {}
         self.rangeless: set[str] = set()
         self.gates: dict[str, threading.Event] = {}
         self.started = threading.Event()  # some request has sent its first half
@@ -73,9 +74,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         server, path = self.server, self.path
         server.log.append((self.command, path, self.headers.get("Range")))
-        if path in server.status or path not in server.files:
+        if path in server.status or path not in {**server.files, **server.redirects}:
             self.send_response(server.status.get(path, 404))
             self.send_header("X-Error-Code", "EntryNotFound")  # as Hugging Face says it
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
+        if path in server.redirects:
+            self.send_response(302)
+            self.send_header("Location", server.redirects[path])
             self.send_header("Content-Length", "0")
             self.end_headers()
             return

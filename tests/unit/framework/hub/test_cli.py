@@ -27,8 +27,8 @@ def net(catalogue, server):
 def test_list(net, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list"]) == 0
     header, row = capsys.readouterr().out.splitlines()
-    assert header.split() == ["name", "family", "form", "MB", "here"]
-    assert row.split() == ["net", "Nets", "deploy", "0.0", "-"]
+    assert header.split() == ["name", "family", "form", "licence", "MB", "hash", "here"]
+    assert row.split() == ["net", "Nets", "deploy", "Apache-2.0", "0.0", "published", "-"]
     hub.fetch("net")
     assert main(["list", "--domain", "ocr"]) == 0
     assert capsys.readouterr().out.splitlines()[1].split()[-1] == "yes"
@@ -45,6 +45,9 @@ def test_list_json(net, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
         "form": "deploy",
         "licence": "Apache-2.0",
         "path": None,
+        "hash": "published",
+        "sha256": hashlib.sha256(b"weights").hexdigest(),
+        "size": 7,
     }
     assert json.loads(capsys.readouterr().out) == [row]
     hub.fetch("net")
@@ -135,7 +138,42 @@ def test_verify_says_that_a_hash_is_not_published(
     catalogue({"url": server.put("/x.pdparams", b"one"), "sha256": "unknown"}, form="trainable")
     path = hub.fetch("net")
     assert main(["verify", "net"]) == 0
-    assert capsys.readouterr().out == f"weights: ok (as first downloaded; no hash is published), {path}\n"
+    pin = hashlib.sha256(b"one").hexdigest()
+    said = f"weights: ok (as first downloaded; no hash is published), {path}\n  pinned: SHA-256 {pin}\n"
+    assert capsys.readouterr().out == said
+
+
+def test_a_row_without_a_hash_says_whether_it_was_fetched(
+    catalogue, server, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    catalogue({"url": server.put("/x.pdparams", b"one"), "sha256": "unknown"}, form="trainable")
+
+    def row() -> dict:
+        assert main(["list", "--json"]) == 0
+        return json.loads(capsys.readouterr().out)[0]
+
+    assert (row()["hash"], row()["sha256"], row()["size"]) == ("never fetched", None, None)
+    assert main(["verify"]) == 0
+    assert capsys.readouterr().out == "0 of 1 entries have files on this machine\n"
+    hub.fetch("net")
+    pin = hashlib.sha256(b"one").hexdigest()
+    assert (row()["hash"], row()["sha256"], row()["size"]) == ("pinned", pin, 3)
+    assert main(["list"]) == 0
+    assert "  pinned  " in capsys.readouterr().out
+    assert main(["verify"]) == 0
+    assert "net:\n  weights: ok" in (out := capsys.readouterr().out)
+    assert f"    pinned: SHA-256 {pin}\n1 of 1 entries" in out
+    (home / "weights" / "net" / "weights.pdparams").write_bytes(b"two")
+    assert main(["verify"]) == 1
+    assert "weights: damaged" in capsys.readouterr().out
+
+
+def test_every_shipped_row_has_a_licence_and_a_hash_or_was_never_fetched(home: Path) -> None:
+    for name, item in hub.entries().items():
+        assert item.licence, name
+        for file in item.files:
+            facts = hub.file_facts(name, file)
+            assert facts.state == ("published" if facts.sha256 else "never fetched"), name
 
 
 def test_unknown_name(capsys: pytest.CaptureFixture[str]) -> None:

@@ -287,3 +287,86 @@ def test_hugging_face_not_installed(catalogue, monkeypatch: pytest.MonkeyPatch) 
     catalogue({"hf": "owner/repo", "file": "x.onnx", "sha256": "0" * 64})
     with pytest.raises(HubError, match="the package huggingface-hub is not installed"):
         hub.fetch("net")
+
+
+@pytest.mark.parametrize("target", ["http://example.com/x.onnx", "ftp://127.0.0.1/x.onnx"])
+def test_a_redirect_to_where_the_content_could_be_changed_is_not_followed(
+    catalogue, server, home: Path, target: str
+) -> None:
+    server.redirects["/r.onnx"] = target
+    catalogue({"url": f"{server.root}/r.onnx", "sha256": "unknown"})
+    with pytest.raises(HubError, match=f"the server leads to {target}"):
+        hub.fetch("net")
+    assert not list(home.rglob("weights.onnx"))
+
+
+def test_a_redirect_on_this_machine_is_followed(catalogue, server, home: Path) -> None:
+    server.redirects["/r.onnx"] = server.put(PATH, CONTENT)
+    catalogue({"url": f"{server.root}/r.onnx", "sha256": "unknown"})
+    assert hub.fetch("net").read_bytes() == CONTENT
+
+
+def test_https_never_leads_to_http(monkeypatch: pytest.MonkeyPatch) -> None:
+    import urllib.request
+
+    def opened(self, request, **kwargs):  # as where the server answers 302
+        (handler,) = [one for one in self.handlers if type(one).__name__ == "Redirects"]
+        return handler.redirect_request(request, None, 302, "", {}, "http://127.0.0.1/x")
+
+    monkeypatch.setattr(urllib.request.OpenerDirector, "open", opened)
+    with pytest.raises(transfer.RedirectRefused, match="from https to http://127"):
+        transfer.open_url("https://localhost/x", {})
+
+
+def test_a_file_without_a_size_has_an_end(
+    catalogue, server, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transfer, "LIMIT", 300_000)
+    catalogue({"url": server.put(PATH, CONTENT), "sha256": "unknown"})
+    with pytest.raises(HubError, match=r"offers 1,048,576 bytes, at most 300,000 are taken"):
+        hub.fetch("net")
+    server.lengthless.add(PATH)
+    with pytest.raises(HubError, match=r"sends more than 300,000 bytes and does not say how many"):
+        hub.fetch("net")
+    assert sum(path.stat().st_size for path in home.rglob("*.part")) == 0
+
+
+@pytest.mark.parametrize("lengthless", [False, True])
+def test_the_disk_is_not_filled(
+    catalogue, server, home: Path, monkeypatch: pytest.MonkeyPatch, lengthless: bool
+) -> None:
+    monkeypatch.setattr(transfer, "free_bytes", lambda path: 1000 if lengthless else transfer.SPARE + 1000)
+    if lengthless:
+        server.lengthless.add(PATH)
+    catalogue(server.source(PATH, CONTENT) if lengthless else server.source(PATH, CONTENT, size=len(CONTENT)))
+    with pytest.raises(HubError, match="the disk has"):
+        hub.fetch("net")
+
+
+def test_a_server_that_sends_next_to_nothing_is_left(
+    catalogue, server, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transfer, "_SLOW_SECONDS", -1.0)
+    monkeypatch.setattr(transfer, "SLOWEST", 1 << 60)
+    catalogue(server.source(PATH, CONTENT))
+    with pytest.raises(HubError, match=r"bytes in 0 seconds; pull again"):
+        hub.fetch("net")
+
+
+def test_who_waits_for_another_download_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "oar.hub")
+    held, release = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with transfer.locked(tmp_path / ".lock"):
+            held.set()
+            release.wait(10)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait(10)
+    threading.Timer(0.3, release.set).start()
+    with transfer.locked(tmp_path / ".lock"):
+        pass
+    thread.join()
+    assert caplog.text.count("another process downloads into") == 1

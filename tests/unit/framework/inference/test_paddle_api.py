@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from onnx import helper
 
 from framework.core.errors import DeviceError, InputError, ShapeError
 from framework.export import Artifact, TensorSpec, lower_program
@@ -203,3 +204,44 @@ def test_a_pool_shares_one_program(folder: Path):
         pool.retrieve(2)
     with pytest.raises(InputError, match="a pool holds predictors"):
         PredictorPool(Config(folder), 0)
+
+
+def test_models_named_later_and_models_in_memory(tmp_path: Path) -> None:
+    node = helper.make_node("Relu", ["x"], ["y"])
+    x = helper.make_tensor_value_info("x", 1, ["n", 2])
+    graph = helper.make_graph([node], "g", [x], [helper.make_tensor_value_info("y", 1, ["n", 2])])
+    content = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString()
+    (tmp_path / "m.onnx").write_bytes(content)
+    config = Config()
+    assert (config.model_dir(), config.prog_file(), config.model_from_memory()) == ("", "", False)
+    with pytest.raises(InputError, match="no model is named"):
+        create_predictor(config)
+    config.set_prog_file(tmp_path / "m.onnx")
+    assert config.prog_file() == str(tmp_path / "m.onnx")
+    memory = Config()
+    memory.set_model_buffer(content, len(content))
+    assert memory.model_from_memory()
+    with pytest.raises(InputError, match="the size of the program"):
+        Config().set_model_buffer(content, len(content) + 1)
+    for each in (config, memory):
+        (y,) = create_predictor(each).run([np.float32([[-1, 2]])])
+        assert y.tolist() == [[0, 2]]
+
+
+def test_switches_are_remembered(folder: Path) -> None:
+    config = Config(folder)
+    standard = (config.ir_optim(), config.specify_input_name(), config.memory_pool_init_size_mb())
+    assert standard == (True, False, 100) and config.mkldnn_enabled() is False
+    config.enable_mkldnn()
+    config.enable_onednn()
+    config.switch_ir_optim(False)
+    config.switch_specify_input_names()
+    config.set_mkldnn_cache_capacity(3)
+    config.collect_shape_range_info("shapes.txt")
+    assert config.mkldnn_enabled() and config.onednn_enabled() and config.specify_input_name()
+    assert not config.ir_optim() and config.mkldnn_cache_capacity() == 3
+    assert config.shape_range_info_collected() and config.shape_range_info_path() == "shapes.txt"
+    config.disable_mkldnn()
+    assert not config.mkldnn_enabled() and config.pass_builder().all_passes() == []
+    handle = create_predictor(config).get_input_handle("a")
+    assert handle.type() is DataType.FLOAT32 and handle.type() == "float32"

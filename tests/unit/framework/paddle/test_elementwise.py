@@ -50,9 +50,87 @@ def test_special_functions_with_a_parameter() -> None:
     )
 
 
+def test_special_functions_of_float32_are_right_to_the_last_digit() -> None:
+    x = np.array([0.5, 1.0000001, 2.0000002, 7.3, 40.0], np.float32)
+    wide = x.astype(np.float64)
+    expected = {
+        "lgamma": special.gammaln,
+        "digamma": special.digamma,
+        "sinh": np.sinh,
+        "cosh": np.cosh,
+        "i0": special.i0,
+    }
+    for name, function in expected.items():
+        found = getattr(paddle, name)(Tensor(x)).numpy()
+        np.testing.assert_allclose(found, function(wide), rtol=1.2e-7, err_msg=name)
+    np.testing.assert_allclose(
+        paddle.polygamma(Tensor(x), 3).numpy(), special.polygamma(3, wide), rtol=1.2e-7
+    )
+    assert paddle.polygamma(Tensor(np.float32([np.inf])), 1).tolist() == [0.0]
+    assert paddle.polygamma(Tensor([-1.0, -501.0]), 1).tolist() == [np.inf, np.inf]
+    below = Tensor(np.array([-9.924812, -0.5, -100.25]), stop_gradient=False)
+    for n in (1, 2, 3):
+        expected = special.polygamma(n, below.numpy())
+        np.testing.assert_allclose(paddle.polygamma(below, n).numpy(), expected, rtol=1e-9)
+    (paddle.digamma(below) + paddle.polygamma(below, 2)).sum().backward()
+    expected = special.polygamma(1, below.numpy()) + special.polygamma(3, below.numpy())
+    np.testing.assert_allclose(below.grad.numpy(), expected, rtol=1e-9)
+    flat = Tensor(np.float32([0.0, 2.0]), stop_gradient=False)
+    paddle.i0(flat).sum().backward()
+    np.testing.assert_allclose(flat.grad.numpy(), special.i1([0, 2]), rtol=1e-6)
+    powers = Tensor(np.array([10, 3, -20, 100, 127], np.int32))
+    np.testing.assert_array_equal(
+        paddle.ldexp(Tensor(np.ones(5, np.float32)), powers).numpy(), 2.0 ** powers.numpy()
+    )
+
+
+def test_logaddexp_of_nothing_has_a_gradient() -> None:
+    x = Tensor(np.float32([-np.inf, 1.0]), stop_gradient=False)
+    out = paddle.logaddexp(paddle.logaddexp(x, Tensor(np.float32([-np.inf]))), Tensor(np.float32([2.0])))
+    out.sum().backward()
+    np.testing.assert_allclose(out.numpy(), [2, np.logaddexp(1, 2)], rtol=1e-6)
+    np.testing.assert_allclose(x.grad.numpy(), [0, 1 / (1 + np.e)], rtol=1e-6)
+
+
+def test_logaddexp_with_infinity_gives_it_the_gradient() -> None:
+    x = Tensor(np.float32([1.0, np.inf, 1.0]), stop_gradient=False)
+    paddle.logaddexp(x, Tensor(np.float32([np.inf, 1.0, -np.inf]))).sum().backward()
+    assert x.grad.tolist() == [0, 1, 1]
+
+
+def test_angles_of_real_numbers_are_flat_and_lcm_is_positive() -> None:
+    x = Tensor(np.float32([-0.0, 0.0, -2.0, 3.0]), stop_gradient=False)
+    angles = paddle.angle(x)
+    angles.sum().backward()
+    assert angles.tolist() == pytest.approx([0, 0, np.pi, 0]) and x.grad.tolist() == [0, 0, 0, 0]
+    assert paddle.lcm(Tensor([-2, 4]), Tensor([1, -6])).tolist() == [2, 12]
+    weight = Tensor(np.float32([1.02e25]), stop_gradient=False)
+    paddle.ldexp(weight, Tensor(np.float32([62.0]))).sum().backward()
+    assert weight.grad.tolist() == [2.0**62]
+
+
+def test_norms_of_nan_are_nan() -> None:
+    x = Tensor(np.float32([[np.nan, 1.0]]))
+    for p in (1, 2, 3, np.inf):
+        assert np.isnan(paddle.norm(x, p).numpy()) and np.isnan(paddle.dist(x, x + 1, p).numpy())
+    for mode in ("use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist"):
+        assert np.isnan(paddle.cdist(x, Tensor(np.float32([[0.0, 1.0]])), compute_mode=mode).numpy()).all()
+
+
+def test_the_absolute_value_is_flat_at_zero() -> None:
+    for function in (paddle.abs, lambda x: paddle.norm(x, 1)):
+        x = Tensor(np.float32([0, -2, 3]), stop_gradient=False)
+        function(x).sum().backward()
+        assert x.grad.tolist() == [0, -1, 1]
+
+
 def test_rounding_goes_away_from_zero_and_leaves_integers() -> None:
     assert paddle.round(Tensor([0.5, 1.5, -0.5, -2.5, 0.4])).tolist() == [1.0, 2.0, -1.0, -3.0, 0.0]
     assert paddle.trunc(Tensor([-1.7, 1.7])).tolist() == [-1.0, 1.0]
+    assert paddle.round(Tensor([0.49999997, 8388609.0])).tolist() == [
+        0.0,
+        8388609.0,
+    ]  # half more is another number
     for name in ("floor", "ceil", "round", "trunc"):
         whole = getattr(paddle, name)(Tensor([3, -4]))
         assert (whole.dtype, whole.tolist()) == (paddle.int64, [3, -4])

@@ -68,3 +68,31 @@ def test_tokens_that_go_on_with_a_word(
     assert find_continuations(text, np.array(offsets, np.int32).reshape(-1, 2)).tolist() == list(
         map(bool, expected)
     )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Anna lives in St. Petersburg since 2010.",
+        "John moved to Mt. Vernon from Ft. Worth.",
+        "The Ste. Marie bridge is old.",
+        "J. R. Smith met Dr. No.",
+        "Inc. and Ltd. are endings, e.g. here.",
+    ],
+)
+def test_the_point_of_an_abbreviation_ends_no_sentence(text: str) -> None:
+    assert pieces(text, 100) == [(0, text)]
+
+
+def test_sentences_end_at_other_points() -> None:
+    text = "He left in 2010. She stayed in Paris. Nobody came... Why? they asked.\nSt. Ives."
+    assert [piece for _, piece in pieces(text, 100)] == [
+        *(
+            "He left in 2010. ",
+            "She stayed in Paris. ",
+            "Nobody came... ",
+            "Why? ",
+            "they asked.\n",
+            "St. Ives.",
+        ),
+    ]

@@ -480,3 +480,8 @@ def test_real_images():
         pytest.skip(f"{folder} is not here (OAR_SHARED)")
     pages = [image.read(path) for path in image.list_images(folder)]
     assert len(pages) >= 6 and all(page.ndim == 3 and page.std() > 5 for page in pages)
+
+
+def test_a_border_has_a_limit():
+    with pytest.raises(ShapeError, match="cannot be extended to so many pixels"):
+        image.pad(np.zeros((4, 4, 3), np.uint8), 0, 2**31, 0, 0)

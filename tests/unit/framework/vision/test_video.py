@@ -4,6 +4,7 @@ import os
 import threading
 import time
 import wave
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import cv2
@@ -186,7 +187,7 @@ def test_reader_errors(tmp_path):
     ):
         with pytest.raises(InputError, match=message):
             VideoReader(tmp_path / name)
-    with pytest.raises(InputError, match="cannot be fetched ahead"):
+    with pytest.raises(InputError, match="prefetch is out of range"):
         VideoReader(tmp_path / "a.mp4", prefetch=0)
 
 
@@ -314,3 +315,50 @@ def test_file_that_cannot_be_read_back(tmp_path, monkeypatch):
     with pytest.raises(InputError, match="the video could not be written"):
         written(tmp_path / "a.mp4")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_every_third_frame(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.avi", 20, fps=12)
+    with VideoReader(path) as reader:
+        every = list(reader)
+    with VideoReader(path, stride=3) as reader:
+        assert (reader.fps, reader.frame_count) == (4, 7)
+        third = list(reader)
+    assert len(third) == 7 and all(np.array_equal(*pair) for pair in zip(third, every[::3]))
+    with pytest.raises(InputError, match="stride is out of range"):
+        VideoReader(path, stride=0)
+
+
+class Camera(BaseHTTPRequestHandler):
+    """A camera of six images in the form that network cameras send."""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "multipart/x-mixed-replace; boundary=frame")
+        self.end_headers()
+        for level in range(0, 240, 40):
+            done, jpeg = cv2.imencode(".jpg", np.full((48, 64, 3), level, np.uint8))
+            assert done
+            head = f"--frame\r\nContent-Type: image/jpeg\r\nContent-Length: {len(jpeg)}\r\n\r\n"
+            self.wfile.write(head.encode() + jpeg.tobytes() + b"\r\n")
+        self.wfile.write(b"--frame--\r\n")
+
+    def log_message(self, *_: object) -> None: ...
+
+
+def test_a_stream_over_http() -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Camera) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            with VideoReader(f"http://127.0.0.1:{server.server_port}/video.mjpg") as reader:
+                assert reader.frame_count is None and reader.size_hw == (48, 64)
+                levels = [int(frame.mean()) for frame in reader]
+        finally:
+            server.shutdown()
+    assert levels[0] < 10 and levels == sorted(levels) and len(levels) >= 5
+
+
+def test_a_stream_that_is_not_there_hides_its_password() -> None:
+    with pytest.raises(InputError, match="the stream gives no image") as caught:
+        VideoReader("rtsp://user:secret@127.0.0.1:9/stream")
+    assert "secret" not in str(caught.value) and "user:***@" in str(caught.value)

@@ -9,6 +9,7 @@ import pytest
 
 from framework.core.errors import ConfigError, FormatError, InputError
 from framework.vision import image, masks
+from segmentation.data.check import validate
 from segmentation.data.coco import CocoMasks
 
 SQUARE = [[0.0, 0.0, 4.0, 0.0, 4.0, 4.0, 0.0, 4.0]]
@@ -67,9 +68,9 @@ def test_parts_that_overlap_are_one_object(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("annotation", "message"),
     [
-        ({"category_id": 3, "bbox": [0, 0, 1, 1]}, "annotation 0 has no mask"),
-        ({"category_id": 3, "segmentation": []}, "annotation 0 has no mask"),
-        ({"category_id": 3, "segmentation": [[0, 0, 1, 1, 2]]}, "annotation 0 has no mask"),
+        ({"category_id": 3, "bbox": [0, 0, 1, 1]}, "annotation 0 on image 1: no mask"),
+        ({"category_id": 3, "segmentation": []}, "annotation 0 on image 1: no mask"),
+        ({"category_id": 3, "segmentation": [[0, 0, 1, 1, 2]]}, "annotation 0 on image 1: no mask"),
         ({"category_id": 5, "segmentation": SQUARE}, "annotation 0 has category_id 5"),
         ({"category_id": 3, "segmentation": SQUARE, "image_id": 9}, "annotation 0 has image_id 9"),
     ],
@@ -83,8 +84,8 @@ def test_annotations_that_cannot_be_drawn(tmp_path: Path, annotation: dict[str, 
 def test_damaged_run_lengths(tmp_path: Path) -> None:
     for one, message in (
         ({"size": [4, 6], "counts": [3, 4]}, "a mask is damaged"),
-        ({"size": [4, 6], "counts": None}, "annotation 0 has no mask"),
-        ({"size": [4, -6], "counts": []}, "annotation 0 has no mask"),
+        ({"size": [4, 6], "counts": None}, "annotation 0 on image 1: no mask"),
+        ({"size": [4, -6], "counts": []}, "annotation 0 on image 1: no mask"),
         ({"size": [6, 4], "counts": [24]}, "another size than its image"),
     ):
         data = CocoMasks(
@@ -99,11 +100,13 @@ def test_files_of_other_formats(tmp_path: Path) -> None:
     for changes in (
         {"images": None},
         {"categories": []},
-        {"images": [{"file_name": "a"}]},
-        {"images": [{"id": 1}] * 2},
+        {"images": ["a"]},
     ):
         with pytest.raises(FormatError, match="not in COCO's format"):
             len(CocoMasks(write_coco(tmp_path, **changes), Path("val.json"), "val"))
+    for entry in ({"file_name": "a"}, {"id": ""}):
+        with pytest.raises(InputError, match="an image has no id of its own"):
+            len(CocoMasks(write_coco(tmp_path, images=[entry]), Path("val.json"), "val"))
     (tmp_path / "val.json").write_text("{", encoding="utf-8")
     with pytest.raises(FormatError, match="not JSON"):
         len(CocoMasks(tmp_path, Path("val.json"), "val"))
@@ -115,3 +118,22 @@ def test_classes_and_files_that_do_not_fit(tmp_path: Path) -> None:
         len(CocoMasks(root, Path("val.json"), "val"))
     with pytest.raises(InputError, match="2 of 2 files of the data set are not there"):
         len(CocoMasks(write_coco(tmp_path), Path("val.json")))
+
+
+@pytest.mark.parametrize(
+    ("segmentation", "message"),
+    [
+        ([[0, 0, 1, 1]], "no mask, but segmentation"),
+        ([], "no mask, but segmentation"),
+        ([*SQUARE, [1, 2]], "1 of 2 polygons have no three points"),
+    ],
+)
+def test_what_cannot_be_drawn_is_left_out_and_said(tmp_path: Path, segmentation: Any, message: str) -> None:
+    good = {"category_id": 3, "segmentation": SQUARE}
+    bad = {"category_id": 17, "segmentation": segmentation}
+    data = CocoMasks(write_coco(tmp_path, bad, good), Path("val.json"), "val")
+    assert len(data) and len(data.problems) == 1 and message in data.problems[0]
+    assert mask(data)[0][:4] == [1, 1, 1, 1]
+    usable = 2 if segmentation[:1] == SQUARE else 1
+    assert [len(one.objects) for one in data._records.images if one.objects] == [usable]
+    assert message in str(validate(data))

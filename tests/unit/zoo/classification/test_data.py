@@ -345,3 +345,30 @@ def test_a_folder_that_cannot_be_read(folder, monkeypatch):
         InputError, match=r"dog: a folder of the data set cannot be read[\s\S]*Permission denied"
     ):
         len(ImageFolder(folder, "train"))
+
+
+# -- some of the classes -----------------------------------------------------------------------------------------------
+
+
+def test_some_of_the_folders(folder, caplog):
+    paint(folder / "train/bird/d.png", 4)
+    dataset = ImageFolder(folder, "train", classes=("dog", "bird"))
+    assert dataset.class_names == ("dog", "bird") and values(dataset) == [(1, 0), (2, 0), (4, 1)]
+    assert "1 images of other classes are left out: cat 1" in caplog.text
+    rare = ImageFolder(folder, "train", classes=("dog", "horse"))
+    assert rare.class_names == ("dog", "horse") and values(rare) == [(1, 0), (2, 0)]
+    with pytest.raises(InputError, match=r"no image is of the class 'dogs'(?s:.)*did you mean 'dog'"):
+        len(ImageFolder(folder, "train", classes=("dogs", "cat")))
+    with pytest.raises(ConfigError, match=r"ImageFolder\.classes"):
+        ImageFolder(folder, "train", classes=("dog", "dog"))
+
+
+def test_an_empty_folder_of_a_class_that_another_split_has(folder):
+    paint(folder / "val/dog/e.png", 5)
+    (folder / "val/cat").mkdir()
+    (folder / "val/cow").mkdir()
+    with pytest.raises(InputError, match="2 of 3 class folders hold no image"):
+        len(ImageFolder(folder, "val"))
+    (folder / "val/cow").rmdir()
+    dataset = ImageFolder(folder, "val")
+    assert dataset.class_names == ("cat", "dog") and values(dataset) == [(5, 1)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import jax
 import numpy as np
@@ -11,7 +10,7 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Var, jaxpr_as_fun
 from jax.typing import DTypeLike
 
 from framework.export.formats.onnx.convert import Converter, closed
-from framework.export.formats.onnx.graph import Atom
+from framework.export.formats.onnx.graph import Atom, Aval, aval_of, avals_of
 from framework.export.formats.onnx.registry import primitive
 from framework.export.formats.onnx.rules.elementwise import convert
 from framework.export.formats.onnx.values import Abstract, Value
@@ -30,7 +29,7 @@ def _cond(c: Converter, eqn: JaxprEqn, which: Value, *args: Value) -> list[Value
         branch = branches[int(np.clip(int(which.elements), 0, len(branches) - 1))]
         return c.run(*closed(branch), args)
     names = _branch(c, eqn, c.tensor(which), which.dtype, list(enumerate(branches)), args)
-    return [c.value(name, var.aval) for name, var in zip(names, eqn.outvars)]
+    return [c.value(name, aval_of(var)) for name, var in zip(names, eqn.outvars)]
 
 
 def _branch(
@@ -55,16 +54,11 @@ def _branch(
     return c.graph.add_many("If", len(eqn.outvars), is_first, then_branch=bodies[0], else_branch=bodies[1])
 
 
-def finish(body: Converter, names: Sequence[str], avals: Sequence[Any]) -> None:
+def finish(body: Converter, names: Sequence[str], avals: Sequence[Aval]) -> None:
     """Make tensors the outputs of a body; each gets a node of its own there, whatever it is."""
     for name, aval in zip(names, avals):
         identity = body.graph.add("Identity", name)
         body.graph.outputs.append((identity, np.dtype(aval.dtype), tuple(aval.shape)))
-
-
-def avals_of(variables: Sequence[Atom]) -> list[Any]:
-    """Shapes and types of variables."""
-    return [var.aval for var in variables]
 
 
 def _carry(body: Converter, variables: Sequence[Atom]) -> list[Value]:
@@ -72,9 +66,9 @@ def _carry(body: Converter, variables: Sequence[Atom]) -> list[Value]:
     values = []
     for var in variables:
         name = body.graph.unique("carried")
-        aval: Any = var.aval
+        aval = aval_of(var)
         body.graph.inputs.append((name, np.dtype(aval.dtype), tuple(aval.shape)))
-        values.append(body.value(name, var.aval))
+        values.append(body.value(name, aval))
     return values
 
 
@@ -87,7 +81,7 @@ def _loop_body(c: Converter) -> Converter:
 
 
 def _outputs(c: Converter, names: Sequence[str], variables: Sequence[Var]) -> list[Value]:
-    return [c.value(name, var.aval) for name, var in zip(names, variables)]
+    return [c.value(name, aval_of(var)) for name, var in zip(names, variables)]
 
 
 @primitive("while")
@@ -118,7 +112,7 @@ def _while(c: Converter, eqn: JaxprEqn, *args: Value) -> list[Value]:
     return _outputs(c, outputs, eqn.outvars)
 
 
-def _select(c: Converter, mask: Value, new: Value, old: Value, aval: Any) -> Value:
+def _select(c: Converter, mask: Value, new: Value, old: Value, aval: Aval) -> Value:
     """`new` where the mask, which has the first axes, is true."""
     mask = c.reshape_value(mask, [*mask.shape, *[1] * (len(aval.shape) - len(mask.shape))])
     return c.where(mask, c.spread(new, aval.shape), old, aval)
@@ -157,6 +151,8 @@ def _scan(c: Converter, eqn: JaxprEqn, *args: Value) -> list[Value]:
         return _count(c, eqn, fixed, begin)
     body = c.body()
     inside = _carry(body, step.invars[constants:])
+    for name, _, shape in body.graph.inputs:
+        body.graph.define_sizes(name, shape, range(len(shape)))
     moved = body.run(step, step_constants, [*fixed, *inside])
     names = [body.plain(value, var.aval.shape) for value, var in zip(moved, step.outvars)]  # type: ignore[attr-defined]
     finish(body, names, avals_of(step.outvars))

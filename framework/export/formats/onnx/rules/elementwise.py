@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
+from jax.core import ShapedArray
 from jax.extend.core import JaxprEqn
 from jax.typing import DTypeLike
 
 from framework.export.formats.onnx.convert import Converter
-from framework.export.formats.onnx.graph import Size
+from framework.export.formats.onnx.graph import Aval, Size, aval_of
 from framework.export.formats.onnx.registry import Rule, primitive
 from framework.export.formats.onnx.values import Value
 
@@ -57,9 +57,9 @@ _LOGIC_OF_BOOLS = {"max": "Or", "min": "And", "mul": "And", "add": "Or", "ne": "
 _BITS = {"and": "BitwiseAnd", "or": "BitwiseOr", "xor": "BitwiseXor", "not": "BitwiseNot"}
 
 
-def out_aval(eqn: JaxprEqn) -> Any:
+def out_aval(eqn: JaxprEqn) -> ShapedArray:
     """Shape and type of the first output."""
-    return eqn.outvars[0].aval
+    return aval_of(eqn.outvars[0])
 
 
 def _same(name: str, op: str) -> Rule:
@@ -185,8 +185,8 @@ def _expm1(c: Converter, eqn: JaxprEqn, x: Value) -> Value:
     return _where_small(c, x, small, large, aval)
 
 
-def _where_small(c: Converter, x: Value, small: Value, large: Value, aval: Any) -> Value:
-    truth = _Bool(aval.shape)
+def _where_small(c: Converter, x: Value, small: Value, large: Value, aval: Aval) -> Value:
+    truth = _Bool(tuple(aval.shape))
     is_small = c.elementwise("Less", (c.elementwise("Abs", [x], aval), c.scalar(0.5, x.dtype)), truth)
     return c.where(is_small, small, large, aval)
 

@@ -6,6 +6,7 @@ import numpy as np
 from jax.extend.core import JaxprEqn
 
 from framework.export.formats.onnx.convert import Converter, closed
+from framework.export.formats.onnx.graph import aval_of
 from framework.export.formats.onnx.registry import function
 from framework.export.formats.onnx.rules.functionals import described
 from framework.export.formats.onnx.rules.reduction import whole
@@ -66,9 +67,9 @@ def _rnn_scan(c: Converter, eqn: JaxprEqn, *args: Value) -> list[Value] | None:
         activations=["Relu"] if settings["mode"] == "RNN_RELU" else None,
     )
     every, *final = outputs
-    out = eqn.outvars[0].aval  # type: ignore[attr-defined]
+    out = aval_of(eqn.outvars[0])
     flat = c.graph.add("Squeeze", every, c.graph.integers(1))
     values = [c.value(flat, out, None if settings["time_major"] else (1, 0, 2))]
     for name, var in zip(final, eqn.outvars[1:]):
-        values.append(c.value(c.graph.add("Squeeze", name, c.graph.integers(0)), var.aval))
+        values.append(c.value(c.graph.add("Squeeze", name, c.graph.integers(0)), aval_of(var)))
     return values

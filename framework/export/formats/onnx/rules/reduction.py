@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from jax.extend.core import JaxprEqn
 
 from framework.export.formats.onnx.convert import Converter
-from framework.export.formats.onnx.graph import is_symbolic
+from framework.export.formats.onnx.graph import Aval, aval_of, is_symbolic
 from framework.export.formats.onnx.registry import Rule, primitive
 from framework.export.formats.onnx.rules.elementwise import convert, out_aval
 from framework.export.formats.onnx.rules.shapes import pad_value
@@ -52,7 +50,7 @@ def _arg(c: Converter, eqn: JaxprEqn, x: Value) -> Value:
     return argument(c, x, axis, "ArgMax" if eqn.primitive.name == "argmax" else "ArgMin", out_aval(eqn))
 
 
-def argument(c: Converter, x: Value, axis: int, op: str, aval: Any) -> Value:
+def argument(c: Converter, x: Value, axis: int, op: str, aval: Aval) -> Value:
     """The first index of the greatest or least value of an axis."""
     x = convert(c, x, np.int32) if x.dtype == np.bool_ else x
     name = c.graph.add(op, c.tensor(x), axis=x.order[axis], keepdims=0)
@@ -105,8 +103,8 @@ def _top_k(c: Converter, eqn: JaxprEqn, x: Value) -> list[Value]:
     )
     index = c.cast(positions, eqn.outvars[1].aval.dtype)  # type: ignore[attr-defined]
     return [
-        c.value(values, eqn.outvars[0].aval, x.order),
-        c.value(index, eqn.outvars[1].aval, x.order),
+        c.value(values, aval_of(eqn.outvars[0]), x.order),
+        c.value(index, aval_of(eqn.outvars[1]), x.order),
     ]
 
 
@@ -130,6 +128,6 @@ def _sort(c: Converter, eqn: JaxprEqn, *args: Value) -> list[Value]:
             c.graph.add("GatherElements", positions, order_found, axis=position) if positions else order_found
         )
     return [
-        c.value(c.graph.add("GatherElements", name, positions, axis=position), var.aval, order)
+        c.value(c.graph.add("GatherElements", name, positions, axis=position), aval_of(var), order)
         for name, var in zip(tensors, eqn.outvars)
     ]

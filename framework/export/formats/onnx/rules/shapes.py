@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from jax.extend.core import JaxprEqn
 
 from framework.export.formats.onnx.convert import Converter
-from framework.export.formats.onnx.graph import Size, is_symbolic
+from framework.export.formats.onnx.graph import Size, aval_of, avals_of, is_symbolic
 from framework.export.formats.onnx.registry import primitive
 from framework.export.formats.onnx.rules.elementwise import out_aval
 from framework.export.formats.onnx.values import Abstract, Value, constant, inverse, same
@@ -73,7 +73,7 @@ def _iota(c: Converter, eqn: JaxprEqn, *sizes: Value) -> Value:
 @primitive("concatenate")
 def _concatenate(c: Converter, eqn: JaxprEqn, *args: Value) -> Value:
     axis = eqn.params["dimension"]
-    avals: list[Any] = [var.aval for var in eqn.invars]
+    avals = avals_of(eqn.invars)
     operands = [c.spread(arg, aval.shape) for arg, aval in zip(args, avals) if not same(aval.shape[axis], 0)]
     if len(operands) == 1:
         return operands[0]
@@ -98,7 +98,7 @@ def _split(c: Converter, eqn: JaxprEqn, x: Value) -> list[Value]:
     x, sizes = c.spread(x, eqn.invars[0].aval.shape), eqn.params["sizes"]  # type: ignore[attr-defined]
     position = x.order[eqn.params["axis"]]
     names = c.graph.add_many("Split", len(sizes), c.tensor(x), c.graph.sizes(sizes), axis=position)
-    return [c.value(name, var.aval, x.order) for name, var in zip(names, eqn.outvars)]
+    return [c.value(name, aval_of(var), x.order) for name, var in zip(names, eqn.outvars)]
 
 
 @primitive("unstack")  # jax 0.11 has it
@@ -112,7 +112,9 @@ def _unstack(c: Converter, eqn: JaxprEqn, x: Value) -> list[Value]:
     return [c.reshape_value(one, var.aval.shape) for one, var in zip(slices, eqn.outvars)]  # type: ignore[attr-defined]
 
 
-def cut(c: Converter, x: Value, starts: Any, stops: Any, steps: Any = None) -> Value:
+def cut(
+    c: Converter, x: Value, starts: Sequence[Size], stops: Sequence[Size], steps: Sequence[Size] | None = None
+) -> Value:
     """A slice of a value that has all of its elements: sizes for every axis, of which the whole axes are left out."""
     steps = [1] * len(x.shape) if steps is None else steps
     axes = [
@@ -167,7 +169,7 @@ def _pad(c: Converter, eqn: JaxprEqn, x: Value, filler: Value) -> Value:
     return pad_value(c, x, [(low, high) for low, high, _ in edges], c.tensor(filler))
 
 
-def pad_value(c: Converter, x: Value, edges: Any, filler: str | None = None) -> Value:
+def pad_value(c: Converter, x: Value, edges: Sequence[Sequence[Size]], filler: str | None = None) -> Value:
     """A value with `filler` (0) before and behind each axis; negative numbers cut."""
     if all(same(n, 0) for pair in edges for n in pair):
         return x

@@ -218,15 +218,13 @@ def test_values_that_decide_about_shapes_run_eagerly_and_say_so_in_a_program(ope
 def test_unknown_operators_are_named_all_at_once(open_graph):
     nodes = [
         node("Frobnicate", ["x"], ["a"], name="first", domain="com.example"),
-        node("StringNormalizer", ["a"], ["b"], name="second"),
+        node("ImageDecoder", ["a"], ["b"], name="second"),
         node("Relu", ["b"], ["y"]),
     ]
     with pytest.raises(FormatError) as caught:
         open_graph(nodes, domains={"com.example": 3})
     text = str(caught.value)
-    assert (
-        "Frobnicate at node 'first' (com.example 3); StringNormalizer at node 'second' (ai.onnx 17)" in text
-    )
+    assert "Frobnicate at node 'first' (com.example 3); ImageDecoder at node 'second' (ai.onnx 17)" in text
     assert 'load(path, operators={"Name": function})' in text
 
 

@@ -155,10 +155,10 @@ def test_constant_nodes_are_parameters(read):
     ]
     program = read(model(nodes))
     assert {name: array.tolist() for name, array in program.parameters.items()} == {
-        **{"a": [1, 2], "b": 0.5, "c": [1, 2], "d": 7, "e": [0.5]}
+        **{"a": [1, 2], "b": 0.5, "c": [1, 2], "d": 7, "e": [0.5], "f": "text"}
     }
     assert program.parameters["c"].dtype == np.int64 and program.parameters["b"].dtype == np.float32
-    assert [node.op for node in program.nodes] == ["Constant", "Identity"]  # text is no tensor of ours
+    assert [node.op for node in program.nodes] == ["Identity"]
 
 
 def test_bodies_of_control_flow(read):
@@ -208,7 +208,7 @@ def broken(change):
         (broken(lambda g, t: t.dims.__setitem__(0, -2)), "the tensor 'w': the shape is impossible"),
         (
             broken(lambda g, t: setattr(t, "data_type", 8)),
-            "the tensor 'w' is of a kind that is not read(.|\n)*type 8",
+            "the tensor 'w' is cut short",
         ),
         (
             broken(lambda g, t: setattr(t, "data_type", 99)),

@@ -146,15 +146,36 @@ def test_a_list_inside_itself_is_refused(load):
         load(b"\x80\x02]q\x00h\x00a.")
 
 
-def test_shared_references_do_not_multiply_the_work(load):
-    # 40 lists, each twice in the next: 2^40 paths, 41 objects
-    content = (
-        b"\x80\x02]q\x00" + b"".join(b"]q" + bytes([i + 1]) + b"(h%ch%ce" % (i, i) for i in range(40)) + b"."
-    )
-    value = load(content)
-    for _ in range(40):
-        assert value[0] is value[1]
-        value = value[0]
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\x80\x04K\x01" + b"2\x86" * 30 + b".",  # tuples: 54 bytes with the key of a state dict
+        b"\x80\x02]q\x00" + b"".join(b"]q" + bytes([i + 1]) + b"(h%ch%ce" % (i, i) for i in range(40)) + b".",
+        b"\x80\x02}q\x00" + b"".join(b"}q%c(K\x01h%cK\x02h%cu" % (i + 1, i, i) for i in range(40)) + b".",
+    ],
+)
+def test_shared_containers_that_stand_for_millions_are_refused(load, content):
+    with pytest.raises(FormatError, match="the same containers over and over"):
+        load(content)
+
+
+def test_shared_containers_stay_shared(load):
+    shared = ["a", 1.5]
+    value = load(pickle.dumps([shared] * 10_000, 4))
+    assert value == [shared] * 10_000
+    assert value[0] is value[-1]
+
+
+@pytest.mark.parametrize(
+    ("data", "call"),
+    [
+        (b"X\x00\x00\x10\x00" + b"a" * (1 << 20), b"c_codecs\nencode\nh\x00X\x06\x00\x00\x00latin1\x86R0"),
+        (b"](" + b"K\x01K\x02\x86" * 40_000 + b"e", b"ccollections\nOrderedDict\nh\x00\x85R0"),
+    ],
+)
+def test_one_text_or_list_is_not_handed_to_functions_for_ever(load, data, call):
+    with pytest.raises(FormatError, match="the same data to functions over and over"):
+        load(b"\x80\x02" + data + b"q\x00" + call * 20_000 + b".")
 
 
 def test_a_set_of_containers_is_refused(load):

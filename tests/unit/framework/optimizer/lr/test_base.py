@@ -76,12 +76,15 @@ def test_errors_of_resolved() -> None:
         lr.StepDecay(0.1, 30, by_epoch=True).resolve(90)
     with pytest.raises(ConfigError, match="no step is left for the schedule"):
         lr.CosineAnnealingDecay(0.1).resolve(0)
-    with pytest.raises(ConfigError) as caught:
-        lr.LinearWarmup(lr.CosineAnnealingDecay(0.1), 100, 0.0, 0.1).resolve(60)
-    assert "100 steps of warmup, 60 of training" in str(caught.value)
-    assert "-o optim.learning_rate.warmup_steps=6" in str(caught.value)
-    with pytest.raises(ConfigError, match=r"warmup_steps=1\b"):
-        lr.LinearWarmup(lr.CosineAnnealingDecay(0.1), 3, 0.0, 0.1, by_epoch=True).resolve(60, 20)
+
+
+def test_a_warmup_longer_than_the_training_is_shortened(caplog: pytest.LogCaptureFixture) -> None:
+    schedule = lr.LinearWarmup(lr.CosineAnnealingDecay(0.1), 100, 0.0, 0.1).resolve(60)
+    assert "the warmup takes 6 of 60 steps in place of 100" in caplog.text
+    assert schedule.at(0) == 0 and schedule.at(6) == pytest.approx(0.1) and float(schedule.at(59)) < 0.001
+    by_epoch = lr.LinearWarmup(lr.CosineAnnealingDecay(0.1), 3, 0.0, 0.1, by_epoch=True).resolve(60, 20)
+    assert by_epoch.at(6) == pytest.approx(0.1)
+    assert lr.LinearWarmup(lr.CosineAnnealingDecay(0.1), 5, 0.0, 0.1).resolve(1).at(1) == pytest.approx(0.1)
 
 
 def test_a_schedule_of_the_user() -> None:

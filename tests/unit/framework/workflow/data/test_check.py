@@ -70,8 +70,16 @@ def test_classes_that_do_not_fit(classes: Path) -> None:
     paint(classes / "val/c/6.png", 9)
     (lines,) = faults(CLOTHES, *roots(classes)).values()
     assert lines[0].startswith("model.num_classes is 10 (") and lines[0].endswith("-o model.num_classes=2")
-    assert lines[1].endswith("data.eval has 3: -o model.num_classes=3")
-    assert lines[2] == "data.eval has c alone"
+    assert lines[1:] == ("data.eval has c alone: no sample to train on",)
+
+
+def test_an_evaluation_without_a_class_is_no_fault(classes: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    paint(classes / "train/c/7.png", 9)
+    lines = faults(CLOTHES, *roots(classes)).get("together: settings that do not fit the data", ())
+    assert [line.partition(":")[0][:24] for line in lines] == ["model.num_classes is 10 "]
+    assert lines[0].endswith("data.train has 3: -o model.num_classes=3")
+    check_data(CLOTHES, [*roots(classes), "model.num_classes=3"])
+    assert "data.eval has no class c: training goes on" in capsys.readouterr().out
 
 
 def test_what_cannot_be_checked(classes: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -96,7 +104,7 @@ def test_objects(tmp_path: Path) -> None:
     found = faults("picodet_s_320_bccd", *given, "data.eval=null", "model.num_classes=2")
     assert found == {
         "data.train: images with boxes beyond their edges": ("1, 10 x 8: [5.0, 5.0, 14.0, 8.0]",),
-        "data.train: boxes without an area or outside of their image, which are left out": (
+        "data.train: entries that are left out": (
             "annotation 1 on image 1: box [20, 0, 4, 4] lies outside of its image, 10 wide and 8 high",
             "annotation 2 on image 1: box [2, 2, 0, 3] has no area",
         ),

@@ -138,7 +138,7 @@ def test_every_label_is_drawn() -> None:
         Sample(grey, labels=np.array(0)),
     ):
         drawn = draw_sample(sample, ("cat",))
-        assert drawn.shape == grey.shape and (drawn != grey).any()
+        assert (drawn[:40] != grey).any() and (len(drawn) > 40) == (sample.mask is not None)
     assert draw_sample(Sample(np.linspace(0, 1, 12).reshape(2, 3, 2)), ()).max() > 200
 
 

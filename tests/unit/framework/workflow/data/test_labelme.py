@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
 import pytest
 
@@ -107,15 +108,15 @@ def test_the_image_may_be_elsewhere_or_inside(tmp_path: Path) -> None:
         ({"shapes": [BOX, {**BOX, "label": ""}]}, r"a\.json, shapes\[1\]: the field 'label'"),
         ({"shapes": [{**BOX, "group_id": "x"}]}, r"shapes\[0\]: the field 'group_id'"),
         (
-            {"shapes": [{**BOX, "shape_type": "circle"}]},
-            r"shapes\[0\]\.shape_type: COCO's format has no such shape",
+            {"shapes": [{**BOX, "shape_type": "star"}]},
+            r"shapes\[0\]\.shape_type: labelme has no such shape",
         ),
         (
             {"shapes": [{**BOX, "points": [[1, 2]]}]},
             r"shapes\[0\]\.points: the points do not make a rectangle",
         ),
-        ({"shapes": [{**TRIANGLE, "points": [[1, 2], [3, "4"], [5, 6]]}]}, r"do not make a polygon"),
-        ({"shapes": [{**TRIANGLE, "points": [[1, 2], [3, 4]]}]}, r"three or more"),
+        ({"shapes": [{**TRIANGLE, "points": [[1, 2], [3, "4"], [5, 6]]}]}, r"do not make a shape"),
+        ({"shapes": [{**TRIANGLE, "points": [[1, 2], [3, 4]]}]}, r"do not make a polygon"),
         ({"imagePath": None}, r"a\.json: the field 'imagePath'"),
         ({"imagePath": "gone.png", "imageData": "?"}, r"a\.json: the field 'imageData' is damaged"),
         ({"imagePath": "gone.png", "imageData": "AAAA"}, r"a\.json: an image of the data set cannot be read"),
@@ -153,3 +154,39 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "the output is there already" in capsys.readouterr().err
     assert main(["labelme", str(tmp_path / "out/images"), str(tmp_path / "other")]) != 0
     assert "there are no annotations of labelme" in capsys.readouterr().err
+
+
+def test_circles_turned_rectangles_and_masks(tmp_path: Path) -> None:
+    drawn = np.zeros((4, 6), np.uint8)
+    drawn[1:, :3] = 1
+    done, png = cv2.imencode(".png", drawn * 255)
+    assert done
+    annotate(
+        tmp_path / "in/a.json",
+        shape("cap", [[30, 25], [40, 25]], shape_type="circle"),
+        shape("cap", [[10, 10], [14, 14], [10, 18], [6, 14]], shape_type="oriented_rectangle"),
+        shape("cap", [[2, 3], [7, 6]], shape_type="mask", mask=base64.b64encode(png.tobytes()).decode()),
+        shape("crack", [[1, 1], [20, 20], [30, 5]], shape_type="linestrip"),
+        shape("tip", [[1, 1]], shape_type="point"),
+    )
+    report = convert_labelme(tmp_path / "in", tmp_path / "out")
+    assert report.counts == {"cap": 3} and report.left_out == {"linestrip crack": 1, "point tip": 1}
+    assert "2 shapes without an area are left out: 1 linestrip crack, 1 point tip" in str(report)
+    circle, turned, mask = json.loads(report.annotations.read_text(encoding="utf-8"))["annotations"]
+    assert abs(circle["area"] - np.pi * 100) < 6 and circle["bbox"] == pytest.approx(
+        [20, 15, 20, 20], abs=0.3
+    )
+    assert (turned["area"], turned["bbox"]) == (32, [6, 10, 8, 8])
+    assert (mask["area"], mask["bbox"]) == (9, [2, 4, 3, 3])
+    sample = CocoMasks(tmp_path / "out", Path("annotations.json"), "images")[0]
+    assert sample.mask is not None and sample.mask[4:7, 2:5].all() and sample.mask[25, 30] == 1
+
+
+def test_all_faults_stand_in_one_message(tmp_path: Path) -> None:
+    annotate(tmp_path / "in/a.json", shape("cap", [[1, 1]], shape_type="circle"), TRIANGLE)
+    annotate(tmp_path / "in/b.json", shape("cap", [[1, 1], [1, 1]], shape_type="circle"))
+    annotate(tmp_path / "in/c.json", shape("cap", [[1, 1], [5, 5]], shape_type="mask", mask="?"))
+    with pytest.raises(InputError, match="3 shapes cannot be read") as caught:
+        convert_labelme(tmp_path / "in", tmp_path / "out")
+    assert all(f"{name}.json, shapes[0]" in str(caught.value) for name in "abc")
+    assert not (tmp_path / "out").exists()

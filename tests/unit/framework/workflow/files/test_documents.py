@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import signal
+import sys
+import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from framework.core.disk import _disk_error
 from framework.core.errors import InputError
+from framework.workflow.domain.outputs import fit_name
 from framework.workflow.files.documents import (
     RECORDS,
     Conversion,
@@ -145,3 +151,64 @@ def test_records_are_plain(folder: Path):
         and record["made_of"]["settings"] == {"dpi": 7}
         and record["pages"] == 2
     )
+
+
+@pytest.mark.parametrize("name", ["a" * 251, "é" * 125, "a" * 240])
+def test_a_long_name_ends_no_run(tmp_path: Path, name: str):
+    source = tmp_path / "in"
+    source.mkdir()
+    for stem in ("b", name, name[:-1], "c"):
+        (source / f"{stem}.doc").write_text("one", encoding="utf-8")
+    report = convert(Copies(), source)
+    assert (report.failed, len(report.written)) == ([], 4)
+    assert {path.name for path in report.written} >= {"b.txt", "c.txt"}
+    assert len({path.name for path in report.written}) == 4
+    assert convert(Copies(), source).written == []
+
+
+def test_a_name_that_the_disk_refuses_is_that_files_own_matter(folder: Path):
+    class Refused(Copies):
+        def convert(self, source: Path, *args, **more) -> Conversion:
+            if source.stem == "a":
+                raise _disk_error(source, errno.ENAMETOOLONG, "too long", None)
+            return super().convert(source, *args, **more)
+
+    report = convert(Refused(), folder)
+    assert len(report.written) == 1
+    assert "the name is too long" in report.failed[0][1]
+
+
+def test_two_runs_into_one_folder_read_each_file_once(tmp_path: Path):
+    source = tmp_path / "in"
+    source.mkdir()
+    for number in range(6):
+        (source / f"{number}.doc").write_text(f"one{number}", encoding="utf-8")
+    first_is_there = threading.Event()
+
+    class Slow(Copies):
+        def convert(self, source: Path, *args, **more) -> Conversion:
+            first_is_there.set()
+            time.sleep(0.1)
+            return super().convert(source, *args, **more)
+
+    one, two = Slow(), Slow()
+    reports = []
+    thread = threading.Thread(target=lambda: reports.append(convert(one, source)))
+    thread.start()
+    first_is_there.wait(10)
+    reports.append(convert(two, source))
+    thread.join()
+    assert [report.failed for report in reports] == [[], []]
+    assert sorted(one.read + two.read) == [f"one{number}" for number in range(6)]
+    output = tmp_path / "out"
+    assert sorted(path.name for path in output.iterdir()) == [RECORDS, *(f"{n}.txt" for n in range(6))]
+    assert all(path.suffix == ".json" for path in (output / RECORDS).iterdir())
+
+
+def test_names_of_devices_are_avoided_on_windows(monkeypatch: pytest.MonkeyPatch):
+    assert fit_name("aux", [".md"]) == "aux"
+    monkeypatch.setattr(sys, "platform", "win32")
+    assert [fit_name(name, [".md"]) for name in ("aux", "NUL.page", "com1", "auxiliary", "icon")] == [
+        *("_aux", "_NUL.page", "_com1"),
+        *("auxiliary", "icon"),
+    ]

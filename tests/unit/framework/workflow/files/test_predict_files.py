@@ -21,6 +21,7 @@ from framework.vision.video import VideoReader, VideoWriter
 from framework.workflow import VisionPredictor
 from framework.workflow.domain.predictor import ImageItem
 from framework.workflow.files import predict_files as runner
+from framework.workflow.files import videos
 
 
 class Result:
@@ -282,7 +283,7 @@ class Video:
     fps, frames_read = 5.0, 0
     there, frame_count = 40, None
 
-    def __init__(self, source: Path | int) -> None: ...
+    def __init__(self, source: Path | int | str, *, stride: int = 1) -> None: ...
 
     def __enter__(self) -> Video:
         return self
@@ -305,7 +306,7 @@ def lines_of(path: Path) -> list[dict]:
 def test_a_video_that_ends_early(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, promised: int | None, note: bool
 ):
-    monkeypatch.setattr(runner, "VideoReader", type("Short", (Video,), {"frame_count": promised}))
+    monkeypatch.setattr(videos, "VideoReader", type("Short", (Video,), {"frame_count": promised}))
     report = runner.run_video(Ahead(), tmp_path / "clip.mp4", tmp_path / "out")
     assert report.exit_code == 0 and len(lines_of(tmp_path / "out" / "clip.jsonl")) == 40
     assert report.notes == (
@@ -337,7 +338,7 @@ def test_drawings_keep_their_order_and_few_wait(tmp_path: Path, monkeypatch: pyt
                 most = max(most, len(alive))
                 yield result
 
-    monkeypatch.setattr(runner, "VideoReader", Video)
+    monkeypatch.setattr(videos, "VideoReader", Video)
     report = runner.run_video(Draws(), tmp_path / "clip.mp4", tmp_path / "out")
     assert report.exit_code == 0
     assert [line["red"] for line in lines_of(tmp_path / "out" / "clip.jsonl")] == list(range(0, 200, 5))
@@ -357,7 +358,7 @@ def test_a_drawing_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         def predict_stream(self, items: Iterable[ImageItem]) -> Iterator[Result]:
             return (Fails(*item[:3]) for item in items)
 
-    monkeypatch.setattr(runner, "VideoReader", Video)
+    monkeypatch.setattr(videos, "VideoReader", Video)
     report = runner.run_video(Draws(), tmp_path / "clip.mp4", tmp_path / "out")
     assert report.failed == [(str(tmp_path / "clip.mp4"), "cannot be drawn")]
     assert not list((tmp_path / "out").iterdir())
@@ -376,7 +377,7 @@ def test_a_camera_runs_until_it_is_interrupted_and_the_recording_is_kept(
                     signal.raise_signal(signal.SIGINT)
                 yield result
 
-    monkeypatch.setattr(runner, "VideoReader", Camera)
+    monkeypatch.setattr(videos, "VideoReader", Camera)
     before = signal.getsignal(signal.SIGINT)
     report = runner.predict_files(Interrupted(), tmp_path, camera_id=2)
     assert signal.getsignal(signal.SIGINT) is before and report.exit_code == 0
@@ -412,7 +413,7 @@ def test_ctrl_c_in_a_video_keeps_what_is_written(tmp_path: Path, monkeypatch: py
     class Long(Video):
         there = 10_000
 
-    monkeypatch.setattr(runner, "VideoReader", Long)
+    monkeypatch.setattr(videos, "VideoReader", Long)
     report = runner.run_video(Stops(), tmp_path / "clip.mp4", tmp_path)
     assert report.exit_code == 130 and len(lines_of(tmp_path / "clip.jsonl")) == 4
     assert (tmp_path / "clip.mp4").is_file()
@@ -507,7 +508,7 @@ def test_extra_files_of_a_result(tmp_path: Path):
             return ImageItem(np.full((2, 3, 3), 7, np.uint8), str(source))
 
         def predict_stream(self, items):
-            return (Found(image) for image, _, _, _ in items)
+            return (Found(item.image) for item in items)
 
     class Found:
         def __init__(self, image):

@@ -16,6 +16,7 @@ import pytest
 
 from framework.config import load
 from framework.core.disk import DiskError
+from framework.core.errors import InputError, WeightError
 from framework.engine import finders
 from framework.engine.callbacks import Callback
 from framework.engine.experiment import bind_experiment
@@ -138,3 +139,65 @@ def test_ctrl_c_from_outside(config: Path, tmp_path: Path) -> None:
     lines = errors.strip().splitlines()
     assert len(lines) == 1 and lines[0].startswith("stopped by SIGINT after step ") and "--resume" in lines[0]
     assert list((tmp_path / "run" / "checkpoints").glob("step_*"))
+
+
+def test_a_refused_resume_changes_nothing(config: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    train(config, (), folder)
+
+    def state() -> dict[str, bytes]:
+        return {
+            path.relative_to(folder).as_posix(): path.read_bytes()
+            for path in folder.rglob("*")
+            if path.is_file()
+        }
+
+    before = state()
+    own = folder / "config.yml"
+    for setting in (
+        "data.train.batch_size=4",
+        "train.seed=5",
+        "model={type: ResNet, variant: resnet18, num_classes: 2}",
+    ):
+        with pytest.raises(WeightError):
+            train(own, (setting, "train.epochs=3"), resume=True)
+        assert state() == before
+    with pytest.raises(InputError, match="there is no checkpoint"):
+        train(config, (), tmp_path / "none", resume=True)
+    assert not (tmp_path / "none").exists()
+    train(own, ("train.epochs=3",), resume=True)
+    assert json.loads((folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()[-1])["step"] == 9
+
+
+def test_more_epochs_say_what_they_do_to_the_rate(
+    config: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = tmp_path / "run"
+    train(config, (), folder)
+    own = folder / "config.yml"
+    train(own, (), resume=True)
+    assert "nothing is left to train: the checkpoint has 6 of 6 steps" in caplog.text
+    caplog.clear()
+    train(own, ("train.epochs=4",), resume=True)
+    (line,) = [one for one in caplog.messages if "steps now" in one]
+    assert line.startswith("the run has 12 steps now, in place of 6") and "from 0.00067 to 0.005;" in line
+    assert "-o optim.learning_rate=0.00067 goes on" in line
+    assert "the run has 12 steps now" in (folder / "train.log").read_text(encoding="utf-8")
+    caplog.clear()
+    train(own, ("train.epochs=6", "optim.learning_rate=0.0005"), resume=True)
+    assert "the run has 18 steps now, in place of 12; the learning rate goes on at 0.0005" in caplog.text
+
+
+def test_an_evaluation_part_without_a_class_and_with_another(
+    config: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    rng = np.random.default_rng(1)
+    for name in ("dark", "odd"):
+        image.write(tmp_path / "val" / name / "0.png", rng.integers(0, 100, (28, 28, 3)).astype(np.uint8))
+    root = f"data.eval.dataset.root={(tmp_path / 'val').as_posix()}"
+    scores = train(config, (root,), tmp_path / "run")
+    assert scores["top1"] <= 0.5  # odd is no class that it could say
+    assert "unknown to the model, each counted as an error: 1 (odd)" in caplog.text
+    assert "known to the model, but not in the data: 1 (bright)" in caplog.text
+    with pytest.raises(InputError, match="the model knows none of the classes"):
+        train(config, (root, "data.eval.dataset.classes=[odd]"), tmp_path / "other")

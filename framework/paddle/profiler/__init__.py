@@ -7,10 +7,12 @@ import logging
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import jax
 
 from framework.core.errors import OarError
+from framework.paddle._kernel.modules import resolver as _resolver
 
 log = logging.getLogger("oar")
 
@@ -251,3 +253,7 @@ class Profiler:
             row = (title, *(f"{v:.5f}" for v in (sum(values) / len(values), max(values), min(values))))
             lines.append("|" + "|".join(cell.center(17) for cell in row) + "|")
         return "\n".join(lines)
+
+
+if not TYPE_CHECKING:
+    __getattr__ = _resolver(__name__)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from framework.inference.paddle_api import Config as Config
 from framework.inference.paddle_api import DataType as DataType
 from framework.inference.paddle_api import PlaceType as PlaceType
@@ -14,3 +16,7 @@ from framework.inference.paddle_api import get_num_bytes_of_data_type as get_num
 from framework.inference.paddle_api import get_trt_compile_version as get_trt_compile_version
 from framework.inference.paddle_api import get_trt_runtime_version as get_trt_runtime_version
 from framework.inference.paddle_api import get_version as get_version
+from framework.paddle._kernel.modules import resolver as _resolver
+
+if not TYPE_CHECKING:
+    __getattr__ = _resolver(__name__)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from framework.core.errors import OarError
+from framework.paddle._kernel.modules import resolver as _resolver
 
 if TYPE_CHECKING:
     from framework.paddle._kernel.tensor import Tensor
@@ -27,3 +28,7 @@ def export(
         allowed="StableHLO: paddle.jit.save writes a folder that runs on CPU, GPU and TPU without the model's code",
         fix="paddle.jit.save(layer, path, input_spec) and paddle.inference or `oar predict`",
     )
+
+
+if not TYPE_CHECKING:
+    __getattr__ = _resolver(__name__)

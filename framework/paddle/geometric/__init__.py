@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from framework.core.errors import ShapeError
 from framework.paddle._kernel.arguments import Integers
 from framework.paddle._kernel.dispatch import Array, operation
+from framework.paddle._kernel.errors import ShapeError
+from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle._kernel.random import default_generator
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.ops.joining import concat
@@ -268,3 +269,7 @@ def weighted_sample_neighbors(
     where = "paddle.geometric.weighted_sample_neighbors"
     weights = edge_weight.numpy().reshape(-1).astype(np.float64)
     return _sampled(row, colptr, weights, input_nodes, sample_size, eids, return_eids, where)
+
+
+if not TYPE_CHECKING:
+    __getattr__ = _resolver(__name__)

@@ -1,0 +1,254 @@
+"""Counts over tracks: objects that cross a line, and objects in a zone with the time that they stay there.
+
+Directions and limits of lines are those of supervision's LineZone, so that counts can be compared.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+
+from detection.counts import Crossing, FrameCounts, LineCount, ZoneCount
+from detection.results import Box, DetectionResult
+from framework.core.errors import ConfigError
+
+Anchor = Literal["corners", "center", "bottom"]
+"""The points of a box that tell where it is: its corners, its centre, or the middle of its lower side."""
+
+
+@dataclass(frozen=True)
+class CountLine:
+    """A line from `start` to `end`, in pixels. Who comes from its right to its left, as seen from `start`, comes in.
+
+    A line from left to right of the image thus counts what goes up as in, and what goes down as out.
+    """
+
+    start: tuple[float, float]
+    end: tuple[float, float]
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class CountZone:
+    """A polygon of three points or more, in pixels."""
+
+    points: tuple[tuple[float, float], ...]
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class CountOptions:
+    """What is counted.
+
+    Attributes:
+        line_anchor, zone_anchor: What of a box has to be on a side of a line, or in a zone: all of these points.
+        frames: For how many frames in which it is seen an object must be on the other side of a line.
+
+    Raises:
+        ConfigError: `frames` is below 1.
+    """
+
+    lines: tuple[CountLine, ...] = ()
+    zones: tuple[CountZone, ...] = ()
+    line_anchor: Anchor = "corners"
+    zone_anchor: Anchor = "bottom"
+    frames: int = 1
+
+    def __post_init__(self) -> None:
+        if self.frames < 1:
+            raise ConfigError(
+                "frames is out of range", where="CountOptions", received=self.frames, allowed="1 or more"
+            )
+
+
+def parse_line(text: str) -> CountLine:
+    """The line of "x1,y1,x2,y2", or with a name "gate=x1,y1,x2,y2". Raises: ConfigError."""
+    name, values = _parse(text)
+    if len(values) != 4 or values[:2] == values[2:]:
+        raise _misfit("a line", text, "x1,y1,x2,y2, two different points in pixels")
+    return CountLine((values[0], values[1]), (values[2], values[3]), name)
+
+
+def parse_zone(text: str) -> CountZone:
+    """The zone of "x1,y1,x2,y2,x3,y3,…", or with a name "till=…"; four numbers are corners of a rectangle.
+
+    Raises:
+        ConfigError: these are no such numbers.
+    """
+    name, values = _parse(text)
+    if len(values) == 4:
+        x0, y0, x1, y1 = values
+        values = [x0, y0, x1, y0, x1, y1, x0, y1]
+    points = tuple(zip(values[::2], values[1::2]))
+    if len(values) % 2 or len(set(points)) < 3:
+        raise _misfit("a zone", text, "x1,y1,x2,y2,x3,y3,… of three points or more, or x1,y1,x2,y2")
+    return CountZone(points, name)
+
+
+def _parse(text: str) -> tuple[str, list[float]]:
+    name, _, numbers = text.rpartition("=")
+    try:
+        values = [float(value) for value in numbers.replace(" ", "").split(",")]
+    except ValueError:
+        return name, []
+    return name, values if all(map(math.isfinite, values)) else []
+
+
+def _misfit(what: str, text: str, allowed: str) -> ConfigError:
+    return ConfigError(f"this is not {what}", received=text, allowed=f"{allowed}; a name before it: gate=…")
+
+
+def anchor_points(boxes: np.ndarray, anchor: Anchor) -> np.ndarray:
+    """[A, K, 2]: the anchors of boxes [K, 4] xyxy."""
+    x0, y0, x1, y1 = boxes.reshape(-1, 4).T
+    points = {
+        "corners": ((x0, y0), (x1, y0), (x0, y1), (x1, y1)),
+        "center": (((x0 + x1) / 2, (y0 + y1) / 2),),
+        "bottom": (((x0 + x1) / 2, y1),),
+    }[anchor]
+    return np.array([np.stack(pair, axis=-1) for pair in points], np.float64).reshape(len(points), -1, 2)
+
+
+def sides_of_line(line: CountLine, points: np.ndarray) -> np.ndarray:
+    """[K]: 1 where all points [A, K, 2] are left of the line (in), -1 where all are right of it, and 0 for the rest:
+    boxes on the line, and those beyond its ends, between whose perpendiculars it counts."""
+    start, end = np.array(line.start), np.array(line.end)
+    along = end - start
+    offset = points - start
+    share = offset @ along
+    beside = ((share > 0) & (share < along @ along)).all(axis=0)
+    left = along[0] * offset[..., 1] - along[1] * offset[..., 0] < 0  # y points down
+    return np.where(beside & left.all(axis=0), 1, np.where(beside & ~left.any(axis=0), -1, 0))
+
+
+def inside_zone(zone: CountZone, points: np.ndarray) -> np.ndarray:
+    """[K] bool: whether all points [A, K, 2] are inside, by the even-odd rule."""
+    x, y = points[..., 0], points[..., 1]
+    inside = np.zeros(x.shape, bool)
+    for (x0, y0), (x1, y1) in zip(zone.points, (*zone.points[1:], zone.points[0])):
+        if y0 == y1:
+            continue
+        crosses = (y0 <= y) != (y1 <= y)
+        inside ^= crosses & (x < x0 + (y - y0) * (x1 - x0) / (y1 - y0))
+    return np.asarray(inside.all(axis=0))
+
+
+@dataclass
+class _Line:
+    region: CountLine
+    name: str
+    sides: dict[int, int] = field(default_factory=dict)
+    """By track: the side on which it is known to be."""
+    runs: dict[int, int] = field(default_factory=dict)
+    """By track: for how many frames it has been on the other one."""
+    counts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """By class and direction."""
+
+
+@dataclass
+class _Zone:
+    region: CountZone
+    name: str
+    since: dict[int, int] = field(default_factory=dict)
+    """By track that is inside: the frame in which it entered."""
+    last_seen: dict[int, tuple[int, str]] = field(default_factory=dict)
+    """By track that is inside: the last frame in which it was seen there, and its class."""
+    visitors: set[int] = field(default_factory=set)
+
+
+class RegionCounter:
+    """Counts over the frames of one video; call `update` with the boxes of each frame, in order.
+
+    An object is counted by its track. A track that is lost for a while keeps its side and its time: who is hidden while
+    it crosses a line is counted where it appears again. (supervision forgets a track after two frames.)
+
+    Args:
+        frame_rate: Frames per second of the video.
+    """
+
+    def __init__(self, options: CountOptions, frame_rate: float = 30.0) -> None:
+        self.options, self.frame_rate = options, frame_rate
+        self._frame = -1
+        self._lines = [
+            _Line(one, one.name or f"line {number}") for number, one in enumerate(options.lines, start=1)
+        ]
+        self._zones = [
+            _Zone(one, one.name or f"zone {number}") for number, one in enumerate(options.zones, start=1)
+        ]
+
+    def update(self, boxes: Sequence[Box]) -> FrameCounts:
+        """What is counted up to this frame; boxes without a track count nowhere."""
+        self._frame += 1
+        tracked = [box for box in boxes if box.track_id is not None]
+        xyxy = np.array([box.bbox for box in tracked], np.float64).reshape(-1, 4)
+        events: list[Crossing] = []
+        for line in self._lines:
+            sides = sides_of_line(line.region, anchor_points(xyxy, self.options.line_anchor))
+            for box, side in zip(tracked, sides.tolist()):
+                if side and (event := self._cross(line, box, side)):
+                    events.append(event)
+        for zone in self._zones:
+            inside = inside_zone(zone.region, anchor_points(xyxy, self.options.zone_anchor))
+            for box, is_in in zip(tracked, inside.tolist()):
+                events += self._visit(zone, box, is_in)
+        return FrameCounts(
+            tuple(self._count_line(line) for line in self._lines),
+            tuple(self._count_zone(zone) for zone in self._zones),
+            tuple(events),
+        )
+
+    def _cross(self, line: _Line, box: Box, side: int) -> Crossing | None:
+        track = box.track_id or 0
+        if line.sides.setdefault(track, side) == side:
+            line.runs[track] = 0
+            return None
+        line.runs[track] = line.runs.get(track, 0) + 1
+        if line.runs[track] < self.options.frames:
+            return None
+        line.sides[track], line.runs[track] = side, 0
+        direction = "in" if side > 0 else "out"
+        line.counts[box.label, direction] += 1
+        return Crossing(line.name, direction, track, box.label)
+
+    def _visit(self, zone: _Zone, box: Box, is_in: bool) -> Iterator[Crossing]:
+        track = box.track_id or 0
+        if is_in:
+            if track not in zone.since:
+                zone.since[track] = self._frame
+                zone.visitors.add(track)
+                yield Crossing(zone.name, "enter", track, box.label)
+            zone.last_seen[track] = self._frame, box.label
+        elif track in zone.since:
+            last, _ = zone.last_seen.pop(track)
+            seconds = (last + 1 - zone.since.pop(track)) / self.frame_rate
+            yield Crossing(zone.name, "leave", track, box.label, seconds)
+
+    def _count_line(self, line: _Line) -> LineCount:
+        by_class: dict[str, dict[str, int]] = {}
+        for (label, direction), count in sorted(line.counts.items()):
+            by_class.setdefault(label, {"in": 0, "out": 0})[direction] = count
+        entered, left = (sum(one[way] for one in by_class.values()) for way in ("in", "out"))
+        return LineCount(line.name, line.region.start, line.region.end, entered, left, by_class)
+
+    def _count_zone(self, zone: _Zone) -> ZoneCount:
+        stays = {
+            track: (frame + 1 - zone.since[track]) / self.frame_rate
+            for track, (frame, _) in zone.last_seen.items()
+        }
+        now = sum(frame == self._frame for frame, _ in zone.last_seen.values())
+        labels = {track: label for track, (_, label) in zone.last_seen.items()}
+        return ZoneCount(zone.name, zone.region.points, now, len(zone.visitors), stays, labels)
+
+
+def count_regions(
+    results: Iterable[DetectionResult], options: CountOptions, frame_rate: float
+) -> Iterator[DetectionResult]:
+    """The results of the frames of one video, in order, with what is counted up to each."""
+    counter = RegionCounter(options, frame_rate)
+    for result in results:
+        yield replace(result, counts=counter.update(result.boxes))

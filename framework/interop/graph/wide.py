@@ -1,0 +1,80 @@
+"""Which integers of a graph are computed in 64 bits: those that its arithmetic makes of inputs.
+
+All else has 32 bits here: inputs are checked when they come in, indices and sizes fit, and what is known before the
+program runs is numpy's. A product of two such integers need not fit, so arithmetic on int64 runs in 64 bits, and its
+results stay so until an operator takes them that does not compute with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from framework.interop.graph.values import Item, Value
+from framework.interop.programs.program import Node, Program
+
+ARITHMETIC = frozenset(
+    """
+    Add Sub Mul Div Mod Pow Neg Abs Sum BitShift BitwiseAnd BitwiseOr BitwiseXor CumSum CumProd ReduceSum ReduceProd
+    ReduceL1 ReduceSumSquare MatMul Einsum
+    """.split()  # noqa: SIM905
+)
+_PASSING = frozenset(
+    """
+    Identity Reshape Squeeze Unsqueeze Flatten Transpose Concat Slice Split Expand Tile Where Min Max Clip Gather
+    GatherElements ReduceMin ReduceMax Pad Sign
+    """.split()  # noqa: SIM905
+)
+_READING = frozenset("Cast Equal Less LessOrEqual Greater GreaterOrEqual ArgMax ArgMin".split())  # noqa: SIM905
+_INT64 = 7  # of TensorProto.DataType
+
+
+def find_wide_values(program: Program) -> frozenset[str]:
+    """The names of the values that are int64 and arithmetic's, or could be operands of it."""
+    wide = {spec.name for spec in program.inputs if spec.dtype == "int64"}
+    wide |= {n for n, a in program.parameters.items() if isinstance(a, np.ndarray) and a.dtype == np.int64}
+    for node in program.walk():
+        passes = node.op in ARITHMETIC or node.op in _PASSING
+        data = (
+            node.inputs[:1]
+            if node.op in ("Reshape", "Slice", "Expand", "Tile", "Gather", "Pad")
+            else node.inputs
+        )
+        if (passes and any(name in wide for name in data)) or (
+            node.op == "Cast" and node.attrs.get("to") == _INT64
+        ):
+            wide.update(node.outputs)
+    return frozenset(wide)
+
+
+def runs_wide(node: Node, items: Sequence[Item], wide: frozenset[str]) -> bool:
+    """Whether the node computes in 64 bits."""
+    if not any(isinstance(item, Value) for item in items):
+        return False
+    if node.op in ARITHMETIC and any(name in wide for name in node.inputs):
+        return True
+    return (node.op in ARITHMETIC or node.op in _PASSING or node.op in _READING) and any(map(_is_wide, items))
+
+
+def _is_wide(item: Item) -> bool:
+    return isinstance(item, Value) and item.dtype in (np.int64, np.uint64)
+
+
+def widen(item: Item) -> Item:
+    """Integers of 32 bits in 64; within `jax.enable_x64`."""
+    return (
+        item.keep(item.data.astype(jnp.int64)) if isinstance(item, Value) and item.dtype == np.int32 else item
+    )
+
+
+def narrow_items(items: Sequence[Item]) -> list[Item]:
+    """Integers of 64 bits in 32, for operators that take them as indices and sizes."""
+    if not any(map(_is_wide, items)):
+        return list(items)
+    with jax.enable_x64(True):
+        return [
+            i.keep(i.data.astype(jnp.int32)) if isinstance(i, Value) and _is_wide(i) else i for i in items
+        ]

@@ -1,0 +1,156 @@
+"""Where Paddle keeps its names: `paddle.nn.layer.activation.ReLU` is `paddle.nn.ReLU`, `paddle.base.Program` that of
+`paddle.static`. The table modules.txt (tools/docs/paddle_modules.py makes it from Paddle 2.6.2) says what each of
+Paddle's modules holds; modules that are not files here are made from it when they are imported.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import ModuleType
+
+from framework.paddle._kernel.missing import reason
+
+_ROOT = "framework."
+# Classes and functions that are not public in Paddle and that packages derive from or call.
+_PRIVATE = {
+    "paddle.nn.layer.conv": {"_ConvNd": "paddle.nn.conv._Conv"},
+    "paddle.nn.layer.norm": {
+        "_BatchNormBase": "paddle.nn.norm._BatchNorm",
+        "_InstanceNormBase": "paddle.nn.norm._InstanceNorm",
+    },
+}
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What one of Paddle's modules holds.
+
+    Attributes:
+        public: The full public name of each name that it has from elsewhere.
+        listed: Its `__all__`; empty where it has none.
+    """
+
+    public: dict[str, str] = field(default_factory=dict)
+    listed: tuple[str, ...] = ()
+
+
+@functools.cache
+def _lines() -> dict[str, str]:
+    text = Path(__file__).with_name("modules.txt").read_text(encoding="utf-8")
+    rows = (line.partition(" | ") for line in text.splitlines() if not line.startswith("#"))
+    return {module: columns for module, _, columns in rows}
+
+
+@functools.cache
+def contents(module: str) -> Contents | None:
+    """What Paddle's module `module` ("paddle.nn.layer") holds; None where Paddle has no such module."""
+    columns = _lines().get(module)
+    if columns is None:
+        return None
+    public: dict[str, str] = {}
+    listed: tuple[str, ...] = ()
+    for column in filter(None, columns.split(" | ")):
+        home, _, names = column.partition(": ")
+        if home == "*":
+            listed = tuple(names.split())
+            continue
+        for entry in names.split():
+            name, _, other = entry.partition("=")
+            public[name] = f"{home}.{other or name}"
+    return Contents(public | _PRIVATE.get(module, {}), listed)
+
+
+def resolver(module: str) -> Callable[[str], object]:
+    """The `__getattr__` of a module of the Paddle room: submodules, names that Paddle has there from elsewhere, and
+    `__all__`, without the names that are not here.
+
+    Args:
+        module: Its `__name__`, "framework.paddle.nn".
+    """
+    full = module.removeprefix(_ROOT)
+
+    def __getattr__(name: str) -> object:
+        held = contents(full) or Contents()
+        if name == "__all__" and held.listed:
+            return [item for item in held.listed if _has(sys.modules[module], item)]
+        if name.startswith("__"):
+            raise AttributeError(f"{full}.{name}")
+        if name in held.public:
+            return find(held.public[name])
+        why = reason(f"{full}.{name}")
+        if f"{full}.{name}" in _lines() and (why is None or importlib.util.find_spec(f"{module}.{name}")):
+            return importlib.import_module(f"{module}.{name}")
+        why = why or "no such name; docs/paddle_api.md lists all that are here"
+        raise AttributeError(f"{full}.{name}: {why}")
+
+    return __getattr__
+
+
+def find(name: str) -> object:
+    """What a full public name means here ("paddle.nn.ReLU"). Raises AttributeError: it is not here."""
+    module, _, attribute = name.rpartition(".")
+    return getattr(importlib.import_module(_ROOT + module), attribute)
+
+
+def _has(module: ModuleType, name: str) -> bool:
+    try:
+        getattr(module, name)
+    except AttributeError:
+        return False
+    return True
+
+
+class TableModule(ModuleType):
+    """A module of Paddle whose names all stand elsewhere here."""
+
+    def __dir__(self) -> list[str]:
+        return sorted({*vars(self), *getattr(self, "__all__", ())})
+
+
+class TableFinder:
+    """Finds the modules below framework.paddle that Paddle has and that are not files here."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """The spec of such a module; None: it is none."""
+        full = name.removeprefix(_ROOT)
+        if not name.startswith("framework.paddle.") or full not in _lines() or reason(full):
+            return None
+        return ModuleSpec(name, self, is_package=True)  # type: ignore[arg-type]
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """An empty module."""
+        return TableModule(
+            spec.name, f"{spec.name.removeprefix(_ROOT)}: names of Paddle that stand elsewhere here."
+        )
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Put the names into the module that are here: programs read its `__dict__`."""
+        full = module.__name__.removeprefix(_ROOT)
+        held = contents(full) or Contents()
+        module.__dict__.update(_present(held.public))
+        if held.listed:
+            module.__dict__["__all__"] = [name for name in held.listed if name in module.__dict__]
+        module.__dict__["__getattr__"] = resolver(module.__name__)
+
+
+def _present(public: dict[str, str]) -> Iterator[tuple[str, object]]:
+    for name, full in public.items():
+        try:
+            yield name, find(full)
+        except (AttributeError, ModuleNotFoundError):
+            continue  # `resolver` gives the reason when it is asked for
+
+
+def install() -> None:
+    """Let the modules of the table be imported. Called again, it changes nothing."""
+    if not any(isinstance(finder, TableFinder) for finder in sys.meta_path):
+        sys.meta_path.append(TableFinder())  # type: ignore[arg-type]

@@ -1,0 +1,83 @@
+"""paddle.base.framework: the modes of Paddle, its programs and parameters, as packages read them."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
+from framework.paddle._kernel import dtypes as types
+from framework.paddle._kernel.modules import resolver as _resolver
+from framework.paddle._kernel.tensor import Parameter as Parameter
+from framework.paddle.device import places
+from framework.paddle.static.program import PublicVariable
+from framework.paddle.static.program import in_dynamic_mode as in_dynamic_mode
+
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
+EagerParamBase = Parameter
+Variable = PublicVariable
+GRAD_VAR_SUFFIX, ZERO_VAR_SUFFIX, EMPTY_VAR_NAME = "@GRAD", "@ZERO", "@EMPTY@"
+
+
+def in_pir_mode() -> bool:
+    """False: programs are recorded operations, not Paddle's second representation of them."""
+    return False
+
+
+use_pir_api = in_pir_mode
+
+
+def in_dynamic_or_pir_mode() -> bool:
+    """Whether operations run when they are called."""
+    return in_dynamic_mode()
+
+
+def grad_var_name(var_name: str) -> str:
+    """The name of a variable's gradient."""
+    return var_name + GRAD_VAR_SUFFIX
+
+
+def convert_np_dtype_to_dtype_(np_dtype: object) -> types.dtype:
+    """Paddle's type of a numpy type or of its name."""
+    return types.of_numpy(types.to_numpy(np_dtype))
+
+
+def _current_expected_place() -> places.Place:
+    """The device on which Tensors are made."""
+    return places.place_of(places.default_device())
+
+
+def _dygraph_tracer() -> object | None:
+    """Something in dynamic mode, None in static mode; nothing can be asked of it."""
+    return object() if in_dynamic_mode() else None
+
+
+def _mode_only(
+    dynamic: bool, words: str
+) -> Callable[[Callable[_Arguments, _Result]], Callable[_Arguments, _Result]]:
+    def decorate(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
+        def call(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
+            if in_dynamic_mode() != dynamic:
+                raise AssertionError(f"{function.__name__} is for {words} mode alone")
+            return function(*args, **kwargs)
+
+        return call
+
+    return decorate
+
+
+dygraph_only = _dygraph_only_ = _mode_only(True, "dynamic")
+static_only = _static_only_ = _mode_only(False, "static")
+
+
+@contextlib.contextmanager
+def _no_check_dy2st_diff() -> Iterator[None]:
+    """Accepted: nothing compares dynamic with static results here."""
+    yield
+
+
+_stride_in_no_check_dy2st_diff = _no_check_dy2st_diff
+
+if not TYPE_CHECKING:
+    __getattr__ = _resolver(__name__)

@@ -1,0 +1,52 @@
+"""paddle.static.amp: mixed precision of static programs, by the casts of paddle.amp."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from framework.paddle._kernel.modules import resolver as _resolver
+from framework.paddle.amp import auto_cast
+from framework.paddle.static.program import in_dynamic_mode
+
+
+class CustomOpLists:
+    """Operations that compute in the low precision (white) and in float32 (black), besides Paddle's own lists."""
+
+    def __init__(
+        self,
+        custom_white_list: Iterable[str] | None = None,
+        custom_black_list: Iterable[str] | None = None,
+        custom_black_varnames: Iterable[str] | None = None,
+        dtype: str = "float16",
+    ) -> None:
+        self.white_list, self.black_list = set(custom_white_list or ()), set(custom_black_list or ())
+        self.black_varnames, self.amp_dtype = set(custom_black_varnames or ()), dtype
+
+
+AutoMixedPrecisionLists = CustomOpLists
+
+
+@contextlib.contextmanager
+def fp16_guard() -> Iterator[None]:
+    """Operations within compute in float16 where the program is static; nothing in dynamic mode, as in Paddle."""
+    if in_dynamic_mode():
+        yield
+        return
+    with auto_cast(level="O1", dtype="float16"):
+        yield
+
+
+@contextlib.contextmanager
+def bf16_guard() -> Iterator[None]:
+    """As `fp16_guard`, in bfloat16."""
+    if in_dynamic_mode():
+        yield
+        return
+    with auto_cast(level="O1", dtype="bfloat16"):
+        yield
+
+
+if not TYPE_CHECKING:
+    __getattr__ = _resolver(__name__)

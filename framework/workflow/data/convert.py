@@ -1,0 +1,257 @@
+"""Data sets of annotated objects from one format to another: YOLO, CVAT, COCO, VOC and labelme."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal, get_args
+
+import yaml
+
+from framework.core.disk import write_file
+from framework.core.errors import ConfigError, InputError
+from framework.vision.annotations.coco import coco_dict, read_coco
+from framework.vision.annotations.cvat import cvat_xml, read_cvat
+from framework.vision.annotations.objects import AnnotatedImage, AnnotatedSet
+from framework.vision.annotations.voc import read_voc_folder
+from framework.vision.annotations.yolo import SPLITS, read_yolo, yolo_lines
+from framework.vision.dataset_files import abbreviate, find_missing, read_annotations
+from framework.vision.image import read_size
+from framework.workflow.data.commands import check_new, write_whole
+from framework.workflow.data.labelme import convert_labelme
+
+Format = Literal["yolo", "cvat", "coco", "voc", "labelme"]
+Target = Literal["yolo", "cvat", "coco"]
+_MOST_LINES = 10  # of the lines that a report has of what is left out
+
+
+@dataclass(frozen=True)
+class ConvertReport:
+    """What `convert_data` wrote.
+
+    Attributes:
+        files: Of annotations, as a training takes them.
+        counts: Objects of each class.
+        left_out: What of the source is not in the output, a line each.
+        notes: What else is worth a line.
+    """
+
+    source_format: Format
+    files: tuple[Path, ...]
+    images: int
+    counts: Mapping[str, int]
+    left_out: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    def __str__(self) -> str:
+        classes = ", ".join(f"{name} {count}" for name, count in self.counts.items())
+        lines = [
+            f"{', '.join(map(str, self.files))}: {sum(self.counts.values())} objects of {len(self.counts)} classes "
+            f"({classes}) on {self.images} images, from {self.source_format}",
+            *self.notes,
+        ]
+        if self.left_out:
+            lines.append(f"{len(self.left_out)} entries are left out:")
+            lines += [f"  {line}" for line in self.left_out[:_MOST_LINES]]
+            more = len(self.left_out) - _MOST_LINES
+            lines += [f"  ... and {more} more"] if more > 0 else []
+        return "\n".join(lines)
+
+
+def convert_data(
+    source: str | Path,
+    output: str | Path,
+    to: Target,
+    *,
+    source_format: Format | None = None,
+    images: str | Path | None = None,
+    boxes_only: bool = False,
+) -> ConvertReport:
+    """Write the annotations of `source` in another format, and copies of the images beside them.
+
+    * "yolo": `data.yaml`, `images/<split>` and `labels/<split>`; outlines where every object has one, else boxes.
+    * "coco": `annotations.json`, or `<split>.json` of each split, and `images`.
+    * "cvat": `annotations.xml`, with splits as subsets, and `images`.
+
+    Args:
+        source: A data.yaml or a folder of YOLO, an XML file of CVAT, a JSON file of COCO, a folder with XML files of
+            VOC or with .json files of labelme.
+        source_format: Where it is not plain from the source.
+        images: The folder of the images of COCO, CVAT or VOC; else `images` beside it, or its folder.
+        boxes_only: Write no outlines in YOLO's format.
+
+    Raises:
+        InputError: the source is missing or of no known format, images are not there, or the output is there already.
+        FormatError: the source is damaged. DiskError: the disk takes no more; nothing stays.
+    """
+    source, output = Path(source), Path(output)
+    if to not in get_args(Target):
+        raise ConfigError(
+            "data are not written in this format", received=to, allowed=", ".join(get_args(Target))
+        )
+    kind = source_format or detect_format(source)
+    if kind == "labelme":
+        with tempfile.TemporaryDirectory(prefix="oar-") as scratch:
+            report = convert_labelme(source, Path(scratch) / "coco")
+            read = read_coco(report.annotations, report.images)
+            shapes = tuple(f"{count} {name}: no area" for name, count in report.left_out.items())
+            return _write(replace(read, problems=(*read.problems, *shapes)), output, to, kind, boxes_only)
+    return _write(_read(source, kind, images), output, to, kind, boxes_only)
+
+
+def detect_format(source: Path) -> Format:
+    """What a file or a folder holds. Raises: InputError, where that is none of the formats."""
+    suffix = source.suffix.lower()
+    if source.is_file() and suffix in (".yaml", ".yml"):
+        return "yolo"
+    if source.is_file() and suffix == ".xml":
+        return "cvat"
+    if source.is_file() and suffix == ".json":
+        return "coco"
+    if source.is_dir():
+        if next(source.rglob("*.json"), None) is not None and any(map(_is_labelme, source.rglob("*.json"))):
+            return "labelme"
+        folders = (source, source / "annotations", source / "Annotations")
+        if any(next(folder.glob("*.xml"), None) is not None for folder in folders):
+            return "voc"
+        if any(next(source.rglob(pattern), None) is not None for pattern in ("*.yaml", "*.yml", "*.txt")):
+            return "yolo"
+    raise InputError(
+        "the format of these data is not known",
+        where=source,
+        received="a folder" if source.is_dir() else "a file" if source.is_file() else "nothing at this path",
+        allowed="a data.yaml or folder of YOLO, an .xml of CVAT, a .json of COCO, a folder of VOC or labelme",
+        fix=f"name the format with --from; the current folder is {Path.cwd()}",
+    )
+
+
+def _is_labelme(file: Path) -> bool:
+    try:
+        data = read_annotations(file)
+    except Exception:  # whoever reads it says what is wrong
+        return False
+    return isinstance(data, dict) and "shapes" in data
+
+
+def _read(source: Path, kind: Format, images: str | Path | None) -> AnnotatedSet:
+    folder = None if images is None else Path(images)
+    if kind == "yolo":
+        return read_yolo(source)
+    if kind == "voc":
+        return read_voc_folder(source, folder)
+    if kind == "cvat":
+        return read_cvat(source / "annotations.xml" if source.is_dir() else source, folder)
+    beside = source.parent / "images"
+    return read_coco(source, folder or (beside if beside.is_dir() else source.parent))
+
+
+def _write(
+    read: AnnotatedSet, output: Path, to: Target, source_format: Format, boxes_only: bool
+) -> ConvertReport:
+    if missing := find_missing(image.path for image in read.images):
+        raise InputError(
+            f"{len(missing)} of {len(read.images)} images are not there",
+            where=output,
+            received=abbreviate([str(read.images[number].path) for number in missing]),
+            fix="name their folder with --images",
+        )
+    images = [
+        image if image.size_hw is not None else replace(image, size_hw=read_size(image.path))
+        for image in read.images
+    ]
+    left_out, notes = list(read.problems), list(read.notes)
+    if any(image.split for image in images):
+        images = [_with_split(image) for image in images]
+    if repeated := [name for name, count in Counter(image.name for image in images).items() if count > 1]:
+        raise InputError("several images have one name", where=output, received=abbreviate(repeated))
+    targets = [output / name for name in _outputs(images, to)]
+    check_new(targets)
+    with write_whole(targets):
+        if to == "yolo":
+            images = _drop_crowds(images, left_out)
+            _write_yolo(images, read.class_names, output, boxes_only, notes)
+        elif to == "cvat":
+            write_file(targets[0], cvat_xml(images, read.class_names))
+        else:
+            for split in _splits(images):
+                of_split = [image for image in images if image.split == split]
+                text = json.dumps(coco_dict(of_split, read.class_names), ensure_ascii=False)
+                write_file(output / f"{split or 'annotations'}.json", text.encode("utf-8"))
+        for image in images:
+            target = output / "images" / image.name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(image.path, target)
+    counts = Counter(one.label for image in images for one in image.objects)
+    return ConvertReport(
+        source_format,
+        tuple(target for target in targets if target.suffix),
+        len(images),
+        {name: counts[name] for name in read.class_names},
+        tuple(left_out),
+        tuple(notes),
+    )
+
+
+def _with_split(image: AnnotatedImage) -> AnnotatedImage:
+    """The image with its split in front of its name."""
+    split = image.split or SPLITS[0]
+    return replace(image, split=split, name=f"{split}/{image.name.removeprefix(f'{split}/')}")
+
+
+def _splits(images: Sequence[AnnotatedImage]) -> list[str]:
+    return sorted({image.split for image in images}, key=lambda name: (*SPLITS, name).index(name))
+
+
+def _outputs(images: Sequence[AnnotatedImage], to: Target) -> list[str]:
+    """The names of the files and folders of the output."""
+    if to == "yolo":
+        return ["data.yaml", "labels", "images"]
+    if to == "cvat":
+        return ["annotations.xml", "images"]
+    return [*(f"{split or 'annotations'}.json" for split in _splits(images)), "images"]
+
+
+def _drop_crowds(images: Sequence[AnnotatedImage], left_out: list[str]) -> list[AnnotatedImage]:
+    """The images without crowds and difficult objects, for which YOLO's format has no mark."""
+    ignored = sum(not one.is_valid for image in images for one in image.objects)
+    if ignored:
+        left_out.append(f"{ignored} objects that are crowds or difficult")
+    return [replace(image, objects=tuple(one for one in image.objects if one.is_valid)) for image in images]
+
+
+def _write_yolo(
+    images: Sequence[AnnotatedImage],
+    names: tuple[str, ...],
+    output: Path,
+    boxes_only: bool,
+    notes: list[str],
+) -> None:
+    objects = [one for image in images for one in image.objects]
+    shaped = sum(one.has_shape for one in objects)
+    segments = not boxes_only and 0 < shaped == len(objects)
+    if shaped and not segments and not boxes_only:
+        notes.append(f"boxes are written: {len(objects) - shaped} of {len(objects)} objects have no outline")
+    if attributes := sum(bool(one.attributes) for one in objects):
+        notes.append(f"attributes of {attributes} objects are not written: YOLO's format has none")
+    if segments and (joined := sum(len(one.find_outlines()) > 1 for one in objects)):
+        notes.append(
+            f"{joined} objects of several outlines are written as one: YOLO's format has one an object"
+        )
+    for image in images:
+        assert image.size_hw is not None
+        text = "".join(yolo_lines(image.objects, names, image.size_hw, segments=segments))
+        write_file((output / "labels" / image.name).with_suffix(".txt"), text.encode("ascii"))
+    splits = [split for split in _splits(images) if split]
+    folders = {split: f"images/{split}" for split in splits} or {"train": "images"}
+    if "val" not in folders:
+        folders["val"] = folders.get("test", folders["train"])
+        notes.append(f"data.yaml evaluates on {folders['val']}, as the source has no part to evaluate")
+    content = {**folders, "nc": len(names), "names": dict(enumerate(names))}
+    write_file(
+        output / "data.yaml", yaml.safe_dump(content, sort_keys=False, allow_unicode=True).encode("utf-8")
+    )

@@ -1,0 +1,151 @@
+"""detection.tracking.counting: directions and limits as in supervision's LineZone, stays in zones, what is written."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from detection.counts import EventFile
+from detection.detector import DetectionOptions
+from detection.results import Box, DetectionResult
+from detection.tracking.counting import (
+    CountOptions,
+    RegionCounter,
+    count_regions,
+    inside_zone,
+    parse_line,
+    parse_zone,
+)
+from framework.core.errors import ConfigError, InputError
+
+
+def box(x: float, y: float, track: int | None = 1, label: str = "car", size: float = 10) -> Box:
+    half = size / 2
+    return Box(label, 0, 0.9, (x - half, y - half, x + half, y + half), track)
+
+
+def walk(options: CountOptions, *frames: list[Box], rate: float = 10.0) -> list[DetectionResult]:
+    images = (
+        DetectionResult(tuple(boxes), width=200, height=200, image=np.zeros((200, 200, 3), np.uint8))
+        for boxes in frames
+    )
+    return list(count_regions(images, options, rate))
+
+
+def counts_of(result: DetectionResult) -> tuple[int, int]:
+    assert result.counts is not None
+    return result.counts.lines[0].entered, result.counts.lines[0].left
+
+
+def test_up_is_in_and_down_is_out() -> None:
+    """As supervision: the line from left to right, an object from below it to above it comes in."""
+    line = CountOptions((parse_line("0,100,200,100"),))
+    assert counts_of(walk(line, [box(50, 150)], [box(50, 100)], [box(50, 50)])[-1]) == (1, 0)
+    assert counts_of(walk(line, [box(50, 50)], [box(50, 150)])[-1]) == (0, 1)
+    turned = CountOptions((parse_line("200,100,0,100"),))
+    assert counts_of(walk(turned, [box(50, 50)], [box(50, 150)])[-1]) == (1, 0)
+    upright = CountOptions((parse_line("100,0,100,200"),))
+    assert counts_of(walk(upright, [box(50, 50)], [box(150, 50)])[-1]) == (1, 0)
+
+
+def test_boxes_on_the_line_and_beyond_its_ends_do_not_count() -> None:
+    line = CountOptions((parse_line("40,100,120,100"),))
+    assert counts_of(walk(line, [box(80, 150)], [box(80, 103)])[-1]) == (0, 0)
+    assert counts_of(walk(line, [box(150, 150)], [box(150, 50)])[-1]) == (0, 0)
+    assert counts_of(walk(line, [box(118, 150)], [box(118, 50)])[-1]) == (
+        0,
+        0,
+    )  # half of it is beyond the end
+    centred = replace(line, line_anchor="center")
+    assert counts_of(walk(centred, [box(118, 150)], [box(118, 50)])[-1]) == (1, 0)
+    assert counts_of(walk(line, [box(80, 150, None)], [box(80, 50, None)])[-1]) == (0, 0)
+
+
+def test_there_and_back_counts_twice_and_a_flicker_not_at_all() -> None:
+    line = CountOptions((parse_line("gate=0,100,200,100"),))
+    frames = [[box(50, y)] for y in (150, 50, 150, 50)]
+    assert counts_of(walk(line, *frames)[-1]) == (2, 1)
+    held = replace(line, frames=2)
+    assert counts_of(walk(held, *frames)[-1]) == (0, 0)
+    assert counts_of(walk(held, *[[box(50, y)] for y in (150, 50, 50, 150, 150)])[-1]) == (1, 1)
+    result = walk(line, [box(50, 150), box(90, 50, 2, "bus")], [box(50, 50), box(90, 150, 2, "bus")])[-1]
+    assert result.to_dict()["counts"] == {
+        "lines": [
+            {
+                "name": "gate",
+                "in": 1,
+                "out": 1,
+                "classes": {"bus": {"in": 0, "out": 1}, "car": {"in": 1, "out": 0}},
+            }
+        ],
+        "zones": [],
+    }
+
+
+def test_who_is_hidden_at_the_line_is_counted_where_he_appears() -> None:
+    line = CountOptions((parse_line("0,100,200,100"),))
+    assert counts_of(walk(line, [box(50, 150)], [], [], [], [box(50, 50)])[-1]) == (1, 0)
+
+
+def test_stays_in_a_zone() -> None:
+    zone = CountOptions(zones=(parse_zone("till=0,0,100,100"),))
+    results = walk(
+        zone, [box(150, 50)], [box(50, 50)], [box(60, 50), box(20, 20, 2)], [box(150, 50), box(20, 20, 2)], []
+    )
+    assert [result.counts.zones[0].now for result in results if result.counts] == [0, 1, 2, 1, 0]
+    last = results[-1].counts
+    assert last is not None and last.zones[0].total == 2 and last.zones[0].stays == {2: 0.2}
+    file = EventFile("clip", 10.0)
+    text = file.head + "".join(file.text(result, number) for number, result in enumerate(results)) + file.tail
+    assert text.splitlines() == [
+        "frame,time,region,event,track_id,label,seconds",
+        "1,0.100,till,enter,1,car,",
+        "2,0.200,till,enter,2,car,",
+        "3,0.300,till,leave,1,car,0.200",
+        "4,0.400,till,stay,2,car,0.200",
+    ]
+    assert file.name == "clip_events.csv" and file.summary() == ["till: 2 objects, 0 in the last frame"]
+    assert (results[2].overlay()[:100, :100] > 0).any(axis=-1).mean() > 0.9  # the zone is tinted
+
+
+def test_the_middle_of_the_lower_side_tells_the_zone() -> None:
+    zone = CountOptions(zones=(parse_zone("0,0,100,100"),))
+    inside = [RegionCounter(zone).update([box(50, y)]).zones[0].now for y in (50, 94, 96)]
+    assert inside == [1, 1, 0]
+    corners = replace(zone, zone_anchor="corners")
+    assert RegionCounter(corners).update([box(3, 50)]).zones[0].now == 0
+
+
+def test_a_polygon_with_a_bay() -> None:
+    bay = parse_zone("0,0,100,0,100,100,50,20,0,100")
+    points = np.array([[[50.0, 10.0], [50.0, 60.0], [90.0, 60.0], [-1.0, 5.0]]])
+    assert inside_zone(bay, points).tolist() == [True, False, True, False]
+
+
+@pytest.mark.parametrize("text", ["1,2,3", "1,2,1,2", "a,b,c,d", "1,2,3,inf", ""])
+def test_what_is_no_line(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"this is not a line(?s:.)*x1,y1,x2,y2"):
+        DetectionOptions(tracker="bytetrack", count_line=(text,))
+
+
+@pytest.mark.parametrize("text", ["1,2,3", "1,2,3,4,5", "1,2,1,2,1,2", "x"])
+def test_what_is_no_zone(text: str) -> None:
+    with pytest.raises(ConfigError, match="this is not a zone"):
+        parse_zone(text)
+
+
+def test_options_of_what_is_not_asked_for() -> None:
+    with pytest.raises(ConfigError, match=r"lines and zones count tracks(?s:.)*--tracker bytetrack"):
+        DetectionOptions(zone=("0,0,9,9",))
+    with pytest.raises(ConfigError, match="nothing is counted"):
+        DetectionOptions(tracker="bytetrack", count_frames=2)
+    with pytest.raises(ConfigError, match="--save_conf belongs to --save_txt"):
+        DetectionOptions(save_conf=True)
+    with pytest.raises(ConfigError, match="--agnostic_iou belongs to --agnostic_nms"):
+        DetectionOptions(agnostic_iou=0.4)
+    with pytest.raises(InputError, match="agnostic_iou is out of range"):
+        DetectionOptions(agnostic_nms=True, agnostic_iou=2)
+    with pytest.raises(ConfigError, match="frames is out of range"):
+        DetectionOptions(tracker="bytetrack", zone=("0,0,9,9",), count_frames=0)

@@ -1,0 +1,74 @@
+"""Graphs whose sizes depend on values: as many rows as ONNX Runtime gives, and few compilations."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx import helper
+
+from framework.inference.graph_engine import GraphEngine
+from framework.interop.graph import layer as graph_layer
+from framework.interop.graph.onnx import OPERATORS
+from framework.interop.programs.onnx import load
+from framework.interop.source import Source
+from tests.unit.framework.interop.graph.conftest import model, value
+
+ort = pytest.importorskip("onnxruntime", reason="the reference")
+node = helper.make_node
+RNG = np.random.default_rng(4)
+
+
+def detector() -> bytes:
+    """Suppression, a head over the boxes that stay, and a choice among its scores."""
+    nodes = [
+        node("NonMaxSuppression", ["boxes", "scores", "most", "overlap", "least"], ["kept"]),
+        node("Gather", ["kept", "two"], ["column"], axis=1),
+        node("Squeeze", ["column", "one"], ["index"]),
+        node("Squeeze", ["boxes", "zero"], ["all"]),
+        node("Gather", ["all", "index"], ["rows"]),
+        node("Gemm", ["rows", "w", "b"], ["logits"]),
+        node("Softmax", ["logits"], ["shares"], axis=1),
+        node("ReduceMax", ["shares"], ["best"], axes=[1], keepdims=0),
+        node("Greater", ["best", "edge"], ["sure"]),
+        node("NonZero", ["sure"], ["where"]),
+        node("Squeeze", ["where", "zero"], ["numbers"]),
+        node("Gather", ["shares", "numbers"], ["y"]),
+    ]
+    arrays = {
+        "most": np.int64([40]), "overlap": np.float32([0.4]), "least": np.float32([0.3]), "zero": np.int64([0]),
+        "one": np.int64([1]), "two": np.int64([2]), "w": RNG.normal(size=(4, 5)).astype(np.float32) * 0.1,
+        "b": np.zeros(5, np.float32), "edge": np.float32(0.4),
+    }  # fmt: skip
+    inputs = [value("boxes", [1, "k", 4]), value("scores", [1, 1, "k"])]
+    proto = model(nodes, inputs, ["y", "rows"], arrays, opset=16)
+    proto.ir_version = 8
+    return proto.SerializeToString()
+
+
+def test_rows_are_those_of_onnx_runtime_and_compile_little() -> None:
+    content = detector()
+    session = ort.InferenceSession(content, providers=["CPUExecutionProvider"])
+    engine = GraphEngine(load(Source("m.onnx", memoryview(content))))
+    counts = set()
+    for most in (1.0, 0.5, 0.8, 0.4, 0.2, 0.6):
+        corner = RNG.random((1, 60, 2)) * 40
+        boxes = np.concatenate([corner, corner + 1 + RNG.random((1, 60, 2)) * 9], -1).astype(np.float32)
+        feed = {"boxes": boxes, "scores": (RNG.random((1, 1, 60)) * most).astype(np.float32)}
+        for got, want in zip(engine(feed).values(), session.run(None, feed), strict=True):
+            assert got.shape == want.shape
+            np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+        counts.add(len(want))
+    functions = graph_layer._by_node[engine._layer.graph]
+    assert len(counts) > 4 and all(function._cache_size() <= 4 for function in functions.values())
+
+
+def test_only_what_depends_on_values_leaves_the_compiled_part() -> None:
+    nodes = [node("Relu", ["x"], ["a"]), node("Conv", ["z", "k"], ["c"]), node("NonZero", ["a"], ["y"])]
+    kernel = RNG.normal(size=(2, 1, 3, 3)).astype(np.float32)
+    proto = model(nodes, [value("x", [3, 4]), value("z", [1, 1, 5, 5])], ["y", "c"], {"k": kernel})
+    engine = GraphEngine(load(Source("m.onnx", memoryview(proto.SerializeToString()))))
+    x = RNG.normal(size=(3, 4)).astype(np.float32)
+    got = engine({"x": x, "z": np.ones((1, 1, 5, 5), np.float32)})
+    assert got["y"].tolist() == np.stack(np.nonzero(x > 0)).tolist() and got["c"].shape == (1, 2, 3, 3)
+    assert engine._is_compiled and engine._growing == {2}
+    assert OPERATORS["NonMaxSuppression"].grows

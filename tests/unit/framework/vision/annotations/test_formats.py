@@ -1,0 +1,270 @@
+"""framework.vision.annotations: YOLO, CVAT and COCO in and out, and what is said of lines that are none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from framework.core.errors import FormatError, InputError
+from framework.vision import image
+from framework.vision.annotations.coco import coco_dict
+from framework.vision.annotations.cvat import cvat_xml, read_cvat
+from framework.vision.annotations.objects import AnnotatedObject, join_outlines, signed_area
+from framework.vision.annotations.yolo import read_yolo, yolo_lines
+
+
+def photo(path: Path, size_hw: tuple[int, int] = (50, 100)) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    image.write(path, np.full((*size_hw, 3), 90, np.uint8))
+    return path
+
+
+def text(path: Path, content: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content, encoding="utf-8")
+    return path
+
+
+def ultralytics(
+    root: Path, data: str = "path: .\ntrain: images/train\nval: images/val\nnames: {0: cat, 1: dog}\n"
+) -> Path:
+    photo(root / "images/train/a.jpg")
+    photo(root / "images/train/deep/b.png")
+    photo(root / "images/val/c.jpg")
+    text(root / "labels/train/a.txt", "0 0.5 0.5 0.2 0.4\n1 0.1 0.1 0.3 0.1 0.3 0.5\n")
+    text(root / "labels/val/c.txt", "1 0.5 0.5 1 1 0.87\n")
+    return text(root / "data.yaml", data)
+
+
+def test_a_data_set_of_ultralytics(tmp_path: Path) -> None:
+    read = read_yolo(ultralytics(tmp_path), "train")
+    assert read.class_names == ("cat", "dog") and [one.name for one in read.images] == [
+        "train/a.jpg",
+        "train/deep/b.png",
+    ]
+    box, outline = read.images[0].objects
+    assert (box.label, box.box, box.outlines) == ("cat", (40, 15, 60, 35), ())
+    assert outline.label == "dog" and outline.box == pytest.approx((10, 5, 30, 25))
+    assert outline.outlines[0].tolist() == pytest.approx(np.array([[10, 5], [30, 5], [30, 25]]))
+    assert read.images[1].objects == () and "1 images have no text file" in read.notes[0]
+    everything = read_yolo(tmp_path)
+    assert [one.split for one in everything.images] == ["train", "train", "val"]
+    assert everything.images[2].objects[0].box == (0, 0, 100, 50) and "a score" in everything.notes[0]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        "train: ../images/train\nval: ../images/val\nnc: 2\nnames: [cat, dog]\n",  # Roboflow
+        "train: [images/train]\nvalid: images/val\nnames: [cat, dog]\n",
+        "train: train.txt\nnames: [cat, dog]\n",
+        "path: /nowhere\ntrain: images/train\nnames:\n  0: cat\n  1: dog\n",
+    ],
+)
+def test_spellings_of_a_data_yaml(tmp_path: Path, data: str) -> None:
+    root = tmp_path / "set"
+    text(root / "train.txt", "./images/train/a.jpg\nimages/train/deep/b.png\n\n")
+    assert len(read_yolo(ultralytics(root, data), "train").images) == 2
+
+
+def test_a_folder_as_labelimg_leaves_it(tmp_path: Path) -> None:
+    photo(tmp_path / "a b.jpg")
+    text(tmp_path / "a b.txt", "1 0.5 0.5 0.2 0.4\n")
+    text(tmp_path / "classes.txt", "cat\ndog\n")
+    read = read_yolo(tmp_path)
+    assert read.class_names == ("cat", "dog") and [one.label for one in read.images[0].objects] == ["dog"]
+
+
+def test_names_alone_in_a_data_yaml(tmp_path: Path) -> None:
+    """As supervision writes it."""
+    ultralytics(tmp_path, "names:\n- cat\n- dog\nnc: 2\n")
+    assert [len(one.objects) for one in read_yolo(tmp_path, "train").images] == [2, 0]
+    assert len(read_yolo(tmp_path).images) == 3
+
+
+def test_darknets_files_as_cvat_writes_them(tmp_path: Path) -> None:
+    photo(tmp_path / "obj_train_data/a.jpg")
+    text(tmp_path / "obj_train_data/a.txt", "1 0.5 0.5 0.2 0.4\n")
+    text(tmp_path / "obj.names", "cat\ndog\n")
+    text(tmp_path / "train.txt", "data/obj_train_data/a.jpg\n")
+    text(
+        tmp_path / "obj.data",
+        "classes = 2\ntrain = data/train.txt\nnames = data/obj.names\nbackup = backup/\n",
+    )
+    read = read_yolo(tmp_path, "train")
+    assert read.class_names == ("cat", "dog") and read.images[0].objects[0].label == "dog"
+    with pytest.raises(InputError, match="no such part"):
+        read_yolo(tmp_path, "val")
+
+
+def test_lines_that_are_left_out(tmp_path: Path) -> None:
+    ultralytics(tmp_path)
+    text(
+        tmp_path / "labels/train/a.txt",
+        "0 0.5 0.5 0.2 0.2\n0 0.5  0.5 0.2 0.2\n0 0.9 0.5 0.4 0.2\n"
+        "0 0.5 0.5 0 0.2\n0 0.9 0.5 0.205 0.2\n0 1.5 0.5 0.2 0.2\n",
+    )
+    read = read_yolo(tmp_path, "train")
+    assert [one.box for one in read.images[0].objects] == [
+        pytest.approx((40, 20, 60, 30)),
+        pytest.approx((70, 20, 100, 30)),
+        pytest.approx((79.75, 20, 100, 30)),
+    ]
+    assert [problem.partition("line ")[2] for problem in read.problems] == [
+        "2: it comes twice",
+        "4: 0 0.5 0.5 0 0.2 has no area in its image",
+        "6: 0 1.5 0.5 0.2 0.2 has no area in its image",
+    ]
+    assert any("an object reaches beyond its image and is cut there" in note for note in read.notes)
+
+
+@pytest.mark.parametrize(
+    ("line", "error", "message"),
+    [
+        ("0 12 20 30 40", InputError, "coordinates are pixels"),
+        ("2 0.5 0.5 0.1 0.1", InputError, "a class has no name(?s:.)*class 2(?s:.)*0 to 1"),
+        ("cat 0.5 0.5 0.1 0.1", FormatError, "no object of YOLO's format"),
+        ("0 0.5 0.5", FormatError, "line 1: the line is no object"),
+        ("0 0.5 0.5 nan 0.1", FormatError, "no object"),
+        ("0 0.1 0.1 0.2 0.2 0.3 0.3 0.4", FormatError, "no object"),
+    ],
+)
+def test_lines_that_are_wrong(tmp_path: Path, line: str, error: type[Exception], message: str) -> None:
+    ultralytics(tmp_path)
+    text(tmp_path / "labels/train/a.txt", line)
+    with pytest.raises(error, match=message):
+        read_yolo(tmp_path, "train")
+
+
+def test_keypoints_behind_a_box(tmp_path: Path) -> None:
+    ultralytics(tmp_path, "train: images/train\nkpt_shape: [2, 3]\nnames: [cat, dog]\n")
+    text(tmp_path / "labels/train/a.txt", "0 0.5 0.5 0.2 0.4 0.1 0.1 2 0.3 0.3 1\n")
+    read = read_yolo(tmp_path, "train")
+    assert read.images[0].objects[0].box == pytest.approx((40, 15, 60, 35)) and "keypoints" in read.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("data", "error", "message"),
+    [
+        ("train: images/gone\nnames: [a]\n", InputError, "no such folder of images(?s:.)*images/gone"),
+        ("train: images/train\n", FormatError, "needs a name of its own"),
+        ("train: images/train\nnames: {1: a, 2: b}\n", FormatError, "the numbers of the classes have gaps"),
+        ("test: images/val\nnames: [a]\n", InputError, "no such part"),
+        ("- a\n", FormatError, "describes no data set"),
+        ("a: [", FormatError, "no YAML"),
+    ],
+)
+def test_files_that_are_wrong(tmp_path: Path, data: str, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        read_yolo(ultralytics(tmp_path, data), "train" if data.startswith("test") else "")
+
+
+def test_outlines_and_boxes_as_lines() -> None:
+    square = np.array([[10.0, 5], [30, 5], [30, 25], [10, 25]])
+    ring = np.zeros((20, 20), bool)
+    ring[2:18, 2:18] = True
+    ring[8:12, 8:12] = False
+    objects = [
+        AnnotatedObject("dog", (10, 5, 30, 25), (square,)),
+        AnnotatedObject("cat", (40, 10, 60, 30), (), ring),
+    ]
+    lines = list(yolo_lines(objects, ("cat", "dog"), (50, 100), segments=True))
+    assert lines[0] == "1 0.100000 0.100000 0.300000 0.100000 0.300000 0.500000 0.100000 0.500000\n"
+    points = np.array(lines[1].split()[1:], float).reshape(-1, 2) * (100, 50)
+    assert abs(signed_area(points)) == pytest.approx(256) and points.min(axis=0).tolist() == [42, 12]
+    assert (
+        list(yolo_lines(objects, ("cat", "dog"), (50, 100), segments=False))[1]
+        == "0 0.500000 0.400000 0.200000 0.400000\n"
+    )
+
+
+def test_the_outline_of_a_mask_has_its_pixels() -> None:
+    full = AnnotatedObject("a", (10, 10, 15, 14), (), np.ones((4, 5), bool))
+    corner = np.ones((4, 5), bool)
+    corner[:2, 3:] = False
+    for one in (full, AnnotatedObject("a", (10, 10, 15, 14), (), corner)):
+        again = AnnotatedObject("a", one.box, one.find_outlines())
+        assert np.array_equal(again.fill((30, 40)), one.fill((30, 40)))
+
+
+def test_outlines_are_joined_without_losing_area() -> None:
+    one = np.array([[0.0, 0], [4, 0], [4, 4], [0, 4]])
+    joined = join_outlines([one, one + 10, one + np.array([0, 20])])
+    assert abs(signed_area(joined)) == pytest.approx(48)
+
+
+CVAT = """<?xml version="1.0" encoding="utf-8"?>
+<annotations><version>1.1</version><meta><task><labels>
+<label><name>dog</name><attributes><attribute><name>breed</name></attribute></attributes></label>
+<label><name>cat</name></label></labels></task></meta>
+<image id="0" name="cam/a.jpg" width="100" height="50" subset="Train">
+<box label="dog" source="manual" occluded="1" xtl="10.5" ytl="5.00" xbr="30" ybr="25" z_order="0">
+<attribute name="breed">pug</attribute></box>
+<box label="cat" xtl="40" ytl="10" xbr="60" ybr="20" rotation="90"></box>
+<polygon label="cat" points="1,1;9,1;9,9"></polygon>
+<mask label="cat" rle="1, 2, 2, 3" left="70" top="30" width="4" height="2"></mask>
+<ellipse label="cat" cx="50" cy="25" rx="10" ry="5"></ellipse>
+<polyline label="dog" points="1,1;2,2"></polyline>
+<points label="dog" points="1,1"></points>
+<polygon label="cat" points="1,1;2,2"></polygon>
+<tag label="cat"></tag>
+</image>
+<image id="1" name="b.jpg" width="100" height="50" subset="Validation"></image>
+</annotations>"""
+
+
+def test_shapes_of_cvat(tmp_path: Path) -> None:
+    photo(tmp_path / "images/cam/a.jpg")
+    photo(tmp_path / "images/b.jpg")
+    read = read_cvat(text(tmp_path / "annotations.xml", CVAT))
+    assert read.class_names == ("dog", "cat") and [one.split for one in read.images] == ["train", "val"]
+    assert read.images[0].path == tmp_path / "images/cam/a.jpg"
+    box, turned, polygon, mask, ellipse = read.images[0].objects
+    assert box.box == (10.5, 5, 30, 25) and box.attributes == {"breed": "pug", "occluded": "1"}
+    assert turned.box == pytest.approx((45, 5, 55, 25)) and len(turned.outlines[0]) == 4
+    assert polygon.outlines[0].tolist() == [[1, 1], [9, 1], [9, 9]]
+    assert mask.box == (71, 30, 74, 32) and mask.mask is not None
+    assert mask.mask.tolist() == [[True, True, False], [True, True, True]]
+    assert ellipse.box == pytest.approx((40, 20, 60, 30), abs=0.2)
+    assert len(read.problems) == 4 and "1 x polyline dog, which has no area" in "".join(read.problems)
+    assert "2 points, but a polygon has three or more" in read.problems[0]
+
+
+def test_cvat_there_and_back(tmp_path: Path) -> None:
+    first = read_cvat(text(tmp_path / "annotations.xml", CVAT))
+    (tmp_path / "again.xml").write_bytes(cvat_xml(first.images, first.class_names))
+    again = read_cvat(tmp_path / "again.xml")
+    assert again.class_names == first.class_names and again.problems == ()
+    for one, other in zip(first.images[0].objects, again.images[0].objects, strict=True):
+        assert one.label == other.label and other.box == pytest.approx(one.box, abs=0.01)
+        assert one.attributes == other.attributes and np.array_equal(
+            one.fill((50, 100)), other.fill((50, 100))
+        )
+    root = ElementTree.parse(tmp_path / "again.xml").getroot()
+    assert [one.text for one in root.iter("version")] == ["1.1"] and len(root.findall("image")) == 2
+
+
+def test_files_of_cvat_that_are_wrong(tmp_path: Path) -> None:
+    for content, error, message in (
+        ("<annotation/>", FormatError, "the file is not CVAT's"),
+        ("<annotations/>", InputError, "the file has no images"),
+        ("<annotations><track/></annotations>", InputError, "tracks of a video(?s:.)*CVAT for images 1.1"),
+        ('<annotations><image id="1"/></annotations>', FormatError, "an image has no name"),
+        ("<!DOCTYPE a><annotations/>", FormatError, "document type"),
+        ('<annotations><image name="a"/></annotations>', InputError, "the file has no label"),
+    ):
+        with pytest.raises(error, match=message):
+            read_cvat(text(tmp_path / "a.xml", content))
+
+
+def test_coco_of_masks_and_crowds(tmp_path: Path) -> None:
+    read = read_cvat(text(tmp_path / "annotations.xml", CVAT))
+    data = coco_dict(read.images, read.class_names)
+    annotations = data["annotations"]
+    assert isinstance(annotations, list)
+    _, _, polygon, mask, _ = annotations
+    assert isinstance(polygon, dict) and polygon["area"] == 32 and polygon["bbox"] == [1, 1, 8, 8]
+    assert isinstance(mask, dict) and mask["area"] == 5 and isinstance(mask["segmentation"], dict)

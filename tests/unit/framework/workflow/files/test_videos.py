@@ -1,0 +1,106 @@
+"""Frame steps, texts of each image, files of events, and streams as sources."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from framework.core.errors import InputError
+from framework.vision import image
+from framework.vision.video import VideoWriter
+from framework.workflow import VisionPredictor
+from framework.workflow.domain.predictor import ImageItem
+from framework.workflow.domain.result import ImageResult
+from framework.workflow.files.predict_files import check_sources, predict_files, run_images
+from framework.workflow.files.sources import open_sources
+from framework.workflow.files.videos import name_source, run_video
+
+
+@dataclass(frozen=True)
+class Level(ImageResult):
+    level: int = 0
+
+    def _content(self) -> dict[str, int]:
+        return {"level": self.level}
+
+    def overlay(self) -> np.ndarray:
+        return self.pixels
+
+
+class Events:
+    """A line for each frame, and how many there were."""
+
+    def __init__(self, stem: str, frame_rate: float, stride: int) -> None:
+        self.name, self.head, self.count = f"{stem}_events.csv", f"{frame_rate:g} {stride}\n", 0
+
+    @property
+    def tail(self) -> str:
+        return f"{self.count}\n"
+
+    def text(self, result: Level, number: int) -> str:
+        self.count += 1
+        return f"{number} {result.level // 10}\n"
+
+    def summary(self) -> list[str]:
+        return [f"{self.count} frames"]
+
+
+class Levels(VisionPredictor[Level]):
+    text_suffixes = (".txt",)
+
+    def predict_stream(self, items: Iterator[ImageItem]) -> Iterator[Level]:  # type: ignore[override]
+        for item in items:
+            height, width = item.image.shape[:2]
+            level = round(float(item.image.mean()))
+            yield Level(source=item.source, width=width, height=height, image=item.image, level=level)
+
+    def to_text(self, result: Level, suffix: str) -> str:
+        return f"{result.level // 10}{suffix}\n"
+
+    def event_writer(self, stem: str, frame_rate: float, stride: int = 1) -> Events:
+        return Events(stem, frame_rate, stride)
+
+
+def clip(path: Path) -> Path:
+    with VideoWriter(path, 12, (48, 64)) as video:
+        for number in range(10):
+            video.write(np.full((48, 64, 3), 20 * number + 5, np.uint8))
+    return path
+
+
+def test_every_fourth_frame_with_texts_and_events(tmp_path: Path) -> None:
+    report = predict_files(
+        Levels(), tmp_path / "out", video_file=str(clip(tmp_path / "a.avi")), draw=False, stride=4
+    )
+    lines = [json.loads(line) for line in (tmp_path / "out/a.jsonl").read_text().splitlines()]
+    assert [(line["frame"], line["time"], line["level"] // 10) for line in lines] == [
+        *((0, 0, 0), (4, 0.333, 8), (8, 0.667, 16))
+    ]
+    assert (tmp_path / "out/a_events.csv").read_text() == "3 4\n0 0\n1 8\n2 16\n3\n"
+    names = sorted(path.name for path in (tmp_path / "out/labels").iterdir())
+    assert names == ["a_1.txt", "a_5.txt", "a_9.txt"] and "3 frames" in report.summary()
+    assert (tmp_path / "out/labels/a_5.txt").read_text() == "8.txt\n"
+
+
+def test_texts_of_images_lie_in_labels(tmp_path: Path) -> None:
+    image.write(tmp_path / "b.png", np.full((4, 5, 3), 100, np.uint8))
+    report = run_images(Levels(), [tmp_path / "b.png"], tmp_path / "out", draw=False)
+    assert (tmp_path / "out/labels/b.txt").read_text() == "10.txt\n"
+    assert tmp_path / "out/labels/b.txt" in report.written
+
+
+def test_streams_are_sources(tmp_path: Path) -> None:
+    check_sources(None, None, None, "rtsp://camera/stream")
+    with open_sources(["rtsp://camera/stream"], (".png",), with_streams=True) as sources:
+        assert sources.streams == ("rtsp://camera/stream",) and sources.files == ()
+    with pytest.raises(InputError), open_sources(["rtsp://camera/stream"], (".png",)):
+        pass
+    assert name_source("rtsp://user:secret@10.0.0.2:554/cam/1?profile=2") == "10_0_0_2_554_cam_1"
+    report = run_video(Levels(), "rtsp://user:secret@127.0.0.1:9/cam", tmp_path / "out")
+    assert report.exit_code == 1 and "the stream gives no image" in report.summary()
+    assert "secret" not in report.summary()
