@@ -162,7 +162,7 @@ def ihfftn(
     return jnp.conj(jnp.fft.rfftn(x, s, _axes(x, s, axes), _INVERSE[norm]))
 
 
-def _plane(axes: Any, where: str) -> Any:
+def _plane(axes: Any, where: str) -> Sequence[int]:
     if axes is None or len(axes) != 2:
         raise ShapeError("two axes", where=where, received=f"axes={axes}")
     return axes

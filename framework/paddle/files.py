@@ -138,7 +138,7 @@ def _file(path: str) -> Source:
     raise ValueError(f"paddle.load: there is no file {path}{hint}")
 
 
-def _saved(obj: Any) -> Any:
+def _saved(obj: Any) -> object:
     """Plain data with arrays for Tensors, as Paddle lays them out."""
     if any(isinstance(part, Layer) for part in _parts(obj)):
         raise ValueError(
@@ -163,7 +163,7 @@ def _is_state_dict(obj: object) -> bool:
     )
 
 
-def _parts(obj: object) -> Iterator[Any]:
+def _parts(obj: object) -> Iterator[object]:
     """An object and what it holds."""
     yield obj
     if isinstance(obj, dict):
@@ -173,7 +173,7 @@ def _parts(obj: object) -> Iterator[Any]:
             yield from _parts(part)
 
 
-def _with_names(obj: Any) -> Any:
+def _with_names(obj: Any) -> object:
     if isinstance(obj, Tensor):
         return NamedArray((obj.name, obj.numpy()))
     if isinstance(obj, dict):
@@ -190,7 +190,7 @@ def _with_names(obj: Any) -> Any:
     return obj
 
 
-def _loaded(value: object, as_numpy: bool, named: bool) -> Any:
+def _loaded(value: object, as_numpy: bool, named: bool) -> object:
     """Tensors for named arrays; for all arrays where none has a name."""
     if isinstance(value, NamedArray):
         return _array(value.array) if as_numpy else _tensor(value.array, value.name)

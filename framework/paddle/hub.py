@@ -42,11 +42,11 @@ def _module(repo_dir: str, source: str) -> ModuleType:
     return module
 
 
-def _entries(module: ModuleType) -> dict[str, Callable[..., Any]]:
+def _entries(module: ModuleType) -> dict[str, Callable[..., object]]:
     return {n: f for n, f in vars(module).items() if callable(f) and not n.startswith("_")}
 
 
-def _entry(repo_dir: str, model: str, source: str) -> Callable[..., Any]:
+def _entry(repo_dir: str, model: str, source: str) -> Callable[..., object]:
     entries = _entries(_module(repo_dir, source))
     if model not in entries:
         raise HubError(

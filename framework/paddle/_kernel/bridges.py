@@ -187,7 +187,7 @@ class WrappedLayer(_Held):
         self.__dict__["_core"].train(mode)
         return self
 
-    def forward(self, *inputs: object) -> Any:
+    def forward(self, *inputs: object) -> object:
         given = [x if isinstance(x, Tensor) else Tensor(x) for x in inputs]
         graphdef, _, _ = functional_core.split(self.__dict__["_core"])
         key = (graphdef, len(given))
@@ -212,7 +212,7 @@ class _Form:
         self.buffers = list(buffers.values())
         first, training = layer._channels_first, layer.training
 
-        def call(*values: Any) -> Any:
+        def call(*values: Any) -> tuple[jax.Array, ...]:
             inputs, key, state = values[:count], values[count], values[count + 1 :]
             with jax.enable_x64(False):  # the core keeps to 32 bits
                 arrays = [_narrowed(x) for x in inputs]

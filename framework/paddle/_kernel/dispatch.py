@@ -34,7 +34,7 @@ from framework.paddle._kernel.dtypes import dtype as Dtype
 from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.random import default_generator
-from framework.paddle._kernel.tape import Cotangent, Node, edge_of
+from framework.paddle._kernel.tape import Cotangent, Edge, Node, edge_of
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 from framework.paddle._kernel.x64 import enter_x64, leave_x64, x64
 
@@ -51,7 +51,7 @@ _NUMBERS = 256  # kept at a time
 
 
 @functools.cache
-def _compile_options() -> dict[str, Any] | None:
+def _compile_options() -> dict[str, str | bool] | None:
     """XLA's options for the device of this process; see framework/core/compilation.py."""
     device = jax.config.jax_default_device or jax.devices()[0]  # type: ignore[attr-defined]
     return compile_options(device) or None
@@ -144,7 +144,7 @@ class Compiled:
         if found is None:
             function = self.function
 
-            def run(*args: object) -> Any:
+            def run(*args: object) -> tuple[tuple[jax.Array, ...], jax.tree_util.Partial]:
                 outs, vjp = _vjp(function, args, mask, None)
                 return outs, vjp
 
@@ -157,7 +157,7 @@ def _vjp(
     args: Sequence[Any],
     mask: tuple[bool, ...],
     present: tuple[bool, ...] | None,
-) -> tuple[tuple[jax.Array, ...], Callable[..., Any]]:
+) -> tuple[tuple[jax.Array, ...], jax.tree_util.Partial]:
     """Outputs that are `present` (None: all), and Paddle's pullback for the inputs in `mask`: for complex numbers the
     conjugate of jax's."""
     chosen = [index for index, wanted in enumerate(mask) if wanted]
@@ -174,7 +174,9 @@ def _vjp(
     return outs, jax.tree_util.Partial(_conjugated, vjp)
 
 
-def _conjugated(vjp: Callable[..., Any], cotangents: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
+def _conjugated(
+    vjp: Callable[..., Sequence[jax.Array]], cotangents: tuple[jax.Array, ...]
+) -> tuple[jax.Array, ...]:
     return tuple(_conjugate(g) for g in vjp(tuple(_conjugate(c) for c in cotangents)))
 
 
@@ -195,13 +197,13 @@ class OperationNode(Node):
         compiled: Compiled,
         values: Sequence[object],
         mask: tuple[bool, ...],
-        edges: Sequence[Any],
+        edges: Sequence[Edge],
         outs: Sequence[jax.Array],
         pullback: object = None,
     ) -> None:
         super().__init__(edges, len(outs))
         self.compiled, self.mask, self.pullback = compiled, mask, pullback
-        self.values: Sequence[Any] | None = values
+        self.values: Sequence[object] | None = values
         self.outs = tuple(jax.typeof(o) for o in outs) if pullback is not None else None
 
     def pull(self, cotangents: Sequence[Cotangent | None], create_graph: bool) -> Sequence[Cotangent | None]:
@@ -217,7 +219,7 @@ class OperationNode(Node):
             return result if isinstance(result, tuple) else (result,)
         return program.program(*values, *given)
 
-    def _filled(self, cotangents: Sequence[Any]) -> tuple[Any, ...]:
+    def _filled(self, cotangents: Sequence[Any]) -> tuple[np.ndarray | jax.Array, ...]:
         assert self.outs is not None
         filled = []
         for cotangent, out in zip(cotangents, self.outs, strict=True):
@@ -313,7 +315,7 @@ def execute(compiled: Compiled, args: Sequence[object]) -> Any:
     return tensor
 
 
-def _number(number: float) -> Any:
+def _number(number: float) -> jax.Array | float:
     """A number as an array of weak type, kept for the next call: handing over a Python number costs 5 microseconds.
 
     Integers are handed over: positions in a loop change with every call.
@@ -373,7 +375,7 @@ def _called_again(
         raise _explained(compiled, args, inner) from inner
 
 
-def _converted(arg: object) -> Any:
+def _converted(arg: object) -> jax.Array | float:
     """What is no Tensor as an input: numpy's floating numbers count as Python's, as in Paddle."""
     if isinstance(arg, jax.Array):
         return arg
@@ -493,7 +495,7 @@ class Operation:
         signature, function = self.signature, self.function
         named = {signature.names[i]: thaw(s) for i, s in zip(signature.settings, settings, strict=True)}
 
-        def call(*flat: object) -> Any:
+        def call(*flat: object) -> object:
             remaining = iter(flat)
             data = {}
             for index, length in zip(signature.data, lengths, strict=True):
@@ -544,7 +546,7 @@ def freeze(value: object) -> Any:
     return value
 
 
-def thaw(value: object) -> Any:
+def thaw(value: object) -> object:
     """A frozen setting as operations read it."""
     if isinstance(value, _Slice):
         return slice(*value)

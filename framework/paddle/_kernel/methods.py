@@ -88,7 +88,7 @@ def _reflected(function: Callable[..., object]) -> Callable[..., Any]:
 
 def install(
     operations: Mapping[str, Callable[..., Any]], methods_only: Mapping[str, Callable[..., Any]]
-) -> dict[str, Callable[..., Any]]:
+) -> dict[str, Callable[..., Tensor]]:
     """Give Tensor these functions as methods, with their in-place forms; returns the in-place forms of `operations`."""
     made = {
         name: in_place(operations[name[:-1]], name)

@@ -254,7 +254,7 @@ class Tensor:
         )
         return copy
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return (_rebuild, (type(self), self.numpy(), self.stop_gradient, self._name))
 
 
@@ -375,7 +375,7 @@ def _host_array(value: object, kind: np.dtype | None) -> np.ndarray:
     return values
 
 
-def _without_tensors(value: object) -> Any:
+def _without_tensors(value: object) -> object:
     if isinstance(value, Tensor):
         return value.numpy()
     if isinstance(value, list | tuple):

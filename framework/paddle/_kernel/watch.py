@@ -6,18 +6,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import jax
 
 from framework.paddle._kernel.mode import mode, recorder_scope
 from framework.paddle._kernel.tensor import Tensor
 
+if TYPE_CHECKING:
+    pass
+
 
 class Watcher(Protocol):
     """What is told of the Tensors that a thread touches."""
 
-    def read_value(self, tensor: Tensor, value: jax.Array) -> Any:
+    def read_value(self, tensor: Tensor, value: jax.Array) -> jax.Array:
         """`tensor._value` is asked for; the result is what the asker gets."""
         ...
 

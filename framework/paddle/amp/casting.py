@@ -51,7 +51,7 @@ def _cast(kind: np.dtype) -> Compiled:
     return Compiled("cast", lambda x: x.astype(kind))
 
 
-def _with_type(arg: object, kind: np.dtype) -> Any:
+def _with_type(arg: object, kind: np.dtype) -> object:
     """A Tensor of 16 or 32 bits cast to `kind`, with its history; anything else as it is."""
     if not isinstance(arg, Tensor) or arg._value.dtype == kind:
         return arg
@@ -78,7 +78,7 @@ class Policy:
     def __hash__(self) -> int:
         return hash(self._key())
 
-    def __call__(self, compiled: Compiled, args: Sequence[object]) -> Sequence[Any]:
+    def __call__(self, compiled: Compiled, args: Sequence[object]) -> Sequence[object]:
         name = compiled.name
         if name in lists.UNTOUCHED or name.endswith("_grad"):
             return args
@@ -155,7 +155,7 @@ def decorate(
     save_dtype: str | None = None,
     master_grad: bool = False,
     excluded_layers: Excluded = None,
-) -> Any:
+) -> Layer | Sequence[Layer] | tuple[Layer | Sequence[Layer], Optimizer | Sequence[Optimizer]]:
     """Cast models to 16 bits for level O2, all but their normalization layers; optimizers keep float32 copies.
 
     Returns what it got: models, or (models, optimizers). `save_dtype` is the type of floating-point entries of

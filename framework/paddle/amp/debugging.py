@@ -88,7 +88,7 @@ class _Watched:
     def __init__(self, cast: Cast | None) -> None:
         self.cast = cast
 
-    def __call__(self, compiled: Compiled, args: Sequence[object]) -> Sequence[Any]:
+    def __call__(self, compiled: Compiled, args: Sequence[object]) -> Sequence[object]:
         if self.cast is not None:
             args = self.cast(compiled, args)
         for watch in list(_watches.values()):

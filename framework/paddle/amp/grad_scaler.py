@@ -177,7 +177,7 @@ class GradScaler:
     def set_decr_every_n_nan_or_inf(self, new_decr_every_n_nan_or_inf: int) -> None:
         self._decr_every_n_nan_or_inf = new_decr_every_n_nan_or_inf
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> dict[str, float | int | bool | np.ndarray]:
         """The scale (array [1]), its settings and its counts; empty where the scaler does nothing."""
         if not self._enable:
             return {}

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import jax
+
 from framework.paddle._kernel.dispatch import Compiled, OperationNode, execute
 from framework.paddle._kernel.mode import Route, mode, set_recorder
 from framework.paddle._kernel.tensor import Tensor, wrap
@@ -37,7 +39,7 @@ class saved_tensors_hooks:
         set_recorder(self._before)
         _active.pop()
 
-    def _route(self, compiled: Compiled, args: Sequence[object]) -> Any:
+    def _route(self, compiled: Compiled, args: Sequence[object]) -> object:
         before = self._before
         out = execute(compiled, args) if before is None else before(compiled, args)
         first = out[0] if isinstance(out, tuple) else out
@@ -69,7 +71,7 @@ class _Packed(Sequence[Any]):
     def __getitem__(self, index: Any) -> Any:
         return self._unpack(self._kept[index])._value if self._packed[index] else self._kept[index]
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[jax.Array]:
         for index in range(len(self)):
             yield self[index]
 

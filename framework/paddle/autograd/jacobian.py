@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -11,6 +11,8 @@ from framework import paddle
 from framework.paddle._kernel.arguments import Tensors
 from framework.paddle._kernel.tape import grad
 from framework.paddle._kernel.tensor import Tensor
+
+Jacobians: TypeAlias = "Jacobian | tuple[Jacobians, ...]"
 
 
 class Jacobian:
@@ -93,7 +95,7 @@ class Hessian(Jacobian):
     """The second derivatives of one number (per sample, in a batch)."""
 
 
-def jacobian(ys: Tensors, xs: Tensors, batch_axis: int | None = None) -> Any:
+def jacobian(ys: Tensors, xs: Tensors, batch_axis: int | None = None) -> Jacobians:
     """The Jacobian of `ys` by `xs`; for tuples a tuple of them, ys outside.
 
     Raises:
@@ -116,7 +118,7 @@ def _jacobians(kind: type[Jacobian], ys: Tensors, xs: Tensors, batched: bool) ->
     return kind(ys, xs, batched)
 
 
-def hessian(ys: Tensor, xs: Tensors, batch_axis: int | None = None) -> Any:
+def hessian(ys: Tensor, xs: Tensors, batch_axis: int | None = None) -> Jacobians:
     """The Hessian of `ys` (one element, or one a sample) by `xs`; for a tuple of xs a tuple of tuples."""
     batched = _batched(batch_axis)
     if (ys.size // max(ys.shape[0], 1) if batched else ys.size) > 1:

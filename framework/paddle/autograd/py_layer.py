@@ -33,7 +33,7 @@ class PyLayerContext:
             pack, self._unpack = hooks
             self.container = tuple(pack(tensor) for tensor in tensors)
 
-    def saved_tensor(self) -> Any:
+    def saved_tensor(self) -> tuple[Tensor, ...] | None:
         """The Tensors given to `save_for_backward`, in order."""
         if self._unpack is None or self.container is None:
             return self.container

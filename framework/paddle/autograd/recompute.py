@@ -67,13 +67,13 @@ def recompute(
     use_reentrant: bool = True,
     preserve_rng_state: bool = True,
     **kwargs: object,
-) -> Any:
+) -> object:
     """`function(*args, **kwargs)` without keeping what it computes on the way: the backward run calls it again.
 
     With `preserve_rng_state` random operations (dropout) repeat what they did.
     """
 
-    def call() -> Any:
+    def call() -> object:
         return function(*args, **kwargs)
 
     if not mode.grad_enabled:

@@ -95,7 +95,7 @@ def load_state_dict(
         tensor._value = jax.device_put(paddle.to_tensor(saved[name])._value, tensor._value.sharding)
 
 
-def _refusing(name: str) -> Callable[..., Any]:
+def _refusing(name: str) -> Callable[..., NoReturn]:
     fix = (
         "there are no parameter servers; paddle.io.DataLoader reads data, paddle.nn.Embedding holds tables"
         if name in _SERVERS

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import jax
 import numpy as np
@@ -276,6 +276,6 @@ def shard_layer(
     return layer
 
 
-def shard_optimizer(optimizer: Optimizer, shard_fn: Function | None = None) -> Any:
+def shard_optimizer(optimizer: Optimizer, shard_fn: Function | None = None) -> Optimizer:
     """The optimizer: its state is made from parameters and lies where they lie."""
     return optimizer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from framework.core.errors import DeviceError
 from framework.paddle._kernel.tensor import Tensor
@@ -12,6 +12,9 @@ from framework.paddle.distributed import parallel_helper as parallel_helper
 from framework.paddle.distributed.collective import Group
 from framework.paddle.distributed.env import alone, init_parallel_env
 from framework.paddle.nn.layer import Layer
+
+if TYPE_CHECKING:
+    from collections import OrderedDict
 
 
 class ParallelMode:
@@ -69,7 +72,7 @@ class DataParallel(Layer):
         include_sublayers: bool = True,
         structured_name_prefix: str = "",
         use_hook: bool = True,
-    ) -> Any:
+    ) -> OrderedDict[str, Tensor]:
         return self._layers.state_dict(destination, include_sublayers, structured_name_prefix, use_hook)
 
     def set_state_dict(

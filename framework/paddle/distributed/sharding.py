@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from framework import paddle
 from framework.paddle._kernel.errors import ShapeError
@@ -29,7 +29,7 @@ def group_sharded_parallel(
     sync_comm: bool = False,
     dp_group: Group | None = None,
     exclude_layer: object = None,
-) -> tuple[Any, Any, Any]:
+) -> tuple[Layer, Optimizer, GradScaler | None]:
     """(model, optimizer, scaler) as they are.
 
     Raises:

@@ -18,6 +18,8 @@ from framework.paddle.hapi.progressbar import ProgressBar
 from framework.paddle.optimizer.lr import LRScheduler as Schedule
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from framework.paddle.hapi.model import Model
 
 log = logging.getLogger("oar")
@@ -410,7 +412,7 @@ class _Recorder(Callback):
         self.close()
 
 
-def _extra(name: str) -> Any:
+def _extra(name: str) -> ModuleType:
     try:
         return importlib.import_module(name)
     except ImportError:

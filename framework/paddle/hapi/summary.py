@@ -22,13 +22,18 @@ _MIB = 1024**2
 
 @dataclass
 class _Row:
-    inputs: Any
-    outputs: Any
+    inputs: object
+    outputs: object
     parameters: int = 0
     trained: int = 0
 
 
-def summary(net: Layer, input_size: Any = None, dtypes: Any = None, input: Any = None) -> dict[str, int]:
+def summary(
+    net: Layer,
+    input_size: Any = None,
+    dtypes: Any = None,
+    input: Any = None,
+) -> dict[str, int]:
     """Print the layers with the shapes of their inputs and outputs and their numbers of parameters.
 
     Args:
@@ -153,7 +158,7 @@ def _table(rows: dict[str, _Row], sizes: Sequence[Any]) -> str:
     return "\n".join([*lines, f"Estimated Total Size (MB): {sum(megabytes):.2f}", "-" * full, ""])
 
 
-Count = Callable[[Any, Any, Any], Any]
+Count = Callable[[Any, Any, Any], int]
 
 
 def _conv(layer: Layer, x: Tensor, y: Tensor) -> int:

@@ -20,7 +20,7 @@ def _as_tuple(value: Tensors) -> tuple[Tensor, ...]:
     return (value,) if isinstance(value, Tensor) else tuple(value)
 
 
-def _like(reference: Tensors, values: Sequence[Tensor]) -> Any:
+def _like(reference: Tensors, values: Sequence[Tensor]) -> Tensors:
     return values[0] if isinstance(reference, Tensor) else tuple(values)
 
 
@@ -53,7 +53,7 @@ def _check_shapes(v: Tensors | None, references: Tensors) -> None:
         raise RuntimeError(f"v should have the shapes {want}, but got {got}")
 
 
-def _gradients(ys: Tensors, xs: Tensors, v: Tensors | None) -> Any:
+def _gradients(ys: Tensors, xs: Tensors, v: Tensors | None) -> Tensors:
     """Gradients of ys by xs with a history; zeros where ys does not depend on an x."""
     starts = None if v is None else list(_as_tuple(v))
     found = _grad(list(_as_tuple(ys)), list(_as_tuple(xs)), starts, create_graph=True, allow_unused=True)
@@ -66,7 +66,7 @@ def _gradients(ys: Tensors, xs: Tensors, v: Tensors | None) -> Any:
     return _like(xs, values)
 
 
-def vjp(func: Callable[..., Tensors], xs: Tensors, v: Tensors | None = None) -> tuple[Any, Any]:
+def vjp(func: Callable[..., Tensors], xs: Tensors, v: Tensors | None = None) -> tuple[Tensors, Tensors]:
     """(func(*xs), v @ Jacobian); without v ones."""
     _check(func, xs, v)
     xs, v = _separate(xs), _separate(v)
@@ -75,7 +75,7 @@ def vjp(func: Callable[..., Tensors], xs: Tensors, v: Tensors | None = None) -> 
     return ys, _gradients(ys, xs, v)
 
 
-def jvp(func: Callable[..., Tensors], xs: Tensors, v: Tensors | None = None) -> tuple[Any, Any]:
+def jvp(func: Callable[..., Tensors], xs: Tensors, v: Tensors | None = None) -> tuple[Tensors, Tensors]:
     """(func(*xs), Jacobian @ v); without v ones."""
     _check(func, xs, v)
     _check_shapes(v, xs)
@@ -84,7 +84,7 @@ def jvp(func: Callable[..., Tensors], xs: Tensors, v: Tensors | None = None) -> 
     return ys, _forward(ys, xs, v)
 
 
-def _forward(ys: Tensors, xs: Tensors, v: Tensors | None) -> Any:
+def _forward(ys: Tensors, xs: Tensors, v: Tensors | None) -> Tensors:
     """Reverse twice: the gradient by xs is linear in the one of ys, and its own gradient by that is J @ v."""
     seeds = []
     for y in _as_tuple(ys):
@@ -95,12 +95,12 @@ def _forward(ys: Tensors, xs: Tensors, v: Tensors | None) -> Any:
     return _gradients(_gradients(ys, xs, seed), seed, v)
 
 
-def forward_grad(outputs: Tensors, inputs: Tensors, grad_inputs: Tensors | None = None) -> Any:
+def forward_grad(outputs: Tensors, inputs: Tensors, grad_inputs: Tensors | None = None) -> Tensors:
     """Jacobian of `outputs` by `inputs` times `grad_inputs` (ones)."""
     return _forward(outputs, inputs, grad_inputs)
 
 
-def grad(outputs: Tensors, inputs: Tensors, grad_outputs: Tensors | None = None) -> Any:
+def grad(outputs: Tensors, inputs: Tensors, grad_outputs: Tensors | None = None) -> Tensors:
     """The gradients of `outputs` by `inputs`; zeros where there is none."""
     return _gradients(outputs, inputs, grad_outputs)
 

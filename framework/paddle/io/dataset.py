@@ -6,7 +6,7 @@ from __future__ import annotations
 import abc
 import itertools
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -44,7 +44,7 @@ class IterableDataset(Dataset, core.IterableDataset):
     def __iter__(self) -> Iterator[Any]:
         raise NotImplementedError(f"{type(self).__name__} defines no __iter__")
 
-    def __getitem__(self, idx: object) -> Any:
+    def __getitem__(self, idx: object) -> NoReturn:
         raise RuntimeError(f"{type(self).__name__} is an IterableDataset: it has no index")
 
     def __len__(self) -> int:

@@ -149,7 +149,7 @@ class DataLoader:
     def __call__(self) -> Iterator[Any]:
         return self.__iter__()
 
-    def _jobs(self) -> Iterator[Any]:
+    def _jobs(self) -> Iterator[object]:
         """The indices of each batch; of a stream, how many samples."""
         if isinstance(self.dataset, IterableDataset):
             return itertools.repeat(self.batch_size)
@@ -157,7 +157,7 @@ class DataLoader:
             return iter(self.batch_sampler)
         return iter(range(len(self.dataset)))
 
-    def _make(self, dataset: Dataset, job: Any, stream: Iterator[Any] | None) -> Any:
+    def _make(self, dataset: Dataset, job: Any, stream: Iterator[Any] | None) -> object:
         data: Any
         if stream is not None and job is None:
             data = next(stream, _END)
@@ -226,7 +226,7 @@ class _Worker:
         if isinstance(self.dataset, IterableDataset):
             self.stream = iter(self.dataset)
 
-    def submit(self, job: object) -> Future[Any]:
+    def submit(self, job: object) -> Future[object]:
         return self.pool.submit(lambda: self.loader._make(self.dataset, job, self.stream))
 
     def close(self) -> None:

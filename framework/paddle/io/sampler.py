@@ -152,7 +152,7 @@ class BatchSampler(Sampler):
             self.sampler = RandomSampler(dataset) if shuffle else SequenceSampler(dataset)
         self.batch_size, self.drop_last = _size(batch_size, "BatchSampler"), bool(drop_last)
 
-    def __iter__(self) -> Iterator[list[Any]]:
+    def __iter__(self) -> Iterator[list[int]]:
         return cut_batches(self.sampler, self.batch_size, self.drop_last)
 
     def __len__(self) -> int:

@@ -44,7 +44,7 @@ def ignore_module(modules: list[Any]) -> None:
     _ignored.update(module.__name__ for module in modules)
 
 
-def transformed(function: Callable[..., object]) -> Callable[..., Any]:
+def transformed(function: Callable[..., object]) -> Callable[..., object]:
     """The function with its control flow converted; the function itself where there is nothing to convert or no
     source."""
     if isinstance(function, types.MethodType):
@@ -214,7 +214,7 @@ class _Transformer(ast.NodeTransformer):
 
     # Statements
 
-    def visit_If(self, node: ast.If) -> Any:
+    def visit_If(self, node: ast.If) -> ast.stmt | list[ast.stmt]:
         if not can_move([node], self.fixed) or _has_scoping(node.test):
             self.generic_visit(node)
             return node
@@ -228,7 +228,7 @@ class _Transformer(ast.NodeTransformer):
             self._call("if_", node, node.test, _name(true), _name(false), *self._handles(number, names)),
         ]
 
-    def visit_While(self, node: ast.While) -> Any:
+    def visit_While(self, node: ast.While) -> ast.stmt | list[ast.stmt]:
         body, stopped = move_breaks(node.body, f"__break_{self.count + 1}")
         movable = not node.orelse and can_move(body, self.fixed) and not _has_scoping(node.test)
         if not movable:
@@ -251,7 +251,7 @@ class _Transformer(ast.NodeTransformer):
             self._call("while_", node, _name(test), _name(step), *self._handles(number, names)),
         ]
 
-    def visit_For(self, node: ast.For) -> Any:
+    def visit_For(self, node: ast.For) -> ast.stmt | list[ast.stmt]:
         body, stopped = move_breaks(node.body, f"__break_{self.count + 1}")
         movable = not node.orelse and can_move(
             [*body, ast.Assign([node.target], ast.Constant(0))], self.fixed

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn, TypeGuard
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax.core import Tracer
-from jax.extend.core import jaxpr_as_fun
+from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 
 from framework.core.errors import TraceError
 from framework.paddle._kernel.dispatch import Compiled, execute
@@ -24,6 +24,9 @@ from framework.paddle._kernel.watch import watching
 from framework.paddle._kernel.x64 import x64
 from framework.paddle.jit.recording import NoGradient, Recording, abstract
 
+if TYPE_CHECKING:
+    pass
+
 _NUMBERS = (bool, int, float, complex, np.generic)
 _KEY_DATA = jax.ShapeDtypeStruct((2,), np.uint32)
 
@@ -31,8 +34,8 @@ _KEY_DATA = jax.ShapeDtypeStruct((2,), np.uint32)
 class _Recorded:
     """What takes branches and loops of static programs: framework.paddle.static sets it, which makes such variables."""
 
-    cond: Callable[[Any, Callable[[], Any], Callable[[], Any]], Any]
-    loop: Callable[[Callable[..., Any], Callable[..., Any], Sequence[Any]], list[Any]]
+    cond: Callable[[Tensor, Callable[[], object], Callable[[], object]], object]
+    loop: Callable[[Callable[..., object], Callable[..., object], Sequence[object]], list[object]]
 
 
 recorded = _Recorded()
@@ -44,7 +47,7 @@ class Undefined:
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def _fail(self, *args: object) -> Any:
+    def _fail(self, *args: object) -> NoReturn:
         raise TraceError(
             f"variable {self.name!r} has a value only if a branch was taken or a loop ran, which depends on a Tensor",
             fix=f"give {self.name!r} a value before the if, while or for",
@@ -54,7 +57,7 @@ class Undefined:
     __call__ = __getitem__ = __iter__ = __len__ = __bool__ = __float__ = __int__ = __matmul__ = _fail
     __lt__ = __le__ = __gt__ = __ge__ = _fail
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("__"):
             raise AttributeError(name)
         return self._fail()
@@ -67,16 +70,16 @@ def is_traced(value: object) -> bool:
     return isinstance(value, Tracer)
 
 
-def _is_recorded(value: object) -> bool:
+def _is_recorded(value: object) -> TypeGuard[Tensor]:
     """Whether this is a variable of a static program."""
     return isinstance(value, Tensor) and isinstance(value._array, Symbol)
 
 
-def _leaves(value: Any) -> tuple[list[Any], Any]:
+def _leaves(value: object) -> tuple[list[object], Any]:
     return jax.tree_util.tree_flatten(value, is_leaf=lambda v: v is None)
 
 
-def stopped(compiled: Compiled, args: Sequence[object]) -> Any:
+def stopped(compiled: Compiled, args: Sequence[object]) -> object:
     """Run an operation so that jax's gradient stops where the tape's does."""
     return execute(compiled, [_stop(a) if isinstance(a, Tensor) else a for a in args])
 
@@ -87,6 +90,9 @@ def _stop(tensor: Tensor) -> Tensor:
     return wrap(lax.stop_gradient(tensor._value))
 
 
+Finish = Callable[[Sequence[object], Sequence[Tensor]], Sequence[jax.Array]]
+
+
 class _TracedFunction:
     """A branch or the body of a loop: traced until all Tensors that it reads are known (`captured`).
 
@@ -95,7 +101,7 @@ class _TracedFunction:
         written: Tensors of the outside that it changed.
     """
 
-    leaves: list[Any]
+    leaves: list[object]
     tree: Any
     flags: list[bool]
     written: list[Tensor]
@@ -103,7 +109,7 @@ class _TracedFunction:
     keys: TracedKeys
     last: Recording
 
-    def __init__(self, call: Callable[..., object], operands: Sequence[Any], what: str) -> None:
+    def __init__(self, call: Callable[..., object], operands: Sequence[Tensor], what: str) -> None:
         self.call, self.what = call, what
         self.captured: list[Tensor] = []
         self.operands = operands
@@ -113,11 +119,13 @@ class _TracedFunction:
                 break
             self.captured.extend(self.found)
 
-    def trace(self, finish: Callable[[Sequence[Any], Sequence[Tensor]], Sequence[Any]] | None) -> Any:
+    def trace(self, finish: Finish | None) -> ClosedJaxpr:
         """The jaxpr of (operands, captured, key) -> what `finish` makes of the results and the changed Tensors."""
         values = [abstract(t._value) for t in self.captured]
 
-        def function(operands: Sequence[Any], values: Sequence[Any], root: Any) -> Any:
+        def function(
+            operands: Sequence[jax.Array], values: Sequence[jax.Array], root: jax.Array
+        ) -> Sequence[jax.Array]:
             recording = Recording({id(t): t for t in self.captured})
             self.keys = TracedKeys(root)
             before, mode.keys = mode.keys, self.keys
@@ -160,13 +168,13 @@ class _TracedFunction:
                 )
 
 
-def _placeholder(value: Any, like: Any) -> Tensor:
+def _placeholder(value: jax.Array, like: Tensor) -> Tensor:
     tensor = wrap(value)
     tensor.stop_gradient = like.stop_gradient
     return tensor
 
 
-def _number_type(value: Any) -> np.dtype:
+def _number_type(value: object) -> np.dtype:
     if isinstance(value, np.generic):
         return value.dtype
     return {bool: np.dtype(bool), int: np.dtype(np.int64), complex: np.dtype(np.complex64)}.get(
@@ -177,17 +185,17 @@ def _number_type(value: Any) -> np.dtype:
 class _Joined:
     """What two branches make of one result: an array of this shape and type, or the same Python value."""
 
-    def __init__(self, shape: tuple[int, ...] | None, dtype: Any, value: Any = None) -> None:
+    def __init__(self, shape: tuple[int, ...] | None, dtype: np.dtype | None, value: object = None) -> None:
         self.shape, self.dtype, self.value = shape, dtype, value
 
-    def of(self, leaf: Any) -> jax.Array:
+    def of(self, leaf: object) -> jax.Array:
         value = lax.stop_gradient(leaf._value) if isinstance(leaf, Tensor) and leaf.stop_gradient else leaf
         value = value._value if isinstance(value, Tensor) else value
         assert self.shape is not None
         return jnp.broadcast_to(jnp.asarray(value, self.dtype), self.shape)
 
 
-def _join(a: Any, b: Any, name: str) -> _Joined:
+def _join(a: object, b: object, name: str) -> _Joined:
     if isinstance(a, Undefined) or isinstance(b, Undefined):
         return _Joined(None, None, a if isinstance(a, Undefined) else b)
     tensors = [leaf for leaf in (a, b) if isinstance(leaf, Tensor)]
@@ -197,8 +205,9 @@ def _join(a: Any, b: Any, name: str) -> _Joined:
         if isinstance(a, _NUMBERS) and isinstance(b, _NUMBERS):
             return _Joined((), np.promote_types(_number_type(a), _number_type(b)))
     elif len(tensors) == 2:
-        if a.shape == b.shape and a.dtype == b.dtype:
-            return _Joined(tuple(a._value.shape), a._value.dtype)
+        one, two = tensors
+        if one.shape == two.shape and one.dtype == two.dtype:
+            return _Joined(tuple(one._value.shape), one._value.dtype)
     else:
         (tensor,), other = tensors, b if isinstance(a, Tensor) else a
         if isinstance(other, _NUMBERS):
@@ -220,7 +229,7 @@ def _widened(number: object, tensor: Tensor) -> np.dtype:
     return kind if order.index(kind.kind) > order.index(tensor._value.dtype.kind) else tensor._value.dtype
 
 
-def _described(value: Any) -> str:
+def _described(value: object) -> str:
     return (
         f"{value.dtype.name}{value.shape}"
         if isinstance(value, Tensor)
@@ -253,7 +262,7 @@ def cond(
     written = list({id(t): t for t in [*first.written, *second.written]}.values())
     captured = list({id(t): t for t in [*first.captured, *second.captured, *written]}.values())
 
-    def finish(leaves: Sequence[object], changed: Sequence[Tensor]) -> list[Any]:
+    def finish(leaves: Sequence[object], changed: Sequence[Tensor]) -> list[jax.Array]:
         results = [spec.of(leaf) for spec, leaf in zip(joined, leaves, strict=True) if spec.shape is not None]
         return [*results, *[t._array for t in written]]
 
@@ -263,7 +272,7 @@ def cond(
         functions.append(jaxpr_as_fun(body.trace(finish)))
     flags = [t.stop_gradient for t in written]
 
-    def function(pred: Any, root: Any, *values: Any) -> Any:
+    def function(pred: jax.Array, root: jax.Array, *values: jax.Array) -> tuple[jax.Array, ...]:
         chosen = lax.cond(pred.reshape(()).astype(bool), functions[0], functions[1], *values, root)
         return tuple(chosen)
 
@@ -272,7 +281,7 @@ def cond(
     return _delivered(results, kept, written, flags, joined, first.tree)
 
 
-def _run(name: str, function: Callable[..., Any], args: Sequence[Any]) -> list[Tensor]:
+def _run(name: str, function: Callable[..., tuple[jax.Array, ...]], args: Sequence[Tensor]) -> list[Tensor]:
     if not jax.eval_shape(function, *[abstract(a._value) for a in args]):
         return []
     made = execute(Compiled(name, function), args)
@@ -297,7 +306,7 @@ def _delivered(
     return jax.tree_util.tree_unflatten(tree, leaves)
 
 
-def _as_tensor(value: Any) -> Tensor:
+def _as_tensor(value: object) -> Tensor:
     return value if isinstance(value, Tensor) else wrap(jnp.asarray(value))
 
 
@@ -339,21 +348,21 @@ def while_loop(
     raise TraceError("the variables of a loop change their shapes or types again and again")
 
 
-def _constant(value: Any) -> Tensor:
+def _constant(value: object) -> Tensor:
     with x64():
         return wrap(jnp.asarray(value, _number_type(value)))
 
 
 def _traced_loop(
-    test: Any,
-    body: Any,
+    test: Callable[..., object],
+    body: Callable[..., object],
     start: list[object],
     carried: list[int],
     tensors: list[Tensor],
     names: Sequence[str] | None,
-) -> list[Any] | None:
-    def with_values(call: Callable[..., object]) -> Callable[..., Any]:
-        def run(*operands: Tensor) -> Any:
+) -> list[object] | None:
+    def with_values(call: Callable[..., object]) -> Callable[..., object]:
+        def run(*operands: Tensor) -> object:
             given = list(start)
             for index, operand in zip(carried, operands, strict=True):
                 given[index] = operand
@@ -361,7 +370,7 @@ def _traced_loop(
 
         return run
 
-    def step(*given: Any) -> Any:
+    def step(*given: object) -> list[object]:
         made = body(*given)
         return list(made) if isinstance(made, list | tuple) else [made]
 
@@ -387,7 +396,7 @@ def _traced_loop(
     changed = [_place(captured, t) for t in written]
     again.captured = once.captured = captured
 
-    def finish(leaves: Sequence[object], changed: Sequence[Tensor]) -> list[Any]:
+    def finish(leaves: Sequence[object], changed: Sequence[Tensor]) -> list[jax.Array]:
         values = [_value(leaves[index]) for index in carried]
         return [*values, *[t._array for t in written]]
 
@@ -395,19 +404,19 @@ def _traced_loop(
     tested = jaxpr_as_fun(again.trace(lambda leaves, _: [_value(leaves[0])]))
     count, flags = len(carried), [t.stop_gradient for t in written]
 
-    def function(root: Any, *values: Any) -> Any:
+    def function(root: jax.Array, *values: jax.Array) -> tuple[jax.Array, ...]:
         outside = list(values[count:])
 
-        def current(state: Any) -> list[Any]:
+        def current(state: Sequence[jax.Array]) -> list[jax.Array]:
             now = list(outside)
             for place, value in zip(changed, state[1 + count :], strict=True):
                 now[place] = value
             return now
 
-        def more(state: Any) -> Any:
+        def more(state: Sequence[jax.Array]) -> jax.Array:
             return tested(*state[1 : 1 + count], *current(state), root)[0].reshape(()).astype(bool)
 
-        def advance(state: Any) -> Any:
+        def advance(state: Sequence[jax.Array]) -> tuple[jax.Array, ...]:
             key = jax.random.key_data(jax.random.fold_in(jax.random.wrap_key_data(root), state[0]))
             return (state[0] + 1, *stepped(*state[1 : 1 + count], *current(state), key))
 
@@ -428,7 +437,7 @@ def _traced_loop(
                 attach(result, node, place)
     for tensor, result in zip(written, results[count:], strict=True):
         tensor._value = result._value
-    final = [Undefined(v.name) if isinstance(v, Undefined) else v for v in start]
+    final: list[object] = [Undefined(v.name) if isinstance(v, Undefined) else v for v in start]
     for index, result in zip(carried, results, strict=False):
         final[index] = result
     return final
@@ -438,7 +447,7 @@ def _place(tensors: Sequence[Tensor], tensor: Tensor) -> int:
     return next(index for index, other in enumerate(tensors) if other is tensor)
 
 
-def _value(leaf: object) -> Any:
+def _value(leaf: object) -> jax.Array:
     return leaf._value if isinstance(leaf, Tensor) else jnp.asarray(leaf, _number_type(leaf))
 
 

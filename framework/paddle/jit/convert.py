@@ -15,12 +15,17 @@ from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.jit import control
 from framework.paddle.jit.control import Undefined as Undefined
 
-Get = Callable[[], tuple[Any, ...]]
-Set = Callable[[tuple[Any, ...]], None]
+Get = Callable[[], tuple[object, ...]]
+Set = Callable[[tuple[object, ...]], None]
 
 
 def if_(
-    test: Any, true_fn: Callable[[], None], false_fn: Callable[[], None], get: Get, set_: Set, names: Any
+    test: object,
+    true_fn: Callable[[], None],
+    false_fn: Callable[[], None],
+    get: Get,
+    set_: Set,
+    names: Sequence[str],
 ) -> None:
     """`if test`: the branches change variables, which `get` and `set_` hand over."""
     if not control.is_traced(test):
@@ -28,8 +33,8 @@ def if_(
         return
     before = get()
 
-    def branch(function: Callable[[], None]) -> Callable[[], Any]:
-        def run() -> Any:
+    def branch(function: Callable[[], None]) -> Callable[[], tuple[object, ...]]:
+        def run() -> tuple[object, ...]:
             set_(before)
             try:
                 function()
@@ -60,14 +65,14 @@ def while_(
         body()
     before = get()
 
-    def tested(*values: object) -> Any:
+    def tested(*values: object) -> object:
         set_(values)
         try:
             return test()
         finally:
             set_(before)
 
-    def advanced(*values: object) -> Any:
+    def advanced(*values: object) -> list[object]:
         set_(values)
         try:
             body()
@@ -81,7 +86,7 @@ def while_(
 class _Hooks:
     """How functions that are called are converted: framework.paddle.jit.ast_transform sets it."""
 
-    transform: Callable[[Any], Any]
+    transform: Callable[[Any], object]
 
 
 hooks = _Hooks()
@@ -104,12 +109,12 @@ def range_(*ends: int | Tensor) -> Iterable[int]:
 
 
 def for_(
-    values: Iterable[Any],
+    values: Iterable[object],
     body: Callable[[Any], None],
     get: Get,
     set_: Set,
     names: Sequence[str],
-    stopped: Callable[[], Any] | None,
+    stopped: Callable[[], object] | None,
 ) -> None:
     """`for value in values: body(value)`; `stopped` tells whether a `break` was met."""
     if not isinstance(values, TracedRange):
@@ -125,7 +130,7 @@ def for_(
     start, stop, step = values.start, values.stop, values.step
     state, ended = [start], stopped or (lambda: False)
 
-    def test() -> Any:
+    def test() -> object:
         below = state[0] < stop
         more = below if _positive(step) is True else _either(step, state[0], stop, below)
         return and_(lambda: more, lambda: not_(ended()))
@@ -134,7 +139,7 @@ def for_(
         body(state[0])
         state[0] = state[0] + step
 
-    def get_all() -> tuple[Any, ...]:
+    def get_all() -> tuple[object, ...]:
         return (state[0], *get())
 
     def set_all(given: tuple[Any, ...]) -> None:
@@ -144,18 +149,18 @@ def for_(
     while_(test, step_body, get_all, set_all, ("the counter", *names))
 
 
-def _positive(step: Any) -> bool | None:
+def _positive(step: int | Tensor) -> bool | None:
     return None if control.is_traced(step) else bool(step > 0)
 
 
-def _either(step: Any, counter: Any, stop: Any, below: Any) -> Any:
+def _either(step: int | Tensor, counter: int | Tensor, stop: int | Tensor, below: bool | Tensor) -> object:
     above = counter > stop
     if _positive(step) is False:
         return above
     return or_(lambda: and_(lambda: step > 0, lambda: below), lambda: and_(lambda: step < 0, lambda: above))
 
 
-def and_(*parts: Callable[[], object]) -> Any:
+def and_(*parts: Callable[[], object]) -> object:
     """`a and b and …`."""
     value = parts[0]()
     for part in parts[1:]:
@@ -168,7 +173,7 @@ def and_(*parts: Callable[[], object]) -> Any:
     return value
 
 
-def or_(*parts: Callable[[], object]) -> Any:
+def or_(*parts: Callable[[], object]) -> object:
     """`a or b or …`."""
     value = parts[0]()
     for part in parts[1:]:
@@ -181,21 +186,21 @@ def or_(*parts: Callable[[], object]) -> Any:
     return value
 
 
-def not_(value: object) -> Any:
+def not_(value: object) -> bool | Tensor:
     """`not a`."""
     from framework import paddle
 
     return paddle.logical_not(value) if control.is_traced(value) else not value
 
 
-def _logical(name: str, a: object, b: object) -> Any:
+def _logical(name: str, a: object, b: object) -> Tensor:
     from framework import paddle
 
     other = b if isinstance(b, Tensor) else paddle.to_tensor(bool(b))
     return getattr(paddle, name)(a, other)
 
 
-def choose(test: object, first: Callable[[], object], second: Callable[[], object]) -> Any:
+def choose(test: object, first: Callable[[], object], second: Callable[[], object]) -> object:
     """`a if test else b`."""
     if control.is_traced(test):
         return control.cond(test, first, second)
@@ -209,22 +214,22 @@ def assert_(test: Callable[[], object], message: Callable[[], object]) -> None:
         raise AssertionError(message())
 
 
-def int_(value: Any = 0, *args: Any) -> Any:
+def int_(value: Any = 0, *args: Any) -> int | Tensor:
     """`int(x)`: of a Tensor whose value is not known, the Tensor as int64."""
     return value.astype("int64") if control.is_traced(value) else builtins.int(value, *args)
 
 
-def float_(value: Any = 0.0) -> Any:
+def float_(value: Any = 0.0) -> float | Tensor:
     """`float(x)`: of a Tensor whose value is not known, the Tensor as a floating-point one."""
     return value.astype(mode.default_dtype) if control.is_traced(value) else builtins.float(value)
 
 
-def bool_(value: Any = False) -> Any:
+def bool_(value: Any = False) -> bool | Tensor:
     """`bool(x)`: of a Tensor whose value is not known, the Tensor as bool."""
     return value.astype("bool") if control.is_traced(value) else builtins.bool(value)
 
 
-def call(function: object) -> Any:
+def call(function: object) -> object:
     """What is called in place of `function`: functions of the user are converted too."""
     kind = function.__class__
     if kind is types.FunctionType or kind is types.MethodType:
@@ -233,7 +238,7 @@ def call(function: object) -> Any:
     return function if replaced is None else replaced
 
 
-def print_(*values: Any, **options: Any) -> None:
+def print_(*values: object, **options: Any) -> None:
     """`print`; Tensors whose values are not known are printed when the program runs."""
     if any(control.is_traced(value) for value in values):
         text = " ".join(["{}"] * len(values))
@@ -242,4 +247,4 @@ def print_(*values: Any, **options: Any) -> None:
         builtins.print(*values, **options)
 
 
-_BUILTINS: dict[Any, Any] = {int: int_, float: float_, bool: bool_, range: range_, print: print_}
+_BUILTINS: dict[object, object] = {int: int_, float: float_, bool: bool_, range: range_, print: print_}

@@ -90,7 +90,9 @@ class _Run:
         self.call, self.slots, self.args, self.layers = call, slots, args, layers
         self.tensors = [slot.find(args) for slot in slots]
 
-    def __call__(self, values: Sequence[Any], root: Any, cotangents: Sequence[Any]) -> Any:
+    def __call__(
+        self, values: Sequence[jax.Array], root: Any, cotangents: Sequence[jax.Array]
+    ) -> list[jax.Array]:
         known = {id(t): t for t in self.tensors if t is not None}
         self.recording = recording = Recording(known)
         buffers = Buffers(self.layers)
@@ -133,7 +135,7 @@ class _Run:
                 self.outputs.append(Output(tensor, alive and tensor.dtype.numpy in INEXACT))
             return places[id(tensor)]
 
-        def result(value: object) -> Any:
+        def result(value: object) -> object:
             if not isinstance(value, Tensor):
                 return place(wrap(value)) if isinstance(value, jax.Array) else value
             return place(value) if recording.is_own(value) else self.slot_of(value)
@@ -168,7 +170,9 @@ class _Run:
                         return MemberSlot(members, name)
         return TensorSlot(tensor)
 
-    def _gradients(self, collected: Sequence[Tensor], cotangents: Sequence[Any], start: int) -> list[Any]:
+    def _gradients(
+        self, collected: Sequence[Tensor], cotangents: Sequence[jax.Array], start: int
+    ) -> list[jax.Array]:
         """The gradients of the slots, for these of the live outputs."""
         gradients = _Gradients(create_graph=False)
         enabled, mode.grad_enabled = mode.grad_enabled, False

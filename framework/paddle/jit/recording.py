@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import jax
+import numpy as np
 from jax.core import Tracer
 
 from framework.core.errors import TraceError
@@ -256,7 +257,7 @@ def is_alive(node: Node | None) -> bool:
     return bool(seen)
 
 
-def shape_and_type(value: Any) -> tuple[tuple[int, ...], Any]:
+def shape_and_type(value: Any) -> tuple[tuple[int, ...], np.dtype]:
     """What two arrays must share to use one program."""
     return (tuple(value.shape), value.dtype)
 

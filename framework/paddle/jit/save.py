@@ -6,10 +6,10 @@ with its gradient, so that a loaded layer can be trained on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
@@ -34,6 +34,10 @@ from framework.paddle.jit.recording import Slot
 from framework.paddle.jit.spec import InputSpec
 from framework.paddle.jit.to_static import StaticFunction, converted_layers, explained, layers_of
 from framework.paddle.nn.layer import Layer
+
+if TYPE_CHECKING:
+    from framework.core.types import JSON
+    from framework.paddle.static.program import Program
 
 _TRAINING = "with_gradient.jax"
 _MAX_DEPTH = 64  # of the lists and dicts that a function returns
@@ -124,7 +128,9 @@ def _exported(layer: object, call: Callable[..., object], specs: Sequence[InputS
         program = trace(lambda: call(*tensors), tensors, layers)
         weights, slots = _weights(layer, program.slots[len(tensors) :])
 
-        def function(values: Sequence[object], inputs: Sequence[Any]) -> Any:
+        def function(
+            values: Sequence[jax.Array], inputs: Sequence[jax.Array]
+        ) -> tuple[list[jax.Array], _Run]:
             placeholders = [wrap(v) for v in inputs]
             traced = _Run(lambda: call(*placeholders), slots, placeholders, layers)
             made = traced(list(values), np.zeros(2, np.uint32), [])
@@ -189,8 +195,12 @@ def _weights(layer: object, slots: Sequence[Slot]) -> tuple[dict[str, np.ndarray
 
 
 def _arrays(
-    result: Any, made: Sequence[Any], slots: Sequence[Slot], values: Sequence[Any], inputs: Sequence[Any]
-) -> list[Any]:
+    result: object,
+    made: Sequence[jax.Array],
+    slots: Sequence[Slot],
+    values: Sequence[jax.Array],
+    inputs: Sequence[jax.Array],
+) -> list[jax.Array]:
     """The returned Tensors in order; one may be an input or a weight as it is."""
     from framework.paddle.jit.recording import ArgumentSlot
 
@@ -208,7 +218,7 @@ def _arrays(
     return found
 
 
-def _described(result: object) -> Any:
+def _described(result: object) -> JSON:
     """The structure of a result for the config: [kind, parts…]; a Tensor is "tensor"."""
     if isinstance(result, _Result):
         return "tensor"
@@ -219,7 +229,7 @@ def _described(result: object) -> Any:
     return ["value", result if isinstance(result, bool | int | float | str | None) else str(result)]
 
 
-def _rebuilt(structure: Any, tensors: Any) -> Any:
+def _rebuilt(structure: Any, tensors: Iterator[Tensor]) -> object:
     if structure == "tensor":
         return next(tensors)
     kind, *parts = structure
@@ -254,7 +264,7 @@ class TranslatedLayer(Layer):
         self._outputs = len(self._program.out_avals)
         self._compiled = Compiled("translated", self._call)
 
-    def _call(self, *values: Any) -> Any:
+    def _call(self, *values: jax.Array) -> tuple[jax.Array, ...]:
         count = len(self._inputs)
         inputs = {name: v.astype(kind) for (name, kind), v in zip(self._inputs, values[:count], strict=True)}
         out = self._program.call(dict(zip(self._names, values[count:], strict=True)), inputs)
@@ -276,7 +286,7 @@ class TranslatedLayer(Layer):
             mode.grad_enabled = enabled
         return _rebuilt(self._description.outputs, iter(made))
 
-    def program(self, method_name: str = "forward") -> Any:
+    def program(self, method_name: str = "forward") -> Program:
         """The saved program: its text is StableHLO."""
         return self._program
 

@@ -26,7 +26,7 @@ class Identity:
         return isinstance(other, Identity) and other.value is self.value
 
 
-def _static_key(value: object) -> Any:
+def _static_key(value: object) -> object:
     try:
         hash(value)
     except TypeError:
@@ -34,7 +34,7 @@ def _static_key(value: object) -> Any:
     return (value.__class__, value)
 
 
-def flatten_arguments(value: Any, tensors: list[Tensor]) -> Any:
+def flatten_arguments(value: Any, tensors: list[Tensor]) -> object:
     """A key of everything in `value` but Tensors and arrays, which are appended to `tensors`."""
     kind = value.__class__
     if isinstance(value, Tensor):
@@ -52,7 +52,7 @@ def flatten_arguments(value: Any, tensors: list[Tensor]) -> Any:
     return _static_key(value)
 
 
-def map_tensors(value: object, change: Callable[[Any], Any]) -> Any:
+def map_tensors(value: object, change: Callable[[Any], object]) -> Any:
     """`value` with what is a Tensor or an array replaced."""
     if isinstance(value, Tensor | np.ndarray | jax.Array):
         return change(value)
@@ -69,7 +69,7 @@ def with_tensors(value: object, tensors: Sequence[Tensor]) -> Any:
     """`value` with its arrays as the Tensors that `flatten_arguments` made of them, in order."""
     remaining = iter(tensors)
 
-    def change(part: object) -> Any:
+    def change(part: object) -> Tensor:
         return part if isinstance(part, Parameter) else next(remaining)
 
     return map_tensors(value, change)

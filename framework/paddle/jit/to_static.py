@@ -63,7 +63,7 @@ class StaticFunction:
         return known[1]
 
     @functools.cached_property
-    def python_function(self) -> Callable[..., Any]:
+    def python_function(self) -> Callable[..., object]:
         """The function with control flow over Tensors converted, bound to its owner."""
         function = transformed(self.dygraph_function) if self._convert else self.dygraph_function
         return function if self._owner is None else types.MethodType(function, self._owner)
@@ -75,11 +75,11 @@ class StaticFunction:
         return source or inspect.getsource(self.dygraph_function)
 
     @property
-    def class_instance(self) -> Any:
+    def class_instance(self) -> object:
         """The object whose method this is."""
         return self._owner
 
-    def rollback(self) -> Callable[..., Any]:
+    def rollback(self) -> Callable[..., object]:
         """The function as it was written."""
         function = self.dygraph_function
         return function if self._owner is None else types.MethodType(function, self._owner)
@@ -232,7 +232,7 @@ def to_static(
     `backend` are accepted and mean nothing here.
     """
 
-    def decorate(target: object) -> Any:
+    def decorate(target: object) -> Layer | StaticFunction:
         if isinstance(target, Layer):
             if not isinstance(target.forward, StaticFunction):
                 forward = target.forward

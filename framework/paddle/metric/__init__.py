@@ -36,7 +36,7 @@ class Metric(abc.ABC):
         """The metric of all batches since `reset`."""
 
     @abc.abstractmethod
-    def name(self) -> Any:
+    def name(self) -> str | list[str]:
         """The name, or a list of names where `accumulate` gives several numbers."""
 
     def compute(self, *args: object) -> Any:

@@ -114,7 +114,7 @@ class Unflatten(Layer):
 class _Pad(Face):
     """Two numbers for each axis, the last axis first, from one for all edges or a Tensor."""
 
-    def _settled(self, settings: dict[str, Any]) -> dict[str, Any]:
+    def _settled(self, settings: dict[str, Any]) -> dict[str, object]:
         padding, axes = settings["padding"], len(settings["data_format"]) - 2
         given = padding.tolist() if isinstance(padding, Tensor) else padding
         edges = [given] * (2 * axes) if isinstance(given, int) else list(given)
@@ -124,13 +124,13 @@ class _Pad(Face):
                 received=padding,
                 allowed=f"1 or {2 * axes} numbers",
             )
-        return settings | {"padding": edges}
+        return {**settings, "padding": edges}
 
 
 class _Upsample(Face):
     """Prints the size, or the factor where it has one."""
 
-    def _settled(self, settings: dict[str, Any]) -> dict[str, Any]:
+    def _settled(self, settings: dict[str, Any]) -> dict[str, object]:
         return settings | {"mode": settings["mode"].lower()}
 
     def extra_repr(self) -> str:
@@ -141,7 +141,7 @@ class _Upsample(Face):
 class _Upsampling(_Upsample):
     """A number is a square."""
 
-    def _settled(self, settings: dict[str, object]) -> dict[str, Any]:
+    def _settled(self, settings: dict[str, object]) -> dict[str, object]:
         size = settings["size"]
         return settings | {"size": [size, size] if isinstance(size, int) else size}
 

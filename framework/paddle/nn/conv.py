@@ -22,7 +22,7 @@ class _Conv(ParametricFace):
     output_padding: Any = 0
     _padding_mode: str = "zeros"
 
-    def _settled(self, settings: dict[str, Any]) -> dict[str, Any]:
+    def _settled(self, settings: dict[str, Any]) -> dict[str, object]:
         where, padding, mode = type(self).__name__, settings["padding"], settings.get("padding_mode", "zeros")
         channels, groups, attr = (settings[name] for name in ("in_channels", "groups", "weight_attr"))
         if channels % groups or attr is False:

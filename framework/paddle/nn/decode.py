@@ -27,7 +27,7 @@ class Decoder:
     def initialize(self, inits: object) -> Any:
         raise NotImplementedError(f"{type(self).__name__} has no initialize method")
 
-    def step(self, time: Tensor, inputs: Any, states: Any, **kwargs: Any) -> Any:
+    def step(self, time: Tensor, inputs: Any, states: Any, **kwargs: object) -> Any:
         raise NotImplementedError(f"{type(self).__name__} has no step method")
 
     def finalize(self, outputs: Any, final_states: Any, sequence_lengths: Tensor) -> Any:
@@ -40,16 +40,16 @@ class Decoder:
 
 
 class _Output(NamedTuple):
-    scores: Any
-    predicted_ids: Any
-    parent_ids: Any
+    scores: Tensor
+    predicted_ids: Tensor
+    parent_ids: Tensor
 
 
 class _State(NamedTuple):
     cell_states: Any
-    log_probs: Any
-    finished: Any
-    lengths: Any
+    log_probs: Tensor
+    finished: Tensor
+    lengths: Tensor
 
 
 @operation(name="expand_beams")
@@ -142,7 +142,7 @@ class BeamSearchDecoder(Decoder):
         return inputs, _State(states, log_probs, finished, lengths), finished
 
     def step(
-        self, time: Tensor, inputs: Any, states: _State, **kwargs: Any
+        self, time: Tensor, inputs: Any, states: _State, **kwargs: object
     ) -> tuple[_Output, _State, Any, Tensor]:
         outputs, cell_states = self.cell(
             map_structure(_merge, inputs), map_structure(_merge, states.cell_states), **kwargs
@@ -180,14 +180,14 @@ def _counted(lengths: Array, finished: Array) -> Array:
 
 
 def dynamic_decode(
-    decoder: Any,
-    inits: Any = None,
+    decoder: Decoder,
+    inits: object = None,
     max_step_num: int | None = None,
     output_time_major: bool = False,
     impute_finished: bool = False,
     is_test: bool = False,
     return_length: bool = False,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> tuple[Any, ...]:
     """Call `decoder.step` until all sequences are finished or `max_step_num` steps follow the first.
 

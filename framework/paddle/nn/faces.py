@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+import jax
 
 from framework import nn as core
 from framework.core.foreign_names import constructor_arguments
@@ -23,6 +25,9 @@ from framework.paddle.nn import functional as F
 from framework.paddle.nn.functional.face import channels_first_text
 from framework.paddle.nn.initializer import Initializer
 from framework.paddle.nn.layer import Layer
+
+if TYPE_CHECKING:
+    pass
 
 _ATTRIBUTES = ("weight_attr", "bias_attr")
 
@@ -45,7 +50,7 @@ class Face(Layer):
     def _parameter_type(self) -> str:
         return "float32"
 
-    def _settled(self, settings: dict[str, object]) -> dict[str, Any]:
+    def _settled(self, settings: dict[str, object]) -> dict[str, object]:
         """The settings, checked and in one form."""
         return settings
 
@@ -74,10 +79,10 @@ class ParametricFace(Face):
     _takes_name: ClassVar[bool] = True  # whether the constructor takes a name
 
     @staticmethod
-    def _reader(names: Sequence[str]) -> Callable[[Layer], Sequence[Any]]:
+    def _reader(names: Sequence[str]) -> Callable[[Layer], Sequence[Parameter | None]]:
         """Parameters are looked for where they are: `getattr` finds them last."""
 
-        def read(layer: Layer) -> list[Any]:
+        def read(layer: Layer) -> list[Parameter | None]:
             parameters = layer._parameters
             return [
                 getattr(layer, name) if (value := parameters.get(name)) is None else value for name in names
@@ -122,7 +127,7 @@ def _made(name: str, base: type[FaceT], row: Row, module: str, doc: str, **membe
     return made
 
 
-def _operation(name: str) -> Callable[..., Any]:
+def _operation(name: str) -> Callable[..., jax.Array]:
     return getattr(F, name)
 
 

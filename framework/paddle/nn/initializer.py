@@ -138,7 +138,7 @@ def set_global_initializer(weight_init: Initializer | None, bias_init: Initializ
     _global.update({False: weight_init, True: bias_init})
 
 
-def starting(attr_initializer: Initializer | None, is_bias: bool, default: Initializer | None) -> Any:
+def starting(attr_initializer: Initializer | None, is_bias: bool, default: Initializer | None) -> Initializer:
     """The initializer of a parameter: its own, the global one, its layer's default, Paddle's default."""
     if attr_initializer is not None:
         return attr_initializer

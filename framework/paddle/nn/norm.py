@@ -34,7 +34,7 @@ class _Normalizer(ParametricFace):
     _own_forward = True
     _ranks: tuple[int, ...] = ()
 
-    def _settled(self, settings: dict[str, object]) -> dict[str, Any]:
+    def _settled(self, settings: dict[str, object]) -> dict[str, object]:
         self._ranks = self._ranks or _RANKS[self._row.signature.parameters["data_format"].default]
         return settings
 
@@ -116,7 +116,7 @@ class _InstanceNorm(_Normalizer):
 
     _shown = "num_features={num_features}, epsilon={epsilon}"
 
-    def _settled(self, settings: dict[str, object]) -> dict[str, Any]:
+    def _settled(self, settings: dict[str, object]) -> dict[str, object]:
         weight_attr, bias_attr = settings["weight_attr"], settings["bias_attr"]
         if (weight_attr is False) != (bias_attr is False):
             raise ShapeError(
@@ -138,9 +138,9 @@ class _LayerNorm(ParametricFace):
 
     _shown = "normalized_shape={normalized_shape}, epsilon={epsilon}"
 
-    def _settled(self, settings: dict[str, Any]) -> dict[str, Any]:
+    def _settled(self, settings: dict[str, Any]) -> dict[str, object]:
         shape = settings["normalized_shape"]
-        return settings | {"normalized_shape": [shape] if isinstance(shape, int) else list(shape)}
+        return {**settings, "normalized_shape": [shape] if isinstance(shape, int) else list(shape)}
 
 
 class _GroupNorm(ParametricFace):
@@ -148,7 +148,7 @@ class _GroupNorm(ParametricFace):
 
     _shown = "num_groups={num_groups}, num_channels={num_channels}, epsilon={epsilon}"
 
-    def _settled(self, settings: dict[str, object]) -> dict[str, Any]:
+    def _settled(self, settings: dict[str, object]) -> dict[str, object]:
         if settings["data_format"] not in ("NCHW", "NHWC"):
             raise ValueError(f"unsupported data layout: {settings['data_format']}")
         return settings

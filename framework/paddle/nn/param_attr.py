@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from framework.paddle._kernel.errors import ShapeError
 
@@ -42,7 +42,7 @@ class ParamAttr:
         self.do_model_average = do_model_average
         self.need_clip = need_clip
 
-    def _to_kwargs(self, with_initializer: bool = False) -> dict[str, Any]:
+    def _to_kwargs(self, with_initializer: bool = False) -> dict[str, object]:
         attributes = dict(vars(self), optimize_attr={"learning_rate": self.learning_rate})
         if not with_initializer:
             del attributes["initializer"]

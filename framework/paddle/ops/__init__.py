@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 
-def discover(listed: str = "__all__") -> dict[str, Callable[..., Any]]:
+def discover(listed: str = "__all__") -> dict[str, Callable[..., object]]:
     """The functions that the modules here list under this name.
 
     Raises:

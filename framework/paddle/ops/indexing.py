@@ -8,7 +8,7 @@ Paddle (and not as in numpy) single positions are taken before arrays of positio
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
@@ -39,7 +39,7 @@ class PositionError(ShapeError, IndexError):
     """An index that the Tensor does not have; an IndexError too, as Python's protocols expect."""
 
 
-def _plan(x: Tensor, item: Any) -> tuple[Plan, list[Any]]:
+def _plan(x: Tensor, item: Any) -> tuple[Plan, list[object]]:
     """The plan of an index, and its data."""
     items = item if isinstance(item, tuple) else (item,)
     parts: list[Part] = []
@@ -171,7 +171,7 @@ def _outside(x: Tensor, item: object, axis: int) -> ShapeError:
     )
 
 
-def _cut(x: jax.Array, plan: Plan, data: list[object]) -> tuple[list[Any], list[Any]]:
+def _cut(x: jax.Array, plan: Plan, data: list[object]) -> tuple[list[Any], list[object]]:
     """The starts (data) and the static slices that make the window of `x` the plan speaks of, before new axes and
     arrays: x -> dynamic_slice(starts, sizes) -> [slices]."""
     values = iter(data)
@@ -198,7 +198,7 @@ def _cut(x: jax.Array, plan: Plan, data: list[object]) -> tuple[list[Any], list[
     return windows, picks
 
 
-def _dynamic(x: jax.Array, windows: list[Any]) -> list[Any] | None:
+def _dynamic(x: jax.Array, windows: list[Any]) -> list[jax.Array] | None:
     """The starts of the window, or None where it is all of `x`."""
     if all(
         length == size and cut is not None for (_, length, cut), size in zip(windows, x.shape, strict=True)
@@ -214,7 +214,7 @@ def _basic(x: jax.Array, windows: list[Any]) -> jax.Array:
     return x[tuple(0 if cut is None else cut for _, _, cut in windows)]
 
 
-def _inner(plan: Plan, picks: list[object]) -> tuple[Any, ...]:
+def _inner(plan: Plan, picks: list[object]) -> tuple[object, ...]:
     """What is left of the index after `_basic`: new axes and arrays."""
     remaining = iter(picks)
     left = [p for p in plan if p[0] != AT]
@@ -222,7 +222,7 @@ def _inner(plan: Plan, picks: list[object]) -> tuple[Any, ...]:
     return tuple(fixed.get(p[0], lambda p: slice(None))(p) for p in left)
 
 
-def _get(plan: Plan) -> Any:
+def _get(plan: Plan) -> Callable[..., jax.Array]:
     def getitem(x: jax.Array, *data: object) -> jax.Array:
         windows, picks = _cut(x, plan, list(data))
         x = _basic(x, windows)
@@ -232,7 +232,7 @@ def _get(plan: Plan) -> Any:
     return getitem
 
 
-def _set(plan: Plan) -> Any:
+def _set(plan: Plan) -> Callable[..., jax.Array]:
     def setitem(x: jax.Array, value: TensorLike, *data: object) -> jax.Array:
         windows, picks = _cut(x, plan, list(data))
         starts = _dynamic(x, windows)

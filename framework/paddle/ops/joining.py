@@ -145,7 +145,7 @@ def unstack(x: Tensor, axis: int = 0, num: int | None = None) -> list[Tensor]:
 
 def _of_axes(
     x: Tensor, axes: Sequence[int], starts: Integers, ends: Integers, strides: Integers, where: str
-) -> tuple[Any, ...]:
+) -> tuple[object, ...]:
     chosen: list[Any] = [builtins.slice(None)] * x.ndim
     for axis, start, end, stride in zip(
         axes, *(whole_numbers(freeze(part)) for part in (starts, ends, strides)), strict=True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +14,9 @@ from framework.paddle._kernel.dispatch import Array, Arrays, operation
 from framework.paddle._kernel.dtypes import to_numpy
 from framework.paddle._kernel.errors import ShapeError
 from framework.paddle.ops.promotion import as_float, axes_of, is_integer
+
+if TYPE_CHECKING:
+    from framework.paddle._kernel.tensor import Tensor
 
 __all__ = [
     "add_n",
@@ -185,6 +188,6 @@ def _add_n(inputs: Arrays) -> Array:
     return total
 
 
-def add_n(inputs: Tensors, name: str | None = None) -> Any:
+def add_n(inputs: Tensors, name: str | None = None) -> Tensor:
     """The sum of Tensors of one shape, element by element."""
     return _add_n(list(inputs) if isinstance(inputs, list | tuple) else [inputs])

@@ -392,21 +392,21 @@ def _at_least(x: Tensor, ndim: int) -> Tensor:
     return unsqueeze(x, 0) if ndim == 2 else unsqueeze(x, [0, 2] if x.ndim == 1 else -1)
 
 
-def _each_at_least(inputs: tuple[object, ...], ndim: int) -> Any:
+def _each_at_least(inputs: tuple[object, ...], ndim: int) -> Tensor | list[Tensor]:
     outs = [_at_least(x if isinstance(x, Tensor) else Tensor(x), ndim) for x in inputs]
     return outs[0] if len(outs) == 1 else outs
 
 
-def atleast_1d(*inputs: object, name: str | None = None) -> Any:
+def atleast_1d(*inputs: object, name: str | None = None) -> Tensor | list[Tensor]:
     """Tensors of one dimension at least; a list of them where several are given."""
     return _each_at_least(inputs, 1)
 
 
-def atleast_2d(*inputs: object, name: str | None = None) -> Any:
+def atleast_2d(*inputs: object, name: str | None = None) -> Tensor | list[Tensor]:
     """Tensors of two dimensions at least: [n] becomes [1, n]."""
     return _each_at_least(inputs, 2)
 
 
-def atleast_3d(*inputs: object, name: str | None = None) -> Any:
+def atleast_3d(*inputs: object, name: str | None = None) -> Tensor | list[Tensor]:
     """Tensors of three dimensions at least: [n] becomes [1, n, 1], [m, n] becomes [m, n, 1]."""
     return _each_at_least(inputs, 3)

@@ -200,7 +200,7 @@ class Optimizer:
 
     # State
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> dict[str, object]:
         """The Tensors of the state by name, `master_weights` and the `LR_Scheduler` where they are."""
         state: dict[str, Any] = {
             tensor.name: tensor for by_param in self._accumulators.values() for tensor in by_param.values()
@@ -309,7 +309,7 @@ class Optimizer:
         parameters: Sequence[Parameter] | None = None,
         no_grad_set: Iterable[Tensor | str] | None = None,
         callbacks: object = None,
-    ) -> list[Any]:
+    ) -> Sequence[tuple[Parameter, Tensor]]:
         """The parameters that have a gradient, with it; `loss.backward()` is the caller's."""
         if isinstance(loss._value, Symbol):
             from framework.paddle.static import backward as static
@@ -323,7 +323,7 @@ class Optimizer:
         startup_program: object = None,
         parameters: Sequence[Parameter] | None = None,
         no_grad_set: Iterable[Tensor | str] | None = None,
-    ) -> tuple[list[Any], list[Any]]:
+    ) -> tuple[Sequence[object], Sequence[tuple[Parameter, Tensor]]]:
         """`step()` after the caller's `loss.backward()`; returns ([], [(parameter, gradient), …])."""
         if not isinstance(loss, Tensor):
             raise AssertionError(f"minimize takes the loss, a Tensor, received {type(loss).__name__}")
@@ -339,7 +339,7 @@ class Optimizer:
         self._apply([(g, with_gradients([p for p in g["params"] if id(p) in chosen])) for g in groups])
         return [], pairs
 
-    def apply_gradients(self, params_grads: Iterable[Any]) -> list[Any]:
+    def apply_gradients(self, params_grads: Iterable[Any]) -> Sequence[object]:
         """Clip, regularize and apply these gradients."""
         params_grads = list(params_grads)
         if any(isinstance(grad._value, Symbol) for _, grad in params_grads if grad is not None):

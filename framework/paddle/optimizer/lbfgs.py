@@ -6,22 +6,22 @@ Source: Nocedal and Wright, Numerical Optimization, algorithms 7.4, 7.5 and, of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from framework.optimizer.rules import Rule
 from framework.paddle._kernel import tape
 from framework.paddle._kernel.arguments import DecayLike, Parameters
-from framework.paddle._kernel.tensor import Tensor, as_array, wrap
+from framework.paddle._kernel.tensor import Parameter, Tensor, as_array, wrap
 from framework.paddle.optimizer.base import Optimizer
 
 if TYPE_CHECKING:
     from framework.paddle.nn.clip import ClipGradBase
 
-Point = tuple[Any, Any, np.ndarray, Any]  # step length, loss, gradient, its slope along the direction
-Evaluate = Callable[[Any], tuple[Any, np.ndarray]]  # step length -> (loss, gradient)
+Point = tuple[float, float, np.ndarray, float]  # step length, loss, gradient, its slope along the direction
+Evaluate = Callable[[float], tuple[float, np.ndarray]]  # step length -> (loss, gradient)
 
 
 class LBFGS(Optimizer):
@@ -64,7 +64,7 @@ class LBFGS(Optimizer):
     def _rule(self, param: Tensor, group: object) -> Rule:
         raise RuntimeError("LBFGS moves all parameters together: call step(closure)")
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> dict[str, object]:
         """The counts, the last direction and gradient, and the pairs of changes, as Tensors."""
         return {
             "state": {
@@ -77,7 +77,7 @@ class LBFGS(Optimizer):
             }
         }
 
-    def set_state_dict(self, state_dict: Any) -> None:
+    def set_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         self.state = {
             key: [np.asarray(part) for part in value]
             if isinstance(value, list)
@@ -93,7 +93,7 @@ class LBFGS(Optimizer):
         startup_program: object = None,
         parameters: object = None,
         no_grad_set: object = None,
-    ) -> Any:
+    ) -> NoReturn:
         raise RuntimeError("LBFGS needs a function that computes the loss again: call step(closure)")
 
     def _gradient(self) -> np.ndarray:
@@ -102,7 +102,7 @@ class LBFGS(Optimizer):
         ]
         return np.concatenate([grad.reshape(-1) for grad in grads])
 
-    def _own(self) -> list[Any]:
+    def _own(self) -> list[Parameter]:
         return self._all_parameters()
 
     def _move(self, start: Sequence[np.ndarray], step: float, direction: np.ndarray) -> None:
@@ -120,7 +120,7 @@ class LBFGS(Optimizer):
         state.setdefault("func_evals", 0)
         state.setdefault("n_iter", 0)
         first = evaluate()  # type: ignore[operator]
-        loss: Any = float(first)
+        loss = float(first)
         calls = 1
         state["func_evals"] += 1
         gradient = self._gradient()
@@ -130,7 +130,7 @@ class LBFGS(Optimizer):
             state["n_iter"] += 1
             direction = self._direction(gradient)
             state["prev_flat_grad"], before = gradient.copy(), loss
-            length: Any = self.learning_rate
+            length = self.learning_rate
             if state["n_iter"] == 1:
                 length = min(1.0, 1.0 / np.abs(gradient).sum()) * self.learning_rate
             slope = gradient.dot(direction)
@@ -139,7 +139,9 @@ class LBFGS(Optimizer):
                 break
             start = [parameter.numpy() for parameter in self._own()]
 
-            def at(step: Any, start: Any = start, direction: Any = direction) -> tuple[Any, np.ndarray]:
+            def at(
+                step: float, start: list[np.ndarray] = start, direction: np.ndarray = direction
+            ) -> tuple[float, np.ndarray]:
                 self._move(start, step, direction)
                 return float(evaluate()), self._gradient()  # type: ignore[operator]
 
@@ -202,7 +204,7 @@ class _Search:
         self.evaluate, self.direction, self.start, self.tolerance = evaluate, direction, start, tolerance
         self.calls = 0
 
-    def _at(self, length: object) -> Point:
+    def _at(self, length: float) -> Point:
         loss, gradient = self.evaluate(length)
         self.calls += 1
         return length, loss, gradient, gradient.dot(self.direction)
@@ -213,7 +215,7 @@ class _Search:
     def _flat(self, point: Point) -> bool:
         return abs(point[3]) <= -self.c2 * self.start[3]
 
-    def run(self, length: object) -> tuple[Point, int]:
+    def run(self, length: float) -> tuple[Point, int]:
         """The best point found, and how often the loss was computed."""
         before, point, turns = self.start, self._at(length), 0
         while turns < self.most:
@@ -258,7 +260,7 @@ class _Search:
         return low
 
 
-def _lowest(one: Point, other: Point, bounds: tuple[Any, Any] | None = None) -> Any:
+def _lowest(one: Point, other: Point, bounds: tuple[float, float] | None = None) -> float:
     """Where the cubic through two points with their slopes is lowest, within the bounds (the points themselves)."""
     (x1, f1, _, g1), (x2, f2, _, g2) = (one, other) if one[0] <= other[0] else (other, one)
     low, high = bounds or (x1, x2)

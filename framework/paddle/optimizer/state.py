@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +12,7 @@ from framework.paddle._kernel.arguments import DecayLike, TensorLike
 from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.tensor import Parameter, Tensor, as_array
 from framework.paddle._kernel.x64 import x64
-from framework.paddle.regularizer import L2Decay
+from framework.paddle.regularizer import L2Decay, WeightDecayRegularizer
 
 Pair = tuple[Parameter, Tensor]
 
@@ -35,7 +34,7 @@ def concrete(values: np.ndarray) -> jax.Array:
         return jnp.asarray(values)
 
 
-def regularizer_of(decay: DecayLike) -> Any:
+def regularizer_of(decay: DecayLike) -> WeightDecayRegularizer | None:
     """A regularizer of what `weight_decay` takes: a number is a coefficient of L2."""
     return L2Decay(decay) if isinstance(decay, float | int) else decay
 

@@ -70,8 +70,8 @@ __all__ = [
 ]
 
 
-def _of_values(name: str) -> Callable[..., Any]:
-    def apply(x: SparseTensor, name: str | None = None) -> Any:
+def _of_values(name: str) -> Callable[..., SparseTensor]:
+    def apply(x: SparseTensor, name: str | None = None) -> SparseTensor:
         return x.like(function(x.values()))
 
     function = getattr(paddle, name)
@@ -87,14 +87,14 @@ deg2rad, rad2deg, expm1, log1p = (_of_values(name) for name in ("deg2rad", "rad2
 isnan = _of_values("isnan")
 
 
-def pow(x: SparseTensor, factor: float, name: str | None = None) -> Any:
+def pow(x: SparseTensor, factor: float, name: str | None = None) -> SparseTensor:
     """The values to the power of a number."""
     return x.like(paddle.pow(x.values(), factor))
 
 
 def cast(
     x: SparseTensor, index_dtype: object = None, value_dtype: object = None, name: str | None = None
-) -> Any:
+) -> SparseTensor:
     """With positions and values of other types."""
     values = x.values() if value_dtype is None else x.values().astype(value_dtype)
     out = x.like(values)
@@ -103,7 +103,8 @@ def cast(
     kind = to_numpy(index_dtype)
     if isinstance(out, SparseCsrTensor):
         return SparseCsrTensor(out.compressed.astype(kind), out.columns.astype(kind), values, x.shape)
-    return SparseCooTensor(out.positions.astype(kind), values, x.shape, out.is_coalesced())
+    coo = out.coo()
+    return SparseCooTensor(coo.positions.astype(kind), values, x.shape, coo.is_coalesced())
 
 
 def coalesce(x: SparseCooTensor, name: str | None = None) -> SparseCooTensor:
@@ -111,16 +112,16 @@ def coalesce(x: SparseCooTensor, name: str | None = None) -> SparseCooTensor:
     return x.coalesce()
 
 
-def is_same_shape(x: Any, y: Any) -> bool:
+def is_same_shape(x: SparseTensor, y: SparseTensor) -> bool:
     """Whether both have one shape, sparse or not."""
     return x.shape == y.shape
 
 
-def _as(layout: SparseTensor, out: SparseCooTensor) -> Any:
+def _as(layout: SparseTensor, out: SparseCooTensor) -> SparseTensor:
     return out.to_sparse_csr() if isinstance(layout, SparseCsrTensor) else out
 
 
-def _same(x: Any, y: Any, where: str) -> None:
+def _same(x: SparseTensor, y: SparseTensor, where: str) -> None:
     if not (isinstance(x, SparseTensor) and type(x) is type(y)) or x.shape != y.shape:
         raise ShapeError(
             "two sparse Tensors of one layout and shape",
@@ -129,7 +130,7 @@ def _same(x: Any, y: Any, where: str) -> None:
         )
 
 
-def _together(x: SparseTensor, y: SparseTensor, sign: int, where: str) -> Any:
+def _together(x: SparseTensor, y: SparseTensor, sign: int, where: str) -> SparseTensor:
     _same(x, y, where)
     a, b = x.coo(), y.coo()
     values = _concat([a.values(), b.values() if sign > 0 else -b.values()])
@@ -137,17 +138,17 @@ def _together(x: SparseTensor, y: SparseTensor, sign: int, where: str) -> Any:
     return _as(x, SparseCooTensor(both, values, x.shape).coalesce())
 
 
-def add(x: Any, y: Any, name: str | None = None) -> Any:
+def add(x: SparseTensor, y: SparseTensor | Tensor, name: str | None = None) -> SparseTensor | Tensor:
     """x + y: an element is kept where one of them is. With a dense y the sum is dense."""
     return x.to_dense() + y if isinstance(y, Tensor) else _together(x, y, 1, "add")
 
 
-def subtract(x: Any, y: Any, name: str | None = None) -> Any:
+def subtract(x: SparseTensor, y: SparseTensor, name: str | None = None) -> SparseTensor:
     """x - y: an element is kept where one of them is."""
     return _together(x, y, -1, "subtract")
 
 
-def multiply(x: Any, y: Any, name: str | None = None) -> Any:
+def multiply(x: SparseTensor, y: SparseTensor | float, name: str | None = None) -> SparseTensor:
     """x * y: an element is kept where both are. `y` may be a number."""
     if isinstance(y, int | float):
         return x.like(x.values() * y)
@@ -158,7 +159,7 @@ def multiply(x: Any, y: Any, name: str | None = None) -> Any:
     return _as(x, SparseCooTensor(a.positions[:, left], values, x.shape, coalesced=True))
 
 
-def divide(x: Any, y: Any, name: str | None = None) -> Any:
+def divide(x: SparseTensor, y: SparseTensor | float, name: str | None = None) -> SparseTensor:
     """x / y with every element kept, 0 / 0 too (NaN); y may be a number, then the positions stay."""
     if isinstance(y, int | float):
         return x.like(x.values() / y)
@@ -178,25 +179,25 @@ def matmul(x: Any, y: Any, name: str | None = None) -> Any:
     return _as(x, to_sparse_coo(dense, dense.ndim))
 
 
-def mv(x: Any, vec: Tensor, name: str | None = None) -> Tensor:
+def mv(x: SparseTensor, vec: Tensor, name: str | None = None) -> Tensor:
     """The product of a sparse matrix and a dense vector."""
     return times_dense(x, vec)
 
 
 def addmm(
     input: Tensor, x: SparseTensor, y: Tensor, beta: float = 1.0, alpha: float = 1.0, name: str | None = None
-) -> Any:
+) -> Tensor:
     """beta * input + alpha * x @ y for sparse x."""
     return input * beta + matmul(x, y) * alpha
 
 
-def masked_matmul(x: Tensor, y: Tensor, mask: Any, name: str | None = None) -> Any:
+def masked_matmul(x: Tensor, y: Tensor, mask: SparseTensor, name: str | None = None) -> SparseTensor:
     """The elements of the dense product x @ y at the positions of the sparse `mask`; the others are not computed."""
     rows, columns = mask.coo().positions
     return mask.like((parts_at(x, rows, 0) * parts_at(y.t(), columns, 0)).sum(-1))
 
 
-def transpose(x: Any, perm: Sequence[int], name: str | None = None) -> Any:
+def transpose(x: SparseTensor, perm: Sequence[int], name: str | None = None) -> SparseTensor:
     """Axis i of the result is axis perm[i] of x."""
     coo, order = x.coo(), [normalize_axis(axis, x.ndim, "paddle.sparse.transpose") for axis in perm]
     if len(coo.positions) != x.ndim or sorted(order) != list(range(x.ndim)):
@@ -209,7 +210,7 @@ def transpose(x: Any, perm: Sequence[int], name: str | None = None) -> Any:
     return _as(x, out)
 
 
-def reshape(x: Any, shape: Any, name: str | None = None) -> Any:
+def reshape(x: SparseTensor, shape: Sequence[int | Tensor], name: str | None = None) -> SparseTensor:
     """The same elements in another shape: 0 keeps a size, one -1 takes what is left."""
     coo = x.coo()
     sizes = [x.shape[i] if size == 0 else size for i, size in enumerate(whole_numbers(freeze(shape)))]
@@ -226,7 +227,9 @@ def reshape(x: Any, shape: Any, name: str | None = None) -> Any:
     return _as(x, SparseCooTensor(positions, coo.values(), sizes, coo.is_coalesced()))
 
 
-def slice(x: Any, axes: Sequence[int], starts: Integers, ends: Integers, name: str | None = None) -> Any:
+def slice(
+    x: SparseTensor, axes: Sequence[int], starts: Integers, ends: Integers, name: str | None = None
+) -> SparseTensor:
     """From starts[i] to before ends[i] along axes[i]; negative numbers count from the end."""
     coo, sizes = x.coo(), x.shape
     positions, kept = coo.positions.copy(), np.ones(x.nnz(), bool)
@@ -243,14 +246,18 @@ def slice(x: Any, axes: Sequence[int], starts: Integers, ends: Integers, name: s
 
 
 def sum(
-    x: Any, axis: Any = None, dtype: object = None, keepdim: bool = False, name: str | None = None
-) -> Any:
+    x: SparseTensor,
+    axis: int | Sequence[int] | None = None,
+    dtype: object = None,
+    keepdim: bool = False,
+    name: str | None = None,
+) -> SparseTensor:
     """The sums along axes (None: all, then of shape [1]), sparse again."""
     coo = x.coo()
     gone = (
         range(x.ndim)
         if axis is None
-        else [normalize_axis(a, x.ndim, "paddle.sparse.sum") for a in np.ravel(axis)]
+        else [normalize_axis(a, x.ndim, "paddle.sparse.sum") for a in np.ravel(axis).tolist()]
     )
     values = coo.values() if dtype is None else coo.values().astype(dtype)
     positions, sizes = coo.positions.copy(), x.shape
@@ -261,7 +268,7 @@ def sum(
 
 
 def pca_lowrank(
-    x: Any, q: int | None = None, center: bool = True, niter: int = 2, name: str | None = None
+    x: SparseTensor, q: int | None = None, center: bool = True, niter: int = 2, name: str | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
     """`paddle.linalg.pca_lowrank` of the dense matrix."""
     return _pca_lowrank(x.to_dense(), q, center, niter)

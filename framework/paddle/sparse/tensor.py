@@ -71,7 +71,7 @@ class SparseTensor:
         """How many elements are kept."""
         return int(np.prod(self._values.shape[:1]))
 
-    def like(self, values: Tensor) -> Any:
+    def like(self, values: Tensor) -> SparseTensor:
         """Other values at the same positions."""
         raise NotImplementedError
 
@@ -79,7 +79,7 @@ class SparseTensor:
         """The same in coordinates."""
         raise NotImplementedError
 
-    def detach(self) -> Any:
+    def detach(self) -> SparseTensor:
         return self.like(self._values.detach())
 
     def numpy(self) -> np.ndarray:

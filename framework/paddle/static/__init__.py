@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from framework.core.errors import OarError
 from framework.paddle._kernel.arguments import DTypeLike, Integers
 from framework.paddle._kernel.modules import resolver as _resolver
-from framework.paddle._kernel.tensor import Tensor, as_array, wrap
+from framework.paddle._kernel.tensor import Parameter, Tensor, as_array, wrap
 from framework.paddle.jit.spec import InputSpec as InputSpec
 from framework.paddle.nn.layer import create_parameter as _create_parameter
 from framework.paddle.static import nn as nn
@@ -44,6 +44,7 @@ from framework.paddle.static.program import program_guard as program_guard
 from framework.paddle.utils import unique_name
 
 if TYPE_CHECKING:
+    from framework.paddle.device.places import Place
     from framework.paddle.nn.initializer import Initializer
     from framework.paddle.nn.param_attr import AttrLike
 
@@ -69,7 +70,7 @@ def create_parameter(
     attr: AttrLike = None,
     is_bias: bool = False,
     default_initializer: Initializer | None = None,
-) -> Any:
+) -> Parameter | None:
     """A parameter of the current program, with its first values."""
     parameter = _create_parameter(shape, dtype, name, attr, is_bias, default_initializer)
     if parameter is not None:
@@ -140,14 +141,14 @@ def scope_guard(scope: Scope) -> Iterator[None]:
     yield
 
 
-def cpu_places(device_count: int | None = None) -> list[Any]:
+def cpu_places(device_count: int | None = None) -> list[Place]:
     """Places for a list of devices; one by default."""
     from framework import paddle
 
     return [paddle.CPUPlace()] * (device_count or 1)
 
 
-def cuda_places(device_ids: Any = None) -> list[Any]:
+def cuda_places(device_ids: Any = None) -> list[Place]:
     """Places for a list of GPUs; the first by default."""
     from framework import paddle
 

@@ -87,7 +87,7 @@ class CondOp(Op):
                 values[id(variable)] = value if isinstance(value, Tensor) else wrap(as_array(value))
 
 
-def record_cond(pred: Tensor, true_fn: Callable[[], object], false_fn: Callable[[], object]) -> Any:
+def record_cond(pred: Tensor, true_fn: Callable[[], object], false_fn: Callable[[], object]) -> object:
     """Append a branch; returns variables in the structure that both parts return."""
     first, second = _Part(true_fn), _Part(false_fn)
     if first.tree != second.tree:
@@ -127,7 +127,7 @@ def record_loop(
     """Append a loop; returns its variables after it."""
     inputs = [_like(s, "loop") for s in start]
 
-    def step(*given: object) -> list[Any]:
+    def step(*given: object) -> list[object]:
         made = body(*given)
         return list(made) if isinstance(made, list | tuple) else [made]
 
@@ -145,7 +145,7 @@ def cond(
     true_fn: Callable[[], Any] | None = None,
     false_fn: Callable[[], Any] | None = None,
     name: str | None = None,
-    return_names: Any = None,
+    return_names: Sequence[str] | None = None,
 ) -> Any:
     """`true_fn()` where `pred` is true, else `false_fn()`; both must return the same structure."""
     return control.cond(pred, true_fn or _nothing, false_fn or _nothing, return_names)
@@ -179,16 +179,20 @@ def while_loop(
     return control.while_loop(cond, body, values)
 
 
-def case(pred_fn_pairs: Any, default: Callable[[], object] | None = None, name: str | None = None) -> Any:
+def case(
+    pred_fn_pairs: Sequence[tuple[Any, Callable[[], object]]],
+    default: Callable[[], object] | None = None,
+    name: str | None = None,
+) -> Any:
     """The function of the first true predicate, else `default` (the last function)."""
     pairs = list(pred_fn_pairs)
-    chosen: Callable[[], Any] = pairs.pop()[1] if default is None else default
+    chosen: Callable[[], object] = pairs.pop()[1] if default is None else default
     for pred, function in reversed(pairs):
         chosen = _either(pred, function, chosen)
     return chosen()
 
 
-def _either(pred: object, first: Callable[[], object], second: Callable[[], object]) -> Callable[[], Any]:
+def _either(pred: object, first: Callable[[], object], second: Callable[[], object]) -> Callable[[], object]:
     return lambda: control.cond(pred, first, second)
 
 
@@ -239,11 +243,11 @@ class PythonOp(Op):
 
 
 def py_func(
-    func: Callable[..., Any],
+    func: Callable[..., object],
     x: Any,
     out: Any,
-    backward_func: Any = None,
-    skip_vars_in_backward_input: Any = None,
+    backward_func: Callable[..., object] | None = None,
+    skip_vars_in_backward_input: object = None,
 ) -> Any:
     """Call a Python function of the values when the program runs; it has no gradient here."""
     if backward_func is not None:

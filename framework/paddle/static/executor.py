@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import jax
 import numpy as np
 
 from framework.core.errors import InputError
@@ -30,7 +31,7 @@ class BuildStrategy:
     class GradientScaleStrategy:
         CoeffNumDevice, One, Customized = 0, 1, 2
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> bool:
         if name.startswith("__"):
             raise AttributeError(name)
         return False
@@ -70,7 +71,7 @@ class Executor:
         return_numpy: bool = True,
         use_program_cache: bool = False,
         use_prune: bool = False,
-    ) -> list[Any]:
+    ) -> list[np.ndarray | Tensor]:
         """Run a program on the fed arrays; returns what is named in `fetch_list` (variables or names).
 
         Raises:
@@ -117,7 +118,7 @@ def _merged(feed: Mapping[str, TensorLike] | Sequence[Mapping[str, TensorLike]] 
     return dict(feed) if isinstance(feed, Mapping) else {}
 
 
-def _given(variable: Variable, value: TensorLike) -> Any:
+def _given(variable: Variable, value: TensorLike) -> jax.Array:
     array = as_array(value)
     want = variable.shape
     fits = len(want) == array.ndim and all(w in (-1, s) for w, s in zip(want, array.shape, strict=True))

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from framework import paddle
 from framework.paddle._kernel.mode import mode, recorder_scope
 from framework.paddle._kernel.tensor import Tensor
@@ -24,6 +26,8 @@ from framework.paddle.static.program import (
 )
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from framework.paddle.static.executor import Executor
 
 
@@ -85,7 +89,7 @@ def load_inference_model(path_prefix: str, executor: Executor, **kwargs: object)
     return [program, [str(s.name) for s in specs], [t for t in _as_list(out) if isinstance(t, Tensor)]]
 
 
-def _recording() -> Any:
+def _recording() -> AbstractContextManager[None]:
     from framework.paddle.static.program import record
 
     return recorder_scope(record)
@@ -108,7 +112,7 @@ def load(
     set_program_state(program, load_program_state(model_path, var_list))
 
 
-def load_program_state(model_path: str, var_list: Sequence[Tensor] | None = None) -> dict[str, Any]:
+def load_program_state(model_path: str, var_list: Sequence[Tensor] | None = None) -> dict[str, np.ndarray]:
     """Arrays by name."""
     state: dict[str, Any] = {}
     for ending in (".pdparams", ".pdopt"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from framework import paddle
 from framework.core.errors import OarError
@@ -328,6 +328,6 @@ def deform_conv2d(
     return layer(x, offset, mask)
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> NoReturn:
     why = reason(f"paddle.static.nn.{name}") or "no such name; docs/paddle_api.md lists all that are here"
     raise AttributeError(f"paddle.static.nn.{name}: {why}")

@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import jax
 import numpy as np
 
 from framework.core.errors import TraceError
 from framework.paddle._kernel import dtypes as types
+from framework.paddle._kernel.arguments import DTypeLike
 from framework.paddle._kernel.dispatch import KEY, Compiled, execute
 from framework.paddle._kernel.dtypes import INEXACT
 from framework.paddle._kernel.errors import ShapeError
@@ -22,9 +23,13 @@ from framework.paddle._kernel.tensor import Parameter, Tensor, as_array, wrap
 from framework.paddle._kernel.x64 import x64
 from framework.paddle.utils import unique_name
 
+if TYPE_CHECKING:
+    from framework.paddle.optimizer.base import Optimizer
+
 _SIZES = (64, 96)  # what stands for an unknown size, two ways
 _KEY_DATA = jax.ShapeDtypeStruct((2,), np.uint32)
 _COMPUTED = Node((), 1)  # the history of computed variables, which in-place methods look at
+ValueT = TypeVar("ValueT")
 Values = dict[int, Tensor]  # id of a variable -> its value in this run
 
 
@@ -58,7 +63,7 @@ class Variable(Tensor):
             fix="name it in fetch_list of Executor.run, or leave static mode by paddle.disable_static()",
         )
 
-    def _scalar(self, use: str) -> Any:
+    def _scalar(self, use: str) -> np.ndarray:
         return self.numpy()
 
     def __len__(self) -> int:
@@ -108,7 +113,7 @@ class Op:
         return [a for a in self.inputs if isinstance(a, Tensor)]
 
 
-def value_of(tensor: Any, values: Values) -> Any:
+def value_of(tensor: ValueT, values: Values) -> ValueT | Tensor:
     """What a variable is in this run; other things are themselves."""
     if not isinstance(tensor, Variable):
         return tensor
@@ -127,7 +132,7 @@ class CallOp(Op):
     """A compiled operation."""
 
     def __init__(
-        self, compiled: Compiled, inputs: Sequence[Any], outputs: Sequence[Variable], recorded: bool
+        self, compiled: Compiled, inputs: Sequence[object], outputs: Sequence[Variable], recorded: bool
     ) -> None:
         self.compiled, self.inputs, self.outputs = compiled, tuple(inputs), outputs
         self.type, self.recorded = compiled.name, recorded
@@ -147,19 +152,19 @@ class CallOp(Op):
             values[id(variable)] = result
 
 
-def _dropout_for_test(settings: Mapping[str, Any], args: Sequence[Any]) -> Any:
+def _dropout_for_test(settings: Mapping[str, Any], args: Sequence[Any]) -> Tensor:
     kept = 1.0 - float(settings.get("p", 0.0))
     return args[0] if settings.get("mode") != "downscale_in_infer" else args[0] * kept
 
 
-def _batch_norm_for_test(settings: Mapping[str, Any], args: Sequence[Any]) -> Any:
+def _batch_norm_for_test(settings: Mapping[str, Any], args: Sequence[Any]) -> Tensor:
     from framework.paddle.nn import functional
 
     layout = settings["data_format"]
     return functional.batch_norm(*args[:5], training=False, epsilon=settings["epsilon"], data_format=layout)
 
 
-_TEST_FORMS: dict[str, Callable[[Mapping[str, Any], Sequence[Any]], Any]] = {
+_TEST_FORMS: dict[str, Callable[[Mapping[str, Any], Sequence[Any]], Tensor]] = {
     "dropout": _dropout_for_test,
     "alpha_dropout": lambda settings, args: args[0],
     "batch_norm": _batch_norm_for_test,
@@ -213,7 +218,11 @@ class Block:
         return self.program.all_parameters()
 
     def create_var(
-        self, name: str | None = None, shape: Any = (), dtype: Any = "float32", **options: object
+        self,
+        name: str | None = None,
+        shape: Sequence[int] = (),
+        dtype: DTypeLike = "float32",
+        **options: object,
     ) -> Variable:
         return declare(name or unique_name.generate("_generated_var"), shape, dtype)
 
@@ -227,7 +236,7 @@ class Program:
         self.made: dict[int, Tensor] = {}  # parameters and global variables that were created for it
         self.random_seed = 0
         self.for_test = False
-        self.compiled: dict[Any, list[Any]] = {}
+        self.compiled: dict[object, list[Any]] = {}
 
     def global_seed(self, seed: int = 0) -> None:
         from framework.paddle._kernel.random import seed as set_seed
@@ -264,7 +273,7 @@ class Program:
     def all_parameters(self) -> list[Parameter]:
         return [t for t in self.list_vars() if isinstance(t, Parameter)]
 
-    def optimizers(self) -> list[Any]:
+    def optimizers(self) -> list[Optimizer]:
         """The optimizers that train by this program."""
         return [op.optimizer for op in self.ops if isinstance(op, StepOp)]
 
@@ -318,7 +327,7 @@ class StepOp(Op):
     type = "optimizer"
     trains = True
 
-    def __init__(self, optimizer: Any, pairs: Sequence[tuple[Parameter, Variable]]) -> None:
+    def __init__(self, optimizer: Optimizer, pairs: Sequence[tuple[Parameter, Variable]]) -> None:
         self.optimizer, self.pairs = optimizer, pairs
         self.inputs = [part for pair in pairs for part in pair]
 
@@ -366,10 +375,10 @@ def program_guard(main_program: Program, startup_program: Program | None = None)
 class _Watcher:
     """Turns setting a Tensor's value to a variable into an entry of the program."""
 
-    def read_value(self, tensor: Tensor, value: Any) -> Any:
+    def read_value(self, tensor: Tensor, value: jax.Array) -> jax.Array:
         return value
 
-    def set_value(self, tensor: Tensor, value: Any, new: bool) -> bool:
+    def set_value(self, tensor: Tensor, value: object, new: bool) -> bool:
         if not isinstance(value, Symbol) or value.variable is tensor:
             return True
         if new:
@@ -388,9 +397,9 @@ class _Watcher:
         return
 
 
-def record(compiled: Compiled, args: Sequence[object]) -> Any:
+def record(compiled: Compiled, args: Sequence[object]) -> Variable | tuple[Variable, ...]:
     """What operations do in static mode: nothing but find the shapes of their results and append themselves."""
-    inputs: list[Any] = [
+    inputs: list[object] = [
         a
         if a is None or a is KEY or isinstance(a, Tensor | bool | int | float | complex)
         else wrap(as_array(a))
@@ -416,8 +425,10 @@ def record(compiled: Compiled, args: Sequence[object]) -> Any:
     return tuple(outputs) if multiple else outputs[0]
 
 
-def _shapes(compiled: Compiled, inputs: Sequence[object], other: bool) -> tuple[list[Any], bool]:
-    def of(value: Any) -> Any:
+def _shapes(
+    compiled: Compiled, inputs: Sequence[object], other: bool
+) -> tuple[list[jax.ShapeDtypeStruct], bool]:
+    def of(value: object) -> object:
         if value is KEY:
             return _KEY_DATA
         if isinstance(value, Variable):

@@ -189,7 +189,7 @@ class Imikolov(_Rows):
         for content in _members(self.data_file, rf"(\./)?simple-examples/data/ptb\.{name}\.txt$"):
             yield from content.splitlines()
 
-    def _samples(self) -> Iterator[tuple[Any, ...]]:
+    def _samples(self) -> Iterator[tuple[int, ...] | tuple[list[int], list[int]]]:
         unknown = self.word_idx["<unk>"]
         for line in self._lines(self.mode):
             words = ["<s>", *line.split(), "<e>"]
@@ -255,7 +255,9 @@ class WMT14(_Pairs):
         lines = _only(self.data_file, rf".*{name}\.dict$").decode().splitlines()[: self.dict_size]
         return {word.strip(): number for number, word in enumerate(lines)}
 
-    def get_dict(self, reverse: bool = False) -> tuple[dict[Any, Any], dict[Any, Any]]:
+    def get_dict(
+        self, reverse: bool = False
+    ) -> tuple[dict[str, int], dict[str, int]] | tuple[dict[int, str], dict[int, str]]:
         """The two dictionaries: word -> number, or back."""
         if not reverse:
             return self.src_dict, self.trg_dict
@@ -310,7 +312,7 @@ class WMT16(_Pairs):
         words = ["<s>", "<e>", "<unk>", *(word for word, _ in counts.most_common(max(size - 3, 0)))]
         return {word: number for number, word in enumerate(words)}
 
-    def get_dict(self, lang: str, reverse: bool = False) -> dict[Any, Any]:
+    def get_dict(self, lang: str, reverse: bool = False) -> dict[str, int] | dict[int, str]:
         """The dictionary of a language: word -> number, or back."""
         words = self.src_dict if lang == self.lang else self.trg_dict
         return {number: word for word, number in words.items()} if reverse else words

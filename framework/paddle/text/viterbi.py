@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 from jax import lax
@@ -82,5 +80,5 @@ class ViterbiDecoder(Layer):
         super().__init__()
         self.transitions, self.include_bos_eos_tag = transitions, include_bos_eos_tag
 
-    def forward(self, potentials: Tensor, lengths: Tensor) -> Any:
+    def forward(self, potentials: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         return viterbi_decode(potentials, self.transitions, lengths, self.include_bos_eos_tag)

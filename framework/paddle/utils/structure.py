@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 
@@ -11,7 +11,7 @@ def is_sequence(seq: object) -> bool:
     return isinstance(seq, list | tuple | dict)
 
 
-def _ordered(nest: Any) -> Iterator[Any]:
+def _ordered(nest: Any) -> Iterable[object]:
     if isinstance(nest, dict):
         return (nest[key] for key in sorted(nest))
     return iter(nest)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
 from framework.core.errors import ConfigError
-from framework.paddle.vision.transforms.functional import to_tensor
+from framework.paddle.vision.transforms.functional import ImageOrTensor, to_tensor
 from framework.vision import backend as core
 
 _tensors = False
@@ -36,7 +35,7 @@ def get_image_backend() -> str:
     return "tensor" if _tensors else core.get_image_backend()
 
 
-def image_load(path: str | os.PathLike[str], backend: str | None = None) -> Any:
+def image_load(path: str | os.PathLike[str], backend: str | None = None) -> ImageOrTensor:
     """The image of a file: a PIL image, an array [H, W, 3] in the order B, G, R ("cv2"), or a Tensor [3, H, W]."""
     chosen = get_image_backend() if backend is None else backend
     if chosen == "tensor":

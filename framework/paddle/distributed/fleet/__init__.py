@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from framework.paddle._kernel.arguments import TensorLike
 from framework.paddle._kernel.modules import resolver as _resolver
@@ -64,11 +64,11 @@ class UserDefinedRoleMaker(PaddleCloudRoleMaker):
 class UtilBase:
     """Helpers among workers."""
 
-    def all_reduce(self, input: TensorLike, mode: str = "sum", comm_world: str = "worker") -> Any:
+    def all_reduce(self, input: TensorLike, mode: str = "sum", comm_world: str = "worker") -> TensorLike:
         env.alone("fleet.util.all_reduce")
         return input
 
-    def all_gather(self, input: TensorLike, comm_world: str = "worker") -> list[Any]:
+    def all_gather(self, input: TensorLike, comm_world: str = "worker") -> list[TensorLike]:
         env.alone("fleet.util.all_gather")
         return [input]
 
@@ -113,7 +113,7 @@ class Fleet:
         """The model as DataParallel; a `PipelineLayer` or a model in parts is not there yet."""
         return model if isinstance(model, DataParallel) else DataParallel(model)
 
-    def distributed_optimizer(self, optimizer: Optimizer, strategy: object = None) -> Any:
+    def distributed_optimizer(self, optimizer: Optimizer, strategy: object = None) -> Optimizer:
         """The optimizer: with one process there is nothing to exchange."""
         return optimizer
 
@@ -143,7 +143,7 @@ class Fleet:
     def barrier_worker(self) -> None:
         env.alone("fleet.barrier_worker")
 
-    def all_reduce(self, input: TensorLike, mode: str = "sum") -> Any:
+    def all_reduce(self, input: TensorLike, mode: str = "sum") -> TensorLike:
         return util.all_reduce(input, mode)
 
     def worker_endpoints(self, to_string: bool = False) -> str | list[str]:
@@ -195,7 +195,7 @@ local_device_ids = fleet.local_device_ids
 world_device_ids = fleet.world_device_ids
 
 
-def distributed_scaler(scaler: GradScaler) -> Any:
+def distributed_scaler(scaler: GradScaler) -> GradScaler:
     """The scaler as it is."""
     return scaler
 
@@ -215,7 +215,7 @@ def get_log_level_name() -> str:
     return logging.getLevelName(log.getEffectiveLevel())
 
 
-def _refusing(name: str) -> Callable[..., Any]:
+def _refusing(name: str) -> Callable[..., NoReturn]:
     def call(*args: object, **kwargs: object) -> NoReturn:
         env.refuse(f"fleet.{name}", "there are no parameter servers; train with one process and its devices")
 

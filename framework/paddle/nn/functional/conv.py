@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import jax
 
@@ -15,7 +14,7 @@ from framework.paddle.nn.functional.face import face
 from framework.paddle.nn.functional.layout import Size, edges, from_last, same_edges, to_last
 
 
-def _one_number(values: tuple[int, ...]) -> Any:
+def _one_number(values: tuple[int, ...]) -> int | tuple[int, ...]:
     return values[0] if len(values) == 1 else values
 
 

@@ -10,12 +10,15 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 
 from framework.paddle._kernel.dispatch import operation
 from framework.paddle.nn.functional.layout import from_last, to_last
+
+if TYPE_CHECKING:
+    from framework.paddle._kernel.tensor import Tensor
 
 _PLAIN = inspect.Parameter.POSITIONAL_OR_KEYWORD
 _LEFT_OUT = ("key", "pad_value")  # what functions of the core take and Paddle's do not
@@ -46,7 +49,7 @@ def face(
     before: str = "",
     name: bool = True,
     **defaults: object,
-) -> Callable[..., Any]:
+) -> Callable[..., Tensor]:
     """The operation of Paddle that `function` of the core computes, under its name.
 
     Args:
@@ -73,7 +76,7 @@ def face(
     if name:
         parameters.append(inspect.Parameter("name", _PLAIN, default=None))
 
-    def compute(**arguments: object) -> Any:
+    def compute(**arguments: object) -> jax.Array:
         return function(**arguments) if call is None else call(function, **arguments)
 
     compute.__name__ = compute.__qualname__ = function.__name__

@@ -191,7 +191,7 @@ def margin_cross_entropy(
     group: Group | bool | None = None,
     return_softmax: bool = False,
     reduction: str | None = "mean",
-) -> Any:
+) -> Array | tuple[Array, Array]:
     """Cross entropy of scale * cos with a margin at the label: cos(margin1 * angle + margin2) - margin3."""
     if group not in (None, False):
         raise ShapeError(

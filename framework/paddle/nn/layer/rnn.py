@@ -55,7 +55,7 @@ class RNNCellBase(Layer):
         )
 
     @property
-    def state_dtype(self) -> Any:
+    def state_dtype(self) -> DTypeLike:
         """The types of the states, by default that of new Tensors."""
         return types.get_default_dtype()
 
@@ -283,7 +283,7 @@ class RNN(Layer):
 class BiRNN(Layer):
     """Two cells over time, one in each direction; the outputs stand side by side, [N, T, 2 H]."""
 
-    def __init__(self, cell_fw: Any, cell_bw: Any, time_major: bool = False) -> None:
+    def __init__(self, cell_fw: Layer, cell_bw: Layer, time_major: bool = False) -> None:
         super().__init__()
         if cell_fw.input_size != cell_bw.input_size:
             raise ShapeError(

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from framework.paddle.nn.param_attr import AttrLike
 
 
-def _attend(q: jax.Array, k: jax.Array, v: jax.Array, mask: jax.Array | None, thin: Any) -> Any:
+def _attend(
+    q: jax.Array, k: jax.Array, v: jax.Array, mask: jax.Array | None, thin: Any
+) -> tuple[jax.Array, jax.Array]:
     """q [N, Tq, E], k and v [N, heads, Tk, D] -> (out [N, Tq, heads * D], weights [N, heads, Tq, Tk])."""
     key, value = jnp.swapaxes(k, 1, 2), jnp.swapaxes(v, 1, 2)
     query = q.reshape(*q.shape[:2], *key.shape[2:]).astype(key.dtype)

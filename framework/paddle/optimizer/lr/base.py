@@ -66,7 +66,7 @@ class LRScheduler:
         self._followers.add(follower)
         follower._rate_changed(float(self.last_lr))
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {name: value for name, value in self.__dict__.items() if name != "_followers"}
 
     def step(self, epoch: int | None = None) -> None:
@@ -94,7 +94,7 @@ class LRScheduler:
         """Sets `keys`, the attributes that `state_dict` holds."""
         self.keys = ["last_epoch", "last_lr"]
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> dict[str, object]:
         self.state_keys()
         found = {}
         for key in self.keys:

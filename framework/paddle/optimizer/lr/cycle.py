@@ -50,7 +50,7 @@ class LinearWarmup(LRScheduler):
         self.start_lr, self.end_lr = start_lr, end_lr
         super().__init__(start_lr, last_epoch, verbose)
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> dict[str, object]:
         state = super().state_dict()
         if isinstance(self.learning_rate, LRScheduler):
             state["LinearWarmup_LR"] = self.learning_rate.state_dict()

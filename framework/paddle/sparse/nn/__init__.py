@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle.nn import Layer
 from framework.paddle.sparse.nn import functional
+from framework.paddle.sparse.tensor import SparseTensor
 
 __all__ = ["LeakyReLU", "ReLU", "ReLU6", "Softmax"]
 
@@ -17,14 +18,14 @@ class ReLU(Layer):
     def __init__(self, name: str | None = None) -> None:
         super().__init__()
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: SparseTensor) -> SparseTensor:
         return functional.relu(x)
 
 
 class ReLU6(ReLU):
     """`relu6` as a layer."""
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: SparseTensor) -> SparseTensor:
         return functional.relu6(x)
 
 
@@ -35,7 +36,7 @@ class LeakyReLU(Layer):
         super().__init__()
         self._negative_slope = negative_slope
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: SparseTensor) -> SparseTensor:
         return functional.leaky_relu(x, self._negative_slope)
 
 
@@ -46,7 +47,7 @@ class Softmax(Layer):
         super().__init__()
         self._axis = axis
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: SparseTensor) -> SparseTensor:
         return functional.softmax(x, self._axis)
 
 

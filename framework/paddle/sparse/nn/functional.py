@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax.numpy as jnp
 
 from framework.paddle._kernel.dispatch import Array, operation
@@ -14,17 +12,17 @@ from framework.paddle.sparse.tensor import SparseTensor
 __all__ = ["leaky_relu", "relu", "relu6", "softmax"]
 
 
-def relu(x: SparseTensor, name: str | None = None) -> Any:
+def relu(x: SparseTensor, name: str | None = None) -> SparseTensor:
     """`relu` of the values."""
     return x.like(dense.relu(x.values()))
 
 
-def relu6(x: SparseTensor, name: str | None = None) -> Any:
+def relu6(x: SparseTensor, name: str | None = None) -> SparseTensor:
     """`relu6` of the values."""
     return x.like(dense.relu6(x.values()))
 
 
-def leaky_relu(x: SparseTensor, negative_slope: float = 0.01, name: str | None = None) -> Any:
+def leaky_relu(x: SparseTensor, negative_slope: float = 0.01, name: str | None = None) -> SparseTensor:
     """`leaky_relu` of the values."""
     return x.like(dense.leaky_relu(x.values(), negative_slope))
 
@@ -36,7 +34,7 @@ def _softmax_of_groups(values: Array, groups: Array, count: int) -> Array:
     return powers / jnp.zeros(count, values.dtype).at[groups].add(powers)[groups]
 
 
-def softmax(x: SparseTensor, axis: int = -1, name: str | None = None) -> Any:
+def softmax(x: SparseTensor, axis: int = -1, name: str | None = None) -> SparseTensor:
     """The softmax of the kept elements of each row, along the last axis."""
     if axis not in (-1, x.ndim - 1):
         raise ShapeError(

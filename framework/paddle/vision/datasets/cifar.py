@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from PIL import Image
@@ -55,7 +55,7 @@ class Cifar10(Dataset):
             self.data_file, self.prefixes[self.mode], self.num_classes
         )
 
-    def __getitem__(self, idx: int) -> tuple[Any, np.ndarray]:
+    def __getitem__(self, idx: int) -> tuple[object, np.ndarray]:
         pixels, label = self.images[idx], np.asarray(self.labels[idx])
         image = Image.fromarray(pixels) if self.backend == "pil" else pixels
         image = image if self.transform is None else self.transform(image)

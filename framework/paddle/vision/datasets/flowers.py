@@ -9,7 +9,6 @@ import tempfile
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -70,7 +69,7 @@ class Flowers(Dataset):
             )
         self.data_path = _unpack(archive)
 
-    def __getitem__(self, idx: int) -> tuple[Any, np.ndarray]:
+    def __getitem__(self, idx: int) -> tuple[object, np.ndarray]:
         index = int(self.indexes[idx])
         image = image_load(self.data_path / "jpg" / f"image_{index:05d}.jpg", self.backend)
         image = image if self.transform is None else self.transform(image)

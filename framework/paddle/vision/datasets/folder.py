@@ -50,7 +50,7 @@ class _Folder(Dataset):
     def _list(self, counts: Check) -> list[Any]:
         raise NotImplementedError
 
-    def _load(self, path: str) -> Any:
+    def _load(self, path: str) -> object:
         sample = self.loader(path)
         return sample if self.transform is None else self.transform(sample)
 
@@ -83,7 +83,7 @@ class DatasetFolder(_Folder):
         self.targets = [target for _, target in samples]
         return samples
 
-    def __getitem__(self, index: int) -> tuple[Any, int]:
+    def __getitem__(self, index: int) -> tuple[object, int]:
         path, target = self.samples[index]
         return self._load(path), target
 
@@ -100,7 +100,7 @@ class ImageFolder(_Folder):
     def _list(self, counts: Check) -> list[str]:
         return _walk(self.root, counts)
 
-    def __getitem__(self, index: int) -> list[Any]:
+    def __getitem__(self, index: int) -> list[object]:
         return [self._load(self.samples[index])]
 
 

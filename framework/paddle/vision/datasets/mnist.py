@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from PIL import Image
@@ -62,7 +62,7 @@ class MNIST(Dataset):
         self.label_path = find_file(label_path, labels, download, f"{where}.label_path")
         self.images, self.labels = read_idx_pair(self.image_path, self.label_path, 10)
 
-    def __getitem__(self, idx: int) -> tuple[Any, np.ndarray]:
+    def __getitem__(self, idx: int) -> tuple[object, np.ndarray]:
         pixels = self.images[idx]
         image = Image.fromarray(pixels) if self.backend == "pil" else pixels.astype(np.float32)
         label = np.array([self.labels[idx]], np.int64)

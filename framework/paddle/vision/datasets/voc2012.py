@@ -65,7 +65,7 @@ class VOC2012(Dataset):
             ) from error
         self.names = self._read(f"{_ROOT}/ImageSets/Segmentation/{self.flag}.txt").decode("utf-8").split()
 
-    def __getitem__(self, idx: int) -> tuple[Any, Any]:
+    def __getitem__(self, idx: int) -> tuple[object, object]:
         name = self.names[idx]
         image: Any = self._open(f"{_ROOT}/JPEGImages/{name}.jpg")
         mask: Any = self._open(f"{_ROOT}/SegmentationClass/{name}.png")

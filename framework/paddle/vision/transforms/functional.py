@@ -43,11 +43,11 @@ def from_pixels(values: core.ImageLike, like: Tensor) -> Tensor:
     return wrap(as_array(pixels if pixels.ndim < 3 else np.moveaxis(pixels, -1, 0), like.dtype))
 
 
-def on_tensors(function: Callable[..., core.ImageLike]) -> Callable[..., Any]:
+def on_tensors(function: Callable[..., core.ImageLike]) -> Callable[..., ImageOrTensor]:
     """The function of an image for Tensors too."""
 
     @functools.wraps(function)
-    def call(img: ImageOrTensor, *args: Any, **kwargs: Any) -> Any:
+    def call(img: ImageOrTensor, *args: Any, **kwargs: Any) -> ImageOrTensor:
         if isinstance(img, Tensor):
             return from_pixels(function(to_pixels(img), *args, **kwargs), img)
         return function(img, *args, **kwargs)
@@ -84,7 +84,7 @@ def normalize(
     std: float | Sequence[float],
     data_format: str = "CHW",
     to_rgb: bool = False,
-) -> Any:
+) -> np.ndarray | Tensor:
     """(img - mean) / std; `data_format` says where the channels of an array or a Tensor are. `to_rgb` reads the last
     axis of an array backwards, and does nothing to a Tensor."""
     if isinstance(img, Tensor):
@@ -92,7 +92,7 @@ def normalize(
     return core.normalize(img, mean, std, data_format, to_rgb)
 
 
-def erase(img: ImageOrTensor, i: int, j: int, h: int, w: int, v: Any, inplace: bool = False) -> Any:
+def erase(img: ImageOrTensor, i: int, j: int, h: int, w: int, v: Any, inplace: bool = False) -> ImageOrTensor:
     """With the rectangle of h x w pixels from row `i` and column `j` on painted over with `v`: a number, or what
     broadcasts to the rectangle in the layout of the image."""
     if not isinstance(img, Tensor):

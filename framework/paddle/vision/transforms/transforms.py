@@ -19,7 +19,7 @@ Kind = TypeVar("Kind", bound=BaseTransform)
 def _on_tensors(kind: type[Kind]) -> type[Kind]:
     """The core's transform of images, on Tensors too."""
 
-    def _apply_image(self: object, img: ImageOrTensor) -> Any:
+    def _apply_image(self: object, img: ImageOrTensor) -> ImageOrTensor:
         return F.on_tensors(kind._apply_image.__get__(self))(img)  # type: ignore[attr-defined]
 
     doc = f"`{kind.__name__}` of the core, on Tensors too."
