@@ -64,10 +64,10 @@ def _letters_in(image: np.ndarray, gap: tuple[float, ...]) -> list[list[tuple[fl
     height = bottom - top
     reach = round(BEYOND * height)
     first = max(top - reach, 0)
-    part = to_gray(image[first : bottom + reach, max(left, 0) : right]).astype(np.int16)
-    if part.size == 0:
+    strip = to_gray(image[first : bottom + reach, max(left, 0) : right]).astype(np.int16)
+    if strip.size == 0:
         return []
-    ink = np.abs(part - np.median(part)) > INK
+    ink = np.abs(strip - np.median(strip)) > INK
     ink[ink.mean(axis=1) > RULED[0]] = False
     ink[:, ink.mean(axis=0) > RULED[1]] = False
     columns = np.flatnonzero(np.diff(np.concatenate([[False], ink.any(axis=0), [False]]).astype(np.int8)))

@@ -616,7 +616,7 @@ def _read_pose(path: Path) -> object:
 
 def _yolo(folder: Path) -> Path:
     _scene(folder)
-    (folder / "classes.txt").write_text("cat\ndog\n")
+    (folder / "classes.txt").write_text("cat\ndog\n", encoding="utf-8")
     return _saved("a.txt", "0 0.5 0.5 0.2 0.4\n1 0.1 0.1 0.3 0.1 0.3 0.5\n")(folder)
 
 

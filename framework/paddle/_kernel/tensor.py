@@ -6,6 +6,7 @@ become methods of this class in framework/paddle/_kernel/methods.py.
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import sys
 from collections.abc import Callable, Iterator
@@ -314,9 +315,8 @@ class Parameter(Tensor):
     @property
     def block(self) -> object:
         """The block of the main program, which packages hand to initializers: `init(param, param.block)`."""
-        from framework.paddle.static.program import default_main_program
-
-        return default_main_program().global_block()
+        static = importlib.import_module("framework.paddle.static.program")  # which stands above this module
+        return static.default_main_program().global_block()
 
     @property
     def trainable(self) -> bool:

@@ -176,12 +176,12 @@ def fused_multi_head_attention(
 
 
 def _activate(name: str, x: Tensor) -> Tensor:
-    known = {"relu": F.relu, "gelu": F.gelu, "none": lambda values: values}
-    if name not in known:
+    activations = {"relu": F.relu, "gelu": F.gelu, "none": lambda values: values}
+    if name not in activations:
         raise ShapeError(
-            "no such activation", where="paddle.incubate.nn", received=name, allowed=", ".join(known)
+            "no such activation", where="paddle.incubate.nn", received=name, allowed=", ".join(activations)
         )
-    return known[name](x)
+    return activations[name](x)
 
 
 if not TYPE_CHECKING:

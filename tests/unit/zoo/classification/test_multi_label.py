@@ -55,13 +55,13 @@ def test_lists(tmp_path: Path, text: str, more: dict[str, object]) -> None:
 def test_paddleclas_lists(tmp_path: Path) -> None:
     data = listed(tmp_path, "a 1.png\t0,1,1\nb 1.png\t1,0,0\n", separator="\t", label_separator=",")
     assert data.class_names == ("0", "1", "2") and data.read_labels()[0].tolist() == [1, 2]
-    (tmp_path / "names.txt").write_text("x\ny\nz\n")
+    (tmp_path / "names.txt").write_text("x\ny\nz\n", encoding="utf-8")
     named = MultiLabelList(tmp_path, tmp_path / "list.csv", tmp_path / "names.txt", "\t", ",")
     assert named.class_names == ("x", "y", "z")
 
 
 def test_lists_that_are_wrong(tmp_path: Path) -> None:
-    (tmp_path / "names.txt").write_text("cat\n")
+    (tmp_path / "names.txt").write_text("cat\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"1 lines of the list cannot be used(?s:.)*a 1.png: dog"):
         len(listed(tmp_path, "a 1.png,dog;cat\n", labels_file=tmp_path / "names.txt"))
     with pytest.raises(InputError, match=r"1 of the 1 images(?s:.)*d\.png"):

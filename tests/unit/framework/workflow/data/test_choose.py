@@ -88,12 +88,15 @@ def test_yolo_by_group_and_class(tmp_path: Path, capsys: pytest.CaptureFixture[s
             line = f"{number // 2 % 2} 0.5 0.5 0.2 0.2\n"
             file = tmp_path / f"in/labels/cam{number // 2}_{number}.txt"
             file.parent.mkdir(exist_ok=True)
-            file.write_text(line)
-    (tmp_path / "in/classes.txt").write_text("cat\ndog\n")
+            file.write_text(line, encoding="utf-8")
+    (tmp_path / "in/classes.txt").write_text("cat\ndog\n", encoding="utf-8")
     command = ["split", str(tmp_path / "in"), str(tmp_path / "out"), "--share", "0.25", "--stratify"]
     assert main([*command, "--group_by", r"(cam\d+)_"]) == 0
     assert "1 images have no file of labels" in capsys.readouterr().out
-    assert yaml.safe_load((tmp_path / "out/data.yaml").read_text())["names"] == {0: "cat", 1: "dog"}
+    assert yaml.safe_load((tmp_path / "out/data.yaml").read_text(encoding="utf-8"))["names"] == {
+        0: "cat",
+        1: "dog",
+    }
     train, val = (YoloDetection(tmp_path / "out", split) for split in ("train", "val"))
     cameras = [{Path(str(one.id)).stem.split("_")[0] for one in data} for data in (train, val)]
     assert not cameras[0] & cameras[1] and len(train) + len(val) == 24 and 4 <= len(val) <= 8
@@ -104,10 +107,13 @@ def test_tables_by_column(tmp_path: Path) -> None:
     rows = [
         f"text {number},user{number // 4},{'rare' if number % 8 == 0 else 'often'}" for number in range(80)
     ]
-    (tmp_path / "a.csv").write_text("\n".join(["text,user,label", *rows]) + "\n")
+    (tmp_path / "a.csv").write_text("\n".join(["text,user,label", *rows]) + "\n", encoding="utf-8")
     split_data(tmp_path / "a.csv", tmp_path / "out", 0.25, header=True, group_by="user", stratify=True)
     train, val = (
-        [line.split(",") for line in (tmp_path / f"out/{part}.csv").read_text().splitlines()[1:]]
+        [
+            line.split(",")
+            for line in (tmp_path / f"out/{part}.csv").read_text(encoding="utf-8").splitlines()[1:]
+        ]
         for part in ("train", "val")
     )
     assert not {row[1] for row in train} & {row[1] for row in val} and len(train) + len(val) == 80
@@ -115,7 +121,7 @@ def test_tables_by_column(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"there is no such column(?s:.)*text, user, label"):
         split_data(tmp_path / "a.csv", tmp_path / "out2", header=True, group_by="name")
     lines = [json.dumps({"text": str(n), "doc": n // 5}) for n in range(20)]
-    (tmp_path / "b.jsonl").write_text("\n".join(lines) + "\n")
+    (tmp_path / "b.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
     report = split_data(tmp_path / "b.jsonl", tmp_path / "out3", group_by="doc")
     assert report.counts == (15, 5)
 

@@ -41,7 +41,9 @@ def coco(root: Path, *, outlines: bool = True, crowd: int = 0) -> Path:
         one["segmentation"] = [SQUARE] if outlines or one["id"] == 1 else []
     categories = [{"id": 5, "name": "dog"}, {"id": 2, "name": "cat"}]
     file = root / "all.json"
-    file.write_text(json.dumps({"images": images, "annotations": annotations, "categories": categories}))
+    file.write_text(
+        json.dumps({"images": images, "annotations": annotations, "categories": categories}), encoding="utf-8"
+    )
     return file
 
 
@@ -61,7 +63,11 @@ def test_coco_to_yolo_to_cvat_and_back(tmp_path: Path) -> None:
     report = convert_data(source, tmp_path / "yolo", "yolo")
     assert report.source_format == "coco" and report.counts == {"cat": 1, "dog": 1}
     assert "attributes of 1 objects are not written" in str(report) and "no part to evaluate" in str(report)
-    assert (tmp_path / "yolo/labels/cam/b.txt").read_text().startswith("0 0.100000 0.100000 0.300000")
+    assert (
+        (tmp_path / "yolo/labels/cam/b.txt")
+        .read_text(encoding="utf-8")
+        .startswith("0 0.100000 0.100000 0.300000")
+    )
     convert_data(tmp_path / "yolo/data.yaml", tmp_path / "cvat", "cvat")
     convert_data(tmp_path / "cvat/annotations.xml", tmp_path / "coco", "coco")
     expected = boxes_of(CocoDetection(tmp_path, Path("all.json"), "images"))
@@ -90,10 +96,12 @@ def test_masks_of_every_format_are_the_same(tmp_path: Path) -> None:
 def test_boxes_where_an_object_has_no_outline_and_no_crowds(tmp_path: Path) -> None:
     report = convert_data(coco(tmp_path, outlines=False), tmp_path / "yolo", "yolo")
     assert "boxes are written: 1 of 2 objects have no outline" in str(report)
-    assert (tmp_path / "yolo/labels/a.txt").read_text() == "1 0.200000 0.300000 0.200000 0.400000\n"
+    assert (tmp_path / "yolo/labels/a.txt").read_text(
+        encoding="utf-8"
+    ) == "1 0.200000 0.300000 0.200000 0.400000\n"
     report = convert_data(coco(tmp_path, crowd=1), tmp_path / "crowds", "yolo")
     assert "1 objects that are crowds or difficult" in str(report)
-    assert (tmp_path / "crowds/labels/cam/b.txt").read_text() == ""
+    assert (tmp_path / "crowds/labels/cam/b.txt").read_text(encoding="utf-8") == ""
 
 
 def test_voc_and_labelme_are_known_by_their_files(tmp_path: Path) -> None:
@@ -105,18 +113,22 @@ def test_voc_and_labelme_are_known_by_their_files(tmp_path: Path) -> None:
     box = "<bndbox><xmin>11</xmin><ymin>6</ymin><xmax>30</xmax><ymax>25</ymax></bndbox>"
     size = "<size><width>100</width><height>50</height></size>"
     xml = f"<annotation>{size}<object><name>dog</name>{box}</object></annotation>"
-    (tmp_path / "voc/annotations/a.xml").write_text(xml)
+    (tmp_path / "voc/annotations/a.xml").write_text(xml, encoding="utf-8")
     report = convert_data(tmp_path / "voc", tmp_path / "out", "yolo")
     assert (report.source_format, report.counts) == ("voc", {"dog": 1}) and "b.jpg has no annotation" in str(
         report
     )
-    assert (tmp_path / "out/labels/a.txt").read_text() == "0 0.200000 0.300000 0.200000 0.400000\n"
+    assert (tmp_path / "out/labels/a.txt").read_text(
+        encoding="utf-8"
+    ) == "0 0.200000 0.300000 0.200000 0.400000\n"
     image.write(tmp_path / "me/a.jpg", pixels)
     shapes = [
         {"label": "dog", "points": [[10, 5], [30, 25]], "shape_type": "rectangle"},
         {"label": "dog", "points": [[10, 5], [30, 25]], "shape_type": "line"},
     ]
-    (tmp_path / "me/a.json").write_text(json.dumps({"shapes": shapes, "imagePath": "a.jpg"}))
+    (tmp_path / "me/a.json").write_text(
+        json.dumps({"shapes": shapes, "imagePath": "a.jpg"}), encoding="utf-8"
+    )
     report = convert_data(tmp_path / "me", tmp_path / "out2", "cvat")
     assert report.source_format == "labelme" and "1 line dog: no area" in str(report)
 

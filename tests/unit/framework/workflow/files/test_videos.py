@@ -77,20 +77,20 @@ def test_every_fourth_frame_with_texts_and_events(tmp_path: Path) -> None:
     report = predict_files(
         Levels(), tmp_path / "out", video_file=str(clip(tmp_path / "a.avi")), draw=False, stride=4
     )
-    lines = [json.loads(line) for line in (tmp_path / "out/a.jsonl").read_text().splitlines()]
+    lines = [json.loads(line) for line in (tmp_path / "out/a.jsonl").read_text(encoding="utf-8").splitlines()]
     assert [(line["frame"], line["time"], line["level"] // 10) for line in lines] == [
         *((0, 0, 0), (4, 0.333, 8), (8, 0.667, 16))
     ]
-    assert (tmp_path / "out/a_events.csv").read_text() == "3 4\n0 0\n1 8\n2 16\n3\n"
+    assert (tmp_path / "out/a_events.csv").read_text(encoding="utf-8") == "3 4\n0 0\n1 8\n2 16\n3\n"
     names = sorted(path.name for path in (tmp_path / "out/labels").iterdir())
     assert names == ["a_1.txt", "a_5.txt", "a_9.txt"] and "3 frames" in report.summary()
-    assert (tmp_path / "out/labels/a_5.txt").read_text() == "8.txt\n"
+    assert (tmp_path / "out/labels/a_5.txt").read_text(encoding="utf-8") == "8.txt\n"
 
 
 def test_texts_of_images_lie_in_labels(tmp_path: Path) -> None:
     image.write(tmp_path / "b.png", np.full((4, 5, 3), 100, np.uint8))
     report = run_images(Levels(), [tmp_path / "b.png"], tmp_path / "out", draw=False)
-    assert (tmp_path / "out/labels/b.txt").read_text() == "10.txt\n"
+    assert (tmp_path / "out/labels/b.txt").read_text(encoding="utf-8") == "10.txt\n"
     assert tmp_path / "out/labels/b.txt" in report.written
 
 
