@@ -6,7 +6,6 @@ become methods of this class in framework/paddle/_kernel/methods.py.
 
 from __future__ import annotations
 
-import importlib
 import itertools
 import sys
 from collections.abc import Callable, Iterator
@@ -313,10 +312,8 @@ class Parameter(Tensor):
         self._begin = None
 
     @property
-    def block(self) -> object:
-        """The block of the main program, which packages hand to initializers: `init(param, param.block)`."""
-        static = importlib.import_module("framework.paddle.static.program")  # which stands above this module
-        return static.default_main_program().global_block()
+    def block(self) -> None:
+        """None: a parameter is in no program. Packages hand it to initializers: `init(param, param.block)`."""
 
     @property
     def trainable(self) -> bool:
