@@ -28,6 +28,9 @@ class ProcessState:
         name_counters: How often paddle.utils.unique_name gave each key.
         name_prefix: What it puts before every name.
         names_taken: The parameter names that users gave.
+        image_backend: What data sets of images give that are not told: "pil" or "cv2".
+        image_tensors: Whether paddle.vision.image_load gives Tensors.
+        flags: Paddle's flags that differ from those of the start.
     """
 
     key_stream: Any = None
@@ -43,6 +46,9 @@ class ProcessState:
     name_counters: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
     name_prefix: str = ""
     names_taken: set[str] = field(default_factory=set)
+    image_backend: str = "pil"
+    image_tensors: bool = False
+    flags: dict[str, bool | int | float | str] = field(default_factory=dict)
 
 
 state = ProcessState()

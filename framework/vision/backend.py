@@ -8,16 +8,16 @@ import numpy as np
 from PIL import Image
 
 from framework.core.errors import ConfigError
+from framework.core.process_state import state
 from framework.vision import image
 
 BACKENDS = ("pil", "cv2")
-_chosen = "pil"
 
 
 def check_backend(backend: str | None, where: str) -> str:
     """The backend, or the one that is set. Raises: ConfigError."""
     if backend is None:
-        return _chosen
+        return state.image_backend
     if backend not in BACKENDS:
         raise ConfigError(
             "unknown image backend",
@@ -30,13 +30,12 @@ def check_backend(backend: str | None, where: str) -> str:
 
 def set_image_backend(backend: str) -> None:
     """What data sets give from now on that are not told: "pil" PIL images, "cv2" arrays [H, W, 3] RGB."""
-    global _chosen
-    _chosen = check_backend(backend, "set_image_backend")
+    state.image_backend = check_backend(backend, "set_image_backend")
 
 
 def get_image_backend() -> str:
     """What data sets give that are not told; "pil" at first."""
-    return _chosen
+    return state.image_backend
 
 
 def image_load(path: str | os.PathLike[str], backend: str | None = None) -> Image.Image | np.ndarray:

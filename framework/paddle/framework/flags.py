@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping
 
 import jax
 
+from framework.core.process_state import state
+
 log = logging.getLogger("oar")
 Flag = bool | int | float | str
 
@@ -86,12 +88,12 @@ def _starting() -> dict[str, Flag]:
     }
 
 
-_flags = _starting()
+_START = _starting()
 
 
 def _known(name: str) -> str:
-    if name not in _flags:
-        raise ValueError(f"there is no flag {name!r}; known: {', '.join(sorted(_flags))}")
+    if name not in _START:
+        raise ValueError(f"there is no flag {name!r}; known: {', '.join(sorted(_START))}")
     return name
 
 
@@ -104,13 +106,13 @@ def set_flags(flags: Mapping[str, Flag]) -> None:
     """
     if not isinstance(flags, Mapping):
         raise TypeError(f"set_flags takes a dict, received {type(flags).__name__}")
-    typed = {_known(name): _typed(name, value, _flags[name]) for name, value in flags.items()}
+    typed = {_known(name): _typed(name, value, _START[name]) for name, value in flags.items()}
     for name, value in typed.items():
         if name == "FLAGS_check_nan_inf":
             jax.config.update("jax_debug_nans", bool(value))
-        elif value != _flags[name]:
+        elif value != state.flags.get(name, _START[name]):
             log.info("%s is kept, but steers nothing here", name)
-    _flags.update(typed)
+    state.flags.update(typed)
 
 
 def get_flags(flags: str | Iterable[str]) -> dict[str, Flag]:
@@ -120,4 +122,4 @@ def get_flags(flags: str | Iterable[str]) -> dict[str, Flag]:
         ValueError: a flag is unknown.
     """
     names = [flags] if isinstance(flags, str) else list(flags)
-    return {name: _flags[_known(name)] for name in names}
+    return {name: state.flags.get(_known(name), _START[name]) for name in names}

@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 
 from framework.core.errors import ConfigError
+from framework.core.process_state import state
 from framework.paddle.vision.transforms.functional import ImageOrTensor, to_tensor
 from framework.vision import backend as core
-
-_tensors = False
 
 
 def set_image_backend(backend: str) -> None:
@@ -18,7 +17,6 @@ def set_image_backend(backend: str) -> None:
     Raises:
         ConfigError: there is no such backend.
     """
-    global _tensors
     if backend not in ("pil", "cv2", "tensor"):
         raise ConfigError(
             "unknown image backend",
@@ -27,12 +25,12 @@ def set_image_backend(backend: str) -> None:
             allowed="pil, cv2, tensor",
         )
     core.set_image_backend("pil" if backend == "tensor" else backend)
-    _tensors = backend == "tensor"
+    state.image_tensors = backend == "tensor"
 
 
 def get_image_backend() -> str:
     """ "pil" at first."""
-    return "tensor" if _tensors else core.get_image_backend()
+    return "tensor" if state.image_tensors else core.get_image_backend()
 
 
 def image_load(path: str | os.PathLike[str], backend: str | None = None) -> ImageOrTensor:
