@@ -22,7 +22,7 @@ from framework.config.registry import register
 from framework.core.errors import InputError
 from framework.vision.annotations.voc import VocAnnotation, read_voc
 from framework.vision.annotations.voc import VocObject as VocObject
-from framework.vision.dataset_files import Orientation, abbreviate, read_lines, split_columns
+from framework.vision.dataset_files import Orientation, abbreviate, is_file, read_lines, split_columns
 from framework.vision.deep_samples import ValueRange
 from framework.vision.image import SUFFIXES
 
@@ -193,7 +193,7 @@ def _read_names(file: Path, annotations: Path) -> list[str]:
         bare = name.strip() if mark in ("-1", "0", "1") else line
         choices = (line, bare, *(str(Path(one).with_suffix("")) for one in (line, bare) if _is_image(one)))
         # A name may end in a number as well, such as "scan 1".
-        names.append(next((one for one in choices if (annotations / f"{one}.xml").is_file()), choices[-1]))
+        names.append(next((one for one in choices if is_file(annotations / f"{one}.xml")), choices[-1]))
     return names
 
 

@@ -25,6 +25,7 @@ from framework.config.arguments import (
 )
 from framework.config.command_line import find_flags
 from framework.core.errors import InputError
+from framework.core.process_state import state
 from framework.export.artifact import CONFIG
 from framework.inference import Runtime, keep_memory
 from framework.inference.runtime import ENGINES
@@ -220,6 +221,7 @@ def infer(args: argparse.Namespace, names: Sequence[str], suffixes: Sequence[str
     if args.frame_step < 1:
         raise InputError("--frame_step is out of range", received=args.frame_step, allowed="1 or more")
     output_dir, draw, save = Path(args.output_dir), args.draw, args.save_results
+    state.engines.clear()  # those of an earlier command of this process
     if named:
         with open_sources(
             named, suffixes, output_dir=output_dir, allow_url=args.allow_url, with_streams=True
@@ -233,9 +235,7 @@ def infer(args: argparse.Namespace, names: Sequence[str], suffixes: Sequence[str
         report = predict_files(
             open_model(args, names), output_dir, **sources, draw=draw, save=save, stride=args.frame_step
         )
-    from framework.inference.runtime import engines_in_use  # which is loaded by now
-
-    report.notes += engines_in_use()
+    report.notes += state.engines
     print(report.summary(), file=sys.stderr if report.failed else sys.stdout)
     return report.exit_code
 

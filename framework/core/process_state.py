@@ -30,6 +30,7 @@ class ProcessState:
         names_taken: The parameter names that users gave.
         image_backend: What data sets of images give that are not told: "pil" or "cv2".
         image_tensors: Whether paddle.vision.image_load gives Tensors.
+        engines: What runs the artifacts that were opened, a line each: engine, why, and precision.
         flags: Paddle's flags that differ from those of the start.
     """
 
@@ -48,6 +49,7 @@ class ProcessState:
     names_taken: set[str] = field(default_factory=set)
     image_backend: str = "pil"
     image_tensors: bool = False
+    engines: list[str] = field(default_factory=list)
     flags: dict[str, bool | int | float | str] = field(default_factory=dict)
 
 

@@ -18,6 +18,7 @@ from framework.core.device import (
 )
 from framework.core.dtypes import Precision
 from framework.core.errors import FormatError, InputError
+from framework.core.process_state import state
 from framework.export.artifact import Artifact
 from framework.inference.engine import Engine, XLAEngine
 
@@ -132,20 +133,17 @@ def _whole_name(artifact: Artifact) -> str:
     return str(folder.parent if folder.name == artifact.config["kind"] else folder)
 
 
-@functools.cache
 def _say(artifact: str, engine: str, reason: str, precision: str) -> None:
-    """Once for each artifact, in the log and for `engines_in_use`."""
+    """In the log, once for each artifact, and in `state.engines` of the process, where commands read it."""
     text = f"{artifact}: engine {engine}, {reason}in {precision}"
-    _in_use.append(text)
-    log.log(logging.INFO if reason or precision != "float32" else logging.DEBUG, text)
+    if text not in state.engines:
+        state.engines.append(text)
+    _log_once(logging.INFO if reason or precision != "float32" else logging.DEBUG, text)
 
 
-_in_use: list[str] = []
-
-
-def engines_in_use() -> list[str]:
-    """What runs the artifacts that this process has opened, a line each: engine, why, and precision."""
-    return list(_in_use)
+@functools.cache
+def _log_once(level: int, text: str) -> None:
+    log.log(level, text)
 
 
 PrecisionChoice = Literal["auto", "float32", "bfloat16"]

@@ -77,6 +77,14 @@ def read_lines(path: Path, what: str) -> list[str]:
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
+def is_file(path: Path) -> bool:
+    """Whether there is such a file. Of a name that is too long for the file system pathlib raises an error."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
+
+
 def split_columns(line: str, root: Path) -> tuple[str, str] | None:
     """The two paths of a line `image annotation`, seen from `root`, which may hold blanks themselves.
 
@@ -91,7 +99,7 @@ def split_columns(line: str, root: Path) -> tuple[str, str] | None:
     pairs = [pair for pair in pairs if all(pair)]
     if len(set(pairs)) == 1:
         return pairs[0]
-    return next((pair for pair in pairs if all((root / one).is_file() for one in pair)), None)
+    return next((pair for pair in pairs if all(is_file(root / one) for one in pair)), None)
 
 
 def read_annotations(path: Path) -> object:

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageFont
 
+from detection.data.annotated import CvatDetection, YoloDetection
 from detection.data.coco import CocoDetection
 from detection.data.coco_pose import CocoPose
 from detection.data.docbank import DocBank
@@ -36,6 +37,7 @@ from ocr.data.synthetic.tables import SyntheticTables
 from ocr.data.tables import PubTabNet
 from ocr.tables.html import read_contents
 from segmentation.data.ade20k import ADE20K
+from segmentation.data.annotated import CvatMasks, YoloMasks
 from segmentation.data.camvid import CamVid
 from segmentation.data.cityscapes import Cityscapes
 from segmentation.data.coco import CocoMasks
@@ -44,6 +46,7 @@ from segmentation.data.pascal_voc import PascalVOC
 from segmentation.data.selected import SelectedClasses
 from zoo.classification.benchmarks import Cifar10, Mnist
 from zoo.classification.data import ImageFolder, ListFile
+from zoo.classification.multi_label_data import MultiLabelList
 
 PACKAGES = ("ocr", "detection", "segmentation", "nlp", "zoo.classification", "zoo", "framework")
 REPO = Path(__file__).resolve().parents[2]
@@ -388,6 +391,63 @@ def sroie(folder: Path) -> Dataset:
     return SROIE(folder, read_images=True)
 
 
+def pixels(number: int) -> np.ndarray:
+    return np.full((8, 10, 3), 40 * number, np.uint8)
+
+
+YOLO = "names: {0: cat, 1: dog}\ntrain: images\n"
+CVAT = """<annotations><version>1.1</version><meta><task><labels><label><name>cat</name></label>
+<label><name>dog</name></label></labels></task></meta>{}</annotations>"""
+
+
+def _yolo_files(root: Path, lines: str) -> None:
+    (root / "data.yaml").write_text(YOLO, encoding="utf-8")
+    (root / "labels").mkdir()
+    (root / "images").mkdir()
+    for number in range(COUNT):
+        image.write(root / f"images/{number}.png", pixels(number))
+        (root / f"labels/{number}.txt").write_text(lines, encoding="utf-8")
+
+
+def yolo_detection(root: Path) -> Dataset:
+    _yolo_files(root, "1 0.5 0.5 0.5 0.5\n")
+    return YoloDetection(root, "train")
+
+
+def yolo_masks(root: Path) -> Dataset:
+    _yolo_files(root, "1 0.2 0.2 0.8 0.2 0.8 0.8\n")
+    return YoloMasks(root, split="train")
+
+
+def _cvat_file(root: Path, shape: str) -> None:
+    images = []
+    for number in range(COUNT):
+        image.write(root / f"{number}.png", pixels(number))
+        height, width = pixels(number).shape[:2]
+        images.append(
+            f'<image id="{number}" name="{number}.png" width="{width}" height="{height}">{shape}</image>'
+        )
+    (root / "annotations.xml").write_text(CVAT.format("".join(images)), encoding="utf-8")
+
+
+def cvat_detection(root: Path) -> Dataset:
+    _cvat_file(root, '<box label="dog" occluded="0" xtl="1" ytl="1" xbr="4" ybr="5" z_order="0"></box>')
+    return CvatDetection(root)
+
+
+def cvat_masks(root: Path) -> Dataset:
+    _cvat_file(root, '<polygon label="dog" occluded="0" points="1,1;4,1;4,5" z_order="0"></polygon>')
+    return CvatMasks(root)
+
+
+def multi_label_list(root: Path) -> Dataset:
+    for number in range(COUNT):
+        image.write(root / f"{number}.png", pixels(number))
+    lines = [f"{number}.png,cat;dog" if number % 2 else f"{number}.png,cat" for number in range(COUNT)]
+    (root / "list.csv").write_text("\n".join(lines), encoding="utf-8")
+    return MultiLabelList(root, Path("list.csv"))
+
+
 FIXTURES: dict[str, Callable[[Path], Dataset]] = {
     "ADE20K": ade20k,
     "CamVid": camvid,
@@ -397,6 +457,8 @@ FIXTURES: dict[str, Callable[[Path], Dataset]] = {
     "CocoMasks": coco_masks,
     "CocoPose": coco_pose,
     "FUNSD": funsd,
+    "CvatDetection": cvat_detection,
+    "CvatMasks": cvat_masks,
     "DocBank": docbank,
     "FormFiles": form_files,
     "ImageFolder": image_folder,
@@ -404,6 +466,7 @@ FIXTURES: dict[str, Callable[[Path], Dataset]] = {
     "MaskFolder": mask_folder,
     "MaskListFile": mask_list_file,
     "Mnist": mnist,
+    "MultiLabelList": multi_label_list,
     "PageDirections": page_directions,
     "PageFolder": page_folder,
     "PascalVOC": pascal_voc,
@@ -423,6 +486,8 @@ FIXTURES: dict[str, Callable[[Path], Dataset]] = {
     "SyntheticTextLines": synthetic_lines,
     "VocDetection": voc_detection,
     "XFUND": xfund,
+    "YoloDetection": yolo_detection,
+    "YoloMasks": yolo_masks,
 }
 # Has four samples for each of another data set: tests/unit/ocr/data/test_directions.py.
 OF_OTHERS = ("TurnedPages",)

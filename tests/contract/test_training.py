@@ -24,6 +24,7 @@ from segmentation.losses import CrossEntropy, OhemCrossEntropy
 from segmentation.metrics import MeanIoU
 from segmentation.tasks import SemanticSegmentation, WeightedLoss
 from segmentation.test_time_augmentation import Slide, TestTimeAugmentation
+from zoo.classification.multi_label import MultiLabelClassification
 from zoo.classification.tasks import ImageClassification
 
 PACKAGES = ("ocr", "detection", "segmentation", "nlp", "zoo.classification", "zoo", "framework")
@@ -172,6 +173,16 @@ TASKS: dict[str, list[tuple[Any, Any, list[Sample]]]] = {
     "ImageClassification": [
         (ImageClassification(topk=(1,)), Tiny(), [image(0), image(1)]),
         (ImageClassification(mixup=0.2, cutmix=1.0, label_smoothing=0.1), Tiny(), [image(0), image(1)]),
+    ],
+    "MultiLabelClassification": [
+        (
+            MultiLabelClassification(max_labels=2),
+            Tiny(),
+            [
+                image(0).replace(labels=np.array([0], np.int32)),
+                image(1).replace(labels=np.array([0, 1], np.int32)),
+            ],
+        ),
     ],
     "ObjectDetection": [
         (ObjectDetection(max_objects=4, metric=metric), Dot(), [boxed(3), boxed(0)])

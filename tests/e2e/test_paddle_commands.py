@@ -13,7 +13,7 @@ import shlex
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -88,6 +88,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     class Report:
         failed = ()
         exit_code = 0
+        notes: ClassVar[list[str]] = []
 
         def summary(self) -> str:
             return ""

@@ -666,7 +666,7 @@ def _multi_label(folder: Path) -> Path:
 
 
 def _read_multi_label(path: Path) -> object:
-    from zoo.classification.multi_label import MultiLabelList
+    from zoo.classification.multi_label_data import MultiLabelList
 
     return _read_all(MultiLabelList(path.parent, path, header=True))
 

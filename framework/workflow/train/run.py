@@ -84,8 +84,10 @@ def train(
     experiment = config.experiment
     experiment.require("model", "task", "optim")
     folder = Path(output_dir) if output_dir else run_folder(config.path)
-    checkpoint = find_checkpoint(folder if resume is True else resume) if resume else None
+    if resume is True and not folder.exists():
+        find_checkpoint(folder)  # says that there is none, before the folder is made
     with _run_folder(folder, bool(resume)), _log_file(folder / "train.log") as start_file:
+        checkpoint = find_checkpoint(folder if resume is True else resume) if resume else None
         text = resolved(override(config.tree, "weights=null"))
         trainer = make_trainer(experiment, folder, text, evaluate, callbacks)
         if checkpoint is not None:

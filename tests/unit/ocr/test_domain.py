@@ -365,7 +365,7 @@ class Echo:
     """A pipeline whose pages carry what they were given."""
 
     def predict_stream(self, items):  # type: ignore[no-untyped-def]
-        for image, source, number, warnings in items:
+        for image, source, number, warnings, *_ in items:
             height, width = image.shape[:2]
             yield Page((), number, warnings=warnings, source=source, width=width, height=height, image=image)
 

@@ -120,7 +120,7 @@ def test_standard_input(oar_ocr, tmp_path, monkeypatch):
 
 def test_addresses_are_fetched_only_where_that_is_asked_for(oar_ocr, tmp_path, monkeypatch):
     data = image(tmp_path / "a.png", 7).read_bytes()
-    monkeypatch.setattr(sources.urllib.request, "urlopen", lambda request, timeout: io.BytesIO(data))
+    monkeypatch.setattr(sources, "open_url", lambda address, headers, timeout: io.BytesIO(data))
     done = oar_ocr("https://example.org/x/receipt.png?y=1")
     assert done.code == 2 and "--allow_url" in done.err
     done = oar_ocr(

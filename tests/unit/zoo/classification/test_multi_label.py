@@ -14,12 +14,8 @@ from framework.vision import image
 from framework.vision.normalize import Normalize
 from framework.vision.sample import Sample
 from zoo.classification.check import validate
-from zoo.classification.multi_label import (
-    MultiLabelClassification,
-    MultiLabelList,
-    MultiLabelScores,
-    average_precision,
-)
+from zoo.classification.multi_label import MultiLabelClassification, MultiLabelScores, average_precision
+from zoo.classification.multi_label_data import MultiLabelList
 from zoo.classification.results import classes_from
 
 PLAIN = Normalize((0.0, 0.0, 0.0), (1.0, 1.0, 1.0))

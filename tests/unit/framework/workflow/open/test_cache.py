@@ -70,10 +70,10 @@ def test_without_a_place_it_is_made_each_time_with_one_warning(
 ) -> None:
     monkeypatch.setenv("OAR_HOME", str(tmp_path))
 
-    def refuse(**settings: object) -> None:
+    def refuse(path: Path) -> None:
         raise OSError(errno.EROFS, "Read-only file system")
 
-    monkeypatch.setattr(artifact.tempfile, "TemporaryDirectory", refuse)
+    monkeypatch.setattr(artifact, "work_folder", refuse)
     made = keep_artifact("a", "settings", [], (), lambda: Artifact({"domain": "zoo"}))
     assert made.config["domain"] == "zoo"
     (said,) = (record.getMessage() for record in caplog.records if record.levelname == "WARNING")
