@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import importlib
 import logging
@@ -151,10 +152,14 @@ def find_config(model: Model, domain: str | None = None) -> Path:
         return ours or path
     names = config_names(domain)
     if str(model) not in names:
+        near = difflib.get_close_matches(str(model), names, n=8, cutoff=0.4)
+        some = f"such as {', '.join(near)} (" if near else "("
+        is_path = len(path.parts) > 1
         raise InputError(
-            "unknown model",
+            "unknown model: there is no such file or folder" if is_path else "unknown model",
             received=repr(str(model)),
-            allowed=f"{', '.join(names)}; a configuration file (.yml); or an artifact's folder",
-            fix=did_you_mean(str(model), names),
+            allowed=f"one of {len(names)} names, {some}oar models names lists them); a configuration file (.yml); "
+            "or an artifact's folder",
+            fix="check the path" if is_path else did_you_mean(str(model), names),
         )
     return names[str(model)]
