@@ -16,10 +16,13 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import ClassVar
 
 
 class OarError(Exception):
     """Base of all errors that a user can cause. `str(error)` lists the parts, one a line."""
+
+    kind: ClassVar[str] = ""  # what stands before the problem
 
     def __init__(
         self,
@@ -32,7 +35,8 @@ class OarError(Exception):
     ) -> None:
         self.problem, self.where = problem, where
         self.received, self.allowed, self.fix = received, allowed, fix
-        lines = [f"{where}: {problem}" if where is not None else problem]
+        text = self.kind + problem
+        lines = [f"{where}: {text}" if where is not None else text]
         for label, value in (("received", received), ("allowed", allowed), ("what to do", fix)):
             if value is not None:
                 lines.append(f"  {label}: {value}")

@@ -17,7 +17,7 @@ from framework.engine.task import Batch, Losses, Metric, Task
 from framework.nn import functional as F
 from framework.vision.normalize import Normalize
 from framework.vision.sample import Sample
-from zoo.classification.results import Classification, best_classes
+from zoo.classification.results import draw_first
 
 
 @register("task")
@@ -80,10 +80,7 @@ class MultiLabelClassification(Task[Sample, nn.Layer]):
         self, outputs: Mapping[str, np.ndarray], batch: Mapping[str, np.ndarray], labels: tuple[str, ...]
     ) -> np.ndarray:
         """The first image of a batch with its best classes, [H, W, 3] uint8 RGB."""
-        image = batch["image"][0]
-        height, width = image.shape[:2]
-        classes = best_classes(outputs["scores"][0], labels, 3)
-        return Classification(classes, width=width, height=height, image=image).overlay()
+        return draw_first(outputs, batch, labels)
 
 
 class MultiLabelScores:

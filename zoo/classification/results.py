@@ -69,3 +69,13 @@ def best_classes(
     order = np.argsort(-scores, kind="stable").tolist()
     best = [index for index in order if selected is None or index in selected][:top]
     return tuple(Class(labels[i] if i < len(labels) else str(i), int(i), float(scores[i])) for i in best)
+
+
+def draw_first(
+    outputs: Mapping[str, np.ndarray], batch: Mapping[str, np.ndarray], labels: tuple[str, ...]
+) -> np.ndarray:
+    """The first image of a batch with its three best classes, [H, W, 3] uint8 RGB."""
+    image = batch["image"][0]
+    height, width = image.shape[:2]
+    classes = best_classes(outputs["scores"][0], labels, 3)
+    return Classification(classes, width=width, height=height, image=image).overlay()

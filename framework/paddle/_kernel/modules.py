@@ -107,13 +107,6 @@ def _has(module: ModuleType, name: str) -> bool:
     return True
 
 
-class TableModule(ModuleType):
-    """A module of Paddle whose names all stand elsewhere here."""
-
-    def __dir__(self) -> list[str]:
-        return sorted({*vars(self), *getattr(self, "__all__", ())})
-
-
 class TableFinder:
     """Finds the modules below framework.paddle that Paddle has and that are not files here."""
 
@@ -128,7 +121,7 @@ class TableFinder:
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         """An empty module."""
-        return TableModule(
+        return ModuleType(
             spec.name, f"{spec.name.removeprefix(_ROOT)}: names of Paddle that stand elsewhere here."
         )
 

@@ -29,23 +29,19 @@ AutoMixedPrecisionLists = CustomOpLists
 
 
 @contextlib.contextmanager
-def fp16_guard() -> Iterator[None]:
+def _guard(dtype: str) -> Iterator[None]:
+    with contextlib.nullcontext() if in_dynamic_mode() else auto_cast(level="O1", dtype=dtype):
+        yield
+
+
+def fp16_guard() -> contextlib.AbstractContextManager[None]:
     """Operations within compute in float16 where the program is static; nothing in dynamic mode, as in Paddle."""
-    if in_dynamic_mode():
-        yield
-        return
-    with auto_cast(level="O1", dtype="float16"):
-        yield
+    return _guard("float16")
 
 
-@contextlib.contextmanager
-def bf16_guard() -> Iterator[None]:
+def bf16_guard() -> contextlib.AbstractContextManager[None]:
     """As `fp16_guard`, in bfloat16."""
-    if in_dynamic_mode():
-        yield
-        return
-    with auto_cast(level="O1", dtype="bfloat16"):
-        yield
+    return _guard("bfloat16")
 
 
 if not TYPE_CHECKING:
