@@ -265,7 +265,7 @@ def test_auto_takes_the_first_engine_of_the_table_that_is_here(
     caplog.set_level(logging.INFO, "oar")
     xla = type(Runtime("cpu", engine="xla").open(artifact))
     assert type(Runtime("cpu").open(artifact)) is xla and not caplog.text  # no table
-    runtime_module._say.cache_clear()
+    runtime_module._log_once.cache_clear()
     monkeypatch.setitem(artifact.config, "engines", {"cpu": ["openvino", "onnxruntime"]})
     for _ in range(2):
         assert type(Runtime("cpu").open(artifact)).__name__ == "OpenVINOEngine"
