@@ -76,12 +76,14 @@ function show(reply: Reply): void {
       bar.value = reply.share;
       return;
     case "ready": {
-      busy = false;
+      const first = document.documentElement.dataset.state === "loading";
       const where =
         reply.engine === "webgpu"
           ? "GPU"
           : `CPU, ${reply.threads} ${reply.threads === 1 ? "thread" : "threads"}`;
       element("engine-note").textContent = [where, ...reply.notes].join("; ");
+      if (!first) return; // the engine changed in mid-run
+      busy = false;
       setState("ready", "Ready. Images stay on this device.");
       start();
       return;

@@ -98,7 +98,10 @@ function follow(
   return points;
 }
 
-/** The corners of the convex hull, clockwise on the screen. */
+/**
+ * The corners of the convex hull, clockwise on the screen, from where cv2.convexHull begins: where the points are the
+ * corners of an outline, at the first or the last of them. Of rectangles of equal area the start decides.
+ */
 function convexHull(points: readonly Point[]): Point[] {
   const sorted = [...points].sort((a, b) => a[0] - b[0] || a[1] - b[1]);
   const unique = sorted.filter((p, i) => i === 0 || p[0] !== sorted[i - 1][0] || p[1] !== sorted[i - 1][1]);
@@ -117,7 +120,16 @@ function convexHull(points: readonly Point[]): Point[] {
     }
     return stack.slice(0, -1);
   };
-  return [...half(unique), ...half(unique.reverse())];
+  const hull = [...half(unique), ...half(unique.reverse())];
+  const n = hull.length;
+  const numbers = hull.map(([x, y]) => points.findIndex((p) => p[0] === x && p[1] === y));
+  const from = (start: number) => hull.map((_, i) => numbers[(start + i) % n]);
+  const [last, first] = [numbers.indexOf(Math.max(...numbers)), numbers.indexOf(Math.min(...numbers))];
+  const falls = from(last).every((number, i, all) => i === 0 || number < all[i - 1]);
+  const rises = from(first).every((number, i, all) => i === 0 || number > all[i - 1]);
+  const right = hull.findIndex((p) => p === unique[0]);
+  const start = falls ? last : rises ? first : right;
+  return hull.map((_, i) => hull[(start + i) % n]);
 }
 
 export interface Rectangle {
@@ -135,7 +147,7 @@ export function minAreaRect(points: readonly Point[]): Rectangle {
     const [a, b] = hull;
     const [dx, dy] = [b[0] - a[0], b[1] - a[1]];
     [cx, cy] = [f(f(a[0] + b[0]) * 0.5), f(f(a[1] + b[1]) * 0.5)];
-    [width, angle] = [f(Math.sqrt(dx * dx + dy * dy)), f(Math.atan2(dy, dx))];
+    [width, angle] = [f(Math.sqrt(dx * dx + dy * dy)), Math.atan2(dy, dx)];
   }
   angle = f((angle * 180) / Math.PI);
   // OpenCV's angles are from -90 on and below 0.
@@ -213,7 +225,7 @@ function rotatingCalipers(hull: readonly Point[]): [number, number, number, numb
     f(py + f(f(uy + vy) * 0.5)),
     f(Math.sqrt(ux * ux + uy * uy)),
     f(Math.sqrt(vx * vx + vy * vy)),
-    f(Math.atan2(uy, ux)),
+    Math.atan2(uy, ux),
   ];
 }
 

@@ -16,6 +16,7 @@ declare const self: {
 
 interface Opened {
   readonly manifest: Manifest;
+  readonly engine: Engine;
   readonly models: Readonly<Record<string, Model>>;
 }
 
@@ -47,7 +48,7 @@ async function fetchFile(name: string, told: (bytes: number) => void): Promise<U
   return bytes;
 }
 
-async function open(manifest: Manifest, wanted: Engine | "auto"): Promise<void> {
+async function open(manifest: Manifest, wanted: Engine | "auto", notes: string[] = []): Promise<void> {
   const files = Object.entries(manifest.models);
   const total = files.reduce((sum, [, file]) => sum + file.bytes, 0);
   const here = new Map<string, number>();
@@ -71,10 +72,9 @@ async function open(manifest: Manifest, wanted: Engine | "auto"): Promise<void> 
     ]);
     const models: Record<string, Model> = {};
     for (const [name, file] of files) models[name] = await runtime.open(file, load);
-    opened = { manifest, models };
+    opened = { manifest, engine, models };
     return runtime;
   };
-  const notes: string[] = [];
   const gpu = wanted !== "wasm" && manifest.runtime.webgpu && (await hasWebGpu());
   if (wanted === "webgpu" && !gpu) notes.push("no GPU that WebGPU reaches");
   let runtime: Runtime | undefined;
@@ -125,6 +125,17 @@ async function run(image: Pixels, threshold: number | undefined): Promise<Result
   }
 }
 
+/** Where a GPU fails in mid-run the CPU takes its place, and the page says so. */
+async function runAnywhere(image: Pixels, threshold: number | undefined): Promise<Result> {
+  try {
+    return await run(image, threshold);
+  } catch (error) {
+    if (opened?.engine !== "webgpu") throw error;
+    await open(opened.manifest, "wasm", [`WebGPU failed (${message(error)})`]);
+    return run(image, threshold);
+  }
+}
+
 const message = (error: unknown) => (error instanceof Error ? error.message : String(error));
 
 self.onmessage = async ({ data }) => {
@@ -132,7 +143,7 @@ self.onmessage = async ({ data }) => {
     if (data.type === "open") await open(data.manifest, data.engine);
     else {
       const image = { height: data.height, width: data.width, channels: 3, data: data.data };
-      self.postMessage({ type: "result", id: data.id, result: await run(image, data.threshold) });
+      self.postMessage({ type: "result", id: data.id, result: await runAnywhere(image, data.threshold) });
     }
   } catch (error) {
     self.postMessage({ type: "error", message: message(error) });

@@ -2,7 +2,10 @@
 import { chromium } from "playwright-core";
 
 const [address, executablePath, ...files] = process.argv.slice(2);
-const browser = await chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-gpu", "--disable-quic"] });
+const browser = await chromium.launch({
+  executablePath,
+  args: ["--no-sandbox", "--disable-gpu", "--disable-quic"],
+});
 const page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
 const started = Date.now();
 page.on("pageerror", (error) => console.error(`page: ${error}`));
@@ -19,8 +22,14 @@ async function settled(states) {
 
 try {
   await page.goto(address);
-  if ((await settled(["ready", "error"])) === "error") throw new Error(await page.locator("#status").textContent());
-  console.log(JSON.stringify({ ready: (Date.now() - started) / 1000, engine: await page.locator("#engine-note").textContent() }));
+  if ((await settled(["ready", "error"])) === "error")
+    throw new Error(await page.locator("#status").textContent());
+  console.log(
+    JSON.stringify({
+      ready: (Date.now() - started) / 1000,
+      engine: await page.locator("#engine-note").textContent(),
+    }),
+  );
   for (const file of files) {
     const runs = await page.evaluate(() => document.documentElement.dataset.runs ?? "0");
     await page.locator("#file").setInputFiles(file);

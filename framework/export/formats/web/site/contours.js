@@ -93,7 +93,10 @@ function follow(marks, start, outside, around, stride) {
     }
     return points;
 }
-/** The corners of the convex hull, clockwise on the screen. */
+/**
+ * The corners of the convex hull, clockwise on the screen, from where cv2.convexHull begins: where the points are the
+ * corners of an outline, at the first or the last of them. Of rectangles of equal area the start decides.
+ */
 function convexHull(points) {
     const sorted = [...points].sort((a, b) => a[0] - b[0] || a[1] - b[1]);
     const unique = sorted.filter((p, i) => i === 0 || p[0] !== sorted[i - 1][0] || p[1] !== sorted[i - 1][1]);
@@ -115,7 +118,16 @@ function convexHull(points) {
         }
         return stack.slice(0, -1);
     };
-    return [...half(unique), ...half(unique.reverse())];
+    const hull = [...half(unique), ...half(unique.reverse())];
+    const n = hull.length;
+    const numbers = hull.map(([x, y]) => points.findIndex((p) => p[0] === x && p[1] === y));
+    const from = (start) => hull.map((_, i) => numbers[(start + i) % n]);
+    const [last, first] = [numbers.indexOf(Math.max(...numbers)), numbers.indexOf(Math.min(...numbers))];
+    const falls = from(last).every((number, i, all) => i === 0 || number < all[i - 1]);
+    const rises = from(first).every((number, i, all) => i === 0 || number > all[i - 1]);
+    const right = hull.findIndex((p) => p === unique[0]);
+    const start = falls ? last : rises ? first : right;
+    return hull.map((_, i) => hull[(start + i) % n]);
 }
 /** The smallest rotated rectangle around points, in single precision as cv2.minAreaRect and cv2.boxPoints. */
 export function minAreaRect(points) {
@@ -127,7 +139,7 @@ export function minAreaRect(points) {
         const [a, b] = hull;
         const [dx, dy] = [b[0] - a[0], b[1] - a[1]];
         [cx, cy] = [f(f(a[0] + b[0]) * 0.5), f(f(a[1] + b[1]) * 0.5)];
-        [width, angle] = [f(Math.sqrt(dx * dx + dy * dy)), f(Math.atan2(dy, dx))];
+        [width, angle] = [f(Math.sqrt(dx * dx + dy * dy)), Math.atan2(dy, dx)];
     }
     angle = f((angle * 180) / Math.PI);
     // OpenCV's angles are from -90 on and below 0.
@@ -212,7 +224,7 @@ function rotatingCalipers(hull) {
         f(py + f(f(uy + vy) * 0.5)),
         f(Math.sqrt(ux * ux + uy * uy)),
         f(Math.sqrt(vx * vx + vy * vy)),
-        f(Math.atan2(uy, ux)),
+        Math.atan2(uy, ux),
     ];
 }
 /** Corners clockwise from the upper of the two leftmost; of two that are equally high the left one is the upper. */

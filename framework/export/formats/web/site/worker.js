@@ -30,7 +30,7 @@ async function fetchFile(name, told) {
     }
     return bytes;
 }
-async function open(manifest, wanted) {
+async function open(manifest, wanted, notes = []) {
     const files = Object.entries(manifest.models);
     const total = files.reduce((sum, [, file]) => sum + file.bytes, 0);
     const here = new Map();
@@ -56,10 +56,9 @@ async function open(manifest, wanted) {
         const models = {};
         for (const [name, file] of files)
             models[name] = await runtime.open(file, load);
-        opened = { manifest, models };
+        opened = { manifest, engine, models };
         return runtime;
     };
-    const notes = [];
     const gpu = wanted !== "wasm" && manifest.runtime.webgpu && (await hasWebGpu());
     if (wanted === "webgpu" && !gpu)
         notes.push("no GPU that WebGPU reaches");
@@ -106,6 +105,18 @@ async function run(image, threshold) {
         }
     }
 }
+/** Where a GPU fails in mid-run the CPU takes its place, and the page says so. */
+async function runAnywhere(image, threshold) {
+    try {
+        return await run(image, threshold);
+    }
+    catch (error) {
+        if (opened?.engine !== "webgpu")
+            throw error;
+        await open(opened.manifest, "wasm", [`WebGPU failed (${message(error)})`]);
+        return run(image, threshold);
+    }
+}
 const message = (error) => (error instanceof Error ? error.message : String(error));
 self.onmessage = async ({ data }) => {
     try {
@@ -113,7 +124,7 @@ self.onmessage = async ({ data }) => {
             await open(data.manifest, data.engine);
         else {
             const image = { height: data.height, width: data.width, channels: 3, data: data.data };
-            self.postMessage({ type: "result", id: data.id, result: await run(image, data.threshold) });
+            self.postMessage({ type: "result", id: data.id, result: await runAnywhere(image, data.threshold) });
         }
     }
     catch (error) {
