@@ -4,7 +4,7 @@ import { decode, fromBitmap, toImageData } from "./decode.js";
 import { classColor, drawBoxes, drawLines } from "./drawing.js";
 import type { Pixels } from "./image.js";
 import type { Manifest } from "./manifest.js";
-import { cutOut, overlay, shares } from "./masks.js";
+import { cutOut, overlay, type Share, shares } from "./masks.js";
 import type { Reply, Request, Result } from "./messages.js";
 import type { Engine } from "./runtime.js";
 
@@ -34,6 +34,8 @@ let fileName = "image";
 let waiting: Pixels | null = null;
 let busy = true;
 let runs = 0;
+/** Classes that a cut-out is without. */
+const removed = new Set<number>();
 
 /** What the page is doing, for readers of screens and for tests: loading, ready, busy, done or error. */
 function setState(state: string, text: string): void {
@@ -145,9 +147,7 @@ function draw(selected: number | null = null): void {
   if (result?.kind === "masks" && manifest.module === "masks") {
     const { parameters } = manifest;
     const { masks } = result;
-    const pixels = cut.checked
-      ? cutOut(image, masks, parameters.background)
-      : overlay(image, masks, parameters);
+    const pixels = cut.checked ? cutOut(image, masks, removed) : overlay(image, masks, parameters);
     const data = new ImageData(image.width, image.height);
     data.data.set(pixels);
     context.putImageData(data, 0, 0);
@@ -189,6 +189,20 @@ function row(label: string, value: string, color: string | null): HTMLLIElement 
   return item;
 }
 
+/** A class of pixels; a click takes it out of the cut-out or puts it back. */
+function shareRow(share: Share): HTMLLIElement {
+  const item = row(share.label, `${(100 * share.share).toFixed(1)} %`, `rgb(${share.color.join()})`);
+  const mark = () => item.classList.toggle("removed", removed.has(share.category_id));
+  item.addEventListener("click", () => {
+    if (!cut.checked) return;
+    if (!removed.delete(share.category_id)) removed.add(share.category_id);
+    mark();
+    draw();
+  });
+  mark();
+  return item;
+}
+
 function present(): void {
   if (result === null) return;
   draw();
@@ -205,11 +219,7 @@ function present(): void {
     }
   }
   if (one.kind === "masks" && manifest.module === "masks") {
-    list.append(
-      ...shares(one.masks, manifest.parameters).map((s) =>
-        row(s.label, `${(100 * s.share).toFixed(1)} %`, `rgb(${s.color.join()})`),
-      ),
-    );
+    for (const share of shares(one.masks, manifest.parameters)) list.append(shareRow(share));
   }
   if (one.kind === "lines") {
     one.lines.forEach((line, i) => {
@@ -331,7 +341,10 @@ function listen(): void {
   threshold.addEventListener("change", () => {
     if (image !== null) take(image, fileName);
   });
-  cut.addEventListener("change", () => draw());
+  cut.addEventListener("change", () => {
+    document.body.classList.toggle("cutting", cut.checked);
+    draw();
+  });
   const tabs = [element("tab-result"), element("tab-json")];
   tabs.forEach((tab, i) => {
     tab.addEventListener("click", () => {
@@ -363,6 +376,7 @@ async function main(): Promise<void> {
   element("name").textContent = manifest.name;
   element("purpose").textContent = PURPOSES[manifest.module];
   document.body.dataset.module = manifest.module;
+  if (manifest.module === "masks") removed.add(manifest.parameters.background);
   if (manifest.module === "boxes") {
     threshold.value = String(manifest.parameters.threshold);
     element("threshold-value").textContent = manifest.parameters.threshold.toFixed(2);

@@ -60,8 +60,8 @@ export function overlay(image: Pixels, masks: Masks, parameters: MasksParameters
   return out;
 }
 
-/** RGBA of what is not background; along the edge it fades over three pixels. */
-export function cutOut(image: Pixels, masks: Masks, background: number): Uint8ClampedArray {
+/** RGBA without the pixels of the `removed` classes; along the edge it fades over three pixels. */
+export function cutOut(image: Pixels, masks: Masks, removed: ReadonlySet<number>): Uint8ClampedArray {
   const { height, width, labels } = masks;
   const out = new Uint8ClampedArray(height * width * 4);
   const line = (y: number) => Math.min(Math.max(y, 0), height - 1) * width;
@@ -70,7 +70,7 @@ export function cutOut(image: Pixels, masks: Masks, background: number): Uint8Cl
     for (let x = 0; x < width; x++) {
       let count = 0;
       for (let v = -1; v <= 1; v++) {
-        for (let u = -1; u <= 1; u++) if (labels[line(y + v) + column(x + u)] !== background) count++;
+        for (let u = -1; u <= 1; u++) if (!removed.has(labels[line(y + v) + column(x + u)])) count++;
       }
       const i = y * width + x;
       for (let c = 0; c < 3; c++) out[4 * i + c] = image.data[3 * i + c];
@@ -82,6 +82,7 @@ export function cutOut(image: Pixels, masks: Masks, background: number): Uint8Cl
 
 export interface Share {
   readonly label: string;
+  readonly category_id: number;
   readonly pixels: number;
   readonly share: number;
   readonly color: readonly number[];
@@ -95,6 +96,7 @@ export function shares(masks: Masks, parameters: MasksParameters): Share[] {
     .sort(([a], [b]) => a - b)
     .map(([index, pixels]) => ({
       label: parameters.labels[index] ?? String(index),
+      category_id: index,
       pixels,
       share: pixels / masks.labels.length,
       color: parameters.palette[index] ?? [0, 0, 0],

@@ -27,6 +27,8 @@ let fileName = "image";
 let waiting = null;
 let busy = true;
 let runs = 0;
+/** Classes that a cut-out is without. */
+const removed = new Set();
 /** What the page is doing, for readers of screens and for tests: loading, ready, busy, done or error. */
 function setState(state, text) {
     document.documentElement.dataset.state = state;
@@ -136,9 +138,7 @@ function draw(selected = null) {
     if (result?.kind === "masks" && manifest.module === "masks") {
         const { parameters } = manifest;
         const { masks } = result;
-        const pixels = cut.checked
-            ? cutOut(image, masks, parameters.background)
-            : overlay(image, masks, parameters);
+        const pixels = cut.checked ? cutOut(image, masks, removed) : overlay(image, masks, parameters);
         const data = new ImageData(image.width, image.height);
         data.data.set(pixels);
         context.putImageData(data, 0, 0);
@@ -177,6 +177,21 @@ function row(label, value, color) {
     item.append(name, number);
     return item;
 }
+/** A class of pixels; a click takes it out of the cut-out or puts it back. */
+function shareRow(share) {
+    const item = row(share.label, `${(100 * share.share).toFixed(1)} %`, `rgb(${share.color.join()})`);
+    const mark = () => item.classList.toggle("removed", removed.has(share.category_id));
+    item.addEventListener("click", () => {
+        if (!cut.checked)
+            return;
+        if (!removed.delete(share.category_id))
+            removed.add(share.category_id);
+        mark();
+        draw();
+    });
+    mark();
+    return item;
+}
 function present() {
     if (result === null)
         return;
@@ -194,7 +209,8 @@ function present() {
         }
     }
     if (one.kind === "masks" && manifest.module === "masks") {
-        list.append(...shares(one.masks, manifest.parameters).map((s) => row(s.label, `${(100 * s.share).toFixed(1)} %`, `rgb(${s.color.join()})`)));
+        for (const share of shares(one.masks, manifest.parameters))
+            list.append(shareRow(share));
     }
     if (one.kind === "lines") {
         one.lines.forEach((line, i) => {
@@ -306,7 +322,10 @@ function listen() {
         if (image !== null)
             take(image, fileName);
     });
-    cut.addEventListener("change", () => draw());
+    cut.addEventListener("change", () => {
+        document.body.classList.toggle("cutting", cut.checked);
+        draw();
+    });
     const tabs = [element("tab-result"), element("tab-json")];
     tabs.forEach((tab, i) => {
         tab.addEventListener("click", () => {
@@ -337,6 +356,8 @@ async function main() {
     element("name").textContent = manifest.name;
     element("purpose").textContent = PURPOSES[manifest.module];
     document.body.dataset.module = manifest.module;
+    if (manifest.module === "masks")
+        removed.add(manifest.parameters.background);
     if (manifest.module === "boxes") {
         threshold.value = String(manifest.parameters.threshold);
         element("threshold-value").textContent = manifest.parameters.threshold.toFixed(2);

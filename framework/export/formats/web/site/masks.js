@@ -49,8 +49,8 @@ export function overlay(image, masks, parameters) {
     }
     return out;
 }
-/** RGBA of what is not background; along the edge it fades over three pixels. */
-export function cutOut(image, masks, background) {
+/** RGBA without the pixels of the `removed` classes; along the edge it fades over three pixels. */
+export function cutOut(image, masks, removed) {
     const { height, width, labels } = masks;
     const out = new Uint8ClampedArray(height * width * 4);
     const line = (y) => Math.min(Math.max(y, 0), height - 1) * width;
@@ -60,7 +60,7 @@ export function cutOut(image, masks, background) {
             let count = 0;
             for (let v = -1; v <= 1; v++) {
                 for (let u = -1; u <= 1; u++)
-                    if (labels[line(y + v) + column(x + u)] !== background)
+                    if (!removed.has(labels[line(y + v) + column(x + u)]))
                         count++;
             }
             const i = y * width + x;
@@ -80,6 +80,7 @@ export function shares(masks, parameters) {
         .sort(([a], [b]) => a - b)
         .map(([index, pixels]) => ({
         label: parameters.labels[index] ?? String(index),
+        category_id: index,
         pixels,
         share: pixels / masks.labels.length,
         color: parameters.palette[index] ?? [0, 0, 0],
