@@ -57,8 +57,8 @@ def parser() -> argparse.ArgumentParser:
         "--format",
         choices=["artifact", "onnx", "web", "pdparams"],
         default="artifact",
-        help="onnx: the artifact with the program as model.onnx in it, of each stage of a pipeline; web: a folder with a "
-        "page that runs it in a browser, offline; pdparams: the weights alone, under the names of Paddle's network, "
+        help="onnx: the artifact with the program as model.onnx in it, of each stage of a pipeline; web: a folder with "
+        "a page that runs it in a browser, offline; pdparams: the weights alone, under the names of Paddle's network, "
         "for paddle.load",
     )
     made.add_argument(

@@ -71,7 +71,7 @@ def drive(address: str, files: Sequence[Path], *options: str) -> tuple[dict[str,
     """What the page says once its model is loaded, and its results of the files."""
     command = [
         need_node(),
-        str(TOOLS / "test" / "drive.mjs"),
+        str(TOOLS / "drive.mjs"),
         address,
         need_browser(),
         *options,

@@ -125,7 +125,7 @@ function convexHull(points) {
     const [last, first] = [numbers.indexOf(Math.max(...numbers)), numbers.indexOf(Math.min(...numbers))];
     const falls = from(last).every((number, i, all) => i === 0 || number < all[i - 1]);
     const rises = from(first).every((number, i, all) => i === 0 || number > all[i - 1]);
-    const right = hull.findIndex((p) => p === unique[0]);
+    const right = hull.indexOf(unique[0]);
     const start = falls ? last : rises ? first : right;
     return hull.map((_, i) => hull[(start + i) % n]);
 }
