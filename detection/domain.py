@@ -42,7 +42,7 @@ _PADDLE_ARCH = {
 
 def describe_page(artifact: Artifact) -> Mapping[str, JSON]:
     """What a page in a browser needs to find objects. Raises: ConfigError, of a model of keypoints."""
-    from framework.workflow.export.web import page_transforms
+    from framework.workflow.export.web.pages import page_transforms
 
     if POSE in artifact.config:
         raise ConfigError(

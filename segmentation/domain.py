@@ -138,7 +138,7 @@ def describe_page(artifact: Artifact) -> Mapping[str, JSON]:
 
     Raises: ConfigError, where the model sees windows of an image, or results cannot be brought back to it there.
     """
-    from framework.workflow.export.web import page_transforms
+    from framework.workflow.export.web.pages import page_transforms
 
     inference = artifact.setting("inference", TestTimeAugmentation, packages=DOMAIN.packages)
     if inference.slide is not None:

@@ -3,7 +3,7 @@ folder of a page that runs it in a browser; or as Paddle's weights.
 
 oar export -c pp_lcnet_x0_25_clothing --output_dir inference_model
 oar export -c pp_lcnet_x0_25_clothing --format onnx
-oar export --model_dir inference_model/pp_ocrv6_small --format web
+oar export --model_dir inference_model/<config> --format web
 oar export -c <config> -o weights=<file> --input_shape 1 3 1024 512
 """
 
@@ -141,8 +141,8 @@ def _export(args: argparse.Namespace) -> int:
 
 
 def _export_web(args: argparse.Namespace, changes: Sequence[str], onnx: OnnxOptions | None) -> Path:
-    from framework.export.formats.web.folder import PageOptions
-    from framework.workflow.export.web import write_web
+    from framework.workflow.export.web.folder import PageOptions
+    from framework.workflow.export.web.pages import write_web
 
     packages = None if args.node_modules is None else Path(args.node_modules)
     return write_web(

@@ -11,10 +11,10 @@ from PIL import Image
 
 import ocr
 from detection import predictor as open_detector
-from framework.export.formats.web.folder import PageOptions
 from framework.workflow.export.export import write_artifact
 from framework.workflow.export.onnx import OnnxOptions
-from framework.workflow.export.web import write_web
+from framework.workflow.export.web.folder import PageOptions
+from framework.workflow.export.web.pages import write_web
 from segmentation import predictor as open_segmenter
 from tests.e2e.web_pages import MODULES, drive, need_browser, need_node, served
 from zoo.classification import predictor as open_classifier

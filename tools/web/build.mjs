@@ -4,6 +4,6 @@ import path from "node:path";
 import { fileURLToPath } from "node:url";
 
 const here = path.dirname(fileURLToPath(import.meta.url));
-cpSync(path.join(here, "public"), path.join(here, "../../framework/export/formats/web/site"), {
+cpSync(path.join(here, "public"), path.join(here, "../../framework/workflow/export/web/site"), {
   recursive: true,
 });

@@ -68,7 +68,7 @@ class ImageClassifier(VisionPredictor[Classification]):
 
 def describe_page(artifact: Artifact) -> Mapping[str, JSON]:
     """What a page in a browser needs to classify images."""
-    from framework.workflow.export.web import page_transforms
+    from framework.workflow.export.web.pages import page_transforms
 
     return {
         "transforms": page_transforms(artifact, DOMAIN.packages),

@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 
 const here = path.dirname(fileURLToPath(import.meta.url));
-const site = path.join(here, "../../../framework/export/formats/web/site");
+const site = path.join(here, "../../../framework/workflow/export/web/site");
 const folder = process.env.OAR_WEB_VECTORS ?? path.join(here, "vectors");
 const load = (name) => import(path.join(site, `${name}.js`));
 const cases = (name) => JSON.parse(readFileSync(path.join(folder, `${name}.json`), "utf8"));

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from framework.export.formats.web.folder import SITE
-from framework.export.formats.web.runtime_files import NAME, VERSION
+from framework.workflow.export.web.folder import SITE
+from framework.workflow.export.web.runtime_files import NAME, VERSION
 from tests.e2e.web_pages import MODULES, TOOLS, need_node, need_packages
 from tools.web.vectors import write_vectors
 

@@ -18,12 +18,11 @@ import zoo.classification.domain
 from framework.commands.export import main
 from framework.core.errors import ConfigError, FormatError, HubError, InputError
 from framework.export import Artifact
-from framework.export.formats.web import runtime_files
-from framework.export.formats.web.folder import PageOptions, write_page
-from framework.export.formats.web.runtime_files import WASM_FILES, WEBGPU_FILES, copy_runtime
 from framework.hub.store import digest
-from framework.workflow.export import web
 from framework.workflow.export.onnx import OnnxOptions
+from framework.workflow.export.web import pages, runtime_files
+from framework.workflow.export.web.folder import PageOptions, write_page
+from framework.workflow.export.web.runtime_files import WASM_FILES, WEBGPU_FILES, copy_runtime
 
 _IMAGE = {"inputs": {"image": [["n", 8, 8, 3], "uint8"]}, "labels": ["cat", "dog"]}
 PACKAGES = zoo.classification.domain.DOMAIN.packages
@@ -134,7 +133,7 @@ def test_without_a_network_the_error_names_the_way_out(
 
 def test_transforms_have_all_of_their_fields() -> None:
     transforms = [{"type": "Resize", "size_hw": [8, 8]}, {"type": "CenterCrop", "size_hw": [4, 4]}]
-    assert web.page_transforms(an_artifact(transforms=transforms), PACKAGES) == [
+    assert pages.page_transforms(an_artifact(transforms=transforms), PACKAGES) == [
         {"type": "Resize", "size_hw": [8, 8], "mode": "exact", "interpolation": "linear"},
         {"type": "CenterCrop", "size_hw": [4, 4], "fill": 0},
     ]
@@ -155,7 +154,7 @@ def test_transforms_have_all_of_their_fields() -> None:
 )
 def test_what_the_page_cannot_do_to_images(config: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        web.page_transforms(an_artifact(**config), PACKAGES)
+        pages.page_transforms(an_artifact(**config), PACKAGES)
 
 
 def test_each_domain_says_what_its_page_needs() -> None:
@@ -182,6 +181,11 @@ def test_models_that_no_page_shows() -> None:
         segmentation.domain.describe_page(an_artifact(transforms=crop, palette=[], inference={}))
 
 
+def page_of_reader(*stages: str) -> dict[str, Any]:
+    """What the manifest of the page of a reader says."""
+    return json.loads(json.dumps(ocr.domain.describe_page(a_reader(*stages))))
+
+
 def a_reader(*stages: str, **options: Any) -> Artifact:
     """An artifact that reads text, with the options of its recogniser or of its detector's postprocess."""
     detect = {"normalize": _NORMALIZE, "postprocess": {"box_type": options.pop("box_type", "quad")}}
@@ -196,12 +200,12 @@ def a_reader(*stages: str, **options: Any) -> Artifact:
 
 
 def test_the_page_of_a_reader_of_text() -> None:
-    parameters = ocr.domain.describe_page(a_reader("detector", "recognizer", "orientation"))
+    parameters = page_of_reader("detector", "recognizer", "orientation")
     assert parameters["recognizer"]["symbols"] == ["", "a", "b", " "]
     assert parameters["detector"]["size"]["limit_side"] == 960
     assert parameters["detector"]["postprocess"]["max_candidates"] == 1000
     assert parameters["orientation"] == {"size_hw": [48, 192], "thresh": 0.9, "batch": 16}
-    assert ocr.domain.describe_page(a_reader("detector", "recognizer"))["orientation"] is None
+    assert page_of_reader("detector", "recognizer")["orientation"] is None
 
 
 @pytest.mark.parametrize(
@@ -229,7 +233,7 @@ def test_the_command_refuses_what_has_no_page(tmp_path: Path, capsys: pytest.Cap
     assert main(["--model_dir", str(tmp_path), "--format", "onnx"]) == 2
     assert "only --format web" in capsys.readouterr().err
     with pytest.raises(ConfigError, match="uint8 NHWC"):
-        web.write_web("lenet_mnist", tmp_path, onnx=OnnxOptions(layout="NCHW"))
+        pages.write_web("lenet_mnist", tmp_path, onnx=OnnxOptions(layout="NCHW"))
 
 
 def test_the_command_writes_the_page_of_an_artifact(

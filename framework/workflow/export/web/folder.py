@@ -15,7 +15,7 @@ from framework.core.errors import ConfigError, FormatError
 from framework.core.types import JSON
 from framework.core.whole_folder import put_in_place, work_folder
 from framework.export.artifact import ONNX, Artifact
-from framework.export.formats.web.runtime_files import NAME, VERSION, copy_runtime
+from framework.workflow.export.web.runtime_files import NAME, VERSION, copy_runtime
 
 SITE = Path(__file__).parent / "site"
 MANIFEST = "manifest.json"
@@ -54,8 +54,8 @@ def write_page(
     with disk_errors(folder, 0), work_folder(folder) as work:
         new = work / "new"
         shutil.copytree(SITE, new)
-        parts = artifact.stages or {"model": artifact}
-        models = {name: _write_model(one, name, new) for name, one in parts.items()}
+        stages = artifact.stages or {"model": artifact}
+        models: dict[str, JSON] = {name: _write_model(one, name, new) for name, one in stages.items()}
         copy_runtime(new / "ort", options.packages, options.webgpu)
         manifest = {
             "format": _FORMAT,

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
 
 from framework.core.errors import ConfigError
 from framework.core.types import JSON
 from framework.export import Artifact
-from framework.export.formats.web.folder import PageOptions, write_page
 from framework.vision.sample_transforms.crop import CenterCrop
 from framework.vision.sample_transforms.pad import Pad, PadToMultiple, PadToSize
 from framework.vision.sample_transforms.resize import LetterBox, Resize, ResizeShort
 from framework.workflow.domain.capabilities import WebExport
 from framework.workflow.domain.config_file import open_config
-from framework.workflow.domain.domain import Domain, all_domains, find_domain
+from framework.workflow.domain.domain import all_domains, find_domain
 from framework.workflow.export.export import export_config
 from framework.workflow.export.onnx import OnnxOptions
+from framework.workflow.export.web.folder import PageOptions, write_page
 from framework.workflow.open.artifacts import find_artifact
 from framework.workflow.runners.image_runner import load_transforms
 
-_KNOWN = (Resize, ResizeShort, LetterBox, CenterCrop, Pad, PadToSize, PadToMultiple)
+_TRANSFORMS = (Resize, ResizeShort, LetterBox, CenterCrop, Pad, PadToSize, PadToMultiple)
 _OF_LABELS = ("ignore_index", "min_visible", "keypoint_flip_pairs")  # which a page has none of
 
 
@@ -52,13 +51,12 @@ def write_web(
         )
     if Path(model).is_dir():
         opened = find_artifact(model, settings)
-        artifact, domain = opened.artifact, opened.domain
-        web = _capability(domain, str(model))
+        artifact = opened.artifact
+        web = _page_of(opened.domain.name, str(model))
         name = str(artifact.config.get("name") or Path(model).name)
     else:
         config = open_config(model, settings)
-        domain = find_domain(config.experiment.domain)
-        web = _capability(domain, str(config.path))
+        web = _page_of(config.experiment.domain, str(config.path))
         artifact, name = (
             export_config(config, input_shape=input_shape, onnx=onnx or OnnxOptions()),
             config.name,
@@ -67,14 +65,14 @@ def write_web(
     return write_page(artifact, web.module, web.describe(artifact), folder, page or PageOptions())
 
 
-def _capability(domain: Domain[Any], where: str) -> WebExport:
-    web = domain.capability(WebExport)
+def _page_of(domain: str, where: str) -> WebExport:
+    web = find_domain(domain).capability(WebExport)
     if web is None:
         names = sorted(one.name for one in all_domains() if one.capability(WebExport) is not None)
         raise ConfigError(
             "models of this domain have no page",
             where=where,
-            received=f"domain: {domain.name}",
+            received=f"domain: {domain}",
             allowed=f"models of {', '.join(names)}",
             fix="--format onnx writes the model alone",
         )
@@ -100,14 +98,14 @@ def page_transforms(artifact: Artifact, packages: Sequence[str]) -> list[JSON]:
 
 def _page_transform(transform: object, where: str) -> JSON:
     name = type(transform).__name__
-    if not isinstance(transform, _KNOWN):
+    if not isinstance(transform, _TRANSFORMS):
         raise ConfigError(
             "the page does not have this transform",
             where=where,
             received=name,
-            allowed=", ".join(one.__name__ for one in _KNOWN),
+            allowed=", ".join(one.__name__ for one in _TRANSFORMS),
         )
-    values: Mapping[str, Any] = {
+    values: dict[str, JSON] = {
         one.name: getattr(transform, one.name) for one in fields(transform) if one.name not in _OF_LABELS
     }
     if values.get("interpolation") == "lanczos":
