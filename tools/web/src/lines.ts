@@ -46,34 +46,68 @@ export async function readPage(
 ): Promise<Page> {
   const seconds: Record<string, number> = {};
   const warnings: string[] = [];
-  let clock = now();
-  const timed = (name: string) => {
-    const end = now();
-    seconds[name] = end - clock;
-    clock = end;
+  const timed = async <T>(name: string, work: () => T | Promise<T>): Promise<T> => {
+    const start = now();
+    const value = await work();
+    seconds[name] = (seconds[name] ?? 0) + now() - start;
+    return value;
   };
+  const find = (pixels: Pixels) =>
+    timed("detect", () => findLines(pixels, models.detector, parameters, warnings));
+  const read = (quads: readonly Quad[]) => readQuads(image, quads, models, parameters, timed, progress);
   progress("finding lines", 0);
-  const { quads, faint } = await findLines(image, models.detector, parameters, warnings);
-  timed("detect");
+  let found = await find(image);
+  let lines = await read(found.quads);
+  const quarter = sideways(lines);
+  if (quarter !== 0) {
+    // Detectors run lines of a page on its side into one another. The crops are cut from the image as it is.
+    progress("finding lines", 0);
+    const upright = await find(rotate90(image, -quarter));
+    const again = await read(upright.quads.map((quad) => turnBack(quad, quarter, image)));
+    if (certainty(again) >= certainty(lines)) [lines, found] = [again, upright];
+  }
+  const order = await timed("arrange", () => readingOrder(lines.map((line) => line.polygon)));
+  const seen = found.quads.length + found.faint;
+  const bad = seen - lines.filter((line) => line.score >= READ_WELL).length;
+  if (bad >= Math.max(BAD_LEAST, BAD_SHARE * seen)) {
+    warnings.push(
+      `about ${bad} lines could not be read well; where their letters are small, cut the image into parts`,
+    );
+  }
+  return { lines: order.map((i) => lines[i]), seconds, warnings: [...new Set(warnings)] };
+}
+
+type Timed = <T>(name: string, work: () => T | Promise<T>) => Promise<T>;
+
+/** The lines of an image at these quads that say something, in the order of the quads. */
+async function readQuads(
+  image: Pixels,
+  quads: readonly Quad[],
+  models: LineModels,
+  parameters: LinesParameters,
+  timed: Timed,
+  progress: (step: string, share: number) => void,
+): Promise<Line[]> {
   const turned = turnedLines(quads, parameters.options.rotate_ratio);
-  const crops = quads.map((quad, i) => {
-    const crop = cutQuad(image, quad);
-    return turned[i] ? rotate90(crop, -1) : crop;
-  });
-  timed("crop");
+  const crops = await timed("crop", () =>
+    quads.map((quad, i) => {
+      const crop = cutQuad(image, quad);
+      return turned[i] ? rotate90(crop, -1) : crop;
+    }),
+  );
   const read = (lines: readonly Pixels[]) =>
     readLines(lines, models.recognizer, parameters.recognizer, (share) => progress("reading lines", share));
+  const { orientation } = parameters;
+  const classifier = models.orientation;
   let texts: Text[];
   let heads = crops.map(() => false);
-  if (models.orientation !== undefined && parameters.orientation !== null && crops.length) {
-    const probabilities = await classifyDirections(crops, models.orientation, parameters.orientation);
-    timed("orient");
-    const { thresh } = parameters.orientation;
-    ({ texts, turned: heads } = await readDirected(crops, probabilities, turned, read, thresh));
-  } else texts = await read(crops);
-  timed("recognize");
-  const { drop_score } = parameters.options;
-  const lines = quads
+  if (classifier !== undefined && orientation !== null && crops.length) {
+    const probabilities = await timed("orient", () => classifyDirections(crops, classifier, orientation));
+    ({ texts, turned: heads } = await timed("recognize", () =>
+      readDirected(crops, probabilities, turned, read, orientation.thresh),
+    ));
+  } else texts = await timed("recognize", () => read(crops));
+  return quads
     .map(
       (quad, i): Line => ({
         text: texts[i].text,
@@ -81,17 +115,36 @@ export async function readPage(
         polygon: textQuad(quad, turned[i], heads[i]),
       }),
     )
-    .filter(({ text, score }) => text.trim() && score >= drop_score);
-  const order = readingOrder(lines.map((line) => line.polygon));
-  timed("arrange");
-  const seen = quads.length + faint;
-  const bad = seen - lines.filter((line) => line.score >= READ_WELL).length;
-  if (bad >= Math.max(BAD_LEAST, BAD_SHARE * seen)) {
-    warnings.push(
-      `about ${bad} lines could not be read well; where their letters are small, cut the image into parts`,
-    );
+    .filter(({ text, score }) => text.trim() && score >= parameters.options.drop_score);
+}
+
+/** By how many quarters most of the text is turned clockwise, if it is on its side: 1, 3, or 0 for any other. */
+function sideways(lines: readonly Line[]): 0 | 1 | 3 {
+  const all = lines.reduce((sum, line) => sum + line.text.length, 0);
+  for (const quarter of [1, 3] as const) {
+    const turned = lines.filter((line) => quarterOf(line) === quarter && !isWide(line.text));
+    if (2 * turned.reduce((sum, line) => sum + line.text.length, 0) > all) return quarter;
   }
-  return { lines: order.map((i) => lines[i]), seconds, warnings };
+  return 0;
+}
+
+function quarterOf({ polygon: [a, b, c, d] }: Line): number {
+  const [x, y] = [b[0] - a[0] + c[0] - d[0], b[1] - a[1] + c[1] - d[1]];
+  return ((Math.round(Math.atan2(y, x) / (Math.PI / 2)) % 4) + 4) % 4;
+}
+
+/** Whether most characters are Chinese, Japanese or Korean, whose columns are no lines on their side. */
+const isWide = (text: string) =>
+  2 * [...text].filter((char) => (char.codePointAt(0) ?? 0) >= 0x2e80).length > text.length;
+
+/** By which of several readings of one page the best is told. */
+const certainty = (lines: readonly Line[]) =>
+  lines.reduce((sum, { text, score }) => sum + score * (text.match(/[\p{L}\p{N}]/gu)?.length ?? 0), 0);
+
+/** A quad of the image turned by `-quarter` quarters, in pixels of the image. */
+function turnBack(quad: Quad, quarter: 1 | 3, { height, width }: Pixels): Quad {
+  const back = ([x, y]: Point): Point => (quarter === 1 ? [width - y, x] : [y, height - x]);
+  return quad.map(back) as unknown as Quad;
 }
 
 async function findLines(

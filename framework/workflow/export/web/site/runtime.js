@@ -39,6 +39,7 @@ export class Runtime {
         const session = await this.ort.InferenceSession.create(await fetchFile(file.file), {
             executionProviders: [this.engine],
             graphOptimizationLevel: "all",
+            logSeverityLevel: 3,
         });
         return {
             run: async (inputs) => {
