@@ -251,7 +251,7 @@ def test_files_of_cvat_that_are_wrong(tmp_path: Path) -> None:
     for content, error, message in (
         ("<annotation/>", FormatError, "the file is not CVAT's"),
         ("<annotations/>", InputError, "the file has no images"),
-        ("<annotations><track/></annotations>", InputError, "tracks of a video(?s:.)*CVAT for images 1.1"),
+        ("<annotations><track/></annotations>", InputError, "tracks of a video(?s:.)*oar data convert"),
         ('<annotations><image id="1"/></annotations>', FormatError, "an image has no name"),
         ("<!DOCTYPE a><annotations/>", FormatError, "document type"),
         ('<annotations><image name="a"/></annotations>', InputError, "the file has no label"),
