@@ -150,31 +150,31 @@ def _follow(
 
 def _between(shape: Element, following: Element, share: float) -> Element:
     """The shape that has gone this share of the way to the following one."""
-    made = _copy(shape)
+    moved = _copy(shape)
     if not share or following.tag != shape.tag:
-        return made
+        return moved
     try:
         for name in _NUMBERS.get(shape.tag, ()):
             start, end = (float(one.get(name) or "") for one in (shape, following))
-            made.set(name, repr(start + (end - start) * share))
+            moved.set(name, repr(start + (end - start) * share))
         if shape.tag in _NUMBERS:
             start, end = (float(one.get("rotation") or 0) for one in (shape, following))
-            made.set("rotation", repr((start + ((end - start + 180) % 360 - 180) * share) % 360))
+            moved.set("rotation", repr((start + ((end - start + 180) % 360 - 180) * share) % 360))
         if shape.tag == "polygon":
             ends = [_points(one.get("points") or "") for one in (shape, following)]
             if len(ends[0]) == len(ends[1]):
                 pairs = zip(*ends)
                 points = [[here + (there - here) * share for here, there in zip(*pair)] for pair in pairs]
-                made.set("points", ";".join(f"{x!r},{y!r}" for x, y in points))
+                moved.set("points", ";".join(f"{x!r},{y!r}" for x, y in points))
     except ValueError:  # whoever reads the shape says what is wrong with its numbers
         return _copy(shape)
-    return made
+    return moved
 
 
 def _copy(shape: Element) -> Element:
-    made = Element(shape.tag, dict(shape.attrib))
-    made.extend(shape)
-    return made
+    twin = Element(shape.tag, dict(shape.attrib))
+    twin.extend(shape)
+    return twin
 
 
 def _points(text: str) -> list[tuple[float, float]]:

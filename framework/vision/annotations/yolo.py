@@ -291,6 +291,7 @@ class _LabelReader:
         return AnnotatedImage(path, name, size_hw, tuple(objects), split)
 
     def _read_line(self, text: str, size_hw: tuple[int, int], where: str) -> AnnotatedObject | None:
+        _check_number(text, self.names, where)
         index, values = _parse_line(text, where)
         if self.names and index >= len(self.names):
             raise InputError(
@@ -371,6 +372,18 @@ def _parse_line(text: str, where: str) -> tuple[int, list[float]]:
     if not usable or not all(map(math.isfinite, values)) or values[0] < 0 or not values[0].is_integer():
         raise _misfit(text, where)
     return int(values[0]), values[1:]
+
+
+def _check_number(text: str, names: tuple[str, ...], where: str) -> None:
+    """Raises: FormatError, where the name of a class stands in the place of its number."""
+    name = max((one for one in names if text.startswith(f"{one} ")), key=len, default=None)
+    if name is not None and not name.isdecimal():
+        raise FormatError(
+            "a class is named, and YOLO's format has its number",
+            where=where,
+            received=text[:80],
+            allowed=f"{names.index(name)} for {name!r}; classes are numbered from 0 as data.yaml lists them",
+        )
 
 
 def _misfit(text: str, where: str) -> FormatError:

@@ -190,6 +190,21 @@ def test_the_outline_of_a_mask_has_its_pixels() -> None:
         assert np.array_equal(again.fill((30, 40)), one.fill((30, 40)))
 
 
+def test_holes_of_a_mask() -> None:
+    ring, corners = np.ones((7, 8), bool), np.ones((7, 8), bool)
+    ring[2:5, 3:6], corners[:2, :2] = False, False
+    assert AnnotatedObject("a", (0, 0, 8, 7), (), ring).has_holes
+    assert not AnnotatedObject("a", (0, 0, 8, 7), (), corners).has_holes
+    assert not AnnotatedObject("a", (0, 0, 8, 7)).has_holes
+
+
+def test_the_name_of_a_class_in_the_place_of_its_number(tmp_path: Path) -> None:
+    ultralytics(tmp_path, "train: images/train\nval: images/val\nnames: [gun, gun sight]\n")
+    text(tmp_path / "labels/val/c.txt", "gun sight 0.5 0.5 0.2 0.2\n")
+    with pytest.raises(FormatError, match="a class is named(?s:.)*1 for 'gun sight'"):
+        read_yolo(tmp_path / "data.yaml", "val")
+
+
 def test_outlines_are_joined_without_losing_area() -> None:
     one = np.array([[0.0, 0], [4, 0], [4, 4], [0, 4]])
     joined = join_outlines([one, one + 10, one + np.array([0, 20])])
