@@ -17,6 +17,7 @@ from framework.vision.annotations.objects import AnnotatedObject, bounds
 _CORNERS = 48  # of the polygon that stands for an ellipse
 _NO_AREA = ("polyline", "points", "cuboid", "skeleton", "tag")
 _FARTHEST = 1e7  # pixels
+_LARGEST_MASK = 1 << 28  # pixels: more than an image that is read has
 
 
 def read_shapes(
@@ -99,9 +100,12 @@ def _read_ellipse(shape: Element, label: str, attributes: Mapping[str, str]) -> 
 def _read_mask(shape: Element, label: str, attributes: Mapping[str, str]) -> AnnotatedObject:
     """Runs along the rows of its rectangle, the first of them outside."""
     left, top, width, height = (int(_number(shape, name)) for name in ("left", "top", "width", "height"))
-    runs = np.array([int(run) for run in (shape.get("rle") or "").split(",") if run.strip()], np.int64)
-    if width < 1 or height < 1 or (runs < 0).any() or runs.sum() != width * height:
-        raise ValueError(f"runs of {int(runs.sum())} pixels for a mask of {width} x {height}")
+    numbers = [int(run) for run in (shape.get("rle") or "").split(",") if run.strip()]
+    if width < 1 or height < 1 or min(numbers, default=0) < 0 or sum(numbers) != width * height:
+        raise ValueError(f"runs of {sum(numbers)} pixels for a mask of {width} x {height}")
+    if width * height > _LARGEST_MASK:
+        raise ValueError(f"a mask of {width} x {height} pixels is too large")
+    runs = np.array(numbers, np.int64)
     inside = np.repeat(np.arange(len(runs)) % 2 == 1, runs).reshape(height, width)
     if not inside.any():
         raise ValueError("a mask without a pixel")

@@ -157,6 +157,13 @@ def _list_entry(entry: str, file: Path, root: str | None) -> list[Path]:
             fix=f"looked for in {abbreviate([str(path) for path in candidates])}",
         )
     if location.is_dir():
+        if location.resolve().parent == location.resolve():  # all files of the machine, as of "path: /"
+            raise InputError(
+                "the folder of images is the whole file system",
+                where=file,
+                received=entry,
+                allowed="the folder of the images",
+            )
         try:
             return list_images(location, recursive=True)
         except OSError as error:
@@ -379,7 +386,7 @@ def _check_number(text: str, names: tuple[str, ...], where: str) -> None:
     name = max((one for one in names if text.startswith(f"{one} ")), key=len, default=None)
     if name is not None and not name.isdecimal():
         raise FormatError(
-            "a class is named, and YOLO's format has its number",
+            "the line is no object of YOLO's format: it has the name of a class in the place of its number",
             where=where,
             received=text[:80],
             allowed=f"{names.index(name)} for {name!r}; classes are numbered from 0 as data.yaml lists them",
