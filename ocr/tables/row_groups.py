@@ -61,6 +61,7 @@ def group_rows(
         wrapped = 0 not in filled and len(filled) <= columns / 2 and not spans and gaps[i - 1] <= usual + 1.0
         closer = apart - gaps[i - 1] > MORE * (bottoms[i] - tops[i])
         wrapped |= closer and len(filled) < columns and not spans and filled <= cells[groups[-1][0]]
+        wrapped &= any(filled <= cells[k] for k in groups[-1])
         wrapped &= not _has_other_number(i, groups[-1], numbers, cells)
         header_row = groups == [[0]] and len(placed[0]) < columns and len(placed[i]) > len(placed[0])
         if same_band and (by_rules or (wrapped and not header_row)):

@@ -39,6 +39,9 @@ LEVEL = {True: 0.25, False: 0.35}
 FULL_ROWS = 0.4  # of the rows of what may be a table have several pieces, at least
 # Of the text height, between rows: usually at most; at most where all rows are REGULAR, to the row before.
 ROW_GAP, WIDE_ROW_GAP, REGULAR = 1.8, 3.5, 1.25
+SAME_START, LIKE_HEAD = 0.25, 0.95  # of the text height; of the pieces below a head, at least
+SPARSE = {True: 0.3, False: 0.6}  # of the cells are filled, at least; below a head that tells the columns
+NUMBERS = 0.75  # of the pieces behind a row's name, at least
 CAPTION_ROWS = 4  # at the top of what looks like a table, one of which may be its caption
 _MARK = re.compile(rf"{LIST_MARK}$")
 _ITEM = re.compile(rf"[{BULLETS}]\s+\S")  # of a list
@@ -201,6 +204,7 @@ def _runs_of_rows(rows: Sequence[Sequence[Line]], slope: float) -> list[list[Lin
     found: list[list[Line]] = []
     run: list[Sequence[Line]] = []
     full: Sequence[Line] = ()  # the last row of the run with several pieces
+    starts: list[float] = []  # where the pieces of its rows begin, right of the first column
     count = 0  # of such rows
     steady = 0.0  # white between its last rows
     for number, row in enumerate([*rows, []]):
@@ -210,8 +214,13 @@ def _runs_of_rows(rows: Sequence[Sequence[Line]], slope: float) -> list[list[Lin
         near = (
             bool(run) and bool(row) and gap < (WIDE_ROW_GAP if gap < REGULAR * steady else ROW_GAP) * height
         )
-        if row and ((several and (not run or near)) or (near and _is_continuation(row, full, run[-1]))):
+        goes_on = near and (
+            _is_continuation(row, full, run[-1])
+            or _is_part_of_row(row, starts, rows[number + 1 : number + 2])
+        )
+        if row and ((several and (not run or near)) or goes_on):
             run.append(row)
+            starts += [line_box(line)[0] for line in row[1:]]
             full = row if several else full
             count += several
             # Rows that stand far apart are told by their even distance, or by the table's next row.
@@ -220,6 +229,7 @@ def _runs_of_rows(rows: Sequence[Sequence[Line]], slope: float) -> list[list[Lin
         if len(run) >= 3 and count >= FULL_ROWS * len(run) and _are_level(run, slope):
             found.append([line for row_ in run for line in row_])
         run, full, count = ([row], row, 1) if several else ([], (), 0)
+        starts = [line_box(line)[0] for line in row[1:]] if several else []
         steady = _gap_after(rows, number) if several else 0.0
     return found
 
@@ -244,13 +254,16 @@ def _is_close_set(rows: Sequence[Sequence[Line]], number: int) -> bool:
 
 
 def _are_level(rows: Sequence[Sequence[Line]], slope: float) -> bool:
-    """Whether most rows of several lines stand at one height from end to end, as those of a table do."""
+    """Whether most rows of several lines stand at one height from end to end, as those of a table do; the numbers of a
+    row may stand a little higher or lower than its name.
+    """
     flat = []
     for row in (row for row in rows if len(row) > 1):
         boxes = np.array([line_box(line) for line in row])
         middles = boxes[:, 1::2].mean(axis=1) - slope * boxes[:, ::2].mean(axis=1)
         level = LEVEL[has_styles(row)] * np.median(boxes[:, 3] - boxes[:, 1])
-        flat.append(abs(np.diff(middles)).max() <= level)
+        numbers = sum(is_number(line.text) for line in row[1:]) >= NUMBERS * (len(row) - 1)
+        flat.append((numbers and len(row) > 2) or abs(np.diff(middles)).max() <= level)
     return not flat or float(np.mean(flat)) >= 0.5
 
 
@@ -270,6 +283,15 @@ def _is_continuation(row: Sequence[Line], full: Sequence[Line], before: Sequence
         and top - line_box(before[0])[3] < 0.4 * height
         and right < line_box(full[1])[0]
     )
+
+
+def _is_part_of_row(row: Sequence[Line], starts: Sequence[float], below: Sequence[Sequence[Line]]) -> bool:
+    """One piece that begins where pieces of the rows above do, with a row of several pieces close below it."""
+    if len(row) != 1 or not below or len(below[0]) < 2:
+        return False
+    left, top, _, bottom = line_box(row[0])
+    close = min(line_box(line)[1] for line in below[0]) - bottom < 0.6 * (bottom - top)
+    return close and any(abs(left - start) < 0.25 * (bottom - top) for start in starts)
 
 
 def _cut_caption(lines: Sequence[Line], level: np.ndarray) -> tuple[list[Line], list[Line], np.ndarray]:
@@ -329,6 +351,24 @@ def _stripes_below(
     return below if len(below) + 1 == len(rows[0]) == max(map(len, rows)) else []
 
 
+def _stripes_of_head(
+    rows: list[list[_Segment]], stripes: list[tuple[float, float]], height: float
+) -> list[tuple[float, float]]:
+    """White just before each name of a head which has more of them than the stripes of most rows make columns, where
+    what stands below begins where its names do: many cells of some columns are empty.
+    """
+    if len(rows) < 4 or len(stripes) + 1 >= len(rows[0]) or len(rows[0]) < max(map(len, rows)):
+        return []
+    if any(is_number(segment.line.text) for segment in rows[0]):
+        return []
+    starts = [segment.box[0] for segment in rows[0]]
+    below = [segment.box[0] for row in rows[1:] for segment in row]
+    near = sum(min(abs(left - start) for start in starts) < SAME_START * height for left in below)
+    if near < LIKE_HEAD * len(below):
+        return []
+    return [(start - 0.15 * height, start - 0.05 * height) for start in starts[1:]]
+
+
 def _build(lines: Sequence[Line], level: np.ndarray, *, hinted: bool) -> Block | None:
     lines = [line for line in lines if line.text.strip()]
     if len(lines) < 3:
@@ -341,7 +381,8 @@ def _build(lines: Sequence[Line], level: np.ndarray, *, hinted: bool) -> Block |
     apart = [cut for cut in narrow if not any(a < cut[1] and cut[0] < b for a, b in stripes)]
     stripes = sorted([*stripes, *apart])
     below = _stripes_below(rows, stripes, height)
-    stripes = below or stripes
+    headed = _stripes_of_head(rows, stripes, height)
+    stripes = below or headed or stripes
     columns = len(stripes) + 1
     if columns < 2 or len(rows) < 2:
         return None
@@ -355,7 +396,9 @@ def _build(lines: Sequence[Line], level: np.ndarray, *, hinted: bool) -> Block |
     wide = level[(level[:, 2] - level[:, 1]) > 0.8 * (box[2] - box[0])] if len(level) else level
     texts = [[segment.line.text for segment in row] for row in rows]
     groups = group_rows(texts, placed, tops, bottoms, columns, wide)
-    if _is_list(rows, placed, columns) or not (hinted or _looks_like_table(rows, placed, groups, columns)):
+    if _is_list(rows, placed, columns) or not (
+        hinted or _looks_like_table(rows, placed, groups, columns, SPARSE[bool(headed)])
+    ):
         return None
     edges = [box[0], *middles, box[2]]
     cells: list[Cell] = []
@@ -451,9 +494,13 @@ def _widened(
 
 
 def _looks_like_table(
-    rows: list[list[_Segment]], placed: list[list[tuple[int, int]]], groups: list[list[int]], columns: int
+    rows: list[list[_Segment]],
+    placed: list[list[tuple[int, int]]],
+    groups: list[list[int]],
+    columns: int,
+    least: float,
 ) -> bool:
-    """Without rules or caption: short cells, most of them filled, numbers in a column, no list and no code."""
+    """Without rules or caption: short cells, the share `least` of them filled, a column of numbers, no list or code."""
     segments = [segment for row in rows for segment in row]
     texts = [segment.line.text for segment in segments]
     if len(rows) < 3 or any(_LEADER.search(text) for text in texts):
@@ -463,7 +510,7 @@ def _looks_like_table(
     if code and not (amounts and all(amounts)):
         return False
     filled = sum(len({place for member in group for place in placed[member]}) for group in groups)
-    if filled < 0.6 * len(groups) * columns:
+    if filled < least * len(groups) * columns:
         return False
     by_column: list[list[str]] = [[] for _ in range(columns)]
     for row, places in zip(rows, placed, strict=True):
