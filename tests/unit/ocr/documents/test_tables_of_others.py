@@ -139,7 +139,8 @@ def test_a_text_may_run_through_its_neighbour() -> None:
 
 def test_a_head_without_rules_stands_once_in_a_table_over_pages() -> None:
     head = ("Date", "Text", "Amount")
-    pages, rows = [], [list(head)]
+    pages: list[PdfPage] = []
+    rows: list[list[str]] = [[*head]]
     for first in (1, 16):
         page = PdfPage()
         for x, text in zip((33, 133, 253), head, strict=True):
@@ -204,7 +205,7 @@ def test_turned_heads_of_an_upright_table_stay_its_heads() -> None:
 def test_a_full_head_tells_the_columns_of_a_sparse_table() -> None:
     names = "Date Suffix Line Item Description Status Cost Freight Tax Total"
     xs = (10, 50, 75, 105, 150, 190, 240, 275, 310, 345)
-    rows: list[list[str]] = [names.split()]
+    rows: list[list[str]] = [[*names.split()]]
     for group in range(3):
         rows.append([f"2024-0{group + 1}-03", f"A{group}", "", "", "", "OPEN", *[""] * 4])
         rows.append([*[""] * 4, "see note", *[""] * 5])
