@@ -88,8 +88,8 @@ def _order_in_rows(blocks: Sequence[Block], boxes: Sequence[Box], separators: Se
 
 def _count_downwards(titles: Sequence[Block]) -> bool:
     """Whether the numbers of headings in columns go on from one to the next down each column."""
-    found = [re.search(r"\d+", title.text) for title in titles]
-    numbers = [int(one.group()) for one in found if one is not None]
+    matches = [re.search(r"\d+", title.text) for title in titles]
+    numbers = [int(one.group()) for one in matches if one is not None]
     if len(titles) < 4 or len(numbers) < len(titles):
         return False
     boxes = np.array([title.bbox for title in titles], np.float64)

@@ -18,21 +18,21 @@ LEAST_LINES = 4  # that are turned the same way
 def add_turned_tables(page: PageContent) -> PageContent:
     """Tables of lines that run up or down the page, by ruling lines and by the positions of words.
 
-    A table that stands upright may have heads that are turned: it is one of upright lines.
+    A table that stands upright may have heads that are sideways: it is one of upright lines.
     """
     if page.ruling is None:
         return page
     for angle in (90, 270):
-        turned = [line for line in page.lines if line.orientation == angle and not line.vertical]
-        if len(turned) >= LEAST_LINES:
-            page = _add_tables(page, turned, Rotation(angle, page.width, page.height))
+        sideways = [line for line in page.lines if line.orientation == angle and not line.vertical]
+        if len(sideways) >= LEAST_LINES:
+            page = _add_tables(page, sideways, Rotation(angle, page.width, page.height))
     return page
 
 
-def _add_tables(page: PageContent, turned: list[Line], rotation: Rotation) -> PageContent:
+def _add_tables(page: PageContent, sideways: list[Line], rotation: Rotation) -> PageContent:
     assert page.ruling is not None
-    upright = tuple(map(rotation.line, turned))
-    sources = dict(zip(upright, turned, strict=True))
+    upright = tuple(map(rotation.line, sideways))
+    sources = dict(zip(upright, sideways, strict=True))
     ruling, inverse = rotation.ruling(page.ruling), rotation.inverse
 
     def back(line: Line) -> Line:
@@ -42,7 +42,7 @@ def _add_tables(page: PageContent, turned: list[Line], rotation: Rotation) -> Pa
     others = tuple(rotation.block(block, rotation.line) for block in page.unordered)
     plain, lines = find_text_tables(lines, ruling, (*others, *ruled))
     tables = [inverse.block(block, back) for block in (*ruled, *plain)]
-    used = set(map(id, turned))
+    used = set(map(id, sideways))
     level = [line for line in page.lines if id(line) not in used]
     turned_tables = [block for block in tables if _is_turned(block, level)]
     if not turned_tables:
@@ -55,10 +55,10 @@ def _add_tables(page: PageContent, turned: list[Line], rotation: Rotation) -> Pa
 def _is_turned(block: Block, others: list[Line]) -> bool:
     """Whether most of the characters in a table's box are those of its own lines."""
     left, top, right, bottom = block.bbox
-    own = sum(len(line.text) for line in block.lines)
-    inside = 0
+    chars = sum(len(line.text) for line in block.lines)
+    others_inside = 0
     for line in others:
         x, y = centre(line_box(line))
         if left <= x <= right and top <= y <= bottom:
-            inside += len(line.text)
-    return own >= MOST * (own + inside)
+            others_inside += len(line.text)
+    return chars >= MOST * (chars + others_inside)

@@ -58,14 +58,14 @@ def split_lines(lines: Iterable[Line], box: Box) -> tuple[list[Line], list[Line]
 
 def overflowing_lines(lines: Sequence[Line]) -> list[Line]:
     """Lines of a text layer on whose end another one of their row begins: texts that are too long for their cell."""
-    found: list[Line] = []
+    overflowing: list[Line] = []
     for row in rows_of(line for line in lines if line.style is not None):
         boxes = [line_box(line) for line in row]
         for number, (left, top, right, bottom) in enumerate(boxes):
             least = OVERLAP * (bottom - top)
             if any(left + least < after[0] < right - least for after in boxes[number + 1 :]):
-                found.append(row[number])
-    return found
+                overflowing.append(row[number])
+    return overflowing
 
 
 def begins_in(line: Line, box: Box) -> bool:

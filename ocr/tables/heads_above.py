@@ -59,12 +59,14 @@ def add_head_above(block: Block, lines: Sequence[Line]) -> tuple[Block, list[Lin
         for number, (text, own) in enumerate(texts)
     ]
     cells = (*heads, *(replace(cell, row=cell.row + 1, header=False) for cell in table.cells))
-    made = Table(cells, table.rows + 1, table.columns)
-    own_lines = tuple(line for cell in made.cells for line in cell.lines)
+    table_with_head = Table(cells, table.rows + 1, table.columns)
+    own_lines = tuple(line for cell in table_with_head.cells for line in cell.lines)
     outer = (block.bbox[0], top, *block.bbox[2:])
     used = set(map(id, members))
     rest = [line for line in lines if id(line) not in used]
-    return replace(block, bbox=outer, text=made.text, lines=own_lines, content=made), rest
+    return replace(
+        block, bbox=outer, text=table_with_head.text, lines=own_lines, content=table_with_head
+    ), rest
 
 
 def _is_plain_head(cell: Cell) -> bool:
@@ -102,19 +104,21 @@ def _names(
         bottom = max(line_box(line)[3] for line in row)
         if top - bottom > reach * height:
             break
-        pieces = _pieces(row, edges, height)
-        if pieces is None or (members and not all(columns[number] for number in pieces)):
+        in_columns = _columns_of_row(row, edges, height)
+        if in_columns is None or (members and not all(columns[number] for number in in_columns)):
             break
-        for number, one in pieces.items():
+        for number, one in in_columns.items():
             columns[number] = [*one, *columns[number]]
         members += row
         top, reach = min(line_box(line)[1] for line in row), CLOSE
     return columns, members
 
 
-def _pieces(row: Sequence[Line], edges: Sequence[float], height: float) -> dict[int, list[Line]] | None:
+def _columns_of_row(
+    row: Sequence[Line], edges: Sequence[float], height: float
+) -> dict[int, list[Line]] | None:
     """A row's lines by their columns; None where one goes over the edge of a column, or two are not apart."""
-    found: dict[int, list[Line]] = {}
+    by_column: dict[int, list[Line]] = {}
     last, before = -1, 0.0
     for line in row:
         groups: dict[int, list] = {}
@@ -132,5 +136,5 @@ def _pieces(row: Sequence[Line], edges: Sequence[float], height: float) -> dict[
         if not groups:
             return None
         for number, words in groups.items():
-            found.setdefault(number, []).append(part_of_line(line, words))
-    return found
+            by_column.setdefault(number, []).append(part_of_line(line, words))
+    return by_column

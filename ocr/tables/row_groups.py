@@ -14,12 +14,14 @@ WITHIN, MORE = 0.6, 0.2
 LINES = 5  # of a row, at most, where the white between rows tells them
 READS_ON = 0.5  # of the lines that fill all columns go on from the line before, at least
 
-Places = Sequence[Sequence[tuple[int, int]]]  # (first column, last column) of each piece of each row of text
+Positions = Sequence[
+    Sequence[tuple[int, int]]
+]  # (first column, last column) of each piece of each row of text
 
 
 def group_rows(
     texts: Sequence[Sequence[str]],
-    placed: Places,
+    placed: Positions,
     tops: Sequence[float],
     bottoms: Sequence[float],
     columns: int,
@@ -80,7 +82,7 @@ def _has_other_number(
 
 def _groups_by_white(
     texts: Sequence[Sequence[str]],
-    placed: Places,
+    placed: Positions,
     numbers: Sequence[set[int]],
     cells: Sequence[set[int]],
     gaps: Sequence[float],
@@ -132,30 +134,30 @@ def _reads_on(
     to words.
     """
     above = dict(zip(before_at, before, strict=True))
-    for place, text in zip(at, row, strict=True):
-        said = above.get(place, "")
-        if not said:
+    for position, text in zip(at, row, strict=True):
+        text_above = above.get(position, "")
+        if not text_above:
             continue
-        if text[:1].islower() or text[:1] == "(" or said.endswith(("-", ",", "/", "&", "(")):
+        if text[:1].islower() or text[:1] == "(" or text_above.endswith(("-", ",", "/", "&", "(")):
             return True
-        if is_number(said) and not any(char.isdigit() for char in text):
+        if is_number(text_above) and not any(char.isdigit() for char in text):
             return True
     return False
 
 
-def _columns_with_numbers(texts: Sequence[Sequence[str]], placed: Places, columns: int) -> list[set[int]]:
+def _columns_with_numbers(texts: Sequence[Sequence[str]], placed: Positions, columns: int) -> list[set[int]]:
     """The columns of numbers, right of the first, in which each row of text has a number."""
     numbers: list[list[bool]] = [[] for _ in range(columns)]
-    for row, places in zip(texts, placed, strict=True):
-        for text, (first, last) in zip(row, places, strict=True):
+    for row, positions in zip(texts, placed, strict=True):
+        for text, (first, last) in zip(row, positions, strict=True):
             if first == last:
                 numbers[first].append(is_number(text))
     numeric = [bool(column) and sum(column) >= NUMERIC * len(column) for column in numbers]
     return [
         {
             first
-            for text, (first, last) in zip(row, places, strict=True)
+            for text, (first, last) in zip(row, positions, strict=True)
             if first == last > 0 and numeric[first] and is_number(text)
         }
-        for row, places in zip(texts, placed, strict=True)
+        for row, positions in zip(texts, placed, strict=True)
     ]
