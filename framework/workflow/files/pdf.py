@@ -170,12 +170,22 @@ class PdfReader(contextlib.AbstractContextManager["PdfReader"]):
 
     def page_size_hw(self, index: int) -> tuple[float, float]:
         """(height, width) of page `index` in points of 1/72 inch, as it is turned."""
-        with self._page(index) as page:
-            width, height = page.get_size()
+        with self._opened(index) as document:  # to open the page takes as long as to read a tenth of it
+            width, height = document.get_page_size(index % self._count)
             return height, width
 
     @contextlib.contextmanager
     def _page(self, index: int) -> Iterator[pypdfium2.PdfPage]:
+        with self._opened(index) as document:
+            page = document[index % self._count]
+            try:
+                yield page
+            finally:
+                page.close()
+
+    @contextlib.contextmanager
+    def _opened(self, index: int) -> Iterator[pypdfium2.PdfDocument]:
+        """The document, whose page `index` has been looked at, with PDFium's lock; its errors are InputErrors."""
         import pypdfium2
 
         if not -self._count <= index < self._count:
@@ -186,15 +196,9 @@ class PdfReader(contextlib.AbstractContextManager["PdfReader"]):
             if self._document is None:
                 raise InputError("the PDF is closed", where=self._where, fix="use it inside the `with` block")
             try:
-                page = self._document[index % self._count]
+                yield self._document
             except pypdfium2.PdfiumError as error:
                 raise self._unreadable(error) from error
-            try:
-                yield page
-            except pypdfium2.PdfiumError as error:
-                raise self._unreadable(error) from error
-            finally:
-                page.close()
 
     def close(self) -> None:
         """Frees the document; its pages cannot be read any more."""
