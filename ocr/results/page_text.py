@@ -167,7 +167,7 @@ def _hidden(page: PageContent, sizes: np.ndarray, angles: np.ndarray) -> dict[st
     tiny = (own < LEAST_SIZE * page.scale) & (ink < LEAST_SIZE * page.scale)
     return {
         "invisible": invisible,
-        "of its ground's colour, clear or drawn over": text.unseen,
+        "of its ground's colour, clear, drawn over, cut off or in a layer that is off": text.unseen,
         "too small": tiny,
     }
 

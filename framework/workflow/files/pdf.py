@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import re
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     import pypdfium2
 
 _POINTS_PER_INCH = 72.0
+_LAYER = re.compile(rb"/OC[\s/<]")  # of the dictionary of a form or an image, which is never compressed
 _PDFIUM = threading.RLock()  # PDFium keeps global state: no two calls at a time, whatever the documents
 
 
@@ -57,6 +59,7 @@ class PdfReader(contextlib.AbstractContextManager["PdfReader"]):
         self._has_password = bool(password)
         data, self._where = read_bytes(source, "PDF")
         path = Path(source) if isinstance(source, str | os.PathLike) else None
+        self._layers = _LAYER.search(data) is not None
         self._guard = PdfGuard(data, path, password, self._where)
         with _PDFIUM:
             try:
@@ -166,7 +169,8 @@ class PdfReader(contextlib.AbstractContextManager["PdfReader"]):
                     received=f"{width:g}x{height:g} points",
                     fix="print the document to a new PDF",
                 )
-            return read_content(page, dpi or self.dpi, getattr(self._document, "formenv", None))
+            form = getattr(self._document, "formenv", None)
+            return read_content(page, dpi or self.dpi, form, layers=self._layers)
 
     def page_size_hw(self, index: int) -> tuple[float, float]:
         """(height, width) of page `index` in points of 1/72 inch, as it is turned."""
