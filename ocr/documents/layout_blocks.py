@@ -110,23 +110,23 @@ def _is_one_of_a_list(inside: Sequence[Line], lines: Sequence[Line]) -> bool:
     """Whether a line is as high as the two below it, no narrower, and as far from what is above and below it: labels
     of rows stand so, and a network may take the first of them for a heading.
     """
-    own = bounding_box(map(line_box, inside))
+    heading = bounding_box(map(line_box, inside))
     ids = {id(line) for line in inside}
     around = [line_box(line) for line in lines if id(line) not in ids]
-    around = [box for box in around if box[0] < own[2] and box[2] > own[0]]
+    around = [box for box in around if box[0] < heading[2] and box[2] > heading[0]]
     below = sorted(
-        (box for box in around if box[1] + box[3] > own[1] + own[3]), key=lambda box: box[1] + box[3]
+        (box for box in around if box[1] + box[3] > heading[1] + heading[3]), key=lambda box: box[1] + box[3]
     )
     if len(below) < 2 or len(rows_of(inside)) > 1:
         return False
-    middles = [(box[1] + box[3]) / 2 for box in (own, *below[:2])]
-    heights = [box[3] - box[1] for box in (own, *below[:2])]
+    middles = [(box[1] + box[3]) / 2 for box in (heading, *below[:2])]
+    heights = [box[3] - box[1] for box in (heading, *below[:2])]
     step = middles[2] - middles[1]
     steps = [middles[1] - middles[0]]
-    if above := [(box[1] + box[3]) / 2 for box in around if box[1] + box[3] <= own[1] + own[3]]:
+    if above := [(box[1] + box[3]) / 2 for box in around if box[1] + box[3] <= heading[1] + heading[3]]:
         steps.append(middles[0] - max(above))
     level = all(abs(one - step) <= _EVEN * step for one in steps)
-    wide = max(box[2] - box[0] for box in below[:2]) > own[2] - own[0]
+    wide = max(box[2] - box[0] for box in below[:2]) > heading[2] - heading[0]
     return level and not wide and heights[0] <= (1 + _EVEN) * max(heights[1:])
 
 

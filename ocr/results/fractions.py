@@ -62,15 +62,17 @@ def find_fractions(page: PageContent, printed: np.ndarray, sizes: np.ndarray) ->
         return []
     widths = rules[:, 2] - rules[:, 1]
     rules = rules[(widths > SHORTEST * sizes[at].min()) & (widths < LONGEST * sizes[at].max())]
-    found = [one for rule in rules.tolist() if (one := _around(page, at, sizes, rule, rules)) is not None]
+    candidates = [
+        one for rule in rules.tolist() if (one := _around(page, at, sizes, rule, rules)) is not None
+    ]
     inside = np.zeros(len(printed), bool)
-    for one in found:
+    for one in candidates:
         inside[one.numerator] = inside[one.denominator] = True
     others = at[~inside[at]]
-    ends = [one.rule for one in found]
+    ends = [one.rule for one in candidates]
     sure = [
         one
-        for one in found
+        for one in candidates
         if all(_is_alone(page, row, others, sizes) for row in (one.numerator, one.denominator))
         and _is_mathematics(page, one, others, sizes, rules, ends)
     ]
@@ -168,10 +170,10 @@ def _is_mathematics(
     apart = np.abs(rules[:, 0] - y)
     if (ends_alike & (apart > 0.1 * em) & (apart < COLUMN * em)).any():
         return False
-    said = ["".join(text.text[i] for i in row) for row in (one.numerator, one.denominator)]
-    if any(map(_WORD.search, said)) or not any(char.isalpha() for char in "".join(said)):
+    texts = ["".join(text.text[i] for i in row) for row in (one.numerator, one.denominator)]
+    if any(map(_WORD.search, texts)) or not any(char.isalpha() for char in "".join(texts)):
         return False
-    return any(map(_OPERATOR.search, said)) or max(map(len, said)) <= _LONE
+    return any(map(_OPERATOR.search, texts)) or max(map(len, texts)) <= _LONE
 
 
 def join_fractions(
