@@ -76,11 +76,11 @@ def find_fractions(page: PageContent, printed: np.ndarray, sizes: np.ndarray) ->
         if all(_is_alone(page, row, others, sizes) for row in (one.numerator, one.denominator))
         and _is_mathematics(page, one, others, sizes, rules, ends)
     ]
-    taken = np.zeros(len(printed), int)
+    uses = np.zeros(len(printed), int)
     for one in sure:
-        taken[one.numerator] += 1
-        taken[one.denominator] += 1
-    sure = [one for one in sure if max(taken[one.numerator].max(), taken[one.denominator].max()) == 1]
+        uses[one.numerator] += 1
+        uses[one.denominator] += 1
+    sure = [one for one in sure if max(uses[one.numerator].max(), uses[one.denominator].max()) == 1]
     return sorted(sure, key=lambda one: one.rule[1])
 
 
