@@ -121,5 +121,5 @@ def error_body(error: Exception, request_id: str = "") -> Mapping[str, JSON]:
         for name in ("where", "received", "allowed", "fix"):
             if (value := getattr(error, name)) is not None:
                 facts[name] = str(value)[:2000].encode("utf-8", "backslashreplace").decode()
-    kind = "InternalError" if status == 500 else type(error).__name__
+    kind = "InternalError" if status == 500 else type(error).__name__.lstrip("_")
     return {"error": {"status": status, "type": kind, **facts, "request_id": request_id}}

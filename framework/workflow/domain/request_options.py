@@ -37,9 +37,9 @@ def request_options(cls: type, named: Mapping[str, JSON], where: object) -> dict
         if value is None:
             continue
         if name not in fields:
-            known = {field.name for field in dataclasses.fields(cls)}
+            all_names = {field.name for field in dataclasses.fields(cls)}
             raise ConfigError(
-                "this option is the server's, not a request's" if name in known else "unknown option",
+                "this option is the server's, not a request's" if name in all_names else "unknown option",
                 where=where,
                 received=str(name)[:100],
                 allowed=", ".join(sorted({field.name for field in fields.values()})) or "no options",
