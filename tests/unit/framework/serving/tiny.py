@@ -1,4 +1,4 @@
-"""A model of a few bytes for tests of the server: its scores say the mean of the image, so no result can be another's."""
+"""A model of a few bytes: its scores say the mean of the image, so that a result of another client is seen."""
 
 from __future__ import annotations
 
