@@ -59,6 +59,7 @@ class ObjectDetector(VisionPredictor[DetectionResult]):
     ) -> None:
         self.runner, self.labels, self.category_ids = runner, labels, category_ids
         self.slicing, self.tracking, self.threshold = slicing, tracking, threshold
+        self.independent = tracking is None
 
     def detect(self, items: Iterable[ImageItem]) -> Iterator[DetectionResult]:
         """One result for each image, in order, without tracks."""
@@ -135,8 +136,10 @@ class DetectionOptions:
         "least score of what is kept: of boxes 0.5 without it, of people with keypoints 0.2",
         aliases=("draw_threshold", "keypoint_threshold"),
     )
-    batch_size: int | None = option(None, "how many run together")
-    tracker: Literal["bytetrack"] | None = option(None, "follow objects over the frames of a video")
+    batch_size: int | None = option(None, "how many run together", request=False)
+    tracker: Literal["bytetrack"] | None = option(
+        None, "follow objects over the frames of a video", request=False
+    )
     track_high_threshold: float | None = option(
         None,
         "score from which boxes are matched to tracks first, default: the threshold",
@@ -176,13 +179,18 @@ class DetectionOptions:
     save_conf: bool = option(False, "with their scores at the end of the line")
     classes: tuple[str, ...] | None = option(None, "names of the classes that are kept; default: all")
     detector: str | os.PathLike[str] | ObjectDetector | None = option(
-        None, "what finds people for a pose model of one person's crop", aliases=("det_model_dir",)
+        None,
+        "what finds people for a pose model of one person's crop",
+        aliases=("det_model_dir",),
+        request=False,
     )
     det_threshold: float | None = option(None, "least score of what that detector finds, default: 0.5")
     slice_infer: bool = option(False, "look at tiles of an image")
-    slice_size: tuple[int, int] | None = option(None, "of a tile, default: 640 640", metavar=("H", "W"))
+    slice_size: tuple[int, int] | None = option(
+        None, "of a tile, default: 640 640", metavar=("H", "W"), request=False
+    )
     overlap_ratio: tuple[float, float] | None = option(
-        None, "of tiles, default: 0.25 0.25", metavar=("H", "W")
+        None, "of tiles, default: 0.25 0.25", metavar=("H", "W"), request=False
     )
     slice_whole: bool | None = option(None, "look at the whole image as well (default), for large objects")
     combine_method: Method | None = option(

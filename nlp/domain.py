@@ -41,7 +41,7 @@ class TextOptions:
     """Options of `nlp.predictor`. Raises: InputError, where one is out of range."""
 
     top: int = option(5, "classes, or candidates, that a result holds", aliases=("topk",))
-    batch_size: int | None = option(None, "how many run together")
+    batch_size: int | None = option(None, "how many run together", request=False)
     view: Literal["words", "pairs"] | None = option(
         None, "of tagged texts: their words, or pairs of words and tags", flag=False
     )

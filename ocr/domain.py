@@ -16,6 +16,7 @@ from framework.text.transforms import SOURCE, read_asset
 from framework.workflow import Domain
 from framework.workflow.domain.capabilities import FallbackModel, OptionModel, RuntimeSettings, WebExport
 from framework.workflow.open.predict import make_predictor_function
+from ocr.exporters.files import SERVED_FORMATS
 from ocr.formulas.stage import FormulaOptions, FormulaRecognizer
 from ocr.pages.preparation import PagePreparation
 from ocr.pages.stages import PageOrientationClassifier, PageOrientationOptions, Unwarper, UnwarpOptions
@@ -77,6 +78,7 @@ class OCRDomain(Domain[OCROptions]):
         FallbackModel(fallback_model),
         RuntimeSettings(choose_settings, split_settings, apply_settings),
         WebExport("lines", describe_page),
+        SERVED_FORMATS,
     )
 
     def describe(self, experiment: Experiment, model: Layer, labels: tuple[str, ...]) -> Mapping[str, JSON]:

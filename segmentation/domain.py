@@ -52,10 +52,10 @@ class SegmentationOptions:
 
     opacity: float = option(OPACITY, "of the classes' colours on drawings, 0 to 1")
     background: str | Background | None = option(
-        None, "drawings show the foreground on it: blur, a colour or an image"
+        None, "drawings show the foreground on it: blur, a colour or an image", request=False
     )
     classes: tuple[str, ...] | None = option(None, "names of the classes that are kept; default: all")
-    batch_size: int | None = option(None, "how many images, or windows of them, run together")
+    batch_size: int | None = option(None, "how many images, or windows of them, run together", request=False)
     value_range: tuple[float, float] | None = value_range_option()
 
     def __post_init__(self) -> None:

@@ -12,7 +12,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -21,7 +21,7 @@ from framework.core.errors import HubError, OarError
 
 if TYPE_CHECKING:
     from http.client import HTTPMessage, HTTPResponse
-    from urllib.request import Request
+    from urllib.request import BaseHandler, Request
 
 log = logging.getLogger("oar.hub")
 CHUNK = 1 << 18  # bytes
@@ -157,8 +157,12 @@ def open_url(
     headers: Mapping[str, str],
     check: Callable[[str], object] = lambda url: None,
     timeout: float = TIMEOUT,
+    handlers: Sequence[BaseHandler] = (),
 ) -> HTTPResponse:
     """The answer of a request. Redirects are followed, but none from https to another scheme; `check` as of `download`.
+
+    Args:
+        handlers: Of urllib, in the place of those that connect.
 
     Raises:
         RedirectRefused: one is not followed. What `urllib.request.urlopen` raises.
@@ -170,15 +174,17 @@ def open_url(
             self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
         ) -> Request | None:
             if req.full_url.lower().startswith("https:") and not newurl.lower().startswith("https:"):
+                fp.close()
                 raise RedirectRefused(f"the server leads from https to {newurl[:200]}, which is not followed")
             try:
                 check(newurl)
             except OarError as error:
+                fp.close()
                 raise RedirectRefused(f"the server leads to {newurl[:200]}: {error.problem}") from None
             return super().redirect_request(req, fp, code, msg, headers, newurl)
 
     request = urllib.request.Request(url, headers=dict(headers))
-    return urllib.request.build_opener(Redirects).open(request, timeout=timeout)
+    return urllib.request.build_opener(Redirects, *handlers).open(request, timeout=timeout)
 
 
 def _receive(

@@ -7,8 +7,10 @@ from pathlib import Path
 
 from framework.core.errors import InputError, did_you_mean
 from framework.vision import image as vision_image
+from framework.workflow.domain.capabilities import ResultFormat, ResultFormats
 from framework.workflow.domain.outputs import make_folder, text_file
-from ocr.results.pages import Document
+from framework.workflow.domain.result import Result
+from ocr.results.pages import Document, Page
 
 TEXTS: dict[str, tuple[str, Callable[[Document], str]]] = {
     "txt": (".txt", lambda document: document.text + "\n" * bool(document.text)),
@@ -74,3 +76,39 @@ def write_formats(document: Document, stem: Path, formats: Sequence[str]) -> lis
                 out.write(TEXTS[name][1](document))
         written += files
     return written
+
+
+def _write_one(name: str) -> Callable[[Sequence[Result], str, Path], object]:
+    def write(pages: Sequence[Result], source: str, path: Path) -> None:
+        document = Document(tuple(page for page in pages if isinstance(page, Page)), source)
+        if name == "pdf":
+            document.to_searchable_pdf(path)
+            return
+        with text_file(path) as out:
+            out.write(TEXTS[name][1](document))
+
+    return write
+
+
+_MEDIA_TYPES: dict[str, tuple[str, ...]] = {
+    "txt": ("text/plain",),
+    "hocr": ("text/vnd.hocr+html", "text/html", "application/xhtml+xml"),
+    "alto": ("application/alto+xml", "application/xml", "text/xml"),
+    "md": ("text/markdown",),
+    "tsv": ("text/tab-separated-values",),
+    "pdf": ("application/pdf",),
+}
+_OTHER_NAMES = {"txt": ("text",), "md": ("markdown",)}
+SERVED_FORMATS = ResultFormats(
+    {
+        name: ResultFormat(
+            types[0],
+            TEXTS[name][0] if name in TEXTS else f".{name}",
+            _write_one(name),
+            _OTHER_NAMES.get(name, ()),
+            types[1:],
+        )
+        for name, types in _MEDIA_TYPES.items()
+    }
+)
+"""What a server writes pages as besides JSON and drawings."""

@@ -40,7 +40,10 @@ class OCROptions:
         None, "how far boxes are grown", aliases=("det_db_unclip_ratio", "text_det_unclip_ratio")
     )
     batch_size: int | None = option(
-        None, "how many lines run together", aliases=("rec_batch_num", "text_recognition_batch_size")
+        None,
+        "how many lines run together",
+        aliases=("rec_batch_num", "text_recognition_batch_size"),
+        request=False,
     )
     drop_score: float | None = option(
         None,

@@ -75,6 +75,7 @@ FRAMEWORK_MAY_IMPORT = {
         "export",
         "interop",
         "distributed",
+        "serving",
         "vision",
         "config",
         "core",
@@ -97,6 +98,9 @@ FRAMEWORK_MAY_IMPORT = {
             "config",
             "core",
         ),
+    },
+    "serving": {
+        *("serving", "workflow", "inference", "export", "vision", "text", "hub", "config", "core"),
     },
     # Programs written for Paddle: above all the rest, and in nobody's list.
     "paddle": {
@@ -164,6 +168,12 @@ ONLY_HERE = {
             "ocr/documents/evaluation/scores.py",
         ),  # ways through a mask; the assignment of symbols and of blocks
     ),
+    "fastapi": ("framework/serving/",),
+    "starlette": ("framework/serving/",),
+    "uvicorn": ("framework/serving/",),
+    "h11": ("framework/serving/",),
+    "prometheus_client": ("framework/serving/",),
+    "httpx": ("framework/serving/",),
     "orbax": ("framework/io/sharded.py",),
     "pyclipper": ("ocr/text/polygons.py",),
     "docx": ("ocr/exporters/docx.py",),

@@ -42,7 +42,7 @@ class ClassificationOptions:
     """Options of `zoo.classification.predictor`. Raises: InputError, where one is out of range."""
 
     top: int = option(5, "classes that a result holds", aliases=("topk",))
-    batch_size: int | None = option(None, "how many run together")
+    batch_size: int | None = option(None, "how many run together", request=False)
     threshold: float | None = option(
         None,
         "of a model of several classes an image: the least score of a class, default: that of the training",

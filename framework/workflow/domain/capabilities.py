@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from framework.core.errors import HubError
 from framework.core.types import JSON
 from framework.export import Artifact
+from framework.workflow.domain.result import Result
 
 if TYPE_CHECKING:  # what runs artifacts loads no training code
     from framework.engine.experiment import Experiment
@@ -110,3 +111,29 @@ class WebExport:
 
     module: str
     describe: Callable[[Artifact], Mapping[str, JSON]]
+
+
+class ResultFormat(NamedTuple):
+    """A file that results are written as besides JSON and drawings.
+
+    Attributes:
+        media_type: As HTTP names it.
+        suffix: Of the file, with its dot.
+        write: Writes the file. Takes the results of one source, page by page, what the source is called, and the path.
+            Raises: OarError.
+        names: Other names of the format.
+        media_types: Other names of its media type.
+    """
+
+    media_type: str
+    suffix: str
+    write: Callable[[Sequence[Result], str, Path], object]
+    names: tuple[str, ...] = ()
+    media_types: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ResultFormats:
+    """Formats of results, by name, such as "md"."""
+
+    formats: Mapping[str, ResultFormat]

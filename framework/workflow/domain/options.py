@@ -29,6 +29,7 @@ def option(
     flag: bool = True,
     aliases: tuple[str, ...] = (),
     metavar: tuple[str, ...] | None = None,
+    request: bool = True,
 ) -> T:
     """A field of an options class.
 
@@ -37,9 +38,18 @@ def option(
         flag: Whether the command line has it; what only Python can give, such as an object, has none.
         aliases: Other spellings of the flag.
         metavar: Names of the values in the help.
+        request: Whether a request to a server may give it; not what names files or models of the server's machine, or
+            decides how much is computed at once.
     """
     return dataclasses.field(
-        default=default, metadata={"help": help, "flag": flag, "aliases": aliases, "metavar": metavar}
+        default=default,
+        metadata={
+            "help": help,
+            "flag": flag,
+            "aliases": aliases,
+            "metavar": metavar,
+            "request": request,
+        },
     )
 
 

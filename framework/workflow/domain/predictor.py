@@ -45,7 +45,13 @@ class Predictor(ABC, Generic[S, Item, R]):
     """Makes results of type R of sources of type S. Safe to call from several threads.
 
     A source is read into one item, which has one result. What reads many items of one source has a verb of its own.
+
+    Attributes:
+        independent: Whether the result of an item depends on no other item, so that items of several clients can stand
+            in one stream.
     """
+
+    independent: bool = True
 
     @overload
     def predict(self, source: list[S]) -> list[R]: ...

@@ -1,0 +1,205 @@
+"""Requests of all clients in shared batches: a bounded queue, a bound on waiting, a deadline each.
+
+A predictor's `predict_stream` puts neighbours of one shape into one run of the program. So what stands in one batch is
+of one bucket: the same predictor with the same options, and inputs of one size where the program takes any.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from framework.core.errors import OarError
+from framework.serving.errors import DeadlineError, RetryError
+
+Item = TypeVar("Item")
+R = TypeVar("R")
+log = logging.getLogger("oar.serving")
+_SMOOTH = 0.2  # weight of the newest batch in the mean time of an item
+
+
+@dataclass(eq=False)
+class _Job(Generic[Item, R]):
+    item: Item
+    deadline: float
+    since: float
+    future: Future[R] = field(default_factory=Future)
+
+
+@dataclass(frozen=True)
+class Bucket(Generic[Item, R]):
+    """What may run together.
+
+    Attributes:
+        key: Tells buckets apart.
+        run: One result for each item, in order, as they are ready.
+        size: Items of one batch at most.
+    """
+
+    key: Hashable
+    run: Callable[[Sequence[Item]], Iterator[R]]
+    size: int
+
+
+class Batcher(Generic[Item, R]):
+    """Runs items in batches on one thread, the bucket whose oldest item waits longest first.
+
+    A batch goes when it is full, when its oldest item has waited `max_wait`, or when no other request is on its way.
+
+    Args:
+        max_wait: Seconds that an item waits for others.
+        capacity: Requests under way at a time: see `admit`.
+        observe: Called with the number of items of each batch and the seconds that it took.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        max_wait: float,
+        capacity: int,
+        observe: Callable[[int, float], object] = lambda count, seconds: None,
+    ) -> None:
+        self.max_wait, self.capacity, self._observe = max_wait, capacity, observe
+        self._queues: OrderedDict[Hashable, tuple[Bucket[Item, R], deque[_Job[Item, R]]]] = OrderedDict()
+        self._changed = threading.Condition()
+        self._admitted = self._waiting = self._running = 0
+        self._closing = False
+        self.seconds_per_item = 0.0
+        self._thread = threading.Thread(target=self._work, name=f"oar-batch-{name}", daemon=True)
+        self._thread.start()
+
+    @property
+    def admitted(self) -> int:
+        """Requests under way."""
+        return self._admitted
+
+    @property
+    def waiting(self) -> int:
+        """Items in the queue."""
+        return self._waiting
+
+    @contextlib.contextmanager
+    def admit(self) -> Iterator[None]:
+        """Count a request as under way, from before its body is read to its answer.
+
+        Raises: RetryError, where `capacity` are.
+        """
+        with self._changed:
+            if self._closing:
+                raise RetryError("the server is stopping")
+            if self._admitted >= self.capacity:
+                wait = self._admitted * self.seconds_per_item
+                raise RetryError(
+                    "the server has as many requests as it can answer in time",
+                    received=f"{self._admitted} requests under way",
+                    retry_after=wait,
+                )
+            self._admitted += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._admitted -= 1
+                self._changed.notify()  # a batch may have waited for this request
+
+    def submit(self, bucket: Bucket[Item, R], item: Item, deadline: float) -> Future[R]:
+        """The future result of an item of an admitted request.
+
+        Args:
+            deadline: In seconds of `time.monotonic`; an item that has not begun by then is dropped: DeadlineError.
+        """
+        job: _Job[Item, R] = _Job(item, deadline, time.monotonic())
+        with self._changed:
+            if self._closing and not self._admitted:
+                raise RetryError("the server is stopping")
+            _, queue = self._queues.setdefault(bucket.key, (bucket, deque()))
+            queue.append(job)
+            self._waiting += 1
+            self._changed.notify()
+        return job.future
+
+    def close(self, timeout: float | None = None) -> None:
+        """Take no request any more, run what waits, and end the thread."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify_all()
+        self._thread.join(timeout)
+
+    # -- the thread ----------------------------------------------------------------------------------------------------
+
+    def _work(self) -> None:
+        while batch := self._take():
+            bucket, jobs = batch
+            live = [job for job in jobs if self._begin(job)]
+            started = time.monotonic()
+            if live:
+                self._run(bucket, live)
+                self._note(len(live), time.monotonic() - started)
+            with self._changed:
+                self._running = 0
+            del batch, jobs, live  # images are let go before the next batch comes
+
+    def _take(self) -> tuple[Bucket[Item, R], list[_Job[Item, R]]] | None:
+        """The next batch; None at the end."""
+        with self._changed:
+            while True:
+                if not self._queues:
+                    if self._closing and not self._admitted:
+                        return None
+                    self._changed.wait()
+                    continue
+                key, (bucket, queue) = min(self._queues.items(), key=lambda entry: entry[1][1][0].since)
+                left = queue[0].since + self.max_wait - time.monotonic()
+                if len(queue) >= bucket.size or left <= 0 or self._waiting >= self._admitted:
+                    jobs = [queue.popleft() for _ in range(min(len(queue), bucket.size))]
+                    if not queue:
+                        del self._queues[key]
+                    self._waiting -= len(jobs)
+                    self._running = len(jobs)
+                    return bucket, jobs
+                self._changed.wait(left)
+
+    def _begin(self, job: _Job[Item, R]) -> bool:
+        """Whether somebody still waits for the job."""
+        if not job.future.set_running_or_notify_cancel():
+            return False
+        late = time.monotonic() - job.deadline
+        if late > 0:
+            job.future.set_exception(
+                DeadlineError(
+                    "the request waited longer than its deadline allows",
+                    received=f"{time.monotonic() - job.since:.2f} s in the queue",
+                )
+            )
+        return late <= 0
+
+    def _run(self, bucket: Bucket[Item, R], jobs: list[_Job[Item, R]]) -> None:
+        """Each job gets its own result or its own error: where a batch fails, its items run alone."""
+        waiting = deque(jobs)
+        try:
+            for result in bucket.run([job.item for job in jobs]):
+                waiting.popleft().future.set_result(result)
+            if waiting:
+                raise RuntimeError(f"{len(jobs)} items gave {len(jobs) - len(waiting)} results")
+        except Exception as error:
+            if not isinstance(error, OarError):
+                log.debug("a batch of %d failed", len(jobs), exc_info=True)
+            if len(jobs) == 1:
+                if waiting:
+                    waiting.popleft().future.set_exception(error)
+                return
+            for job in waiting:
+                self._run(bucket, [job])
+
+    def _note(self, count: int, seconds: float) -> None:
+        each = seconds / count
+        before = self.seconds_per_item
+        self.seconds_per_item = each if not before else before + _SMOOTH * (each - before)
+        self._observe(count, seconds)

@@ -1,0 +1,68 @@
+"""What /metrics says, for Prometheus."""
+
+from __future__ import annotations
+
+import os
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector
+
+from framework.serving.models import ModelStore
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+SHARED = "PROMETHEUS_MULTIPROC_DIR"
+"""The environment variable of the folder where the processes of one server write what they count."""
+
+
+class Metrics:
+    """Counters of one application."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.requests = Counter(
+            "oar_requests",
+            "Requests that were answered",
+            ["route", "model", "status"],
+            registry=self.registry,
+        )
+        self.seconds = Histogram(
+            "oar_request_seconds", "From the first byte of a request to the last of its answer", ["route", "model"],
+            buckets=_SECONDS, registry=self.registry,
+        )  # fmt: skip
+        self.batch_items = Histogram(
+            "oar_batch_items", "Items that ran together", ["model"], buckets=(1, 2, 4, 8, 16, 32, 64),
+            registry=self.registry,
+        )  # fmt: skip
+        self.batch_seconds = Histogram(
+            "oar_batch_seconds", "Of one batch", ["model"], buckets=_SECONDS, registry=self.registry
+        )
+        self.under_way = Gauge(
+            "oar_requests_under_way", "Requests that were taken and not yet answered", ["model"],
+            registry=self.registry, multiprocess_mode="livesum",
+        )  # fmt: skip
+        self.ready = Gauge(
+            "oar_model_ready", "1 where a model takes requests", ["model"], registry=self.registry,
+            multiprocess_mode="livemin",
+        )  # fmt: skip
+
+    def observe_batch(self, model: str, count: int, seconds: float) -> None:
+        """A batch has run."""
+        self.batch_items.labels(model).observe(count)
+        self.batch_seconds.labels(model).observe(seconds)
+
+    def observe_request(self, route: str, model: str, status: int, seconds: float) -> None:
+        """A request was answered. `route` is the pattern of its address, so that no client makes new labels."""
+        self.requests.labels(route, model, status).inc()
+        self.seconds.labels(route, model).observe(seconds)
+
+    def text(self, store: ModelStore) -> bytes:
+        """In Prometheus' format; of several processes all together."""
+        for model in store.models.values():
+            self.under_way.labels(model.name).set(model.batcher.admitted)
+            self.ready.labels(model.name).set(model.ready)
+        if SHARED not in os.environ:
+            return generate_latest(self.registry)
+        together = CollectorRegistry()
+        MultiProcessCollector(together)
+        return generate_latest(together)

@@ -1,0 +1,256 @@
+"""What happens to every request before and behind its route: id, key, size, time, a line in the log."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import hmac
+import json
+import logging
+import re
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from framework.core.errors import OarError
+from framework.core.types import JSON
+from framework.serving.budget import Budget
+from framework.serving.errors import (
+    RetryError,
+    SlowClientError,
+    TooLargeError,
+    UnauthorizedError,
+    UnsupportedError,
+    error_body,
+    error_headers,
+    status_of,
+)
+from framework.serving.metrics import Metrics
+from framework.serving.models import ModelStore
+from framework.serving.settings import Limits
+
+log = logging.getLogger("oar.serving")
+ErrorBody = Callable[[Exception, str], Mapping[str, JSON]]
+"""The JSON of an error and the request's id, for routes of other protocols."""
+_ID = re.compile(r"[\w.:-]{1,128}", re.ASCII)
+_LEAST_RATE = 8192  # bytes a second, of a body
+_DRAIN_BYTES, _DRAIN_SECONDS = 4 << 20, 1.0
+
+
+class Gate:
+    """The outermost layer of the application.
+
+    Args:
+        keys: Of clients; none: every client may ask.
+        open_paths: That need no key.
+        error_bodies: By the beginning of paths.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        store: ModelStore,
+        metrics: Metrics,
+        keys: Sequence[str],
+        open_paths: frozenset[str],
+        error_bodies: Mapping[str, ErrorBody],
+    ) -> None:
+        self.app, self.store, self.metrics = app, store, metrics
+        self.limits = store.settings.limits
+        self._keys = tuple(hashlib.sha256(key.encode()).digest() for key in keys)
+        self._open_paths, self._error_bodies = open_paths, error_bodies
+        self._bodies = Budget(self.limits.bodies_bytes)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        started, headers = time.monotonic(), _headers(scope)
+        request_id = _request_id(headers)
+        scope.setdefault("state", {})["request_id"] = request_id
+        body = _Body(receive, self.limits, self._bodies, headers)
+        answer = _Answer(send, body, request_id, lambda: self.store.draining)
+        try:
+            self._check(scope, headers)
+            await self.app(scope, body.receive, answer.send)
+        except Exception as error:
+            if not isinstance(error, OarError) or status_of(error) == 500:
+                log.exception("the request failed", extra={"facts": {"request_id": request_id}})
+            if answer.status:
+                raise  # what was begun cannot be taken back: the connection breaks off
+            await self.send_error(scope, error, answer.send)
+        finally:
+            body.close()
+            self._note(scope, answer, request_id, time.monotonic() - started, body.received)
+
+    async def send_error(self, scope: Scope, error: Exception, send: Send) -> None:
+        """Answer with an error."""
+        path, request_id = scope["path"], scope["state"]["request_id"]
+        forms = (form for start, form in self._error_bodies.items() if path.startswith(start))
+        content = json.dumps(next(forms, error_body)(error, request_id), ensure_ascii=False, indent=1) + "\n"
+        data = content.encode("utf-8", "backslashreplace")
+        headers = {
+            "content-type": "application/json",
+            "content-length": str(len(data)),
+            **error_headers(error),
+        }
+        pairs = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+        await send({"type": "http.response.start", "status": status_of(error), "headers": pairs})
+        await send({"type": "http.response.body", "body": data})
+
+    def _check(self, scope: Scope, headers: Mapping[bytes, bytes]) -> None:
+        if self._keys and scope["path"] not in self._open_paths:
+            scheme, _, bearer = headers.get(b"authorization", b"").partition(b" ")
+            key = bearer.strip() if scheme.lower() == b"bearer" else headers.get(b"x-api-key", b"")
+            digest = hashlib.sha256(key).digest()
+            # All are compared, so that the time does not say which one is like the key that was sent.
+            if not any([hmac.compare_digest(digest, known) for known in self._keys]):
+                raise UnauthorizedError(
+                    "a key is needed" if not key else "the key is wrong",
+                    allowed="Authorization: Bearer KEY, or X-API-Key: KEY",
+                )
+        encoding = headers.get(b"content-encoding", b"identity").strip().lower()
+        if encoding not in (b"", b"identity"):
+            raise UnsupportedError(
+                "compressed bodies are not read",
+                received=f"Content-Encoding: {encoding[:50].decode('latin-1')}",
+                fix="send the file as it is",
+            )
+
+    def _note(self, scope: Scope, answer: _Answer, request_id: str, seconds: float, received: int) -> None:
+        route = getattr(scope.get("route"), "path", "none")
+        name = scope.get("path_params", {}).get("name", "")
+        model = name if name in self.store.models else ""
+        self.metrics.observe_request(route, model, answer.status, seconds)
+        facts = {
+            "request_id": request_id,
+            "method": scope["method"],
+            "path": scope["path"][:200],
+            "status": answer.status or "closed",
+            "ms": round(seconds * 1000, 1),
+            "model": model,
+            "bytes_in": received,
+            "bytes_out": answer.sent,
+            "client": (scope.get("client") or ("",))[0],
+        }
+        quiet = route in ("/healthz", "/readyz", "/metrics")
+        log.log(logging.DEBUG if quiet else logging.INFO, "request", extra={"facts": facts})
+
+
+def _headers(scope: Scope) -> dict[bytes, bytes]:
+    return {name.lower(): value for name, value in scope["headers"]}
+
+
+def _request_id(headers: Mapping[bytes, bytes]) -> str:
+    text = headers.get(b"x-request-id", b"").decode("latin-1")
+    return text if _ID.fullmatch(text) else uuid.uuid4().hex
+
+
+class _Body:
+    """The body of a request, never more of it than the limits allow, nor slower."""
+
+    def __init__(
+        self, receive: Receive, limits: Limits, bodies: Budget, headers: Mapping[bytes, bytes]
+    ) -> None:
+        self._receive, self._limits, self._bodies = receive, limits, bodies
+        length = headers.get(b"content-length", b"")
+        self._length = int(length) if length.isdigit() and len(length) < 20 else None
+        self.has_body = bool(self._length) or b"transfer-encoding" in headers
+        self.expects_permission = headers.get(b"expect", b"").lower() == b"100-continue"
+        self.complete = not self.has_body
+        self.began = False
+        self.received = self._reserved = 0
+        self._started = time.monotonic()
+
+    async def receive(self) -> Message:
+        """The next message of the client.
+
+        Raises: TooLargeError, SlowClientError; RetryError, where the bodies of all requests are too large together.
+        """
+        if self.complete:
+            return await self._receive()
+        limit = self._limits.body_bytes
+        if not self.began:
+            self.began = True
+            if self._length is not None:
+                if self._length > limit:
+                    raise self._too_large(self._length)
+                self._take(self._length)
+        longest = self._limits.read_seconds
+        left = self._started + longest + self.received / _LEAST_RATE - time.monotonic()
+        try:
+            message = await asyncio.wait_for(self._receive(), max(min(longest, left), 0.001))
+        except TimeoutError:
+            raise SlowClientError(
+                "the body comes too slowly",
+                received=f"{self.received:,} bytes in {time.monotonic() - self._started:.0f} s",
+                allowed=f"{_LEAST_RATE:,} bytes a second, and no pause of {longest:g} s",
+            ) from None
+        if message["type"] != "http.request":
+            self.complete = True
+            return message
+        size = len(message.get("body", b""))
+        self.received += size
+        if self.received > limit:
+            raise self._too_large(self.received)
+        if self._length is None:
+            self._take(size)
+        self.complete = not message.get("more_body", False)
+        return message
+
+    def _take(self, size: int) -> None:
+        if not self._bodies.try_take(size):
+            raise RetryError("the server reads as many large requests as it can hold")
+        self._reserved += size
+
+    def _too_large(self, size: int) -> TooLargeError:
+        return TooLargeError(
+            "the body is too large",
+            received=f"{size:,} bytes or more",
+            allowed=f"at most {self._limits.body_bytes:,}",
+        )
+
+    async def drain(self) -> None:
+        """Read what the client is still sending, for a moment: it may look for the answer behind it alone."""
+        if self.complete or (self.expects_permission and not self.began):
+            return
+        if self._length is not None and self._length > _DRAIN_BYTES:
+            return
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_DRAIN_SECONDS):
+                read = 0
+                while not self.complete and read < _DRAIN_BYTES:
+                    message = await self._receive()
+                    read += len(message.get("body", b""))
+                    self.complete = message["type"] != "http.request" or not message.get("more_body", False)
+
+    def close(self) -> None:
+        """The body is not needed any more."""
+        self._bodies.give(self._reserved)
+        self._reserved = 0
+
+
+class _Answer:
+    """Sends the answer, with the request's id."""
+
+    def __init__(self, send: Send, body: _Body, request_id: str, draining: Callable[[], bool]) -> None:
+        self._send, self._body, self._draining = send, body, draining
+        self._request_id = request_id
+        self.status = self.sent = 0
+
+    async def send(self, message: Message) -> None:
+        """A message to the client."""
+        if message["type"] == "http.response.start":
+            await self._body.drain()
+            headers = [*message.get("headers", ()), (b"x-request-id", self._request_id.encode())]
+            if self._draining() or not self._body.complete:
+                headers.append((b"connection", b"close"))
+            message = {**message, "headers": headers}
+            self.status = message["status"]
+        elif message["type"] == "http.response.body":
+            self.sent += len(message.get("body", b""))
+        await self._send(message)

@@ -1,0 +1,236 @@
+"""What a request to predict says: files, addresses or texts, options, and what the answer is to be."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from fastapi import Request
+from starlette.datastructures import UploadFile
+
+from framework.core.bounded import check_mapping, parse_json
+from framework.core.types import JSON
+from framework.serving.errors import BadRequestError, ForbiddenError, TooLargeError, UnsupportedError
+from framework.serving.fetch import fetch
+from framework.serving.images import Upload
+from framework.serving.models import ModelStore, ServedModel
+from framework.serving.settings import Limits
+from framework.workflow.domain.predictor import Text
+
+_FILES = (
+    "",
+    "application/octet-stream",
+    "application/pdf",
+    "application/x-www-form-urlencoded",
+)  # curl's own
+_SOURCES = ("image", "file", "url", "text")
+_NAME_LENGTH = 200
+_DATA_URL = re.compile(r"data:[\w/+.;=-]*;base64,", re.ASCII)
+
+
+@dataclass
+class PredictRequest:
+    """What is to be predicted.
+
+    Attributes:
+        inputs: Files and texts, in order.
+        several: Whether they came as a list, so that results do too.
+        options: Of the predictor.
+        format: By name; None: what the header `Accept` says.
+        timeout: Seconds; None: what the limits say.
+    """
+
+    inputs: list[Upload | Text] = field(default_factory=list)
+    several: bool = False
+    options: dict[str, JSON] = field(default_factory=dict)
+    format: str | None = None
+    timeout: float | None = None
+
+
+def clean_name(name: object) -> str:
+    """The last part of a file's name as a client gives it, of signs that can be printed."""
+    last = re.split(r"[/\\]", str(name or ""))[-1]
+    return "".join(sign for sign in last if sign.isprintable())[:_NAME_LENGTH]
+
+
+async def read_request(request: Request, model: ServedModel, store: ModelStore) -> PredictRequest:
+    """Read the query and the body, by its Content-Type: multipart/form-data, application/json, text/plain, or a file as
+    it is.
+
+    Raises:
+        BadRequestError: it cannot be read. UnsupportedError: another type. ForbiddenError: an address, where the server
+        fetches none. TooLargeError: more inputs than the limits say.
+    """
+    work = PredictRequest()
+    query = dict(request.query_params)
+    _take_settings(work, query)
+    work.options |= query
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind == "multipart/form-data":
+        await _read_form(request, work, store.settings.limits)
+    elif kind == "application/json" or kind.endswith("+json"):
+        body = await request.body()
+        entries = await model.in_thread(lambda: read_object(body))
+        await _read_entries(entries, work, model, store)
+    elif kind == "text/plain":
+        work.inputs.append(_decode_text(await request.body()))
+    elif kind in _FILES or kind.startswith("image/"):
+        work.inputs.append(Upload(await request.body(), clean_name(request.query_params.get("name"))))
+    else:
+        raise UnsupportedError(
+            "the type of the body is not read",
+            received=f"Content-Type: {kind[:100]}",
+            allowed="multipart/form-data, application/json, text/plain, image/*, application/pdf, "
+            "application/octet-stream",
+        )
+    if not work.inputs:
+        raise BadRequestError(
+            "there is nothing to predict",
+            allowed='a file, {"image": base64}, {"url": address} or {"text": text}',
+            fix="curl -F file=@image.png …",
+        )
+    if any(isinstance(one, Upload) and not one.data for one in work.inputs):
+        raise BadRequestError("the file is empty", received="0 bytes")
+    return work
+
+
+def read_object(body: bytes) -> Mapping[str, JSON]:
+    """The object of a JSON body. Raises: BadRequestError, where it is none, or too deep."""
+    entries = parse_json(body, "the request", "body", BadRequestError)
+    return check_mapping(entries, "the request", "body", BadRequestError)
+
+
+def _take_settings(work: PredictRequest, entries: dict[str, str] | dict[str, JSON]) -> None:
+    """Take what is no option of the predictor out of the entries."""
+    named, timeout = entries.pop("format", None), entries.pop("timeout", None)
+    entries.pop("name", None)
+    if named is not None:
+        work.format = str(named)
+    if timeout is None:
+        return
+    try:
+        if isinstance(timeout, str | int | float) and not isinstance(timeout, bool):
+            work.timeout = float(timeout)
+    except ValueError:
+        pass
+    if work.timeout is None or not 0 < work.timeout < 1e6:
+        raise BadRequestError(
+            "the timeout is no number of seconds", received=str(timeout)[:50], allowed="above 0"
+        )
+
+
+async def _read_form(request: Request, work: PredictRequest, limits: Limits) -> None:
+    form = await request.form(max_files=limits.items, max_fields=100, max_part_size=1 << 20)
+    try:
+        texts: dict[str, JSON] = {}
+        for key, value in form.multi_items():
+            if isinstance(value, UploadFile):
+                work.inputs.append(Upload(await value.read(), clean_name(value.filename)))
+            else:
+                texts[key] = value
+        work.several = len(work.inputs) > 1
+        text, pair = texts.pop("text", None), texts.pop("pair", None)
+        if isinstance(text, str):
+            work.inputs.append((text, pair) if isinstance(pair, str) else text)
+        options = texts.pop("options", None)
+        _take_settings(work, texts)
+        work.options |= texts
+        if isinstance(options, str):
+            work.options |= read_object(options.encode())
+    finally:
+        await form.close()
+
+
+async def _read_entries(
+    entries: Mapping[str, JSON], work: PredictRequest, model: ServedModel, store: ModelStore
+) -> None:
+    rest = dict(entries)
+    items = rest.pop("inputs", None)
+    name = rest.get("name")
+    _take_settings(work, rest)
+    options = rest.pop("options", None) or {}
+    if not isinstance(options, dict):
+        raise BadRequestError("options must be an object", received=type(options).__name__)
+    one = {key: rest.pop(key) for key in (*_SOURCES, "pair") if key in rest}
+    work.options |= {**rest, **options}
+    if items is None:
+        if one:
+            work.inputs.append(await _read_entry({**one, "name": name}, model, store))
+        return
+    if not isinstance(items, list) or one:
+        raise BadRequestError(
+            "inputs must be a list, and stand alone",
+            received=type(items).__name__,
+            allowed='{"inputs": [{"image": …}, {"text": …}]}',
+        )
+    if len(items) > store.settings.limits.items:
+        raise TooLargeError(
+            "the request has too many inputs",
+            received=len(items),
+            allowed=f"at most {store.settings.limits.items}",
+        )
+    work.several = True
+    for item in items:
+        entry = item if isinstance(item, dict) else {"text": item} if isinstance(item, str) else None
+        if entry is None:
+            raise BadRequestError(
+                "an input must be an object or a text", received=type(item).__name__, allowed='{"image": …}'
+            )
+        work.inputs.append(await _read_entry(entry, model, store))
+
+
+async def _read_entry(entry: Mapping[str, JSON], model: ServedModel, store: ModelStore) -> Upload | Text:
+    keys = [key for key in _SOURCES if entry.get(key) is not None]
+    unknown = set(entry) - {*_SOURCES, "pair", "name"}
+    if len(keys) != 1 or unknown:
+        raise BadRequestError(
+            "an input has one source",
+            received=", ".join(sorted(map(str, entry)))[:200] or "an empty object",
+            allowed="one of image, file, url, text; and name, pair",
+        )
+    (key,), name = keys, clean_name(entry.get("name"))
+    value = entry[key]
+    if not isinstance(value, str):
+        raise BadRequestError(f"{key} must be a text", received=type(value).__name__)
+    if key == "text":
+        pair = entry.get("pair")
+        return (value, pair) if isinstance(pair, str) else value
+    if key == "url":
+        settings = store.settings
+        if not settings.allow_url:
+            raise ForbiddenError(
+                "this server fetches no addresses",
+                received=value[:200],
+                fix="send the file, or start the server with --allow_url",
+            )
+        data = await model.in_thread(
+            lambda: fetch(value, settings.limits.body_bytes, settings.allow_private_url)
+        )
+        return Upload(data, name or clean_name(value.partition("?")[0]))
+    return Upload(await model.in_thread(lambda: decode_base64(value)), name)
+
+
+def decode_base64(text: str) -> bytes:
+    """The bytes of a base64 text, with or without the head of a data URL. Raises: BadRequestError."""
+    head = _DATA_URL.match(text)
+    plain = "".join(text[head.end() if head else 0 :].split())
+    try:
+        return base64.b64decode(
+            plain, altchars=b"-_" if "-" in plain or "_" in plain else None, validate=True
+        )
+    except (binascii.Error, ValueError) as error:
+        raise BadRequestError(
+            "this is no base64",
+            received=f"{text[:40]!r}: {error}",
+            allowed="base64 of a file's bytes, with or without data:…;base64, before it",
+        ) from None
+
+
+def _decode_text(body: bytes) -> str:
+    try:
+        return body.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise BadRequestError("the text is not UTF-8", received=str(error)[:200]) from None

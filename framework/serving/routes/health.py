@@ -1,0 +1,74 @@
+"""Whether the server lives, whether it takes requests, what it counts, and which models it has."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import JSONResponse
+
+from framework.core.types import JSON
+from framework.serving.metrics import CONTENT_TYPE, Metrics
+from framework.serving.models import ModelStore, ServedModel
+from framework.workflow.domain.predictor import LanguagePredictor
+from framework.workflow.domain.request_options import request_fields
+
+router = APIRouter()
+
+
+@router.get("/healthz")
+async def healthz() -> dict[str, str]:
+    """The process answers."""
+    return {"status": "ok"}
+
+
+@router.get("/readyz")
+async def readyz(request: Request) -> JSONResponse:
+    """200 where all models have run once; 503 before, and while the server stops."""
+    store: ModelStore = request.app.state.store
+    models: dict[str, JSON] = {model.name: model.ready for model in store.models.values()}
+    status = "draining" if store.draining else "ready" if store.ready else "starting"
+    return JSONResponse({"status": status, "models": models}, 200 if store.ready else 503)
+
+
+@router.get("/metrics")
+async def metrics(request: Request) -> Response:
+    """For Prometheus."""
+    counted: Metrics = request.app.state.metrics
+    return Response(counted.text(request.app.state.store), headers={"content-type": CONTENT_TYPE})
+
+
+@router.get("/v1/models")
+async def models(request: Request) -> JSONResponse:
+    """The models, what each takes, and the options that a request may give."""
+    store: ModelStore = request.app.state.store
+    return JSONResponse({"models": [describe(model) for model in store.models.values()]})
+
+
+@router.get("/v1/models/{name}")
+async def model(request: Request, name: str) -> JSONResponse:
+    """One model."""
+    store: ModelStore = request.app.state.store
+    return JSONResponse(describe(store.get(name)))
+
+
+def describe(model: ServedModel) -> dict[str, JSON]:
+    """What a client has to know of a model."""
+    facts: dict[str, JSON] = {"name": model.name, "ready": model.ready}
+    if not model.ready:
+        return facts
+    version = model.version
+    takes = "image"
+    if isinstance(version.default, LanguagePredictor):
+        takes = "text pair" if version.default.pairs else "text"
+    fields = {field.name: field for field in request_fields(version.domain.options).values()}
+    options: dict[str, JSON] = {
+        name: {"type": str(field.type), "default": _plain(field), "help": str(field.metadata.get("help", ""))}
+        for name, field in fields.items()
+    }
+    return {**facts, "domain": version.domain.name, "takes": takes, "options": options}
+
+
+def _plain(field: dataclasses.Field[object]) -> JSON:
+    value = field.default
+    return value if isinstance(value, bool | int | float | str) or value is None else str(value)

@@ -1,0 +1,230 @@
+"""The process of a server: its socket, its signals, its workers, and an end that loses no request."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import logging
+import multiprocessing
+import multiprocessing.context
+import os
+import signal
+import socket
+import ssl
+import tempfile
+import threading
+from collections.abc import Callable
+from multiprocessing.process import BaseProcess
+from types import FrameType
+
+import h11
+import uvicorn
+from prometheus_client import multiprocess
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from framework.core.errors import ConfigError, OarError
+from framework.inference import keep_memory
+from framework.serving.app import create_app, read_keys
+from framework.serving.logs import set_up_logs
+from framework.serving.metrics import SHARED
+from framework.serving.models import ModelStore
+from framework.serving.settings import ServerSettings
+
+log = logging.getLogger("oar.serving")
+_HEADERS = 64 << 10  # bytes of a request's first line and headers
+_BACKLOG = 2048
+_FAILED = 2
+_LOOK = 0.2  # seconds between two looks at the workers
+
+
+class Connection(H11Protocol):
+    """uvicorn's, which also ends connections whose headers do not come: one that begins a request and goes on byte by
+    byte, or sends nothing at all."""
+
+    header_seconds = 20.0
+    _header_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """A client has come."""
+        super().connection_made(transport)
+        self._wait_for_header()
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes of a header or a body have come."""
+        super().data_received(data)
+        if self.conn.their_state is not h11.IDLE or self.transport.is_closing():
+            self._forget_header()  # it is whole
+        elif self._header_timer is None and data:
+            self._wait_for_header()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The client has gone."""
+        self._forget_header()
+        super().connection_lost(exc)
+
+    def _wait_for_header(self) -> None:
+        self._header_timer = self.loop.call_later(self.header_seconds, self._end)
+
+    def _forget_header(self) -> None:
+        if self._header_timer is not None:
+            self._header_timer.cancel()
+            self._header_timer = None
+
+    def _end(self) -> None:
+        if not self.transport.is_closing():
+            log.info("a connection is closed whose header did not come in time")
+            self.transport.abort()
+
+
+class Server(uvicorn.Server):
+    """uvicorn's, which goes on for a moment after SIGTERM while it says that it is not ready: balancers and clients
+    with open connections go elsewhere before the socket is closed."""
+
+    def __init__(self, config: uvicorn.Config, store: ModelStore) -> None:
+        super().__init__(config)
+        self.store = store
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Take requests for `drain_seconds` more, then none; answer those that are under way."""
+        self.store.draining = True
+        ends = asyncio.get_running_loop().time() + self.store.settings.drain_seconds
+        while not self.force_exit and asyncio.get_running_loop().time() < ends:
+            await asyncio.sleep(0.05)
+        await super().shutdown(sockets)
+        self._captured_signals.clear()  # the process ends as one that has done its work
+
+
+def serve(settings: ServerSettings) -> int:
+    """Serve until SIGTERM or Ctrl+C; returns the exit status: 2, where a model cannot be opened.
+
+    Raises: ConfigError: the address is taken, or a file of keys or certificates cannot be read.
+    """
+    set_up_logs(settings.log_format)
+    keys = read_keys(settings)
+    sock = open_socket(settings.host, settings.port)
+    scheme = "http" if settings.tls_cert is None else "https"
+    host, port = sock.getsockname()[:2]
+    url = f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+    names = ", ".join(model.name for model in settings.models)
+    log.info("listening on %s", url, extra={"facts": {"url": url, "models": names, "pid": os.getpid()}})
+    if not keys and host not in ("127.0.0.1", "::1"):
+        log.warning(
+            "everybody who reaches this address can use the models: name keys (api_key_file) to change that"
+        )
+    if settings.workers > 1:
+        return _supervise(settings, sock)
+    return run_server(settings, sock)
+
+
+def open_socket(host: str, port: int) -> socket.socket:
+    """A socket that listens. Raises: ConfigError, where the address is taken or not of this machine."""
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family, backlog=_BACKLOG)
+    except OSError as error:
+        raise ConfigError(
+            "the server cannot listen here",
+            where=f"{host}:{port}",
+            received=error.strerror or error,
+            fix="choose another --port, or end what uses it",
+        ) from None
+
+
+def run_server(settings: ServerSettings, sock: socket.socket) -> int:
+    """Serve in this process; returns the exit status."""
+    keep_memory()
+    failures: list[Exception] = []
+
+    def stop(error: Exception) -> None:
+        failures.append(error)
+        server.should_exit = server.force_exit = True
+
+    app = create_app(settings, on_failure=stop)
+    kind = type("Connection", (Connection,), {"header_seconds": settings.limits.read_seconds})
+    config = uvicorn.Config(
+        app,
+        http=kind,
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        limit_concurrency=settings.limits.connections,
+        backlog=_BACKLOG,
+        ssl_certfile=settings.tls_cert,
+        ssl_keyfile=settings.tls_key,
+        h11_max_incomplete_event_size=_HEADERS,
+    )
+    try:
+        config.load()
+    except (ssl.SSLError, OSError) as error:
+        raise ConfigError(
+            "the certificate or its key cannot be read",
+            where=f"{settings.tls_cert}, {settings.tls_key}",
+            received=error,
+            allowed="PEM files that belong together",
+        ) from None
+    server = Server(config, app.state.store)
+    server.run(sockets=[sock])
+    for error in failures:
+        if not isinstance(error, OarError):
+            raise error
+        log.error("a model cannot be opened: %s", error)
+    return _FAILED if failures else 0
+
+
+# -- several processes -------------------------------------------------------------------------------------------------
+
+
+def _work(settings: ServerSettings, sock: socket.socket) -> None:
+    set_up_logs(settings.log_format)
+    raise SystemExit(run_server(settings, sock))
+
+
+def _supervise(settings: ServerSettings, sock: socket.socket) -> int:
+    """Keep so many workers alive; one that cannot start ends all."""
+    stopping = threading.Event()
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        stopping.set()
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    context = multiprocessing.get_context("spawn")
+    start: Callable[[], BaseProcess] = functools.partial(_start, context, settings, sock)
+    status = 0
+    with tempfile.TemporaryDirectory(prefix="oar-metrics-") as folder:
+        os.environ[SHARED] = folder
+        workers = [start() for _ in range(settings.workers)]
+        try:
+            while not stopping.wait(_LOOK):
+                for number, worker in enumerate(workers):
+                    if worker.is_alive():
+                        continue
+                    multiprocess.mark_process_dead(worker.pid, folder)
+                    if worker.exitcode == _FAILED:
+                        status = _FAILED
+                        stopping.set()
+                        break
+                    log.error("a worker ended with status %s; another one begins", worker.exitcode)
+                    workers[number] = start()
+        finally:
+            sock.close()
+            for worker in workers:
+                with contextlib.suppress(OSError):
+                    worker.terminate()
+            for worker in workers:
+                worker.join()
+            del os.environ[SHARED]
+            for number, handler in before.items():
+                signal.signal(number, handler)
+    return status
+
+
+def _start(
+    context: multiprocessing.context.SpawnContext, settings: ServerSettings, sock: socket.socket
+) -> BaseProcess:
+    worker = context.Process(target=_work, args=(settings, sock), name="oar-worker")
+    worker.start()
+    return worker

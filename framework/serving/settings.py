@@ -1,0 +1,197 @@
+"""What a server is: its models, limits and keys; from flags of `oar serve` or from a YAML file of these fields."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from framework.config import bind, load
+from framework.core.errors import ConfigError
+from framework.inference.runtime import ENGINES
+
+OptionValue: TypeAlias = bool | int | float | str | tuple[bool | int | float | str, ...] | None
+"""What an option of a predictor may be in a YAML file."""
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+MB = 1 << 20
+
+
+def _check_least(where: str, value: float, least: float) -> None:
+    if not value >= least:
+        raise ConfigError("the value is too small", where=where, received=value, allowed=f"{least:g} or more")
+
+
+@dataclass(frozen=True)
+class BatchSettings:
+    """How the requests of all clients share batches.
+
+    Attributes:
+        size: Requests that run together at most; None: the batch size of the model. 1: each runs alone.
+        wait_ms: How long the oldest request waits for others, where others are on their way.
+    """
+
+    size: int | None = None
+    wait_ms: float = 5.0
+
+    def __post_init__(self) -> None:
+        _check_least("batch.size", 1 if self.size is None else self.size, 1)
+        _check_least("batch.wait_ms", self.wait_ms, 0)
+
+
+@dataclass(frozen=True)
+class ModelSettings:
+    """One model of a server.
+
+    Attributes:
+        source: The name of a configuration, a configuration file (.yml), or an artifact's folder.
+        name: In addresses: letters, digits, `.`, `_`, `-`. Empty: the last part of `source`, without .yml.
+        options: Of the domain's predictor, which requests may change.
+        overrides: Of the configuration, as `-o` of `oar infer`: "a.b=value".
+        device, engine, precision, threads, trust: As of `framework.inference.Runtime`.
+        batch: How its requests share batches.
+        warmup: Files of images, or texts, that it runs before it is ready; empty: an image, or a text, that is made.
+
+    Raises:
+        ConfigError: the name cannot stand in an address, or there is no such engine.
+    """
+
+    source: str
+    name: str = ""
+    options: dict[str, OptionValue] = field(default_factory=dict)
+    overrides: tuple[str, ...] = ()
+    device: str | None = None
+    engine: str = "auto"
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    threads: int | None = None
+    trust: bool = False
+    batch: BatchSettings = BatchSettings()
+    warmup: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            last = self.source.rstrip("/\\").replace("\\", "/").rpartition("/")[2]
+            object.__setattr__(self, "name", re.sub(r"\.ya?ml$", "", last))
+        if not _NAME.fullmatch(self.name):
+            raise ConfigError(
+                "the model's name cannot stand in an address",
+                where=self.source,
+                received=repr(self.name),
+                allowed="letters, digits, `.`, `_` and `-`, beginning with a letter or a digit",
+                fix="name: <another>, or NAME=SOURCE on the command line",
+            )
+        if self.engine not in ENGINES:
+            raise ConfigError(
+                "unknown engine", where=self.name, received=repr(self.engine), allowed=", ".join(ENGINES)
+            )
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a request may be and take, checked before anything of it is decoded.
+
+    Attributes:
+        body_mb: MiB of one request's body.
+        bodies_mb: MiB of the bodies of all requests that are under way; more are told to come again.
+        pixels: Of one image or page.
+        pages: Of one PDF or image file.
+        items: Images or texts of one request.
+        queue: Requests of one model that are under way at a time: that are read, decoded, waiting or running. More are
+            answered with 503 at once, so that those that are taken are not late.
+        deadline: Seconds of a request, or of a page of one with several; what is later is answered with 504.
+        read_seconds: Without a byte of a header or of a body, and of a whole header.
+        connections: At a time.
+    """
+
+    body_mb: float = 64
+    bodies_mb: float = 512
+    pixels: int = 50_000_000
+    pages: int = 500
+    items: int = 64
+    queue: int = 32
+    deadline: float = 60.0
+    read_seconds: float = 20.0
+    connections: int = 1000
+
+    def __post_init__(self) -> None:
+        for name in ("pixels", "pages", "items", "queue", "connections"):
+            _check_least(f"limits.{name}", getattr(self, name), 1)
+        for name in ("body_mb", "bodies_mb", "deadline", "read_seconds"):
+            _check_least(f"limits.{name}", getattr(self, name), 0.001)
+
+    @property
+    def body_bytes(self) -> int:
+        """Of one request's body."""
+        return int(self.body_mb * MB)
+
+    @property
+    def bodies_bytes(self) -> int:
+        """Of all bodies under way; at least of one."""
+        return max(int(self.bodies_mb * MB), self.body_bytes)
+
+
+@dataclass(frozen=True)
+class ServerSettings:
+    """A server and its models.
+
+    Attributes:
+        host: 127.0.0.1 is reached from this machine alone; 0.0.0.0 from others too.
+        port: 0 takes a free one, which the log names.
+        workers: Processes, each with its own models.
+        allow_url: Whether requests may name an address (http, https) to fetch.
+        allow_private_url: Whether such an address may be of this machine or of a private network.
+        api_keys: Requests need one of them, as `Authorization: Bearer KEY` or `X-API-Key: KEY`. Empty: none is needed.
+        api_key_file: A file with a key a line, besides.
+        tls_cert, tls_key: PEM files: HTTPS in the place of HTTP.
+        log_format: "json": a line of JSON a request; "text": a line for people.
+        reload_seconds: How often folders of artifacts are looked at for a change; 0: never.
+        drain_seconds: How long the server still takes requests after SIGTERM, while it says that it is not ready.
+        open_docs: Whether /openapi.json is served.
+
+    Raises:
+        ConfigError: two models have one name, or one of certificate and key is missing.
+    """
+
+    models: tuple[ModelSettings, ...] = ()
+    host: str = "127.0.0.1"
+    port: int = 8000
+    workers: int = 1
+    limits: Limits = Limits()
+    allow_url: bool = False
+    allow_private_url: bool = False
+    api_keys: tuple[str, ...] = field(default=(), repr=False)
+    api_key_file: Path | None = None
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    log_format: Literal["json", "text"] = "json"
+    reload_seconds: float = 2.0
+    drain_seconds: float = 1.0
+    open_docs: bool = True
+
+    def __post_init__(self) -> None:
+        _check_least("workers", self.workers, 1)
+        _check_least("reload_seconds", self.reload_seconds, 0)
+        _check_least("drain_seconds", self.drain_seconds, 0)
+        if not 0 <= self.port <= 65535:
+            raise ConfigError("there is no such port", where="port", received=self.port, allowed="0 to 65535")
+        names = [model.name for model in self.models]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ConfigError(
+                "two models have one name",
+                where="models",
+                received=", ".join(twice),
+                fix="name: <another>, or NAME=SOURCE on the command line",
+            )
+        if (self.tls_cert is None) != (self.tls_key is None):
+            raise ConfigError(
+                "TLS needs a certificate and its key",
+                where="tls_cert, tls_key",
+                received="one of them",
+                fix="name both PEM files, or none",
+            )
+
+
+def load_settings(path: str | Path, overrides: Sequence[str] = ()) -> ServerSettings:
+    """The settings of a YAML file. Raises: ConfigError, with file, line and the nearest key where one is unknown."""
+    return bind(load(path, overrides), ServerSettings)
