@@ -14,11 +14,17 @@ from framework.inference import Runtime
 from framework.text.tokenizer import Tokenizer
 from framework.text.transforms import SOURCE, read_asset
 from framework.workflow import Domain
-from framework.workflow.domain.capabilities import FallbackModel, OptionModel, RuntimeSettings
+from framework.workflow.domain.capabilities import (
+    FallbackModel,
+    FixedSizes,
+    OptionModel,
+    RuntimeSettings,
+)
 from framework.workflow.open.predict import make_predictor_function
 from ocr.formulas.stage import FormulaOptions, FormulaRecognizer
 from ocr.pages.preparation import PagePreparation
 from ocr.pages.stages import PageOrientationClassifier, PageOrientationOptions, Unwarper, UnwarpOptions
+from ocr.pipeline.fixed_sizes import choose_fixed_sizes
 from ocr.pipeline.options import DEFAULT_MODEL, OCROptions
 from ocr.pipeline.predictor import OCRPredictor
 from ocr.pipeline.settings import (
@@ -75,6 +81,7 @@ class OCRDomain(Domain[OCROptions]):
         OptionModel("lang", "LANGUAGE", "to recognise text", DEFAULT_MODEL),
         FallbackModel(fallback_model),
         RuntimeSettings(choose_settings, split_settings, apply_settings),
+        FixedSizes(choose_fixed_sizes),
     )
 
     def describe(self, experiment: Experiment, model: Layer, labels: tuple[str, ...]) -> Mapping[str, JSON]:
