@@ -20,6 +20,7 @@ from framework.workflow.domain.capabilities import (
     OptionModel,
     RuntimeSettings,
 )
+from framework.workflow.domain.comparison import ResultComparison
 from framework.workflow.open.predict import make_predictor_function
 from ocr.formulas.stage import FormulaOptions, FormulaRecognizer
 from ocr.pages.preparation import PagePreparation
@@ -44,6 +45,7 @@ from ocr.pipeline.single_stage import (
     TablePages,
 )
 from ocr.pipeline.text_pipeline import OCRPipeline, PipelineOptions
+from ocr.results.comparison import compare_pages
 from ocr.tables.stage import TableOptions, TableRecognizer
 from ocr.tasks.contracts import DescribesStage
 from ocr.text.characters import CharacterSet
@@ -82,6 +84,7 @@ class OCRDomain(Domain[OCROptions]):
         FallbackModel(fallback_model),
         RuntimeSettings(choose_settings, split_settings, apply_settings),
         FixedSizes(choose_fixed_sizes),
+        ResultComparison("lines", 0.99, compare_pages),
     )
 
     def describe(self, experiment: Experiment, model: Layer, labels: tuple[str, ...]) -> Mapping[str, JSON]:

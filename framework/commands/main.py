@@ -23,6 +23,7 @@ _OF_MODELS = {
     "export": ("export", "write a model as an artifact that runs without its code, or as .pdparams"),
     "quantize": ("quantize", "write a model as an artifact with int8 layers, with its score held"),
     "infer": ("infer", "run a model on images, PDFs, videos and texts"),
+    "verify-deploy": ("verify_deploy", "run a model on every runtime and say whether results are equal"),
 }
 _OF_FILES = {
     "convert": ("convert", "read weights of another framework and write them as safetensors or .pdparams"),

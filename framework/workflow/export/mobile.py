@@ -14,6 +14,7 @@ from framework.inference.engine import Engine, XLAEngine
 from framework.workflow.domain.config_file import ConfigFile, open_config
 from framework.workflow.export.examples import example_files, programs_of, record_inputs
 from framework.workflow.export.export import export_config, read_examples, settle_predict_options
+from framework.workflow.export.onnx import OnnxOptions
 from framework.workflow.export.tflite import TfliteFile, TfliteOptions
 from framework.workflow.train.artifact_scores import score_engine
 from framework.workflow.train.run import EvaluationSet, evaluation_set
@@ -36,16 +37,23 @@ def write_tflite_artifact(
 
 def export_tflite(
     config: str | Path | ConfigFile,
-    options: TfliteOptions,
+    options: TfliteOptions | None,
     settings: Sequence[str] = (),
     input_shape: Sequence[int] | None = None,
+    onnx: OnnxOptions | None = None,
 ) -> Artifact:
     """The artifact of a configuration with a `.tflite` of each program, which is made and compared when it is saved.
+
+    Args:
+        options: None: no `.tflite`.
+        onnx: Write the program as ONNX, too.
 
     Raises: as `export_config`; and when it is saved as `TfliteFile.write`.
     """
     config = open_config(config, settings)
-    artifact = export_config(config, input_shape=input_shape, tflite=options)
+    artifact = export_config(config, input_shape=input_shape, onnx=onnx, tflite=options)
+    if options is None:
+        return artifact
 
     @functools.cache
     def recorded() -> Mapping[str, Sequence[NamedArrays]]:

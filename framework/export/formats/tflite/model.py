@@ -29,8 +29,14 @@ class _AlignedBuilder(flatbuffers.Builder):
 
 def read_model(data: bytes) -> Model:
     """The model of a file's bytes. Raises: MissingExtraError."""
-    schema = import_schema()
-    return schema.ModelT.InitFromPackedBuf(bytearray(data), 0)
+    model: Model = import_schema().ModelT.InitFromPackedBuf(bytearray(data), 0)
+    for buffer in model.buffers:
+        if (
+            buffer.offset > 1 and buffer.size > 1
+        ):  # behind the flatbuffer, as ai-edge-quantizer writes large ones
+            buffer.data = np.frombuffer(data, np.uint8, buffer.size, buffer.offset)
+            buffer.offset = buffer.size = 0
+    return model
 
 
 def pack_model(model: Model) -> bytes:

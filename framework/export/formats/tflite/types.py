@@ -151,9 +151,12 @@ class SignatureDef(Protocol):
 
 
 class Buffer(Protocol):
-    """The bytes of a constant, uint8; None of a tensor that is computed."""
+    """The bytes of a constant, uint8; None of a tensor that is computed. `offset` and `size` are those of bytes that
+    stand behind the flatbuffer."""
 
     data: np.ndarray | None
+    offset: int
+    size: int
 
 
 class OperatorCode(Protocol):
