@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from framework.commands.main import run
+from framework.config.arguments import add_settings, read_overrides, settings
 
 
 def parser() -> argparse.ArgumentParser:
@@ -50,6 +51,7 @@ def parser() -> argparse.ArgumentParser:
         help="of images in the .tflite of a config's name",
     )
     arguments.add_argument("--json", metavar="FILE", help="write the table as JSON, too")
+    add_settings(arguments)
     arguments.add_argument(
         "--trust", action="store_true", help="run code that an artifact's config names (imports)"
     )
@@ -69,7 +71,8 @@ def _verify(args: argparse.Namespace) -> int:
         names,
         TfliteOptions(args.tflite_type, size),
         args.most_images,
-        args.trust,
+        settings=settings(read_overrides(args), args.model_path),
+        trust=args.trust,
     )
     print(report.describe())
     if args.json is not None:

@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
-from framework.core.errors import DeviceError, FormatError, InputError, MissingExtraError, ShapeError
+from framework.core.errors import DeviceError, FormatError, InputError, ShapeError
 from framework.core.process import cpu_count
 from framework.export.artifact import TFLITE, Artifact
+from framework.export.formats.tflite.packages import import_interpreter
 from framework.inference.engine import TensorShape, check_inputs, describe
 
 
@@ -53,12 +54,9 @@ class LiteRTEngine:
     def __init__(
         self, file: Path, threads: int | None = None, inputs: Mapping[str, TensorShape] | None = None
     ) -> None:
+        module = import_interpreter()
         try:
-            from ai_edge_litert.interpreter import Interpreter
-        except ImportError as error:
-            raise MissingExtraError("ai-edge-litert", "mobile", "the engine litert") from error
-        try:
-            self._interpreter = Interpreter(model_path=str(file), num_threads=threads or cpu_count())
+            self._interpreter = module.Interpreter(model_path=str(file), num_threads=threads or cpu_count())
             names = list(self._interpreter.get_signature_list())
             runners = [self._interpreter.get_signature_runner(name) for name in names]
         except (ValueError, RuntimeError) as error:

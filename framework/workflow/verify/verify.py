@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from framework.core.errors import InputError, OarError
+from framework.core.errors import ConfigError, InputError, OarError
 from framework.core.types import JSON
 from framework.export import Artifact, load_artifact
 from framework.vision import image as vision_image
 from framework.workflow.domain.comparison import ANY_RESULT, Comparison, ResultComparison
-from framework.workflow.domain.config_file import open_config
+from framework.workflow.domain.config_file import ConfigFile, open_config
 from framework.workflow.domain.domain import Domain, find_domain
 from framework.workflow.domain.options import make_options
 from framework.workflow.domain.predictor import ImagePredictor
@@ -123,6 +123,7 @@ def verify_deploy(
     runtimes: Sequence[str] = RUNTIMES,
     options: TfliteOptions | None = None,
     most_images: int | None = None,
+    settings: Sequence[str] = (),
     trust: bool = False,
 ) -> DeployReport:
     """Run a model on the images of a folder on each runtime, and compare with XLA, which is always run.
@@ -132,6 +133,8 @@ def verify_deploy(
             is exported to all formats into a temporary folder.
         options: Of the `.tflite` of a configuration.
         most_images: Of the folder, spread over it.
+        settings: Overrides of a configuration, as `-o` of the tools.
+        trust: Whether code that an artifact's config names may run.
 
     Raises:
         InputError: no images, an unknown runtime, a model of texts. Others: as `export_config` and `load_artifact`.
@@ -148,7 +151,14 @@ def verify_deploy(
     with tempfile.TemporaryDirectory(prefix="oar-verify-") as work:
         folder = Path(model)
         if not folder.is_dir():
-            folder = _export(model, Path(work) / "artifact", runtimes, options)
+            folder = _export(open_config(model, settings), Path(work) / "artifact", runtimes, options)
+        elif settings:
+            raise ConfigError(
+                "an artifact's programs are made, its settings cannot be changed any more",
+                where=folder,
+                received=", ".join(settings),
+                fix="name the configuration in its place",
+            )
         artifact = load_artifact(folder, trust=trust)
         domain = find_domain(str(artifact.config.get("domain")))
         comparison = domain.capability(ResultComparison) or ANY_RESULT
@@ -159,12 +169,11 @@ def verify_deploy(
         return DeployReport(model, len(files), comparison.counts, comparison.least, tuple(rows))
 
 
-def _export(model: str, folder: Path, runtimes: Sequence[str], options: TfliteOptions | None) -> Path:
+def _export(config: ConfigFile, folder: Path, runtimes: Sequence[str], options: TfliteOptions | None) -> Path:
     """The artifact of a configuration with the files of these runtimes, as far as their packages are installed."""
     onnx = None
     if can_write_onnx() and {"onnxruntime", "openvino", "wasm", "ort"} & set(runtimes):
         onnx = OnnxOptions(ort="ort" in runtimes)
-    config = open_config(model)
     tflite = (options or TfliteOptions()) if "litert" in runtimes else None
     return export_tflite(config, tflite, onnx=onnx).save(folder)
 

@@ -10,7 +10,8 @@ import io
 import logging
 import shutil
 import tempfile
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -43,14 +44,11 @@ def write_ort(file: Path, feeds: Sequence[NamedArrays] = ()) -> list[Path]:
         for path in (file, file.with_name(f"{file.name}.data")):
             if path.is_file():
                 shutil.copyfile(path, source / path.name)
-        level = logging.root.level
         try:
-            with contextlib.redirect_stdout(io.StringIO()):
+            with _quiet():
                 convert_onnx_models_to_ort(source / file.name, target, [OptimizationStyle.Fixed])
         except Exception as error:  # its errors have no class of their own
             raise _refusal(file, str(error)) from error
-        finally:
-            logging.root.setLevel(level)
         written = {path.suffix: path for path in target.iterdir()}
         if not {".ort", ".config"} <= written.keys():
             raise _refusal(
@@ -62,6 +60,19 @@ def write_ort(file: Path, feeds: Sequence[NamedArrays] = ()) -> list[Path]:
         ]
     _compare(file, paths[0], feeds)
     return paths
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Without the converter's lines, and without a warning of the files that it leaves to the collector."""
+    disabled = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+            warnings.simplefilter("ignore", ResourceWarning)
+            yield
+    finally:
+        logging.disable(disabled)
 
 
 def _compare(file: Path, converted: Path, feeds: Sequence[NamedArrays]) -> None:
