@@ -44,7 +44,7 @@ def network(weights, inputs):
     x = jax.lax.reduce_window(
         x, -jnp.inf, jax.lax.max, (1, 3, 3, 1), (1, 2, 2, 1), ((0, 0), (1, 1), (1, 1), (0, 0))
     )
-    return {"scores": jax.nn.softmax(x.mean((1, 2)) @ weights["v"]), "least": x.min((1, 2, 3))}
+    return {"scores": x.mean((1, 2)) @ weights["v"], "least": x.min((1, 2, 3))}
 
 
 SPECS = {"image": TensorSpec(("n", "8*h", "8*w", 3), "uint8")}
@@ -189,12 +189,12 @@ def test_smaller_types_stay_near_with_padded_max_pooling(tmp_path: Path, dtype: 
     pytest.importorskip("ai_edge_quantizer")
     from framework.compress.tflite import to_float16, to_int8
 
-    heavy = {**WEIGHTS, "v": RNG.standard_normal((8, 400)).astype(np.float32)}
+    heavy = {**WEIGHTS, "v": RNG.standard_normal((8, 4000)).astype(np.float32)}
     (signature,) = make_signatures(SPECS, [{"n": 1, "h": 4, "w": 4}])
     data = name_tensors(convert(network, heavy, [signature]))
     feeds = [{"image": image(1, 32, 32, 3)} for _ in range(8)]
     small = to_float16(data) if dtype == "float16" else to_int8(data, {signature.name: feeds})
-    assert len(small) < (0.75 if dtype == "float16" else 0.6) * len(data)
+    assert len(small) < 0.75 * len(data)
     full, engine = LiteRTEngine(write(tmp_path, data)), None
     (tmp_path / "small").mkdir()
     engine = LiteRTEngine(write(tmp_path / "small", small))
