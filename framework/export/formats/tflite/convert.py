@@ -17,6 +17,7 @@ from framework.core.errors import FormatError
 from framework.core.trace import explain_trace_errors
 from framework.export.formats.tflite.loops import outline_loops
 from framework.export.formats.tflite.packages import Converter, import_converter
+from framework.export.formats.tflite.sums import split_sums
 from framework.export.formats.tflite.types import Module, Operation
 from framework.export.program import ArrayFunction
 from framework.export.specs import TensorSpec
@@ -120,6 +121,7 @@ def _convert_one(
         )
     except ValueError as error:
         raise _refusal(str(error), ()) from error
+    split_sums(converter, module)
     outline_loops(converter, module)
     return module
 
@@ -164,11 +166,11 @@ def _foreign_operations(module: Module) -> tuple[str, ...]:
 
 def _refusal(report: str, operations: Sequence[str]) -> FormatError:
     lines = [line for line in report.splitlines() if "error:" in line] or report.splitlines()
-    said = "; ".join(line.partition("error:")[2].strip() or line.strip() for line in lines[:_LINES])
+    report = "; ".join(line.partition("error:")[2].strip() or line.strip() for line in lines[:_LINES])
     return FormatError(
         "LiteRT's converter cannot write this program",
         where="--format tflite",
-        received=", ".join(operations) or said[:400] or "no reason",
+        received=", ".join(operations) or report[:400] or "no reason",
         allowed="programs of the operators of TensorFlow Lite",
         fix="--format onnx, or --format ort for ONNX Runtime on a phone, has operators that LiteRT has not",
     )

@@ -18,23 +18,23 @@ def outline_loops(converter: Converter, module: Module) -> None:
 
     What a loop reads from around it becomes a value that it carries; constants are copied into each function.
     """
-    loops = [operation for operation in _walk(module.operation) if operation.name == _LOOP]
+    loops = [operation for operation in walk_operations(module.operation) if operation.name == _LOOP]
     for number, loop in enumerate(loops):
         _outline(converter.ir, module, loop, f"loop_{number}")
 
 
-def _walk(operation: Operation) -> Iterator[Operation]:
+def walk_operations(operation: Operation) -> Iterator[Operation]:
     """The operations inside of one, those of inner regions before their owner."""
     for region in operation.regions:
         for block in region.blocks:
             for view in list(block.operations):
-                yield from _walk(view.operation)
+                yield from walk_operations(view.operation)
                 yield view.operation
 
 
 def _read_from_around(loop: Operation) -> list[Value]:
     """The values that a loop's regions use and do not define."""
-    inner = list(_walk(loop))
+    inner = list(walk_operations(loop))
     blocks = [
         block for operation in (loop, *inner) for region in operation.regions for block in region.blocks
     ]
@@ -57,20 +57,20 @@ def _is_constant(value: Value) -> bool:
 def _outline(mlir: ModuleType, module: Module, loop: Operation, name: str) -> None:
     outer = _read_from_around(loop)
     constants = [value for value in outer if _is_constant(value)]
-    carried = [value for value in outer if not _is_constant(value)]
-    types = [value.type for value in (*loop.operands, *carried)]
+    loop_values = [value for value in outer if not _is_constant(value)]
+    types = [value.type for value in (*loop.operands, *loop_values)]
     attributes = {key: loop.attributes[key] for key in _attribute_names(loop)}
     replacement = mlir.Operation.create(
         _LOOP,
         results=types,
-        operands=[*loop.operands, *carried],
+        operands=[*loop.operands, *loop_values],
         attributes=attributes,
         regions=len(loop.regions),
         ip=mlir.InsertionPoint(loop),
     )
     for region, inner, is_body in zip(loop.regions, replacement.regions, (False, True)):
         function = f"{name}_{'body' if is_body else 'condition'}"
-        results = _move(mlir, module, region.blocks[0], types, carried, constants, function, is_body)
+        results = _move(mlir, module, region.blocks[0], types, loop_values, constants, function, is_body)
         block = inner.blocks.append(*types)
         call = mlir.Operation.create(
             "func.call",
@@ -90,7 +90,7 @@ def _move(
     module: Module,
     block: Block,
     types: Sequence[Type],
-    carried: Sequence[Value],
+    loop_values: Sequence[Value],
     constants: Sequence[Value],
     name: str,
     is_body: bool,
@@ -109,15 +109,15 @@ def _move(
         ip=mlir.InsertionPoint.at_block_begin(module.body),
     )
     target = function.regions[0].blocks.append(*types)
-    first = len(types) - len(carried)
+    first = len(types) - len(loop_values)
     replacements = dict(zip(block.arguments, list(target.arguments)[:first]))
-    replacements |= dict(zip(carried, list(target.arguments)[first:]))
+    replacements |= dict(zip(loop_values, list(target.arguments)[first:]))
     for value in constants:
         operation = _defining(value)
         assert operation is not None  # constants are operations
         copied = operation.clone(ip=mlir.InsertionPoint(target))
         replacements[value] = copied.results[list(operation.results).index(value)]
-    members = [inner for operation in operations for inner in (*_walk(operation), operation)]
+    members = [inner for operation in operations for inner in (*walk_operations(operation), operation)]
     for operation in operations[:-1]:
         target.append(operation)
     for operation in members:
