@@ -61,9 +61,13 @@ def to_int8(data: bytes, feeds: Mapping[str, Sequence[NamedArrays]]) -> bytes:
             fix="leave it in float32",
         )
     ranges = calibrate(data, model, feeds)
-    quantizer = module.Quantizer(data)
+    _bound_paddings(model, ranges)
+    quantizer = module.Quantizer(pack_model(model))
     pattern = "|".join(map(re.escape, names))
     quantizer.add_static_config(f"(?:^|;)(?:{pattern})(?:;|$)", "*", 8, 8)
+    unchanged = module.AlgorithmName.NO_QUANTIZE
+    quantizer.update_quantization_recipe(".*", "OUTPUT", algorithm_key=unchanged)
+    quantizer.update_quantization_recipe(".*", "INPUT", algorithm_key=unchanged)
     with _quiet():
         return bytes(quantizer.quantize(ranges).quantized_model)
 
@@ -112,6 +116,27 @@ def calibrate(
                     key: np.full((1,) * rank, value, np.float32) for key, value in bounds.items()
                 }
     return ranges
+
+
+def _bound_paddings(model: Model, ranges: dict[str, dict[str, np.ndarray]]) -> None:
+    """Max-pooling pads with the least number that there is, for which int8 has no value: the least of the range serves,
+    since no value of int8 lies below it."""
+    buffer_class = import_schema().BufferT
+    for signature in model.signatureDefs:
+        subgraph = model.subgraphs[signature.subgraphIndex]
+        for operator in subgraph.operators:
+            inputs = [int(index) for index in operator.inputs]
+            value = subgraph.tensors[inputs[2]] if len(inputs) == 3 else None
+            content = None if value is None else model.buffers[value.buffer].data
+            bounds = ranges.get(subgraph.tensors[inputs[0]].name.decode()) if inputs else None
+            if value is None or content is None or bounds is None or content.size != 4:
+                continue
+            if content.view(np.float32)[0] < -_LARGEST:
+                padding = buffer_class()
+                padding.data = bounds["min"].reshape(1).view(np.uint8)
+                model.buffers.append(padding)
+                value.buffer = len(model.buffers) - 1
+                ranges[subgraph.tensors[int(operator.outputs[0])].name.decode()] = bounds
 
 
 def _separate_loops(model: Model) -> None:
