@@ -19,6 +19,7 @@ from framework.workflow.domain.capabilities import (
     FixedSizes,
     OptionModel,
     RuntimeSettings,
+    WebExport,
 )
 from framework.workflow.domain.comparison import ResultComparison
 from framework.workflow.open.predict import make_predictor_function
@@ -45,6 +46,7 @@ from ocr.pipeline.single_stage import (
     TablePages,
 )
 from ocr.pipeline.text_pipeline import OCRPipeline, PipelineOptions
+from ocr.pipeline.web_page import describe_page
 from ocr.results.comparison import compare_pages
 from ocr.tables.stage import TableOptions, TableRecognizer
 from ocr.tasks.contracts import DescribesStage
@@ -85,6 +87,7 @@ class OCRDomain(Domain[OCROptions]):
         RuntimeSettings(choose_settings, split_settings, apply_settings),
         FixedSizes(choose_fixed_sizes),
         ResultComparison("lines", 0.99, compare_pages),
+        WebExport("lines", describe_page),
     )
 
     def describe(self, experiment: Experiment, model: Layer, labels: tuple[str, ...]) -> Mapping[str, JSON]:
