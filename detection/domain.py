@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from detection.comparison import compare_detections
 from detection.detector import THRESHOLD, DetectionOptions, ObjectDetector, configure_detector
 from detection.pose_predictor import POSE, KeypointMeta, open_pose_predictor
 from detection.results import Box, DetectionResult
@@ -21,6 +22,7 @@ from framework.io.dataset import Dataset
 from framework.vision.sample import Sample
 from framework.workflow import Domain, open_predictor
 from framework.workflow.domain.capabilities import WebExport
+from framework.workflow.domain.comparison import ResultComparison
 from framework.workflow.domain.options import choose_value_range, select_classes
 from framework.workflow.open.predict import make_predictor_function
 from framework.workflow.runners.image_runner import open_runner, read_boxes
@@ -61,7 +63,10 @@ class DetectionDomain(Domain[DetectionOptions]):
     name = "detection"
     options = DetectionOptions
     suite = "paddledet"
-    capabilities = (WebExport("boxes", describe_page),)
+    capabilities = (
+        WebExport("boxes", describe_page),
+        ResultComparison("boxes", 1.0, compare_detections),
+    )
     program_modules = (
         "detection.models",
         "detection.layers",

@@ -14,12 +14,20 @@ from framework.inference import Runtime
 from framework.text.tokenizer import Tokenizer
 from framework.text.transforms import SOURCE, read_asset
 from framework.workflow import Domain
-from framework.workflow.domain.capabilities import FallbackModel, OptionModel, RuntimeSettings, WebExport
+from framework.workflow.domain.capabilities import (
+    FallbackModel,
+    FixedSizes,
+    OptionModel,
+    RuntimeSettings,
+    WebExport,
+)
+from framework.workflow.domain.comparison import ResultComparison
 from framework.workflow.open.predict import make_predictor_function
 from ocr.exporters.files import SERVED_FORMATS
 from ocr.formulas.stage import FormulaOptions, FormulaRecognizer
 from ocr.pages.preparation import PagePreparation
 from ocr.pages.stages import PageOrientationClassifier, PageOrientationOptions, Unwarper, UnwarpOptions
+from ocr.pipeline.fixed_sizes import choose_fixed_sizes
 from ocr.pipeline.options import DEFAULT_MODEL, OCROptions
 from ocr.pipeline.predictor import OCRPredictor
 from ocr.pipeline.settings import (
@@ -40,6 +48,7 @@ from ocr.pipeline.single_stage import (
 )
 from ocr.pipeline.text_pipeline import OCRPipeline, PipelineOptions
 from ocr.pipeline.web_page import describe_page
+from ocr.results.comparison import compare_pages
 from ocr.tables.stage import TableOptions, TableRecognizer
 from ocr.tasks.contracts import DescribesStage
 from ocr.text.characters import CharacterSet
@@ -77,6 +86,8 @@ class OCRDomain(Domain[OCROptions]):
         OptionModel("lang", "LANGUAGE", "to recognise text", DEFAULT_MODEL),
         FallbackModel(fallback_model),
         RuntimeSettings(choose_settings, split_settings, apply_settings),
+        FixedSizes(choose_fixed_sizes),
+        ResultComparison("lines", 0.99, compare_pages),
         WebExport("lines", describe_page),
         SERVED_FORMATS,
     )

@@ -22,6 +22,7 @@ from framework.vision.sample import Sample
 from framework.vision.sample_transforms.pad import Pad, PadToMultiple, PadToSize
 from framework.workflow import Domain, option
 from framework.workflow.domain.capabilities import ExportExtras, WebExport
+from framework.workflow.domain.comparison import ResultComparison
 from framework.workflow.domain.options import (
     check_range,
     choose_value_range,
@@ -32,6 +33,7 @@ from framework.workflow.open.predict import make_predictor_function
 from framework.workflow.runners.image_runner import open_runner
 from segmentation import palettes
 from segmentation.background import Background, background_class, read_background
+from segmentation.comparison import compare_segmentations
 from segmentation.restore import resize_to_source
 from segmentation.results import OPACITY, Segmentation
 from segmentation.segmenter import Appearance, Segmenter, WindowSegmenter
@@ -169,7 +171,11 @@ class SegmentationDomain(Domain[SegmentationOptions]):
     name = "segmentation"
     options = SegmentationOptions
     suite = "paddleseg"
-    capabilities = (ExportExtras(prepare_export, companion_files), WebExport("masks", describe_page))
+    capabilities = (
+        ExportExtras(prepare_export, companion_files),
+        WebExport("masks", describe_page),
+        ResultComparison("pixels", 0.999, compare_segmentations),
+    )
 
     def open(
         self, artifact: Artifact, options: SegmentationOptions, runtime: Runtime

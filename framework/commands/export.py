@@ -1,8 +1,9 @@
-"""Write a model as an artifact, a folder that runs without the model's code, with an ONNX file in it if wanted; as the
-folder of a page that runs it in a browser; or as Paddle's weights.
+"""Write a model as an artifact, a folder that runs without the model's code, with an ONNX file or a .tflite in it if
+wanted; as the folder of a page that runs it in a browser; or as Paddle's weights.
 
 oar export -c pp_lcnet_x0_25_clothing --output_dir inference_model
 oar export -c pp_lcnet_x0_25_clothing --format onnx
+oar export -c pp_lcnet_x0_25_clothing --format tflite --tflite_type int8
 oar export --model_dir inference_model/<config> --format web
 oar export -c <config> -o weights=<file> --input_shape 1 3 1024 512
 """
@@ -55,12 +56,14 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument(
         "--format",
-        choices=["artifact", "onnx", "web", "pdparams"],
+        choices=["artifact", "onnx", "ort", "tflite", "web", "pdparams"],
         default="artifact",
-        help="onnx: the artifact with the program as model.onnx in it, of each stage of a pipeline; web: a folder with "
-        "a page that runs it in a browser, offline; pdparams: the weights alone, under the names of Paddle's network, "
-        "for paddle.load",
+        help="onnx: the artifact with the program as model.onnx in it, of each stage of a pipeline; ort: that and "
+        "model.ort, as ONNX Runtime's packages for phones read it; tflite: model.tflite, for LiteRT on a phone; web: a "
+        "folder with a page that runs it in a browser, offline; pdparams: the weights alone, under the names of "
+        "Paddle's network, for paddle.load",
     )
+    add_tflite(made)
     made.add_argument(
         "--opset", type=int, default=18, help="of --format onnx: version of the operators, 18 or more"
     )
@@ -102,6 +105,44 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
+def add_tflite(parser: argparse.ArgumentParser) -> None:
+    """What `--format tflite` is told."""
+    parser.add_argument(
+        "--tflite_type",
+        choices=["float32", "float16", "int8"],
+        default="float32",
+        help="of --format tflite: float16 halves the file; int8 also computes in it, with ranges of --data",
+    )
+    parser.add_argument(
+        "--input_size",
+        type=int,
+        nargs=2,
+        metavar=("H", "W"),
+        help="of --format tflite, whose sizes are fixed: that of images; default: the config's own, or that of the "
+        "first image of its evaluation",
+    )
+    parser.add_argument(
+        "--data",
+        help="of --tflite_type int8: images, or a file with a text a line, that give the ranges; default: the training "
+        "data of the config",
+    )
+    parser.add_argument(
+        "--examples", type=int, default=64, help="of --tflite_type int8: how many of them; default: 64"
+    )
+    parser.add_argument(
+        "--max_loss",
+        type=float,
+        default=0.01,
+        help="of --tflite_type float16 and int8: of the score on data.eval; default: 0.01",
+    )
+    parser.add_argument(
+        "--tflite_check",
+        action=BooleanFlag,
+        default=True,
+        help="of --format tflite: refuse a file that does not give what the program gives (default)",
+    )
+
+
 def _export(args: argparse.Namespace) -> int:
     from framework.workflow.convert.pdparams import SUITES, export_pdparams
     from framework.workflow.export.export import write_artifact
@@ -121,23 +162,42 @@ def _export(args: argparse.Namespace) -> int:
         )
         return 0
     onnx = None
-    if args.format in ("onnx", "web"):
+    if args.format in ("onnx", "ort", "web"):
         from framework.workflow.export.onnx import OnnxOptions
 
-        onnx = OnnxOptions(args.opset, args.onnx_layout, check=args.onnx_check)
+        onnx = OnnxOptions(args.opset, args.onnx_layout, check=args.onnx_check, ort=args.format == "ort")
     if args.format == "web":
         print(f"wrote {_export_web(args, changes, onnx)}")
         return 0
+    folder, named = Path(args.save_dir or args.output_dir or "inference_model"), args.save_dir is None
+    if args.format == "tflite":
+        print(f"wrote {_export_tflite(args, changes, folder, named)}")
+        return 0
     folder = write_artifact(
         args.config,
-        Path(args.save_dir or args.output_dir or "inference_model"),
+        folder,
         changes,
         args.input_shape,
-        named=args.save_dir is None,
+        named=named,
         onnx=onnx,
     )
     print(f"wrote {folder}")
     return 0
+
+
+def _export_tflite(args: argparse.Namespace, changes: Sequence[str], folder: Path, named: bool) -> Path:
+    from framework.workflow.export.mobile import write_tflite_artifact
+    from framework.workflow.export.tflite import TfliteOptions
+
+    options = TfliteOptions(
+        args.tflite_type,
+        None if args.input_size is None else tuple(args.input_size),
+        None if args.data is None else Path(args.data),
+        args.examples,
+        args.max_loss,
+        args.tflite_check,
+    )
+    return write_tflite_artifact(args.config, folder, options, changes, args.input_shape, named=named)
 
 
 def _export_web(args: argparse.Namespace, changes: Sequence[str], onnx: OnnxOptions | None) -> Path:

@@ -24,6 +24,7 @@ _OF_MODELS = {
     "quantize": ("quantize", "write a model as an artifact with int8 layers, with its score held"),
     "infer": ("infer", "run a model on images, PDFs, videos and texts"),
     "serve": ("serve", "serve models over HTTP"),
+    "verify-deploy": ("verify_deploy", "run a model on every runtime and say whether results are equal"),
 }
 _OF_FILES = {
     "convert": ("convert", "read weights of another framework and write them as safetensors or .pdparams"),

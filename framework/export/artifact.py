@@ -7,6 +7,8 @@
                                checkpoint's model.safetensors has them OIHW; after `oar quantize` they are int8
       model.onnx               the program as ONNX with its weights, where the exporter was asked for it; beyond 2 GB
                                they are in model.onnx.data
+      model.tflite             the program for LiteRT, with fixed sizes, where the exporter was asked for it
+      model.ort                the ONNX file as ONNX Runtime's packages for phones read it, and the operators in it
       tokenizer.json, …        what the transforms read
       characters.txt, …        long lists of the config, an item a line (18,000 symbols are slow to read as YAML)
       infer_cfg.yml            inputs, outputs, preprocessing, postprocessing, labels, versions, sha256, provenance
@@ -58,6 +60,11 @@ LONG = 512  # a list of so many texts has a file of its own beside the config
 ONNX = "model.onnx"
 _SCALE = "::scale"
 ONNX_FILES = (ONNX, f"{ONNX}.data")
+TFLITE = "model.tflite"
+ORT, ORT_OPERATORS = "model.ort", "required_operators.config"
+LABELS_FILE = "labels.txt"
+FORMAT_FILES = (*ONNX_FILES, TFLITE, LABELS_FILE, ORT, ORT_OPERATORS)
+"""Files of other formats: the engine that runs one reads it, and nothing else does."""
 
 
 def program_file(precision: str) -> str:
@@ -177,7 +184,7 @@ class Artifact:
     files: dict[str, bytes] = field(default_factory=dict)
     """What the transforms read, by name: see `pack_assets`."""
     formats: tuple[FormatFiles, ...] = ()
-    """The program in other formats: ONNX."""
+    """The program in other formats: ONNX, .tflite, .ort."""
     tree: Tree | None = None
     """The config as it was read: file and lines for messages."""
     folder: Path | None = None
@@ -194,7 +201,11 @@ class Artifact:
     def onnx_file(self) -> Path | None:
         """The program as ONNX, where this artifact was loaded from or saved to a folder that has it: a file whose
         sha256 is in the config, not one that was put beside it."""
-        path = None if self.folder is None or not self.formats else self.folder / ONNX
+        return self.format_file(ONNX)
+
+    def format_file(self, name: str) -> Path | None:
+        """As `onnx_file`, of any of FORMAT_FILES."""
+        path = None if self.folder is None or not self.formats else self.folder / name
         return path if path is not None and path.is_file() else None
 
     def setting(
@@ -368,9 +379,9 @@ def load_artifact(
     files = {
         name: read_bytes(folder / name, DATASET, "file of the artifact")
         for name in config["sha256"]
-        if name not in (WEIGHTS, *ONNX_FILES, *lists.values()) and not name.endswith(".jaxexp")
+        if name not in (WEIGHTS, *FORMAT_FILES, *lists.values()) and not name.endswith(".jaxexp")
     }
-    stored = tuple(folder / name for name in ONNX_FILES if name in config["sha256"])
+    stored = tuple(folder / name for name in FORMAT_FILES if name in config["sha256"])
     formats = (StoredFiles(stored),) if stored else ()
     return Artifact(config, programs, weights, scales, artifacts, files, formats, tree, folder, trust)
 

@@ -23,7 +23,7 @@ from framework.export.artifact import Artifact
 from framework.inference.engine import Engine, XLAEngine
 
 log = logging.getLogger("oar")
-ENGINES = ("auto", "xla", "onnxruntime", "openvino")
+ENGINES = ("auto", "xla", "onnxruntime", "openvino", "litert")
 _PACKAGES = {"onnxruntime": "onnxruntime", "openvino": "openvino"}  # what an engine needs besides jax
 
 
@@ -35,8 +35,9 @@ class Runtime:
         device: "cpu", "gpu", "gpu:1", "tpu", …; None is what `set_device` chose, else jax's default.
         precision: "float32", "bfloat16" or "auto"; see `choose_precision`.
         engine: What runs a program. "xla" compiles it with jax; "openvino" and "onnxruntime" run the artifact's ONNX
-            file and are extras; "auto" is the first of those that the artifact's `engines` lists for this kind of
-            device, fastest first and measured with the score held, that is installed here; else "xla".
+            file and "litert" its .tflite, and are extras; "auto" is the first of those that the artifact's `engines`
+            lists for this kind of device, fastest first and measured with the score held, that is installed here; else
+            "xla".
         threads: CPUs for one call, of engines that can be told; XLA uses all. None is all.
         trust: Whether code may run that an artifact's config names by `imports`.
 
@@ -102,6 +103,8 @@ class Runtime:
             precision = choose_precision(self.precision, device, artifact.programs, _verified(artifact))
             _say(_whole_name(artifact), engine, reason, precision)
             return XLAEngine(artifact.programs[precision], artifact.weights, device)
+        if engine == "litert":
+            return self._open_tflite(artifact, name)
         return self._open_onnx(artifact, engine, name, reason)
 
     def _open_onnx(self, artifact: Artifact, engine: str, device: str, reason: str) -> Engine:
@@ -119,6 +122,14 @@ class Runtime:
         _say(_whole_name(artifact), engine, reason, precision)
         kind = OpenVINOEngine if engine == "openvino" else ONNXRuntimeEngine
         return kind(find_onnx_file(artifact), device, precision, self.threads, declared_inputs(artifact))
+
+    def _open_tflite(self, artifact: Artifact, device: str) -> Engine:
+        from framework.inference.engines.litert import LiteRTEngine, check_device, find_tflite_file
+        from framework.inference.engines.onnx_file import declared_inputs
+
+        check_device(device, self.precision)
+        _say(_whole_name(artifact), "litert", "", "the types of its file")
+        return LiteRTEngine(find_tflite_file(artifact), self.threads, declared_inputs(artifact))
 
 
 def _verified(artifact: Artifact) -> bool:

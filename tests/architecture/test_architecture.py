@@ -145,6 +145,10 @@ ONLY_HERE = {
     "pickle": ("framework/interop/",),
     "onnxruntime": ("framework/inference/engines/onnx_runtime.py", "framework/export/formats/onnx/"),
     "openvino": ("framework/inference/engines/openvino.py",),
+    "flatbuffers": ("framework/export/formats/tflite/",),
+    "litert_converter": (),  # imported by name where they are needed: CI has none of the extra `mobile`
+    "ai_edge_litert": (),
+    "ai_edge_quantizer": (),
     "jaxlib": (
         "framework/inference/executables.py",
     ),  # jax has no public call that loads an executable unpickled

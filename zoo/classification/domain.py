@@ -18,6 +18,7 @@ from framework.io.weighting import LabelledDataset
 from framework.vision.sample import Sample
 from framework.workflow import Domain, ImageItem, VisionPredictor, option
 from framework.workflow.domain.capabilities import WebExport
+from framework.workflow.domain.comparison import ResultComparison
 from framework.workflow.domain.options import (
     check_range,
     choose_value_range,
@@ -26,6 +27,7 @@ from framework.workflow.domain.options import (
 )
 from framework.workflow.open.predict import make_predictor_function
 from framework.workflow.runners.image_runner import ImageRunner, open_runner
+from zoo.classification.comparison import compare_classifications
 from zoo.classification.results import Classification, best_classes, classes_from
 
 if TYPE_CHECKING:
@@ -84,7 +86,10 @@ class ClassificationDomain(Domain[ClassificationOptions]):
     name = "classification"
     options = ClassificationOptions
     suite = "paddleclas"
-    capabilities = (WebExport("classes", describe_page),)
+    capabilities = (
+        WebExport("classes", describe_page),
+        ResultComparison("labels", 1.0, compare_classifications),
+    )
 
     def describe(self, experiment: Experiment, model: Layer, labels: tuple[str, ...]) -> Mapping[str, JSON]:
         """Of a model of several classes an image the threshold."""

@@ -87,6 +87,32 @@ class FolderImporter:
     read: Callable[[Path], Artifact | None]
 
 
+class FixedProgram(NamedTuple):
+    """A program whose sizes are numbers.
+
+    Attributes:
+        sizes: Numbers for its symbolic sizes, one mapping for each combination that it takes.
+        settings: Of the artifact's config, so that the predictor prepares its inputs in these sizes.
+        vocabulary: What its outputs of whole numbers stand for, where they are no classes with labels.
+    """
+
+    sizes: tuple[Mapping[str, int], ...]
+    settings: Mapping[str, JSON] = {}
+    vocabulary: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class FixedSizes:
+    """Programs of fixed sizes, as phones run them.
+
+    Attributes:
+        choose: From the config of an artifact with one program, and the (height, width) that images should have, where
+            that is asked for. None: its sizes follow from its inputs. Raises: ConfigError, where no program takes it.
+    """
+
+    choose: Callable[[Mapping[str, JSON], tuple[int, int] | None], FixedProgram | None]
+
+
 @dataclass(frozen=True)
 class ExportExtras:
     """What an export does besides.

@@ -20,7 +20,7 @@ from framework.core.types import JSON
 from framework.engine.experiment import Experiment
 from framework.engine.task import Pipeline, Stage, Task, check_transforms
 from framework.export import Artifact, TensorSpec
-from framework.export.artifact import pack_assets
+from framework.export.artifact import FormatFiles, pack_assets
 from framework.export.formats.onnx.check import NamedArrays
 from framework.export.formats.onnx.model import OPSET
 from framework.export.program import lower_layer, program_weights
@@ -28,13 +28,14 @@ from framework.export.program_bytes import Program
 from framework.io.checkpoint import STATE, load_checkpoint, run_folder
 from framework.nn.reparam import fold_norms, reparameterize
 from framework.vision.sample_transforms.resize import Resize
-from framework.workflow.domain.capabilities import ExportExtras
+from framework.workflow.domain.capabilities import ExportExtras, FixedProgram, FixedSizes
 from framework.workflow.domain.config_file import ConfigFile, open_config
 from framework.workflow.domain.domain import find_domain
 from framework.workflow.domain.weights import load_model, resolve_weights
 from framework.workflow.export.bundled import find_program, note_graph, note_program, program_key
 from framework.workflow.export.examples import example_inputs
 from framework.workflow.export.onnx import OnnxFile, OnnxOptions, with_onnx
+from framework.workflow.export.tflite import TfliteFile, TfliteOptions, sizes_of_inputs
 
 _EXAMPLES = 6  # images of the data that an ONNX file is compared on
 
@@ -152,6 +153,7 @@ def export_config(
     settings: Sequence[str] = (),
     input_shape: Sequence[int] | None = None,
     onnx: OnnxOptions | None = None,
+    tflite: TfliteOptions | None = None,
 ) -> Artifact:
     """The artifact of a configuration file: programs, weights, transforms, labels, provenance.
 
@@ -161,21 +163,26 @@ def export_config(
         settings: Overrides, as `-o` of the tools.
         input_shape: See `with_input_shape`.
         onnx: Write the program as ONNX, too, when the artifact is saved.
+        tflite: Write the program as `.tflite`, too; `export_tflite` also gives it what it is compared on.
 
     Raises:
-        MissingExtraError: the packages that write ONNX are not installed.
+        MissingExtraError: the packages that write ONNX or .tflite are not installed.
         ConfigError: the file names no weights or no inputs, or the model has another number of classes than labels.
     """
     if onnx is not None and not onnx.for_engine:
         onnx.check_packages()
+    if tflite is not None:
+        tflite.check_packages()
     config = open_config(config, settings)
     experiment = config.experiment
     domain = find_domain(experiment.domain)
     if experiment.pipeline is not None:
-        return _export_pipeline(config, experiment.pipeline, input_shape, onnx)
+        return _export_pipeline(config, experiment.pipeline, input_shape, onnx, tflite)
     experiment = settle_predict_options(experiment)
     if input_shape is not None:
         experiment = with_input_shape(experiment, tuple(input_shape))
+    elif tflite is not None and tflite.input_size is not None and domain.capability(FixedSizes) is None:
+        experiment = with_input_shape(experiment, (-1, -1, *tflite.input_size))
     extras = domain.capability(ExportExtras)
     prepared = experiment if extras is None else extras.prepare(experiment)
     model, path, class_names = trained_model(prepared, config.path)
@@ -211,7 +218,8 @@ def export_config(
     export, transforms = prepared.export, predict.transforms or ()
     artifact = model_artifact(
         *(model, task, specs, transforms, about, export.precisions, export.constraints, onnx),
-        examples=lambda: _examples(prepared, tuple(specs)),
+        examples=lambda: read_examples(prepared, tuple(specs)),
+        tflite=tflite,
     )
     artifact.files |= {} if extras is None else extras.files(artifact.config)
     return artifact
@@ -225,10 +233,30 @@ def _value_range(experiment: Experiment) -> dict[str, JSON]:
     return {} if stated is None else {"value_range": [float(value) for value in stated]}
 
 
-def _examples(experiment: Experiment, names: Sequence[str]) -> list[NamedArrays]:
+def _fixed_program(
+    config: Mapping[str, JSON],
+    specs: Mapping[str, TensorSpec],
+    options: TfliteOptions,
+    examples: Callable[[], Iterable[NamedArrays]] | None,
+) -> FixedProgram:
+    """The sizes of a program for a phone: as the domain says, else as its inputs and its data have them."""
+    fixed = find_domain(str(config["domain"])).capability(FixedSizes)
+    program = None if fixed is None else fixed.choose(config, options.input_size)
+    if program is not None:
+        return program
+    listed = config.get("buckets")
+    buckets = [int(str(length)) for length in listed] if isinstance(listed, list | tuple) else None
+
+    def first() -> NamedArrays | None:
+        return None if examples is None else next(iter(examples()), None)
+
+    return FixedProgram(sizes_of_inputs(specs, buckets, first, str(config.get("name", ""))))
+
+
+def read_examples(experiment: Experiment, names: Sequence[str], count: int = _EXAMPLES) -> list[NamedArrays]:
     """Inputs of a program from the data of its configuration, one sample each; none where the data are not here."""
     try:
-        batches = list(example_inputs(experiment, names, _EXAMPLES))
+        batches = list(example_inputs(experiment, names, count))
     except (OarError, OSError, KeyError):  # the data need not be on the machine that exports
         return []
     return [
@@ -270,6 +298,7 @@ def _export_pipeline(
     pipeline: Pipeline,
     input_shape: Sequence[int] | None,
     onnx: OnnxOptions | None,
+    tflite: TfliteOptions | None,
 ) -> Artifact:
     """The artifact of a pipeline: one of each stage, and nothing else."""
     experiment = config.experiment
@@ -293,12 +322,17 @@ def _export_pipeline(
             received="export.bf16_engines of a pipeline",
             allowed=", ".join(f"pipeline.{name}.bf16_engines" for name in pipeline.stage_names),
         )
-    stages = {name: _export_stage(stage, name, experiment, onnx) for name, stage in pipeline.stages().items()}
+    stages = {
+        name: _export_stage(stage, name, experiment, onnx, tflite)
+        for name, stage in pipeline.stages().items()
+    }
     about = {"domain": experiment.domain, "kind": "pipeline", "name": config.name, "config": config.text}
     return Artifact({**about, **pipeline.describe()}, stages=stages)
 
 
-def _export_stage(stage: Stage, name: str, experiment: Experiment, onnx: OnnxOptions | None) -> Artifact:
+def _export_stage(
+    stage: Stage, name: str, experiment: Experiment, onnx: OnnxOptions | None, tflite: TfliteOptions | None
+) -> Artifact:
     provenance = {"weights": stage.weights, "file": stage.path.name}
     if stage.path.is_file():
         provenance["sha256"] = hub.digest(stage.path)
@@ -313,7 +347,9 @@ def _export_stage(stage: Stage, name: str, experiment: Experiment, onnx: OnnxOpt
         "provenance": provenance,
     }
     model, precisions = load_model(stage.model, stage.path), experiment.export.precisions
-    return model_artifact(model, stage.task, stage.inputs, (), about, precisions, stage.constraints, onnx)
+    return model_artifact(
+        *(model, stage.task, stage.inputs, (), about, precisions, stage.constraints, onnx), tflite=tflite
+    )
 
 
 def write_artifact(
@@ -347,6 +383,7 @@ def model_artifact(
     constraints: Sequence[str] = (),
     onnx: OnnxOptions | None = None,
     examples: Callable[[], Iterable[NamedArrays]] | None = None,
+    tflite: TfliteOptions | None = None,
 ) -> Artifact:
     """The artifact of a model with its weights, whose program is the task's inference.
 
@@ -355,7 +392,7 @@ def model_artifact(
         transforms: What is done to a sample before the program.
         about: The rest of the artifact's config, such as domain, labels and provenance.
         constraints: What holds for symbolic sizes of the inputs; see `lower_program`.
-        onnx: As of `export_config`.
+        onnx, tflite: As of `export_config`.
         examples: Inputs of the program from the data, to compare an ONNX file with it.
 
     Raises:
@@ -392,4 +429,9 @@ def model_artifact(
     file = OnnxFile(whole, specs, constraints, OnnxOptions(), "model.", metadata, examples=examples)
     key = program_key(about.get("model"), plain(task), specs, weights, f"onnx {OPSET}", constraints)
     note_graph(key, file.bare)
-    return Artifact(config, programs, weights, files=files, formats=with_onnx(onnx, file, key))
+    formats: tuple[FormatFiles, ...] = with_onnx(onnx, file, key)
+    if tflite is not None:
+        fixed = _fixed_program(config, specs, tflite, examples)
+        config |= fixed.settings
+        formats += (TfliteFile(whole, specs, fixed.sizes, config, tflite, fixed.vocabulary),)
+    return Artifact(config, programs, weights, files=files, formats=formats)

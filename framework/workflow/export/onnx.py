@@ -17,8 +17,15 @@ from framework.core.errors import ConfigError, FormatError
 from framework.export import TensorSpec
 from framework.export.artifact import ONNX
 from framework.export.formats.onnx.bare import without_weights, write_whole
-from framework.export.formats.onnx.check import NamedArrays, export_file, import_onnxruntime
+from framework.export.formats.onnx.check import (
+    NamedArrays,
+    example_inputs,
+    export_file,
+    import_onnxruntime,
+    trial_sizes,
+)
 from framework.export.formats.onnx.model import MOST_BYTES, OPSET, Function, export_onnx, import_onnx
+from framework.export.formats.onnx.ort import write_ort
 from framework.export.program import ArrayDict, layer_function
 from framework.workflow.export.bundled import find_graph
 
@@ -46,6 +53,7 @@ class OnnxOptions:
     for_engine: bool = False
     optional: bool = False
     check: bool = True
+    ort: bool = False
 
     def check_packages(self) -> None:
         """Raises: MissingExtraError, before any time is spent on a model."""
@@ -84,7 +92,7 @@ class OnnxFile:
         if self.graph is not None:
             return write_whole(self.graph, weights, folder / ONNX)
         specs = {name: self._outer(spec) for name, spec in self.specs.items()}
-        return export_file(
+        paths = export_file(
             fn,
             weights,
             specs,
@@ -97,6 +105,10 @@ class OnnxFile:
             examples=self._outer_examples,
             refuse=self.options.check,
         )
+        if not self.options.ort:
+            return paths
+        feeds = [example_inputs(specs, sizes, draw_input) for sizes in trial_sizes(specs, self.constraints)]
+        return [*paths, *write_ort(folder / ONNX, feeds)]
 
     def _outer_examples(self) -> Iterator[NamedArrays]:
         """Examples as the file takes them."""

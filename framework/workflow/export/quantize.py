@@ -13,16 +13,12 @@ import logging
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
-
-import numpy as np
-from numpy.typing import ArrayLike
+from typing import Literal
 
 from framework.compress import QuantizedModel, Quantizer
-from framework.compress.search import relative_error
 from framework.compress.weight_only import quantize_weights
 from framework.core.errors import ConfigError, InputError
 from framework.core.types import JSON
@@ -32,13 +28,10 @@ from framework.export.formats.onnx.check import NamedArrays
 from framework.inference import Runtime
 from framework.inference.engine import Engine
 from framework.io.checkpoint import config_name
-from framework.text.lines import read_lines
-from framework.vision import image as vision_image
 from framework.workflow.domain.config_file import ConfigFile, open_config
-from framework.workflow.domain.domain import find_config, find_domain
-from framework.workflow.domain.options import make_options
-from framework.workflow.domain.predictor import LanguagePredictor
-from framework.workflow.export.examples import example_inputs
+from framework.workflow.domain.domain import find_config
+from framework.workflow.export.agreement import agreement
+from framework.workflow.export.examples import example_files, example_inputs, programs_of, record_inputs
 from framework.workflow.export.export import export_config, settle_predict_options
 from framework.workflow.export.onnx import OnnxOptions
 from framework.workflow.train.artifact_scores import score_engine
@@ -178,7 +171,7 @@ def quantize(
             fix="--data FOLDER, with images as those that it will read",
         )
     check_output(Path(output))  # before minutes are spent
-    example_files = None if data is None else _example_files(Path(data), options.examples)
+    files = None if data is None else example_files(Path(data), options.examples)
     with tempfile.TemporaryDirectory(prefix="oar-quantize-") as work:
         artifact = load_artifact(
             export_config(config, onnx=OnnxOptions()).save(Path(work) / "f32"), trust=True
@@ -191,8 +184,8 @@ def quantize(
                     )
                 )
             }
-            if example_files is None
-            else record_inputs(artifact, example_files)
+            if files is None
+            else record_inputs(artifact, files)
         )
         labelled = None
         if experiment.pipeline is None and experiment.data.eval is not None:
@@ -211,11 +204,6 @@ def quantize(
 def default_folder(config: str | Path) -> Path:
     """Where an artifact in int8 is written where nothing else is asked for."""
     return Path("inference_model") / f"{config_name(find_config(config))}_int8"
-
-
-def programs_of(artifact: Artifact) -> dict[str, Artifact]:
-    """The artifacts with a program: the stages by name, or the artifact itself under ""."""
-    return dict(artifact.stages) if artifact.stages else {"": artifact}
 
 
 def _ranking(quantization: Quantization, max_loss: float) -> list[str]:
@@ -289,22 +277,6 @@ def _make_score(
     return lambda engine: ("agreement", agreement(expected, [engine(feed) for feed in feeds]))
 
 
-def agreement(expected: Sequence[NamedArrays], got: Sequence[NamedArrays]) -> float:
-    """1 where two engines give the same: the share of equal whole numbers, and 1 less the relative error of floats;
-    of the output that agrees least, the mean over examples."""
-    cosines = []
-    for one, other in zip(expected, got):
-        shares = []
-        for name, array in one.items():
-            array, answer = np.asarray(array), np.asarray(other[name])
-            if array.dtype.kind == "f":
-                shares.append(max(0.0, 1.0 - relative_error(array, answer)))
-            elif array.size:
-                shares.append(float(np.mean(array == answer)))
-        cosines.append(min(shares, default=1.0))
-    return float(np.mean(cosines))
-
-
 def _time(engine: Engine, feed: NamedArrays) -> float:
     """The median of some calls with the first of a batch, in milliseconds."""
     one = {name: array[:1] for name, array in feed.items()}
@@ -315,68 +287,3 @@ def _time(engine: Engine, feed: NamedArrays) -> float:
         engine(one)
         seconds.append(time.perf_counter() - start)
     return 1e3 * statistics.median(seconds)
-
-
-# -- examples ---------------------------------------------------------------------------------------------------------
-
-
-def _example_files(data: Path, count: int) -> list[Path | str]:
-    """The images of a folder, spread over it, or the lines of a text file."""
-    if data.is_dir():
-        files: list[Path | str] = list(vision_image.list_images(data, recursive=True))
-    elif data.is_file():
-        files = [data] if data.suffix.lower() in vision_image.SUFFIXES else list(read_lines(data))
-    else:
-        raise InputError("there is no such folder or file", where=data, fix="check --data")
-    if not files:
-        raise InputError(
-            "there is nothing to calibrate with",
-            where=data,
-            received="no image, no line",
-            allowed="a folder of images, or a file with a text a line",
-        )
-    indices = np.linspace(0, len(files) - 1, min(count, len(files))).round().astype(int)
-    return [files[index] for index in indices]
-
-
-class _RecordingEngine:
-    """An engine that keeps what it is called with."""
-
-    def __init__(self, engine: Engine, calls: list[NamedArrays]) -> None:
-        self._engine, self._calls = engine, calls
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._engine, name)
-
-    def __call__(self, inputs: Mapping[str, ArrayLike]) -> dict[str, np.ndarray]:
-        self._keep(inputs)
-        return self._engine(inputs)
-
-    def start(self, inputs: Mapping[str, ArrayLike]) -> Mapping[str, ArrayLike]:
-        self._keep(inputs)
-        return self._engine.start(inputs)
-
-    def _keep(self, inputs: Mapping[str, ArrayLike]) -> None:
-        self._calls.append({name: np.array(array) for name, array in inputs.items()})
-
-
-@dataclass(frozen=True)
-class _RecordingRuntime(Runtime):
-    calls: dict[int, list[NamedArrays]] = dataclasses.field(default_factory=dict)
-
-    def open(self, artifact: Artifact) -> Any:
-        return _RecordingEngine(super().open(artifact), self.calls.setdefault(id(artifact), []))
-
-
-def record_inputs(artifact: Artifact, sources: Iterable[Path | str]) -> dict[str, list[NamedArrays]]:
-    """What each program of an artifact is called with when its predictor reads images or texts, by stage."""
-    domain = find_domain(str(artifact.config["domain"]))
-    runtime = _RecordingRuntime(precision="float32", engine="xla")
-    predictor = domain.open(artifact, make_options(domain.options, {}, "quantize"), runtime)
-    for source in sources:
-        if isinstance(predictor, LanguagePredictor):
-            first, _, second = str(source).partition("\t")
-            predictor.predict((first, second) if predictor.pairs else str(source))
-        else:
-            predictor.predict(source)
-    return {name: runtime.calls.get(id(one), []) for name, one in programs_of(artifact).items()}

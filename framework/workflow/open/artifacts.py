@@ -178,7 +178,10 @@ def _from_config(config: ConfigFile, owner: Domain[Any], runtime: Runtime | None
     )  # which an artifact that was kept runs silently
     table = (plain.get("export") or {}).get("engines") or {}
     kind = ""
-    if runtime is not None and runtime.choose_engine(table) != "xla":
+    engine = "xla" if runtime is None else runtime.choose_engine(table)
+    if runtime is not None and engine == "litert":
+        kind = "-tflite"
+    elif runtime is not None and engine != "xla":
         if all(map(importlib.util.find_spec, ("onnx", "onnxruntime"))):
             kind = "-onnx"
         elif runtime.engine != "auto" or has_graphs():
@@ -188,6 +191,11 @@ def _from_config(config: ConfigFile, owner: Domain[Any], runtime: Runtime | None
         from framework.workflow.export.export import export_config
         from framework.workflow.export.onnx import OnnxOptions
 
+        if kind == "-tflite":
+            from framework.workflow.export.mobile import export_tflite
+            from framework.workflow.export.tflite import TfliteOptions
+
+            return export_tflite(config, TfliteOptions())
         # An engine that is asked for by name says what is missing; "auto" does without.
         onnx = OnnxOptions(for_engine=True, optional=runtime is not None and runtime.engine == "auto")
         return export_config(config, onnx=onnx if kind else None)

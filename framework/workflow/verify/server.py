@@ -1,0 +1,86 @@
+"""The server as a runtime: `oar serve` in a process of its own, asked over HTTP as a client asks it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+from socket import socket
+
+from framework.core.errors import InputError
+from framework.workflow.domain.result import Json, Result
+
+_NAME = "model"
+_SECONDS_TO_START = 300
+
+
+@dataclass(frozen=True)
+class JsonResult(Result):
+    """A result as a server gives it."""
+
+    content: dict[str, Json]
+
+    def to_dict(self) -> dict[str, Json]:
+        return self.content
+
+
+class ServedModel:
+    """An artifact behind a server on this machine, in float32 by XLA; ended by `close`.
+
+    Raises:
+        InputError: the server does not start, as where its packages are not installed.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        with socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self._url = f"http://127.0.0.1:{probe.getsockname()[1]}"
+        port = self._url.rpartition(":")[2]
+        model = f"{_NAME}={folder.resolve()}"
+        options = ("--port", port, "--engine", "xla", "--precision", "float32")
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "framework", "serve", model, *options],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
+        end = time.monotonic() + _SECONDS_TO_START
+        while not self._is_ready():
+            if self._process.poll() is not None or time.monotonic() > end:
+                raise InputError("the server does not start", received=self._last_line())
+            time.sleep(0.2)
+
+    def __call__(self, file: Path) -> JsonResult:
+        """The result of an image file. Raises: InputError, where the server refuses it."""
+        request = urllib.request.Request(
+            f"{self._url}/v1/models/{_NAME}:predict",
+            file.read_bytes(),
+            {"Content-Type": "application/octet-stream"},
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=_SECONDS_TO_START) as answer:
+                return JsonResult(json.load(answer))
+        except urllib.error.URLError as error:
+            raise InputError("the server refuses an image", where=file, received=str(error)) from error
+
+    def close(self) -> None:
+        """End the server."""
+        self._process.terminate()
+        self._process.communicate()
+
+    def _is_ready(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"{self._url}/readyz", timeout=2) as answer:
+                return answer.status == 200
+        except (urllib.error.URLError, ConnectionError, TimeoutError):
+            return False
+
+    def _last_line(self) -> str:
+        self._process.terminate()
+        _, errors = self._process.communicate()
+        lines = errors.decode(errors="replace").strip().splitlines()
+        return lines[-1][:300] if lines else f"exit status {self._process.returncode}"

@@ -1,0 +1,3 @@
+package ai.onnxruntime;
+
+public enum OnnxJavaType { FLOAT, UINT8, INT32 }

@@ -1,0 +1,6 @@
+package ai.onnxruntime;
+
+public interface OnnxValue extends AutoCloseable {
+    Object getValue() throws OrtException;
+    @Override void close();
+}
