@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from detection.counts import FrameCounts
 from framework.core.types import JSON
 from framework.vision import draw
-from framework.workflow.domain.result import ImageResult, Json
+from framework.workflow.domain.result import ImageResult, Json, read_result
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,20 @@ class Box:
     bbox: tuple[float, float, float, float]
     track_id: int | None = None
     keypoints: tuple[tuple[float, float, float], ...] | None = None
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Box:
+        """The object that `to_dict` wrote."""
+        points = data.get("keypoints")
+        x0, y0, x1, y1 = map(float, data["bbox"])
+        return cls(
+            data["label"],
+            data["category_id"],
+            data["score"],
+            (x0, y0, x1, y1),
+            data.get("track_id"),
+            None if points is None else tuple((x, y, score) for x, y, score in points),
+        )
 
     def to_dict(self) -> dict[str, JSON]:
         """Plain data for JSON; what is not known is left out."""
@@ -54,6 +69,20 @@ class DetectionResult(ImageResult):
     boxes: tuple[Box, ...]
     skeleton: tuple[tuple[int, int], ...] = field(default=(), repr=False)
     counts: FrameCounts | None = None
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> DetectionResult:
+        """The result that `to_dict` wrote, without its image and what was counted. Raises: FormatError."""
+        return read_result(
+            data,
+            lambda d: cls(
+                source=d["source"],
+                width=d["width"],
+                height=d["height"],
+                boxes=tuple(map(Box.from_dict, d["boxes"])),
+            ),
+            "objects of an image: source, width, height, boxes",
+        )
 
     @property
     def xyxy(self) -> np.ndarray:

@@ -14,10 +14,11 @@ from framework.inference import Runtime
 from framework.text.tokenizer import Tokenizer
 from framework.text.transforms import SOURCE, read_asset
 from framework.workflow import Domain
-from framework.workflow.domain.capabilities import FallbackModel, OptionModel, RuntimeSettings
+from framework.workflow.domain.capabilities import FallbackModel, OptionModel, ResultReader, RuntimeSettings
 from framework.workflow.open.predict import make_predictor_function
 from ocr.exporters.files import SERVED_FORMATS
 from ocr.formulas.stage import FormulaOptions, FormulaRecognizer
+from ocr.paddlex_routes import ROUTES
 from ocr.pages.preparation import PagePreparation
 from ocr.pages.stages import PageOrientationClassifier, PageOrientationOptions, Unwarper, UnwarpOptions
 from ocr.pipeline.options import DEFAULT_MODEL, OCROptions
@@ -39,6 +40,7 @@ from ocr.pipeline.single_stage import (
     TablePages,
 )
 from ocr.pipeline.text_pipeline import OCRPipeline, PipelineOptions
+from ocr.results.pages import Page
 from ocr.tables.stage import TableOptions, TableRecognizer
 from ocr.tasks.contracts import DescribesStage
 from ocr.text.characters import CharacterSet
@@ -77,6 +79,8 @@ class OCRDomain(Domain[OCROptions]):
         FallbackModel(fallback_model),
         RuntimeSettings(choose_settings, split_settings, apply_settings),
         SERVED_FORMATS,
+        ResultReader(Page.from_dict),
+        ROUTES,
     )
 
     def describe(self, experiment: Experiment, model: Layer, labels: tuple[str, ...]) -> Mapping[str, JSON]:

@@ -32,6 +32,7 @@ from framework.workflow.open.predict import make_predictor_function
 from framework.workflow.runners.image_runner import open_runner
 from segmentation import palettes
 from segmentation.background import Background, read_background
+from segmentation.paddlex_routes import ROUTES
 from segmentation.restore import resize_to_source
 from segmentation.results import OPACITY, Segmentation
 from segmentation.segmenter import Appearance, Segmenter, WindowSegmenter
@@ -139,7 +140,7 @@ class SegmentationDomain(Domain[SegmentationOptions]):
     name = "segmentation"
     options = SegmentationOptions
     suite = "paddleseg"
-    capabilities = (ExportExtras(prepare_export, companion_files),)
+    capabilities = (ExportExtras(prepare_export, companion_files), ROUTES)
 
     def open(
         self, artifact: Artifact, options: SegmentationOptions, runtime: Runtime

@@ -434,35 +434,44 @@ def write(path: str | os.PathLike[str], image: np.ndarray, *, quality: int = 95)
         DiskError: the disk is full, or may not be written to.
     """
     path = Path(path)
-    suffix = path.suffix.lower()
-    if suffix not in (".png", ".jpg", ".jpeg"):
+    write_file(path, _encode(image, path.suffix, path, quality))
+
+
+def encode(image: np.ndarray, suffix: str, *, quality: int = 95) -> bytes:
+    """The bytes of the file that `write` writes under a name of this suffix, such as ".png". Raises: as it."""
+    return bytes(_encode(image, suffix, "encode", quality))
+
+
+def _encode(image: np.ndarray, suffix: str, where: object, quality: int) -> memoryview:
+    kind = suffix.lower()
+    if kind not in (".png", ".jpg", ".jpeg"):
         raise InputError(
             "images are written as PNG or JPEG",
-            where=path,
-            received=f"suffix {path.suffix!r}",
+            where=where,
+            received=f"suffix {suffix!r}",
             allowed=".png, .jpg, .jpeg",
         )
     if image.dtype != np.uint8 or image.size == 0 or not (image.ndim == 2 or image.shape[2:] == (3,)):
         raise ShapeError(
             "this array cannot be written as an image",
-            where=path,
+            where=where,
             received=f"{image.dtype} {list(image.shape)}",
             allowed="uint8 [H, W, 3] RGB or [H, W] grey, not empty",
         )
-    options = [cv2.IMWRITE_JPEG_QUALITY, quality] if suffix != ".png" else []
+    options = [cv2.IMWRITE_JPEG_QUALITY, quality] if kind != ".png" else []
     try:
-        done, encoded = cv2.imencode(suffix, image if image.ndim == 2 else to_bgr(image), options)
+        done, encoded = cv2.imencode(kind, image if image.ndim == 2 else to_bgr(image), options)
     except cv2.error:
         done, encoded = False, np.empty(0, np.uint8)
     if not done:
         raise InputError(
-            f"the image cannot be stored as {suffix}",
-            where=path,
+            f"the image cannot be stored as {kind}",
+            where=where,
             received=f"{image.shape[1]}x{image.shape[0]}",
             allowed="JPEG: at most 65,500 pixels a side",
             fix="write a .png, or shrink it",
         )
-    write_file(path, encoded.data)
+    return encoded.data
 
 
 def list_images(folder: str | os.PathLike[str], *, recursive: bool = False) -> list[Path]:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from framework.vision import draw
-from framework.workflow.domain.result import ImageResult, Json
+from framework.workflow.domain.result import ImageResult, Json, read_result
+
+MULTI_LABEL = "multi_label_threshold"
+"""In the config of an artifact whose model has several classes an image: the least score of a class."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,20 @@ class Classification(ImageResult):
 
     classes: tuple[Class, ...]
     """Of a model of several classes an image all from the threshold on, which may be none."""
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Classification:
+        """The result that `to_dict` wrote, without its image. Raises: FormatError."""
+        return read_result(
+            data,
+            lambda d: cls(
+                source=d["source"],
+                width=d["width"],
+                height=d["height"],
+                classes=tuple(Class(c["label"], c["category_id"], c["score"]) for c in d["classes"]),
+            ),
+            "classes of an image: source, width, height, classes",
+        )
 
     @property
     def label(self) -> str:

@@ -87,6 +87,17 @@ class FolderImporter:
 
 
 @dataclass(frozen=True)
+class ResultReader:
+    """Results from their JSON, for clients of a server.
+
+    Attributes:
+        read: The result that `to_dict` of a predictor's result wrote, without its image. Raises: FormatError.
+    """
+
+    read: Callable[[Mapping[str, Any]], object]
+
+
+@dataclass(frozen=True)
 class ExportExtras:
     """What an export does besides.
 
