@@ -174,10 +174,12 @@ def open_url(
             self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
         ) -> Request | None:
             if req.full_url.lower().startswith("https:") and not newurl.lower().startswith("https:"):
+                fp.close()
                 raise RedirectRefused(f"the server leads from https to {newurl[:200]}, which is not followed")
             try:
                 check(newurl)
             except OarError as error:
+                fp.close()
                 raise RedirectRefused(f"the server leads to {newurl[:200]}: {error.problem}") from None
             return super().redirect_request(req, fp, code, msg, headers, newurl)
 

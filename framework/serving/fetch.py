@@ -136,6 +136,8 @@ def fetch(url: str, limit: int, allow_private: bool = False) -> bytes:
     except OarError:
         raise
     except urllib.error.URLError as error:
+        if isinstance(error, urllib.error.HTTPError):
+            error.close()
         if isinstance(error.reason, OarError):
             raise error.reason from None
         raise BadRequestError(

@@ -1,0 +1,170 @@
+"""What the server answers: the JSON of `oar infer`, other formats, options, several inputs and pages."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from framework.serving.images import Upload
+from framework.serving.request_body import clean_name, decode_base64
+from framework.vision import image as vision_image
+from tests.e2e.tools import run_tool
+from tests.unit.framework.serving.conftest import Start
+from tests.unit.framework.serving.tiny import png, score_of
+
+URL = "/v1/models/tiny:predict"
+
+
+def pdf(pages: int, width: int = 60, height: int = 40) -> bytes:
+    """A document of grey pages, each a little brighter."""
+    images = [Image.fromarray(np.full((height, width, 3), 40 + 20 * n, np.uint8)) for n in range(pages)]
+    out = io.BytesIO()
+    images[0].save(out, "PDF", save_all=True, append_images=images[1:], resolution=200.0)
+    return out.getvalue()
+
+
+def test_the_json_is_that_of_oar_infer(start: Start, tiny: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(png(100))
+    done = run_tool("infer", "--model_dir", tiny, "a.png", "--output_dir", "out", "--no_draw", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    answer = start().post(URL, files={"file": ("folder/a.png", png(100))})
+    assert answer.status_code == 200
+    assert answer.content == (tmp_path / "out" / "a.json").read_bytes()
+    assert answer.headers["content-type"] == "application/json"
+
+
+@pytest.mark.parametrize("way", ["form", "json", "data url", "raw", "curl", "urlsafe"])
+def test_ways_to_send_an_image(start: Start, way: str) -> None:
+    client, data = start(), png(200)
+    text = base64.b64encode(data).decode()
+    if way == "form":
+        answer = client.post(URL, files={"anything": data}, data={"top": "1"})
+    elif way == "raw":
+        answer = client.post(URL + "?top=1", content=data, headers={"content-type": "image/png"})
+    elif way == "curl":  # --data-binary
+        kind = {"content-type": "application/x-www-form-urlencoded"}
+        answer = client.post(URL + "?top=1", content=data, headers=kind)
+    else:
+        text = f"data:image/png;base64,{text}" if way == "data url" else text
+        text = base64.urlsafe_b64encode(data).decode() if way == "urlsafe" else text
+        answer = client.post(URL, json={"image": text, "options": {"top": 1}})
+    assert answer.status_code == 200, answer.text
+    assert [one["label"] for one in answer.json()["classes"]] == ["bright"]
+    assert score_of(answer.content) == pytest.approx(200 / 255, abs=1e-5)
+
+
+def test_options_are_checked(start: Start) -> None:
+    client = start()
+    for query, problem in (
+        ("topp=1", "did you mean 'top'?"),
+        ("top=many", "wrong type"),
+        ("top=0", "a result holds a class"),
+        ("batch_size=1000000", "server's, not a request's"),
+        ("classes=cat", "no such class"),
+    ):
+        answer = client.post(f"{URL}?{query}", content=png(9))
+        assert answer.status_code in (400, 422), answer.text
+        assert problem in answer.text
+    answer = client.post(URL, json={"image": base64.b64encode(png(9)).decode(), "options": {"top": True}})
+    assert answer.status_code == 400 and "wrong type" in answer.text
+    answer = client.post(f"{URL}?classes=dark&top=2", content=png(51))
+    assert [one["label"] for one in answer.json()["classes"]] == ["dark"]
+
+
+def test_a_drawing(start: Start) -> None:
+    client = start()
+    for answer in (
+        client.post(URL, content=png(60, 40, 30), headers={"accept": "image/png, */*;q=0.1"}),
+        client.post(f"{URL}?format=png", content=png(60, 40, 30)),
+    ):
+        assert answer.headers["content-type"] == "image/png"
+        assert vision_image.read(answer.content).shape[2] == 3
+    answer = client.post(f"{URL}?format=pgn", content=png(1))
+    assert answer.status_code == 406 and "did you mean 'png'" in answer.text
+    assert client.post(URL, content=png(1), headers={"accept": "video/mp4"}).status_code == 406
+    assert client.post(URL, content=png(1), headers={"accept": "text/html, */*"}).status_code == 200
+
+
+def test_pages_of_a_document_come_as_lines(start: Start) -> None:
+    client = start()
+    answer = client.post(f"{URL}?name=scan.pdf", content=pdf(5))
+    assert answer.headers["content-type"].startswith("application/x-ndjson")
+    lines = [json.loads(line) for line in answer.text.splitlines()]
+    assert [round(255 * score_of(line)) for line in lines] == pytest.approx([40, 60, 80, 100, 120], abs=3)
+    assert {line["source"] for line in lines} == {"scan.pdf"}
+    assert client.post(f"{URL}?format=json", content=pdf(5)).json() == [
+        {**line, "source": ""} for line in lines
+    ]
+    assert client.post(f"{URL}?format=png", content=pdf(2)).status_code == 406
+    assert len(client.post(f"{URL}?format=png", content=pdf(1)).content) > 100
+
+
+def test_several_inputs_and_one_that_cannot_be_read(start: Start) -> None:
+    client = start()
+    texts = [base64.b64encode(data).decode() for data in (png(10), b"no image", png(30))]
+    answer = client.post(URL, json={"inputs": [{"image": text} for text in texts]})
+    first, second, third = map(json.loads, answer.text.splitlines())
+    assert [round(255 * score_of(one)) for one in (first, third)] == [10, 30]
+    assert second["input"] == 1 and second["error"]["status"] == 422
+    answer = client.post(URL, files=[("a", ("1.png", png(10))), ("a", ("2.png", png(20)))])
+    assert [json.loads(line)["source"] for line in answer.text.splitlines()] == ["1.png", "2.png"]
+
+
+def test_requests_that_say_nothing_or_too_much(start: Start) -> None:
+    client = start()
+    for body, status in (
+        ({}, 400),
+        ({"image": "%%%"}, 400),
+        ({"image": 5}, 400),
+        ({"image": "aGk=", "text": "hi"}, 400),
+        ({"text": "hi"}, 415),
+        ({"inputs": "x"}, 400),
+        ({"inputs": [[]]}, 400),
+        ({"image": ""}, 400),
+        ({"url": "http://127.0.0.1/"}, 403),
+        ({"image": "aGk=", "options": []}, 200),
+        ({"image": "aGk=", "options": [1]}, 400),
+        ({"image": "aGk=", "timeout": "soon"}, 400),
+        ({"inputs": [{"text": "a"}] * 65}, 413),
+    ):
+        answer = client.post(URL, json=body)
+        expected = 422 if status == 200 else status
+        assert answer.status_code == expected, (body, answer.text)
+        assert answer.json()["error"]["problem"]
+    assert client.post(URL).status_code == 400
+
+
+def test_models_and_paths(start: Start) -> None:
+    client = start()
+    (facts,) = client.get("/v1/models").json()["models"]
+    assert facts["name"] == "tiny" and facts["takes"] == "image" and facts["options"]["top"]["default"] == 5
+    assert "batch_size" not in facts["options"]
+    assert client.get("/v1/models/tiny").json() == facts
+    for path in (
+        "/v1/models/tinny:predict",
+        "/v1/models/..%2f..%2fetc%2fpasswd:predict",
+        "/v1/models/..:predict",
+    ):
+        answer = client.post(path, content=png(1))
+        assert answer.status_code == 404, path
+    assert "did you mean 'tiny'" in client.post("/v1/models/tinny:predict", content=png(1)).text
+    assert client.delete(URL).status_code == 405
+    assert client.get("/openapi.json").json()["paths"]["/v1/models/{name}:predict"]
+    assert client.get("/docs").status_code == 404  # it would load scripts from another server
+    metrics = client.get("/metrics").text
+    assert 'oar_requests_total{model="tiny",route="/v1/models/{name}:predict",status="405"}' not in metrics
+    assert 'oar_model_ready{model="tiny"} 1.0' in metrics
+
+
+def test_names_of_files_are_names_alone() -> None:
+    assert clean_name("../../etc/passwd") == "passwd"
+    assert clean_name("C:\\scans\\a\r\n\x1b[31mb.png") == "a[31mb.png"
+    assert len(clean_name("x" * 5000)) == 200 and clean_name(None) == ""
+    assert decode_base64("aGk\n=") == b"hi"
+    assert Upload(b"  \n%PDF-1.7").is_pdf and not Upload(b"x%PDF-").is_pdf
