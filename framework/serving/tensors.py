@@ -165,7 +165,7 @@ def read_request(
         arrays,
         _read_outputs(header.get("outputs"), outputs, binary),
         binary,
-        _text(header.get("id", ""), "id"),
+        "" if header.get("id") is None else _text(header["id"], "id"),
         _read_timeout(parameters),
     )
 

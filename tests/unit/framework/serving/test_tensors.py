@@ -72,6 +72,17 @@ def test_every_datatype_goes_in_and_out_as_bytes_and_as_numbers(datatype: str) -
     assert header["outputs"][1]["data"] == [0, 1, 1] and header["outputs"][1]["datatype"] == datatype
 
 
+def test_null_stands_for_what_is_not_given() -> None:
+    request = {
+        "id": None,
+        "parameters": None,
+        "outputs": None,
+        "inputs": [tensor(data=[1, 2, 3], parameters=None)],
+    }
+    made = read(request)
+    assert made.id == "" and made.outputs is None and made.inputs["x"].tolist() == [[1, 2, 3]]
+
+
 def test_whole_numbers_may_have_a_point() -> None:
     read_in = read({"inputs": [tensor("UINT8", [2], data=[0.0, 255.0])]}, declared=of("uint8"))
     assert read_in.inputs["x"].tolist() == [0, 255] and read_in.inputs["x"].dtype == np.uint8
