@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import NotRequired, TypedDict
 
 import numpy as np
 
@@ -12,6 +12,22 @@ from detection.counts import FrameCounts
 from framework.core.types import JSON
 from framework.vision import draw
 from framework.workflow.domain.result import ImageResult, Json, read_result
+
+
+class _BoxData(TypedDict):
+    label: str
+    category_id: int
+    score: float
+    bbox: Sequence[float]
+    track_id: NotRequired[int]
+    keypoints: NotRequired[Sequence[Sequence[float]]]
+
+
+class _ResultData(TypedDict):
+    source: str
+    width: int
+    height: int
+    boxes: Sequence[_BoxData]
 
 
 @dataclass(frozen=True)
@@ -30,7 +46,7 @@ class Box:
     keypoints: tuple[tuple[float, float, float], ...] | None = None
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Box:
+    def from_dict(cls, data: _BoxData) -> Box:
         """The object that `to_dict` wrote."""
         points = data.get("keypoints")
         x0, y0, x1, y1 = map(float, data["bbox"])
@@ -71,18 +87,9 @@ class DetectionResult(ImageResult):
     counts: FrameCounts | None = None
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> DetectionResult:
+    def from_dict(cls, data: Mapping[str, JSON]) -> DetectionResult:
         """The result that `to_dict` wrote, without its image and what was counted. Raises: FormatError."""
-        return read_result(
-            data,
-            lambda d: cls(
-                source=d["source"],
-                width=d["width"],
-                height=d["height"],
-                boxes=tuple(map(Box.from_dict, d["boxes"])),
-            ),
-            "objects of an image: source, width, height, boxes",
-        )
+        return read_result(data, _read, "objects of an image: source, width, height, boxes")
 
     @property
     def xyxy(self) -> np.ndarray:
@@ -160,6 +167,15 @@ class DetectionResult(ImageResult):
             points = np.array([keypoints for keypoints, _ in posed])
             image = draw.keypoints(image, points, skeleton=self.skeleton, ids=[i for _, i in posed])
         return image if self.counts is None else self.counts.draw(image)
+
+
+def _read(data: _ResultData) -> DetectionResult:
+    return DetectionResult(
+        source=data["source"],
+        width=data["width"],
+        height=data["height"],
+        boxes=tuple(map(Box.from_dict, data["boxes"])),
+    )
 
 
 def _caption(box: Box) -> str:

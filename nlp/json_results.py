@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
+from framework.core.types import JSON
 from framework.workflow.domain.result import read_result
 from nlp.answers import Answer, AnsweredQuestion
 from nlp.fill_mask import Candidate, FilledMask, Mask
@@ -16,26 +17,74 @@ from nlp.tasks.embedding import TextVector
 TextAnswer = Tagged | Translated | TextLabels | Similarity | AnsweredQuestion | FilledMask | TextVector
 
 
-def result_from_dict(data: Mapping[str, Any]) -> TextAnswer:
+class _Label(TypedDict):
+    label: str
+    category_id: int
+    score: float
+
+
+class _Span(TypedDict):
+    text: str
+    label: str
+    start: int
+    end: int
+    score: float
+
+
+class _Answer(TypedDict):
+    text: str
+    start: int
+    end: int
+    score: float
+
+
+class _Candidate(TypedDict):
+    token: str
+    token_id: int
+    score: float
+    sequence: str
+
+
+class _Mask(TypedDict):
+    start: int
+    end: int
+    candidates: list[_Candidate]
+
+
+class _Data(TypedDict, total=False):
+    """The keys of all results; which are there tells them apart."""
+
+    text: str
+    pair: str
+    question: str
+    translation: str
+    score: float
+    spans: list[_Span]
+    classes: list[_Label]
+    answers: list[_Answer]
+    masks: list[_Mask]
+    vector: list[float]
+
+
+def result_from_dict(data: Mapping[str, JSON]) -> TextAnswer:
     """The result that `to_dict` of one of these classes wrote. Raises: FormatError."""
     return read_result(data, _read, f"text, and {', '.join(_BY_KEY)}, or pair and score")
 
 
-def _read(data: Mapping[str, Any]) -> TextAnswer:
+def _read(data: _Data) -> TextAnswer:
     read = next((read for key, read in _BY_KEY.items() if key in data), _read_similarity)
     return read(data)
 
 
-def _read_similarity(data: Mapping[str, Any]) -> TextAnswer:
+def _read_similarity(data: _Data) -> TextAnswer:
     return Similarity(data["text"], data["pair"], data["score"])
 
 
-def _read_mask(data: Mapping[str, Any]) -> Mask:
+def _read_mask(data: _Mask) -> Mask:
     return Mask(data["start"], data["end"], tuple(Candidate(**one) for one in data["candidates"]))
 
 
-# What tells the classes apart.
-_BY_KEY: Mapping[str, Callable[[Mapping[str, Any]], TextAnswer]] = {
+_BY_KEY: Mapping[str, Callable[[_Data], TextAnswer]] = {
     "spans": lambda data: Tagged(data["text"], tuple(Span(**span) for span in data["spans"])),
     "translation": lambda data: Translated(data["text"], data["translation"], data["score"]),
     "classes": lambda data: TextLabels(

@@ -8,7 +8,7 @@ FastAPI and uvicorn are the extra `serving`. `settings` says what a server is, `
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from framework.serving.client import AsyncClient as AsyncClient
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["AsyncClient", "Client"]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """Clients are imported when they are first used: a server needs no httpx."""
     if name in __all__:
         from framework.serving import client

@@ -2,8 +2,8 @@
 
     from framework.serving import Client
 
-    with Client("http://127.0.0.1:8000", "pp_ocrv6_small") as client:
-        page = client.predict("receipt.jpg")
+    with Client("http://127.0.0.1:8000", "resnet18") as client:
+        result = client.predict("image.jpg")
 
 A request that finds no connection, or a server that is busy or restarts, is sent again until its time is over. To
 predict changes nothing on a server, so that it does not matter whether the first try has arrived.
@@ -12,15 +12,17 @@ predict changes nothing on a server, so that it does not matter whether the firs
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import ssl
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, cast, overload
+from typing import TYPE_CHECKING, Self, TypedDict, cast, overload
 
 from framework.core.errors import ConfigError, InputError, OarError
+from framework.core.types import JSON
 from framework.serving.exchange import (
     LINES_TYPE,
     Call,
@@ -40,6 +42,17 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("oar")
 _CONNECTIONS = 8
+
+
+class ModelFacts(TypedDict, total=False):
+    """What a server says of a model; only `name` and `ready` before it is ready."""
+
+    name: str
+    ready: bool
+    domain: str
+    takes: str
+    formats: list[str]
+    options: dict[str, dict[str, JSON]]
 
 
 class _BaseClient:
@@ -70,12 +83,12 @@ class _BaseClient:
         self.connections = connections
         self._verify = verify
         self._headers = {} if api_key is None else {"Authorization": f"Bearer {api_key}"}
-        self._facts: Mapping[str, Any] | None = None
+        self._facts: ModelFacts | None = None
 
     def _begin(self) -> Retries:
         return Retries.begin(self.timeout, self.retries)
 
-    def _choose(self, models: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    def _choose(self, models: Sequence[ModelFacts]) -> ModelFacts:
         """The facts of the model. Raises: ConfigError, where it is not there or none is named and there are several."""
         named = [one for one in models if self.model in (None, one["name"])]
         if len(named) != 1:
@@ -89,12 +102,12 @@ class _BaseClient:
         return named[0]
 
     def _make_call(
-        self, facts: Mapping[str, Any], source: Source, options: Mapping[str, object], format: str | None
+        self, facts: ModelFacts, source: Source, options: Mapping[str, object], format: str | None
     ) -> Call:
         return make_call(facts["name"], facts.get("takes", "image"), source, options, format)
 
 
-def _only(entries: Sequence[Mapping[str, Any]], domain: str, label: str) -> Result:
+def _only(entries: Sequence[Mapping[str, JSON]], domain: str, label: str) -> Result:
     """The first result, as a predictor gives the first page of an image. Raises: its error."""
     if not entries:
         raise ServerError("the server answered with no result", where=label)
@@ -115,7 +128,7 @@ def _refuse_pdf(call: Call) -> None:
         )
 
 
-def _entries(answer: httpx.Response) -> list[Mapping[str, Any]]:
+def _entries(answer: httpx.Response) -> list[Mapping[str, JSON]]:
     """The objects of an answer: of one object, a list, or a line each."""
     if answer.headers.get("content-type", "").startswith(LINES_TYPE):
         lines = Lines()
@@ -127,9 +140,9 @@ def _entries(answer: httpx.Response) -> list[Mapping[str, Any]]:
 class Client(_BaseClient):
     """A client of a server; safe to use in threads. For its arguments see the base."""
 
-    def __init__(self, *args: Any, **settings: Any) -> None:
-        super().__init__(*args, **settings)
-        self._client = httpx.Client(base_url=self.url, headers=self._headers, verify=self._verify)
+    @functools.cached_property
+    def _client(self) -> httpx.Client:
+        return httpx.Client(base_url=self.url, headers=self._headers, verify=self._verify)
 
     def __enter__(self) -> Self:
         return self
@@ -143,7 +156,7 @@ class Client(_BaseClient):
         """Close its connections."""
         self._client.close()
 
-    def models(self) -> list[Mapping[str, Any]]:
+    def models(self) -> list[ModelFacts]:
         """The server's models: name, domain, what each takes, its options."""
         retries = self._begin()
         answer = self._send(
@@ -176,7 +189,7 @@ class Client(_BaseClient):
         _refuse_pdf(call)
         return _only(_entries(self._post(call)), facts["domain"], call.label)
 
-    def predict_json(self, source: Source, **options: object) -> Any:
+    def predict_json(self, source: Source, **options: object) -> JSON:
         """What the server answers: the JSON of `oar infer`, of a document a list of its pages."""
         call = self._make_call(self._describe(), source, options, "json")
         return self._post(call).json()
@@ -205,7 +218,7 @@ class Client(_BaseClient):
             except httpx.TransportError as error:
                 self._wait(retries, error)
 
-    def _lines(self, call: Call, retries: Retries) -> Iterator[Mapping[str, Any]]:
+    def _lines(self, call: Call, retries: Retries) -> Iterator[Mapping[str, JSON]]:
         answer = self._send(lambda: call.build(self._client, retries.seconds), retries, stream=True)
         try:
             lines = Lines()
@@ -215,7 +228,7 @@ class Client(_BaseClient):
         finally:
             answer.close()
 
-    def _describe(self) -> Mapping[str, Any]:
+    def _describe(self) -> ModelFacts:
         """What the server says of the model; asked for until the model is ready."""
         if self._facts is not None:
             return self._facts
@@ -233,7 +246,9 @@ class Client(_BaseClient):
         retries = self._begin()
         return self._send(lambda: call.build(self._client, retries.seconds), retries)
 
-    def _send(self, build: Any, retries: Retries, *, stream: bool = False) -> httpx.Response:
+    def _send(
+        self, build: Callable[[], httpx.Request], retries: Retries, *, stream: bool = False
+    ) -> httpx.Response:
         """The answer to a request. Raises: what it tells of."""
         while True:
             try:
@@ -262,9 +277,9 @@ class Client(_BaseClient):
 class AsyncClient(_BaseClient):
     """As `Client`, for asyncio."""
 
-    def __init__(self, *args: Any, **settings: Any) -> None:
-        super().__init__(*args, **settings)
-        self._client = httpx.AsyncClient(base_url=self.url, headers=self._headers, verify=self._verify)
+    @functools.cached_property
+    def _client(self) -> httpx.AsyncClient:
+        return httpx.AsyncClient(base_url=self.url, headers=self._headers, verify=self._verify)
 
     async def __aenter__(self) -> Self:
         return self
@@ -278,7 +293,7 @@ class AsyncClient(_BaseClient):
         """Close its connections."""
         await self._client.aclose()
 
-    async def models(self) -> list[Mapping[str, Any]]:
+    async def models(self) -> list[ModelFacts]:
         """The server's models: name, domain, what each takes, its options."""
         retries = self._begin()
         answer = await self._send(
@@ -312,7 +327,7 @@ class AsyncClient(_BaseClient):
         _refuse_pdf(call)
         return _only(_entries(await self._post(call)), facts["domain"], call.label)
 
-    async def predict_json(self, source: Source, **options: object) -> Any:
+    async def predict_json(self, source: Source, **options: object) -> JSON:
         """As `Client.predict_json`."""
         call = self._make_call(await self._describe(), source, options, "json")
         return (await self._post(call)).json()
@@ -340,7 +355,7 @@ class AsyncClient(_BaseClient):
             except httpx.TransportError as error:
                 await self._wait(retries, error)
 
-    async def _lines(self, call: Call, retries: Retries) -> AsyncIterator[Mapping[str, Any]]:
+    async def _lines(self, call: Call, retries: Retries) -> AsyncIterator[Mapping[str, JSON]]:
         answer = await self._send(lambda: call.build(self._client, retries.seconds), retries, stream=True)
         try:
             lines = Lines()
@@ -352,7 +367,7 @@ class AsyncClient(_BaseClient):
         finally:
             await answer.aclose()
 
-    async def _describe(self) -> Mapping[str, Any]:
+    async def _describe(self) -> ModelFacts:
         if self._facts is not None:
             return self._facts
         facts = self._choose(await self.models())
@@ -369,7 +384,9 @@ class AsyncClient(_BaseClient):
         retries = self._begin()
         return await self._send(lambda: call.build(self._client, retries.seconds), retries)
 
-    async def _send(self, build: Any, retries: Retries, *, stream: bool = False) -> httpx.Response:
+    async def _send(
+        self, build: Callable[[], httpx.Request], retries: Retries, *, stream: bool = False
+    ) -> httpx.Response:
         while True:
             try:
                 answer = await self._client.send(build(), stream=stream)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias, cast
+from typing import TYPE_CHECKING, BinaryIO, TypeAlias, cast
 from urllib.parse import quote
 
 from framework.core import errors as core_errors
@@ -43,9 +43,18 @@ class ServerError(OarError, RuntimeError):
         status: Of the last answer; 0 where there was none.
     """
 
-    def __init__(self, problem: str, *, status: int = 0, **facts: Any) -> None:
+    def __init__(
+        self,
+        problem: str,
+        *,
+        status: int = 0,
+        where: object = None,
+        received: object = None,
+        allowed: object = None,
+        fix: str | None = None,
+    ) -> None:
         self.status = status
-        super().__init__(problem, **facts)
+        super().__init__(problem, where=where, received=received, allowed=allowed, fix=fix)
 
 
 @dataclass(frozen=True)
@@ -250,9 +259,9 @@ def raise_for_status(answer: httpx.Response) -> None:
     raise make_error(facts, answer.status_code)
 
 
-def make_error(facts: Mapping[str, Any], status: int) -> OarError:
+def make_error(facts: Mapping[str, JSON], status: int) -> OarError:
     """The error of `{"type", "problem", "where", "received", "allowed", "fix"}`."""
-    texts = {name: facts[name] for name in ("where", "received", "allowed", "fix") if name in facts}
+    texts = {name: str(facts[name]) for name in ("where", "received", "allowed", "fix") if name in facts}
     problem, name = str(facts.get("problem", "the request failed")), str(facts.get("type"))
     kind = getattr(core_errors, name, None) or getattr(serving_errors, name, None)
     if (
@@ -272,17 +281,17 @@ class Lines:
     def __init__(self) -> None:
         self._rest = b""
 
-    def add(self, data: bytes) -> list[Mapping[str, Any]]:
+    def add(self, data: bytes) -> list[Mapping[str, JSON]]:
         """The objects of the lines that end in these bytes."""
         *lines, self._rest = (self._rest + data).split(b"\n")
         return [read_line(line) for line in lines if line.strip()]
 
-    def end(self) -> list[Mapping[str, Any]]:
+    def end(self) -> list[Mapping[str, JSON]]:
         """The object of what stands behind the last newline."""
         return [read_line(self._rest)] if self._rest.strip() else []
 
 
-def read_line(line: bytes) -> Mapping[str, Any]:
+def read_line(line: bytes) -> Mapping[str, JSON]:
     """The object of a line of JSON. Raises: ServerError, where it is none."""
     try:
         entry = json.loads(line)
@@ -296,15 +305,16 @@ def read_line(line: bytes) -> Mapping[str, Any]:
     return entry
 
 
-def make_result(domain: str, entry: Mapping[str, Any], label: str) -> Result | OarError:
+def make_result(domain: str, entry: Mapping[str, JSON], label: str) -> Result | OarError:
     """The result of a JSON object of a server; the error where one stands in its place.
 
     Raises:
         ConfigError: results of the domain cannot be made of JSON. FormatError: this is none.
     """
-    if isinstance(entry.get("error"), dict):
-        facts = entry["error"]
-        return make_error(facts, int(facts.get("status", 500)))
+    facts = entry.get("error")
+    if isinstance(facts, Mapping):
+        status = facts.get("status")
+        return make_error(facts, status if isinstance(status, int) else 500)
     # Only here, so that a client that wants JSON loads nothing of models.
     from framework.workflow.domain.capabilities import ResultReader
     from framework.workflow.domain.domain import find_domain

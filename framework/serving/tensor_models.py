@@ -6,7 +6,7 @@ import asyncio
 import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
@@ -132,6 +132,6 @@ def find_tensor_model(store: ModelStore, name: str) -> TensorModel:
     return TensorModel(name, model, model.version.runtime.open(programs[name]))
 
 
-def platform_of(engine: Any) -> str:
+def platform_of(engine: Engine) -> str:
     """What the protocol calls the kind of a program: <maker>_<format>."""
     return "onnx_onnxv1" if engine.takes_any_shape else "jax_stablehlo"

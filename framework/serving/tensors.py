@@ -375,12 +375,13 @@ def _read_outputs(outputs: object, known: Sequence[str], binary: bool) -> tuple[
                 allowed=", ".join(known),
             )  # fmt: skip
         parameters = _mapping(values.get("parameters"), f"output {name!r}.parameters")
-        if parameters.get("classification"):
+        if unknown := [key for key, value in parameters.items() if value and key != "binary_data"]:
             raise InputError(
-                "the classification extension is not served",
+                "the server has no such extension of outputs",
                 where=f"output {name!r}",
-                received="parameters.classification",
-                fix="leave it out and sort the scores, or POST the image to /v1/models/<name>:predict",
+                received=f"parameters.{unknown[0][:80]}",
+                allowed="binary_data",
+                fix="leave it out",
             )
         asked.append(OutputRequest(name, _flag(parameters, "binary_data", binary, f"output {name!r}")))
     if len({output.name for output in asked}) < len(asked):

@@ -433,16 +433,11 @@ def write(path: str | os.PathLike[str], image: np.ndarray, *, quality: int = 95)
         ShapeError: the array is no such image.
         DiskError: the disk is full, or may not be written to.
     """
-    path = Path(path)
-    write_file(path, _encode(image, path.suffix, path, quality))
+    write_file(Path(path), encode(image, Path(path).suffix, quality=quality, where=path))
 
 
-def encode(image: np.ndarray, suffix: str, *, quality: int = 95) -> bytes:
-    """The bytes of the file that `write` writes under a name of this suffix, such as ".png". Raises: as it."""
-    return bytes(_encode(image, suffix, "encode", quality))
-
-
-def _encode(image: np.ndarray, suffix: str, where: object, quality: int) -> memoryview:
+def encode(image: np.ndarray, suffix: str, *, quality: int = 95, where: object = "encode") -> bytes:
+    """The bytes of the file that `write` writes under a name of this suffix. Raises: InputError, ShapeError, as it."""
     kind = suffix.lower()
     if kind not in (".png", ".jpg", ".jpeg"):
         raise InputError(
@@ -460,9 +455,9 @@ def _encode(image: np.ndarray, suffix: str, where: object, quality: int) -> memo
         )
     options = [cv2.IMWRITE_JPEG_QUALITY, quality] if kind != ".png" else []
     try:
-        done, encoded = cv2.imencode(kind, image if image.ndim == 2 else to_bgr(image), options)
+        done, data = cv2.imencode(kind, image if image.ndim == 2 else to_bgr(image), options)
     except cv2.error:
-        done, encoded = False, np.empty(0, np.uint8)
+        done, data = False, np.empty(0, np.uint8)
     if not done:
         raise InputError(
             f"the image cannot be stored as {kind}",
@@ -471,7 +466,7 @@ def _encode(image: np.ndarray, suffix: str, where: object, quality: int) -> memo
             allowed="JPEG: at most 65,500 pixels a side",
             fix="write a .png, or shrink it",
         )
-    return encoded.data
+    return data.tobytes()
 
 
 def list_images(folder: str | os.PathLike[str], *, recursive: bool = False) -> list[Path]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from framework.core.errors import HubError
+from framework.core.types import JSON
 from framework.export import Artifact
 from framework.workflow.domain.result import Result
 
@@ -94,7 +95,7 @@ class ResultReader:
         read: The result that `to_dict` of a predictor's result wrote, without its image. Raises: FormatError.
     """
 
-    read: Callable[[Mapping[str, Any]], object]
+    read: Callable[[Mapping[str, JSON]], object]
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, TypeAlias, TypeVar
+from typing import ClassVar, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -16,13 +16,14 @@ from framework.vision import image as vision_image
 from framework.workflow.domain.outputs import write_json
 
 R = TypeVar("R")
+D = TypeVar("D")
 Json: TypeAlias = bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"] | None
 
 
-def read_result(data: Mapping[str, Any], make: Callable[[Mapping[str, Any]], R], allowed: str) -> R:
+def read_result(data: Mapping[str, Json], make: Callable[[D], R], allowed: str) -> R:
     """The result that `make` makes of what `to_dict` wrote. Raises: FormatError, where keys or values do not fit."""
     try:
-        return make(data)
+        return make(cast("D", data))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise FormatError(
             "this is no such result",

@@ -187,7 +187,7 @@ def test_bfloat16_has_a_name_and_complex_numbers_have_none() -> None:
                 "inputs": [tensor(data=[1, 2, 3])],
                 "outputs": [{"name": "y", "parameters": {"classification": 3}}],
             },
-            "classification extension",
+            "no such extension",
         ),
         ({"inputs": [tensor(data=[1, 2, 3])], "parameters": {"binary_data_output": "yes"}}, "no truth value"),
         ({"inputs": [tensor(data=[1, 2, 3])], "id": 3}, "no text"),
