@@ -51,8 +51,8 @@ class _Mask(TypedDict):
     candidates: list[_Candidate]
 
 
-class _Data(TypedDict, total=False):
-    """The keys of all results; which are there tells them apart."""
+class _Data(TypedDict):
+    """The keys of all results. Those that are there tell them apart: `read_result` says which is missing."""
 
     text: str
     pair: str

@@ -44,7 +44,7 @@ log = logging.getLogger("oar")
 _CONNECTIONS = 8
 
 
-class ModelFacts(TypedDict, total=False):
+class ModelFacts(TypedDict):
     """What a server says of a model; only `name` and `ready` before it is ready."""
 
     name: str

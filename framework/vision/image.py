@@ -441,10 +441,7 @@ def encode(image: np.ndarray, suffix: str, *, quality: int = 95, where: object =
     kind = suffix.lower()
     if kind not in (".png", ".jpg", ".jpeg"):
         raise InputError(
-            "images are written as PNG or JPEG",
-            where=where,
-            received=f"suffix {suffix!r}",
-            allowed=".png, .jpg, .jpeg",
+            "images are written as PNG or JPEG", where=where, received=suffix, allowed=".png, .jpg, .jpeg"
         )
     if image.dtype != np.uint8 or image.size == 0 or not (image.ndim == 2 or image.shape[2:] == (3,)):
         raise ShapeError(
