@@ -441,7 +441,7 @@ def encode(image: np.ndarray, suffix: str, *, quality: int = 95, where: object =
     kind = suffix.lower()
     if kind not in (".png", ".jpg", ".jpeg"):
         raise InputError(
-            "images are written as PNG or JPEG", where=where, received=suffix, allowed=".png, .jpg, .jpeg"
+            "images are written as PNG or JPEG", where=where, received=repr(suffix), allowed=".png, .jpg"
         )
     if image.dtype != np.uint8 or image.size == 0 or not (image.ndim == 2 or image.shape[2:] == (3,)):
         raise ShapeError(
@@ -450,8 +450,8 @@ def encode(image: np.ndarray, suffix: str, *, quality: int = 95, where: object =
             received=f"{image.dtype} {list(image.shape)}",
             allowed="uint8 [H, W, 3] RGB or [H, W] grey, not empty",
         )
-    options = [cv2.IMWRITE_JPEG_QUALITY, quality] if kind != ".png" else []
     try:
+        options = [cv2.IMWRITE_JPEG_QUALITY, quality] if kind != ".png" else []
         done, data = cv2.imencode(kind, image if image.ndim == 2 else to_bgr(image), options)
     except cv2.error:
         done, data = False, np.empty(0, np.uint8)

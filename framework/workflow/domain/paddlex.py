@@ -51,7 +51,7 @@ class PaddleXRoute:
     neither is named in the answer's `warnings`.
 
     Attributes:
-        path: Such as "/object-detection".
+        path: Of the address, with its slash.
         source: The field that holds the file in base64: an "image", or a "file" of several pages.
         accepts: Whether a model can answer.
         write: The answer of results.
