@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import random
+import shlex
 import shutil
 import signal
 import socket
@@ -269,7 +270,7 @@ def test_several_workers(folder: Path) -> None:
         assert not seen.wrong and seen.good > 20
         assert "oar_requests_total" in httpx.get(f"{running.url}/metrics").text
         assert running.stop() == 0
-    assert not any(child.is_running() and child.status() != "zombie" for child in children)
+    assert not psutil.wait_procs(children, timeout=30)[1]
 
 
 def test_a_model_that_cannot_be_opened_ends_the_server(tmp_path: Path) -> None:
@@ -278,6 +279,22 @@ def test_a_model_that_cannot_be_opened_ends_the_server(tmp_path: Path) -> None:
         assert running.process.wait(60) == 2
         time.sleep(0.1)
     assert "neither an artifact" in "".join(running.lines)
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
+def test_the_curl_lines_of_the_document(server: Process, tmp_path: Path) -> None:
+    (tmp_path / "shirt.png").write_bytes(png(80))
+    (tmp_path / "scan.pdf").write_bytes(pdf(2))
+    text = (REPO / "docs" / "serving.md").read_text(encoding="utf-8")
+    lines = [line for line in text.splitlines() if line.startswith("curl")]
+    assert len(lines) >= 8
+    for line in lines:
+        command = line.replace("http://127.0.0.1:8000", server.url).replace("/shirts", "/tiny")
+        done = subprocess.run(
+            shlex.split(command), cwd=tmp_path, capture_output=True, timeout=60, check=False
+        )
+        assert done.returncode == 0, (line, done.stderr, done.stdout)
+    assert (tmp_path / "drawn.png").read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize("requests", [2000, pytest.param(10_000, marks=pytest.mark.slow)])

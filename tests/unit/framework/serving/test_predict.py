@@ -23,7 +23,7 @@ URL = "/v1/models/tiny:predict"
 
 def pdf(pages: int, width: int = 60, height: int = 40) -> bytes:
     """A document of grey pages, each a little brighter."""
-    images = [Image.fromarray(np.full((height, width, 3), 40 + 20 * n, np.uint8)) for n in range(pages)]
+    images = [Image.fromarray(np.full((height, width, 3), 40 + 20 * n % 200, np.uint8)) for n in range(pages)]
     out = io.BytesIO()
     images[0].save(out, "PDF", save_all=True, append_images=images[1:], resolution=200.0)
     return out.getvalue()
