@@ -110,9 +110,9 @@ def _document_reader(
     change: Callable[[DocumentOptions], DocumentOptions] = lambda options: options,
 ) -> Callable[[AnyPredictor, bytes, Mapping[str, object]], Sequence[Result]]:
     def read(predictor: AnyPredictor, data: bytes, options: Mapping[str, object]) -> Sequence[Result]:
-        chosen = change(make_options(DocumentOptions, options, "the document"))
+        settings = change(make_options(DocumentOptions, options, "the document"))
         text_reader = cast(OCRPredictor, predictor)
-        return make_reader(chosen, Lazy(lambda: text_reader), images=True)(data).pages
+        return make_reader(settings, Lazy(lambda: text_reader), images=True)(data).pages
 
     return read
 

@@ -326,5 +326,5 @@ def make_result(domain: str, entry: Mapping[str, JSON], label: str) -> Result | 
             where=domain,
             fix="ask for predict_json, or for a file: predict_file(source, format)",
         )
-    made = reader.read({**entry, "source": label} if "source" in entry else entry)
-    return cast("Result", made)
+    result = reader.read({**entry, "source": label} if "source" in entry else entry)
+    return cast("Result", result)

@@ -178,12 +178,12 @@ def write_response(
     Raises:
         InputError: a value that JSON cannot write was asked for in JSON: NaN or an infinity.
     """
-    asked = request.outputs
-    if asked is None:
-        asked = tuple(OutputRequest(name, request.binary) for name in outputs)
+    requested = request.outputs
+    if requested is None:
+        requested = tuple(OutputRequest(name, request.binary) for name in outputs)
     described: list[JSON] = []
     blobs: list[bytes] = []
-    for output in asked:
+    for output in requested:
         array = np.ascontiguousarray(outputs[output.name])
         tensor: dict[str, JSON] = {
             "name": output.name,
@@ -358,21 +358,21 @@ def _numbers(array: np.ndarray, name: str) -> list[JSON]:
     return cast("list[JSON]", array.ravel().tolist())
 
 
-def _read_outputs(outputs: object, known: Sequence[str], binary: bool) -> tuple[OutputRequest, ...] | None:
+def _read_outputs(outputs: object, names: Sequence[str], binary: bool) -> tuple[OutputRequest, ...] | None:
     if outputs is None or outputs == []:
         return None
     if not isinstance(outputs, list):
         raise InputError(
             "the outputs are no list", where="outputs", received=_kind(outputs), allowed="a list"
         )
-    asked = []
+    requested = []
     for number, output in enumerate(outputs):
         values = _mapping(output, f"outputs[{number}]", required=True)
         name = _text(values.get("name"), f"outputs[{number}].name")
-        if name not in known:
+        if name not in names:
             raise InputError(
                 "the model has no such output", where=f"outputs[{number}]", received=name[:80],
-                allowed=", ".join(known),
+                allowed=", ".join(names),
             )  # fmt: skip
         parameters = _mapping(values.get("parameters"), f"output {name!r}.parameters")
         if unknown := [key for key, value in parameters.items() if value and key != "binary_data"]:
@@ -383,10 +383,10 @@ def _read_outputs(outputs: object, known: Sequence[str], binary: bool) -> tuple[
                 allowed="binary_data",
                 fix="leave it out",
             )
-        asked.append(OutputRequest(name, _flag(parameters, "binary_data", binary, f"output {name!r}")))
-    if len({output.name for output in asked}) < len(asked):
+        requested.append(OutputRequest(name, _flag(parameters, "binary_data", binary, f"output {name!r}")))
+    if len({output.name for output in requested}) < len(requested):
         raise InputError("an output is asked for twice", where="outputs")
-    return tuple(asked)
+    return tuple(requested)
 
 
 def _little_endian(array: np.ndarray) -> np.ndarray:

@@ -93,11 +93,11 @@ async def infer(request: Request, name: str, version: str = VERSION) -> Response
     with served.batcher.admit():
         model = await _find(request, name, version)
         body, length = await request.body(), _header_length(request)
-        asked = await served.in_thread(
+        inference = await served.in_thread(
             lambda: read_request(body, length, model.engine.inputs, tuple(model.engine.outputs))
         )
-        outputs = await model.infer(asked.inputs, served.deadline(asked.timeout))
-        answer = await served.in_thread(lambda: write_response(name, VERSION, asked, outputs))
+        outputs = await model.infer(inference.inputs, served.deadline(inference.timeout))
+        answer = await served.in_thread(lambda: write_response(name, VERSION, inference, outputs))
     return _respond(answer)
 
 

@@ -77,13 +77,17 @@ async def answer(request: Request) -> JSONResponse:
     store: ModelStore = request.app.state.store
     log_id: str = request.state.request_id
     try:
-        chosen = _choose(store, request.url.path, request.query_params.get("model"))
-        with chosen.model.batcher.admit():
+        selection = _choose(store, request.url.path, request.query_params.get("model"))
+        with selection.model.batcher.admit():
             body = await request.body()
-            fields = await chosen.model.in_thread(lambda: read_object(body))
-            given = fields.get("logId")
-            log_id = given if isinstance(given, str) and 0 < len(given) <= _LONGEST_ID else log_id
-            result = await _predict(store, chosen, fields)
+            fields = await selection.model.in_thread(lambda: read_object(body))
+            requested_id = fields.get("logId")
+            log_id = (
+                requested_id
+                if isinstance(requested_id, str) and 0 < len(requested_id) <= _LONGEST_ID
+                else log_id
+            )
+            result = await _predict(store, selection, fields)
     except OarError as error:
         if status_of(error) == 500:
             raise  # the log has its reason
@@ -117,8 +121,8 @@ def _choose(store: ModelStore, path: str, name: str | None) -> _Answerer:
 def _route_of(model: ServedModel, path: str) -> PaddleXRoute | None:
     version = model.version
     routes = version.domain.capability(PaddleXRoutes)
-    known = () if routes is None else routes.routes
-    return next((one for one in known if one.path == path and one.accepts(version.artifact)), None)
+    announced = () if routes is None else routes.routes
+    return next((one for one in announced if one.path == path and one.accepts(version.artifact)), None)
 
 
 def _domains_of(path: str) -> list[str]:
@@ -131,8 +135,8 @@ def _domains_of(path: str) -> list[str]:
     ]
 
 
-async def _predict(store: ModelStore, chosen: _Answerer, fields: Mapping[str, JSON]) -> Mapping[str, JSON]:
-    model, route = chosen.model, chosen.route
+async def _predict(store: ModelStore, selection: _Answerer, fields: Mapping[str, JSON]) -> Mapping[str, JSON]:
+    model, route = selection.model, selection.route
     upload = Upload(await _read_source(store, model, fields, route.source))
     options, unused = _split_fields(route, model, fields)
     visualize = _flag(fields, "visualize", True)
@@ -207,13 +211,13 @@ def _split_fields(
     route: PaddleXRoute, model: ServedModel, fields: Mapping[str, JSON]
 ) -> tuple[dict[str, JSON], list[str]]:
     """Options of the predictor, and fields that are none."""
-    known = request_fields(route.options or model.version.domain.options)
+    options_by_name = request_fields(route.options or model.version.domain.options)
     options, unused = {}, []
     for name, value in fields.items():
         if value is None or value is False or name in _OWN_FIELDS or name in route.other_fields:
             continue
         option = route.fields.get(name) or re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower()
-        if option in known and not isinstance(value, dict):
+        if option in options_by_name and not isinstance(value, dict):
             options[option] = value
         else:
             unused.append(name[:100])
