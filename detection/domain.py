@@ -11,6 +11,7 @@ import numpy as np
 
 from detection.comparison import compare_detections
 from detection.detector import THRESHOLD, DetectionOptions, ObjectDetector, configure_detector
+from detection.paddlex_routes import ROUTES
 from detection.pose_predictor import POSE, KeypointMeta, open_pose_predictor
 from detection.results import Box, DetectionResult
 from framework.core.errors import ConfigError, OarError
@@ -21,7 +22,7 @@ from framework.io.data_check import Observe, Report
 from framework.io.dataset import Dataset
 from framework.vision.sample import Sample
 from framework.workflow import Domain, open_predictor
-from framework.workflow.domain.capabilities import WebExport
+from framework.workflow.domain.capabilities import ResultReader, WebExport
 from framework.workflow.domain.comparison import ResultComparison
 from framework.workflow.domain.options import choose_value_range, select_classes
 from framework.workflow.open.predict import make_predictor_function
@@ -74,6 +75,7 @@ class DetectionDomain(Domain[DetectionOptions]):
         "detection.boxes",
         "detection.contracts",
     )
+    capabilities = (ResultReader(DetectionResult.from_dict), ROUTES)
 
     def open(self, artifact: Artifact, options: DetectionOptions, runtime: Runtime) -> ObjectDetector:
         """Raises: ConfigError, where a pose model needs a detector and has none, or has one and needs none."""

@@ -4,13 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NotRequired, TypedDict
 
 import numpy as np
 
 from detection.counts import FrameCounts
 from framework.core.types import JSON
 from framework.vision import draw
-from framework.workflow.domain.result import ImageResult, Json
+from framework.workflow.domain.result import ImageResult, Json, read_result
+
+
+class _BoxData(TypedDict):
+    label: str
+    category_id: int
+    score: float
+    bbox: Sequence[float]
+    track_id: NotRequired[int]
+    keypoints: NotRequired[Sequence[Sequence[float]]]
+
+
+class _ResultData(TypedDict):
+    source: str
+    width: int
+    height: int
+    boxes: Sequence[_BoxData]
 
 
 @dataclass(frozen=True)
@@ -27,6 +44,20 @@ class Box:
     bbox: tuple[float, float, float, float]
     track_id: int | None = None
     keypoints: tuple[tuple[float, float, float], ...] | None = None
+
+    @classmethod
+    def from_dict(cls, data: _BoxData) -> Box:
+        """The object that `to_dict` wrote."""
+        points = data.get("keypoints")
+        x0, y0, x1, y1 = map(float, data["bbox"])
+        return cls(
+            data["label"],
+            data["category_id"],
+            data["score"],
+            (x0, y0, x1, y1),
+            data.get("track_id"),
+            None if points is None else tuple((x, y, score) for x, y, score in points),
+        )
 
     def to_dict(self) -> dict[str, JSON]:
         """Plain data for JSON; what is not known is left out."""
@@ -54,6 +85,11 @@ class DetectionResult(ImageResult):
     boxes: tuple[Box, ...]
     skeleton: tuple[tuple[int, int], ...] = field(default=(), repr=False)
     counts: FrameCounts | None = None
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, JSON]) -> DetectionResult:
+        """The result that `to_dict` wrote, without its image and what was counted. Raises: FormatError."""
+        return read_result(data, _read, "objects of an image: source, width, height, boxes")
 
     @property
     def xyxy(self) -> np.ndarray:
@@ -131,6 +167,15 @@ class DetectionResult(ImageResult):
             points = np.array([keypoints for keypoints, _ in posed])
             image = draw.keypoints(image, points, skeleton=self.skeleton, ids=[i for _, i in posed])
         return image if self.counts is None else self.counts.draw(image)
+
+
+def _read(data: _ResultData) -> DetectionResult:
+    return DetectionResult(
+        source=data["source"],
+        width=data["width"],
+        height=data["height"],
+        boxes=tuple(map(Box.from_dict, data["boxes"])),
+    )
 
 
 def _caption(box: Box) -> str:

@@ -14,12 +14,13 @@ from framework.interop.weights.model_folder import CONFIG
 from framework.io.data_check import Observe, Report
 from framework.io.dataset import Dataset
 from framework.workflow import Domain, option
-from framework.workflow.domain.capabilities import FolderImporter, TaskAlias, TaskAliases
+from framework.workflow.domain.capabilities import FolderImporter, ResultReader, TaskAlias, TaskAliases
 from framework.workflow.open.predict import make_predictor_function
 from framework.workflow.runners.image_runner import load_transforms
 from framework.workflow.runners.text_predictor import TextPredictor
 from nlp.analyzer import TextAnalyzer
 from nlp.contracts import TextTask
+from nlp.json_results import result_from_dict
 from nlp.processors import ProcessorContext
 
 # Names of PaddleNLP's Taskflow, and what they answer here.
@@ -66,7 +67,7 @@ class LanguageDomain(Domain[TextOptions]):
     name = "nlp"
     options = TextOptions
     suite = "paddlenlp"
-    capabilities = (TaskAliases(TASKS), FolderImporter(import_folder))
+    capabilities = (TaskAliases(TASKS), FolderImporter(import_folder), ResultReader(result_from_dict))
 
     def check_dataset(self, dataset: Dataset, observe: Observe) -> Report:
         from nlp.data.check import validate_dataset  # what runs artifacts loads no data sets

@@ -18,6 +18,7 @@ from framework.workflow.domain.capabilities import (
     FallbackModel,
     FixedSizes,
     OptionModel,
+    ResultReader,
     RuntimeSettings,
     WebExport,
 )
@@ -25,6 +26,7 @@ from framework.workflow.domain.comparison import ResultComparison
 from framework.workflow.open.predict import make_predictor_function
 from ocr.exporters.files import SERVED_FORMATS
 from ocr.formulas.stage import FormulaOptions, FormulaRecognizer
+from ocr.paddlex_routes import ROUTES
 from ocr.pages.preparation import PagePreparation
 from ocr.pages.stages import PageOrientationClassifier, PageOrientationOptions, Unwarper, UnwarpOptions
 from ocr.pipeline.fixed_sizes import choose_fixed_sizes
@@ -49,6 +51,7 @@ from ocr.pipeline.single_stage import (
 from ocr.pipeline.text_pipeline import OCRPipeline, PipelineOptions
 from ocr.pipeline.web_page import describe_page
 from ocr.results.comparison import compare_pages
+from ocr.results.pages import Page
 from ocr.tables.stage import TableOptions, TableRecognizer
 from ocr.tasks.contracts import DescribesStage
 from ocr.text.characters import CharacterSet
@@ -90,6 +93,8 @@ class OCRDomain(Domain[OCROptions]):
         ResultComparison("lines", 0.99, compare_pages),
         WebExport("lines", describe_page),
         SERVED_FORMATS,
+        ResultReader(Page.from_dict),
+        ROUTES,
     )
 
     def describe(self, experiment: Experiment, model: Layer, labels: tuple[str, ...]) -> Mapping[str, JSON]:

@@ -433,36 +433,37 @@ def write(path: str | os.PathLike[str], image: np.ndarray, *, quality: int = 95)
         ShapeError: the array is no such image.
         DiskError: the disk is full, or may not be written to.
     """
-    path = Path(path)
-    suffix = path.suffix.lower()
-    if suffix not in (".png", ".jpg", ".jpeg"):
+    write_file(Path(path), encode(image, Path(path).suffix, quality=quality, where=path))
+
+
+def encode(image: np.ndarray, suffix: str, *, quality: int = 95, where: object = "encode") -> bytes:
+    """The bytes of the file that `write` writes under a name of this suffix. Raises: InputError, ShapeError, as it."""
+    kind = suffix.lower()
+    if kind not in (".png", ".jpg", ".jpeg"):
         raise InputError(
-            "images are written as PNG or JPEG",
-            where=path,
-            received=f"suffix {path.suffix!r}",
-            allowed=".png, .jpg, .jpeg",
+            "images are written as PNG or JPEG", where=where, received=repr(suffix), allowed=".png, .jpg"
         )
     if image.dtype != np.uint8 or image.size == 0 or not (image.ndim == 2 or image.shape[2:] == (3,)):
         raise ShapeError(
             "this array cannot be written as an image",
-            where=path,
+            where=where,
             received=f"{image.dtype} {list(image.shape)}",
             allowed="uint8 [H, W, 3] RGB or [H, W] grey, not empty",
         )
-    options = [cv2.IMWRITE_JPEG_QUALITY, quality] if suffix != ".png" else []
     try:
-        done, encoded = cv2.imencode(suffix, image if image.ndim == 2 else to_bgr(image), options)
+        options = [cv2.IMWRITE_JPEG_QUALITY, quality] if kind != ".png" else []
+        done, data = cv2.imencode(kind, image if image.ndim == 2 else to_bgr(image), options)
     except cv2.error:
-        done, encoded = False, np.empty(0, np.uint8)
+        done, data = False, np.empty(0, np.uint8)
     if not done:
         raise InputError(
-            f"the image cannot be stored as {suffix}",
-            where=path,
+            f"the image cannot be stored as {kind}",
+            where=where,
             received=f"{image.shape[1]}x{image.shape[0]}",
             allowed="JPEG: at most 65,500 pixels a side",
             fix="write a .png, or shrink it",
         )
-    write_file(path, encoded.data)
+    return data.tobytes()
 
 
 def list_images(folder: str | os.PathLike[str], *, recursive: bool = False) -> list[Path]:

@@ -17,7 +17,7 @@ from framework.io.dataset import Dataset
 from framework.io.weighting import LabelledDataset
 from framework.vision.sample import Sample
 from framework.workflow import Domain, ImageItem, VisionPredictor, option
-from framework.workflow.domain.capabilities import WebExport
+from framework.workflow.domain.capabilities import ResultReader, WebExport
 from framework.workflow.domain.comparison import ResultComparison
 from framework.workflow.domain.options import (
     check_range,
@@ -28,15 +28,12 @@ from framework.workflow.domain.options import (
 from framework.workflow.open.predict import make_predictor_function
 from framework.workflow.runners.image_runner import ImageRunner, open_runner
 from zoo.classification.comparison import compare_classifications
-from zoo.classification.results import Classification, best_classes, classes_from
+from zoo.classification.paddlex_routes import ROUTES
+from zoo.classification.results import MULTI_LABEL, Classification, best_classes, classes_from
 
 if TYPE_CHECKING:
     from framework.engine.experiment import Experiment
     from framework.nn.layer import Layer
-
-_MULTI_LABEL = (
-    "multi_label_threshold"  # in the config of an artifact, where a model has several classes an image
-)
 
 
 @dataclass(frozen=True)
@@ -89,6 +86,8 @@ class ClassificationDomain(Domain[ClassificationOptions]):
     capabilities = (
         WebExport("classes", describe_page),
         ResultComparison("labels", 1.0, compare_classifications),
+        ResultReader(Classification.from_dict),
+        ROUTES,
     )
 
     def describe(self, experiment: Experiment, model: Layer, labels: tuple[str, ...]) -> Mapping[str, JSON]:
@@ -96,7 +95,7 @@ class ClassificationDomain(Domain[ClassificationOptions]):
         from zoo.classification.multi_label import MultiLabelClassification
 
         task = experiment.task
-        return {_MULTI_LABEL: task.threshold} if isinstance(task, MultiLabelClassification) else {}
+        return {MULTI_LABEL: task.threshold} if isinstance(task, MultiLabelClassification) else {}
 
     def check_dataset(self, dataset: Dataset, observe: Observe) -> Report:
         from zoo.classification.check import validate  # what runs artifacts loads no data sets
@@ -108,7 +107,7 @@ class ClassificationDomain(Domain[ClassificationOptions]):
         labels = artifact.setting("labels")
         selected = select_classes(options.classes, labels, artifact.source)
 
-        least = artifact.setting(_MULTI_LABEL, float | None, None)
+        least = artifact.setting(MULTI_LABEL, float | None, None)
         if least is None and options.threshold is not None:
             raise ConfigError(
                 "this model has one class an image, and no threshold",

@@ -4,11 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypedDict
 
 import numpy as np
 
 from framework.vision import draw
-from framework.workflow.domain.result import ImageResult, Json
+from framework.workflow.domain.result import ImageResult, Json, read_result
+
+MULTI_LABEL = "multi_label_threshold"
+"""In the config of an artifact whose model has several classes an image: the least score of a class."""
+
+
+class _ClassData(TypedDict):
+    label: str
+    category_id: int
+    score: float
+
+
+class _ResultData(TypedDict):
+    source: str
+    width: int
+    height: int
+    classes: list[_ClassData]
 
 
 @dataclass(frozen=True)
@@ -26,6 +43,11 @@ class Classification(ImageResult):
 
     classes: tuple[Class, ...]
     """Of a model of several classes an image all from the threshold on, which may be none."""
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Json]) -> Classification:
+        """The result that `to_dict` wrote, without its image. Raises: FormatError."""
+        return read_result(data, _read, "classes of an image: source, width, height, classes")
 
     @property
     def label(self) -> str:
@@ -51,6 +73,15 @@ class Classification(ImageResult):
         for row, c in enumerate(self.classes[:3], start=1):
             image = draw.text(image, f"{c.label} {c.score:.1%}", (0, row * step))
         return image
+
+
+def _read(data: _ResultData) -> Classification:
+    return Classification(
+        source=data["source"],
+        width=data["width"],
+        height=data["height"],
+        classes=tuple(Class(**one) for one in data["classes"]),
+    )
 
 
 def classes_from(

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
 from framework.core.types import JSON
+from framework.serving.formats import find_formats
 from framework.serving.metrics import CONTENT_TYPE, Metrics
 from framework.serving.models import ModelStore, ServedModel
 from framework.workflow.domain.predictor import LanguagePredictor
@@ -66,7 +67,14 @@ def describe(model: ServedModel) -> dict[str, JSON]:
         name: {"type": str(field.type), "default": _plain(field), "help": str(field.metadata.get("help", ""))}
         for name, field in fields.items()
     }
-    return {**facts, "domain": version.domain.name, "takes": takes, "options": options}
+    formats = list(find_formats(version, version.default))
+    return {
+        **facts,
+        "domain": version.domain.name,
+        "takes": takes,
+        "formats": formats,
+        "options": options,
+    }
 
 
 def _plain(field: dataclasses.Field[object]) -> JSON:

@@ -114,6 +114,17 @@ class FixedSizes:
 
 
 @dataclass(frozen=True)
+class ResultReader:
+    """Results from their JSON, for clients of a server.
+
+    Attributes:
+        read: The result that `to_dict` of a predictor's result wrote, without its image. Raises: FormatError.
+    """
+
+    read: Callable[[Mapping[str, JSON]], object]
+
+
+@dataclass(frozen=True)
 class ExportExtras:
     """What an export does besides.
 

@@ -4,17 +4,33 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias, TypeVar, cast
 
 import numpy as np
 
+from framework.core.errors import FormatError
 from framework.vision import image as vision_image
 from framework.workflow.domain.outputs import write_json
 
+R = TypeVar("R")
+D = TypeVar("D")
 Json: TypeAlias = bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"] | None
+
+
+def read_result(data: Mapping[str, Json], make: Callable[[D], R], allowed: str) -> R:
+    """The result that `make` makes of what `to_dict` wrote. Raises: FormatError, where keys or values do not fit."""
+    try:
+        return make(cast("D", data))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise FormatError(
+            "this is no such result",
+            received=f"no key {error}" if isinstance(error, KeyError) else error,
+            allowed=allowed,
+            fix="pass what to_dict() gave",
+        ) from error
 
 
 class Result(ABC):

@@ -1,0 +1,159 @@
+"""What a server answers on the routes of PaddleX's pipelines of texts and documents.
+
+Source: PaddleX 3.x, inference/serving/schemas/ocr.py, layout_parsing.py, pp_structurev3.py, table_recognition.py,
+seal_recognition.py and formula_recognition.py, whose paths and keys are public interface; results have the keys of the
+pipelines' `json`, without `input_path` and `page_index`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import cast
+
+import numpy as np
+
+from framework.core.types import JSON
+from framework.export import Artifact
+from framework.workflow.domain.options import make_options
+from framework.workflow.domain.paddlex import EncodeImage, PaddleXRoute, PaddleXRoutes, WriteResult
+from framework.workflow.domain.predictor import AnyPredictor
+from framework.workflow.domain.result import Result
+from ocr.documents.document import make_reader
+from ocr.documents.lazy import Lazy
+from ocr.documents.options import DocumentOptions
+from ocr.exporters.markdown import to_markdown
+from ocr.exporters.paddle import page_to_predict_dict
+from ocr.exporters.paddle_structure import page_to_paddle
+from ocr.pipeline.predictor import OCRPredictor
+from ocr.results.pages import Document, Page
+
+_NOT_OF_A_REQUEST = ("input_path", "page_index")
+_WORDS = ("text_word", "text_word_boxes")
+
+
+def _reads_text(artifact: Artifact) -> bool:
+    return {"detector", "recognizer"} <= set(artifact.stages)
+
+
+def _reads_formulas(artifact: Artifact) -> bool:
+    return artifact.config.get("kind") == "formula"
+
+
+def _prune(value: object) -> JSON:
+    """The same without what tells where the server's file was, with arrays as lists."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, Mapping):
+        return {str(key): _prune(item) for key, item in value.items() if key not in _NOT_OF_A_REQUEST}
+    if isinstance(value, list | tuple):
+        return [_prune(item) for item in value]
+    return cast(JSON, value)
+
+
+def _write_text(
+    results: Sequence[Result], fields: Mapping[str, JSON], encode: EncodeImage | None
+) -> Mapping[str, JSON]:
+    entries = []
+    for page in cast("Sequence[Page]", results):
+        content = dict(page_to_predict_dict(page))
+        content["return_word_box"] = fields.get("returnWordBox") is True
+        if not content["return_word_box"]:
+            content = {key: value for key, value in content.items() if key not in _WORDS}
+        entry: dict[str, JSON] = {"prunedResult": _prune(content)}
+        if encode is not None:
+            entry |= {"ocrImage": encode(page.draw()), "inputImage": encode(page.pixels)}
+        entries.append(entry)
+    return {"ocrResults": entries}
+
+
+def _write_layout(
+    results: Sequence[Result], fields: Mapping[str, JSON], encode: EncodeImage | None
+) -> Mapping[str, JSON]:
+    """`isStart` and `isEnd` say whether the first and the last paragraph of a page are whole."""
+    pages = cast("Sequence[Page]", results)
+    starts = [not (page.blocks and page.blocks[0].continued) for page in pages]
+    entries = []
+    for page, start, end in zip(pages, starts, [*starts[1:], True]):
+        entry = _structure_entry(page, page_to_paddle(page, len(pages)), encode)
+        text = to_markdown(Document((page,), page.source))
+        entries.append({**entry, "markdown": {"text": text, "isStart": start, "isEnd": end}})
+    return {"layoutParsingResults": entries}
+
+
+def _structure_entry(
+    page: Page, content: Mapping[str, object], encode: EncodeImage | None
+) -> dict[str, JSON]:
+    entry: dict[str, JSON] = {"prunedResult": _prune(content)}
+    if encode is not None:
+        entry["outputImages"] = {"layout_det_res": encode(page.draw(side_by_side=False))}
+        entry["inputImage"] = encode(page.pixels)
+    return entry
+
+
+def _structure_writer(name: str, keys: Sequence[str]) -> WriteResult:
+    """Answers with some keys of PP-StructureV3's result."""
+
+    def write(
+        results: Sequence[Result], fields: Mapping[str, JSON], encode: EncodeImage | None
+    ) -> Mapping[str, JSON]:
+        entries = []
+        for page in cast("Sequence[Page]", results):
+            content = page_to_paddle(page, len(results))
+            entries.append(_structure_entry(page, {key: content[key] for key in keys}, encode))
+        return {name: entries}
+
+    return write
+
+
+def _document_reader(
+    change: Callable[[DocumentOptions], DocumentOptions] = lambda options: options,
+) -> Callable[[AnyPredictor, bytes, Mapping[str, object]], Sequence[Result]]:
+    def read(predictor: AnyPredictor, data: bytes, options: Mapping[str, object]) -> Sequence[Result]:
+        settings = change(make_options(DocumentOptions, options, "the document"))
+        text_reader = cast(OCRPredictor, predictor)
+        return make_reader(settings, Lazy(lambda: text_reader), images=True)(data).pages
+
+    return read
+
+
+_STRUCTURE = ("model_settings", "layout_det_res", "overall_ocr_res")
+_TABLES = _document_reader(lambda options: replace(options, tables=True))
+_SEALS = _document_reader(lambda options: replace(options, seals=True))
+_DOCUMENT_FIELDS = {"useTableRecognition": "tables", "useSealRecognition": "seals"}
+ROUTES = PaddleXRoutes(
+    (
+        PaddleXRoute("/ocr", "file", _reads_text, _write_text, other_fields=("returnWordBox",)),
+        PaddleXRoute(
+            "/layout-parsing",
+            "file",
+            _reads_text,
+            _write_layout,
+            _DOCUMENT_FIELDS,
+            _document_reader(),
+            DocumentOptions,
+        ),
+        PaddleXRoute(
+            "/table-recognition",
+            "file",
+            _reads_text,
+            _structure_writer("tableRecResults", (*_STRUCTURE, "table_res_list")),
+            read=_TABLES,
+            options=DocumentOptions,
+        ),
+        PaddleXRoute(
+            "/seal-recognition",
+            "file",
+            _reads_text,
+            _structure_writer("sealRecResults", (*_STRUCTURE[:2], "seal_res_list")),
+            read=_SEALS,
+            options=DocumentOptions,
+        ),
+        PaddleXRoute(
+            "/formula-recognition",
+            "file",
+            _reads_formulas,
+            _structure_writer("formulaRecResults", (*_STRUCTURE[:2], "formula_res_list")),
+        ),
+    )
+)

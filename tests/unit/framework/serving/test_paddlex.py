@@ -1,0 +1,147 @@
+"""The routes of PaddleX's servers: bodies as its clients send and read them, and what is not used said."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from starlette.testclient import TestClient
+
+from detection.paddlex_routes import ROUTES as OBJECT_ROUTES
+from detection.results import Box, DetectionResult
+from framework.serving.routes.paddlex import paths
+from framework.vision import image as vision_image
+from ocr.paddlex_routes import ROUTES as TEXT_ROUTES
+from ocr.results.pages import Line, Page
+from segmentation.paddlex_routes import ROUTES as MASK_ROUTES
+from segmentation.results import Segmentation
+from tests.unit.framework.serving.protocol_server import classifier, file_of, grey, serve
+
+ROUTE = "/image-classification"
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
+    with serve(classifier("mean").save(tmp_path_factory.mktemp("paddlex") / "mean")) as opened:
+        yield opened
+
+
+def text_of(data: bytes) -> str:
+    return base64.b64encode(data).decode("ascii")
+
+
+def test_domains_announce_their_routes() -> None:
+    assert {"/ocr", "/layout-parsing", "/object-detection", ROUTE, "/semantic-segmentation"} <= set(paths())
+
+
+def test_an_answer_has_the_form_of_paddlex(client: TestClient) -> None:
+    body = {"image": text_of(file_of(51)), "topk": 1, "logId": "mine"}
+    content = client.post(ROUTE, json=body).json()
+    assert (content["logId"], content["errorCode"], content["errorMsg"]) == ("mine", 0, "Success")
+    ((category),) = content["result"]["categories"]
+    assert category == {"id": 1, "name": "dark", "score": pytest.approx(0.8, abs=1e-5)}
+    drawing = vision_image.read(base64.b64decode(content["result"]["image"]))
+    assert drawing.shape == (12, 16, 3)
+    assert set(content["result"]) == {"categories", "image"}
+
+
+def test_drawings_can_be_left_out_and_fields_without_a_meaning_are_named(client: TestClient) -> None:
+    body = {"image": text_of(file_of(51)), "visualize": False, "useHpip": True, "other": None, "off": False}
+    result = client.post(ROUTE, json=body).json()["result"]
+    assert "image" not in result
+    assert result["warnings"] == ["useHpip has no meaning here and was not used"]
+
+
+def test_health(client: TestClient) -> None:
+    content = client.get("/health").json()
+    assert content["errorCode"] == 0 and content["errorMsg"] == "Healthy" and content["logId"]
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "message"),
+    [
+        ({}, 400, "no file"),
+        ({"file": "aaaa"}, 400, "no file"),
+        ({"image": 3}, 400, "no file"),
+        ({"image": "!"}, 400, "no base64"),
+        ({"image": text_of(b"no image")}, 422, "not of a known format"),
+        ({"image": "http://127.0.0.1/a.png"}, 403, "fetches no addresses"),
+        ({"image": text_of(file_of(1)), "topk": 0}, 422, "holds a class"),
+        ({"image": text_of(file_of(1)), "topk": "many"}, 400, "topk"),
+        ({"image": text_of(file_of(1)), "visualize": "yes"}, 400, "truth value"),
+        ({"image": text_of(file_of(1)), "fileType": 2}, 400, "type of a file"),
+    ],
+)
+def test_errors_have_the_form_of_paddlex(
+    client: TestClient, body: dict[str, Any], status: int, message: str
+) -> None:
+    answer = client.post(ROUTE, json={**body, "logId": "mine"})
+    content = answer.json()
+    assert answer.status_code == content["errorCode"] == status
+    assert content["logId"] == "mine" and message in content["errorMsg"] and "result" not in content
+
+
+def test_a_body_that_is_not_json_and_a_route_without_a_model(client: TestClient) -> None:
+    answer = client.post(ROUTE, content=b"{")
+    assert answer.status_code == answer.json()["errorCode"] == 400 and "not JSON" in answer.json()["errorMsg"]
+    answer = client.post("/ocr", json={"file": "aaaa"})
+    assert answer.status_code == 404 and "no model of this server answers" in answer.json()["errorMsg"]
+    answer = client.post("/ocr?model=mean", json={"file": "aaaa"})
+    assert answer.status_code == 404
+    answer = client.get(ROUTE)
+    assert answer.status_code == answer.json()["errorCode"] == 405
+
+
+def test_a_key_is_asked_for_in_the_form_of_paddlex(tmp_path: Path) -> None:
+    with serve(classifier("mean").save(tmp_path / "mean"), api_keys=("secret",)) as client:
+        assert client.get("/health").status_code == 200
+        answer = client.post(ROUTE, json={"image": text_of(file_of(1))})
+        assert answer.status_code == answer.json()["errorCode"] == 401
+        headers = {"X-API-Key": "secret"}
+        assert client.post(ROUTE, json={"image": text_of(file_of(1))}, headers=headers).status_code == 200
+
+
+def route(routes: Any, path: str) -> Any:
+    return next(one for one in routes.routes if one.path == path)
+
+
+def test_objects_and_people() -> None:
+    points = ((1.0, 2.0, 0.5), (3.0, 4.0, 0.7))
+    box = Box("cell", 2, 0.75, (1.5, 2.0, 8.0, 9.0), keypoints=points)
+    results = [DetectionResult(width=16, height=12, boxes=(box,))]
+    objects = route(OBJECT_ROUTES, "/object-detection").write(results, {}, None)
+    assert objects == {
+        "detectedObjects": [
+            {"bbox": [1.5, 2.0, 8.0, 9.0], "categoryId": 2, "categoryName": "cell", "score": 0.75}
+        ]
+    }
+    (person,) = route(OBJECT_ROUTES, "/human-keypoint-detection").write(results, {}, None)["persons"]
+    assert person["kpts"] == [[1.0, 2.0, 0.5], [3.0, 4.0, 0.7]]
+    assert person["detScore"] == 0.75 and person["kptScore"] == pytest.approx(0.6)
+
+
+def test_masks_are_rows_of_classes() -> None:
+    labels = np.array([[0, 1, 1], [1, 0, 0]], np.uint8)
+    palette = np.array([[0, 0, 0], [255, 0, 0]], np.uint8)
+    result = Segmentation(width=3, height=2, labels=labels, names=("a", "b"), palette=palette)
+    written = route(MASK_ROUTES, "/semantic-segmentation").write([result], {}, None)
+    assert written == {"labelMap": [0, 1, 1, 1, 0, 0], "size": [2, 3]}
+
+
+def test_pages_of_text() -> None:
+    quad = ((1.0, 1.0), (9.0, 1.0), (9.0, 5.0), (1.0, 5.0))
+    page = Page((Line("Total", 0.9, quad),), width=16, height=12, image=grey(255), source="secret/a.png")
+    ocr = route(TEXT_ROUTES, "/ocr")
+    (entry,) = ocr.write([page], {}, lambda image: f"{image.shape[0]} rows")["ocrResults"]
+    assert entry["inputImage"] == "12 rows" and "ocrImage" in entry
+    pruned = entry["prunedResult"]
+    assert pruned["rec_texts"] == ["Total"] and pruned["rec_boxes"] == [[1, 1, 9, 5]]
+    assert not {"input_path", "page_index", "text_word"} & set(pruned)
+    (entry,) = ocr.write([page], {"returnWordBox": True}, None)["ocrResults"]
+    assert "text_word" in entry["prunedResult"] and set(entry) == {"prunedResult"}
+    (entry,) = route(TEXT_ROUTES, "/table-recognition").write([page], {}, None)["tableRecResults"]
+    assert entry["prunedResult"]["table_res_list"] == []
