@@ -52,7 +52,7 @@ FRAMEWORK_MAY_IMPORT = {
     "optimizer": {"optimizer", "config", "io", "nn", "core"},
     "amp": {"amp", "nn", "core"},
     "autograd": {"autograd", "nn", "core"},
-    "distributed": {"distributed", "core"},
+    "distributed": {"distributed", "nn", "core"},
     "engine": {
         "engine",
         "distributed",
