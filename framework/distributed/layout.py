@@ -25,7 +25,7 @@ def parameter_specs(
 
     Linear [in, out] is divided by columns over `tensor` and by rows over `fsdp`, a second product of a pair the other
     way round; Embedding [rows, features] by features and rows; convolutions [out, in, …] by output and input channels;
-    vectors follow the output. An axis that does not divide a dimension is tried on the others, from the last one.
+    all else over `fsdp`. An axis that does not divide a dimension is tried on the others, from the last one.
 
     Args:
         sizes: Devices of each axis of the mesh.
