@@ -77,12 +77,12 @@ def launch(args: argparse.Namespace) -> int:
             received="nothing",
             allowed="address and port of the machine with --rank 0, such as 10.0.0.1:12361",
         )
+    _choose_devices(args.gpus)
     if args.script.endswith(".py") and not Path(args.script).is_file():
         raise InputError("there is no such script", where=args.script, fix="check the path")
-    _choose_devices(args.gpus)
     if nodes * args.nproc_per_node > 1:
         return Supervisor(
-            _command(args.script, args.arguments),
+            [sys.executable, "-u", "-m", "framework", *_words(args.script, args.arguments)],
             args.nproc_per_node,
             nodes,
             args.rank,
@@ -91,13 +91,8 @@ def launch(args: argparse.Namespace) -> int:
             args.max_restart,
             args.hang_timeout,
         ).run()
-    if args.script.endswith(".py"):
-        sys.argv = [args.script, *args.arguments]
-        sys.path.insert(0, str(Path(args.script).resolve().parent))
-        runpy.run_path(args.script, run_name="__main__")
-    else:
-        sys.argv = ["oar", args.script, *args.arguments]
-        runpy.run_module("framework", run_name="__main__", alter_sys=True)
+    sys.argv = ["oar", *_words(args.script, args.arguments)]
+    runpy.run_module("framework", run_name="__main__", alter_sys=True)
     return 0
 
 
@@ -120,9 +115,9 @@ def _choose_devices(gpus: str | None) -> None:
         os.environ[variable] = gpus
 
 
-def _command(script: str, arguments: Sequence[str]) -> list[str]:
-    head = [script] if script.endswith(".py") else ["-m", "framework", script]
-    return [sys.executable, "-u", *head, *arguments]
+def _words(script: str, arguments: Sequence[str]) -> list[str]:
+    """A command of oar; a script is one of `oar run`, in which `import paddle` means Oar."""
+    return [*(["run"] if script.endswith(".py") else []), script, *arguments]
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -23,6 +23,7 @@ RESTARTS = "OAR_RESTARTS"
 """How often the supervisor has started this run again, after a process of it failed."""
 JOIN_TIMEOUT = "OAR_JOIN_TIMEOUT"
 """Seconds that processes wait for one another at the start; by default 60."""
+_JOINED = "OAR_JOINED"  # the number of the process that has joined: those that it starts must not
 _DETECTED = ("SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE")  # numbers of processes that jax finds by itself
 
 
@@ -36,6 +37,8 @@ def init_parallel_env() -> int:
     """
     if jax.distributed.is_initialized():
         return jax.process_count()
+    if os.environ.get(_JOINED):  # a helper that a process of the run has started, such as a reader of data
+        return 1
     count = _number("PADDLE_TRAINERS_NUM", 1)
     if count > 1:
         rank, master = _number("PADDLE_TRAINER_ID", 0), _master()
@@ -51,6 +54,7 @@ def init_parallel_env() -> int:
         _join(None, None, None)
     else:
         return 1
+    os.environ[_JOINED] = str(os.getpid())
     if jax.process_index() != 0:
         log.info(f"process {jax.process_index()} of {jax.process_count()}")
     return jax.process_count()

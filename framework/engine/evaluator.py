@@ -102,7 +102,7 @@ class Evaluator(Judge):
         def infer(params: State, buffers: State, batch: Mapping[str, jax.Array]) -> dict[str, jax.Array]:
             return task.infer(graphdef.bind(params, buffers), batch)
 
-        device = jax.devices()[0] if partitioner is None else partitioner.devices[0]
+        device = jax.local_devices()[0] if partitioner is None else partitioner.devices[0]
         # Every process judges all outputs, so that all come to the same decisions.
         whole = partitioner is not None and partitioner.several_processes
         out = partitioner.replicated if partitioner is not None and whole else None
