@@ -26,10 +26,18 @@ Tree = TypeVar("Tree")
 
 @dataclass(frozen=True)
 class StepShardings:
-    """Where a training step leaves its state and its log, and how its gradients are divided (None: as comes)."""
+    """Where the arrays of a training step lie.
+
+    Attributes:
+        state, log: What it leaves.
+        parameters: Where they are computed with: what `fsdp` divides is gathered, each before its use, so that
+            activations stay divided by samples alone.
+        gradients: None: as comes.
+    """
 
     state: PyTree
     log: NamedSharding
+    parameters: dict[str, NamedSharding]
     gradients: dict[str, NamedSharding] | None
 
 
@@ -155,7 +163,8 @@ class Partitioner:
         gradients = None
         if self.options.stage == 2:
             gradients = {name: self.sharding(self._parameters[name]) for name in trained}
-        return StepShardings(self.shardings(state), self.replicated, gradients)
+        used = {name: self.sharding(_without(spec, "fsdp")) for name, spec in self._parameters.items()}
+        return StepShardings(self.shardings(state), self.replicated, used, gradients)
 
     def place(self, tree: Tree, *, copy: bool = False) -> Tree:
         """A pytree of arrays on the mesh, by `shardings`.

@@ -6,16 +6,15 @@
 
 from __future__ import annotations
 
-import logging
 import os
+import sys
+import threading
 import time
 from pathlib import Path
 
 import jax
 
 from framework.core.errors import ConfigError, DeviceError
-
-log = logging.getLogger("oar")
 
 HEARTBEAT = "OAR_HEARTBEAT"
 """The file whose time of change tells the supervisor that this process is alive."""
@@ -55,24 +54,34 @@ def init_parallel_env() -> int:
     else:
         return 1
     os.environ[_JOINED] = str(os.getpid())
-    if jax.process_index() != 0:
-        log.info(f"process {jax.process_index()} of {jax.process_count()}")
     return jax.process_count()
 
 
 def _join(master: str | None, count: int | None, rank: int | None) -> None:
     seconds = _number(JOIN_TIMEOUT, 60)
-    try:
-        jax.distributed.initialize(master, count, rank, initialization_timeout=seconds)
-    except (RuntimeError, ValueError) as error:
-        line = (str(error).splitlines() or [""])[0]
-        raise DeviceError(
+
+    def describe(received: str) -> DeviceError:
+        return DeviceError(
             "the processes of the run did not find each other",
             where=f"process {rank} of {count} at {master}",
-            received=line[:200],
+            received=received,
             allowed=f"all of them within {seconds} s, and a free port",
             fix=f"look at the logs of the others; --master names a free port; {JOIN_TIMEOUT} gives them more time",
-        ) from error
+        )
+
+    def give_up() -> None:  # jax would abort the process with a trace of its own
+        print(f"error: {describe('too few came')}", file=sys.stderr, flush=True)
+        os._exit(2)
+
+    timer = threading.Timer(seconds, give_up)
+    timer.daemon = True
+    timer.start()
+    try:
+        jax.distributed.initialize(master, count, rank, initialization_timeout=seconds + 30)
+    except (RuntimeError, ValueError) as error:
+        raise describe((str(error).splitlines() or [""])[0][:200]) from error
+    finally:
+        timer.cancel()
 
 
 def _number(name: str, default: int) -> int:

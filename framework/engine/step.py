@@ -108,7 +108,10 @@ def train_step(
     def loss_of(
         trained: State, state: TrainState, batch: Mapping[str, jax.Array]
     ) -> tuple[jax.Array, tuple[Losses, State]]:
-        model = graphdef.bind({**state.params, **trained}, state.buffers)
+        params = {**state.params, **trained}
+        if shardings is not None:
+            params = jax.lax.with_sharding_constraint(params, shardings.parameters)
+        model = graphdef.bind(params, state.buffers)
         with (
             rng_scope(jax.random.fold_in(root, state.step)),
             _cast(options),
