@@ -59,10 +59,10 @@ def _program(ranks: Ranks, name: str) -> Callable[[jax.Array], jax.Array]:
 def _stack(array: jax.Array, ranks: Ranks) -> jax.Array:
     """The arrays of all processes, [processes, …], each on its own device."""
     mesh = _mesh(ranks)
-    own = next(device for device in mesh.devices.flat if device.process_index == jax.process_index())
-    part = jax.device_put(array[None], own)
+    device = next(device for device in mesh.devices.flat if device.process_index == jax.process_index())
+    row = jax.device_put(array[None], device)
     sharding = NamedSharding(mesh, PartitionSpec(_AXIS))
-    return jax.make_array_from_single_device_arrays((len(ranks), *array.shape), sharding, [part])
+    return jax.make_array_from_single_device_arrays((len(ranks), *array.shape), sharding, [row])
 
 
 def _run(array: ArrayLike, ranks: Ranks, name: str) -> jax.Array:
@@ -104,7 +104,7 @@ def barrier(ranks: Ranks | None = None) -> None:
 
 
 def all_gather_object(value: object, ranks: Ranks | None = None) -> list[object]:
-    """The objects of all processes of this run, by pickle; on every process."""
+    """The objects of all processes of this run, on every process, by pickle: they run one program."""
     ranks = all_ranks() if ranks is None else ranks
     if len(ranks) == 1:
         return [value]

@@ -82,10 +82,10 @@ def _derive(layer: Layer, path: str, shape: tuple[int, ...], sizes: Mapping[str,
         order = {"tensor": (0,), "fsdp": (1, 0)}
     else:  # of a kind that is not known here: gathered where it is used, and so right
         order = {"fsdp": tuple(reversed(range(len(shape))))}
-    chosen: list[str | None] = [None] * len(shape)
-    for axis, places in order.items():
-        for dimension in places:
-            if sizes[axis] > 1 and chosen[dimension] is None and shape[dimension] % sizes[axis] == 0:
-                chosen[dimension] = axis
+    result: list[str | None] = [None] * len(shape)
+    for axis, dimensions in order.items():
+        for dimension in dimensions:
+            if sizes[axis] > 1 and result[dimension] is None and shape[dimension] % sizes[axis] == 0:
+                result[dimension] = axis
                 break
-    return tuple(chosen)
+    return tuple(result)

@@ -76,17 +76,17 @@ def make_mesh(options: ParallelOptions, devices: Sequence[Device] | None = None)
     Raises:
         ConfigError: the axes do not take as many devices as there are.
     """
-    chosen = list(devices or jax.devices())
+    available = list(devices or jax.devices())
     fixed = options.fsdp * options.tensor
-    data = options.data if options.data is not None else max(1, len(chosen) // fixed)
+    data = options.data if options.data is not None else max(1, len(available) // fixed)
     sizes = data, options.fsdp, options.tensor
-    if math.prod(sizes) != len(chosen):
+    if math.prod(sizes) != len(available):
         raise ConfigError(
             "the mesh does not take the devices that there are",
             where="parallel",
-            received=f"{' x '.join(f'{name} {size}' for name, size in zip(AXES, sizes))}, {len(chosen)} devices",
-            allowed=f"axes whose product is {len(chosen)}",
+            received=f"{' x '.join(f'{name} {size}' for name, size in zip(AXES, sizes))}, {len(available)} devices",
+            allowed=f"axes whose product is {len(available)}",
             fix="leave `data` out, which then takes what the others leave; JAX_NUM_CPU_DEVICES=8 makes eight devices "
             "of a CPU",
         )
-    return Mesh(np.array(chosen).reshape(sizes), AXES)
+    return Mesh(np.array(available).reshape(sizes), AXES)

@@ -89,8 +89,8 @@ class Partitioner:
         """Which samples of a batch of `count` this process reads: those of its devices. None: all of them."""
         if not self.several_processes:
             return None
-        parts = self.batch.addressable_devices_indices_map((count,)).values()
-        return sorted({row for part in parts if part for row in range(*part[0].indices(count))})
+        slices = self.batch.addressable_devices_indices_map((count,)).values()
+        return sorted({row for one in slices if one for row in range(*one[0].indices(count))})
 
     def place_batch(self, arrays: Mapping[str, np.ndarray]) -> dict[str, jax.Array]:
         """Arrays of a whole batch, which each process has: divided where their number allows it, else replicated."""
@@ -153,8 +153,8 @@ class Partitioner:
         """What `make` makes of arrays, laid out by `shardings`, and on no device whole on the way."""
         if len(self.devices) == 1:
             return self.place(make(*arguments), copy=True)
-        made = jax.eval_shape(make, *arguments)
-        return jax.jit(make, out_shardings=self.shardings(made))(*arguments)
+        shapes = jax.eval_shape(make, *arguments)
+        return jax.jit(make, out_shardings=self.shardings(shapes))(*arguments)
 
     def step_shardings(self, state: PyTree, trained: Sequence[str]) -> StepShardings | None:
         """Of a training step of this state; None where there is one device."""

@@ -76,14 +76,14 @@ class Supervisor:
     def run(self) -> int:
         """The exit status: 0 where all processes end well, else that of the first that failed for good."""
         self.log_dir.mkdir(parents=True, exist_ok=True)
-        asked: list[int] = []
+        signals: list[int] = []
         before, status = {}, 0
         for number in (signal.SIGINT, signal.SIGTERM):
-            before[number] = signal.signal(number, lambda number, frame: asked.append(number))
+            before[number] = signal.signal(number, lambda number, frame: signals.append(number))
         try:
             for attempt in range(self.max_restart + 1):
-                status, failed = self._run_once(attempt, asked)
-                if failed is None or asked or status in _NO_RESTART:
+                status, failed = self._run_once(attempt, signals)
+                if failed is None or signals or status in _NO_RESTART:
                     return status
                 if attempt < self.max_restart:
                     log.warning(f"starting all processes again ({attempt + 1} of {self.max_restart})")
@@ -92,12 +92,12 @@ class Supervisor:
             for number, handler in before.items():
                 signal.signal(number, handler)
 
-    def _run_once(self, attempt: int, asked: list[int]) -> tuple[int, int | None]:
+    def _run_once(self, attempt: int, signals: list[int]) -> tuple[int, int | None]:
         """Exit status, and the number of the first process that failed."""
         beats = Path(tempfile.mkdtemp(prefix="oar-heartbeats-"))
         workers = self._start(attempt, beats)
         try:
-            return self._watch(workers, asked)
+            return self._watch(workers, signals)
         finally:
             _end(workers)
             for worker in workers:
@@ -133,28 +133,28 @@ class Supervisor:
             workers.append(_Worker(rank, process, path, stream, beat, copier))
         return workers
 
-    def _watch(self, workers: list[_Worker], asked: list[int]) -> tuple[int, int | None]:
-        told, deadline = False, 0.0
+    def _watch(self, workers: list[_Worker], signals: list[int]) -> tuple[int, int | None]:
+        stopping, deadline = False, 0.0
         while True:
-            if asked and not told:
-                told = True
+            if signals and not stopping:
+                stopping = True
                 for worker in workers:
                     _signal(worker, signal.SIGTERM)
                 deadline = time.monotonic() + GRACE
             codes = [worker.process.poll() for worker in workers]
             bad = next((w for w, code in zip(workers, codes) if code not in (None, 0)), None)
-            if bad is not None and not told:
+            if bad is not None and not stopping:
                 status = bad.process.returncode
                 self._explain(bad, f"ended with status {status}")
                 return (status if status > 0 else 1), bad.rank
             if all(code is not None for code in codes):
                 return max(abs(code or 0) for code in codes), None
-            if told and time.monotonic() > deadline:
+            if stopping and time.monotonic() > deadline:
                 return 130, None
             hung = next(
                 (w for w in workers if w.heartbeat.exists() and w.silent_for() > self.hang_timeout), None
             )
-            if hung is not None and not told:
+            if hung is not None and not stopping:
                 self._explain(hung, f"has not done a step for {self.hang_timeout:g} s")
                 return 1, hung.rank
             time.sleep(_POLL)
@@ -162,8 +162,8 @@ class Supervisor:
     def _explain(self, worker: _Worker, what: str) -> None:
         worker.stream.flush()
         tail = [] if worker.rank == 0 else _tail(worker.log)  # that of the first was shown as it came
-        shown = "".join(f"\n  {line}" for line in tail)
-        log.error(f"process {worker.rank} {what}; its log: {worker.log}{shown}")
+        lines = "".join(f"\n  {line}" for line in tail)
+        log.error(f"process {worker.rank} {what}; its log: {worker.log}{lines}")
 
 
 def _variables(master: str, total: int, rank: int, local: int, on_machine: int) -> Mapping[str, str]:
@@ -182,9 +182,9 @@ def _variables(master: str, total: int, rank: int, local: int, on_machine: int) 
 
 def _free_port() -> int:
     try:
-        with socket.socket() as found:
-            found.bind(("127.0.0.1", 0))
-            return found.getsockname()[1]
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            return probe.getsockname()[1]
     except OSError as error:
         raise DeviceError(
             "no port is free on this machine", where="oar launch", received=error.strerror or str(error)

@@ -91,16 +91,16 @@ def new_group(
         DeviceError: there is no such process.
     """
     world = _world()
-    chosen = world.ranks if ranks is None else sorted(ranks)
-    if not set(chosen) <= set(world.ranks):
+    members = world.ranks if ranks is None else sorted(ranks)
+    if not set(members) <= set(world.ranks):
         raise DeviceError(
             "there is no such process",
             where="paddle.distributed.new_group",
-            received=list(chosen),
+            received=list(members),
             allowed=world.ranks,
         )
     rank = get_rank()
-    group = Group(chosen.index(rank) if rank in chosen else -1, len(_groups), chosen)
+    group = Group(members.index(rank) if rank in members else -1, len(_groups), members)
     _groups[group.id] = group
     return group
 
@@ -223,10 +223,10 @@ def gather(
 ) -> Task | None:
     """`all_gather` for the process `dst` only."""
     _check_member(dst, group, "gather")
-    found: list[Tensor] = []
-    all_gather(found, tensor, group)
+    gathered: list[Tensor] = []
+    all_gather(gathered, tensor, group)
     if gather_list is not None and get_rank() == dst:
-        gather_list += found
+        gather_list += gathered
     return _done(sync_op)
 
 
@@ -325,7 +325,7 @@ def alltoall_single(
     """
     if not _member(group):
         return _done(sync_op)
-    ranks, place = _ranks(group), _ranks(group).index(get_rank())
+    ranks, index = _ranks(group), _ranks(group).index(get_rank())
     count, length = len(ranks), in_tensor.shape[0]
     sizes = list(in_split_sizes) if in_split_sizes is not None else [length // count] * count
     if sum(sizes) != length or len(sizes) != count:
@@ -341,11 +341,11 @@ def alltoall_single(
         longest = max(row[0] for row in lengths)
         padding = [(0, longest - length)] + [(0, 0)] * (len(in_tensor.shape) - 1)
         gathered = collectives.all_gather(jnp.pad(in_tensor._value, padding), ranks)
-        parts = []
+        pieces = []
         for number, (_, *cuts) in enumerate(lengths):
-            start = sum(cuts[:place])
-            parts.append(gathered[number, start : start + cuts[place]])
-        _set(out_tensor, jnp.concatenate(parts))
+            start = sum(cuts[:index])
+            pieces.append(gathered[number, start : start + cuts[index]])
+        _set(out_tensor, jnp.concatenate(pieces))
     return _done(sync_op)
 
 

@@ -32,9 +32,34 @@ class ParallelMode:
     SEGMENT_PARALLEL = 4
 
 
-class DataParallel(Layer):
+class WrappedLayer(Layer):
+    """A layer in `_layers` that is run on several processes; state and parameters are those of the layer, without a
+    prefix of their own."""
+
+    _layers: Layer
+
+    def forward(self, *inputs: object, **kwargs: object) -> Any:
+        return self._layers(*inputs, **kwargs)
+
+    def state_dict(
+        self,
+        destination: Any = None,
+        include_sublayers: bool = True,
+        structured_name_prefix: str = "",
+        use_hook: bool = True,
+    ) -> OrderedDict[str, Tensor]:
+        return self._layers.state_dict(destination, include_sublayers, structured_name_prefix, use_hook)
+
+    def set_state_dict(
+        self, state_dict: Mapping[str, object], use_structured_name: bool = True
+    ) -> tuple[list[str], list[str]]:
+        return self._layers.set_state_dict(state_dict, use_structured_name)
+
+    set_dict = load_dict = set_state_dict
+
+
+class DataParallel(WrappedLayer):
     """A layer whose gradients are averaged over all processes in `backward`; it starts with the values of process 0.
-    State and parameters are those of the layer, without a prefix of their own.
 
     `comm_buffer_size` and `last_comm_buffer_size` steer buffers of the exchange and change nothing here: gradients are
     exchanged together when all of them are known. With `find_unused_parameters` those that a process has not used count
@@ -57,9 +82,6 @@ class DataParallel(Layer):
         if get_world_size(group) > 1:
             synchronize_parameters(layers, group)
             watch_backward(self)
-
-    def forward(self, *inputs: object, **kwargs: object) -> Any:
-        return self._layers(*inputs, **kwargs)
 
     @contextlib.contextmanager
     def no_sync(self) -> Iterator[None]:
@@ -88,22 +110,6 @@ class DataParallel(Layer):
 
     def init_reducer(self) -> None:
         """Nothing to set up."""
-
-    def state_dict(
-        self,
-        destination: Any = None,
-        include_sublayers: bool = True,
-        structured_name_prefix: str = "",
-        use_hook: bool = True,
-    ) -> OrderedDict[str, Tensor]:
-        return self._layers.state_dict(destination, include_sublayers, structured_name_prefix, use_hook)
-
-    def set_state_dict(
-        self, state_dict: Mapping[str, object], use_structured_name: bool = True
-    ) -> tuple[list[str], list[str]]:
-        return self._layers.set_state_dict(state_dict, use_structured_name)
-
-    set_dict = load_dict = set_state_dict
 
 
 def spawn(

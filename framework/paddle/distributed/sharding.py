@@ -38,8 +38,8 @@ class ShardedOptimizer:
             pairs = [(one, one.grad) for one in group["params"] if one.grad is not None]
             if group["grad_clip"] is not None:  # by the norm of all gradients, not of the share
                 pairs = group["grad_clip"](pairs)
-            own = [(one, gradient) for one, gradient in pairs if self._owner[id(one)] == rank]
-            shares.append(({**group, "grad_clip": None}, own))
+            local = [(one, gradient) for one, gradient in pairs if self._owner[id(one)] == rank]
+            shares.append(({**group, "grad_clip": None}, local))
         self._inner_opt._apply(shares)
         for parameter in self._parameters:
             broadcast(parameter, self._owner[id(parameter)], self._group)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
 
+from framework.core.process_state import state
 from framework.distributed import collectives
 from framework.distributed.collectives import Reduction
 from framework.paddle._kernel.arguments import TensorLike
@@ -22,6 +23,7 @@ from framework.paddle.distributed.fleet import utils as utils
 from framework.paddle.distributed.fleet.strategy import DistributedStrategy as DistributedStrategy
 from framework.paddle.distributed.fleet.topology import CommunicateTopology as CommunicateTopology
 from framework.paddle.distributed.fleet.topology import HybridCommunicateGroup as HybridCommunicateGroup
+from framework.paddle.distributed.fleet.topology import current_groups
 from framework.paddle.distributed.parallel import DataParallel
 from framework.paddle.nn.layer import Layer
 
@@ -111,7 +113,6 @@ class Fleet:
 
     def __init__(self) -> None:
         self._strategy = DistributedStrategy()
-        self._groups: HybridCommunicateGroup | None = None
 
     def init(
         self,
@@ -127,7 +128,7 @@ class Fleet:
         """
         env.init_parallel_env()
         self._strategy = strategy or DistributedStrategy()
-        self._groups = HybridCommunicateGroup(CommunicateTopology.of(self._strategy.hybrid_configs))
+        state.hybrid_groups = HybridCommunicateGroup(CommunicateTopology.of(self._strategy.hybrid_configs))
         return self
 
     def distributed_model(self, model: Layer) -> Layer:
@@ -137,7 +138,7 @@ class Fleet:
         from framework.paddle.distributed.fleet.meta_parallel.pipeline_parallel import PipelineParallel
         from framework.paddle.distributed.fleet.meta_parallel.tensor_parallel import TensorParallel
 
-        groups = self._groups
+        groups = current_groups()
         if isinstance(model, PipelineLayer) and groups is not None:
             return PipelineParallel(model, groups, self._strategy)
         if groups is not None and groups.get_parallel_mode() in (1, 3):
@@ -150,15 +151,16 @@ class Fleet:
         """The optimizer; of a divided model with the norm of all its parts, of a sharding group with divided state."""
         from framework.paddle.distributed.fleet.hybrid_optimizer import HybridParallelOptimizer
 
-        groups = self._groups
+        groups = current_groups()
         if groups is None or groups.get_parallel_mode() == 0:
             return optimizer
         return HybridParallelOptimizer(optimizer, groups)
 
     def get_hybrid_communicate_group(self) -> HybridCommunicateGroup:
-        if self._groups is None:
+        groups = current_groups()
+        if groups is None:
             raise RuntimeError("call fleet.init first")
-        return self._groups
+        return groups
 
     def worker_index(self) -> int:
         return env.get_rank()

@@ -48,16 +48,16 @@ class HybridParallelOptimizer:
     def _clip(self, pairs: list[tuple[Parameter, Tensor]], limit: float) -> list[tuple[Parameter, Tensor]]:
         """Gradients scaled so that their norm over all processes that hold parts is at most `limit`."""
         model, pipe = self._groups.get_model_parallel_group(), self._groups.get_pipe_parallel_group()
-        own, shared = jnp.zeros(()), jnp.zeros(())
+        divided, whole = jnp.zeros(()), jnp.zeros(())
         for parameter, gradient in pairs:
             square = (gradient._value.astype(jnp.float32) ** 2).sum()
             if getattr(parameter, "is_distributed", False):
-                own += square
+                divided += square
             elif parameter.is_firstly_shared:  # tied to a parameter of another stage
-                shared += square
+                whole += square
         if model.nranks > 1:  # what is not divided is the same on all of them
-            own = collectives.all_reduce(own, "sum", tuple(model.ranks))
-        total = own + shared
+            divided = collectives.all_reduce(divided, "sum", tuple(model.ranks))
+        total = divided + whole
         if pipe.nranks > 1:
             total = collectives.all_reduce(total, "sum", tuple(pipe.ranks))
         factor = limit / jnp.maximum(jnp.sqrt(total), limit)

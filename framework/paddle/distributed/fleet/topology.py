@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from framework.core.errors import DeviceError
+from framework.core.process_state import state
 from framework.paddle.distributed.collective import Group, new_group
 from framework.paddle.distributed.env import get_rank, get_world_size
 
@@ -33,11 +34,11 @@ class CommunicateTopology:
         Raises:
             DeviceError: the degrees do not make up the world.
         """
-        world, given = get_world_size(), {name: int(degrees.get(name, 1)) for name in _DEGREES}
-        others = math.prod(max(given[name], 1) for name in _DEGREES[1:])
-        if given["dp_degree"] < 1:
-            given["dp_degree"] = max(1, world // others)
-        dims = [max(given[name], 1) for name in _DEGREES]
+        world, degree = get_world_size(), {name: int(degrees.get(name, 1)) for name in _DEGREES}
+        others = math.prod(max(degree[name], 1) for name in _DEGREES[1:])
+        if degree["dp_degree"] < 1:
+            degree["dp_degree"] = max(1, world // others)
+        dims = [max(degree[name], 1) for name in _DEGREES]
         if math.prod(dims) != world:
             raise DeviceError(
                 "the degrees do not make up the processes that there are",
@@ -68,19 +69,19 @@ class CommunicateTopology:
     def get_axis_list(self, axis_name: str, index: int) -> list[int]:
         """The ranks at this place of an axis."""
         axis = self._names.index(axis_name)
-        return [rank for rank, place in enumerate(self._coordinates) if place[axis] == index]
+        return [rank for rank, coordinate in enumerate(self._coordinates) if coordinate[axis] == index]
 
     def get_comm_list(self, axis_name: str) -> list[list[int]]:
         """The groups of ranks that differ along an axis only."""
         axis = self._names.index(axis_name)
         groups: dict[tuple[int, ...], list[int]] = {}
-        for rank, place in enumerate(self._coordinates):
-            groups.setdefault((*place[:axis], *place[axis + 1 :]), []).append(rank)
+        for rank, coordinate in enumerate(self._coordinates):
+            groups.setdefault((*coordinate[:axis], *coordinate[axis + 1 :]), []).append(rank)
         return list(groups.values())
 
     def get_rank_from_stage(self, global_rank: int, **kwargs: int) -> int:
-        place = dict(zip(self._names, self._coordinates[global_rank], strict=True))
-        return self.get_rank(**{**place, **kwargs})
+        coordinate = dict(zip(self._names, self._coordinates[global_rank], strict=True))
+        return self.get_rank(**{**coordinate, **kwargs})
 
 
 class HybridCommunicateGroup:
@@ -89,7 +90,7 @@ class HybridCommunicateGroup:
     def __init__(self, topology: CommunicateTopology) -> None:
         self._topology = topology
         self.global_rank = get_rank()
-        self._place = dict(
+        self._coordinate = dict(
             zip(topology.get_hybrid_group_names(), topology.get_coord(self.global_rank), strict=True)
         )
         self._groups: dict[str, Group] = {}
@@ -124,20 +125,20 @@ class HybridCommunicateGroup:
         return self._topology.get_rank_from_stage(self.global_rank, pipe=stage_id, **kwargs)
 
     def get_stage_id(self) -> int:
-        return self._place["pipe"]
+        return self._coordinate["pipe"]
 
     @property
     def is_first_stage(self) -> bool:
-        return self._place["pipe"] == 0
+        return self._coordinate["pipe"] == 0
 
     @property
     def is_last_stage(self) -> bool:
-        return self._place["pipe"] == self._groups["pipe"].nranks - 1
+        return self._coordinate["pipe"] == self._groups["pipe"].nranks - 1
 
     # One method of each kind for each axis, as Paddle names them.
 
     def get_data_parallel_rank(self) -> int:
-        return self._place["data"]
+        return self._coordinate["data"]
 
     def get_data_parallel_world_size(self) -> int:
         return self._groups["data"].nranks
@@ -149,7 +150,7 @@ class HybridCommunicateGroup:
         return self._groups["data"].ranks[0]
 
     def get_model_parallel_rank(self) -> int:
-        return self._place["model"]
+        return self._coordinate["model"]
 
     def get_model_parallel_world_size(self) -> int:
         return self._groups["model"].nranks
@@ -161,7 +162,7 @@ class HybridCommunicateGroup:
         return self._groups["model"].ranks[0]
 
     def get_pipe_parallel_rank(self) -> int:
-        return self._place["pipe"]
+        return self._coordinate["pipe"]
 
     def get_pipe_parallel_world_size(self) -> int:
         return self._groups["pipe"].nranks
@@ -170,7 +171,7 @@ class HybridCommunicateGroup:
         return self._groups["pipe"]
 
     def get_sharding_parallel_rank(self) -> int:
-        return self._place["sharding"]
+        return self._coordinate["sharding"]
 
     def get_sharding_parallel_world_size(self) -> int:
         return self._groups["sharding"].nranks
@@ -182,7 +183,7 @@ class HybridCommunicateGroup:
         return self._groups["sharding"].ranks[0]
 
     def get_sep_parallel_rank(self) -> int:
-        return self._place["sep"]
+        return self._coordinate["sep"]
 
     def get_sep_parallel_world_size(self) -> int:
         return self._groups["sep"].nranks
@@ -192,3 +193,8 @@ class HybridCommunicateGroup:
 
     def get_sep_parallel_group_src_rank(self) -> int:
         return self._groups["sep"].ranks[0]
+
+
+def current_groups() -> HybridCommunicateGroup | None:
+    """What `fleet.init` has made; None before it."""
+    return state.hybrid_groups

@@ -19,7 +19,7 @@ from framework.paddle.distributed.fleet.meta_parallel.tensor_parallel import (
     synchronize_whole_parameters,
 )
 from framework.paddle.distributed.gradients import average_gradients
-from framework.paddle.nn.layer import Layer
+from framework.paddle.distributed.parallel import WrappedLayer
 
 if TYPE_CHECKING:
     from framework.paddle.distributed.fleet.strategy import DistributedStrategy
@@ -31,7 +31,7 @@ _Message = tuple[
 ]  # shape, type, whether it has a gradient; whether many
 
 
-class PipelineParallel(Layer):
+class PipelineParallel(WrappedLayer):
     """Runs a PipelineLayer on the processes of its stages.
 
     A batch is cut into `accumulate_steps` micro batches (`pipeline_configs` of the strategy). All go forward through
@@ -43,7 +43,8 @@ class PipelineParallel(Layer):
         self, layers: PipelineLayer, hcg: HybridCommunicateGroup, strategy: DistributedStrategy
     ) -> None:
         super().__init__(f"{layers.full_name()}_pipeline_parallel")
-        self._layers, self._hcg = layers, hcg
+        self._layers: PipelineLayer = layers
+        self._hcg = hcg
         configs = strategy.pipeline_configs
         self.accumulate_steps = int(configs.get("accumulate_steps", 1))
         self.micro_batch_size = configs.get("micro_batch_size")
@@ -79,19 +80,19 @@ class PipelineParallel(Layer):
         outputs: list[Any] = []
         total = None
         for micro in self._micro_batches(data):
-            taken, output = self._forward(micro, train=True)
-            received.append(taken)
+            inputs, output = self._forward(micro, train=True)
+            received.append(inputs)
             outputs.append(output)
             if self.is_pipeline_last_stage():
                 total = output.detach() if total is None else total + output.detach()
-        for taken, output in zip(received, outputs, strict=True):
+        for inputs, output in zip(received, outputs, strict=True):
             if self.is_pipeline_last_stage():
-                part = output / self.accumulate_steps
-                (part if scaler is None else scaler.scale(part)).backward()
+                share = output / self.accumulate_steps
+                (share if scaler is None else scaler.scale(share)).backward()
             else:
                 self._backward(output)
             if not self.is_pipeline_first_stage():
-                self._send([one.grad for one in _list(taken) if _differentiable(one)], -1, many=True)
+                self._send([one.grad for one in _list(inputs) if _differentiable(one)], -1, many=True)
         self._layers.allreduce_shared_weight_gradients()
         for group in data_groups(self._hcg):
             average_gradients(self._layers.parameters(), group)
@@ -145,8 +146,8 @@ class PipelineParallel(Layer):
 
     def _forward(self, micro: tuple[Any, Any], train: bool) -> tuple[Any, Any]:
         """(what came from the stage before, what goes to the next one; on the last stage the loss in training)."""
-        taken = micro[0] if self.is_pipeline_first_stage() else self._receive(-1)
-        output = self._layers(taken)
+        inputs = micro[0] if self.is_pipeline_first_stage() else self._receive(-1)
+        output = self._layers(inputs)
         if not self.is_pipeline_last_stage():
             self._send(_list(output), 1, many=isinstance(output, tuple))
         elif train:
@@ -156,7 +157,7 @@ class PipelineParallel(Layer):
                 )
             output = self._layers._loss_fn(output, micro[1])
             output = output if not output.shape else output.mean()
-        return taken, output
+        return inputs, output
 
     def _backward(self, output: Any) -> None:
         targets = [one for one in _list(output) if _differentiable(one)]
@@ -182,27 +183,19 @@ class PipelineParallel(Layer):
         """What `_send` of that stage sends: a Tensor, or a tuple of them."""
         other, pair = self._link(step)
         described, many = cast(_Message, collectives.all_gather_object(None, pair)[pair.index(other)])
-        found = []
+        tensors = []
         with x64():
             for shape, dtype, differentiable in described:
                 tensor = wrap(collectives.broadcast(jnp.zeros(shape, dtype), other, pair))
                 tensor.stop_gradient = not differentiable
-                found.append(tensor)
-        return tuple(found) if many else found[0]
+                tensors.append(tensor)
+        return tuple(tensors) if many else tensors[0]
 
     def forward(self, *inputs: object, **kwargs: object) -> Any:
         """Raises: RuntimeError: a batch is run by `train_batch` or `eval_batch`."""
         raise RuntimeError(
             "a pipeline runs batches: model.train_batch(data, optimizer), model.eval_batch(data)"
         )
-
-    def state_dict(self, *args: Any, **kwargs: Any) -> Any:
-        return self._layers.state_dict(*args, **kwargs)
-
-    def set_state_dict(self, *args: Any, **kwargs: Any) -> Any:
-        return self._layers.set_state_dict(*args, **kwargs)
-
-    set_dict = load_dict = set_state_dict
 
 
 def _list(value: Any) -> list[Any]:

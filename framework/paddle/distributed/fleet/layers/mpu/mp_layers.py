@@ -11,13 +11,13 @@ from framework.paddle._kernel.tensor import Parameter, Tensor, wrap
 from framework.paddle._kernel.x64 import x64
 from framework.paddle.distributed.collective import Group, get_group
 from framework.paddle.distributed.env import get_rank
-from framework.paddle.distributed.fleet import fleet
 from framework.paddle.distributed.fleet.layers.mpu.mp_ops import (
     _c_concat,
     _c_identity,
     _c_split,
     _mp_allreduce,
 )
+from framework.paddle.distributed.fleet.topology import current_groups
 from framework.paddle.nn import functional as F
 from framework.paddle.nn.layer import Layer
 
@@ -26,8 +26,8 @@ def _model_group(group: Group | None) -> Group:
     """The group that is given, else that of `fleet.init`, else the world."""
     if group is not None:
         return group
-    if fleet._groups is not None:
-        return fleet._groups.get_model_parallel_group()
+    if (groups := current_groups()) is not None:
+        return groups.get_model_parallel_group()
     return get_group(0)  # type: ignore[return-value]
 
 
@@ -144,12 +144,12 @@ class VocabParallelEmbedding(_Parallel):
         if not self.is_mp:
             return F.embedding(x, self.weight)
         with x64():
-            own = x._value - self.vocab_start_index
-            here = (own >= 0) & (own < self.rows)
-            rows = wrap(jnp.where(here, own, 0))
-        found = F.embedding(rows, self.weight)
-        found = found * wrap(here[..., None].astype(found._value.dtype))
-        return _mp_allreduce(found, group=self.model_parallel_group)
+            local = x._value - self.vocab_start_index
+            here = (local >= 0) & (local < self.rows)
+            rows = wrap(jnp.where(here, local, 0))
+        vectors = F.embedding(rows, self.weight)
+        vectors = vectors * wrap(here[..., None].astype(vectors._value.dtype))
+        return _mp_allreduce(vectors, group=self.model_parallel_group)
 
 
 class ParallelCrossEntropy(_Parallel):

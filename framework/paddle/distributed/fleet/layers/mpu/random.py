@@ -8,7 +8,7 @@ from typing import Any
 
 from framework import paddle
 from framework.paddle._kernel.errors import ShapeError
-from framework.paddle.distributed.fleet import fleet
+from framework.paddle.distributed.fleet.topology import current_groups
 
 MODEL_PARALLEL_RNG = "model_parallel_rng"
 
@@ -75,7 +75,8 @@ def get_rng_state_tracker() -> RNGStatesTracker:
 def model_parallel_random_seed(seed: int | None = None) -> None:
     """One seed for what all processes of a group draw alike, another for what each draws by itself."""
     base = 100 if seed is None else seed
-    rank = fleet.get_hybrid_communicate_group().get_model_parallel_rank()
+    groups = current_groups()
+    rank = 0 if groups is None else groups.get_model_parallel_rank()
     _tracker.reset()
     paddle.seed(base)
     _tracker.add(MODEL_PARALLEL_RNG, base + 1024 + rank)

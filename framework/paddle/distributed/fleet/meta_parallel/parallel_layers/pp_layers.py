@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from framework import paddle
 from framework.paddle._kernel.errors import ShapeError
+from framework.paddle.autograd import recompute
 from framework.paddle.distributed.collective import Group, broadcast, new_group
 from framework.paddle.distributed.env import get_rank
-from framework.paddle.distributed.fleet import fleet
+from framework.paddle.distributed.fleet.topology import current_groups
 from framework.paddle.distributed.gradients import average_gradients
 from framework.paddle.nn import LayerDict
 from framework.paddle.nn.layer import Layer
@@ -80,12 +80,12 @@ def _bounds(layers: Sequence[Any], stages: int, method: str) -> list[int]:
     small, more = divmod(total, stages)
     # As Paddle cuts: uniform gives the last stages one more, the other way the last ones too.
     counts = [small + (1 if stage >= stages - more else 0) for stage in range(stages)]
-    bounds, seen, stage = [0], 0, 0
-    for place, weight in enumerate(weights):
-        if stage < stages - 1 and seen == counts[stage] and weight:
-            bounds.append(place)
-            stage, seen = stage + 1, 0
-        seen += weight
+    bounds, count, stage = [0], 0, 0
+    for index, weight in enumerate(weights):
+        if stage < stages - 1 and count == counts[stage] and weight:
+            bounds.append(index)
+            stage, count = stage + 1, 0
+        count += weight
     return [*bounds, len(layers)]
 
 
@@ -122,14 +122,14 @@ class PipelineLayer(Layer):
         num_virtual_pipeline_stages: int | None = None,
     ) -> None:
         super().__init__()
-        groups = fleet._groups
-        known = topology.get_dim("pipe") if topology is not None else None
-        if known is None and groups is not None:
-            known = groups.get_pipe_parallel_world_size()
-        stages = num_stages or known or 1
-        if known is not None and stages != known:
+        groups = current_groups()
+        world = topology.get_dim("pipe") if topology is not None else None
+        if world is None and groups is not None:
+            world = groups.get_pipe_parallel_world_size()
+        stages = num_stages or world or 1
+        if world is not None and stages != world:
             raise ShapeError(
-                "the stages are not those of the processes", where=_WHERE, received=stages, allowed=str(known)
+                "the stages are not those of the processes", where=_WHERE, received=stages, allowed=str(world)
             )
         self._loss_fn, self._recompute_interval = loss_fn, recompute_interval
         self._layers_desc, self._num_stages = list(layers), stages
@@ -150,8 +150,8 @@ class PipelineLayer(Layer):
 
     def _build(self) -> None:
         start, end = self.segment_parts[self._stage_id : self._stage_id + 2]
-        for place in range(start, end):
-            described = self._layers_desc[place]
+        for index in range(start, end):
+            described = self._layers_desc[index]
             if isinstance(described, SharedLayerDesc):
                 if described.layer_name not in self.shared_layers:
                     self.shared_layers[described.layer_name] = described.build_layer()
@@ -160,20 +160,21 @@ class PipelineLayer(Layer):
                 self.run_function.append(run)
             elif isinstance(described, (LayerDesc, Layer)):
                 layer = described.build_layer() if isinstance(described, LayerDesc) else described
-                self.add_sublayer(str(place), layer)
+                self.add_sublayer(str(index), layer)
                 self.run_function.append(layer)
             else:
                 self.run_function.append(described)
 
     def _tie(self) -> None:
         """One group of processes for each shared layer that several stages have, with the values of the first one."""
-        if self._num_stages == 1 or fleet._groups is None:
+        groups = current_groups()
+        if self._num_stages == 1 or groups is None:
             return
         holders: dict[str, set[int]] = {}
-        for place, described in enumerate(self._layers_desc):
+        for index, described in enumerate(self._layers_desc):
             if isinstance(described, SharedLayerDesc):
-                holders.setdefault(described.layer_name, set()).add(self.get_stage_from_index(place))
-        pipes = fleet._groups.topology().get_comm_list("pipe")
+                holders.setdefault(described.layer_name, set()).add(self.get_stage_from_index(index))
+        pipes = groups.topology().get_comm_list("pipe")
         for key, stages in holders.items():
             for ranks in pipes:  # all processes make all groups, in one order
                 group = new_group([ranks[stage] for stage in sorted(stages)])
@@ -200,9 +201,9 @@ class PipelineLayer(Layer):
         if not step or not self.training:
             return _chain(self.run_function, input)
         for start in range(0, len(self.run_function), step):
-            part = self.run_function[start : start + step]
+            functions = self.run_function[start : start + step]
             arguments: tuple[Any, ...] = input if isinstance(input, tuple) else (input,)
-            input = paddle.distributed.fleet.utils.recompute(_packed(part), *arguments)
+            input = recompute(_packed(functions), *arguments)
         return input
 
 
