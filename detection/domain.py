@@ -20,6 +20,7 @@ from framework.io.data_check import Observe, Report
 from framework.io.dataset import Dataset
 from framework.vision.sample import Sample
 from framework.workflow import Domain, open_predictor
+from framework.workflow.domain.capabilities import WebExport
 from framework.workflow.domain.options import choose_value_range, select_classes
 from framework.workflow.open.predict import make_predictor_function
 from framework.workflow.runners.image_runner import open_runner, read_boxes
@@ -39,12 +40,28 @@ _PADDLE_ARCH = {
 }
 
 
+def describe_page(artifact: Artifact) -> Mapping[str, JSON]:
+    """What a page in a browser needs to find objects. Raises: ConfigError, of a model of keypoints."""
+    from framework.workflow.export.web.pages import page_transforms
+
+    if POSE in artifact.config:
+        raise ConfigError(
+            "the page draws boxes and no keypoints", where=artifact.source, received="a model of keypoints"
+        )
+    return {
+        "transforms": page_transforms(artifact, DOMAIN.packages),
+        "labels": list(artifact.setting("labels")),
+        "threshold": THRESHOLD,
+    }
+
+
 class DetectionDomain(Domain[DetectionOptions]):
     """Objects, people with keypoints, tracks."""
 
     name = "detection"
     options = DetectionOptions
     suite = "paddledet"
+    capabilities = (WebExport("boxes", describe_page),)
     program_modules = (
         "detection.models",
         "detection.layers",

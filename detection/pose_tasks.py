@@ -14,6 +14,7 @@ from detection.tasks import pack_objects, pad_rows
 from framework.config import Kind, register
 from framework.core.errors import ConfigError
 from framework.core.model_config import setting_of
+from framework.core.types import JSON
 from framework.engine.task import Batch, Losses, Metric, Task
 from framework.vision.normalize import Normalize
 from framework.vision.sample import Sample
@@ -70,6 +71,12 @@ class PoseEstimation(Task[Sample, PoseEstimator]):
         valid = (batch["kinds"] == 1) & (keypoints[..., 2] > 0).any(axis=-1)
         targets = PoseTargets(keypoints - _CENTRE, batch["boxes"], valid, batch.get("ignore"))
         return model.loss(self.normalize(batch["image"]), targets)
+
+    def describe_outputs(self) -> Mapping[str, Mapping[str, JSON]]:
+        return {
+            "keypoints": {"format": "x, y, score", "axis": "labels", "unit": "pixels of the input image"},
+            "scores": {"meaning": "of each person; 0 is padding", "range": [0, 1], "order": "best first"},
+        }
 
     def infer(self, model: PoseEstimator, inputs: Batch) -> dict[str, jax.Array]:
         """{"keypoints" [N, K, J, 3] (x, y, score) in pixels of the input, "scores" [N, K]}, best first."""

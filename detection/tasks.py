@@ -12,6 +12,7 @@ import numpy as np
 from detection.contracts import Detector, MetricConfig, Targets
 from framework.config import Kind, register
 from framework.core.errors import ConfigError
+from framework.core.types import JSON
 from framework.engine.task import Batch, Losses, Metric, Task
 from framework.vision.normalize import Normalize
 from framework.vision.sample import Sample
@@ -83,6 +84,13 @@ class ObjectDetection(Task[Sample, Detector]):
     def loss(self, model: Detector, batch: Batch) -> Losses:
         targets = Targets(batch["boxes"], batch["labels"], batch["kinds"] == 1, batch["step"])
         return model.loss(self.normalize(batch["image"]), targets)
+
+    def describe_outputs(self) -> Mapping[str, Mapping[str, JSON]]:
+        return {
+            "boxes": {"format": "xyxy", "unit": "pixels of the input image", "order": "best first"},
+            "scores": {"meaning": "of each box; 0 is padding", "range": [0, 1]},
+            "labels": {"meaning": "class of each box, as a number in labels"},
+        }
 
     def infer(self, model: Detector, inputs: Batch) -> dict[str, jax.Array]:
         """{"boxes" [N, K, 4] xyxy in pixels of the input, "scores" [N, K], "labels" [N, K]}, best first."""

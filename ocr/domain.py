@@ -14,7 +14,7 @@ from framework.inference import Runtime
 from framework.text.tokenizer import Tokenizer
 from framework.text.transforms import SOURCE, read_asset
 from framework.workflow import Domain
-from framework.workflow.domain.capabilities import FallbackModel, OptionModel, RuntimeSettings
+from framework.workflow.domain.capabilities import FallbackModel, OptionModel, RuntimeSettings, WebExport
 from framework.workflow.open.predict import make_predictor_function
 from ocr.formulas.stage import FormulaOptions, FormulaRecognizer
 from ocr.pages.preparation import PagePreparation
@@ -38,6 +38,7 @@ from ocr.pipeline.single_stage import (
     TablePages,
 )
 from ocr.pipeline.text_pipeline import OCRPipeline, PipelineOptions
+from ocr.pipeline.web_page import describe_page
 from ocr.tables.stage import TableOptions, TableRecognizer
 from ocr.tasks.contracts import DescribesStage
 from ocr.text.characters import CharacterSet
@@ -75,6 +76,7 @@ class OCRDomain(Domain[OCROptions]):
         OptionModel("lang", "LANGUAGE", "to recognise text", DEFAULT_MODEL),
         FallbackModel(fallback_model),
         RuntimeSettings(choose_settings, split_settings, apply_settings),
+        WebExport("lines", describe_page),
     )
 
     def describe(self, experiment: Experiment, model: Layer, labels: tuple[str, ...]) -> Mapping[str, JSON]:

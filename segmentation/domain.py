@@ -21,7 +21,7 @@ from framework.io.dataset import Dataset
 from framework.vision.sample import Sample
 from framework.vision.sample_transforms.pad import Pad, PadToMultiple, PadToSize
 from framework.workflow import Domain, option
-from framework.workflow.domain.capabilities import ExportExtras
+from framework.workflow.domain.capabilities import ExportExtras, WebExport
 from framework.workflow.domain.options import (
     check_range,
     choose_value_range,
@@ -31,7 +31,7 @@ from framework.workflow.domain.options import (
 from framework.workflow.open.predict import make_predictor_function
 from framework.workflow.runners.image_runner import open_runner
 from segmentation import palettes
-from segmentation.background import Background, read_background
+from segmentation.background import Background, background_class, read_background
 from segmentation.restore import resize_to_source
 from segmentation.results import OPACITY, Segmentation
 from segmentation.segmenter import Appearance, Segmenter, WindowSegmenter
@@ -133,13 +133,43 @@ def _segmentation_task(experiment: Experiment) -> SemanticSegmentation:
     return experiment.task
 
 
+def describe_page(artifact: Artifact) -> Mapping[str, JSON]:
+    """What a page in a browser needs to show the class of every pixel.
+
+    Raises: ConfigError, where the model sees windows of an image, or results cannot be brought back to it there.
+    """
+    from framework.workflow.export.web.pages import page_transforms
+
+    inference = artifact.setting("inference", TestTimeAugmentation, packages=DOMAIN.packages)
+    if inference.slide is not None:
+        raise ConfigError(
+            "the page shows an image to the model as a whole",
+            where=artifact.source,
+            received="inference.slide",
+            fix="-o task.inference.slide=null",
+        )
+    transforms = page_transforms(artifact, DOMAIN.packages)
+    if any(isinstance(one, dict) and one["type"] == "CenterCrop" for one in transforms):
+        raise ConfigError(
+            "the page gives every pixel a class", where=artifact.source, received="the transform CenterCrop"
+        )
+    labels = artifact.setting("labels")
+    return {
+        "transforms": transforms,
+        "labels": list(labels),
+        "palette": [list(color) for color in artifact.setting("palette", _Palette)],
+        "opacity": OPACITY,
+        "background": background_class(labels),
+    }
+
+
 class SegmentationDomain(Domain[SegmentationOptions]):
     """Classes of pixels."""
 
     name = "segmentation"
     options = SegmentationOptions
     suite = "paddleseg"
-    capabilities = (ExportExtras(prepare_export, companion_files),)
+    capabilities = (ExportExtras(prepare_export, companion_files), WebExport("masks", describe_page))
 
     def open(
         self, artifact: Artifact, options: SegmentationOptions, runtime: Runtime

@@ -14,6 +14,7 @@ import numpy as np
 
 from framework.config import Kind, register
 from framework.core.errors import ConfigError, InputError
+from framework.core.types import JSON
 from framework.engine.class_weights import balance_classes
 from framework.engine.task import Batch, Losses, Metric, Task
 from framework.nn.layer import Layer
@@ -89,6 +90,16 @@ class SemanticSegmentation(Task[Sample, Layer]):
             name if names.count(name) == 1 else f"{name}_{names[:place].count(name) + 1}"
             for place, name in enumerate(names)
         ]
+
+    def describe_outputs(self) -> Mapping[str, Mapping[str, JSON]]:
+        if self.inference.output == "scores":
+            return {
+                "scores": {
+                    "meaning": "logit of each class of each pixel of the input image",
+                    "axis": "labels",
+                }
+            }
+        return {"labels": {"meaning": "class of each pixel of the input image, as a number in labels"}}
 
     def infer(self, model: Layer, inputs: Batch) -> dict[str, jax.Array]:
         """{"labels": [N, H, W] uint8}, or what `inference.output` says; of the sizes of the images."""

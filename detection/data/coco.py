@@ -3,33 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
+from detection.data.dataset import DetectionDataset
 from detection.data.known_classes import KNOWN_CLASSES, ClassList, KnownClasses
 from detection.data.records import (
     ImageRecord,
     Records,
-    RecordsDataset,
     build_records,
     check_files,
     report_problems,
 )
-from detection.data.selected import check_names, select_classes
 from framework.config.registry import register
 from framework.core.errors import FormatError, InputError
 from framework.core.fields import is_number, read_flag, read_list, read_number, read_text
 from framework.core.types import JSON
 from framework.vision.coco_ids import Id, distinct_categories, entries_by_id, read_id
-from framework.vision.dataset_files import Orientation, abbreviate, read_annotations
-from framework.vision.deep_samples import ValueRange
+from framework.vision.dataset_files import abbreviate, read_annotations
 
 
 @register("dataset")
 @dataclass(frozen=True)
-class CocoDetection(RecordsDataset):
+class CocoDetection(DetectionDataset):
     """Objects on images, as COCO's instances_*.json and person_keypoints_*.json tell them.
 
     `annotations` and the folder `images` of the images are relative to `root`. Images come in the order of their
@@ -38,7 +35,7 @@ class CocoDetection(RecordsDataset):
     annotated ones. Boxes without an area, and those wholly outside of the size that is said of their image, are left
     out and listed in `problems`; images without boxes stay. The sample's id is that of the image, a number or a text.
     Of categories of one name those without an annotation are left out. `orientation` and `value_range` are those of
-    RecordsDataset.
+    DetectionDataset.
 
     `classes` may be some names of categories, in the order in which they are to be numbered: objects of others are left
     out, and a line of the log counts them. `classes: coco` says that the classes are COCO's 80, which are then known
@@ -54,18 +51,13 @@ class CocoDetection(RecordsDataset):
         FormatError: the file is not JSON, or not in this format.
     """
 
-    root: Path
     annotations: Path
     images: str = ""
     keypoints: bool = False
-    classes: KnownClasses | tuple[str, ...] | None = None
-    orientation: Orientation = "exif"
-    value_range: ValueRange | None = None
+    classes: KnownClasses | tuple[str, ...] | None = field(  # pyright: ignore[reportIncompatibleVariableOverride]
+        default=None, kw_only=True
+    )
     not_inherited: ClassVar = ("classes",)  # names that a recipe has for files of another format
-
-    def __post_init__(self) -> None:
-        if isinstance(self.classes, tuple):
-            check_names(self.classes, "CocoDetection.classes")
 
     @property
     def class_names(self) -> tuple[str, ...]:
@@ -78,14 +70,15 @@ class CocoDetection(RecordsDataset):
             KNOWN_CLASSES[self.classes].ids if isinstance(self.classes, str) else self._records.category_ids
         )
 
-    @cached_property
-    def _records(self) -> Records:  # pyright: ignore[reportIncompatibleMethodOverride]
-        file = Path(self.root) / self.annotations
-        data = load_coco(file)
+    @property
+    def _source(self) -> Path:
+        return Path(self.root) / self.annotations
+
+    def _read(self) -> Records:
+        data = load_coco(self._source)
         if isinstance(self.classes, str):
-            data["categories"] = _as_known(data["categories"], self.classes, file)
-        records = coco_records(data, file, Path(self.root) / self.images, self.keypoints)
-        return select_classes(records, self.classes, file) if isinstance(self.classes, tuple) else records
+            data["categories"] = _as_known(data["categories"], self.classes, self._source)
+        return coco_records(data, self._source, Path(self.root) / self.images, self.keypoints)
 
 
 CocoLists = dict[str, list[dict[str, JSON]]]

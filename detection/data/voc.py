@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from detection.data.dataset import DetectionDataset
 from detection.data.records import (
     ImageRecord,
     Records,
-    RecordsDataset,
     build_records,
     check_files,
     report_problems,
 )
-from detection.data.selected import check_names, select_classes
 from framework.config.registry import register
 from framework.core.errors import InputError
 from framework.vision.annotations.voc import VocAnnotation, read_voc
 from framework.vision.annotations.voc import VocObject as VocObject
-from framework.vision.dataset_files import Orientation, abbreviate, is_file, read_lines, split_columns
-from framework.vision.deep_samples import ValueRange
+from framework.vision.dataset_files import abbreviate, is_file, read_lines, split_columns
 from framework.vision.image import SUFFIXES
 
 _FOLDERS = (("JPEGImages", "Annotations"), ("images", "annotations"), ("", ""))  # of images, of XML files
@@ -32,7 +29,7 @@ _Pair = tuple[Path, Path | None]  # an image and its annotation
 
 @register("dataset")
 @dataclass(frozen=True)
-class VocDetection(RecordsDataset):
+class VocDetection(DetectionDataset):
     """Objects on images, told by an XML file an image.
 
     What `split` names is looked for in this order:
@@ -47,32 +44,23 @@ class VocDetection(RecordsDataset):
     them alike; with it objects of other classes are left out, and a line of the log counts them. Boxes are read as
     `read_voc` says; those whose right or lower side does not lie beyond the other one, and those wholly outside of the
     size that is said of their image, are left out and listed in `problems`. Objects marked as difficult have valid
-    False. The sample's id is the path. `orientation` and `value_range` are those of RecordsDataset.
+    False. The sample's id is the path. `orientation` and `value_range` are those of DetectionDataset.
 
     Images without an XML file are left out and listed in `problems`, as nobody may have looked at them; with
     `unlabelled: background` they are images without objects, for which labelImg writes no file.
 
     Raises:
-        ConfigError: `classes` is empty or names a class twice.
+        ConfigError: as DetectionDataset.
         InputError: at the first use, there is no such split, files are missing, an object has no box, or `classes`
             has a name that no object has, much like one that is left out. At an access, the image cannot be read or has
             another size than its annotation says.
         FormatError: an annotation is not XML of this format.
     """
 
-    root: Path
     split: str = ""
-    classes: tuple[str, ...] | None = None
-    unlabelled: Literal["skip", "background"] = "skip"
-    orientation: Orientation = "exif"
-    value_range: ValueRange | None = None
+    unlabelled: Literal["skip", "background"] = field(default="skip", kw_only=True)
 
-    def __post_init__(self) -> None:
-        if self.classes is not None:
-            check_names(self.classes, "VocDetection.classes")
-
-    @cached_property
-    def _records(self) -> Records:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def _read(self) -> Records:
         pairs = self._pairs()
         pairs, problems = self._sort_out(pairs)
         read = {xml: read_voc(xml) for _, xml in pairs if xml is not None}
@@ -82,16 +70,15 @@ class VocDetection(RecordsDataset):
         names = sorted({one.name for voc in (*read.values(), *others.values()) for one in voc.objects})
         if not names and self.classes is None:
             raise InputError(
-                "no annotation has an object", where=self._folder, fix="set classes, or check root and split"
+                "no annotation has an object", where=self._source, fix="set classes, or check root and split"
             )
         number = {name: index for index, name in enumerate(names)}
         images, boxes = [], []
         for image, xml in pairs:
             images.append(ImageRecord(image, str(image), None if xml is None else read[xml].size_hw))
             boxes.append([] if xml is None else _objects(read[xml], xml, number, problems))
-        check_files(images, self._folder)
-        records = build_records(images, names, boxes, problems=report_problems(self._folder, problems))
-        return records if self.classes is None else select_classes(records, self.classes, self._folder)
+        check_files(images, self._source)
+        return build_records(images, names, boxes, problems=report_problems(self._source, problems))
 
     def _sort_out(self, pairs: list[_Pair]) -> tuple[list[_Pair], list[str]]:
         """The pairs that are used, and what is to be said of the images without an annotation."""
@@ -104,7 +91,7 @@ class VocDetection(RecordsDataset):
         ]
 
     @property
-    def _folder(self) -> Path:
+    def _source(self) -> Path:
         return Path(self.root) / self.split
 
     @property
@@ -123,7 +110,7 @@ class VocDetection(RecordsDataset):
                     (image, None if image.is_file() and xml is not None and not xml.is_file() else xml)
                     for image, xml in pairs
                 ]
-        elif self._folder.is_dir() and (folders := _folders(self._folder)):
+        elif self._source.is_dir() and (folders := _folders(self._source)):
             pairs = _match_pairs(sorted(folders[1].glob("*.xml")), folders[0])
             labelled = {image for image, _ in pairs}
             pairs += [(image, None) for image in _list_images(folders[0]) if image not in labelled]
@@ -134,18 +121,18 @@ class VocDetection(RecordsDataset):
             splits = [path.name for path in self._beside() if _folders(path)]
             raise InputError(
                 "there are no annotations",
-                where=self._folder,
+                where=self._source,
                 allowed="ImageSets/Main/<split>.txt, a folder <split> with XML files, or a list <split>.txt in root",
                 fix=f"set split to {' or '.join(map(repr, splits))}"
                 if splits
                 else f"check root and split; the current folder is {Path.cwd()}",
             )
         if not pairs:
-            raise InputError("the list names no image", where=self._folder, allowed="one or more")
+            raise InputError("the list names no image", where=self._source, allowed="one or more")
         if missing := [str(xml) for _, xml in pairs if xml is not None and not os.path.isfile(xml)]:
             raise InputError(
                 f"{len(missing)} of {len(pairs)} annotations are not there",
-                where=self._folder,
+                where=self._source,
                 received=abbreviate(missing),
             )
         return pairs
@@ -153,7 +140,7 @@ class VocDetection(RecordsDataset):
     def _all_annotations(self, xmls: Iterable[Path]) -> list[Path]:
         """Of this split and of those beside it."""
         folders = {xml.parent for xml in xmls}
-        if self.split and not self._list.is_file() and self._folder.is_dir():
+        if self.split and not self._list.is_file() and self._source.is_dir():
             folders |= {match[1] for path in self._beside() if (match := _folders(path))}
         return [xml for folder in sorted(folders) for xml in sorted(folder.glob("*.xml"))]
 

@@ -1,6 +1,8 @@
 """Counts over tracks: objects that cross a line, and objects in a zone with the time that they stay there.
 
-Directions and limits of lines are those of supervision's LineZone, so that counts can be compared.
+Directions and limits of lines are those of supervision's LineZone, so that counts can be compared. Zones are exact
+polygons with their edges; supervision's are the pixels that they cover and touch, and points in it are rounded to whole
+pixels. So the two differ for points that are less than a pixel from an edge: there supervision says that they are in.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from detection.counts import Crossing, FrameCounts, LineCount, ZoneCount
 from detection.results import Box, DetectionResult
 from framework.core.errors import ConfigError
 
+_ON_EDGE = 1e-3  # pixels
 Anchor = Literal["corners", "center", "bottom"]
 """The points of a box that tell where it is: its corners, its centre, or the middle of its lower side."""
 
@@ -127,15 +130,21 @@ def sides_of_line(line: CountLine, points: np.ndarray) -> np.ndarray:
 
 
 def inside_zone(zone: CountZone, points: np.ndarray) -> np.ndarray:
-    """[K] bool: whether all points [A, K, 2] are inside, by the even-odd rule."""
+    """[K] bool: whether all points [A, K, 2] are inside, by the even-odd rule, or on an edge: a box that the image cuts
+    has its lower side there, and so has a zone that reaches to the end of the image."""
     x, y = points[..., 0], points[..., 1]
-    inside = np.zeros(x.shape, bool)
+    inside, on_edge = np.zeros(x.shape, bool), np.zeros(x.shape, bool)
     for (x0, y0), (x1, y1) in zip(zone.points, (*zone.points[1:], zone.points[0])):
-        if y0 == y1:
+        length = math.hypot(x1 - x0, y1 - y0)
+        if length == 0:
             continue
-        crosses = (y0 <= y) != (y1 <= y)
-        inside ^= crosses & (x < x0 + (y - y0) * (x1 - x0) / (y1 - y0))
-    return np.asarray(inside.all(axis=0))
+        across = ((x1 - x0) * (y - y0) - (y1 - y0) * (x - x0)) / length
+        along = ((x1 - x0) * (x - x0) + (y1 - y0) * (y - y0)) / length
+        on_edge |= (np.abs(across) <= _ON_EDGE) & (along >= -_ON_EDGE) & (along <= length + _ON_EDGE)
+        if y0 != y1:
+            crosses = (y0 <= y) != (y1 <= y)
+            inside ^= crosses & (x < x0 + (y - y0) * (x1 - x0) / (y1 - y0))
+    return np.asarray((inside | on_edge).all(axis=0))
 
 
 @dataclass

@@ -61,14 +61,19 @@ def parser() -> argparse.ArgumentParser:
         help="a data.yaml or folder of YOLO, an .xml of CVAT, a .json of COCO, a folder of VOC or labelme",
     )
     convert.add_argument("output", help="the folder to write: annotations and copies of the images")
-    convert.add_argument("--to", required=True, choices=("yolo", "cvat", "coco"), help="the format to write")
+    convert.add_argument(
+        "--to", required=True, choices=("yolo", "cvat", "coco", "voc"), help="the format to write"
+    )
     convert.add_argument(
         "--from",
         dest="source_format",
         choices=("yolo", "cvat", "coco", "voc", "labelme"),
         help="the format of the source, where it is not plain",
     )
-    convert.add_argument("--images", help="the folder of the images of a file; default: images beside it")
+    convert.add_argument(
+        "--images",
+        help="the folder of the images of a file, or the video that CVAT's tracks are of; default: images beside it",
+    )
     convert.add_argument("--boxes_only", action="store_true", help="write no outlines in YOLO's format")
     show = commands.add_parser("show", help="draw samples with their labels, after all transforms")
     show.add_argument("--count", type=int, default=8, help="how many (default 8)")

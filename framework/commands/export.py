@@ -1,8 +1,9 @@
-"""Write a model as an artifact, a folder that runs without the model's code, with an ONNX file in it if wanted; or as
-Paddle's weights.
+"""Write a model as an artifact, a folder that runs without the model's code, with an ONNX file in it if wanted; as the
+folder of a page that runs it in a browser; or as Paddle's weights.
 
 oar export -c pp_lcnet_x0_25_clothing --output_dir inference_model
 oar export -c pp_lcnet_x0_25_clothing --format onnx
+oar export --model_dir inference_model/<config> --format web
 oar export -c <config> -o weights=<file> --input_shape 1 3 1024 512
 """
 
@@ -11,6 +12,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from framework.commands.main import run
 from framework.config.arguments import (
@@ -21,6 +23,10 @@ from framework.config.arguments import (
     read_overrides,
     settings,
 )
+from framework.core.errors import ConfigError
+
+if TYPE_CHECKING:  # the help of the command loads no model code
+    from framework.workflow.export.onnx import OnnxOptions
 
 
 def parser() -> argparse.ArgumentParser:
@@ -28,7 +34,13 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         prog="oar export", description="Write a model as an artifact, or as Paddle's weights."
     )
-    add_config(made)
+    model = made.add_mutually_exclusive_group(required=True)
+    add_config(model, required=False)
+    model.add_argument(
+        "--model_dir",
+        metavar="FOLDER",
+        help="of --format web: an artifact that was exported with --format onnx",
+    )
     folder = made.add_mutually_exclusive_group()
     folder.add_argument(
         "--output_dir", help="the artifact is a folder in it, named as the config; default: inference_model"
@@ -43,10 +55,11 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument(
         "--format",
-        choices=["artifact", "onnx", "pdparams"],
+        choices=["artifact", "onnx", "web", "pdparams"],
         default="artifact",
-        help="onnx: the artifact with the program as model.onnx in it, of each stage of a pipeline; pdparams: the "
-        "weights alone, under the names of Paddle's network, for paddle.load",
+        help="onnx: the artifact with the program as model.onnx in it, of each stage of a pipeline; web: a folder with "
+        "a page that runs it in a browser, offline; pdparams: the weights alone, under the names of Paddle's network, "
+        "for paddle.load",
     )
     made.add_argument(
         "--opset", type=int, default=18, help="of --format onnx: version of the operators, 18 or more"
@@ -63,6 +76,17 @@ def parser() -> argparse.ArgumentParser:
         default=True,
         help="of --format onnx: refuse a file that does not give what the program gives (default); "
         "--no-onnx_check writes it and says how far it differs",
+    )
+    made.add_argument(
+        "--node_modules",
+        metavar="FOLDER",
+        help="of --format web: where onnxruntime-web is installed; default: its files come from npm's registry, once",
+    )
+    made.add_argument(
+        "--webgpu",
+        action=BooleanFlag,
+        default=True,
+        help="of --format web: the folder has the build for GPUs too, 27 MB more (default)",
     )
     made.add_argument(
         "--names",
@@ -82,6 +106,13 @@ def _export(args: argparse.Namespace) -> int:
     from framework.workflow.convert.pdparams import SUITES, export_pdparams
     from framework.workflow.export.export import write_artifact
 
+    if args.model_dir is not None and args.format != "web":
+        raise ConfigError(
+            "only --format web takes an artifact that was made before",
+            where="--model_dir",
+            received=f"--format {args.format}",
+            fix="-c CONFIG",
+        )
     changes = settings(read_overrides(args), args.model_path)
     if args.format == "pdparams":
         names = args.names if args.names is None or args.names in SUITES else Path(args.names)
@@ -90,10 +121,13 @@ def _export(args: argparse.Namespace) -> int:
         )
         return 0
     onnx = None
-    if args.format == "onnx":
+    if args.format in ("onnx", "web"):
         from framework.workflow.export.onnx import OnnxOptions
 
         onnx = OnnxOptions(args.opset, args.onnx_layout, check=args.onnx_check)
+    if args.format == "web":
+        print(f"wrote {_export_web(args, changes, onnx)}")
+        return 0
     folder = write_artifact(
         args.config,
         Path(args.save_dir or args.output_dir or "inference_model"),
@@ -104,6 +138,22 @@ def _export(args: argparse.Namespace) -> int:
     )
     print(f"wrote {folder}")
     return 0
+
+
+def _export_web(args: argparse.Namespace, changes: Sequence[str], onnx: OnnxOptions | None) -> Path:
+    from framework.workflow.export.web.folder import PageOptions
+    from framework.workflow.export.web.pages import write_web
+
+    packages = None if args.node_modules is None else Path(args.node_modules)
+    return write_web(
+        args.config or args.model_dir,
+        Path(args.save_dir or args.output_dir or "inference_model"),
+        changes,
+        args.input_shape,
+        named=args.save_dir is None,
+        onnx=onnx,
+        page=PageOptions(packages, args.webgpu),
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -113,6 +113,11 @@ class Task(ABC, Generic[SampleT, ModelT]):
     def infer(self, model: ModelT, inputs: Batch) -> dict[str, jax.Array]:
         """Fixed shapes: this is what is evaluated and exported."""
 
+    def describe_outputs(self) -> Mapping[str, Mapping[str, JSON]]:
+        """What programs that run elsewhere must know of each output of `infer`, by its name: keys such as "meaning",
+        "format" (xyxy), "unit" (pixels of the input image), "range"."""
+        return {}
+
     def metrics(self, labels: tuple[str, ...]) -> Mapping[str, Metric]:
         """Fresh ones; the first decides which checkpoint is the best."""
         return {}

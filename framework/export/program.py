@@ -144,14 +144,14 @@ def lower_layer(
     PicoDet-s: 10.9 to 8.6).
     """
     graphdef, params, buffers = split_eval(layer)
-    kernels = _kernel_names(layer)
+    kernels = kernel_names(layer)
     order = tuple(inputs)  # jit hands a dict over in the order of its sorted names
 
     def fn(weights: ArrayDict, inputs: ArrayDict) -> ArrayDict:
         args = before(inputs) if before else tuple(inputs[name] for name in order)
         out, _ = functional_core.apply(
             graphdef,
-            {n: weights[n].transpose(3, 2, 0, 1) if n in kernels else weights[n] for n in params},
+            {n: from_kernel_layout(weights[n]) if n in kernels else weights[n] for n in params},
             {n: weights[n] for n in buffers},
             None,
             *args,
@@ -167,11 +167,22 @@ def program_weights(layer: Layer) -> dict[str, np.ndarray]:
     """The weights of a layer as its program takes them; see `lower_layer`."""
     _, params, buffers = split_eval(layer)
     weights = {name: np.asarray(value) for name, value in {**params, **buffers}.items()}
-    kernels = _kernel_names(layer)
-    return weights | {name: np.ascontiguousarray(weights[name].transpose(2, 3, 1, 0)) for name in kernels}
+    kernels = kernel_names(layer)
+    return weights | {name: to_kernel_layout(weights[name]) for name in kernels}
 
 
-def _kernel_names(layer: Layer) -> set[str]:
+def to_kernel_layout(weight: np.ndarray) -> np.ndarray:
+    """A kernel [out, in, *kernel] as convolutions read it, [*kernel, in, out]."""
+    return np.ascontiguousarray(weight.transpose(*range(2, weight.ndim), 1, 0))
+
+
+def from_kernel_layout(weight: jax.Array) -> jax.Array:
+    """What `to_kernel_layout` was given."""
+    axes = weight.ndim - 2
+    return weight.transpose(axes + 1, axes, *range(axes))
+
+
+def kernel_names(layer: Layer) -> set[str]:
     """The kernels of its convolutions, among the names of its parameters."""
     named = layer.named_sublayers(include_self=True)
     return {f"{name}.{own}".lstrip(".") for name, sublayer in named for own in sublayer.conv_kernels}

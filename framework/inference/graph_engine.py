@@ -17,10 +17,12 @@ from framework.core.dtypes import narrow
 from framework.core.errors import ShapeError, TraceError
 from framework.core.lazy import LazyModule
 from framework.core.process import check_process
+from framework.export.program import from_kernel_layout, kernel_names, to_kernel_layout
 from framework.inference.engine import TensorShape, describe
 from framework.interop import detect, load_program
 from framework.interop.graph.layer import GraphLayer
-from framework.interop.graph.parts import nodes_like, split_program
+from framework.interop.graph.parts import names_read, nodes_like, split_program
+from framework.interop.graph.roles import kernel_values
 from framework.interop.programs.program import TEXT_NAME, TensorSpec
 from framework.interop.source import Source, read_source
 from framework.nn import functional_core
@@ -78,27 +80,51 @@ class GraphEngine:
         self.outputs = {spec.name: _declare(spec) for spec in layer.outputs}
         self._graphdef, params, buffers = functional_core.split(layer)
         self._layer, self._is_compiled = layer, True
-        self._weights = jax.device_put((params, buffers), self.device)
+        self._kernels = kernel_names(layer)
+        # As in `lower_layer`: a kernel that comes as an argument would be transposed in every call.
+        params = {n: to_kernel_layout(np.asarray(w)) if n in self._kernels else w for n, w in params.items()}
+        self._prepared = self._prepare_weights()
+        kernels = kernel_values(layer.program)
+        self._prepared_kernels = {
+            n for n in kernels & set(self._prepared) if self._prepared[n].ndim in (4, 5)
+        }
+        prepared = {
+            n: to_kernel_layout(np.asarray(w)) if n in self._prepared_kernels else w
+            for n, w in self._prepared.items()
+        }
+        self._weights = jax.device_put((params, buffers, prepared), self.device)
         self._shapes: set[tuple] = set()
         self._growing: frozenset[int] = frozenset()
         self._guard = threading.Lock()
         self._split()
 
+    def _prepare_weights(self) -> dict[str, jax.Array]:
+        """What nodes make of weights alone, by the name of the value: weights of 8 bits as numbers to compute with."""
+        program, graph = self._layer.program, self._layer.graph
+        programs = split_program(program, graph.operators, graph.roles)
+        return self._layer.run_nodes(programs.fixed, {}, programs.prepared)
+
     def _split(self) -> None:
         """What is compiled, and what runs behind it on the host."""
         layer, graphdef = self._layer, self._graphdef
-        programs = split_program(layer.program, layer.graph.operators, self._growing)
+        programs = split_program(layer.program, layer.graph.operators, layer.graph.roles, self._growing)
         outputs = programs.handed if programs.tail else tuple(dict.fromkeys(self.outputs))
-        numbers = programs.head if programs.tail else tuple(range(len(layer.program.nodes)))
 
-        def run(params: State, buffers: State, inputs: State) -> State:
+        def run(params: State, buffers: State, prepared: State, inputs: State) -> State:
+            params, prepared = (
+                {n: from_kernel_layout(w) if n in kernels else w for n, w in arrays.items()}
+                for arrays, kernels in ((params, self._kernels), (prepared, self._prepared_kernels))
+            )
+            values = prepared | inputs
             out, _ = functional_core.apply(
-                graphdef, params, buffers, None, numbers, inputs, outputs, method="run_nodes"
+                graphdef, params, buffers, None, programs.head, values, outputs, method="run_nodes"
             )
             return out
 
         run_head = jax.jit(run, compiler_options=compile_options(self.device) or None)
-        self._programs = run_head, programs.tail  # both at once, for other threads
+        read = names_read(layer.program, programs.tail) | set(self.outputs)
+        held = {name: value for name, value in self._prepared.items() if name in read}
+        self._programs = run_head, programs.tail, held  # all at once, for other threads
 
     def _move(self, error: TraceError) -> bool:
         """Put the nodes behind the compiled part whose sizes depend on values, as the error says; False for no node."""
@@ -135,7 +161,7 @@ class GraphEngine:
         text = {name: array for name, array in arrays.items() if array.dtype.kind == "U"}
         placed = jax.device_put({n: array for n, array in arrays.items() if n not in text}, self.device)
         while self._is_compiled:
-            head, tail = self._programs
+            head, tail, held = self._programs
             try:
                 values = head(*self._weights, placed)
             except TraceError as error:
@@ -148,7 +174,7 @@ class GraphEngine:
             self._shapes.add(tuple(array.shape for array in arrays.values()))
             if tail:
                 values = self._layer.run_nodes(
-                    tail, placed | text | values, tuple(self.outputs), on_host=True
+                    tail, held | placed | text | values, tuple(self.outputs), on_host=True
                 )
             return {name: values[name] for name in self.outputs}
         every = range(len(self._layer.program.nodes))

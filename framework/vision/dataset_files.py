@@ -141,6 +141,9 @@ def usable_region(value: object) -> tuple[Region | None, str | None]:
     """What of COCO's `segmentation` can be drawn, and what is to be said of the rest; None where there is nothing."""
     if is_region(value):
         return value, None
+    bare = [value]
+    if is_region(bare):  # one polygon without its list, as supervision wrote it before 0.13
+        return bare, None
     if isinstance(value, list) and (usable := [flat for flat in value if is_region([flat])]):
         return usable, f"{len(value) - len(usable)} of {len(value)} polygons have no three points"
     return None, f"no mask, but {str(value)[:40]}"

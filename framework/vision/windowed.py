@@ -63,7 +63,9 @@ class WindowedImage:
     def _check_header(self) -> None:
         """Raises: InputError, where the header says sizes that cannot be, as of a damaged file."""
         page = self._page
-        tile = (page.tilelength, page.tilewidth) if page.tilewidth else (page.rowsperstrip,)
+        # of a damaged file each of them may be an array
+        is_striped = isinstance(page.tilewidth, int) and page.tilewidth == 0
+        tile = (page.rowsperstrip,) if is_striped else (page.tilelength, page.tilewidth)
         sides = (page.imagelength, page.imagewidth, page.samplesperpixel, page.imagedepth, *tile)
         problem = None
         if not all(isinstance(side, int) and side >= 1 for side in sides):

@@ -17,6 +17,7 @@ import numpy as np
 from framework import nn
 from framework.config import Kind, register
 from framework.core.errors import ConfigError, InputError
+from framework.core.types import JSON
 from framework.engine.class_weights import (
     ClassWeights,
     check_class_weights,
@@ -132,6 +133,15 @@ class SequenceClassification(Texts):
             loss = F.cross_entropy(logits, batch["label"], weight, label_smoothing=self.label_smoothing)
         return Losses(loss, {"accuracy": hits})
 
+    def describe_outputs(self) -> Mapping[str, Mapping[str, JSON]]:
+        return {
+            "scores": {
+                "meaning": "probability of each class" + " by itself" * self.independent,
+                "axis": "labels",
+                "range": [0, 1],
+            }
+        }
+
     def infer(self, model: nn.Layer, inputs: Batch) -> dict[str, jax.Array]:
         """{"scores": probabilities [N, num_classes] float32}."""
         logits = model(tokens_of(inputs)).astype(jnp.float32)
@@ -158,6 +168,14 @@ class TokenClassification(Texts):
 
     def loss(self, model: nn.Layer, batch: Batch) -> Losses:
         return Losses(model.loss(tokens_of(batch), batch["tags"]))
+
+    def describe_outputs(self) -> Mapping[str, Mapping[str, JSON]]:
+        return {
+            "tags": {
+                "meaning": "tag of each token, as a number in labels; that of a word is at its first token"
+            },
+            "scores": {"meaning": "of each tag", "range": [0, 1]},
+        }
 
     def infer(self, model: nn.Layer, inputs: Batch) -> dict[str, jax.Array]:
         """{"tags" [N, T] int32, "scores" [N, T] float32 in [0, 1]}."""

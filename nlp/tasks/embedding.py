@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import jax
@@ -64,6 +64,9 @@ class TextEmbedding(Texts):
             received="TextEmbedding",
             fix="train the encoder with another task, such as MaskedLanguageModelling; name its run under `weights`",
         )
+
+    def describe_outputs(self) -> Mapping[str, Mapping[str, JSON]]:
+        return {"vector": {"meaning": "embedding of the text"}}
 
     def infer(self, model: nn.Layer, inputs: Batch) -> dict[str, jax.Array]:
         """{"vector": [N, D] float32}."""

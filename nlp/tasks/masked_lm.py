@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import jax
@@ -11,6 +12,7 @@ import numpy as np
 from framework import nn
 from framework.config import register
 from framework.core.errors import ConfigError, InputError
+from framework.core.types import JSON
 from framework.engine.task import Batch, Losses
 from framework.nn import functional as F
 from framework.text.sample import TextSample
@@ -63,6 +65,12 @@ class MaskedLanguageModelling(Texts):
         loss = F.cross_entropy(logits, jnp.where(hidden, batch["words"], -100))
         share = hits.sum(dtype=jnp.float32) / jnp.maximum(hidden.sum(dtype=jnp.float32), 1)
         return Losses(loss, {"accuracy": share})
+
+    def describe_outputs(self) -> Mapping[str, Mapping[str, JSON]]:
+        return {
+            "candidates": {"meaning": "tokens for each masked position", "order": "best first"},
+            "scores": {"meaning": "probability of each candidate", "range": [0, 1]},
+        }
 
     def infer(self, model: nn.Layer, inputs: Batch) -> dict[str, jax.Array]:
         """{"candidates" [N, K, candidates] int32, "scores" their probabilities, float32}, best first.

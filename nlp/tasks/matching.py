@@ -14,6 +14,7 @@ from framework import nn
 from framework.config import register
 from framework.core.errors import ConfigError, InputError
 from framework.core.model_config import setting_of
+from framework.core.types import JSON
 from framework.engine.task import Batch, Losses, check_classes
 from framework.nn import functional as F
 from framework.text.sample import TextSample
@@ -134,6 +135,12 @@ class TextMatching(Pairs):
         hits = (logits.argmax(axis=-1) == batch["label"]).mean(dtype=jnp.float32)
         return Losses(F.cross_entropy(logits, batch["label"]), {"accuracy": hits})
 
+    def describe_outputs(self) -> Mapping[str, Mapping[str, JSON]]:
+        return {
+            "similarity": {"meaning": "probability that the texts match", "range": [0, 1]},
+            "scores": {"meaning": "probability of both classes", "range": [0, 1], "sum": 1},
+        }
+
     def infer(self, model: nn.Layer, inputs: Batch) -> dict[str, jax.Array]:
         """{"similarity": the probability that they match, [N]; "scores": of both classes, [N, 2]}, float32."""
         scores = F.softmax(score_pairs(model, inputs).astype(jnp.float32))
@@ -188,6 +195,9 @@ class PairwiseRanking(Pairs):
         better, worse = score_pairs(model, positives), score_pairs(model, batch, _NEGATIVE)
         loss = F.margin_ranking_loss(better, worse, jnp.ones_like(better), self.margin)
         return Losses(loss, {"accuracy": (better > worse).mean(dtype=jnp.float32)})
+
+    def describe_outputs(self) -> Mapping[str, Mapping[str, JSON]]:
+        return {"similarity": {"meaning": "score of the pair, larger fits better"}}
 
     def infer(self, model: nn.Layer, inputs: Batch) -> dict[str, jax.Array]:
         """{"similarity": as the model gives it, [N] float32}."""
@@ -251,6 +261,9 @@ class InBatchNegatives(Pairs):
         hits = (logits.argmax(axis=-1) == target).sum(dtype=jnp.float32)
         accuracy = hits / jnp.maximum((target >= 0).sum(dtype=jnp.float32), 1)
         return Losses(F.cross_entropy(logits, target, ignore_index=_IGNORED), {"accuracy": accuracy})
+
+    def describe_outputs(self) -> Mapping[str, Mapping[str, JSON]]:
+        return {"similarity": {"meaning": "cosine of the texts", "range": [-1, 1]}}
 
     def infer(self, model: nn.Layer, inputs: Batch) -> dict[str, jax.Array]:
         """{"similarity": cosines [N] float32}."""

@@ -14,6 +14,7 @@ import numpy as np
 from framework import nn
 from framework.config import register
 from framework.core.errors import ConfigError, InputError
+from framework.core.types import JSON
 from framework.engine.task import Batch, Losses
 from framework.text.sample import TextSample
 from nlp.answers import NEVER, AnswerProcessor, pack_question
@@ -74,6 +75,14 @@ class SpanExtraction(Texts):
 
     def loss(self, model: nn.Layer, batch: Batch) -> Losses:
         return Losses(model.loss(tokens_of(batch), batch["start"], batch["end"]))
+
+    def describe_outputs(self) -> Mapping[str, Mapping[str, JSON]]:
+        return {
+            "first": {"meaning": "first token of each answer", "order": "best first"},
+            "last": {"meaning": "last token of each answer, inclusive"},
+            "scores": {"meaning": "sum of the two logits of an answer"},
+            "none": {"meaning": "sum of the two logits of no answer"},
+        }
 
     def infer(self, model: nn.Layer, inputs: Batch) -> dict[str, jax.Array]:
         """{"first", "last" [N, candidates] int32: tokens of the best answers; "scores" [N, candidates] and "none" [N]

@@ -13,6 +13,7 @@ import numpy as np
 from framework import nn
 from framework.config import register
 from framework.core.errors import ConfigError, InputError
+from framework.core.types import JSON
 from framework.engine.task import Batch, Losses
 from framework.nn import functional as F
 from framework.text.sample import TextSample
@@ -141,6 +142,12 @@ class Translation(Texts):
         return F.cross_entropy(
             logits, target, ignore_index=_IGNORED, reduction=reduction, label_smoothing=smoothing
         )
+
+    def describe_outputs(self) -> Mapping[str, Mapping[str, JSON]]:
+        return {
+            "ids": {"meaning": "tokens of the translation, up to the end token"},
+            "scores": {"meaning": "logarithm of the probability, by the length penalty"},
+        }
 
     def infer(self, model: nn.Layer, inputs: Batch) -> dict[str, jax.Array]:
         """{"ids" [N, max_length] int32, "scores" [N] float32}, see nlp.decoding.DecodedSequences; where the translation

@@ -6,9 +6,11 @@ What only a whole document tells of its pages is in `ocr.documents.whole_documen
 from __future__ import annotations
 
 import math
+import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -53,7 +55,7 @@ def _order_in_rows(blocks: Sequence[Block], boxes: Sequence[Box], separators: Se
     """The reading order of the boxes; those of a grid of cards, such as a catalogue's, row by row.
 
     The rows of cards begin with headings at one height, two at least, with more white above than below, and nothing
-    stands across their upper edges. A page of columns has no two such heights.
+    stands across their upper edges. A page of columns has no two such heights, or its headings count downwards.
     """
     titles = [boxes[i] for i, block in enumerate(blocks) if block.label == "paragraph_title"]
     tops: list[float] = []
@@ -67,6 +69,8 @@ def _order_in_rows(blocks: Sequence[Block], boxes: Sequence[Box], separators: Se
         below = min((box[1] for box in boxes if box[1] >= title[3]), default=math.inf) - title[3]
         if apart and not crossed and above > below and (not tops or top > tops[-1] + rise):
             tops.append(top)
+    if _count_downwards([block for block in blocks if block.label == "paragraph_title"]):
+        tops = []
     cuts = tops if len(tops) > 1 else _ends_of_short_rows(blocks, boxes)
     rightward = starts_right("".join(block.text for block in blocks))
     everything = [*boxes, *separators]
@@ -80,6 +84,18 @@ def _order_in_rows(blocks: Sequence[Block], boxes: Sequence[Box], separators: Se
         for i in order_boxes([everything[i] for i in row], right_to_left=rightward)
     ]
     return [i for i in ordered if i < len(boxes)]
+
+
+def _count_downwards(titles: Sequence[Block]) -> bool:
+    """Whether the numbers of headings in columns go on from one to the next down each column."""
+    matches = [re.search(r"\d+", title.text) for title in titles]
+    numbers = [int(one.group()) for one in matches if one is not None]
+    if len(titles) < 4 or len(numbers) < len(titles):
+        return False
+    boxes = np.array([title.bbox for title in titles], np.float64)
+    columns = split_at_stripes(boxes, np.arange(len(titles)), axis=0)
+    downwards = [numbers[i] for column in columns for i in column[np.argsort(boxes[column, 1])]]
+    return len(columns) > 1 and all(after == before + 1 for before, after in pairwise(downwards))
 
 
 def _ends_of_short_rows(blocks: Sequence[Block], boxes: Sequence[Box]) -> list[float]:

@@ -28,6 +28,8 @@ _EDGE_OUT = 0.1  # of a line's height that is outside of the figure
 _FIGURE_TEXT = 0.3  # of a figure's area: where lines cover more it is no figure
 _FIGURE_EDGE = 0.3  # of its height: so much of a detector's box may be its neighbours'
 _SURE_HEADING = 0.5  # its score at least
+_CERTAIN_HEADING = 0.75  # from here on it may look like the lines below it
+_EVEN = 0.15  # of the distance of lines, and of their height: by so much those of a list differ at most
 
 
 def add_regions(
@@ -97,10 +99,35 @@ def regions_of_scan(
             said = " ".join(line.text for line in inside)
             good = one.score >= _SURE_HEADING and 0 < len(rows_of(inside)) <= HEADING_ROWS
             good = good and may_be_heading(said)
+            good = good and (one.score >= _CERTAIN_HEADING or not _is_one_of_a_list(inside, lines))
             one = one._replace(box=bounding_box(map(line_box, inside))) if inside else one
         if good:
             kept.append(one)
     return kept
+
+
+def _is_one_of_a_list(inside: Sequence[Line], lines: Sequence[Line]) -> bool:
+    """Whether a line is as high as the two below it, no narrower, and as far from what is above and below it: labels
+    of rows stand so, and a network may take the first of them for a heading.
+    """
+    heading = bounding_box(map(line_box, inside))
+    ids = {id(line) for line in inside}
+    around = [line_box(line) for line in lines if id(line) not in ids]
+    around = [box for box in around if box[0] < heading[2] and box[2] > heading[0]]
+    below = sorted(
+        (box for box in around if box[1] + box[3] > heading[1] + heading[3]), key=lambda box: box[1] + box[3]
+    )
+    if len(below) < 2 or len(rows_of(inside)) > 1:
+        return False
+    middles = [(box[1] + box[3]) / 2 for box in (heading, *below[:2])]
+    heights = [box[3] - box[1] for box in (heading, *below[:2])]
+    step = middles[2] - middles[1]
+    steps = [middles[1] - middles[0]]
+    if above := [(box[1] + box[3]) / 2 for box in around if box[1] + box[3] <= heading[1] + heading[3]]:
+        steps.append(middles[0] - max(above))
+    level = all(abs(one - step) <= _EVEN * step for one in steps)
+    wide = max(box[2] - box[0] for box in below[:2]) > heading[2] - heading[0]
+    return level and not wide and heights[0] <= (1 + _EVEN) * max(heights[1:])
 
 
 def _crosses(line: Box, figure: Box) -> bool:

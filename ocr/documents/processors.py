@@ -71,7 +71,7 @@ def add_ruled_tables(page: PageContent) -> PageContent:
     if page.ruling is None:
         return page
     tables, lines = find_ruled_tables(page.ruling, page.lines)
-    return replace(page, tables=tables, lines=lines)
+    return replace(page, tables=(*page.tables, *tables), lines=lines)
 
 
 @dataclass(frozen=True)

@@ -54,6 +54,7 @@ from ocr.documents.processors import (
     turn_back,
     turn_upright,
 )
+from ocr.documents.turned_tables import add_turned_tables
 from ocr.documents.whole_document import finish_document
 from ocr.formulas.blocks import FormulaReader
 from ocr.pages.tilt import Straightened
@@ -140,6 +141,7 @@ class DocumentReader:
         return (
             turn_upright,
             *([add_code] if self.layout is None else []),
+            add_turned_tables,
             add_ruled_tables,
             AddRegions(self.layout, self.figure_layout, self.tables, self.figures),
             ReadRegions(self.table, self.seals, self.formula),

@@ -30,7 +30,7 @@ def struck_chars(page: PageContent, printed: np.ndarray, sizes: np.ndarray) -> n
     for x0, y0, x1, y1 in page.annotations.strikes:
         height = (text.cells[at, 1] + text.cells[at, 3]) / 2
         struck[at[(middle > x0) & (middle < x1) & (height > y0) & (height < y1)]] = True
-    lines = _level_lines(page)
+    lines = level_lines(page)
     base, size = text.origins[at, 1], sizes[at]
     order = np.argsort(base, kind="stable")
     sorted_base = base[order]
@@ -58,7 +58,7 @@ def struck_chars(page: PageContent, printed: np.ndarray, sizes: np.ndarray) -> n
     return struck
 
 
-def _level_lines(page: PageContent) -> np.ndarray:
+def level_lines(page: PageContent) -> np.ndarray:
     """Lines [L, 4] that are drawn or filled, (y, x0, x1, thickness)."""
     found: list[np.ndarray] = []
     for path in page.paths:

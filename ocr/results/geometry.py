@@ -23,7 +23,12 @@ class HasPolygon(Protocol):
 
 def line_box(line: HasPolygon) -> Box:
     """The upright box around a line, word or character."""
-    xs, ys = zip(*line.polygon, strict=True)
+    polygon = line.polygon
+    if len(polygon) == 4:  # nearly all are boxes, and a page asks for those of its words thousands of times
+        (left, top), (x1, y1), (right, bottom), (x3, y3) = polygon
+        if left == x3 <= right == x1 and top == y1 <= bottom == y3:
+            return left, top, right, bottom
+    xs, ys = zip(*polygon, strict=True)
     return min(xs), min(ys), max(xs), max(ys)
 
 

@@ -19,6 +19,7 @@ import numpy as np
 from framework.workflow.files.pdf_content import PageContent, PageText
 from ocr.results.bidi import is_right_to_left, may_run_right, mirror
 from ocr.results.char_marks import linked_chars, struck_chars
+from ocr.results.fractions import find_fractions, join_fractions
 from ocr.results.geometry import bounding_box, box_polygon
 from ocr.results.lines import Char, Line, LineStyle, Polygon, Word
 from ocr.results.run_words import (
@@ -123,7 +124,15 @@ def read_text_layer(
     content = Content(
         text, codes, sizes, struck_chars(page, seen & (np.abs(angles) < 1), sizes), linked, addresses
     )
-    lines = _lines_of(content, angles, seen)
+    fractions = find_fractions(page, seen & (np.abs(angles) < 1), sizes)
+    rest = seen.copy()
+    for one in fractions:
+        rest[one.numerator] = rest[one.denominator] = False
+    lines = _lines_of(content, angles, rest)
+    if fractions:
+        lines = join_fractions(
+            lines, fractions, lambda row: _lines_of(content, angles, _mask(row, len(codes)))
+        )
     lines, watermarks = find_watermarks(lines, page, seen, sizes)
     return TextLayer(
         tuple(line for _, line in lines),
@@ -133,6 +142,12 @@ def read_text_layer(
         tuple(line for _, line in _lines_of(content, angles, hidden)),
         tuple(counts),
     )
+
+
+def _mask(members: np.ndarray, count: int) -> np.ndarray:
+    mask = np.zeros(count, bool)
+    mask[members] = True
+    return mask
 
 
 def hidden_text(layer: TextLayer) -> list[str]:
@@ -152,7 +167,7 @@ def _hidden(page: PageContent, sizes: np.ndarray, angles: np.ndarray) -> dict[st
     tiny = (own < LEAST_SIZE * page.scale) & (ink < LEAST_SIZE * page.scale)
     return {
         "invisible": invisible,
-        "of its ground's colour, clear or drawn over": text.unseen,
+        "of its ground's colour, clear, drawn over, cut off or in a layer that is off": text.unseen,
         "too small": tiny,
     }
 
@@ -360,10 +375,10 @@ def _line(
     made, boxes = [], []
     for word in words:
         box = (
-            min(left[i] for i in word),
-            min(top[i] for i in word),
-            max(right[i] for i in word),
-            max(bottom[i] for i in word),
+            min([left[i] for i in word]),
+            min([top[i] for i in word]),
+            max([right[i] for i in word]),
+            max([bottom[i] for i in word]),
         )
         boxes.append(box)
         if is_leader(chars, word) and word is not words[-1]:
@@ -371,7 +386,10 @@ def _line(
                 made.append(Word("…", 1.0, polygon(*box), (Char("…", 1.0, polygon(*box)),)))
             continue
         parts = tuple(
-            Char(said[i], 1.0, polygon(left[i], top[i], max(right[i], left[i]), bottom[i])) for i in word
+            Char.in_box(said[i], left[i], top[i], max(right[i], left[i]), bottom[i])
+            if angle == 0
+            else Char(said[i], 1.0, polygon(left[i], top[i], max(right[i], left[i]), bottom[i]))
+            for i in word
         )
         text = "".join(char.text for char in parts)
         made.append(Word(text, 1.0, polygon(*box), parts, spans(content, chars, word, run)))

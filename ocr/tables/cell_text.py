@@ -11,6 +11,7 @@ from ocr.results.geometry import bounding_box, box_polygon, centre, line_box, ro
 from ocr.results.lines import Line, Word
 from ocr.text.reading_order import join_texts
 
+OVERLAP = 0.3  # of the text's height, by which a text lies on another one
 _NUMBER = re.compile(r"[\d.,%+\-−–()€$£¥±×/: ]*\d[\d.,%+\-−–()€$£¥±×/: eE]*[A-Za-z%]{0,3}")
 
 
@@ -53,6 +54,24 @@ def split_lines(lines: Iterable[Line], box: Box) -> tuple[list[Line], list[Line]
             if part := [word for word, is_in in zip(words, hit, strict=True) if is_in is wanted]:
                 target.append(part_of_line(line, part))
     return inside, rest
+
+
+def overflowing_lines(lines: Sequence[Line]) -> list[Line]:
+    """Lines of a text layer on whose end another one of their row begins: texts that are too long for their cell."""
+    overflowing: list[Line] = []
+    for row in rows_of(line for line in lines if line.style is not None):
+        boxes = [line_box(line) for line in row]
+        for number, (left, top, right, bottom) in enumerate(boxes):
+            least = OVERLAP * (bottom - top)
+            if any(left + least < after[0] < right - least for after in boxes[number + 1 :]):
+                overflowing.append(row[number])
+    return overflowing
+
+
+def begins_in(line: Line, box: Box) -> bool:
+    """Whether a line begins in a box."""
+    left, top, _, bottom = line_box(line)
+    return box[0] <= left + OVERLAP * (bottom - top) <= box[2] and box[1] <= (top + bottom) / 2 <= box[3]
 
 
 def cell_text(lines: Sequence[Line], width: float | None = None) -> tuple[str, tuple[Line, ...]]:

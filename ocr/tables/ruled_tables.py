@@ -12,7 +12,8 @@ import numpy as np
 from ocr.results.blocks import Block, Box, Cell, Table
 from ocr.results.geometry import centre, line_box
 from ocr.results.lines import Line
-from ocr.tables.cell_text import cell_text, count_header_rows, split_lines
+from ocr.tables.cell_text import begins_in, cell_text, count_header_rows, overflowing_lines, split_lines
+from ocr.tables.heads_above import add_head_above
 from ocr.tables.ruling_lines import RulingLines, merge_lines
 
 NEAR = 3.0  # points: lines closer than this are one (double borders, borders of neighbouring cells)
@@ -44,7 +45,7 @@ def find_ruled_tables(
         made = _table(*group, ruling, rest)
         if made is None:
             continue
-        block, rest = made
+        block, rest = add_head_above(*made)
         found.append((block.bbox, block))
     blocks = sorted((block for _, block in found), key=lambda block: (block.bbox[1], block.bbox[0]))
     return tuple(blocks), tuple(rest)
@@ -131,10 +132,16 @@ def _table(
     spans = _spans(right, below)
     box: Box = (float(xs[0]), float(ys[0]), float(xs[-1]), float(ys[-1]))
     inside, rest = split_lines(lines, (box[0] - near, box[1] - near, box[2] + near, box[3] + near))
+    whole = overflowing_lines(inside)
+    used = set(map(id, whole))
+    inside = [line for line in inside if id(line) not in used]
     cells, is_bold, fills = [], [], []
     for row, column, height, width in spans:
         bounds: Box = (float(xs[column]), float(ys[row]), float(xs[column + width]), float(ys[row + height]))
         mine, inside = split_lines(inside, bounds)
+        begun = [line for line in whole if begins_in(line, bounds)]
+        whole = [line for line in whole if line not in begun]
+        mine += begun
         pad = min((line_box(line)[0] - bounds[0] for line in mine), default=0.0)
         text, ordered = cell_text(mine, bounds[2] - bounds[0] - 2 * max(pad, 0.0))
         cells.append(Cell(row, column, text, height, width, bounds, 1.0, False, ordered))
@@ -147,7 +154,7 @@ def _table(
     cells = [replace(cell, header=cell.row < head) for cell in cells]
     table = Table(tuple(cells), rows, columns)
     ordered = tuple(line for cell in table.cells for line in cell.lines)
-    return Block("table", box, table.text, ordered, content=table), [*rest, *inside]
+    return Block("table", box, table.text, ordered, content=table), [*rest, *inside, *whole]
 
 
 def _ruled(lines: np.ndarray, place: float, first: float, last: float, near: float) -> bool:

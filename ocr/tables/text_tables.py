@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -24,19 +25,23 @@ from ocr.tables.cell_text import (
     split_lines,
 )
 from ocr.tables.narrow_columns import MIN_WORDS, is_row_of_numbers, narrow_stripes, words_of
+from ocr.tables.row_groups import group_rows
 from ocr.tables.ruling_lines import RulingLines, merge_lines
 from ocr.text.columns import BULLETS, LIST_MARK, find_columns
 from ocr.text.paragraphs import TABLE_CAPTION
 from ocr.text.reading_order import DETECTOR_MARGIN, slope_of
 
 WORD_JOIN = 0.5  # of the text height: closer words are one piece of a cell
+OVERLAP = 0.1  # of the text height, by which a text must lie on another one to be another cell's
 STRIPE = 0.6  # of the text height: the least white between columns
 # Of the text height: neighbours in a row are so level; boxes of OCR are not as exact.
 LEVEL = {True: 0.25, False: 0.35}
 FULL_ROWS = 0.4  # of the rows of what may be a table have several pieces, at least
 # Of the text height, between rows: usually at most; at most where all rows are REGULAR, to the row before.
 ROW_GAP, WIDE_ROW_GAP, REGULAR = 1.8, 3.5, 1.25
-NUMERIC = 0.5  # of the pieces of a column of numbers, at least
+SAME_START, LIKE_HEAD = 0.25, 0.95  # of the text height; of the pieces below a head, at least
+SPARSE = {True: 0.3, False: 0.6}  # of the cells are filled, at least; below a head that tells the columns
+NUMBERS = 0.75  # of the pieces behind a row's name, at least
 CAPTION_ROWS = 4  # at the top of what looks like a table, one of which may be its caption
 _MARK = re.compile(rf"{LIST_MARK}$")
 _ITEM = re.compile(rf"[{BULLETS}]\s+\S")  # of a list
@@ -154,21 +159,31 @@ def _is_tabular(lines: list[Line], above: np.ndarray, below: np.ndarray, height:
 
 
 def _segments(row: Sequence[Line], height: float, cuts: Sequence[tuple[float, float]] = ()) -> list[_Segment]:
-    """The words of a row, joined where they stand close together and none of the stripes `cuts` parts them."""
+    """The words of a row, joined where they stand close together and none of the stripes `cuts` parts them.
+
+    A text on whose end another one begins, as in a cell that is too narrow for it, ends before that one.
+    """
     segments: list[_Segment] = []
     for line in row:
+        least = -OVERLAP * height if line.style is not None else -np.inf
         groups: list[list] = []
         for word in line.words:
             box = line_box(word)
             last = line_box(groups[-1][-1]) if groups else box
             cut = any(last[0] + last[2] < a + b < box[0] + box[2] for a, b in cuts)
-            if groups and not cut and box[0] - last[2] < WORD_JOIN * height:
+            if groups and not cut and least < box[0] - last[2] < WORD_JOIN * height:
                 groups[-1].append(word)
             else:
                 groups.append([word])
         for part in [part_of_line(line, group) for group in groups] or [line]:
             segments.append(_Segment(part, line_box(part)))
-    return sorted(segments, key=lambda segment: segment.box[0])
+    segments.sort(key=lambda segment: segment.box[0])
+    for number, (segment, after) in enumerate(pairwise(segments)):
+        left, top, right, bottom = segment.box
+        if segment.line.style is not None and right - after.box[0] > OVERLAP * height:
+            end = max(left, after.box[0] - 1.5 * STRIPE * height)
+            segments[number] = _Segment(segment.line, (left, top, end, bottom))
+    return segments
 
 
 def _aligned_regions(lines: list[Line], obstacles: Sequence[Box], margin: float) -> list[list[Line]]:
@@ -189,6 +204,7 @@ def _runs_of_rows(rows: Sequence[Sequence[Line]], slope: float) -> list[list[Lin
     found: list[list[Line]] = []
     run: list[Sequence[Line]] = []
     full: Sequence[Line] = ()  # the last row of the run with several pieces
+    starts: list[float] = []  # where the pieces of its rows begin, right of the first column
     count = 0  # of such rows
     steady = 0.0  # white between its last rows
     for number, row in enumerate([*rows, []]):
@@ -198,8 +214,13 @@ def _runs_of_rows(rows: Sequence[Sequence[Line]], slope: float) -> list[list[Lin
         near = (
             bool(run) and bool(row) and gap < (WIDE_ROW_GAP if gap < REGULAR * steady else ROW_GAP) * height
         )
-        if row and ((several and (not run or near)) or (near and _is_continuation(row, full, run[-1]))):
+        goes_on = near and (
+            _is_continuation(row, full, run[-1])
+            or _is_part_of_row(row, starts, rows[number + 1 : number + 2])
+        )
+        if row and ((several and (not run or near)) or goes_on):
             run.append(row)
+            starts += [line_box(line)[0] for line in row[1:]]
             full = row if several else full
             count += several
             # Rows that stand far apart are told by their even distance, or by the table's next row.
@@ -208,6 +229,7 @@ def _runs_of_rows(rows: Sequence[Sequence[Line]], slope: float) -> list[list[Lin
         if len(run) >= 3 and count >= FULL_ROWS * len(run) and _are_level(run, slope):
             found.append([line for row_ in run for line in row_])
         run, full, count = ([row], row, 1) if several else ([], (), 0)
+        starts = [line_box(line)[0] for line in row[1:]] if several else []
         steady = _gap_after(rows, number) if several else 0.0
     return found
 
@@ -232,13 +254,16 @@ def _is_close_set(rows: Sequence[Sequence[Line]], number: int) -> bool:
 
 
 def _are_level(rows: Sequence[Sequence[Line]], slope: float) -> bool:
-    """Whether most rows of several lines stand at one height from end to end, as those of a table do."""
+    """Whether most rows of several lines stand at one height from end to end, as those of a table do; the numbers of a
+    row may stand a little higher or lower than its name.
+    """
     flat = []
     for row in (row for row in rows if len(row) > 1):
         boxes = np.array([line_box(line) for line in row])
         middles = boxes[:, 1::2].mean(axis=1) - slope * boxes[:, ::2].mean(axis=1)
         level = LEVEL[has_styles(row)] * np.median(boxes[:, 3] - boxes[:, 1])
-        flat.append(abs(np.diff(middles)).max() <= level)
+        numbers = sum(is_number(line.text) for line in row[1:]) >= NUMBERS * (len(row) - 1)
+        flat.append((numbers and len(row) > 2) or abs(np.diff(middles)).max() <= level)
     return not flat or float(np.mean(flat)) >= 0.5
 
 
@@ -258,6 +283,15 @@ def _is_continuation(row: Sequence[Line], full: Sequence[Line], before: Sequence
         and top - line_box(before[0])[3] < 0.4 * height
         and right < line_box(full[1])[0]
     )
+
+
+def _is_part_of_row(row: Sequence[Line], starts: Sequence[float], below: Sequence[Sequence[Line]]) -> bool:
+    """One piece that begins where pieces of the rows above do, with a row of several pieces close below it."""
+    if len(row) != 1 or not below or len(below[0]) < 2:
+        return False
+    left, top, _, bottom = line_box(row[0])
+    close = min(line_box(line)[1] for line in below[0]) - bottom < 0.6 * (bottom - top)
+    return close and any(abs(left - start) < 0.25 * (bottom - top) for start in starts)
 
 
 def _cut_caption(lines: Sequence[Line], level: np.ndarray) -> tuple[list[Line], list[Line], np.ndarray]:
@@ -317,6 +351,24 @@ def _stripes_below(
     return below if len(below) + 1 == len(rows[0]) == max(map(len, rows)) else []
 
 
+def _stripes_of_head(
+    rows: list[list[_Segment]], stripes: list[tuple[float, float]], height: float
+) -> list[tuple[float, float]]:
+    """White just before each name of a head which has more of them than the stripes of most rows make columns, where
+    what stands below begins where its names do: many cells of some columns are empty.
+    """
+    if len(rows) < 4 or len(stripes) + 1 >= len(rows[0]) or len(rows[0]) < max(map(len, rows)):
+        return []
+    if any(is_number(segment.line.text) for segment in rows[0]):
+        return []
+    starts = [segment.box[0] for segment in rows[0]]
+    below = [segment.box[0] for row in rows[1:] for segment in row]
+    near = sum(min(abs(left - start) for start in starts) < SAME_START * height for left in below)
+    if near < LIKE_HEAD * len(below):
+        return []
+    return [(start - 0.15 * height, start - 0.05 * height) for start in starts[1:]]
+
+
 def _build(lines: Sequence[Line], level: np.ndarray, *, hinted: bool) -> Block | None:
     lines = [line for line in lines if line.text.strip()]
     if len(lines) < 3:
@@ -329,7 +381,8 @@ def _build(lines: Sequence[Line], level: np.ndarray, *, hinted: bool) -> Block |
     apart = [cut for cut in narrow if not any(a < cut[1] and cut[0] < b for a, b in stripes)]
     stripes = sorted([*stripes, *apart])
     below = _stripes_below(rows, stripes, height)
-    stripes = below or stripes
+    headed = _stripes_of_head(rows, stripes, height)
+    stripes = below or headed or stripes
     columns = len(stripes) + 1
     if columns < 2 or len(rows) < 2:
         return None
@@ -341,8 +394,11 @@ def _build(lines: Sequence[Line], level: np.ndarray, *, hinted: bool) -> Block |
     tops = [min(segment.box[1] for segment in row) for row in rows]
     bottoms = [max(segment.box[3] for segment in row) for row in rows]
     wide = level[(level[:, 2] - level[:, 1]) > 0.8 * (box[2] - box[0])] if len(level) else level
-    groups = _logical_rows(placed, _columns_with_numbers(rows, placed, columns), tops, bottoms, columns, wide)
-    if _is_list(rows, placed, columns) or not (hinted or _looks_like_table(rows, placed, groups, columns)):
+    texts = [[segment.line.text for segment in row] for row in rows]
+    groups = group_rows(texts, placed, tops, bottoms, columns, wide)
+    if _is_list(rows, placed, columns) or not (
+        hinted or _looks_like_table(rows, placed, groups, columns, SPARSE[bool(headed)])
+    ):
         return None
     edges = [box[0], *middles, box[2]]
     cells: list[Cell] = []
@@ -437,71 +493,14 @@ def _widened(
     return first, last
 
 
-def _columns_with_numbers(
-    rows: list[list[_Segment]], placed: list[list[tuple[int, int]]], columns: int
-) -> list[set[int]]:
-    """The columns of numbers, right of the first, in which each row of text has a number."""
-    numbers: list[list[bool]] = [[] for _ in range(columns)]
-    for row, places in zip(rows, placed, strict=True):
-        for segment, (first, last) in zip(row, places, strict=True):
-            if first == last:
-                numbers[first].append(is_number(segment.line.text))
-    numeric = [bool(column) and sum(column) >= NUMERIC * len(column) for column in numbers]
-    return [
-        {
-            first
-            for segment, (first, last) in zip(row, places, strict=True)
-            if first == last > 0 and numeric[first] and is_number(segment.line.text)
-        }
-        for row, places in zip(rows, placed, strict=True)
-    ]
-
-
-def _logical_rows(
-    placed: list[list[tuple[int, int]]],
-    numbers: Sequence[set[int]],
-    tops: list[float],
-    bottoms: list[float],
-    columns: int,
-    wide: np.ndarray,
-) -> list[list[int]]:
-    """Rows of text that are one row of the table, as lists of their numbers.
-
-    A row goes on in the next one where that has few pieces, close below; not where that has a number in a column of
-    numbers (`numbers`), such as a total, and the row has a number, too, or something else there, such as a head.
-    """
-    inner = np.sort(wide[:, 0]) if len(wide) else np.zeros(0)
-    band = np.searchsorted(inner, [(t + b) / 2 for t, b in zip(tops, bottoms, strict=True)])
-    bands, sizes = np.unique(band, return_counts=True)
-    by_rules = len(bands) >= 4 and np.median(sizes) <= 3
-    gaps = [tops[i + 1] - bottoms[i] for i in range(len(tops) - 1)]
-    usual = float(np.median(gaps)) if gaps else 0.0
-    cells = [{c for first, last in row for c in range(first, last + 1)} for row in placed]
-    # Above a row that fills all columns stands the gap between rows; less is the gap within a row of several lines.
-    before_full = [gaps[i - 1] for i in range(1, len(placed)) if len(cells[i]) == columns]
-    apart = float(np.median(before_full)) if len(before_full) > 1 else 0.0
-    groups: list[list[int]] = [[0]]
-    for i in range(1, len(placed)):
-        filled = cells[i]
-        same_band = band[i] == band[i - 1]
-        spans = any(first != last for first, last in placed[i])
-        wrapped = 0 not in filled and len(filled) <= columns / 2 and not spans and gaps[i - 1] <= usual + 1.0
-        closer = apart - gaps[i - 1] > 0.2 * (bottoms[i] - tops[i])
-        wrapped |= closer and len(filled) < columns and not spans and filled <= cells[groups[-1][0]]
-        own = any(numbers[k] or numbers[i] & cells[k] for k in groups[-1])
-        wrapped &= not (numbers[i] and own)
-        header_row = groups == [[0]] and len(placed[0]) < columns and len(placed[i]) > len(placed[0])
-        if same_band and (by_rules or (wrapped and not header_row)):
-            groups[-1].append(i)
-        else:
-            groups.append([i])
-    return groups
-
-
 def _looks_like_table(
-    rows: list[list[_Segment]], placed: list[list[tuple[int, int]]], groups: list[list[int]], columns: int
+    rows: list[list[_Segment]],
+    placed: list[list[tuple[int, int]]],
+    groups: list[list[int]],
+    columns: int,
+    least: float,
 ) -> bool:
-    """Without rules or caption: short cells, most of them filled, numbers in a column, no list and no code."""
+    """Without rules or caption: short cells, the share `least` of them filled, a column of numbers, no list or code."""
     segments = [segment for row in rows for segment in row]
     texts = [segment.line.text for segment in segments]
     if len(rows) < 3 or any(_LEADER.search(text) for text in texts):
@@ -511,7 +510,7 @@ def _looks_like_table(
     if code and not (amounts and all(amounts)):
         return False
     filled = sum(len({place for member in group for place in placed[member]}) for group in groups)
-    if filled < 0.6 * len(groups) * columns:
+    if filled < least * len(groups) * columns:
         return False
     by_column: list[list[str]] = [[] for _ in range(columns)]
     for row, places in zip(rows, placed, strict=True):
@@ -533,7 +532,8 @@ def _looks_like_table(
     if columns == 2:
         values = [float(text) for text in by_column[1] if text.isdigit()]
         ascending = len(values) > 2 and values == sorted(values) and len(values) >= 0.8 * len(by_column[1])
-        return numeric[1] and not ascending and len(rows) >= 4
+        wrapped = len(groups) < len(rows) and filled >= 0.9 * len(groups) * columns
+        return (numeric[1] and not ascending and len(rows) >= 4) or (wrapped and len(groups) >= 4)
     regular = len(groups) >= 4 and filled >= 0.85 * len(groups) * columns
     return any(numeric[1:]) or (regular and bool(words <= 2.5))
 

@@ -113,6 +113,9 @@ class FieldExtraction(Task[Sample, Layer]):
         hits = ((logits.argmax(axis=-1) == tags) & known).sum() / jnp.maximum(known.sum(), 1)
         return Losses(loss, {"accuracy": hits.astype(jnp.float32)})
 
+    def describe_outputs(self) -> Mapping[str, Mapping[str, JSON]]:
+        return {"scores": {"meaning": "probability of each tag", "axis": "labels", "range": [0, 1]}}
+
     def infer(self, model: Layer, inputs: Batch) -> dict[str, jax.Array]:
         """{"scores": probabilities of tags [N, T, num_classes] float32}."""
         return {"scores": jax.nn.softmax(self._logits(model, inputs), axis=-1)}

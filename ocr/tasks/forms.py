@@ -109,6 +109,9 @@ class SemanticEntityRecognition(FormTask):
         hits = ((logits.argmax(axis=-1) == batch["tags"]) & known).sum() / jnp.maximum(known.sum(), 1)
         return Losses(loss, {"accuracy": hits.astype(jnp.float32)})
 
+    def describe_outputs(self) -> Mapping[str, Mapping[str, JSON]]:
+        return {"scores": {"meaning": "probability of each tag", "axis": "labels", "range": [0, 1]}}
+
     def infer(self, model: Layer, inputs: Batch) -> dict[str, jax.Array]:
         """{"scores": probabilities of tags [N, T, num_classes] float32}."""
         return {"scores": jax.nn.softmax(self._logits(model, inputs), axis=-1)}
@@ -190,6 +193,9 @@ class RelationExtraction(FormTask):
         logits = self._logits(model, batch)
         loss = relation_loss(logits, batch["related"], batch["kinds"])
         return Losses(loss)
+
+    def describe_outputs(self) -> Mapping[str, Mapping[str, JSON]]:
+        return {"scores": {"meaning": "probability that entity i is the key of entity j", "range": [0, 1]}}
 
     def infer(self, model: Layer, inputs: Batch) -> dict[str, jax.Array]:
         """{"scores": [N, E, E] float32: the probability that entity i is the key of entity j, 0 where it cannot be}."""

@@ -78,6 +78,12 @@ class FormulaRecognition(Task[Sample, FormulaNetwork]):
         hits = jnp.where(logits.argmax(axis=-1) == wanted, counts, 0.0).sum() / total
         return Losses(-(picked * counts).sum() / total, {"accuracy": hits})
 
+    def describe_outputs(self) -> Mapping[str, Mapping[str, JSON]]:
+        return {
+            "tokens": {"meaning": "numbers of tokens, up to the first end token"},
+            "probabilities": {"meaning": "of each token", "range": [0, 1]},
+        }
+
     def infer(self, model: FormulaNetwork, inputs: Batch) -> dict[str, jax.Array]:
         """{"tokens": [N, T] int32, "probabilities": [N, T]}; what stands behind the first END says nothing."""
         tokens, probabilities, _ = model.read(self.normalize(inputs["image"]))

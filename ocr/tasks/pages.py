@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import jax
@@ -97,6 +98,11 @@ class PageUnwarping(Task[Sample, Layer]):
     """How a photographed page is bent; of inference alone. Input: "image" [N, 712, 488, 3] uint8 RGB."""
 
     normalize: Normalize
+
+    def describe_outputs(self) -> Mapping[str, Mapping[str, JSON]]:
+        return {
+            "grid": {"format": "x, y", "unit": "where to read the input image, -1 to 1 from edge to edge"}
+        }
 
     def infer(self, model: Layer, inputs: Batch) -> dict[str, jax.Array]:
         """{"grid": [N, h, w, 2] float32}: see UVDoc"""

@@ -36,6 +36,13 @@ from ocr.tasks.contracts import GridNetwork, StructureNetwork
 _MOST = (40, 14)  # rows and columns of the merges that are trained
 
 
+_BOX_UNITS = {
+    "content": "shares of the table without its padding",
+    "padded": "shares of the input image",
+    "none": "none: boxes are not learnt",
+}
+
+
 @register("task")
 @dataclass(frozen=True)
 class TableStructure(Task[Sample, StructureNetwork]):
@@ -143,6 +150,17 @@ class TableStructure(Task[Sample, StructureNetwork]):
         )
         return Losses(structure + boxes, {"structure": structure, "boxes": boxes, "accuracy": hits})
 
+    def describe_outputs(self) -> Mapping[str, Mapping[str, JSON]]:
+        return {
+            "tokens": {"meaning": "numbers of tokens of HTML"},
+            "probabilities": {"meaning": "of each token", "range": [0, 1]},
+            "boxes": {
+                "meaning": "cell of each token",
+                "format": self.box_form,
+                "unit": _BOX_UNITS[self.box_scale],
+            },
+        }
+
     def infer(self, model: StructureNetwork, inputs: Batch) -> dict[str, jax.Array]:
         """{"tokens": [N, T] int32, "probabilities": [N, T], "boxes": [N, T, 4 or 8]}; behind the last step all is 0."""
         tokens, probabilities, boxes, _ = model.read(self.prepare(inputs))
@@ -209,6 +227,18 @@ class TableGrid(Task[Sample, GridNetwork]):
             )
         parts["merge"] = self.merge_weight * jnp.asarray(merged)
         return Losses(sum(parts.values(), jnp.float32(0)), parts)
+
+    def describe_outputs(self) -> Mapping[str, Mapping[str, JSON]]:
+        return {
+            name: {"meaning": meaning, "range": [0, 1]}
+            for name, meaning in {
+                "between_rows": "probability that a row of pixels lies between two rows, every second one",
+                "head": "probability that a row of pixels is of the head, every second one",
+                "between_columns": "probability that a column of pixels lies between two, every second one",
+                "right": "probability that a cell goes on into its neighbour on the right",
+                "down": "probability that a cell goes on into the one below",
+            }.items()
+        }
 
     def infer(self, model: GridNetwork, inputs: Batch) -> dict[str, jax.Array]:
         """Probabilities: {"between_rows", "head": [N, H/2], "between_columns": [N, W/2], "right", "down": [N, R, C]}"""

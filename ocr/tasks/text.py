@@ -172,6 +172,14 @@ class TextDetection(Task[Sample, Layer]):
             loss = loss + focal_loss(prediction, shrink, mask, self.focal_alpha, self.focal_gamma)
         return loss
 
+    def describe_outputs(self) -> Mapping[str, Mapping[str, JSON]]:
+        return {
+            "probability": {
+                "meaning": "of each pixel of the input image to be of a text line",
+                "range": [0, 1],
+            }
+        }
+
     def infer(self, model: Layer, inputs: Batch) -> dict[str, jax.Array]:
         """{"probability": [N, H, W] float32}"""
         image, size = inputs["image"], inputs["size"]
@@ -395,6 +403,12 @@ class TextRecognition(Task[Sample, Layer]):
             return _Outputs(both.ctc, both.gtc)
         return _Outputs(model(image))
 
+    def describe_outputs(self) -> Mapping[str, Mapping[str, JSON]]:
+        return {
+            "indices": {"meaning": "best symbol of each step, as a number in characters"},
+            "probabilities": {"meaning": "of each of them", "range": [0, 1]},
+        }
+
     def infer(self, model: Layer, inputs: Batch) -> dict[str, jax.Array]:
         """{"indices": [N, T] int32 of symbols, "probabilities": [N, T] float32}"""
         from ocr.layers.ctc_head import greedy  # what runs artifacts loads no layers
@@ -453,6 +467,9 @@ class TextLineOrientation(Task[Sample, Layer]):
         value = F.cross_entropy(logits, batch["label"], label_smoothing=self.label_smoothing)
         hits = (logits.argmax(axis=-1) == batch["label"]).mean(dtype=jnp.float32)
         return Losses(value, {"accuracy": hits})
+
+    def describe_outputs(self) -> Mapping[str, Mapping[str, JSON]]:
+        return {"probability": {"meaning": "of each direction", "range": [0, 1], "sum": 1}}
 
     def infer(self, model: Layer, inputs: Batch) -> dict[str, jax.Array]:
         """{"probability": [N, classes] float32}, of upright and of upside down for lines"""

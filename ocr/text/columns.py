@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ocr.results.geometry import mirrored, split_at_stripes
+from ocr.results.geometry import Box, mirrored, split_at_stripes
 
 _Items = NDArray[np.intp]
 
@@ -183,80 +183,106 @@ class _Cutter:
     def _groups(self, items: _Items) -> list[tuple[_Items, bool]]:
         """Bands that belong together, downwards, each with whether they are a heading over columns."""
         bands = split_at_stripes(self.boxes, items, axis=1)
-        stripes = [self._stripes(band) for band in bands]
+        sides = [self._bounds(band) for band in bands]
+        inks = [self._ink(band) for band in bands]
+        stripes = list(map(_gaps, inks))
         groups: list[tuple[list[_Items], bool]] = []
         own: list[tuple[float, float]] = []  # the stripes of the last group
         shared: list[tuple[float, float]] = []  # those that it has with the band
+        ink: list[tuple[float, float]] = []  # where the last group has some
+        both: list[tuple[float, float]] = []  # where it or the band has
         heading = False
         for number, band in enumerate(bands):
-            second = heading and self._is_nearer_above(bands, number)
-            heading = not stripes[number] and self._is_heading(bands, number, second)
+            second = heading and _is_nearer_above(sides, number)
+            heading = not stripes[number] and self._is_heading(bands, sides, number, second)
             joins = bool(groups) and groups[-1][1] == heading
             if joins and heading:
                 joins = second
+                both = self._close([*ink, *inks[number]])
             elif joins:
-                above = np.concatenate(groups[-1][0])
-                shared = self._stripes(np.concatenate([above, band]))
+                both = self._close([*ink, *inks[number]])
+                shared = _gaps(both)
                 joins = bool(shared) or not (own or stripes[number])
                 if shared and stripes[number] and not own:
+                    above = np.concatenate(groups[-1][0])
                     joins = not all(self._begins_within(above, stripe) for stripe in stripes[number])
             if joins:
                 groups[-1][0].append(band)
-                own = own if heading else shared
+                own, ink = own if heading else shared, both
             else:
                 groups.append(([band], heading))
-                own = stripes[number]
+                own, ink = stripes[number], inks[number]
         return [(np.concatenate(parts), heading) for parts, heading in groups]
+
+    def _bounds(self, items: _Items) -> Box:
+        """The box around items."""
+        if len(items) == 1:
+            left, top, right, bottom = self.boxes[items[0]].tolist()
+        else:
+            boxes = self.boxes[items]
+            (left, top), (right, bottom) = (
+                boxes[:, :2].min(axis=0).tolist(),
+                boxes[:, 2:].max(axis=0).tolist(),
+            )
+        return left, top, right, bottom
 
     def _begins_within(self, items: _Items, stripe: tuple[float, float]) -> bool:
         """Whether one of the items begins inside a stripe, as a title in the middle does: it stands in no column."""
         starts = self.boxes[items, 0]
         return bool(((starts > stripe[0] + self.height) & (starts < stripe[1] - self.height)).any())
 
-    def _is_heading(self, bands: Sequence[_Items], number: int, second: bool) -> bool:
+    def _is_heading(self, bands: Sequence[_Items], sides: Sequence[Box], number: int, second: bool) -> bool:
         """Whether a band without a stripe is a line over columns that begin below it, one of them to its right.
 
-        `second` says that it is a later line of the heading above it.
+        `sides` are the bands' boxes; `second` says that it is a later line of the heading above it.
         """
         band = bands[number]
-        if number + 1 == len(bands) or self.obstacle[band].any():
+        left, top, right, bottom = sides[number]
+        if number + 1 == len(bands):
             return False
-        top, bottom = self.boxes[band, 1].min(), self.boxes[band, 3].max()
         if number and not second:
-            before = bands[number - 1]
-            last = before[np.argmax(self.boxes[before, 3])]
             # How far a figure reaches is not known so well.
-            if not self.obstacle[last] and top - self.boxes[last, 3] < HEADING_GAP * self.height:
+            before = bands[number - 1]
+            near = top - sides[number - 1][3] < HEADING_GAP * self.height
+            if near and not self.obstacle[before[np.argmax(self.boxes[before, 3])]]:
                 return False
+        if self.obstacle[band].any():
+            return False
         beginning = np.concatenate(bands[number + 1 : number + 4])
         beginning = beginning[self.boxes[beginning, 1] < bottom + BEGIN * self.height]
-        right = self.boxes[band, 2].max()
         if not (self.boxes[beginning, 2] > right + self.height).any():
             return False
         heights = self.boxes[:, 3] - self.boxes[:, 1]
-        if heights[band].max() < HEADING_SIZE * np.median(heights[beginning]):
+        if heights[band].max() < HEADING_SIZE * _median(heights[beginning]):
             return False  # it is a line of the first column
         starts = [start for start, _ in self._stripes(beginning)]
         # What begins right of the first column is no heading over it.
-        over = bool(starts) and self.boxes[band, 0].min() < starts[0]
+        over = bool(starts) and left < starts[0]
         return over and any(start < self.boxes[beginning, 0].max() for start in starts)
-
-    def _is_nearer_above(self, bands: Sequence[_Items], number: int) -> bool:
-        """Whether a band stands closer to the one above than to what is below."""
-        if not 0 < number < len(bands) - 1:
-            return False
-        above = self.boxes[bands[number], 1].min() - self.boxes[bands[number - 1], 3].max()
-        below = self.boxes[bands[number + 1], 1].min() - self.boxes[bands[number], 3].max()
-        return bool(above < below)
 
     # ---- stripes between columns
 
     def _stripes(self, items: _Items) -> list[tuple[float, float]]:
         """The white from top to bottom between the items, (left, right), where it is wide enough."""
-        order = items[np.argsort(self.boxes[items, 0], kind="stable")]
-        ends = np.maximum.accumulate(self.boxes[order, 2])
-        pairs = zip(ends[:-1].tolist(), self.boxes[order[1:], 0].tolist(), strict=True)
-        return [(end, start) for end, start in pairs if start - end >= GUTTER * self.height]
+        return _gaps(self._ink(items))
+
+    def _ink(self, items: _Items) -> list[tuple[float, float]]:
+        """Where from left to right the items stand, (left, right), with white that is too narrow closed."""
+        return self._close(list(map(tuple, self.boxes[items, ::2].tolist())))
+
+    def _close(self, spans: list[tuple[float, float]]) -> list[tuple[float, float]]:
+        """Spans from left to right, those between which the white is narrower than a gutter joined."""
+        if len(spans) < 2:
+            return spans
+        spans.sort()
+        closed = [spans[0]]
+        for left, right in spans[1:]:
+            first, end = closed[-1]
+            if left - end >= GUTTER * self.height:
+                closed.append((left, right))
+            elif right > end:
+                closed[-1] = (first, right)
+        return closed
 
     def _columns(self, group: _Items, known: list[tuple[float, float]], learn: bool) -> list[_Items]:
         """The group's columns from left to right, or the group."""
@@ -319,7 +345,7 @@ class _Cutter:
         if len(few) < MIN_ROWS[True] or len(many) < MIN_ROWS[False]:
             return False
         apart = abs(few[:, None] - many[None]).min(axis=1)
-        heights = sorted(float(np.median(rows[:, 3] - rows[:, 1])) for rows in (left, right))
+        heights = sorted(_median(rows[:, 3] - rows[:, 1]) for rows in (left, right))
         same_size = heights[1] < OTHER_SIZE * heights[0]
         return bool(np.mean(apart <= self.near * self.height) <= UNLEVEL[same_size])
 
@@ -344,11 +370,11 @@ class _Cutter:
         if min(len(left), len(right)) < MIN_ROWS[obstacles]:
             return False
         few, many = sorted((self._middles(left), self._middles(right)), key=len)
-        apart = np.median(abs(few[:, None] - many[None]).min(axis=1))
+        apart = _median(abs(few[:, None] - many[None]).min(axis=1))
         level = bool(apart <= LEVEL * self.height)
         for items, rows in ((first, left), (second, right)):
             letters, chars, marks = self.signs[items[items < len(self.signs)]].sum(axis=0)
-            length = float(np.median(rows[:, 2] - rows[:, 0])) / self.height
+            length = _median(rows[:, 2] - rows[:, 0]) / self.height
             start, end = rows[:, 0].min(), rows[:, 2].max()
             full = np.mean(rows[:, 2] - start >= FILLED * (end - start))
             prose = full >= FULL_LINES[level] and length >= LENGTHS[level]
@@ -356,6 +382,26 @@ class _Cutter:
             if letters < LETTERS * chars or not (prose or items_of_list):
                 return False
         return True
+
+
+def _gaps(spans: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """The white between spans from left to right."""
+    return [(before[1], after[0]) for before, after in pairwise(spans)]
+
+
+def _is_nearer_above(sides: Sequence[Box], number: int) -> bool:
+    """Whether a band stands closer to the one above than to what is below."""
+    if not 0 < number < len(sides) - 1:
+        return False
+    above = sides[number][1] - sides[number - 1][3]
+    return above < sides[number + 1][1] - sides[number][3]
+
+
+def _median(values: NDArray[np.float64]) -> float:
+    """numpy's, which takes ten times as long for the few values that are asked for here."""
+    ordered = sorted(values.tolist())
+    middle = len(ordered) // 2
+    return (ordered[middle] + ordered[~middle]) / 2
 
 
 def _share(stripe: tuple[float, float], known: tuple[float, float]) -> float:

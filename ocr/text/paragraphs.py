@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -115,16 +116,16 @@ class Row:
             rightward,
         )
 
-    @property
+    @cached_property
     def lines(self) -> tuple[Line, ...]:
         return tuple(line for cell in self.cells for line in cell)
 
-    @property
+    @cached_property
     def text(self) -> str:
         text = " ".join(line.text.strip() for line in self.lines)
         return _LEADERS.sub(r" … \1", text) if "...." in text else text
 
-    @property
+    @cached_property
     def white(self) -> float:
         """The widest white between two of its cells, in multiples of its size; 0 of single letters, such as the lowered
         ones of TeX's logo.

@@ -13,7 +13,7 @@ import numpy as np
 
 from framework.config.registry import register
 from framework.core.errors import ConfigError, InputError
-from framework.vision.annotations.cvat import read_cvat
+from framework.vision.annotations.cvat import find_cvat, read_cvat
 from framework.vision.annotations.objects import AnnotatedImage, AnnotatedSet
 from framework.vision.annotations.yolo import read_yolo
 from framework.vision.dataset_files import read_image, report_problems
@@ -153,8 +153,9 @@ class CvatMasks(_ShapeMasks):
     """The polygons, ellipses and masks of CVAT's XML, drawn into one mask of classes for each image.
 
     `annotations` is the file and `images` the folder of the images, both seen from `root`; without `images` they are in
-    the folder `images` beside the file, or beside it. `split` takes the images of one subset, "" all. The classes are
-    the labels of the task, behind the `background`, as in YoloMasks.
+    the folder `images` beside the file, or beside it. `split` takes the images of one subset, or the subset's own file,
+    such as train.xml, where there is no file `annotations`; "" all. The classes are the labels of the task, behind the
+    `background`, as in YoloMasks.
 
     Raises:
         InputError, FormatError: at the first use, as `framework.vision.annotations.cvat.read_cvat`, images are not
@@ -167,8 +168,9 @@ class CvatMasks(_ShapeMasks):
 
     @property
     def _source(self) -> Path:
-        return Path(self.root) / self.annotations
+        return find_cvat(Path(self.root) / self.annotations, self.split)[0]
 
     def _read(self) -> AnnotatedSet:
         folder = None if self.images is None else Path(self.root) / self.images
-        return read_cvat(self._source, folder).select_split(self.split, self._source)
+        file, split = find_cvat(Path(self.root) / self.annotations, self.split)
+        return read_cvat(file, folder).select_split(split, file)

@@ -636,6 +636,33 @@ def _cvat(folder: Path) -> Path:
     return _saved("annotations.xml", _CVAT)(folder)
 
 
+def _cvat_video(folder: Path) -> Path:
+    for number in range(4):
+        Image.fromarray(_pixels()).save(folder / f"frame_{number:06d}.png")
+    shapes = "".join(
+        f'<box frame="{at}" xtl="{x}" ytl="2" xbr="{x + 9}" ybr="9" outside="0"/>'
+        for at, x in ((0, 1), (3, 12))
+    )
+    more = '<polygon frame="1" points="1,1;9,1;9,9"/><polygon frame="3" points="5,1;9,1;9,9" outside="1"/>'
+    text = f'<track id="0" label="cat">{shapes}</track><track id="1" label="dog">{more}</track>'
+    return _saved("annotations.xml", f"<annotations>{text}</annotations>")(folder)
+
+
+def _labelme_xml(folder: Path) -> Path:
+    _scene(folder)
+    points = "".join(f"<pt><x>{x}</x><y>{y}</y></pt>" for x, y in ((2, 3), (12, 3), (12, 12)))
+    shape = f"<object><name>cat</name><deleted>0</deleted><polygon>{points}</polygon></object>"
+    size = "<imagesize><nrows>24</nrows><ncols>31</ncols></imagesize>"
+    return _saved("a.xml", f"<annotation>{size}{shape}{shape}</annotation>")(folder)
+
+
+def _convert(path: Path) -> object:
+    from framework.workflow.data.convert import convert_data
+
+    with tempfile.TemporaryDirectory() as output:
+        return [convert_data(path.parent, Path(output) / to, to) for to in ("voc", "cvat", "coco")]
+
+
 def _read_cvat(path: Path) -> object:
     from detection.data.annotated import CvatDetection
     from segmentation.data.annotated import CvatMasks
@@ -725,6 +752,9 @@ READERS: dict[str, Reader] = {
     "yolo txt": Reader(_yolo, _read_yolo),
     "yolo yaml": Reader(_yolo_yaml, _read_yolo),
     "cvat": Reader(_cvat, _read_cvat),
+    "cvat of a video": Reader(_cvat_video, _read_cvat),
+    "xml of labelme": Reader(_labelme_xml, _convert),
+    "voc to others": Reader(_voc, _convert),
     "tiff by windows": Reader(_tiled, _read_windows),
     "several classes": Reader(_multi_label, _read_multi_label),
     "squad": Reader(_saved("squad.json", json.dumps(_SQUAD)), _read_squad, values=True),

@@ -17,6 +17,7 @@ from framework.io.dataset import Dataset
 from framework.io.weighting import LabelledDataset
 from framework.vision.sample import Sample
 from framework.workflow import Domain, ImageItem, VisionPredictor, option
+from framework.workflow.domain.capabilities import WebExport
 from framework.workflow.domain.options import (
     check_range,
     choose_value_range,
@@ -65,12 +66,25 @@ class ImageClassifier(VisionPredictor[Classification]):
         return self.runner.predict(items)
 
 
+def describe_page(artifact: Artifact) -> Mapping[str, JSON]:
+    """What a page in a browser needs to classify images."""
+    from framework.workflow.export.web.pages import page_transforms
+
+    return {
+        "transforms": page_transforms(artifact, DOMAIN.packages),
+        "labels": list(artifact.setting("labels")),
+        "top": ClassificationOptions.top,
+        "threshold": artifact.setting(_MULTI_LABEL, float | None, None),
+    }
+
+
 class ClassificationDomain(Domain[ClassificationOptions]):
     """Classes of images."""
 
     name = "classification"
     options = ClassificationOptions
     suite = "paddleclas"
+    capabilities = (WebExport("classes", describe_page),)
 
     def describe(self, experiment: Experiment, model: Layer, labels: tuple[str, ...]) -> Mapping[str, JSON]:
         """Of a model of several classes an image the threshold."""

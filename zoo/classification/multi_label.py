@@ -13,6 +13,7 @@ import numpy as np
 from framework import nn
 from framework.config.registry import register
 from framework.core.errors import ConfigError, InputError
+from framework.core.types import JSON
 from framework.engine.task import Batch, Losses, Metric, Task
 from framework.nn import functional as F
 from framework.vision.normalize import Normalize
@@ -68,6 +69,11 @@ class MultiLabelClassification(Task[Sample, nn.Layer]):
         )
         right = ((outputs[0] > 0) == (target > 0)).all(axis=-1).mean(dtype=jnp.float32)
         return Losses(sum((self.auxiliary_weight * loss for loss in inner), first), {"exact_match": right})
+
+    def describe_outputs(self) -> Mapping[str, Mapping[str, JSON]]:
+        return {
+            "scores": {"meaning": "probability of each class by itself", "axis": "labels", "range": [0, 1]}
+        }
 
     def infer(self, model: nn.Layer, inputs: Batch) -> dict[str, jax.Array]:
         """{"scores": probabilities [N, num_classes], each of its own}."""

@@ -14,6 +14,7 @@ from framework import nn
 from framework.config import register
 from framework.core.errors import ConfigError, InputError
 from framework.core.rng import next_key
+from framework.core.types import JSON
 from framework.engine.class_weights import (
     ClassWeights,
     check_class_weights,
@@ -126,6 +127,11 @@ class ImageClassification(Task[Sample, nn.Layer]):
         blended = share * images + (1 - share) * images[other]
         kept = 1 - patch.mean(dtype=jnp.float32)
         return jnp.where(cut, pasted, blended), other, jnp.where(cut, kept, share)
+
+    def describe_outputs(self) -> Mapping[str, Mapping[str, JSON]]:
+        return {
+            "scores": {"meaning": "probability of each class", "axis": "labels", "range": [0, 1], "sum": 1}
+        }
 
     def infer(self, model: nn.Layer, inputs: Batch) -> dict[str, jax.Array]:
         """{"scores": probabilities [N, num_classes]}."""

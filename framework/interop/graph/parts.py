@@ -8,34 +8,57 @@ from dataclasses import dataclass
 from framework.interop.graph.operator import Operator
 from framework.interop.programs.program import TEXT_NAME, Node, Program
 
+# How weights that are stored in another form or order become what others compute with.
+STORING = frozenset(("DequantizeLinear", "Transpose", "Cast", "QuantizeLinear"))
+_FLOATS = (1, 10, 16)  # of TensorProto.DataType: float32, float16, bfloat16
+
 
 @dataclass(frozen=True)
 class SplitProgram:
     """The nodes of a graph by number, in order.
 
     Attributes:
+        fixed: Those that compute with weights alone, such as what is stored in 8 bits: once for all calls.
+        prepared: The values that these make and others, or who calls the graph, read.
         head: Those whose sizes follow from the sizes of the inputs.
         tail: Those that grow or make text, and what reads their results.
         handed: The values that the head makes and the tail, or who calls the graph, reads.
     """
 
+    fixed: tuple[int, ...]
+    prepared: tuple[str, ...]
     head: tuple[int, ...]
     tail: tuple[int, ...]
     handed: tuple[str, ...]
 
 
 def split_program(
-    program: Program, operators: Mapping[str, Operator], growing: Collection[int] = ()
+    program: Program,
+    operators: Mapping[str, Operator],
+    weights: Collection[str] = (),
+    growing: Collection[int] = (),
 ) -> SplitProgram:
-    """The two parts of a program; the tail is empty where all sizes follow from the sizes of the inputs.
+    """The parts of a program; the tail is empty where all sizes follow from the sizes of the inputs.
 
-    `growing` are nodes whose sizes turned out to depend on values.
+    Args:
+        weights: The initializers that are no constants of the program.
+        growing: Nodes whose sizes turned out to depend on values.
     """
     grown = {spec.name for spec in program.inputs if spec.dtype == TEXT_NAME}
+    fixed, stored = [], set(weights)  # constants stay what is known before a program runs
+    steady = set(program.parameters) - {spec.name for spec in program.inputs}
     head, tail = [], []
     for number, node in enumerate(program.nodes):
         inside = _names(node)
         if (
+            node.op in STORING
+            and inside <= steady | stored
+            and inside & stored
+            and node.attrs.get("to", 1) in _FLOATS
+        ):
+            fixed.append(number)
+            stored.update(node.outputs)
+        elif (
             number in growing
             or grown & inside
             or any(
@@ -47,10 +70,22 @@ def split_program(
         else:
             head.append(number)
             grown.difference_update(node.outputs)
-    defined = {name for number in head for name in program.nodes[number].outputs if name}
-    read = {name for number in tail for name in _names(program.nodes[number])}
-    read |= {spec.name for spec in program.outputs}
-    return SplitProgram(tuple(head), tuple(tail), tuple(sorted(defined & read)))
+    returned = {spec.name for spec in program.outputs}
+    read = returned | names_read(program, tail)
+    handed = _made(program, head) & read
+    prepared = _made(program, fixed) & (read | names_read(program, head))
+    return SplitProgram(
+        tuple(fixed), tuple(sorted(prepared)), tuple(head), tuple(tail), tuple(sorted(handed))
+    )
+
+
+def names_read(program: Program, numbers: Collection[int]) -> set[str]:
+    """What these nodes read, or one of a body in them."""
+    return {name for number in numbers for name in _names(program.nodes[number])}
+
+
+def _made(program: Program, numbers: Collection[int]) -> set[str]:
+    return {name for number in numbers for name in program.nodes[number].outputs if name}
 
 
 def nodes_like(program: Program, text: str) -> set[int]:

@@ -100,19 +100,31 @@ def _is_static(uses: list[tuple[str, int]], operators: Mapping[str, Operator]) -
 
 
 def find_conv_kernels(program: Program, roles: Mapping[str, Role]) -> list[str]:
-    """The parameters that 2-D convolutions alone read, directly: they are exported in the layout convolutions read."""
+    """The parameters that 2-D and 3-D convolutions alone read: programs take them in the layout that they read."""
+    kernels = kernel_values(program)
+    return [
+        role.name
+        for name, role in roles.items()
+        if name in kernels
+        and role.kind == "parameter"
+        and program.parameters[name].shape
+        and len(program.parameters[name].shape) in (4, 5)
+    ]
+
+
+def kernel_values(program: Program) -> set[str]:
+    """The values that convolutions alone read, as their kernels.
+
+    An Identity on the way changes nothing: exporters write one for an initializer that equals another.
+    """
     readers: dict[str, set[tuple[str, int]]] = defaultdict(set)
+    sources: dict[str, str] = {}
     for node in program.walk():
+        if node.op == "Identity" and node.outputs[0]:
+            sources[node.outputs[0]] = sources.get(node.inputs[0], node.inputs[0])
+            continue
         for slot, name in enumerate(node.inputs):
-            readers[name].add((node.op, slot))
-    kernels = []
-    for name, role in roles.items():
-        array = program.parameters[name]
-        if (
-            readers[name] == {("Conv", 1)}
-            and role.kind == "parameter"
-            and array.shape
-            and len(array.shape) == 4
-        ):
-            kernels.append(role.name)
-    return kernels
+            readers[sources.get(name, name)].add((node.op, slot))
+    for spec in program.outputs:
+        readers[sources.get(spec.name, spec.name)].add(("", 0))
+    return {name for name, uses in readers.items() if uses == {("Conv", 1)}}

@@ -1,13 +1,13 @@
-"""CVAT's format "CVAT for images 1.1": one XML file with the labels of a task and the shapes of each image.
+"""CVAT's formats "CVAT for images 1.1" and "CVAT for video 1.1": one XML file with the labels of a task and the shapes
+of each image, or of each track of a video.
 
 Source: https://docs.cvat.ai/docs/manual/advanced/xml_format/
 """
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
@@ -15,12 +15,10 @@ from xml.etree.ElementTree import Element
 import numpy as np
 
 from framework.core.errors import FormatError, InputError
-from framework.vision.annotations.objects import AnnotatedImage, AnnotatedObject, AnnotatedSet, bounds
+from framework.vision.annotations.cvat_shapes import read_shapes
+from framework.vision.annotations.cvat_tracks import read_tracks
+from framework.vision.annotations.objects import SUBSETS, AnnotatedImage, AnnotatedObject, AnnotatedSet
 from framework.vision.annotations.xml_files import read_xml
-
-_CORNERS = 48  # of the polygon that stands for an ellipse
-_NO_AREA = ("polyline", "points", "cuboid", "skeleton", "tag")
-_FARTHEST = 1e7  # pixels
 
 
 def read_cvat(file: Path, images: Path | None = None) -> AnnotatedSet:
@@ -29,11 +27,14 @@ def read_cvat(file: Path, images: Path | None = None) -> AnnotatedSet:
     Polylines, points, cuboids, skeletons and tags have no area: they are counted in `problems`, as are shapes that
     cannot be read. Labels are numbered as the file's <meta> lists them, others by name behind those.
 
+    A file of "CVAT for video 1.1" has tracks in the place of images: see `framework.vision.annotations.cvat_tracks`.
+
     Args:
         images: The folder of the images; without it `images` beside the file, or the file's folder.
 
     Raises:
-        FormatError: the file is not of this format. InputError: it holds tracks of a video, or no image.
+        FormatError: the file is not of this format. InputError: it holds neither an image nor a track, or there are no
+            images of the frames of a video.
     """
     file = Path(file)
     root = read_xml(file)
@@ -42,30 +43,21 @@ def read_cvat(file: Path, images: Path | None = None) -> AnnotatedSet:
             "the file is not CVAT's",
             where=file,
             received=f"<{root.tag}>",
-            allowed="<annotations> with <image>",
-        )
-    entries = root.findall("image")
-    if not entries:
-        tracks = len(root.findall("track"))
-        raise InputError(
-            "the file has no images" if not tracks else "the file has the tracks of a video",
-            where=file,
-            received=f"{tracks} tracks" if tracks else "no <image>",
-            allowed="<image> elements",
-            fix='export the task as "CVAT for images 1.1"',
+            allowed="<annotations> with <image> or <track>",
         )
     problems: list[str] = []
     no_area: Counter[str] = Counter()
     names = [name.text.strip() for name in root.findall("meta//labels/label/name") if name.text]
-    read = []
-    for number, entry in enumerate(entries, start=1):
-        name = (entry.get("name") or "").replace("\\", "/")
-        if not name:
-            raise FormatError("an image has no name", where=f"{file}, image {number}", allowed='name="a.jpg"')
-        objects = _read_objects(entry, f"{file}, image {name}", no_area, problems)
-        size_hw = _size(entry)
-        path = _find_image(name, file, images)
-        read.append(AnnotatedImage(path, name, size_hw, tuple(objects), _split_of(entry)))
+    if entries := root.findall("image"):
+        read = list(_read_images(entries, file, images, no_area, problems))
+        if tracks := len(root.findall("track")):
+            problems.append(f"{file}: {tracks} tracks, as there are images too")
+    elif root.find("track") is not None:
+        read = read_tracks(root, file, images, no_area, problems)
+    else:
+        raise InputError(
+            "the file has no images", where=file, received="no <image>", allowed="<image> or <track> elements"
+        )
     others = sorted({one.label for image in read for one in image.objects} - set(names))
     listed = tuple(dict.fromkeys([*names, *others]))
     if not listed:
@@ -76,11 +68,31 @@ def read_cvat(file: Path, images: Path | None = None) -> AnnotatedSet:
     return AnnotatedSet(tuple(read), listed, tuple(problems))
 
 
-def _split_of(entry: Element) -> str:
-    subset = (entry.get("subset") or "").lower()
-    return {"train": "train", "validation": "val", "val": "val", "valid": "val", "test": "test"}.get(
-        subset, ""
-    )
+def find_cvat(file: Path, split: str) -> tuple[Path, str]:
+    """The file of a split, and what of it is the split: of a folder with a file a subset (train.xml, val.xml), as
+    Datumaro writes it in the place of one annotations.xml, the subset's file, all of it."""
+    if split and not file.is_file() and file.parent.is_dir():
+        for path in sorted(file.parent.glob("*.xml")):
+            if SUBSETS.get(path.stem.lower()) == split:
+                return path, ""
+    return file, split
+
+
+def _read_images(
+    entries: Sequence[Element],
+    file: Path,
+    images: Path | None,
+    no_area: Counter[str],
+    problems: list[str],
+) -> Iterator[AnnotatedImage]:
+    for number, entry in enumerate(entries, start=1):
+        name = (entry.get("name") or "").replace("\\", "/")
+        if not name:
+            raise FormatError("an image has no name", where=f"{file}, image {number}", allowed='name="a.jpg"')
+        objects = tuple(read_shapes(entry, f"{file}, image {name}", no_area, problems))
+        path = _find_image(name, entry.get("subset") or "", file, images)
+        split = SUBSETS.get((entry.get("subset") or "").lower(), "")
+        yield AnnotatedImage(path, name, _size(entry), objects, split)
 
 
 def _size(entry: Element) -> tuple[int, int] | None:
@@ -91,108 +103,12 @@ def _size(entry: Element) -> tuple[int, int] | None:
     return (height, width) if height > 0 and width > 0 else None
 
 
-def _find_image(name: str, file: Path, images: Path | None) -> Path:
+def _find_image(name: str, subset: str, file: Path, images: Path | None) -> Path:
+    """By its name in the folder, in the folder of its subset, as CVAT exports projects, or without its own folders."""
     folders = [images] if images is not None else [file.parent / "images", file.parent]
-    candidates = [folder / one for one in (name, Path(name).name) for folder in folders]
+    spellings = [name, *([f"{subset}/{name}"] if subset else []), Path(name).name]
+    candidates = [folder / one for one in spellings for folder in folders]
     return next((path for path in candidates if path.is_file()), candidates[0])
-
-
-def _read_objects(
-    entry: Element, where: str, no_area: Counter[str], problems: list[str]
-) -> Iterable[AnnotatedObject]:
-    for number, shape in enumerate(entry, start=1):
-        if shape.tag in _NO_AREA:
-            no_area[f"{shape.tag} {shape.get('label')}"] += 1
-            continue
-        read = _READERS.get(shape.tag)
-        if read is None:
-            no_area[f"<{shape.tag}>"] += 1
-            continue
-        label = (shape.get("label") or "").strip()
-        try:
-            if not label:
-                raise ValueError("no label")
-            attributes = {
-                one.get("name") or "": (one.text or "").strip() for one in shape.findall("attribute")
-            }
-            attributes |= {key: "1" for key in ("occluded",) if shape.get(key) == "1"}
-            one_object = read(shape, label, attributes)
-            if one_object.box[2] <= one_object.box[0] or one_object.box[3] <= one_object.box[1]:
-                raise ValueError("no area")
-        except ValueError as error:
-            problems.append(f"{where}, shape {number} ({shape.tag} {label}): {error}")
-            continue
-        yield one_object
-
-
-def _number(shape: Element, name: str, default: float | None = None) -> float:
-    text = shape.get(name)
-    if text is None and default is not None:
-        return default
-    try:
-        value = float(text or "")
-    except ValueError:
-        value = math.nan
-    if not abs(value) < _FARTHEST:
-        raise ValueError(f"{name}={text!r} is no number of pixels")
-    return value
-
-
-def _turn(points: np.ndarray, degrees: float) -> np.ndarray:
-    """Points around their centre, clockwise as one sees it."""
-    if not degrees:
-        return points
-    angle, centre = math.radians(degrees), (points.min(axis=0) + points.max(axis=0)) / 2
-    matrix = np.array([[math.cos(angle), math.sin(angle)], [-math.sin(angle), math.cos(angle)]])
-    return (points - centre) @ matrix + centre
-
-
-def _read_box(shape: Element, label: str, attributes: Mapping[str, str]) -> AnnotatedObject:
-    x0, y0, x1, y1 = (_number(shape, side) for side in ("xtl", "ytl", "xbr", "ybr"))
-    turn = _number(shape, "rotation", 0.0)
-    if not turn:
-        return AnnotatedObject(label, (x0, y0, x1, y1), attributes=attributes)
-    outline = _turn(np.array([[x0, y0], [x1, y0], [x1, y1], [x0, y1]]), turn)
-    return AnnotatedObject(label, bounds([outline]), (outline,), attributes=attributes)
-
-
-def _read_polygon(shape: Element, label: str, attributes: Mapping[str, str]) -> AnnotatedObject:
-    pairs = [pair.split(",") for pair in (shape.get("points") or "").split(";") if pair.strip()]
-    outline = np.array([[float(x), float(y)] for x, y in pairs], np.float64).reshape(-1, 2)
-    if len(outline) < 3 or not np.isfinite(outline).all() or np.abs(outline).max() > _FARTHEST:
-        raise ValueError(f"{len(outline)} points, but a polygon has three or more")
-    return AnnotatedObject(label, bounds([outline]), (outline,), attributes=attributes)
-
-
-def _read_ellipse(shape: Element, label: str, attributes: Mapping[str, str]) -> AnnotatedObject:
-    x, y, across, down = (_number(shape, name) for name in ("cx", "cy", "rx", "ry"))
-    angles = np.arange(_CORNERS) * (2 * math.pi / _CORNERS)
-    outline = np.stack([x + across * np.cos(angles), y + down * np.sin(angles)], axis=1)
-    outline = _turn(outline, _number(shape, "rotation", 0.0))
-    return AnnotatedObject(label, bounds([outline]), (outline,), attributes=attributes)
-
-
-def _read_mask(shape: Element, label: str, attributes: Mapping[str, str]) -> AnnotatedObject:
-    """Runs along the rows of its rectangle, the first of them outside."""
-    left, top, width, height = (int(_number(shape, name)) for name in ("left", "top", "width", "height"))
-    runs = np.array([int(run) for run in (shape.get("rle") or "").split(",") if run.strip()], np.int64)
-    if width < 1 or height < 1 or (runs < 0).any() or runs.sum() != width * height:
-        raise ValueError(f"runs of {int(runs.sum())} pixels for a mask of {width} x {height}")
-    inside = np.repeat(np.arange(len(runs)) % 2 == 1, runs).reshape(height, width)
-    if not inside.any():
-        raise ValueError("a mask without a pixel")
-    rows, columns = np.flatnonzero(inside.any(axis=1)), np.flatnonzero(inside.any(axis=0))
-    y0, y1, x0, x1 = int(rows[0]), int(rows[-1]) + 1, int(columns[0]), int(columns[-1]) + 1
-    box = float(left + x0), float(top + y0), float(left + x1), float(top + y1)
-    return AnnotatedObject(label, box, (), np.ascontiguousarray(inside[y0:y1, x0:x1]), attributes)
-
-
-_READERS: Mapping[str, Callable[[Element, str, Mapping[str, str]], AnnotatedObject]] = {
-    "box": _read_box,
-    "polygon": _read_polygon,
-    "ellipse": _read_ellipse,
-    "mask": _read_mask,
-}
 
 
 def cvat_xml(images: Sequence[AnnotatedImage], names: Sequence[str]) -> bytes:
@@ -234,7 +150,7 @@ def _write_object(entry: Element, one: AnnotatedObject, group: int) -> None:
     shared = {
         "label": one.label,
         "source": "manual",
-        "occluded": one.attributes.get("occluded", "0"),
+        "occluded": str(int(one.has_flag("occluded"))),
         "z_order": "0",
     }
     x0, y0, x1, y1 = one.box

@@ -13,6 +13,8 @@ from framework.vision import masks, polygons
 from framework.vision.contours import find_contours
 
 Box = tuple[float, float, float, float]
+SUBSETS = {"train": "train", "validation": "val", "val": "val", "valid": "val", "test": "test"}
+"""Splits by the names that tools have for them, in lower case."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +40,19 @@ class AnnotatedObject:
     def has_shape(self) -> bool:
         """Whether more than a box is known."""
         return bool(self.outlines) or self.mask is not None
+
+    @property
+    def has_holes(self) -> bool:
+        """Whether its mask has holes, which `find_outlines` leaves out."""
+        if self.mask is None:
+            return False
+        areas = [signed_area(points.astype(np.float64)) for points in find_contours(self.mask)]
+        largest = max(areas, key=abs, default=0.0)
+        return any(area * largest < 0 for area in areas)
+
+    def has_flag(self, name: str) -> bool:
+        """Whether an attribute says yes, such as "occluded": tools write 1, true or yes."""
+        return self.attributes.get(name, "").strip().lower() in ("1", "true", "yes")
 
     def fill(self, size_hw: tuple[int, int]) -> np.ndarray:
         """[H, W] bool: its pixels on an image of this size."""

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
+from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
 from framework.core.errors import FormatError, InputError
-from framework.vision.annotations.objects import AnnotatedImage, AnnotatedObject, AnnotatedSet
+from framework.vision.annotations.objects import SUBSETS, AnnotatedImage, AnnotatedObject, AnnotatedSet
 from framework.vision.annotations.xml_files import read_xml
+from framework.vision.dataset_files import read_lines
 from framework.vision.image import list_images
+
+_FLAGS = ("truncated", "occluded")  # elements of an object whose 1 is an attribute
 
 
 class VocObject(NamedTuple):
@@ -19,6 +25,7 @@ class VocObject(NamedTuple):
     name: str
     box: tuple[float, float, float, float]
     difficult: bool
+    attributes: Mapping[str, str] = MappingProxyType({})
 
 
 class VocAnnotation(NamedTuple):
@@ -51,12 +58,22 @@ def read_voc(path: Path) -> VocAnnotation:
             raise InputError("an object has no name", where=where, allowed="<name>cat</name>")
         xmin, ymin, xmax, ymax = (_number(one, f"bndbox/{side}", where) for side in _SIDES)
         difficult = (one.findtext("difficult") or "0").strip() == "1"
-        objects.append(VocObject(name, (max(0.0, xmin - 1), max(0.0, ymin - 1), xmax, ymax), difficult))
+        box = (max(0.0, xmin - 1), max(0.0, ymin - 1), xmax, ymax)
+        objects.append(VocObject(name, box, difficult, _attributes(one)))
     height, width = (_length(root.findtext(f"size/{side}")) for side in ("height", "width"))
     return VocAnnotation((height, width) if height and width else None, tuple(objects))
 
 
 _SIDES = ("xmin", "ymin", "xmax", "ymax")
+
+
+def _attributes(one: Element) -> Mapping[str, str]:
+    """Truncated and occluded where they are 1, and the attributes that CVAT and Datumaro write."""
+    named = {
+        (entry.findtext("name") or "").strip(): (entry.findtext("value") or "").strip()
+        for entry in one.findall("attributes/attribute")
+    }
+    return {flag: "1" for flag in _FLAGS if (one.findtext(flag) or "").strip() == "1"} | named
 
 
 def _number(element: Element, path: str, where: str) -> float:
@@ -87,7 +104,8 @@ _FOLDERS = (("JPEGImages", "Annotations"), ("images", "annotations"), ("", "")) 
 
 def read_voc_folder(folder: Path, images_folder: Path | None = None) -> AnnotatedSet:
     """The images of a folder with XML files in `Annotations` or `annotations`, or beside the images. Classes are the
-    sorted names of the objects; images without an XML file are left out and told in `problems`.
+    sorted names of the objects; images without an XML file are left out and told in `problems`. Splits are those of
+    the lists train.txt, val.txt and test.txt in `ImageSets/Main`, where each image is in one of them at most.
 
     Raises:
         InputError: there is no XML file. Else as `read_voc`.
@@ -102,14 +120,62 @@ def read_voc_folder(folder: Path, images_folder: Path | None = None) -> Annotate
         )
     images = images_folder or images
     by_stem = {path.stem: path for path in list_images(images)}
+    splits = _read_splits(folder / "ImageSets" / "Main")
     read = []
     for xml in sorted(xmls.glob("*.xml")):
         annotation = read_voc(xml)
         path = by_stem.pop(xml.stem, images / f"{xml.stem}.jpg")
         objects = tuple(
-            AnnotatedObject(one.name, one.box, is_valid=not one.difficult) for one in annotation.objects
+            AnnotatedObject(one.name, one.box, attributes=one.attributes, is_valid=not one.difficult)
+            for one in annotation.objects
         )
-        read.append(AnnotatedImage(path, path.name, annotation.size_hw, objects))
+        split = splits.get(xml.stem, "")
+        read.append(AnnotatedImage(path, path.name, annotation.size_hw, objects, split))
     names = tuple(sorted({one.label for image in read for one in image.objects}))
     problems = tuple(f"{path} has no annotation" for path in by_stem.values())
     return AnnotatedSet(tuple(read), names, problems)
+
+
+def _read_splits(folder: Path) -> Mapping[str, str]:
+    """The split of each name; empty where there are no lists, or where lists share a name."""
+    splits: dict[str, str] = {}
+    for file in sorted(folder.glob("*.txt")):
+        split = SUBSETS.get(file.stem.lower())
+        for line in read_lines(file, "list of images") if split is not None else ():
+            if (name := line.strip()) and split is not None and splits.setdefault(name, split) != split:
+                return {}
+    return splits
+
+
+def voc_xml(image: AnnotatedImage, name: str) -> bytes:
+    """The file of an image whose size is known and that is called `name`; boxes alone.
+
+    Pixels are counted from 1, as `read_voc` reads them; sides are whole numbers or have two decimals.
+    """
+    root = ElementTree.Element("annotation")
+    height, width = image.size_hw or (0, 0)
+    for tag, text in (("folder", "JPEGImages"), ("filename", name)):
+        ElementTree.SubElement(root, tag).text = text
+    size = ElementTree.SubElement(root, "size")
+    for tag, side in (("width", width), ("height", height), ("depth", 3)):
+        ElementTree.SubElement(size, tag).text = str(side)
+    ElementTree.SubElement(root, "segmented").text = "0"
+    for one in image.objects:
+        entry = ElementTree.SubElement(root, "object")
+        flags = {flag: str(int(one.has_flag(flag))) for flag in _FLAGS}
+        texts = {"name": one.label, "pose": "Unspecified", **flags, "difficult": str(int(not one.is_valid))}
+        for tag, text in texts.items():
+            ElementTree.SubElement(entry, tag).text = text
+        box = ElementTree.SubElement(entry, "bndbox")
+        x0, y0, x1, y1 = one.box
+        for tag, side in zip(_SIDES, (x0 + 1, y0 + 1, x1, y1)):
+            ElementTree.SubElement(box, tag).text = f"{side:.2f}".rstrip("0").rstrip(".")
+        others = [(key, text) for key, text in one.attributes.items() if key not in _FLAGS]
+        if others:
+            listed = ElementTree.SubElement(entry, "attributes")
+            for key, text in others:
+                attribute = ElementTree.SubElement(listed, "attribute")
+                ElementTree.SubElement(attribute, "name").text = key
+                ElementTree.SubElement(attribute, "value").text = text
+    ElementTree.indent(root)
+    return ElementTree.tostring(root, encoding="utf-8") + b"\n"

@@ -157,6 +157,13 @@ def _list_entry(entry: str, file: Path, root: str | None) -> list[Path]:
             fix=f"looked for in {abbreviate([str(path) for path in candidates])}",
         )
     if location.is_dir():
+        if location.resolve().parent == location.resolve():  # all files of the machine, as of "path: /"
+            raise InputError(
+                "the folder of images is the whole file system",
+                where=file,
+                received=entry,
+                allowed="the folder of the images",
+            )
         try:
             return list_images(location, recursive=True)
         except OSError as error:
@@ -291,6 +298,7 @@ class _LabelReader:
         return AnnotatedImage(path, name, size_hw, tuple(objects), split)
 
     def _read_line(self, text: str, size_hw: tuple[int, int], where: str) -> AnnotatedObject | None:
+        _check_number(text, self.names, where)
         index, values = _parse_line(text, where)
         if self.names and index >= len(self.names):
             raise InputError(
@@ -371,6 +379,18 @@ def _parse_line(text: str, where: str) -> tuple[int, list[float]]:
     if not usable or not all(map(math.isfinite, values)) or values[0] < 0 or not values[0].is_integer():
         raise _misfit(text, where)
     return int(values[0]), values[1:]
+
+
+def _check_number(text: str, names: tuple[str, ...], where: str) -> None:
+    """Raises: FormatError, where the name of a class stands in the place of its number."""
+    name = max((one for one in names if text.startswith(f"{one} ")), key=len, default=None)
+    if name is not None and not name.isdecimal():
+        raise FormatError(
+            "the line is no object of YOLO's format: it has the name of a class in the place of its number",
+            where=where,
+            received=text[:80],
+            allowed=f"{names.index(name)} for {name!r}; classes are numbered from 0 as data.yaml lists them",
+        )
 
 
 def _misfit(text: str, where: str) -> FormatError:

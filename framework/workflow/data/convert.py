@@ -16,17 +16,23 @@ import yaml
 from framework.core.disk import write_file
 from framework.core.errors import ConfigError, InputError
 from framework.vision.annotations.coco import coco_dict, read_coco
+from framework.vision.annotations.coco_folder import find_coco_files, read_coco_folder
 from framework.vision.annotations.cvat import cvat_xml, read_cvat
-from framework.vision.annotations.objects import AnnotatedImage, AnnotatedSet
-from framework.vision.annotations.voc import read_voc_folder
+from framework.vision.annotations.labelme_xml import is_labelme_xml, read_labelme_xml
+from framework.vision.annotations.objects import SUBSETS, AnnotatedImage, AnnotatedSet
+from framework.vision.annotations.voc import read_voc_folder, voc_xml
+from framework.vision.annotations.xml_files import read_xml
 from framework.vision.annotations.yolo import SPLITS, read_yolo, yolo_lines
 from framework.vision.dataset_files import abbreviate, find_missing, read_annotations
 from framework.vision.image import read_size
+from framework.vision.image import write as write_image
+from framework.vision.video import SUFFIXES as VIDEO_SUFFIXES
+from framework.vision.video import VideoReader
 from framework.workflow.data.commands import check_new, write_whole
 from framework.workflow.data.labelme import convert_labelme
 
 Format = Literal["yolo", "cvat", "coco", "voc", "labelme"]
-Target = Literal["yolo", "cvat", "coco"]
+Target = Literal["yolo", "cvat", "coco", "voc"]
 _MOST_LINES = 10  # of the lines that a report has of what is left out
 
 
@@ -77,12 +83,15 @@ def convert_data(
     * "yolo": `data.yaml`, `images/<split>` and `labels/<split>`; outlines where every object has one, else boxes.
     * "coco": `annotations.json`, or `<split>.json` of each split, and `images`.
     * "cvat": `annotations.xml`, with splits as subsets, and `images`.
+    * "voc": `Annotations`, `JPEGImages`, the lists of splits in `ImageSets/Main`, and `labelmap.txt`, which CVAT and
+      Datumaro take the names of classes from; boxes alone.
 
     Args:
-        source: A data.yaml or a folder of YOLO, an XML file of CVAT, a JSON file of COCO, a folder with XML files of
-            VOC or with .json files of labelme.
+        source: A data.yaml or a folder of YOLO, an XML file of CVAT or a folder of some, a JSON file of COCO or a
+            folder with one a split, a folder with XML files of VOC, or with .json or XML files of labelme.
         source_format: Where it is not plain from the source.
-        images: The folder of the images of COCO, CVAT or VOC; else `images` beside it, or its folder.
+        images: The folder of the images of COCO, CVAT, VOC or LabelMe's XML; else `images` beside it, or its folder. Of
+            a video that was annotated with CVAT also the video, whose frames are then taken.
         boxes_only: Write no outlines in YOLO's format.
 
     Raises:
@@ -95,7 +104,11 @@ def convert_data(
             "data are not written in this format", received=to, allowed=", ".join(get_args(Target))
         )
     kind = source_format or detect_format(source)
-    if kind == "labelme":
+    if kind == "cvat" and images is not None and Path(images).suffix.lower() in VIDEO_SUFFIXES:
+        with tempfile.TemporaryDirectory(prefix="oar-") as scratch:
+            _write_frames(Path(images), Path(scratch))
+            return _write(_read(source, kind, scratch), output, to, kind, boxes_only)
+    if kind == "labelme" and any(map(_is_labelme, source.rglob("*.json"))):
         with tempfile.TemporaryDirectory(prefix="oar-") as scratch:
             report = convert_labelme(source, Path(scratch) / "coco")
             read = read_coco(report.annotations, report.images)
@@ -116,9 +129,10 @@ def detect_format(source: Path) -> Format:
     if source.is_dir():
         if next(source.rglob("*.json"), None) is not None and any(map(_is_labelme, source.rglob("*.json"))):
             return "labelme"
-        folders = (source, source / "annotations", source / "Annotations")
-        if any(next(folder.glob("*.xml"), None) is not None for folder in folders):
-            return "voc"
+        if (kind := _xml_format(source)) is not None:
+            return kind
+        if find_coco_files(source):
+            return "coco"
         if any(next(source.rglob(pattern), None) is not None for pattern in ("*.yaml", "*.yml", "*.txt")):
             return "yolo"
     raise InputError(
@@ -138,16 +152,58 @@ def _is_labelme(file: Path) -> bool:
     return isinstance(data, dict) and "shapes" in data
 
 
+def _xml_format(source: Path) -> Format | None:
+    """The format of the first XML file of a folder, which of VOC and LabelMe may lie in folders of their own."""
+    folders = (source, source / "annotations", source / "Annotations")
+    files = (path for folder in folders for path in sorted(folder.glob("*.xml")))
+    first = next(files, None) or next(iter(sorted((source / "Annotations").rglob("*.xml"))), None)
+    if first is None:
+        return None
+    root = read_xml(first)
+    if root.tag == "annotations":
+        return "cvat"
+    return "labelme" if is_labelme_xml(root) else "voc"
+
+
 def _read(source: Path, kind: Format, images: str | Path | None) -> AnnotatedSet:
     folder = None if images is None else Path(images)
     if kind == "yolo":
         return read_yolo(source)
     if kind == "voc":
         return read_voc_folder(source, folder)
+    if kind == "labelme":
+        return read_labelme_xml(source, folder)
     if kind == "cvat":
-        return read_cvat(source / "annotations.xml" if source.is_dir() else source, folder)
+        return _read_cvat(source, folder)
+    if source.is_dir():
+        return read_coco_folder(source, folder)
     beside = source.parent / "images"
     return read_coco(source, folder or (beside if beside.is_dir() else source.parent))
+
+
+def _read_cvat(source: Path, folder: Path | None) -> AnnotatedSet:
+    """One file, or those of the subsets in a folder (train.xml, val.xml)."""
+    if source.is_dir() and not (source / "annotations.xml").is_file():
+        files = {SUBSETS.get(path.stem.lower(), ""): path for path in sorted(source.glob("*.xml"))}
+        sets = {split: read_cvat(path, folder) for split, path in files.items()}
+        if len(sets) > 1:
+            images = tuple(
+                replace(image, split=image.split or split)
+                for split, one in sets.items()
+                for image in one.images
+            )
+            names = tuple(dict.fromkeys(name for one in sets.values() for name in one.class_names))
+            return AnnotatedSet(images, names, tuple(line for one in sets.values() for line in one.problems))
+        if sets:
+            return next(iter(sets.values()))
+    return read_cvat(source / "annotations.xml" if source.is_dir() else source, folder)
+
+
+def _write_frames(video: Path, folder: Path) -> None:
+    """The frames of a video as images, as CVAT names them."""
+    with VideoReader(video) as frames:
+        for number, frame in enumerate(frames):
+            write_image(folder / f"frame_{number:06d}.png", frame)
 
 
 def _write(
@@ -177,19 +233,21 @@ def _write(
             _write_yolo(images, read.class_names, output, boxes_only, notes)
         elif to == "cvat":
             write_file(targets[0], cvat_xml(images, read.class_names))
+        elif to == "voc":
+            images = _write_voc(images, output, read.class_names, notes)
         else:
             for split in _splits(images):
                 of_split = [image for image in images if image.split == split]
                 text = json.dumps(coco_dict(of_split, read.class_names), ensure_ascii=False)
                 write_file(output / f"{split or 'annotations'}.json", text.encode("utf-8"))
         for image in images:
-            target = output / "images" / image.name
+            target = output / ("JPEGImages" if to == "voc" else "images") / image.name
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(image.path, target)
     counts = Counter(one.label for image in images for one in image.objects)
     return ConvertReport(
         source_format,
-        tuple(target for target in targets if target.suffix),
+        (targets[0],) if to == "voc" else tuple(target for target in targets if target.suffix),
         len(images),
         {name: counts[name] for name in read.class_names},
         tuple(left_out),
@@ -213,6 +271,8 @@ def _outputs(images: Sequence[AnnotatedImage], to: Target) -> list[str]:
         return ["data.yaml", "labels", "images"]
     if to == "cvat":
         return ["annotations.xml", "images"]
+    if to == "voc":
+        return ["Annotations", "JPEGImages", "ImageSets", "labelmap.txt"]
     return [*(f"{split or 'annotations'}.json" for split in _splits(images)), "images"]
 
 
@@ -242,6 +302,8 @@ def _write_yolo(
         notes.append(
             f"{joined} objects of several outlines are written as one: YOLO's format has one an object"
         )
+    if segments and (holes := sum(one.has_holes for one in objects)):
+        notes.append(f"the holes of {holes} masks are filled: YOLO's format has one outline an object")
     for image in images:
         assert image.size_hw is not None
         text = "".join(yolo_lines(image.objects, names, image.size_hw, segments=segments))
@@ -255,3 +317,36 @@ def _write_yolo(
     write_file(
         output / "data.yaml", yaml.safe_dump(content, sort_keys=False, allow_unicode=True).encode("utf-8")
     )
+
+
+def _write_voc(
+    images: Sequence[AnnotatedImage], output: Path, names: tuple[str, ...], notes: list[str]
+) -> list[AnnotatedImage]:
+    """Returns: the images as they are called there, as VOC has all of them in one folder."""
+    flat = [
+        replace(image, name=image.name.removeprefix(f"{image.split}/").replace("/", "_")) for image in images
+    ]
+    stems = Counter(Path(image.name).stem for image in flat)
+    if any(count > 1 for count in stems.values()):  # a.jpg of two splits, or a.jpg and a.png
+        flat = [
+            replace(one, name=image.name.replace("/", "_")) for one, image in zip(flat, images, strict=True)
+        ]
+        stems = Counter(Path(image.name).stem for image in flat)
+    if repeated := [stem for stem, count in stems.items() if count > 1]:
+        raise InputError(
+            "several images have one name up to the suffix", where=output, received=abbreviate(repeated)
+        )
+    if shaped := sum(one.has_shape for image in images for one in image.objects):
+        notes.append(f"the boxes of {shaped} outlines are written: VOC's files of objects have none")
+    if list(names) != sorted(names):
+        notes.append(f"VOC's format numbers no classes: read again they are sorted, here {', '.join(names)}")
+    for image in flat:
+        stem = Path(image.name).stem
+        write_file(output / "Annotations" / f"{stem}.xml", voc_xml(image, image.name))
+    names_file = "".join(["# label:color_rgb:parts:actions\n", *(f"{name}:::\n" for name in names)])
+    write_file(output / "labelmap.txt", names_file.encode("utf-8"))
+    for split in _splits(flat):
+        lines = [Path(image.name).stem for image in flat if image.split == split]
+        text = "".join(f"{line}\n" for line in lines)
+        write_file(output / "ImageSets" / "Main" / f"{split or SPLITS[0]}.txt", text.encode("utf-8"))
+    return flat

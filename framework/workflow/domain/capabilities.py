@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from framework.core.errors import HubError
+from framework.core.types import JSON
 from framework.export import Artifact
 
 if TYPE_CHECKING:  # what runs artifacts loads no training code
@@ -96,3 +97,16 @@ class ExportExtras:
 
     prepare: Callable[[Experiment], Experiment]
     files: Callable[[Mapping[str, Any]], Mapping[str, bytes]]
+
+
+@dataclass(frozen=True)
+class WebExport:
+    """How a page in a browser runs models of the domain.
+
+    Attributes:
+        module: Of the page's modules (tools/web/src) the one that reads what the programs give, such as "boxes".
+        describe: What that module needs, from an artifact. Raises: ConfigError, where the page cannot run it.
+    """
+
+    module: str
+    describe: Callable[[Artifact], Mapping[str, JSON]]

@@ -376,15 +376,19 @@ def model_artifact(
             note_program(key, program)
         programs[precision] = program
     transforms, files = pack_assets(transforms)
+    meanings = {name: dict(meaning) for name, meaning in task.describe_outputs().items()}
     config = {
         **about,
         "task": plain(task),
         "inputs": {name: [list(spec.shape), spec.dtype] for name, spec in specs.items()},
+        **({"outputs": meanings} if meanings else {}),
         "transforms": [plain(transform) for transform in transforms],
     }
     metadata = {"name": str(about.get("name", "")), "domain": str(about.get("domain", ""))}
     if about.get("labels"):
         metadata["labels"] = json.dumps(about["labels"], ensure_ascii=False)
+    if meanings:
+        metadata["outputs"] = json.dumps(meanings, ensure_ascii=False)
     file = OnnxFile(whole, specs, constraints, OnnxOptions(), "model.", metadata, examples=examples)
     key = program_key(about.get("model"), plain(task), specs, weights, f"onnx {OPSET}", constraints)
     note_graph(key, file.bare)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import re
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     import pypdfium2
 
 _POINTS_PER_INCH = 72.0
+_LAYER = re.compile(rb"/OC[\s/<]")  # of the dictionary of a form or an image, which is never compressed
 _PDFIUM = threading.RLock()  # PDFium keeps global state: no two calls at a time, whatever the documents
 
 
@@ -57,6 +59,7 @@ class PdfReader(contextlib.AbstractContextManager["PdfReader"]):
         self._has_password = bool(password)
         data, self._where = read_bytes(source, "PDF")
         path = Path(source) if isinstance(source, str | os.PathLike) else None
+        self._layers = _LAYER.search(data) is not None
         self._guard = PdfGuard(data, path, password, self._where)
         with _PDFIUM:
             try:
@@ -166,16 +169,27 @@ class PdfReader(contextlib.AbstractContextManager["PdfReader"]):
                     received=f"{width:g}x{height:g} points",
                     fix="print the document to a new PDF",
                 )
-            return read_content(page, dpi or self.dpi, getattr(self._document, "formenv", None))
+            form = getattr(self._document, "formenv", None)
+            return read_content(page, dpi or self.dpi, form, layers=self._layers)
 
     def page_size_hw(self, index: int) -> tuple[float, float]:
         """(height, width) of page `index` in points of 1/72 inch, as it is turned."""
-        with self._page(index) as page:
-            width, height = page.get_size()
+        with self._opened(index) as document:  # to open the page takes as long as to read a tenth of it
+            width, height = document.get_page_size(index % self._count)
             return height, width
 
     @contextlib.contextmanager
     def _page(self, index: int) -> Iterator[pypdfium2.PdfPage]:
+        with self._opened(index) as document:
+            page = document[index % self._count]
+            try:
+                yield page
+            finally:
+                page.close()
+
+    @contextlib.contextmanager
+    def _opened(self, index: int) -> Iterator[pypdfium2.PdfDocument]:
+        """The document, whose page `index` has been looked at, with PDFium's lock; its errors are InputErrors."""
         import pypdfium2
 
         if not -self._count <= index < self._count:
@@ -186,15 +200,9 @@ class PdfReader(contextlib.AbstractContextManager["PdfReader"]):
             if self._document is None:
                 raise InputError("the PDF is closed", where=self._where, fix="use it inside the `with` block")
             try:
-                page = self._document[index % self._count]
+                yield self._document
             except pypdfium2.PdfiumError as error:
                 raise self._unreadable(error) from error
-            try:
-                yield page
-            except pypdfium2.PdfiumError as error:
-                raise self._unreadable(error) from error
-            finally:
-                page.close()
 
     def close(self) -> None:
         """Frees the document; its pages cannot be read any more."""

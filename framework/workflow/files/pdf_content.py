@@ -18,7 +18,7 @@ import numpy as np
 from framework.workflow.files.pdf_annotations import Annotations, read_annotations
 from framework.workflow.files.pdf_handles import Handle
 from framework.workflow.files.pdf_matrix import Matrix, apply, apply_boxes, invert, multiply
-from framework.workflow.files.pdf_visibility import Drawings, unseen_chars
+from framework.workflow.files.pdf_visibility import Drawings, is_in_layer, unseen_chars
 
 if TYPE_CHECKING:
     from _ctypes import CFuncPtr
@@ -119,11 +119,14 @@ class PageContent:
     warnings: tuple[str, ...] = ()
 
 
-def read_content(page: PdfPage, dpi: float, form: PdfFormEnv | None = None) -> PageContent:
+def read_content(
+    page: PdfPage, dpi: float, form: PdfFormEnv | None = None, *, layers: bool = False
+) -> PageContent:
     """The content of an open pypdfium2 page. The caller holds PDFium's lock.
 
     Args:
         form: pypdfium2's form environment of the document, where it has a form.
+        layers: Whether forms of the document may be in layers that are switched off, which PDFium does not tell.
     """
     warnings: list[str] = []
     box = page.get_bbox() if hasattr(page, "get_bbox") else page.get_cropbox()
@@ -141,7 +144,7 @@ def read_content(page: PdfPage, dpi: float, form: PdfFormEnv | None = None) -> P
         270: (0.0, -sy, -sx, 0.0, top * sx, right * sy),
     }[turn]
     text, pointers = _read_text(page, to_pixels, warnings)
-    paths, images, drawings = _read_objects(page, to_pixels, warnings)
+    paths, images, drawings = _read_objects(page, to_pixels, layers, warnings)
     unseen = unseen_chars(page, text, pointers, drawings, (width, height), scale)
     return PageContent(
         width,
@@ -339,7 +342,7 @@ def _color(function: Callable[..., int], pointer: Handle) -> Color | None:
 
 
 def _read_objects(
-    page: PdfPage, to_pixels: Matrix, warnings: list[str]
+    page: PdfPage, to_pixels: Matrix, layers: bool, warnings: list[str]
 ) -> tuple[tuple[PagePath, ...], np.ndarray, Drawings]:
     import pypdfium2.raw as raw
 
@@ -349,7 +352,7 @@ def _read_objects(
     budget = MAX_SEGMENTS
     matrix = raw.FS_MATRIX()
 
-    def visit(count: int, get: Callable[[int], Handle], to_page: Matrix, depth: int, clear: bool) -> None:
+    def visit(count: int, get: Callable[[int], Handle], to_page: Matrix, depth: int, doubtful: bool) -> None:
         nonlocal budget
         for index in range(count):
             pointer = get(index)
@@ -358,7 +361,8 @@ def _read_objects(
             kind = raw.FPDFPageObj_GetType(pointer)
             drawings.next()
             if kind == raw.FPDF_PAGEOBJ_TEXT:
-                drawings.add_text(pointer, clear)
+                in_layer = doubtful or is_in_layer(pointer)
+                drawings.add_text(pointer, in_layer, None if in_layer else _clip_box(raw, pointer, to_page))
                 continue
             if kind not in (raw.FPDF_PAGEOBJ_PATH, raw.FPDF_PAGEOBJ_IMAGE, raw.FPDF_PAGEOBJ_FORM):
                 continue
@@ -384,7 +388,10 @@ def _read_objects(
                     lambda at, form=pointer: raw.FPDFFormObj_GetObject(form, at),
                     own,
                     depth + 1,
-                    clear or raw.FPDFPageObj_HasTransparency(pointer) == 1,
+                    doubtful
+                    or layers
+                    or raw.FPDFPageObj_HasTransparency(pointer) == 1
+                    or is_in_layer(pointer),
                 )
 
     visit(
@@ -454,6 +461,8 @@ def _clip_box(
     """The box outside of which nothing of an object is drawn; None where it is not clipped."""
     clip = raw.FPDFPageObj_GetClipPath(pointer)
     count = raw.FPDFClipPath_CountPaths(clip) if clip else 0
+    if not count:
+        return None
     x, y = ctypes.c_float(), ctypes.c_float()
     at_x, at_y = ctypes.byref(x), ctypes.byref(y)
     boxes = []
@@ -487,10 +496,12 @@ def _boxes(subpaths: list[list[tuple[float, float]]], to_pixels: Matrix) -> np.n
 
 def _box(points: list[tuple[float, float]], to_pixels: Matrix) -> tuple[float, float, float, float]:
     """The box around points; one without size at the origin where they are none that can be drawn."""
-    corners = apply(to_pixels, np.array(points or [(math.nan, math.nan)]))
-    if not np.isfinite(corners).all() or (np.abs(corners) > 1e6).any():
+    a, b, c, d, e, f = to_pixels
+    xs = [a * x + c * y + e for x, y in points]
+    ys = [b * x + d * y + f for x, y in points]
+    if not points or not all(-1e6 <= value <= 1e6 for value in (*xs, *ys)):
         return (0.0, 0.0, 0.0, 0.0)
-    return (*corners.min(0).tolist(), *corners.max(0).tolist())
+    return min(xs), min(ys), max(xs), max(ys)
 
 
 def _rectangle(points: list[tuple[float, float]], to_pixels: Matrix) -> tuple[float, ...] | None:

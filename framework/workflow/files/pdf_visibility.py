@@ -1,4 +1,5 @@
-"""Which characters of a PDF page nobody can see: of the colour of their ground, clear, or below what is drawn later.
+"""Which characters of a PDF page nobody can see: of the colour of their ground, clear, below what is drawn later, cut
+off by a clip path, or in a layer (optional content) that is switched off.
 
 What might be so is told by colours and the order of drawing; that alone is then rendered with and without its text, and
 a character that changes no pixel is one that is not seen. Where the installed PDFium cannot leave text out, a character
@@ -22,6 +23,7 @@ CLEAR = 13  # of 255: an alpha up to this cannot be seen
 LOW_CONTRAST = 26  # of 255: a colour nearer to its ground may be invisible
 SEEN = 14  # of 255: what a pixel must change by
 LIGHT = 190  # of 255: text of such a colour over an image is looked at
+MOST_MARKS = 20  # of one object
 MOST_COVERS = 400  # of a page: the largest that are drawn over text
 SCALE = 2.0  # pixels a point
 
@@ -32,7 +34,8 @@ class Drawings:
     def __init__(self) -> None:
         self._now = 0
         self.texts: dict[int | None, int] = {}  # by address
-        self.clear: set[int | None] = set()
+        self.doubtful: set[int | None] = set()
+        self.clips: dict[int | None, tuple[float, ...]] = {}
         self._boxes: list[np.ndarray] = []
         self._orders: list[int] = []
         self._colors: list[tuple[int, int, int, int]] = []
@@ -41,12 +44,16 @@ class Drawings:
         """Go on to the next object."""
         self._now += 1
 
-    def add_text(self, pointer: Handle, clear: bool) -> None:
-        """The object is a text; `clear` says that it stands in a group that may be clear."""
+    def add_text(self, pointer: Handle, doubtful: bool, clip: tuple[float, ...] | None) -> None:
+        """The object is a text; `doubtful` says that it stands in a group that may be clear, or in a layer that may be
+        switched off; outside of `clip`, where that is known, nothing of it is drawn.
+        """
         address = ctypes.cast(pointer, ctypes.c_void_p).value
         self.texts[address] = self._now
-        if clear:
-            self.clear.add(address)
+        if doubtful:
+            self.doubtful.add(address)
+        if clip is not None:
+            self.clips[address] = clip
 
     def add_fill(self, rectangles: np.ndarray, bbox: tuple[float, ...], color: Color) -> None:
         """The object fills rectangles [R, 4], or where it has none something of the box."""
@@ -72,6 +79,23 @@ class Drawings:
         if len(at) > MOST_COVERS:
             at = np.sort(at[np.argsort(-sizes[at].prod(1), kind="stable")[:MOST_COVERS]])
         return boxes[at], np.array(self._orders, int)[at], np.array(self._colors, int).reshape(-1, 4)[at]
+
+
+def is_in_layer(pointer: Handle) -> bool:
+    """Whether an object stands in marked content that may be switched off (ISO 32000-1, 8.11)."""
+    import pypdfium2.raw as raw
+
+    count = raw.FPDFPageObj_CountMarks(pointer)
+    if count <= 0:
+        return False
+    name, size = (ctypes.c_ushort * 8)(), ctypes.c_ulong()
+    for number in range(min(count, MOST_MARKS)):
+        mark = raw.FPDFPageObj_GetMark(pointer, number)
+        has_name = raw.FPDFPageObjMark_GetName(mark, name, ctypes.sizeof(name), ctypes.byref(size))
+        # UTF-16, with its end; longer names do not fit and are others.
+        if has_name and bytes(name)[: size.value] == "OC\0".encode("utf-16-le"):
+            return True
+    return False
 
 
 def unseen_chars(
@@ -113,13 +137,19 @@ def _suspected(
     size: tuple[int, int],
     scale: float,
 ) -> np.ndarray:
-    """What stands on a ground of about its own colour, is light on an image, or is drawn over."""
+    """What stands on a ground of about its own colour, is light on an image, drawn over, cut off, or in a layer."""
     boxes, orders, fills = drawings.grounds(2.0 * scale)
     ground = np.full((len(colors), 3), 255)
     covered = np.zeros(len(colors), bool)
     addresses = [ctypes.cast(pointer, ctypes.c_void_p).value for pointer in pointers]
-    if drawings.clear:
-        covered |= np.array([address in drawings.clear for address in addresses] + [False])[text.objects]
+    if drawings.doubtful:
+        covered |= np.array([address in drawings.doubtful for address in addresses] + [False])[text.objects]
+    if drawings.clips:
+        everywhere = (-np.inf, -np.inf, np.inf, np.inf)
+        clips = np.array([*(drawings.clips.get(address, everywhere) for address in addresses), everywhere])
+        clip = clips[text.objects]
+        middle = (text.boxes[:, :2] + text.boxes[:, 2:]) / 2
+        covered |= ((middle <= clip[:, :2]) | (middle >= clip[:, 2:])).any(1)
     if len(boxes):
         drawn = np.array([drawings.texts.get(address, 0) for address in addresses] + [0])[text.objects]
         x = (text.boxes[:, 0] + text.boxes[:, 2]) / 2

@@ -24,7 +24,7 @@ from framework.interop.programs.program import Program
 
 MODULES = (elementwise, shapes, indexed, network, detection, rois, control)
 OPERATORS: Table = {name: entry for module in MODULES for name, entry in module.OPERATORS.items()}
-_KERNELS = frozenset({("conv2d", "Filter"), ("depthwise_conv2d", "Filter")})
+_KERNELS = frozenset((name, "Filter") for name in ("conv2d", "depthwise_conv2d", "conv3d"))
 
 
 def load(path: str | Path, params: str | Path | None = None) -> GraphLayer:
@@ -63,7 +63,7 @@ def build_paddle_layer(program: Program) -> GraphLayer:
         statistic = any(slot in ("Mean", "Variance") for _, slot in readers[name])
         trained = np.issubdtype(array.dtype, np.floating) and not statistic
         roles[name] = Role(names[name], "parameter" if trained else "buffer")
-        if trained and readers[name] <= _KERNELS and array.ndim == 4:
+        if trained and readers[name] <= _KERNELS and array.ndim in (4, 5):
             kernels.append(names[name])
     layer = GraphLayer(Graph(program, OPERATORS, roles, {}, find_last_uses(program)), kernels)
     layer.eval()

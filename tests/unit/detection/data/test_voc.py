@@ -90,7 +90,7 @@ def test_a_folder_for_each_split(tmp_path: Path, images: str, annotations: str) 
 def test_paddledetections_list(tmp_path: Path) -> None:
     standard(tmp_path)
     write(tmp_path / "mine.txt", "JPEGImages/c.jpg Annotations/c.xml\nJPEGImages/a.jpg Annotations/a.xml\n")
-    dataset = VocDetection(tmp_path, "mine", ("dog", "bird", "cat"))
+    dataset = VocDetection(tmp_path, "mine", classes=("dog", "bird", "cat"))
     assert dataset.class_names == ("dog", "bird", "cat")
     assert [sample.labels.tolist() for sample in dataset] == [[1], [2, 0]]
     write(tmp_path / "mine.txt", "JPEGImages/c.jpg\n")
@@ -147,15 +147,15 @@ def test_what_is_missing(tmp_path: Path) -> None:
 def test_classes(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     standard(tmp_path)
     with pytest.raises(InputError, match=r"no object is of the class 'dogs'(?s:.)*did you mean 'dog'"):
-        len(VocDetection(tmp_path, "train", ("cat", "dogs")))
-    whole, cats = VocDetection(tmp_path, "train"), VocDetection(tmp_path, "train", ("cat",))
+        len(VocDetection(tmp_path, "train", classes=("cat", "dogs")))
+    whole, cats = VocDetection(tmp_path, "train"), VocDetection(tmp_path, "train", classes=("cat",))
     every = [whole[i] for i in range(len(whole))]
     for old, new in zip(every, (cats[i] for i in range(len(cats))), strict=True):
         assert old.labels is not None and old.boxes is not None and new.boxes is not None
         assert np.array_equal(new.boxes, old.boxes[old.labels == whole.class_names.index("cat")])
         assert new.labels is not None and not new.labels.any()
     assert "1 objects of other classes are left out: dog 1" in caplog.text
-    turned = VocDetection(tmp_path, "train", ("dog", "cat"))
+    turned = VocDetection(tmp_path, "train", classes=("dog", "cat"))
     assert turned.class_names == ("dog", "cat")
     names = [
         sorted(one.class_names[label] for labels in one.read_labels() for label in labels.tolist())
@@ -164,7 +164,7 @@ def test_classes(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert names[0] == names[1]
     for wrong in ((), ("cat", "cat")):
         with pytest.raises(ConfigError, match=r"VocDetection\.classes"):
-            VocDetection(tmp_path, "train", wrong)
+            VocDetection(tmp_path, "train", classes=wrong)
     write(tmp_path / "empty" / "a.xml", xml())
     with pytest.raises(InputError, match="no annotation has an object"):
         len(VocDetection(tmp_path / "empty"))

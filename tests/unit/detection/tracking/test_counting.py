@@ -124,6 +124,15 @@ def test_a_polygon_with_a_bay() -> None:
     assert inside_zone(bay, points).tolist() == [True, False, True, False]
 
 
+def test_edges_are_in_the_zone() -> None:
+    whole = CountOptions(zones=(parse_zone("0,0,640,480"),))
+    cut = box(320, 0, 1)
+    assert RegionCounter(whole).update([replace(cut, bbox=(300, 400, 340, 480))]).zones[0].now == 1
+    turned = parse_zone("10,0,20,10,10,20,0,10")
+    points = np.array([[[15.0, 5.0], [10.0, 20.0], [15.1, 4.9], [25.0, 15.0], [0.0, 10.0]]])
+    assert inside_zone(turned, points).tolist() == [True, True, False, False, True]
+
+
 @pytest.mark.parametrize("text", ["1,2,3", "1,2,1,2", "a,b,c,d", "1,2,3,inf", ""])
 def test_what_is_no_line(text: str) -> None:
     with pytest.raises(ConfigError, match=r"this is not a line(?s:.)*x1,y1,x2,y2"):

@@ -7,7 +7,7 @@ import pytest
 
 from framework.core.errors import InputError
 from framework.vision import image
-from framework.vision.dataset_files import abbreviate, find_missing, read_image, read_lines
+from framework.vision.dataset_files import abbreviate, find_missing, read_image, read_lines, usable_region
 
 
 def test_images(tmp_path: Path) -> None:
@@ -46,3 +46,9 @@ def test_missing_files(tmp_path: Path) -> None:
 def test_long_lists() -> None:
     assert abbreviate(list("abcde")) == "a, b, c, d, e"
     assert abbreviate(list("abcdefg"), "; ") == "a; b; c; d; e; and 2 more"
+
+
+def test_a_polygon_without_its_list() -> None:
+    flat = [5, 5, 25, 5, 25, 25.5]
+    assert usable_region(flat) == ([flat], None)
+    assert usable_region([5, 5, 25, 5])[0] is None and usable_region([5, 5, 25, 5, 25, "a"])[0] is None

@@ -131,3 +131,17 @@ def test_objects_of_an_image_that_is_read_by_windows(tmp_path: Path) -> None:
         x0, y0, x1, y1 = result.boxes[0].bbox
         assert abs(x0 - 700) < 4 and abs(y0 - 410) < 4 and abs(x1 - 760) < 4 and abs(y1 - 450) < 4
         assert result.overlay().shape == (200, 300, 3)
+
+
+def test_tiles_of_2500_widths(tmp_path: Path) -> None:
+    path = tmp_path / "a.tif"
+    tifffile.imwrite(path, scene((64, 64)), photometric="rgb", tile=(16, 16), compression="deflate")
+    with tifffile.TiffFile(path) as file:
+        offset = file.pages[0].tags["TileWidth"].offset  # pyright: ignore
+    data = bytearray(path.read_bytes())
+    data[offset + 2 : offset + 12] = (
+        (4).to_bytes(2, "little") + (2500).to_bytes(4, "little") + (8).to_bytes(4, "little")
+    )
+    path.write_bytes(data)
+    with pytest.raises(InputError, match="the sizes in the header of the image cannot be"):
+        WindowedImage(path)

@@ -43,7 +43,12 @@ class PdfPage:
         return self
 
 
-def make_pdf(*pages: PdfPage, rotate: int = 0) -> bytes:
+def make_pdf(*pages: PdfPage, rotate: int = 0, form: str = "") -> bytes:
+    """The document. It has two layers, /On and /Off, of which one is switched off.
+
+    Args:
+        form: What the form /Form draws, which is in the layer that is switched off.
+    """
     pdf = PdfFile()
     tree = pdf.reserve()
     fonts = " ".join(
@@ -61,6 +66,14 @@ def make_pdf(*pages: PdfPage, rotate: int = 0) -> bytes:
         "/Type /XObject /Subtype /Image /Width 1 /Height 1 /ColorSpace /DeviceGray /BitsPerComponent 8",
         b"\xc0",
     )
+    layers = {name: pdf.add(f"<< /Type /OCG /Name ({name}) >>") for name in ("On", "Off")}
+    properties = " ".join(f"/{name} {number} 0 R" for name, number in layers.items())
+    objects = f"/Image {pixels} 0 R"
+    if form:
+        body = f"/Type /XObject /Subtype /Form /BBox [0 0 {WIDTH} {HEIGHT}] /OC {layers['Off']} 0 R"
+        objects += (
+            f" /Form {pdf.add_stream(f'{body} /Resources << /Font << {fonts} >> >>', form.encode())} 0 R"
+        )
     kids: list[int] = []
     widgets: list[int] = []
     for page in pages:
@@ -70,12 +83,15 @@ def make_pdf(*pages: PdfPage, rotate: int = 0) -> bytes:
         kids.append(
             pdf.add(
                 f"<< /Type /Page /Parent {tree} 0 R /MediaBox [0 0 {WIDTH} {HEIGHT}] /Rotate {rotate} "
-                f"/Contents {content} 0 R /Resources << /Font << {fonts} >> /XObject << /Image {pixels} 0 R >> "
-                f"/ExtGState << /Clear << /ca 0 >> >> >> /Annots [{' '.join(f'{n} 0 R' for n in annotations)}] >>"
+                f"/Contents {content} 0 R /Resources << /Font << {fonts} >> /XObject << {objects} >> "
+                f"/Properties << {properties} >> /ExtGState << /Clear << /ca 0 >> >> >> "
+                f"/Annots [{' '.join(f'{n} 0 R' for n in annotations)}] >>"
             )
         )
     listed = " ".join(f"{kid} 0 R" for kid in kids)
     pdf.add(f"<< /Type /Pages /Kids [{listed}] /Count {len(kids)} >>", to=tree)
-    form = f"/AcroForm << /Fields [{' '.join(f'{n} 0 R' for n in widgets)}] >>" if widgets else ""
-    root = pdf.add(f"<< /Type /Catalog /Pages {tree} 0 R {form} >>")
+    fields = f"/AcroForm << /Fields [{' '.join(f'{n} 0 R' for n in widgets)}] >>" if widgets else ""
+    both = " ".join(f"{number} 0 R" for number in layers.values())
+    shown = f"/OCProperties << /OCGs [{both}] /D << /ON [{layers['On']} 0 R] /OFF [{layers['Off']} 0 R] >> >>"
+    root = pdf.add(f"<< /Type /Catalog /Pages {tree} 0 R {fields} {shown} >>")
     return pdf.to_bytes(root, pdf.add("<< /Producer (Oar) >>"))

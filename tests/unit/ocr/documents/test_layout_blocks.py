@@ -242,3 +242,13 @@ def test_models_that_find_no_blocks() -> None:
         open_layout("picodet_xs_320_raccoon")
     with pytest.raises(InputError, match="no-such-layout"):
         open_layout("no-such-layout")
+
+
+@pytest.mark.parametrize("second, score, heading", [(42, 0.55, False), (42, 0.8, True), (55, 0.55, True)])
+def test_the_first_of_equal_lines_is_no_heading(second: float, score: float, heading: bool) -> None:
+    """A heading that the network is sure of stays one, and so does one with more white below it."""
+    words = ("Millions of dollars except per share data", "Product sales", "Total revenue", "Operating costs")
+    heights = (20.0, second, second + 22, second + 44)
+    lines = [line(20, y, text) for y, text in zip(heights, words, strict=True)]
+    region = Region("paragraph_title", (18, 18, 280, 36), score)
+    assert bool(regions_of_scan([region], lines, [])) is heading

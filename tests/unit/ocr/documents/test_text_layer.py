@@ -80,6 +80,30 @@ def test_hidden_text_can_be_kept():
         replace(READ, hidden="show")  # type: ignore[arg-type]
 
 
+def test_text_that_a_clip_cuts_off_is_hidden():
+    page = PdfPage().text(30, 30, "SEEN on the page").raw(f"q 30 {HEIGHT - 60} 60 20 re W n")
+    page.text(30, 50, "SEEN").text(30, 90, "GONE below the clip").text(120, 50, "GONE beside it").raw("Q")
+    page.raw("q 0 0 1 1 re W n").text(30, 120, "GONE outside").raw("Q").text(30, 150, "SEEN after it")
+    (found,) = READ(make_pdf(page)).pages
+    assert "GONE" not in found.text and found.text.count("SEEN") == 3
+    assert sorted(line.text for line in found.hidden) == [
+        "GONE below the clip",
+        "GONE beside it",
+        "GONE outside",
+    ]
+    assert "cut off" in found.warnings[0]
+
+
+def test_text_in_layers_that_are_off_is_hidden():
+    page = PdfPage().text(30, 30, "SEEN on the page").raw("/OC /Off BDC").text(30, 60, "GONE with its layer")
+    page.raw("EMC /OC /On BDC").text(30, 90, "SEEN in a layer").raw("EMC q /Form Do Q")
+    data = make_pdf(page, form="BT /Regular 10 Tf 1 0 0 1 30 150 Tm (GONE in a form) Tj ET")
+    (found,) = READ(data).pages
+    assert "GONE" not in found.text and found.text.count("SEEN") == 2
+    assert sorted(line.text for line in found.hidden) == ["GONE in a form", "GONE with its layer"]
+    assert replace(READ, hidden="keep")(data).pages[0].text.count("GONE") == 2
+
+
 def test_text_below_what_lets_it_through_is_seen():
     page = PdfPage().text(30, 50, "marked").raw(f"q /Marker gs 1 1 0 rg 20 {HEIGHT - 60} 100 20 re f Q")
     data = make_pdf(page).replace(b"/Clear << /ca 0 >>", b"/Marker << /ca .4 >>")

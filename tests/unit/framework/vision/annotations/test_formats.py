@@ -190,6 +190,37 @@ def test_the_outline_of_a_mask_has_its_pixels() -> None:
         assert np.array_equal(again.fill((30, 40)), one.fill((30, 40)))
 
 
+def test_holes_of_a_mask() -> None:
+    ring, corners = np.ones((7, 8), bool), np.ones((7, 8), bool)
+    ring[2:5, 3:6], corners[:2, :2] = False, False
+    assert AnnotatedObject("a", (0, 0, 8, 7), (), ring).has_holes
+    assert not AnnotatedObject("a", (0, 0, 8, 7), (), corners).has_holes
+    assert not AnnotatedObject("a", (0, 0, 8, 7)).has_holes
+
+
+def test_the_name_of_a_class_in_the_place_of_its_number(tmp_path: Path) -> None:
+    ultralytics(tmp_path, "train: images/train\nval: images/val\nnames: [gun, gun sight]\n")
+    text(tmp_path / "labels/val/c.txt", "gun sight 0.5 0.5 0.2 0.2\n")
+    with pytest.raises(FormatError, match=r"name of a class in the place(?s:.)*1 for 'gun sight'"):
+        read_yolo(tmp_path / "data.yaml", "val")
+
+
+def test_a_folder_that_is_the_whole_machine(tmp_path: Path) -> None:
+    ultralytics(tmp_path, f"path: {tmp_path.anchor}\ntrain: .\nval: .\nnames: [a]\n")
+    with pytest.raises(InputError, match="the whole file system"):
+        read_yolo(tmp_path / "data.yaml", "train")
+
+
+def test_runs_that_no_integer_holds(tmp_path: Path) -> None:
+    shape = f'<mask label="cat" rle="1, {10**20}" left="0" top="0" width="2" height="2"></mask>'
+    shape += f'<mask label="cat" rle="0, {10**12}" left="0" top="0" width="1000000" height="1000000"></mask>'
+    image_entry = f'<image id="0" name="a.jpg" width="9" height="9">{shape}</image>'
+    names = "<meta><task><labels><label><name>cat</name></label></labels></task></meta>"
+    read = read_cvat(text(tmp_path / "a.xml", f"<annotations>{names}{image_entry}</annotations>"))
+    assert not read.images[0].objects and "pixels for a mask of 2 x 2" in read.problems[0]
+    assert "1000000 x 1000000 pixels is too large" in read.problems[1]
+
+
 def test_outlines_are_joined_without_losing_area() -> None:
     one = np.array([[0.0, 0], [4, 0], [4, 4], [0, 4]])
     joined = join_outlines([one, one + 10, one + np.array([0, 20])])
@@ -251,7 +282,7 @@ def test_files_of_cvat_that_are_wrong(tmp_path: Path) -> None:
     for content, error, message in (
         ("<annotation/>", FormatError, "the file is not CVAT's"),
         ("<annotations/>", InputError, "the file has no images"),
-        ("<annotations><track/></annotations>", InputError, "tracks of a video(?s:.)*CVAT for images 1.1"),
+        ("<annotations><track/></annotations>", InputError, "tracks of a video(?s:.)*oar data convert"),
         ('<annotations><image id="1"/></annotations>', FormatError, "an image has no name"),
         ("<!DOCTYPE a><annotations/>", FormatError, "document type"),
         ('<annotations><image name="a"/></annotations>', InputError, "the file has no label"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +11,11 @@ import pytest
 
 from detection.data.annotated import CvatDetection, YoloDetection
 from detection.data.coco import CocoDetection
+from detection.data.voc import VocDetection
 from framework.commands.data import main
 from framework.core.errors import InputError
 from framework.vision import image
+from framework.vision.video import VideoWriter
 from framework.workflow.data.convert import convert_data, detect_format
 from segmentation.data.annotated import CvatMasks, YoloMasks
 from segmentation.data.coco import CocoMasks
@@ -131,6 +134,130 @@ def test_voc_and_labelme_are_known_by_their_files(tmp_path: Path) -> None:
     )
     report = convert_data(tmp_path / "me", tmp_path / "out2", "cvat")
     assert report.source_format == "labelme" and "1 line dog: no area" in str(report)
+
+
+def test_voc_as_a_target_and_back(tmp_path: Path) -> None:
+    source = coco(tmp_path, crowd=1)
+    convert_data(source, tmp_path / "yolo", "cvat")
+    report = convert_data(source, tmp_path / "voc", "voc")
+    assert report.files == (tmp_path / "voc/Annotations",) and "the boxes of 2 outlines" in str(report)
+    assert sorted(path.name for path in (tmp_path / "voc/JPEGImages").iterdir()) == ["a.jpg", "cam_b.jpg"]
+    data = VocDetection(tmp_path / "voc", "train")
+    assert data.class_names == ("cat", "dog") and len(data) == 2
+    first, second = data[0], data[1]
+    assert first.boxes is not None and first.boxes.tolist() == [[10, 5, 30, 25]]
+    assert second.valid is not None and second.valid.tolist() == [False], "a crowd is difficult"
+    again = convert_data(tmp_path / "voc", tmp_path / "coco", "coco")
+    assert again.source_format == "voc" and (tmp_path / "coco/train.json").is_file()
+    data = json.loads((tmp_path / "coco/train.json").read_text(encoding="utf-8"))
+    assert [one.get("attributes") for one in data["annotations"]] == [{"age": "3"}, None]
+    assert (tmp_path / "voc/labelmap.txt").read_text(encoding="utf-8").splitlines()[1:] == [
+        "cat:::",
+        "dog:::",
+    ]
+
+
+def test_splits_and_names_of_voc(tmp_path: Path) -> None:
+    pixels = np.full((50, 100, 3), 90, np.uint8)
+    for name in ("train/a.jpg", "val/a.jpg", "val/b.jpg"):
+        (tmp_path / "in/images" / name).parent.mkdir(parents=True, exist_ok=True)
+        image.write(tmp_path / "in/images" / name, pixels)
+        text = tmp_path / "in/labels" / name
+        text.parent.mkdir(parents=True, exist_ok=True)
+        text.with_suffix(".txt").write_text("1 0.5 0.5 0.25 0.5\n", encoding="utf-8")
+    yaml_file = tmp_path / "in/data.yaml"
+    yaml_file.write_text("train: images/train\nval: images/val\nnames: [zebra, ant]\n", encoding="utf-8")
+    report = convert_data(yaml_file, tmp_path / "out", "voc")
+    assert "read again they are sorted, here zebra, ant" in str(report)
+    lists = tmp_path / "out/ImageSets/Main"
+    assert (lists / "train.txt").read_text(encoding="utf-8") == "train_a\n"
+    assert (lists / "val.txt").read_text(encoding="utf-8") == "val_a\nval_b\n"
+    boxes = VocDetection(tmp_path / "out", "val")[1].boxes
+    assert boxes is not None and boxes.tolist() == [[37.5, 12.5, 62.5, 37.5]]
+    convert_data(tmp_path / "out", tmp_path / "yolo", "yolo")
+    assert sorted(path.name for path in (tmp_path / "yolo/images/val").iterdir()) == [
+        "val_a.jpg",
+        "val_b.jpg",
+    ]
+
+
+def test_a_file_a_split_of_cvat_and_of_coco(tmp_path: Path) -> None:
+    convert_data(coco(tmp_path / "in"), tmp_path / "cvat", "cvat")
+    for name in ("train", "val"):
+        shutil.copy(tmp_path / "cvat/annotations.xml", tmp_path / f"cvat/{name}.xml")
+    (tmp_path / "cvat/annotations.xml").unlink()
+    assert detect_format(tmp_path / "cvat") == "cvat"
+    for split in ("train", "val"):
+        assert len(CvatDetection(tmp_path / "cvat", split=split)) == 2
+        assert len(CvatMasks(tmp_path / "cvat", split=split)) == 2
+    report = convert_data(tmp_path / "cvat", tmp_path / "coco", "coco")
+    assert [path.name for path in report.files] == ["train.json", "val.json"] and report.images == 4
+    assert detect_format(tmp_path / "coco") == "coco"
+    report = convert_data(tmp_path / "coco", tmp_path / "yolo", "yolo")
+    assert report.counts == {"cat": 2, "dog": 2} and (tmp_path / "yolo/labels/val/a.txt").is_file()
+
+
+@pytest.mark.parametrize(
+    ("files", "images"),
+    [
+        (
+            ("annotations/instances_train2017.json", "annotations/instances_val2017.json"),
+            ("train2017", "val2017"),
+        ),
+        (("train/_annotations.coco.json", "valid/_annotations.coco.json"), ("train", "valid")),
+        (
+            ("annotations/instances_train.json", "annotations/instances_val.json"),
+            ("images/train", "images/val"),
+        ),
+    ],
+)
+def test_folders_of_coco(tmp_path: Path, files: tuple[str, ...], images: tuple[str, ...]) -> None:
+    for file, folder in zip(files, images):
+        source = coco(tmp_path / "scratch" / folder)
+        (tmp_path / "in" / file).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(source, tmp_path / "in" / file)
+        shutil.copytree(source.parent / "images", tmp_path / "in" / folder, dirs_exist_ok=True)
+    (tmp_path / "in" / Path(files[0]).parent / "person_keypoints_train.json").write_text(
+        "{}", encoding="utf-8"
+    )
+    report = convert_data(tmp_path / "in", tmp_path / "out", "yolo")
+    assert report.source_format == "coco" and report.images == 4
+    assert sorted(path.name for path in (tmp_path / "out/labels").iterdir()) == ["train", "val"]
+
+
+def test_the_frames_of_a_video_that_was_annotated(tmp_path: Path) -> None:
+    with VideoWriter(tmp_path / "a.avi", 5, (48, 64)) as video:
+        for _ in range(6):
+            video.write(np.full((48, 64, 3), 90, np.uint8))
+    shapes = "".join(
+        f'<box frame="{at}" xtl="{x}" ytl="5" xbr="{x + 10}" ybr="15" outside="0"/>'
+        for at, x in ((1, 0), (3, 20))
+    )
+    xml = tmp_path / "annotations.xml"
+    xml.write_text(f'<annotations><track id="0" label="cat">{shapes}</track></annotations>', encoding="utf-8")
+    report = convert_data(xml, tmp_path / "out", "coco", images=tmp_path / "a.avi")
+    assert report.images == 6 and report.counts == {"cat": 3}
+    data = json.loads((tmp_path / "out/annotations.json").read_text(encoding="utf-8"))
+    assert [one["bbox"][0] for one in data["annotations"]] == [0, 10, 20]
+    assert data["images"][1]["file_name"] == "frame_000001.png" and data["images"][1]["height"] == 48
+
+
+def test_the_xml_of_labelme(tmp_path: Path) -> None:
+    image.write(tmp_path / "a.jpg", np.full((50, 100, 3), 90, np.uint8))
+    points = "".join(f"<pt><x>{x}</x><y>{y}</y></pt>" for x, y in ((10, 5), (30, 5), (30, 25)))
+    kinds = (("dog", "0", ""), ("dog", "0", "<type>bounding_box</type>"), ("cat", "1", ""))
+    objects = "".join(
+        f"<object><name>{name}</name><deleted>{deleted}</deleted>{more}<polygon>{points}</polygon></object>"
+        for name, deleted, more in kinds
+    )
+    mask = "<object><name>dog</name><segm><mask>m.png</mask></segm></object>"
+    size = "<imagesize><nrows>50</nrows><ncols>100</ncols></imagesize>"
+    (tmp_path / "a.xml").write_text(f"<annotation>{objects}{mask}{size}</annotation>", encoding="utf-8")
+    report = convert_data(tmp_path, tmp_path / "out", "cvat")
+    assert report.source_format == "labelme" and report.counts == {"dog": 2}
+    assert "marked as deleted" in str(report) and "masks of pixels are not read" in str(report)
+    read = (tmp_path / "out/annotations.xml").read_text(encoding="utf-8")
+    assert read.count("<polygon") == 1 and read.count("<box") == 1
 
 
 def test_what_cannot_be_converted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,13 @@ from framework.core.errors import ConfigError, FormatError, InputError
 from framework.export import load_artifact
 from framework.interop import write_safetensors
 from framework.vision import image
-from framework.workflow.export.quantize import QuantizeOptions, agreement, quantize
+from framework.workflow.export.quantize import (
+    Quantization,
+    QuantizeOptions,
+    Row,
+    agreement,
+    quantize,
+)
 from framework.workflow.train.artifact_scores import evaluate_artifact
 from framework.workflow.train.run import evaluate_classes
 from zoo.classification import predictor
@@ -107,6 +113,20 @@ def test_what_is_refused(config: Path, tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=r"mine\.txt"):
         quantize(config, tmp_path / "full")
     assert not (tmp_path / "out").exists()
+
+
+def test_an_engine_that_int8_does_not_make_faster_is_named() -> None:
+    times = {"xla": (2.0, None), "onnxruntime": (1.0, 2.5), "openvino": (4.0, 3.9), "other": (4.0, 2.0)}
+    rows = [
+        Row(engine, precision, 0.5, milliseconds)
+        for engine, both in times.items()
+        for precision, milliseconds in zip(("float32", "int8"), both, strict=True)
+        if milliseconds is not None
+    ]
+    told = Quantization("m", "top1", 3, (), (400, 100), tuple(rows)).describe()
+    assert "int8 is slower than float32 in onnxruntime here (1.00 -> 2.50 ms)" in told
+    assert "int8 is not faster than float32 in openvino here (4.00 -> 3.90 ms)" in told
+    assert told.count("int8 is") == 2
 
 
 def test_agreement_is_of_the_worst_output() -> None:

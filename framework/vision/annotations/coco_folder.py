@@ -1,0 +1,93 @@
+"""A folder in COCO's format, with a JSON file a split: as COCO itself, Datumaro, FiftyOne and Roboflow write it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from framework.core.errors import InputError
+from framework.vision.annotations.coco import read_coco
+from framework.vision.annotations.objects import SUBSETS, AnnotatedImage, AnnotatedSet
+from framework.vision.dataset_files import read_annotations
+
+_SPLIT = re.compile(r"(?:^|[^a-z])(train|val|valid|validation|test)(?=[^a-z]|$)", re.IGNORECASE)
+
+
+def find_coco_files(folder: Path) -> Mapping[str, Path]:
+    """The files of objects in a folder by split, "" of one alone; empty where there are none.
+
+    They are looked for in the folder, in `annotations` and in the folders of splits. Of COCO's own names
+    instances_*.json alone are taken. The split is a word of the file's name, or else its folder.
+
+    Raises:
+        InputError: several files are of one split.
+    """
+    splits = [path for path in sorted(folder.iterdir()) if path.is_dir() and path.name.lower() in SUBSETS]
+    paths = [path for one in (folder, folder / "annotations", *splits) for path in sorted(one.glob("*.json"))]
+    if named := [path for path in paths if path.stem.startswith("instances_")]:
+        paths = named
+    files: dict[str, list[Path]] = {}
+    for path in paths:
+        if _has_objects(path):
+            files.setdefault(_split_of(path, folder), []).append(path)
+    if several := next((found for found in files.values() if len(found) > 1), None):
+        raise InputError(
+            "several files in COCO's format are of one split",
+            where=folder,
+            received=", ".join(path.name for path in several),
+            fix="name one of the files in the place of the folder",
+        )
+    return {split: found[0] for split, found in files.items()}
+
+
+def _has_objects(path: Path) -> bool:
+    try:
+        data = read_annotations(path)
+    except Exception:  # no file of annotations, whatever it is
+        return False
+    return isinstance(data, dict) and all(
+        isinstance(data.get(name), list) for name in ("images", "annotations", "categories")
+    )
+
+
+def _split_of(path: Path, folder: Path) -> str:
+    if words := _SPLIT.findall(path.stem.replace("2014", " ").replace("2017", " ")):
+        return SUBSETS[words[-1].lower()]
+    return SUBSETS.get(path.parent.name.lower(), "") if path.parent != folder else ""
+
+
+def read_coco_folder(folder: Path, images: Path | None = None) -> AnnotatedSet:
+    """The objects of all files that `find_coco_files` names. Classes are those of all files, in their order.
+
+    Raises:
+        InputError: there is no such file, or several of one split. Else as `read_coco`.
+    """
+    files = find_coco_files(folder)
+    if not files:
+        raise InputError("there is no file in COCO's format", where=folder, allowed="annotations/*.json")
+    read: list[AnnotatedImage] = []
+    names: dict[str, None] = {}
+    problems: list[str] = []
+    for split, path in files.items():
+        one = read_coco(path, images or _find_images(path, folder, split))
+        read += [replace(image, split=split) for image in one.images]
+        names |= dict.fromkeys(one.class_names)
+        problems += one.problems
+    return AnnotatedSet(tuple(read), tuple(names), tuple(problems))
+
+
+def _find_images(path: Path, folder: Path, split: str) -> Path:
+    """The folder that has the first image of a file."""
+    data = read_annotations(path)
+    entries = data.get("images") if isinstance(data, dict) else None
+    first = entries[0].get("file_name") if isinstance(entries, list) and entries else None
+    subset = path.stem.removeprefix("instances_")
+    spellings = dict.fromkeys((subset, split, *(name for name in SUBSETS if SUBSETS[name] == split)))
+    candidates = [
+        path.parent,
+        *(base / name for name in spellings if name for base in (folder / "images", folder)),
+        *(folder / name for name in ("images", "data", "")),
+    ]
+    return next((one for one in candidates if (one / str(first)).is_file()), folder / "images")

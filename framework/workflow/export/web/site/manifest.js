@@ -1,0 +1,2 @@
+/** What `oar export --format web` writes into manifest.json. */
+export {};

@@ -1,0 +1,2 @@
+/** What the page and its worker say to one another. */
+export {};

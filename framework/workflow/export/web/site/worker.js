@@ -1,0 +1,133 @@
+/** Runs the models away from the page's own thread, so that the page stays responsive. */
+import { detect } from "./boxes.js";
+import { classify } from "./classes.js";
+import { readPage } from "./lines.js";
+import { segment } from "./masks.js";
+import { hasWebGpu, Runtime } from "./runtime.js";
+let opened;
+const folder = new URL("./", import.meta.url).href;
+/** The bytes of a file of the folder; tells how many are here. */
+async function fetchFile(name, told) {
+    const response = await fetch(folder + name);
+    if (!response.ok || response.body === null)
+        throw new Error(`${name} cannot be had: ${response.status} ${response.statusText}`);
+    const parts = [];
+    let size = 0;
+    const reader = response.body.getReader();
+    for (;;) {
+        const { done, value } = await reader.read();
+        if (done)
+            break;
+        parts.push(value);
+        size += value.length;
+        told(size);
+    }
+    const bytes = new Uint8Array(size);
+    let at = 0;
+    for (const one of parts) {
+        bytes.set(one, at);
+        at += one.length;
+    }
+    return bytes;
+}
+async function open(manifest, wanted, notes = []) {
+    const files = Object.entries(manifest.models);
+    const total = files.reduce((sum, [, file]) => sum + file.bytes, 0);
+    const here = new Map();
+    const bytes = new Map();
+    const tell = (name, size) => {
+        here.set(name, size);
+        const all = [...here.values()].reduce((a, b) => a + b, 0);
+        self.postMessage({ type: "progress", step: "loading the model", share: all / total });
+    };
+    const load = async (name) => {
+        const known = bytes.get(name);
+        if (known !== undefined)
+            return known;
+        const fresh = await fetchFile(name, (size) => tell(name, size));
+        bytes.set(name, fresh);
+        return fresh;
+    };
+    const start = async (engine) => {
+        const [runtime] = await Promise.all([
+            Runtime.load(`${folder}ort/`, engine),
+            ...files.map(([, file]) => load(file.file)),
+        ]);
+        const models = {};
+        for (const [name, file] of files)
+            models[name] = await runtime.open(file, load);
+        opened = { manifest, engine, models };
+        return runtime;
+    };
+    const gpu = wanted !== "wasm" && manifest.runtime.webgpu && (await hasWebGpu());
+    if (wanted === "webgpu" && !gpu)
+        notes.push("no GPU that WebGPU reaches");
+    let runtime;
+    if (gpu) {
+        try {
+            runtime = await start("webgpu");
+        }
+        catch (error) {
+            notes.push(`WebGPU failed (${message(error)})`);
+        }
+    }
+    runtime ??= await start("wasm");
+    self.postMessage({ type: "ready", engine: runtime.engine, threads: runtime.threads, notes });
+}
+async function run(image, threshold) {
+    if (opened === undefined)
+        throw new Error("The model is not loaded.");
+    const { manifest, models } = opened;
+    const start = performance.now();
+    const seconds = () => (performance.now() - start) / 1000;
+    switch (manifest.module) {
+        case "boxes": {
+            const boxes = await detect(image, models.model, manifest.parameters, threshold);
+            return { kind: "boxes", boxes, seconds: { total: seconds() } };
+        }
+        case "classes": {
+            const classes = await classify(image, models.model, manifest.parameters);
+            return { kind: "classes", classes, seconds: { total: seconds() } };
+        }
+        case "masks": {
+            const masks = await segment(image, models.model, manifest.parameters);
+            return { kind: "masks", masks, seconds: { total: seconds() } };
+        }
+        case "lines": {
+            const { detector, recognizer, orientation } = models;
+            const page = await readPage(image, orientation === undefined ? { detector, recognizer } : { detector, recognizer, orientation }, manifest.parameters, (step, share) => self.postMessage({ type: "progress", step, share }));
+            return {
+                kind: "lines",
+                lines: page.lines,
+                warnings: page.warnings,
+                seconds: { ...page.seconds, total: seconds() },
+            };
+        }
+    }
+}
+/** Where a GPU fails in mid-run the CPU takes its place, and the page says so. */
+async function runAnywhere(image, threshold) {
+    try {
+        return await run(image, threshold);
+    }
+    catch (error) {
+        if (opened?.engine !== "webgpu")
+            throw error;
+        await open(opened.manifest, "wasm", [`WebGPU failed (${message(error)})`]);
+        return run(image, threshold);
+    }
+}
+const message = (error) => (error instanceof Error ? error.message : String(error));
+self.onmessage = async ({ data }) => {
+    try {
+        if (data.type === "open")
+            await open(data.manifest, data.engine);
+        else {
+            const image = { height: data.height, width: data.width, channels: 3, data: data.data };
+            self.postMessage({ type: "result", id: data.id, result: await runAnywhere(image, data.threshold) });
+        }
+    }
+    catch (error) {
+        self.postMessage({ type: "error", message: message(error) });
+    }
+};

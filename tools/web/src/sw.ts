@@ -1,0 +1,76 @@
+/**
+ * The service worker: keeps every file of the folder, so that the page opens without a network the second time, and
+ * sets the headers that isolate the page, which WebAssembly needs for threads and plain servers do not send.
+ */
+
+interface WorkerScope {
+  readonly registration: { readonly scope: string };
+  readonly clients: { claim(): Promise<void> };
+  addEventListener(type: string, listener: (event: WorkerEvent) => void): void;
+}
+interface WorkerEvent {
+  readonly request: Request;
+  waitUntil(promise: Promise<unknown>): void;
+  respondWith(response: Promise<Response>): void;
+}
+
+const scope = self as unknown as WorkerScope;
+/** Of what the folder holds; `oar export` writes it. */
+const VERSION = "development";
+const PREFIX = `oar ${scope.registration.scope} `;
+const CACHE = PREFIX + VERSION;
+const CODE = [
+  "./",
+  "manifest.json",
+  "style.css",
+  ...["app", "boxes", "classes", "contours", "crops", "ctc", "decode", "directions", "drawing", "image"].map(
+    (name) => `${name}.js`,
+  ),
+  ...["lettergaps", "lines", "manifest", "masks", "messages", "order", "regions", "resize", "runtime"].map(
+    (name) => `${name}.js`,
+  ),
+  ...["transforms", "worker"].map((name) => `${name}.js`),
+];
+
+scope.addEventListener("install", (event) => {
+  const files = CODE.map((file) => new Request(file, { cache: "reload" }));
+  event.waitUntil(caches.open(CACHE).then((cache) => cache.addAll(files)));
+});
+
+scope.addEventListener("activate", (event) => {
+  event.waitUntil(
+    (async () => {
+      for (const name of await caches.keys()) {
+        if (name.startsWith(PREFIX) && name !== CACHE) await caches.delete(name);
+      }
+      await scope.clients.claim();
+    })(),
+  );
+});
+
+scope.addEventListener("fetch", (event) => {
+  const { request } = event;
+  if (request.method !== "GET" || !request.url.startsWith(scope.registration.scope)) return;
+  event.respondWith(answer(request));
+});
+
+async function answer(request: Request): Promise<Response> {
+  const cache = await caches.open(CACHE);
+  const address = request.url.replace(/(\/index\.html)?[?#].*$|\/index\.html$/, (whole) =>
+    whole.startsWith("/") ? "/" : "",
+  );
+  const stored = await cache.match(address);
+  if (stored !== undefined) return isolated(stored);
+  const response = await fetch(request);
+  if (response.status === 200 && response.type === "basic") await cache.put(address, response.clone());
+  return isolated(response);
+}
+
+function isolated(response: Response): Response {
+  if (response.type === "opaque" || response.type === "error") return response;
+  const headers = new Headers(response.headers);
+  headers.set("Cross-Origin-Opener-Policy", "same-origin");
+  headers.set("Cross-Origin-Embedder-Policy", "require-corp");
+  headers.set("Cross-Origin-Resource-Policy", "same-origin");
+  return new Response(response.body, { status: response.status, statusText: response.statusText, headers });
+}

@@ -1,0 +1,116 @@
+// What Python computed of drawn inputs (python -m tools.web.vectors), computed again by the page's code.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+const here = path.dirname(fileURLToPath(import.meta.url));
+const site = path.join(here, "../../../framework/workflow/export/web/site");
+const folder = process.env.OAR_WEB_VECTORS ?? path.join(here, "vectors");
+const load = (name) => import(path.join(site, `${name}.js`));
+const cases = (name) => JSON.parse(readFileSync(path.join(folder, `${name}.json`), "utf8"));
+
+const kinds = { uint8: Uint8Array, float32: Float32Array };
+function unpack({ shape, dtype, data }) {
+  const bytes = Uint8Array.from(Buffer.from(data, "base64"));
+  const array = new kinds[dtype](bytes.buffer);
+  const [height, width, channels = 1] = shape;
+  return { height, width, channels, data: array };
+}
+const largest = (a, b) => a.reduce((most, value, i) => Math.max(most, Math.abs(value - b[i])), 0);
+
+test("resize gives the same pixels", async () => {
+  const { resize } = await load("resize");
+  for (const one of cases("resize")) {
+    const expected = unpack(one.expected);
+    const out = resize(unpack(one.image), one.size, one.interpolation);
+    assert.deepEqual([out.height, out.width], one.size);
+    // OpenCV's bicubic rows are summed in floats or in whole numbers, by the row's length.
+    const allowed = one.interpolation === "cubic" ? 1 : 0;
+    const label = `${one.interpolation} ${one.image.shape} to ${one.size}`;
+    assert.ok(largest(out.data, expected.data) <= allowed, `${label}: ${largest(out.data, expected.data)}`);
+  }
+});
+
+test("resize of floats agrees to rounding", async () => {
+  const { resizeFloat } = await load("resize");
+  for (const one of cases("float_resize")) {
+    const values = unpack(one.values);
+    const out = resizeFloat(values.data, [values.height, values.width], one.size);
+    const difference = largest(out, unpack(one.expected).data);
+    assert.ok(difference <= 1e-4, `${one.values.shape} to ${one.size}: ${difference}`);
+  }
+});
+
+test("straightened crops have the same pixels", async () => {
+  const { cutQuad } = await load("crops");
+  for (const one of cases("crops")) {
+    const expected = unpack(one.expected);
+    const out = cutQuad(unpack(one.image), one.quad);
+    assert.deepEqual([out.height, out.width], [expected.height, expected.width]);
+    const wrong = out.data.filter((value, i) => value !== expected.data[i]).length;
+    assert.ok(wrong <= out.data.length * 1e-2, `${JSON.stringify(one.quad)}: ${wrong} of ${out.data.length}`);
+    assert.ok(largest(out.data, expected.data) <= 24, `${largest(out.data, expected.data)}`);
+  }
+});
+
+test("contours and the rectangles around them are OpenCV's", async () => {
+  const { findContours, meanInside, minAreaRect, threshold } = await load("contours");
+  for (const one of cases("contours")) {
+    const map = unpack(one.map);
+    const contours = findContours(threshold(map, 0.3, one.dilate), [map.height, map.width]);
+    assert.deepEqual(contours, one.contours);
+    contours.forEach((points, i) => {
+      const { quad, sides } = minAreaRect(points);
+      assert.ok(largest(quad.flat(), one.quads[i].flat()) < 1e-4, `${quad} for ${one.quads[i]}`);
+      assert.ok(largest([...sides].sort(), [...one.sides[i]].sort()) < 1e-4);
+      assert.ok(Math.abs(meanInside(map, points) - one.outline_means[i]) < 0.02, `outline ${i}`);
+      assert.ok(Math.abs(meanInside(map, one.quads[i]) - one.means[i]) < 0.02, `quad ${i}`);
+    });
+  }
+});
+
+test("regions of text are the same quads", async () => {
+  const { countRegions, findRegions, turnedLines } = await load("regions");
+  for (const one of cases("regions")) {
+    const map = unpack(one.map);
+    const regions = findRegions(map, one.options, one.size);
+    assert.equal(regions.length, one.quads.length);
+    regions.forEach(({ quad, score }, i) => {
+      assert.ok(largest(quad.flat(), one.quads[i].flat()) <= 1, `${quad} for ${one.quads[i]}`);
+      assert.ok(Math.abs(score - one.scores[i]) < 0.01, `${score} for ${one.scores[i]}`);
+    });
+    assert.equal(countRegions(map, one.options), one.regions);
+    assert.deepEqual(turnedLines(one.quads, 1.5), one.turned);
+  }
+});
+
+test("a detector sees images at the same sizes", async () => {
+  const { detectorSize } = await load("regions");
+  for (const one of cases("sizes")) assert.deepEqual(detectorSize(one.options, one.size), one.expected);
+});
+
+test("lines are batched alike", async () => {
+  const { fitBatches } = await load("regions");
+  for (const one of cases("batches")) {
+    const out = fitBatches(one.lengths, one.widest, one.columns, one.most);
+    assert.deepEqual(
+      out.map(({ width, lines }) => [width, lines]),
+      one.expected,
+    );
+  }
+});
+
+test("steps are decoded to the same text", async () => {
+  const { ctcDecode } = await load("ctc");
+  for (const one of cases("texts")) {
+    const out = ctcDecode(one.indices, unpack(one.probabilities).data, one.symbols);
+    assert.equal(out.text, one.text);
+    assert.ok(Math.abs(out.score - one.score) < 1e-6);
+    assert.deepEqual(
+      out.chars.map((c) => [c.char, c.startStep, c.endStep]),
+      one.steps,
+    );
+  }
+});

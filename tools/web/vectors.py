@@ -1,0 +1,254 @@
+"""What Python computes of drawn inputs, for the tests of the web page's code: python -m tools.web.vectors FOLDER."""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from framework.vision.contours import (
+    cut_quads,
+    find_contours,
+    means_inside,
+    min_area_rects,
+    order_corners,
+    quad_sizes,
+)
+from framework.vision.image import Interpolation, resize
+from ocr.text.batches import fit_batches
+from ocr.text.characters import CharacterSet
+from ocr.text.postprocess import DBPostprocess, ctc_decode
+from ocr.text.preprocess import DetSize, turned_lines
+
+Vectors = list[dict[str, Any]]
+_SIZES = (
+    ((37, 53), (20, 31)),
+    ((40, 60), (20, 30)),
+    ((31, 29), (64, 90)),
+    ((90, 120), (30, 40)),
+    ((64, 48), (64, 21)),
+)
+_LINEAR: tuple[Interpolation, ...] = ("linear", "area", "nearest", "cubic")
+
+
+def pack(array: np.ndarray) -> dict[str, Any]:
+    """An array as JSON: its shape, its dtype and its bytes in base64."""
+    array = np.ascontiguousarray(array)
+    return {
+        "shape": list(array.shape),
+        "dtype": str(array.dtype),
+        "data": base64.b64encode(array.tobytes()).decode(),
+    }
+
+
+def draw_pixels(rng: np.random.Generator, height: int, width: int) -> np.ndarray:
+    """Blocks of colours with noise, [height, width, 3] uint8."""
+    blocks = rng.integers(0, 256, (height // 6 + 1, width // 6 + 1, 3))
+    image = blocks.repeat(6, 0).repeat(6, 1)[:height, :width] + rng.integers(-25, 26, (height, width, 3))
+    return image.clip(0, 255).astype(np.uint8)
+
+
+def draw_probability(rng: np.random.Generator, height: int, width: int, lines: int = 14) -> np.ndarray:
+    """Turned bars with soft edges, some with holes, [height, width] float32 in 0..1."""
+    y, x = np.mgrid[:height, :width].astype(np.float64)
+    out = np.zeros((height, width))
+    for _ in range(lines):
+        angle = rng.normal(0, 0.15)
+        u = (x - rng.uniform(0, width)) * np.cos(angle) + (y - rng.uniform(0, height)) * np.sin(angle)
+        v = (y - rng.uniform(0, height)) * np.cos(angle) - (x - rng.uniform(0, width)) * np.sin(angle)
+        length, thick = rng.uniform(4, width / 3), rng.uniform(1, 7)
+        bar = np.clip(1.5 - np.maximum(np.abs(u) / length, np.abs(v) / thick), 0, 1)
+        out = np.maximum(out, bar * rng.uniform(0.5, 1))
+    out = np.where(rng.random(out.shape) < 0.01, out * 0.2, out)
+    return np.clip(out + rng.normal(0, 0.01, out.shape), 0, 1).astype(np.float32)
+
+
+def draw_quads(rng: np.random.Generator, count: int, height: int, width: int) -> np.ndarray:
+    """Ordered quads [count, 4, 2] float32 on whole pixels, some upright, some at the edges of the image."""
+    quads = []
+    for index in range(count):
+        centre = rng.uniform((0, 0), (width, height))
+        half = rng.uniform((6, 3), (40, 12)) if index % 4 else rng.uniform((3, 8), (8, 30))
+        angle = 0.0 if index % 3 == 0 else rng.normal(0, 0.3)
+        turn = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
+        corners = np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]]) * half @ turn + centre
+        quads.append(corners.round().clip(0, (width - 1, height - 1)))
+    return order_corners(np.array(quads, np.float32))
+
+
+def resize_vectors(rng: np.random.Generator) -> Vectors:
+    """`image.resize` of 8 bits."""
+    out = []
+    for source_hw, size_hw in _SIZES:
+        image = draw_pixels(rng, *source_hw)
+        out += [
+            {
+                "image": pack(image),
+                "size": size_hw,
+                "interpolation": kind,
+                "expected": pack(resize(image, size_hw, kind)),
+            }
+            for kind in _LINEAR
+        ]
+    return out
+
+
+def float_resize_vectors(rng: np.random.Generator) -> Vectors:
+    """`image.resize` of one channel of floats."""
+    out = []
+    for source_hw, size_hw in _SIZES:
+        values = rng.normal(0, 3, source_hw).astype(np.float32)
+        out.append({"values": pack(values), "size": size_hw, "expected": pack(resize(values, size_hw))})
+    return out
+
+
+def crop_vectors(rng: np.random.Generator) -> Vectors:
+    """`cut_quads`."""
+    image = draw_pixels(rng, 120, 160)
+    quads = draw_quads(rng, 24, 120, 160)
+    keep = (quad_sizes(quads) > 2).all(axis=1)
+    crops = cut_quads(image, quads[keep])
+    return [
+        {"image": pack(image), "quad": quad.tolist(), "expected": pack(crop)}
+        for quad, crop in zip(quads[keep], crops)
+    ]
+
+
+def contour_vectors(rng: np.random.Generator) -> Vectors:
+    """`find_contours`, `min_area_rects` and `means_inside`."""
+    out = []
+    for dilate in (False, True):
+        probability = draw_probability(rng, 96, 128)
+        contours = find_contours(probability > 0.3, dilate=dilate)
+        quads, sides = min_area_rects(contours)
+        out.append(
+            {
+                "map": pack(probability),
+                "dilate": dilate,
+                "contours": [points.tolist() for points in contours],
+                "quads": quads.tolist(),
+                "sides": sides.tolist(),
+                "means": means_inside(probability, quads).tolist(),
+                "outline_means": means_inside(probability, contours).tolist(),
+            }
+        )
+    return out
+
+
+def region_vectors(rng: np.random.Generator) -> Vectors:
+    """`DBPostprocess`."""
+    out = []
+    for options in (
+        DBPostprocess(),
+        DBPostprocess(0.3, 0.5, unclip_ratio=1.6, use_dilation=True, score_mode="slow"),
+    ):
+        for _ in range(3):
+            probability = draw_probability(rng, 160, 224)
+            size_hw = (int(rng.integers(150, 900)), int(rng.integers(150, 900)))
+            quads, scores = options(probability, size_hw)
+            fields = {name: getattr(options, name) for name in options.__dataclass_fields__}
+            out.append(
+                {
+                    "map": pack(probability),
+                    "options": fields,
+                    "size": size_hw,
+                    "quads": np.asarray(quads).tolist(),
+                    "scores": scores.tolist(),
+                    "regions": options.count_regions(probability),
+                    "turned": turned_lines(np.asarray(quads)).tolist(),
+                }
+            )
+    return out
+
+
+def size_vectors(rng: np.random.Generator) -> Vectors:
+    """`DetSize`."""
+    options = (DetSize(), DetSize(1280), DetSize(736, "min", 1500), DetSize(64, "min"))
+    sizes = [(int(h), int(w)) for h, w in rng.integers(5, 3000, (40, 2))]
+    return [
+        {
+            "options": {name: getattr(one, name) for name in one.__dataclass_fields__},
+            "size": hw,
+            "expected": one(hw),
+        }
+        for one in options
+        for hw in sizes
+    ]
+
+
+def batch_vectors(rng: np.random.Generator) -> Vectors:
+    """`fit_batches`."""
+    out = []
+    for count in (0, 1, 7, 40):
+        lengths = rng.uniform(10, 3500, count).tolist()
+        batches = fit_batches(lengths, 3200, 1280, 8)
+        out.append(
+            {
+                "lengths": lengths,
+                "widest": 3200,
+                "columns": 1280,
+                "most": 8,
+                "expected": [[batch.width, list(batch.lines)] for batch in batches],
+            }
+        )
+    return out
+
+
+def text_vectors(rng: np.random.Generator) -> Vectors:
+    """`ctc_decode`."""
+    characters = CharacterSet(tuple("abcdefghij é中"))
+    classes = characters.num_classes
+    indices = rng.integers(0, classes, (6, 25)) * (rng.random((6, 25)) < 0.7)
+    indices[:, 10:14] = indices[:, 10:11]
+    probabilities = rng.random((6, 25)).astype(np.float32)
+    texts = ctc_decode(indices, probabilities, characters)
+    return [
+        {
+            "indices": indices[row].tolist(),
+            "probabilities": pack(probabilities[row]),
+            "symbols": list(characters.symbols),
+            "text": text.text,
+            "score": text.score,
+            "steps": [[char.char, char.start_step, char.end_step] for char in text.chars],
+        }
+        for row, text in enumerate(texts)
+    ]
+
+
+CASES: dict[str, Callable[[np.random.Generator], Vectors]] = {
+    "resize": resize_vectors,
+    "float_resize": float_resize_vectors,
+    "crops": crop_vectors,
+    "contours": contour_vectors,
+    "regions": region_vectors,
+    "sizes": size_vectors,
+    "batches": batch_vectors,
+    "texts": text_vectors,
+}
+
+
+def write_vectors(folder: Path, seed: int = 0) -> Path:
+    """Writes <case>.json of every case; returns the folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, make in CASES.items():
+        vectors = make(np.random.default_rng((seed, len(name))))
+        (folder / f"{name}.json").write_text(json.dumps(vectors), encoding="utf-8")
+    return folder
+
+
+def main() -> None:
+    """Runs `python -m tools.web.vectors`."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--seed", type=int, default=0)
+    args = parser.parse_args()
+    print(f"wrote {write_vectors(args.folder, args.seed)}")
+
+
+if __name__ == "__main__":
+    main()
