@@ -13,8 +13,7 @@ from framework.distributed.launch import launch, parser
 
 
 def _launch(args: argparse.Namespace) -> int:
-    launch(args.script, args.arguments, args.gpus, args.nnodes)
-    return 0
+    return launch(args)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -179,10 +179,12 @@ def _loggers(args: argparse.Namespace) -> list[dict[str, str]]:
 
 
 def _train(args: argparse.Namespace) -> int:
+    from framework.distributed import init_parallel_env
     from framework.inference.memory import keep_memory
     from framework.workflow.train import run as workflow
 
     keep_memory()  # steps that allocate fresh pages cost up to twice the time
+    init_parallel_env()
     config = open_train_config(args, read_overrides(args, training=True))
     use_device(args)
     if args.find_lr or args.find_batch_size:

@@ -1,40 +1,75 @@
-"""Where the arrays of a training run lie: batches are divided over a mesh of devices, the state by rules."""
+"""Where the arrays of a training run lie: batches are divided over a mesh of devices, the state by layouts."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.experimental import multihost_utils
+from jax.sharding import NamedSharding, PartitionSpec
 from numpy.typing import ArrayLike
 
 from framework.core.device import Device
 from framework.core.errors import ConfigError
+from framework.core.types import PyTree
+from framework.distributed.layout import parameter_specs
+from framework.distributed.mesh import BATCH_AXES, ParallelOptions, make_mesh
+from framework.nn.layer import Layer
 
 Tree = TypeVar("Tree")
 
 
+@dataclass(frozen=True)
+class StepShardings:
+    """Where the arrays of a training step lie.
+
+    Attributes:
+        state, log: What it leaves.
+        parameters: Where they are computed with: what `fsdp` divides is gathered, each before its use, so that
+            activations stay divided by samples alone.
+        gradients: None: as comes.
+    """
+
+    state: PyTree
+    log: NamedSharding
+    parameters: dict[str, NamedSharding]
+    gradients: dict[str, NamedSharding] | None
+
+
 class Partitioner:
-    """A mesh with one axis, "data", over which batches are divided.
+    """Divides batches, parameters and the state of an optimizer over a mesh; of one device, nothing.
 
     Args:
-        devices: Those of the mesh; None takes all of the default kind.
-        rules: (regular expression of parameter names, PartitionSpec); the first that matches counts. What no rule
-            matches is replicated. With jax, "data" on an axis of a parameter divides it over the devices (ZeRO-3).
+        devices: Those of the mesh; None takes all, of all processes.
+        options: The axes of the mesh and the rules; by default all devices divide the batch and have all parameters.
     """
 
     def __init__(
-        self, devices: Sequence[Device] | None = None, rules: Sequence[tuple[str, PartitionSpec]] = ()
+        self, devices: Sequence[Device] | None = None, options: ParallelOptions | None = None
     ) -> None:
-        self.devices = tuple(devices or jax.devices())
-        self.mesh = Mesh(np.array(self.devices), ("data",))
-        self.rules = tuple((re.compile(pattern), spec) for pattern, spec in rules)
-        self.replicated = NamedSharding(self.mesh, PartitionSpec())
-        self.batch = NamedSharding(self.mesh, PartitionSpec("data"))
+        self.options = options = options or ParallelOptions()
+        self.mesh = make_mesh(options, devices)
+        self.devices = tuple(self.mesh.devices.flat)
+        self.sizes = dict(zip(self.mesh.axis_names, self.mesh.devices.shape))
+        self.replicated = self.sharding(PartitionSpec())
+        self.batch = self.sharding(PartitionSpec(BATCH_AXES))
+        self.several_processes = len({device.process_index for device in self.devices}) > 1
+        self._parameters: dict[str, PartitionSpec] = {}
+
+    def sharding(self, spec: PartitionSpec) -> NamedSharding:
+        """A sharding over this mesh."""
+        return NamedSharding(self.mesh, spec)
+
+    # -- batches ----------------------------------------------------------------------------------------------------
+
+    @property
+    def _batch_parts(self) -> int:
+        return self.sizes["data"] * self.sizes["fsdp"]
 
     def check_batch_size(self, count: int) -> None:
         """Raises: ConfigError, where a batch of `count` samples cannot be divided among the devices."""
@@ -42,28 +77,127 @@ class Partitioner:
             raise ConfigError(
                 "the batch cannot be divided among the devices",
                 where="data.train.batch_size",
-                received=f"{count} samples for {len(self.devices)} devices",
-                allowed=f"a multiple of {len(self.devices)}",
+                received=f"{count} samples for {self._batch_parts} devices",
+                allowed=f"a multiple of {self._batch_parts}",
             )
 
     def divides(self, count: int) -> bool:
         """Whether a batch of `count` samples can be divided among the devices."""
-        return count % len(self.devices) == 0
+        return count % self._batch_parts == 0
+
+    def local_rows(self, count: int) -> list[int] | None:
+        """Which samples of a batch of `count` this process reads: those of its devices. None: all of them."""
+        if not self.several_processes:
+            return None
+        slices = self.batch.addressable_devices_indices_map((count,)).values()
+        return sorted({row for one in slices if one for row in range(*one[0].indices(count))})
+
+    def place_batch(self, arrays: Mapping[str, np.ndarray]) -> dict[str, jax.Array]:
+        """Arrays of a whole batch, which each process has: divided where their number allows it, else replicated."""
+        placed = {}
+        for name, array in arrays.items():
+            sharding = self.batch if self.divides(len(array)) else self.replicated
+            placed[name] = self._put(array, sharding)
+        return placed
+
+    # -- parameters and state -----------------------------------------------------------------------------------------
+
+    def set_model(self, model: Layer) -> None:
+        """Lay out the parameters of this model. Raises: ConfigError, as `parameter_specs` does."""
+        self._parameters = parameter_specs(model, self.options, self.sizes)
+
+    def parameter_specs(self) -> dict[str, PartitionSpec]:
+        """The axes of each parameter of the model by name, as they lie between two steps."""
+        if self.options.stage == 3:
+            return dict(self._parameters)
+        return {name: _without(spec, "fsdp") for name, spec in self._parameters.items()}
+
+    def init_params(self, model: Layer) -> dict[str, jax.Array]:
+        """Copies of the values of a model's parameters on the mesh; those that were not read yet are drawn one after
+        the other, and no device has the whole of one that is divided. The model stays as it is."""
+        specs, params = self.parameter_specs(), {}
+        for name, parameter in model.named_parameters():
+            if parameter._value is None and len(self.devices) > 1:
+                rng = copy.deepcopy(parameter.rng)  # the model draws the same when it is read itself
+                value = parameter.initializer(rng, parameter.shape).astype(parameter.dtype)
+            else:
+                value = parameter.value
+            params[name] = self._put(value, self.sharding(specs.get(name, PartitionSpec())), copy=True)
+        return params
+
+    def shardings(self, tree: Tree, params: str = "params") -> Tree:
+        """The sharding of each leaf of a state (arrays or their shapes): what is kept for a parameter lies as the
+        parameter does, in all but its leading dimensions; the rest is whole on every device.
+
+        Args:
+            params: The field of the parameters themselves, which stage 1 and 2 leave whole.
+        """
+        whole = self.parameter_specs()
+
+        def choose(path: tuple[object, ...], leaf: ArrayLike) -> NamedSharding:
+            names = [str(getattr(key, "key", getattr(key, "name", ""))) for key in path]
+            name = next((one for one in reversed(names) if one in self._parameters), None)
+            if name is None:
+                return self.replicated
+            spec = (whole if names[0] == params else self._parameters)[name]
+            leading = np.ndim(leaf) - len(spec)
+            if leading < 0 or not spec:  # a count or a factor beside the parameter of this name
+                return self.replicated
+            shape = np.shape(leaf)[leading:]
+            fits = all(axis is None or size % self.sizes[axis] == 0 for axis, size in zip(spec, shape))
+            return self.sharding(PartitionSpec(*([None] * leading), *spec)) if fits else self.replicated
+
+        return jax.tree_util.tree_map_with_path(choose, tree)
+
+    def build(self, make: Callable[..., Tree], *arguments: PyTree) -> Tree:
+        """What `make` makes of arrays, laid out by `shardings`, and on no device whole on the way."""
+        if len(self.devices) == 1:
+            return self.place(make(*arguments), copy=True)
+        shapes = jax.eval_shape(make, *arguments)
+        return jax.jit(make, out_shardings=self.shardings(shapes))(*arguments)
+
+    def step_shardings(self, state: PyTree, trained: Sequence[str]) -> StepShardings | None:
+        """Of a training step of this state; None where there is one device."""
+        if len(self.devices) == 1:
+            return None
+        gradients = None
+        if self.options.stage == 2:
+            gradients = {name: self.sharding(self._parameters[name]) for name in trained}
+        used = {name: self.sharding(_without(spec, "fsdp")) for name, spec in self._parameters.items()}
+        return StepShardings(self.shardings(state), self.replicated, used, gradients)
 
     def place(self, tree: Tree, *, copy: bool = False) -> Tree:
-        """A pytree of arrays on the mesh: mappings of named arrays by the rules, all else replicated.
+        """A pytree of arrays on the mesh, by `shardings`.
 
         Args:
             copy: The arrays share no memory with those given, which stay when these are donated.
         """
+        return jax.tree.map(lambda leaf, where: self._put(leaf, where, copy=copy), tree, self.shardings(tree))
 
-        def place(path: tuple[object, ...], leaf: ArrayLike) -> jax.Array:
-            names = [str(getattr(key, "key", "")) for key in path]
-            spec = next((s for rule, s in self.rules for name in names if rule.search(name)), PartitionSpec())
-            if len(spec) > np.ndim(leaf):  # a count or a factor beside the parameter of this name
-                spec = PartitionSpec()
+    def fetch(self, tree: Tree) -> Tree:
+        """A pytree of arrays as each process can read them: those that lie on several processes are gathered, one after
+        the other, as numpy arrays. All processes call it."""
+        if not self.several_processes:
+            return tree
+
+        def gather(leaf: jax.Array) -> jax.Array | np.ndarray:
+            if not isinstance(leaf, jax.Array) or leaf.is_fully_addressable:
+                return leaf
+            if leaf.is_fully_replicated:
+                return np.asarray(leaf)
+            return np.asarray(multihost_utils.process_allgather(leaf, tiled=True))
+
+        return jax.tree.map(gather, tree)
+
+    def _put(self, leaf: ArrayLike, sharding: NamedSharding, *, copy: bool = False) -> jax.Array:
+        if not self.several_processes:
             # `may_alias=False` of device_put still aliases the part on the device where an array is already.
-            leaf = jnp.array(leaf, copy=True) if copy else leaf
-            return jax.device_put(leaf, NamedSharding(self.mesh, spec))
+            return jax.device_put(jnp.array(leaf, copy=True) if copy else leaf, sharding)
+        array = np.asarray(leaf)
+        return jax.make_array_from_callback(
+            array.shape, sharding, lambda index: np.array(array[index], copy=True)
+        )
 
-        return jax.tree_util.tree_map_with_path(place, tree)
+
+def _without(spec: PartitionSpec, axis: str) -> PartitionSpec:
+    return PartitionSpec(*(None if one == axis else one for one in spec))

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import jax
 
@@ -28,7 +28,14 @@ Row = Mapping[str, Any]
 
 
 class Callback:
-    """Base: every method may be overridden. `row` holds `step`, `epoch` and numbers by name."""
+    """Base: every method may be overridden. `row` holds `step`, `epoch` and numbers by name.
+
+    Attributes:
+        every_process: Whether it runs in each process of a run of several, as what decides about the training must.
+            What writes files runs in the first one alone.
+    """
+
+    every_process: ClassVar[bool] = True
 
     def on_begin(self, trainer: Trainer) -> None:
         """Before the first step; `trainer.step` is where it goes on from."""
@@ -109,6 +116,8 @@ def _clock(seconds: float) -> str:
 class MetricsFile(Callback):
     """One JSON object a line in `path`. A resumed run takes out what was logged after its checkpoint."""
 
+    every_process = False
+
     def __init__(self, path: Path) -> None:
         self.path = path
 
@@ -143,6 +152,8 @@ class MetricsFile(Callback):
 
 class Profile(Callback):
     """A trace of three steps for TensorBoard's or Perfetto's profile viewer."""
+
+    every_process = False
 
     def __init__(self, folder: Path, step: int) -> None:
         self.folder, self.step, self.running = folder, step, False

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 
 import jax
 import numpy as np
-from jax.sharding import Sharding
 from numpy.typing import ArrayLike
 
 from framework.core.compilation import compile_options, enable_compilation_cache
 from framework.core.dtypes import narrow
+from framework.distributed import Partitioner
 from framework.engine.details import DetailedMetric, Details
 from framework.engine.task import Metric, Task
 from framework.io.device import without_texts
@@ -93,17 +93,20 @@ class Evaluator(Judge):
         task: Task,
         loader: DataLoader,
         labels: tuple[str, ...] = (),
-        sharding: Sharding | None = None,
+        partitioner: Partitioner | None = None,
     ) -> None:
         super().__init__(task, loader, labels)
         enable_compilation_cache()
-        self.sharding = sharding
+        self.partitioner = partitioner
 
         def infer(params: State, buffers: State, batch: Mapping[str, jax.Array]) -> dict[str, jax.Array]:
             return task.infer(graphdef.bind(params, buffers), batch)
 
-        device = jax.devices()[0] if sharding is None else next(iter(sharding.device_set))
-        self._infer = jax.jit(infer, compiler_options=compile_options(device))
+        device = jax.local_devices()[0] if partitioner is None else partitioner.devices[0]
+        # Every process judges all outputs, so that all come to the same decisions.
+        whole = partitioner is not None and partitioner.several_processes
+        out = partitioner.replicated if partitioner is not None and whole else None
+        self._infer = jax.jit(infer, compiler_options=compile_options(device), out_shardings=out)
 
     def run(self, params: State, buffers: State) -> dict[str, float]:
         """Scores by name, the one that decides first. `params` and `buffers` are the model's.
@@ -113,7 +116,7 @@ class Evaluator(Judge):
         """
 
         def infer(arrays: dict[str, np.ndarray]) -> dict[str, jax.Array]:
-            placed = jax.device_put(arrays, self.sharding) if self.sharding is not None else arrays
+            placed = arrays if self.partitioner is None else self.partitioner.place_batch(arrays)
             return self._infer(params, buffers, placed)
 
         return self.judge(infer)

@@ -14,6 +14,7 @@ from framework.config.tree import Tree
 from framework.core.errors import ConfigError
 from framework.core.model_config import ModelConfig
 from framework.core.transform import Transform
+from framework.distributed import ParallelOptions
 from framework.engine.callbacks import Callback
 from framework.engine.task import Pipeline, Task
 from framework.io.dataset import Dataset
@@ -207,6 +208,7 @@ class Experiment:
     data: Data = Data()
     optim: Annotated[Optimizer, Kind("optimizer")] | None = None
     train: TrainOptions = TrainOptions()
+    parallel: ParallelOptions = ParallelOptions()
     pretrained: Pretrained | None = None
     weights: str | None = None
     export: ExportOptions = ExportOptions()

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 class _Logger(Callback):
     """Writes every number of the log and of evaluations, and the image that the task draws of an evaluated sample."""
 
+    every_process = False
+
     _writers: list[Any] = field(init=False, repr=False, compare=False, default_factory=list)
 
     @abstractmethod

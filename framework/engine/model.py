@@ -269,7 +269,7 @@ class Model:
             eval=evaluated,
             folder=Path(save_dir) if save_dir else None,
             callbacks=[*([LogLines()] if verbose else []), *_listed(callbacks)],
-            partitioner=Partitioner(jax.devices()[:1]),
+            partitioner=Partitioner(jax.local_devices()[:1]),
         )
         if (
             self._optimizer_state is not None

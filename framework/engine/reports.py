@@ -28,6 +28,8 @@ class RunReport(Callback):
     """`curves.png` and `curves.csv` of the run's metrics.jsonl, and `evaluation/` with the classes of the best
     evaluation: see Details. What cannot be written is said in the log, and training goes on."""
 
+    every_process = False
+
     def __init__(self, folder: Path) -> None:
         self.folder, self._drawn = folder, time.monotonic()
 

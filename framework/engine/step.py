@@ -17,6 +17,7 @@ from framework.core.device import Device
 from framework.core.rng import rng_scope
 from framework.core.trace import explain_trace_errors
 from framework.core.types import PyTree
+from framework.distributed.partitioner import StepShardings
 from framework.engine.experiment import TrainOptions
 from framework.engine.task import Losses, Task
 from framework.nn.functional_core import GraphDef, State
@@ -92,8 +93,10 @@ def train_step(
     options: TrainOptions,
     device: Device,
     lr_scale: float = 1.0,
+    shardings: StepShardings | None = None,
 ) -> Step:
-    """`(state, batch) -> (state, log)`; `lr_scale` multiplies the schedule.
+    """`(state, batch) -> (state, log)`; `lr_scale` multiplies the schedule, `shardings` say where the results
+    lie.
 
     The key of step t is `fold_in(key(seed), t)`, so a resumed run draws the same. The log holds `loss`, its parts, `lr`
     and `grad_norm`, float32 []. With float16, a step whose gradients are not finite changes nothing but the loss scale.
@@ -105,7 +108,10 @@ def train_step(
     def loss_of(
         trained: State, state: TrainState, batch: Mapping[str, jax.Array]
     ) -> tuple[jax.Array, tuple[Losses, State]]:
-        model = graphdef.bind({**state.params, **trained}, state.buffers)
+        params = {**state.params, **trained}
+        if shardings is not None:
+            params = jax.lax.with_sharding_constraint(params, shardings.parameters)
+        model = graphdef.bind(params, state.buffers)
         with (
             rng_scope(jax.random.fold_in(root, state.step)),
             _cast(options),
@@ -119,6 +125,8 @@ def train_step(
     def step(state: TrainState, batch: Mapping[str, jax.Array]) -> tuple[TrainState, Log]:
         trained = {name: state.params[name] for name in how}
         grads, (losses, buffers) = jax.grad(loss_of, has_aux=True)(trained, state, batch)
+        if shardings is not None and shardings.gradients is not None:
+            grads = jax.lax.with_sharding_constraint(grads, shardings.gradients)
         finite, scaled = None, state.scaler
         if scaler is not None:
             grads, finite, scaled = scaler.unscale_and_update(grads, state.scaler)
@@ -154,7 +162,8 @@ def train_step(
     compiler = compile_options(device)
     if options.recompute and device.platform == "cpu":
         compiler = {**compiler, **CPU_RECOMPUTE_OPTIONS}
-    return jax.jit(step, donate_argnums=0, compiler_options=compiler)
+    out = None if shardings is None else (shardings.state, shardings.log)
+    return jax.jit(step, donate_argnums=0, compiler_options=compiler, out_shardings=out)
 
 
 def _cast(options: TrainOptions) -> contextlib.AbstractContextManager[object]:

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
+from jax.experimental import multihost_utils
+
 
 class TrainingStopped(KeyboardInterrupt):
     """A signal ended the training after a whole step. `str(stopped)` is one line for the user.
@@ -47,7 +49,23 @@ class StopSignals:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
+    def agree(self, step: int) -> None:
+        """Called after every step; here a signal counts when it comes."""
+
     def _note(self, number: int, frame: FrameType | None) -> None:
         # Nothing is logged here: the signal may have come while a line of the log is being written.
         self.received = signal.Signals(number).name
         self.__exit__()
+
+
+class AgreedStop(StopSignals):
+    """The same for several processes, which must stop after the same step: SIGTERM of one of them counts for all, by
+    jax's service for preemptions. SIGINT goes to whoever started them, who ends them by SIGTERM."""
+
+    def __enter__(self) -> AgreedStop:
+        return self
+
+    def agree(self, step: int) -> None:
+        """Ask all processes whether to stop after this step; all call it at every step."""
+        if self.received is None and multihost_utils.reached_preemption_sync_point(step):
+            self.received = signal.Signals.SIGTERM.name

@@ -22,12 +22,13 @@ import numpy as np
 from framework.core.errors import ConfigError, FormatError, InputError, OarError, WeightError
 from framework.core.types import JSON, PyTree
 from framework.distributed import Partitioner
+from framework.distributed.processes import Heartbeat, is_main
 from framework.engine.callbacks import Callback
 from framework.engine.evaluator import EvaluationCancelled, Evaluator
 from framework.engine.experiment import TrainOptions
 from framework.engine.label_report import find_bad_labels, name_samples
 from framework.engine.step import TrainState, init_state, train_step
-from framework.engine.stopping import StopSignals, TrainingStopped
+from framework.engine.stopping import AgreedStop, StopSignals, TrainingStopped
 from framework.engine.task import Task
 from framework.io.checkpoint import CHECKPOINTS, STATE, CheckpointStore, flatten, load_checkpoint, unflatten
 from framework.io.device import prefetch_to_device, without_texts
@@ -84,7 +85,9 @@ class Trainer:
         partitioner: Partitioner | None = None,
     ) -> None:
         self.model, self.task, self.train, self.options = model, task, train, options
-        self.labels, self.callbacks, self.about = labels, tuple(callbacks), about or {}
+        first = is_main()
+        self.callbacks = tuple(one for one in callbacks if first or one.every_process)
+        self.labels, self.about = labels, about or {}
         self.folder = folder
         self.store = CheckpointStore(folder / CHECKPOINTS, options.keep) if folder else None
         self.batch_size = int(train.batch_size or 1)
@@ -94,6 +97,9 @@ class Trainer:
 
         self.partitioner = partitioner or Partitioner()
         self.partitioner.check_batch_size(self.batch_size)
+        self.partitioner.set_model(model)
+        if (rows := self.partitioner.local_rows(self.batch_size)) is not None:
+            train.select_rows(rows)
 
         if options.recompute:
             set_recompute(model, options.recompute)
@@ -111,13 +117,17 @@ class Trainer:
             if optimizer.frozen
             else []
         )
-        self.graphdef, params, buffers = functional_core.split(model.train())
+        self.graphdef = functional_core.graph_def(model.train())
         for layer in frozen:
             layer.statistics_frozen = False
         self.param_groups = optimizer.param_groups(model)
         # Copies: the step consumes its input, and the model keeps its own arrays until training ends.
-        self.state: TrainState = self.partitioner.place(
-            init_state(params, buffers, self.param_groups, optimizer, options), copy=True
+        params = self.partitioner.init_params(model)
+        buffers = self.partitioner.place(dict(model.named_buffers()), copy=True)
+        self.state: TrainState = self.partitioner.build(
+            lambda params, buffers: init_state(params, buffers, self.param_groups, optimizer, options),
+            params,
+            buffers,
         )
         batch = self.batch_size
         factor = self._rate_factor = batch / options.lr_batch_size if options.lr_batch_size else 1.0
@@ -132,17 +142,18 @@ class Trainer:
             options,
             self.partitioner.devices[0],
             factor,
+            self.partitioner.step_shardings(self.state, list(self.param_groups)),
         )
         self.evaluator = None
         if eval is not None:
-            divided = self.partitioner.divides(int(eval.batch_size or 1))
-            sharding = self.partitioner.batch if divided else self.partitioner.replicated
             names = labels if eval_labels is None else eval_labels
-            self.evaluator = Evaluator(functional_core.graph_def(model.eval()), task, eval, names, sharding)
+            graphdef = functional_core.graph_def(model.eval())
+            self.evaluator = Evaluator(graphdef, task, eval, names, self.partitioner)
         self._sums: dict[str, float] = {}
         self._pending: deque[tuple[int, tuple, dict]] = deque()
         self._signals = StopSignals()
         self._evaluation_due, self._saved_step = False, -1
+        self._heartbeat = Heartbeat()
 
     # -- where the run is -------------------------------------------------------------------------------------------
 
@@ -267,7 +278,11 @@ class Trainer:
         if self.store is None:
             return None
         self._read_logs(0)
-        model = {**self.state.params, **self.state.buffers}
+        model = self.partitioner.fetch({**self.state.params, **self.state.buffers})
+        rest = self.partitioner.fetch(self._rest())
+        if not is_main():
+            self._saved_step = self.step
+            return None
         meta = {
             "epoch": self.step / self.steps_per_epoch,
             "total_steps": self.total_steps,
@@ -285,7 +300,7 @@ class Trainer:
             "labels": list(self.labels),
             **self.about,
         }
-        folder = self.store.save(self.step, model, flatten(self._rest()), meta, best)
+        folder = self.store.save(self.step, model, flatten(rest), meta, best)
         self._saved_step = self.step
         return folder
 
@@ -301,7 +316,8 @@ class Trainer:
             TrainingError: the loss or the norm of the gradients is no number; the steps and samples are named.
             TrainingStopped: a signal came before the end. The model has the parameters of the last step.
         """
-        with StopSignals() as self._signals:
+        signals = AgreedStop() if self.partitioner.several_processes else StopSignals()
+        with signals as self._signals:
             if self.evaluator is not None:
                 self.evaluator.cancelled = lambda: self._stopping
             return self._fit()
@@ -332,6 +348,8 @@ class Trainer:
                         step += 1
                         self._waited = waited + batches.waited
                         self._read_logs(2)
+                        self._heartbeat.beat()
+                        self._signals.agree(step)
                         last = step == self.total_steps
                         if (
                             step == 1
@@ -352,7 +370,8 @@ class Trainer:
         finally:
             for callback in self.callbacks:
                 callback.on_end(self)
-        functional_core.update(self.model, self.evaluated(), self.state.buffers)
+        final = self.partitioner.fetch((self.evaluated(), self.state.buffers))
+        functional_core.update(self.model, *final)
         if (received := self._signals.received) is not None and unfinished:
             checkpoint = self.store.last() if self.store is not None else None
             raise TrainingStopped(received, self.step, checkpoint)
@@ -379,7 +398,7 @@ class Trainer:
             log.info(f"the loss of step {step + 1} is no number: looking for labels that are no class")
             with contextlib.closing(self.train.batches(*divmod(step, self.steps_per_epoch))) as batches:
                 batch = next(iter(batches))
-            model = self.graphdef.bind(self.state.params, self.state.buffers)
+            model = self.graphdef.bind(*self.partitioner.fetch((self.state.params, self.state.buffers)))
             wrong = find_bad_labels(self.task, model, batch.data, step)
             if wrong is not None:
                 samples = name_samples(wrong, batch.ids) or batch.ids
@@ -439,8 +458,7 @@ class Trainer:
             self.best_score = next(iter(scores.values()))
         if self.plateau is not None and scores:
             factor = self.plateau.observe(next(iter(scores.values())))
-            placed = jax.device_put(np.float32(factor), self.partitioner.replicated)
-            self.state = replace(self.state, lr_factor=placed)
+            self.state = replace(self.state, lr_factor=self.partitioner.place(np.float32(factor)))
         row = {"step": step, "epoch": (step - 1) // self.steps_per_epoch, **scores, "best": best}
         try:
             for callback in self.callbacks:

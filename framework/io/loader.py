@@ -148,6 +148,33 @@ class DataLoader:
             skip_bad_samples,
         )
         self.skip_log = SkipLog() if skip_log is None else skip_log
+        self._rows: list[int] | None = None
+
+    def select_rows(self, rows: Sequence[int] | None) -> None:
+        """Make of each batch only these samples, by their places in it; None makes whole batches.
+
+        Each of several processes reads its part so: order and augmentation of a sample stay those of the whole batch.
+
+        Raises:
+            ConfigError: there are no whole batches of one size to choose from.
+        """
+        if rows is not None and (self.batch_sampler is None or not isinstance(self.batch_size, int)):
+            raise ConfigError(
+                "several processes divide batches of one size among them",
+                where="DataLoader.select_rows",
+                received="a stream" if self.batch_sampler is None else "batches without a size",
+                allowed="a dataset with an index, and a batch_size",
+                fix="train it with one process",
+            )
+        if rows is not None and len(getattr(self._recipe.collate, "buckets", ())) > 1:
+            raise ConfigError(
+                "several processes pad their parts of a batch to one length",
+                where="buckets",
+                received=f"{list(self._recipe.collate.buckets)}",  # pyright: ignore[reportFunctionMemberAccess]
+                allowed="one bucket",
+                fix="give the last one alone",
+            )
+        self._rows = None if rows is None else list(rows)
 
     def __len__(self) -> int:
         """Batches in an epoch; TypeError for a stream."""
@@ -221,7 +248,9 @@ class DataLoader:
                 self.batch_sampler.set_epoch(epoch)
             chunks = iter(self.batch_sampler)
         numbered = itertools.islice(enumerate(chunks), start, None)
-        return (Job(number, epoch, _indices(chunk, self.batch_sampler)) for number, chunk in numbered)
+        for number, chunk in numbered:
+            samples = _indices(chunk, self.batch_sampler)
+            yield Job(number, epoch, samples if self._rows is None else [samples[row] for row in self._rows])
 
     def _timeout_error(self, job: Job) -> InputError:
         samples = ", ".join(map(str, job.samples[:8]))

@@ -8,6 +8,7 @@ operation a compiled program of jax. This room stands above the rest of the fram
 from __future__ import annotations
 
 import importlib
+import os as _os
 from typing import TYPE_CHECKING, Any
 
 from framework.paddle import ops as _ops
@@ -42,6 +43,12 @@ from framework.paddle._kernel.tape import is_grad_enabled as is_grad_enabled
 from framework.paddle._kernel.tape import no_grad as no_grad
 from framework.paddle._kernel.tape import set_grad_enabled as set_grad_enabled
 from framework.paddle._kernel.tensor import Tensor as Tensor
+
+if _os.environ.get("PADDLE_TRAINERS_NUM", "1") not in ("", "1"):
+    # Beside other processes: they are joined before anything is computed, which programs may do before they ask.
+    from framework.distributed import init_parallel_env as _init_parallel_env
+
+    _init_parallel_env()
 
 __git_commit__ = "oar"
 __version__ = "2.6.2"  # of the Paddle whose names, arguments and results these are

@@ -53,7 +53,7 @@ _NUMBERS = 256  # kept at a time
 @functools.cache
 def _compile_options() -> dict[str, str | bool] | None:
     """XLA's options for the device of this process; see framework/core/compilation.py."""
-    device = jax.config.jax_default_device or jax.devices()[0]  # type: ignore[attr-defined]
+    device = jax.config.jax_default_device or jax.local_devices()[0]  # type: ignore[attr-defined]
     return compile_options(device) or None
 
 

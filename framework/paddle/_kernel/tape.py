@@ -17,6 +17,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from framework.core.process_state import state
 from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.tensor import Tensor, wrap
@@ -233,6 +234,16 @@ def backward(
             if leaf._leaf_hooks:
                 gradient = _hooked(leaf._leaf_hooks.values(), gradient, create_graph=False)
             _accumulate(leaf, gradient, create_graph=False)
+    if state.backward_watchers:
+        _tell([leaf for leaf, _ in gradients.leaves.values()])
+
+
+def _tell(leaves: Sequence[Tensor]) -> None:
+    """Call what watches backwards, and forget what nobody holds any more."""
+    state.backward_watchers[:] = [one for one in state.backward_watchers if one() is not None]
+    for reference in list(state.backward_watchers):
+        if (watcher := reference()) is not None:
+            watcher.after_backward(leaves)
 
 
 def grad(

@@ -294,6 +294,7 @@ class Parameter(Tensor):
         self.need_clip = need_clip
         self.do_model_average = do_model_average
         self.is_distributed = False
+        self.is_firstly_shared = True  # whether this process is the first of those that tie it to another
 
     @property
     def name(self) -> str:

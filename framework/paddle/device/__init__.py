@@ -64,12 +64,12 @@ def IPUPlace() -> Place:
 
 def is_compiled_with_cuda() -> bool:
     """Whether a GPU is there to compute on."""
-    return any(device.platform in ("gpu", "cuda") for device in jax.devices())
+    return any(device.platform in ("gpu", "cuda") for device in jax.local_devices())
 
 
 def is_compiled_with_rocm() -> bool:
     """Whether an AMD GPU is there to compute on."""
-    return any(device.platform == "rocm" for device in jax.devices())
+    return any(device.platform == "rocm" for device in jax.local_devices())
 
 
 def is_compiled_with_xpu() -> bool:
@@ -103,12 +103,12 @@ def get_cudnn_version() -> int | None:
 
 
 def _others() -> list[Place]:
-    return [place for device in jax.devices() if (place := place_of(device)).is_custom_place()]
+    return [place for device in jax.local_devices() if (place := place_of(device)).is_custom_place()]
 
 
 def get_all_device_type() -> list[str]:
     """The kinds of devices, "cpu" first."""
-    kinds = ["cpu", *(place_of(device).kind for device in jax.devices())]
+    kinds = ["cpu", *(place_of(device).kind for device in jax.local_devices())]
     return list(dict.fromkeys(kinds))
 
 
@@ -119,7 +119,9 @@ def get_all_custom_device_type() -> list[str]:
 
 def get_available_device() -> list[str]:
     """The devices by name, "cpu" first."""
-    names = [repr(place_of(device)).removeprefix("Place(").removesuffix(")") for device in jax.devices()]
+    names = [
+        repr(place_of(device)).removeprefix("Place(").removesuffix(")") for device in jax.local_devices()
+    ]
     return list(dict.fromkeys(["cpu", *names]))
 
 

@@ -45,7 +45,7 @@ def _gpu(device: str | Place | int | None, where: str) -> Device:
 
 def device_count() -> int:
     """How many GPUs there are."""
-    return sum(device.platform in ("gpu", "cuda", "rocm") for device in jax.devices())
+    return sum(device.platform in ("gpu", "cuda", "rocm") for device in jax.local_devices())
 
 
 def empty_cache() -> None:

@@ -105,7 +105,7 @@ def device_of(name: str | Place) -> Device:
     try:
         return jax.devices(wanted)[int(number or 0)]
     except (RuntimeError, IndexError, ValueError):
-        there = [f"{_KINDS.get(d.platform, d.platform)}:{d.id}" for d in jax.devices()]
+        there = [f"{_KINDS.get(d.platform, d.platform)}:{d.id}" for d in jax.local_devices()]
         raise DeviceError(
             "this device is not there",
             where="paddle.set_device",

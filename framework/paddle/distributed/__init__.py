@@ -1,7 +1,7 @@
-"""paddle.distributed for a world of one process that uses all its devices.
+"""paddle.distributed for the processes that `oar launch` started; alone, for one that uses all its devices.
 
-Ranks, groups and collectives give what one process has; sharding works over the devices of the process. What needs
-other processes, or Paddle's parameter servers, raises an error that says so.
+Groups and collectives work among processes, shard_tensor over the devices of all of them. Paddle's parameter servers
+raise an error that says so.
 """
 
 from __future__ import annotations

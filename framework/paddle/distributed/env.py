@@ -1,28 +1,34 @@
-"""Rank and world. A program here is one process that uses all its devices; jax tells of others."""
+"""Rank and world: the processes that `oar launch` started beside each other; without it there is one."""
 
 from __future__ import annotations
 
 import os
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import jax
 
-from framework.core.errors import DeviceError, ForeignNameError
+from framework import distributed as core
+from framework.core.errors import ForeignNameError
 from framework.core.process_state import state
 
-
-def get_rank(group: object = None) -> int:
-    """The number of this process."""
-    return jax.process_index()
+if TYPE_CHECKING:
+    from framework.paddle.distributed.collective import Group
 
 
-def get_world_size(group: object = None) -> int:
-    """How many processes there are; one process may use many devices."""
-    return jax.process_count()
+def get_rank(group: Group | None = None) -> int:
+    """The number of this process, in the group where one is given (-1: it is not in it)."""
+    rank = jax.process_index()
+    return rank if group is None else group.get_group_rank(rank)
+
+
+def get_world_size(group: Group | None = None) -> int:
+    """How many processes there are, in the group where one is given; one process may use many devices."""
+    return jax.process_count() if group is None else group.nranks
 
 
 def init_parallel_env() -> ParallelEnv:
-    """Accepted: a program of one process needs nothing started."""
+    """Join the other processes; those that `oar launch` started have done so when `paddle` was imported."""
+    core.init_parallel_env()
     state.parallel_started = True
     return ParallelEnv()
 
@@ -54,6 +60,11 @@ class ParallelEnv:
         return get_world_size()
 
     @property
+    def local_rank(self) -> int:
+        """The number of this process on its machine."""
+        return int(os.environ.get("PADDLE_LOCAL_RANK") or get_rank())
+
+    @property
     def device_id(self) -> int:
         return jax.local_devices()[0].id
 
@@ -77,24 +88,8 @@ class ParallelEnv:
     def pg_timeout(self) -> int:
         return 1800
 
-    local_rank = rank
     nranks = world_size
     dev_id = device_id
-
-
-def alone(where: str) -> None:
-    """Raise where the world has more than this process.
-
-    Raises:
-        DeviceError: with what to do instead.
-    """
-    if get_world_size() > 1:
-        raise DeviceError(
-            "Paddle's collectives work within one process so far",
-            where=f"paddle.distributed.{where}",
-            received=f"{get_world_size()} processes",
-            fix="train with `oar train` on many processes; docs/paddle.md says what works where",
-        )
 
 
 def refuse(name: str, fix: str) -> NoReturn:

@@ -1,16 +1,21 @@
-"""DataParallel, spawn and launch for the world of one process."""
+"""DataParallel, spawn and launch."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from framework.core.errors import DeviceError
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.distributed import parallel_helper as parallel_helper
 from framework.paddle.distributed.collective import Group
-from framework.paddle.distributed.env import alone, init_parallel_env
+from framework.paddle.distributed.env import get_world_size, init_parallel_env
+from framework.paddle.distributed.gradients import (
+    average_gradients,
+    synchronize_parameters,
+    watch_backward,
+)
 from framework.paddle.nn.layer import Layer
 
 if TYPE_CHECKING:
@@ -27,44 +32,14 @@ class ParallelMode:
     SEGMENT_PARALLEL = 4
 
 
-class DataParallel(Layer):
-    """A layer whose gradients are averaged over all processes; with one process there is nothing to average. State and
-    parameters are those of the layer, without a prefix of their own.
+class WrappedLayer(Layer):
+    """A layer in `_layers` that is run on several processes; state and parameters are those of the layer, without a
+    prefix of their own."""
 
-    The other arguments steer buffers of the exchange and change nothing here.
-    """
-
-    def __init__(
-        self,
-        layers: Layer,
-        strategy: object = None,
-        comm_buffer_size: int = 25,
-        last_comm_buffer_size: int = 1,
-        find_unused_parameters: bool = False,
-        group: Group | None = None,
-    ) -> None:
-        super().__init__(f"{layers.full_name()}_data_parallel")
-        alone("DataParallel")
-        self._layers = layers
-        self.find_unused_parameters, self.group = find_unused_parameters, group
+    _layers: Layer
 
     def forward(self, *inputs: object, **kwargs: object) -> Any:
         return self._layers(*inputs, **kwargs)
-
-    @contextlib.contextmanager
-    def no_sync(self) -> Iterator[None]:
-        """Within the block gradients are not exchanged."""
-        yield
-
-    def scale_loss(self, loss: Tensor) -> Tensor:
-        """The loss as it is."""
-        return loss
-
-    def apply_collective_grads(self) -> None:
-        """Nothing to exchange."""
-
-    def init_reducer(self) -> None:
-        """Nothing to set up."""
 
     def state_dict(
         self,
@@ -83,6 +58,60 @@ class DataParallel(Layer):
     set_dict = load_dict = set_state_dict
 
 
+class DataParallel(WrappedLayer):
+    """A layer whose gradients are averaged over all processes in `backward`; it starts with the values of process 0.
+
+    `comm_buffer_size` and `last_comm_buffer_size` steer buffers of the exchange and change nothing here: gradients are
+    exchanged together when all of them are known. With `find_unused_parameters` those that a process has not used count
+    as zeros.
+    """
+
+    def __init__(
+        self,
+        layers: Layer,
+        strategy: object = None,
+        comm_buffer_size: int = 25,
+        last_comm_buffer_size: int = 1,
+        find_unused_parameters: bool = False,
+        group: Group | None = None,
+    ) -> None:
+        super().__init__(f"{layers.full_name()}_data_parallel")
+        self._layers = layers
+        self.find_unused_parameters, self.group = find_unused_parameters, group
+        self._exchanges = True
+        if get_world_size(group) > 1:
+            synchronize_parameters(layers, group)
+            watch_backward(self)
+
+    @contextlib.contextmanager
+    def no_sync(self) -> Iterator[None]:
+        """Within the block gradients are not exchanged; the next backward outside of it exchanges what they have come
+        to."""
+        before, self._exchanges = self._exchanges, False
+        try:
+            yield
+        finally:
+            self._exchanges = before
+
+    def after_backward(self, leaves: Sequence[Tensor]) -> None:
+        """Exchange gradients, where a backward has reached parameters of this layer."""
+        reached = {id(leaf) for leaf in leaves}
+        if self._exchanges and any(id(parameter) in reached for parameter in self._layers.parameters()):
+            self.apply_collective_grads()
+
+    def scale_loss(self, loss: Tensor) -> Tensor:
+        """The loss as it is."""
+        return loss
+
+    def apply_collective_grads(self) -> None:
+        """Average the gradients of all parameters over the processes."""
+        if get_world_size(self.group) > 1:
+            average_gradients(self._layers.parameters(), self.group, fill=self.find_unused_parameters)
+
+    def init_reducer(self) -> None:
+        """Nothing to set up."""
+
+
 def spawn(
     func: Callable[..., object],
     args: tuple[object, ...] = (),
@@ -98,10 +127,11 @@ def spawn(
     """
     if nprocs > 1:
         raise DeviceError(
-            "a program of Paddle runs as one process here, which uses all devices",
+            "processes are started beside each other by the launcher",
             where="paddle.distributed.spawn",
             received=f"nprocs {nprocs}",
             allowed="-1, 0 or 1",
+            fix=f"oar launch --nproc_per_node {nprocs} SCRIPT.py, in which spawn(func) runs func in each process",
         )
     init_parallel_env()
     func(*args)

@@ -25,6 +25,8 @@ from framework.config import build, override, resolved
 from framework.core.disk import disk_errors, write_file
 from framework.core.errors import InputError
 from framework.core.transform import Transform
+from framework.distributed import Partitioner, init_parallel_env
+from framework.distributed.processes import is_main, was_restarted
 from framework.engine import callbacks as C
 from framework.engine import finders
 from framework.engine.details import Details
@@ -80,10 +82,13 @@ def train(
         ConfigError, WeightError, InputError, TrainingError: each says what is wrong and what to do.
         TrainingStopped: SIGINT or SIGTERM came; a checkpoint is written, and the message has the command to go on.
     """
+    init_parallel_env()
     config = open_config(config, overrides)
     experiment = config.experiment
     experiment.require("model", "task", "optim")
     folder = Path(output_dir) if output_dir else run_folder(config.path)
+    if was_restarted():
+        resume = CheckpointStore(folder / CHECKPOINTS).last() is not None
     if resume is True and not folder.exists():
         find_checkpoint(folder)  # says that there is none, before the folder is made
     with _run_folder(folder, bool(resume)), _log_file(folder / "train.log") as start_file:
@@ -93,8 +98,9 @@ def train(
         if checkpoint is not None:
             trainer.resume(checkpoint)
         # A run that is refused leaves the files of the one before it as they are.
-        start_file()
-        write_file(folder / RUN_CONFIG, text.encode("utf-8"))
+        if is_main():
+            start_file()
+            write_file(folder / RUN_CONFIG, text.encode("utf-8"))
         try:
             scores = trainer.fit()
         except TrainingStopped as stop:
@@ -160,6 +166,7 @@ def make_trainer(
         eval_labels=eval_labels,
         callbacks=logs,
         about={"config": text},
+        partitioner=Partitioner(options=experiment.parallel),
     )
 
 
@@ -370,6 +377,9 @@ def _evaluation_data(experiment: Experiment, config: Path) -> LoaderConfig:
 @contextmanager
 def _run_folder(folder: Path, resume: bool) -> Iterator[None]:
     """Hold the folder of a run: a second run into it is refused, at the same time or afterwards."""
+    if not is_main():  # the first process holds it for all
+        yield
+        return
     if not resume and CheckpointStore(folder / CHECKPOINTS).last() is not None:
         raise InputError(
             "the folder holds a run already",

@@ -1,4 +1,4 @@
-"""paddle.distributed.fleet for a world of one process: `init`, `distributed_model`, `distributed_optimizer`.
+"""paddle.distributed.fleet: `init`, `distributed_model`, `distributed_optimizer` for the processes of `oar launch`.
 
 Parameter servers have no counterpart; their names raise an error that says so.
 """
@@ -7,15 +7,23 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
+import numpy as np
+
+from framework.core.process_state import state
+from framework.distributed import collectives
+from framework.distributed.collectives import Reduction
 from framework.paddle._kernel.arguments import TensorLike
+from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.modules import resolver as _resolver
+from framework.paddle._kernel.x64 import x64
 from framework.paddle.distributed import env
 from framework.paddle.distributed.fleet import utils as utils
 from framework.paddle.distributed.fleet.strategy import DistributedStrategy as DistributedStrategy
 from framework.paddle.distributed.fleet.topology import CommunicateTopology as CommunicateTopology
 from framework.paddle.distributed.fleet.topology import HybridCommunicateGroup as HybridCommunicateGroup
+from framework.paddle.distributed.fleet.topology import current_groups
 from framework.paddle.distributed.parallel import DataParallel
 from framework.paddle.nn.layer import Layer
 
@@ -45,13 +53,13 @@ class Role:
 
 
 class PaddleCloudRoleMaker:
-    """Reads roles from the environment; here the one process is a worker."""
+    """Reads roles from the environment; here each process is a worker."""
 
     def __init__(self, is_collective: bool = False, **kwargs: object) -> None:
         self._is_collective = is_collective
 
     def to_string(self) -> str:
-        return "role: WORKER, rank 0 of 1"
+        return f"role: WORKER, rank {env.get_rank()} of {env.get_world_size()}"
 
 
 class UserDefinedRoleMaker(PaddleCloudRoleMaker):
@@ -65,20 +73,35 @@ class UtilBase:
     """Helpers among workers."""
 
     def all_reduce(self, input: TensorLike, mode: str = "sum", comm_world: str = "worker") -> TensorLike:
-        env.alone("fleet.util.all_reduce")
-        return input
+        """The sum, max or min over all workers: a number of a number, else an array.
+
+        Raises:
+            ShapeError: another mode.
+        """
+        if mode not in ("sum", "max", "min"):
+            raise ShapeError(
+                "unknown reduction",
+                where="fleet.util.all_reduce",
+                received=repr(mode),
+                allowed="sum, max, min",
+            )
+        with x64():
+            total = np.asarray(collectives.all_reduce(np.asarray(input), cast(Reduction, mode)))
+        return total if np.ndim(input) else total.item()  # type: ignore[return-value]
 
     def all_gather(self, input: TensorLike, comm_world: str = "worker") -> list[TensorLike]:
-        env.alone("fleet.util.all_gather")
-        return [input]
+        """What each worker has, in the order of ranks."""
+        return cast("list[TensorLike]", collectives.all_gather_object(input))
 
     def barrier(self, comm_world: str = "worker") -> None:
-        env.alone("fleet.util.barrier")
+        collectives.barrier()
 
     def get_file_shard(self, files: list[str]) -> list[str]:
-        """The files that this worker reads: all."""
-        env.alone("fleet.util.get_file_shard")
-        return list(files)
+        """The files that this worker reads: a run of them, the first workers one more where they do not divide."""
+        rank, world = env.get_rank(), env.get_world_size()
+        small, more = divmod(len(files), world)
+        start = rank * small + min(rank, more)
+        return list(files[start : start + small + (rank < more)])
 
     def print_on_rank(self, message: str, rank_id: int) -> None:
         if rank_id == env.get_rank():
@@ -90,7 +113,6 @@ class Fleet:
 
     def __init__(self) -> None:
         self._strategy = DistributedStrategy()
-        self._groups: HybridCommunicateGroup | None = None
 
     def init(
         self,
@@ -99,28 +121,46 @@ class Fleet:
         strategy: DistributedStrategy | None = None,
         log_level: int | str = "INFO",
     ) -> Fleet:
-        """Begin. A strategy that wants more than one process is an error.
+        """Begin: lay the processes out as `hybrid_configs` of the strategy say.
 
         Raises:
-            DeviceError: as said.
+            DeviceError: its degrees do not make up the processes that there are.
         """
         env.init_parallel_env()
         self._strategy = strategy or DistributedStrategy()
-        self._groups = HybridCommunicateGroup(CommunicateTopology.of(self._strategy.hybrid_configs))
+        state.hybrid_groups = HybridCommunicateGroup(CommunicateTopology.of(self._strategy.hybrid_configs))
         return self
 
     def distributed_model(self, model: Layer) -> Layer:
-        """The model as DataParallel; a `PipelineLayer` or a model in parts is not there yet."""
-        return model if isinstance(model, DataParallel) else DataParallel(model)
+        """The model in the wrapper that its kind of parallelism wants: PipelineParallel of a PipelineLayer,
+        TensorParallel, or DataParallel."""
+        from framework.paddle.distributed.fleet.meta_parallel.parallel_layers.pp_layers import PipelineLayer
+        from framework.paddle.distributed.fleet.meta_parallel.pipeline_parallel import PipelineParallel
+        from framework.paddle.distributed.fleet.meta_parallel.tensor_parallel import TensorParallel
 
-    def distributed_optimizer(self, optimizer: Optimizer, strategy: object = None) -> Optimizer:
-        """The optimizer: with one process there is nothing to exchange."""
-        return optimizer
+        groups = current_groups()
+        if isinstance(model, PipelineLayer) and groups is not None:
+            return PipelineParallel(model, groups, self._strategy)
+        if groups is not None and groups.get_parallel_mode() in (1, 3):
+            return TensorParallel(model, groups)
+        if isinstance(model, DataParallel):
+            return model
+        return DataParallel(model, find_unused_parameters=bool(self._strategy.find_unused_parameters))
+
+    def distributed_optimizer(self, optimizer: Optimizer, strategy: object = None) -> Any:
+        """The optimizer; of a divided model with the norm of all its parts, of a sharding group with divided state."""
+        from framework.paddle.distributed.fleet.hybrid_optimizer import HybridParallelOptimizer
+
+        groups = current_groups()
+        if groups is None or groups.get_parallel_mode() == 0:
+            return optimizer
+        return HybridParallelOptimizer(optimizer, groups)
 
     def get_hybrid_communicate_group(self) -> HybridCommunicateGroup:
-        if self._groups is None:
+        groups = current_groups()
+        if groups is None:
             raise RuntimeError("call fleet.init first")
-        return self._groups
+        return groups
 
     def worker_index(self) -> int:
         return env.get_rank()
@@ -141,7 +181,7 @@ class Fleet:
         return False
 
     def barrier_worker(self) -> None:
-        env.alone("fleet.barrier_worker")
+        collectives.barrier()
 
     def all_reduce(self, input: TensorLike, mode: str = "sum") -> TensorLike:
         return util.all_reduce(input, mode)
@@ -162,7 +202,7 @@ class Fleet:
         return 1
 
     def local_rank(self) -> int:
-        return 0
+        return env.ParallelEnv().local_rank
 
     def local_device_ids(self) -> list[int]:
         return [env.ParallelEnv().device_id]
@@ -196,7 +236,7 @@ world_device_ids = fleet.world_device_ids
 
 
 def distributed_scaler(scaler: GradScaler) -> GradScaler:
-    """The scaler as it is."""
+    """The scaler as it is: gradients are averaged before it looks at them, so that all workers see the same."""
     return scaler
 
 

@@ -25,6 +25,8 @@ class DistributedStrategy:
     """Switches and settings; what is set is kept. A world of one process spreads nothing."""
 
     hybrid_configs: dict[str, Any]
+    pipeline_configs: dict[str, Any]
+    find_unused_parameters: bool
 
     def __init__(self) -> None:
         state: dict[str, Any] = {

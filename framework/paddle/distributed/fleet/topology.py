@@ -1,13 +1,16 @@
-"""The grid of processes by kind of parallelism, for a world of one."""
+"""The grid of processes by kind of parallelism."""
 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from framework.core.errors import DeviceError
-from framework.paddle.distributed.collective import Group
+from framework.core.process_state import state
+from framework.paddle.distributed.collective import Group, new_group
+from framework.paddle.distributed.env import get_rank, get_world_size
 
 _NAMES = ("data", "pipe", "sharding", "sep", "model")
 _DEGREES = ("dp_degree", "pp_degree", "sharding_degree", "sep_degree", "mp_degree")
@@ -26,19 +29,23 @@ class CommunicateTopology:
 
     @classmethod
     def of(cls, degrees: Mapping[str, Any]) -> CommunicateTopology:
-        """The grid of `hybrid_configs`.
+        """The grid of `hybrid_configs`; `dp_degree` takes the processes that the others leave.
 
         Raises:
-            DeviceError: it needs more than one process.
+            DeviceError: the degrees do not make up the world.
         """
-        dims = [max(int(degrees.get(name, 1)), 1) for name in _DEGREES]
-        if any(d > 1 for d in dims):
+        world, degree = get_world_size(), {name: int(degrees.get(name, 1)) for name in _DEGREES}
+        others = math.prod(max(degree[name], 1) for name in _DEGREES[1:])
+        if degree["dp_degree"] < 1:
+            degree["dp_degree"] = max(1, world // others)
+        dims = [max(degree[name], 1) for name in _DEGREES]
+        if math.prod(dims) != world:
             raise DeviceError(
-                "Paddle's parallelism over processes is not there yet",
+                "the degrees do not make up the processes that there are",
                 where="paddle.distributed.fleet.init",
-                received=str(dict(zip(_DEGREES, dims, strict=True))),
-                allowed="degrees of 1",
-                fix="shard over the devices of this process: paddle.distributed.shard_layer, shard_tensor",
+                received=f"{dict(zip(_DEGREES, dims, strict=True))}, {world} processes",
+                allowed=f"degrees whose product is {world}",
+                fix=f"oar launch --nproc_per_node {math.prod(dims)} SCRIPT.py",
             )
         return cls(_NAMES, dims)
 
@@ -62,59 +69,132 @@ class CommunicateTopology:
     def get_axis_list(self, axis_name: str, index: int) -> list[int]:
         """The ranks at this place of an axis."""
         axis = self._names.index(axis_name)
-        return [rank for rank, place in enumerate(self._coordinates) if place[axis] == index]
+        return [rank for rank, coordinate in enumerate(self._coordinates) if coordinate[axis] == index]
 
     def get_comm_list(self, axis_name: str) -> list[list[int]]:
         """The groups of ranks that differ along an axis only."""
         axis = self._names.index(axis_name)
         groups: dict[tuple[int, ...], list[int]] = {}
-        for rank, place in enumerate(self._coordinates):
-            groups.setdefault((*place[:axis], *place[axis + 1 :]), []).append(rank)
+        for rank, coordinate in enumerate(self._coordinates):
+            groups.setdefault((*coordinate[:axis], *coordinate[axis + 1 :]), []).append(rank)
         return list(groups.values())
 
     def get_rank_from_stage(self, global_rank: int, **kwargs: int) -> int:
-        place = dict(zip(self._names, self._coordinates[global_rank], strict=True))
-        return self.get_rank(**{**place, **kwargs})
+        coordinate = dict(zip(self._names, self._coordinates[global_rank], strict=True))
+        return self.get_rank(**{**coordinate, **kwargs})
 
 
 class HybridCommunicateGroup:
-    """The groups of this process by kind of parallelism; in a world of one each has one member."""
+    """The groups of this process by kind of parallelism."""
 
     def __init__(self, topology: CommunicateTopology) -> None:
         self._topology = topology
-        self._group = Group(0, 0, [0])
+        self.global_rank = get_rank()
+        self._coordinate = dict(
+            zip(topology.get_hybrid_group_names(), topology.get_coord(self.global_rank), strict=True)
+        )
+        self._groups: dict[str, Group] = {}
+        for axis in topology.get_hybrid_group_names():
+            for ranks in topology.get_comm_list(axis):  # all processes make all groups, in one order
+                group = new_group(ranks)
+                if self.global_rank in ranks:
+                    self._groups[axis] = group
+        self._check_group = new_group(list(range(topology.world_size())))
 
     def topology(self) -> CommunicateTopology:
         return self._topology
 
     def get_parallel_mode(self) -> int:
-        return 0
+        """One of ParallelMode: the kind that decides how a model is wrapped."""
+        sizes = {axis: group.nranks for axis, group in self._groups.items()}
+        if sizes["pipe"] > 1:
+            return 2
+        if sizes["model"] > 1:
+            return 1
+        if sizes["sep"] > 1:
+            return 4
+        return 3 if sizes["sharding"] > 1 else 0
 
     def get_global_rank(self) -> int:
-        return 0
-
-    def _zero(self) -> int:
-        return 0
-
-    def _one(self) -> int:
-        return 1
-
-    def _alone(self) -> Group:
-        return self._group
-
-    get_stage_id = _zero
-    get_data_parallel_rank = get_model_parallel_rank = _zero
-    get_sharding_parallel_rank = get_sep_parallel_rank = _zero
-    get_data_parallel_group_src_rank = get_model_parallel_group_src_rank = _zero
-    get_sharding_parallel_group_src_rank = get_sep_parallel_group_src_rank = _zero
-    get_data_parallel_world_size = get_model_parallel_world_size = get_pipe_parallel_world_size = _one
-    get_sharding_parallel_world_size = get_sep_parallel_world_size = _one
-    get_data_parallel_group = get_model_parallel_group = get_pipe_parallel_group = _alone
-    get_sharding_parallel_group = get_sep_parallel_group = get_dp_sep_parallel_group = _alone
-    get_pp_mp_parallel_group = _alone
+        return self.global_rank
 
     def get_check_parallel_group(self, sharding: bool = False) -> Group:
-        return self._group
+        return self._check_group
 
     def get_rank_from_stage(self, stage_id: int, **kwargs: int) -> int:
-        return self._topology.get_rank_from_stage(0, pipe=stage_id, **kwargs)
+        return self._topology.get_rank_from_stage(self.global_rank, pipe=stage_id, **kwargs)
+
+    def get_stage_id(self) -> int:
+        return self._coordinate["pipe"]
+
+    @property
+    def is_first_stage(self) -> bool:
+        return self._coordinate["pipe"] == 0
+
+    @property
+    def is_last_stage(self) -> bool:
+        return self._coordinate["pipe"] == self._groups["pipe"].nranks - 1
+
+    # One method of each kind for each axis, as Paddle names them.
+
+    def get_data_parallel_rank(self) -> int:
+        return self._coordinate["data"]
+
+    def get_data_parallel_world_size(self) -> int:
+        return self._groups["data"].nranks
+
+    def get_data_parallel_group(self) -> Group:
+        return self._groups["data"]
+
+    def get_data_parallel_group_src_rank(self) -> int:
+        return self._groups["data"].ranks[0]
+
+    def get_model_parallel_rank(self) -> int:
+        return self._coordinate["model"]
+
+    def get_model_parallel_world_size(self) -> int:
+        return self._groups["model"].nranks
+
+    def get_model_parallel_group(self) -> Group:
+        return self._groups["model"]
+
+    def get_model_parallel_group_src_rank(self) -> int:
+        return self._groups["model"].ranks[0]
+
+    def get_pipe_parallel_rank(self) -> int:
+        return self._coordinate["pipe"]
+
+    def get_pipe_parallel_world_size(self) -> int:
+        return self._groups["pipe"].nranks
+
+    def get_pipe_parallel_group(self) -> Group:
+        return self._groups["pipe"]
+
+    def get_sharding_parallel_rank(self) -> int:
+        return self._coordinate["sharding"]
+
+    def get_sharding_parallel_world_size(self) -> int:
+        return self._groups["sharding"].nranks
+
+    def get_sharding_parallel_group(self) -> Group:
+        return self._groups["sharding"]
+
+    def get_sharding_parallel_group_src_rank(self) -> int:
+        return self._groups["sharding"].ranks[0]
+
+    def get_sep_parallel_rank(self) -> int:
+        return self._coordinate["sep"]
+
+    def get_sep_parallel_world_size(self) -> int:
+        return self._groups["sep"].nranks
+
+    def get_sep_parallel_group(self) -> Group:
+        return self._groups["sep"]
+
+    def get_sep_parallel_group_src_rank(self) -> int:
+        return self._groups["sep"].ranks[0]
+
+
+def current_groups() -> HybridCommunicateGroup | None:
+    """What `fleet.init` has made; None before it."""
+    return state.hybrid_groups

@@ -253,7 +253,10 @@ def test_launch_runs_scripts_and_commands(start: list[str], tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--nnodes", "2", "a.py"], "--nnodes: training on several machines is not there yet"),
+        (["--nnodes", "2", "a.py"], "--master: machines must know where to meet"),
+        (["--nnodes", "two", "a.py"], "--nnodes: the number of machines must be a number"),
+        (["--nnodes", "2", "--rank", "2", "a.py"], "--rank: the number of a machine is smaller"),
+        (["--nproc_per_node", "0", "a.py"], "--nproc_per_node: a machine runs processes"),
         (["--gpus", "all", "a.py"], "--gpus: devices must be named by numbers"),
         (["nothing_here.py"], "nothing_here.py: there is no such script"),
     ],

@@ -1,4 +1,4 @@
-"""Batches divided over devices, parameters by rules."""
+"""Batches divided over devices, parameters by the kind of their layer and by rules."""
 
 from __future__ import annotations
 
@@ -8,41 +8,69 @@ import sys
 import jax
 import numpy as np
 import pytest
-from jax.sharding import PartitionSpec
+from jax.sharding import PartitionSpec as P
 
+import framework
+from framework import nn
 from framework.core.errors import ConfigError
-from framework.distributed import Partitioner
+from framework.distributed import ParallelOptions, Partitioner
+from framework.distributed.layout import parameter_specs
 
-SEVERAL = """
-import jax, numpy as np
-from jax.sharding import PartitionSpec
-from framework.core.errors import ConfigError
-from framework.distributed import Partitioner
-
-partitioner = Partitioner(rules=[(r"^fc\\.weight$", PartitionSpec("data"))])
-assert len(partitioner.devices) == 4
-tree = partitioner.place({"fc.weight": np.ones((8, 3)), "fc.bias": np.ones(3), "conv.weight": np.ones((8, 3))})
-shapes = {name: {shard.data.shape for shard in value.addressable_shards} for name, value in tree.items()}
-assert shapes == {"fc.weight": {(2, 3)}, "fc.bias": {(3,)}, "conv.weight": {(8, 3)}}, shapes
-moments = partitioner.place({"fc.weight": {"count": np.float32(1), "first": np.ones((8, 3))}})
-assert {shard.data.shape for shard in moments["fc.weight"]["first"].addressable_shards} == {(2, 3)}
-batch = jax.device_put(np.arange(8), partitioner.batch)
-assert [shard.data.tolist() for shard in batch.addressable_shards] == [[0, 1], [2, 3], [4, 5], [6, 7]]
-try:
-    partitioner.check_batch_size(6)
-except ConfigError as error:
-    assert "6 samples for 4 devices" in str(error)
-else:
-    raise AssertionError("a batch of 6 was taken")
-"""
+SIZES = {"data": 1, "fsdp": 2, "tensor": 4}
 
 
-def test_four_devices() -> None:
-    code = "import os; os.environ['XLA_FLAGS'] = '--xla_force_host_platform_device_count=4'\n" + SEVERAL
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, encoding="utf-8", check=False
-    )
-    assert done.returncode == 0, done.stderr
+class Block(nn.Layer):
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(1000, 64)
+        self.conv = nn.Conv2D(16, 32, 3)
+        self.fc1, self.fc2 = nn.Linear(64, 256), nn.Linear(256, 64)
+        self.odd = nn.Linear(63, 65)
+        self.norm = nn.LayerNorm(64)
+
+
+def test_layouts_follow_the_kind_of_the_layer() -> None:
+    specs = parameter_specs(Block(), ParallelOptions(), SIZES)
+    assert specs == {
+        "embed.weight": P("fsdp", "tensor"),
+        "conv.weight": P("tensor", "fsdp", None, None),
+        "conv.bias": P(),
+        "fc1.weight": P("fsdp", "tensor"),
+        "fc1.bias": P(),
+        "fc2.weight": P("tensor", "fsdp"),  # takes what fc1 has divided
+        "fc2.bias": P(),
+        "odd.weight": P(None, None),  # nothing divides 63 and 65
+        "odd.bias": P(),
+        "norm.weight": P(),
+        "norm.bias": P(),
+    }
+
+
+def test_rules_go_before_and_drop_what_does_not_divide() -> None:
+    options = ParallelOptions(rules={r"^fc\d\.weight$": ("tensor", None), r"odd\.weight": ("fsdp", "data")})
+    specs = parameter_specs(Block(), options, SIZES)
+    assert specs["fc1.weight"] == specs["fc2.weight"] == P("tensor", None)
+    assert specs["odd.weight"] == P(None, "data")
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"rules": {"fc3": ("fsdp",)}}, "found in no name"),
+        ({"rules": {"fc1.weight": ("fsdp",)}}, "for every dimension"),
+        ({"rules": {"(": ("fsdp",)}}, "regular expression"),
+        ({"fsdp": 0}, "has devices"),
+    ],
+)
+def test_wrong_rules_are_named(options: dict, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        parameter_specs(Block(), ParallelOptions(**options), SIZES)
+
+
+def test_a_mesh_takes_all_devices() -> None:
+    with pytest.raises(ConfigError, match="does not take the devices") as caught:
+        Partitioner(jax.devices()[:1], ParallelOptions(fsdp=2))
+    assert "data 1 x fsdp 2 x tensor 1, 1 devices" in str(caught.value)
 
 
 def test_one_device() -> None:
@@ -50,8 +78,73 @@ def test_one_device() -> None:
     partitioner.check_batch_size(7)
     placed = partitioner.place({"a": np.ones(3), "b": (np.zeros(2), np.float32(1))})
     assert placed["a"].sharding.is_equivalent_to(partitioner.replicated, 1)
-    assert partitioner.batch.spec == PartitionSpec("data")
-    with pytest.raises(ConfigError, match="cannot be divided"):
-        type("Two", (Partitioner,), {"divides": lambda self, count: False})(
-            jax.devices()[:1]
-        ).check_batch_size(1)
+    assert partitioner.local_rows(8) is None and partitioner.fetch(placed) is placed
+    partitioner.sizes["data"] = 2
+    with pytest.raises(ConfigError, match="7 samples for 2 devices"):
+        partitioner.check_batch_size(7)
+
+
+def test_values_that_were_not_read_are_drawn_and_stay_unread() -> None:
+    framework.seed(0)
+    whole, other = nn.Linear(4, 3), None
+    framework.seed(0)
+    other = nn.Linear(4, 3)
+    placed = Partitioner(jax.devices()[:1])
+    placed.devices = placed.devices * 2  # as of several devices: the layer's own arrays are not made
+    drawn = placed.init_params(other)
+    assert other._parameters["weight"]._value is None
+    np.testing.assert_array_equal(drawn["weight"], whole.weight)
+    np.testing.assert_array_equal(other.weight, whole.weight)
+
+
+SEVERAL = """
+import os
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
+import jax, numpy as np, framework
+from framework import nn
+from framework.core.errors import ConfigError
+from framework.distributed import ParallelOptions, Partitioner
+
+partitioner = Partitioner(options=ParallelOptions(fsdp=2, tensor=2, smallest=4))
+assert partitioner.sizes == {"data": 2, "fsdp": 2, "tensor": 2}
+model = nn.Sequential(nn.Linear(4, 8), nn.Linear(8, 3))
+partitioner.set_model(model)
+params = partitioner.init_params(model)
+shapes = {name: {shard.data.shape for shard in value.addressable_shards} for name, value in params.items()}
+assert shapes == {"0.weight": {(2, 4)}, "0.bias": {(4,)}, "1.weight": {(4, 3)}, "1.bias": {(3,)}}, shapes
+
+state = partitioner.build(
+    lambda params: {
+        "params": params,
+        "moments": {name: value * 0 for name, value in params.items()},
+        "twice": {name: jax.numpy.stack([value, value]) for name, value in params.items()},
+        "count": jax.numpy.zeros(()),
+    },
+    params,
+)
+held = lambda value: {shard.data.shape for shard in value.addressable_shards}
+assert held(state["moments"]["0.weight"]) == {(2, 4)} and held(state["twice"]["0.weight"]) == {(2, 2, 4)}
+assert state["count"].is_fully_replicated and len(state["count"].sharding.device_set) == 8
+
+batch = partitioner.place_batch({"x": np.arange(8), "odd": np.arange(3)})
+assert held(batch["x"]) == {(2,)} and batch["odd"].is_fully_replicated
+try:
+    partitioner.check_batch_size(6)
+except ConfigError as error:
+    assert "6 samples for 4 devices" in str(error)
+else:
+    raise AssertionError("a batch of 6 was taken")
+
+stage = Partitioner(options=ParallelOptions(fsdp=8, stage=1, smallest=4))
+stage.set_model(model)
+params = stage.init_params(model)
+state = stage.build(lambda params: {"params": params, "moments": dict(params)}, params)
+assert state["params"]["0.weight"].is_fully_replicated and held(state["moments"]["0.weight"]) == {(4, 1)}
+"""
+
+
+def test_eight_devices() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", SEVERAL], capture_output=True, text=True, encoding="utf-8", check=False
+    )
+    assert done.returncode == 0, done.stderr

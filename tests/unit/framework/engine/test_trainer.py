@@ -95,7 +95,7 @@ def test_a_run_that_fails_leaves_the_model_its_arrays(make, count: int):
 def test_the_batch_must_be_divisible_and_the_length_known(make):
     with pytest.raises(ConfigError, match="cannot be divided among the devices"):
         three = Partitioner(jax.devices()[:1])
-        three.devices = three.devices * 3
+        three.sizes["data"] = 3
         make(partitioner=three)
     with pytest.raises(ConfigError, match="nothing says how long to train"):
         make(epochs=None)

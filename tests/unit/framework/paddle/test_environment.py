@@ -101,7 +101,7 @@ def test_collectives_of_one_process() -> None:
     np.testing.assert_array_equal(target.numpy(), gathered[0].numpy())
     assert (dist.get_rank(), dist.get_world_size(), dist.ParallelEnv().nranks) == (0, 1, 1)
     assert dist.all_reduce(x, sync_op=False).wait()
-    with pytest.raises(DeviceError, match="no other process"):
+    with pytest.raises(DeviceError, match="no such other process"):
         dist.send(x, 1)
     with pytest.raises(ShapeError):
         dist.scatter(target, [x, x])

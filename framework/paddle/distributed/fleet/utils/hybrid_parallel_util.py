@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from framework.paddle._kernel.tensor import Parameter
-from framework.paddle.distributed.env import alone
+from framework.paddle.distributed.env import get_world_size
+from framework.paddle.distributed.gradients import average_gradients
+
+if TYPE_CHECKING:
+    from framework.paddle.distributed.fleet.topology import HybridCommunicateGroup
 
 
-def fused_allreduce_gradients(parameter_list: Iterable[Parameter], hcg: object) -> None:
-    """The sum of the gradients over all processes: with one process, as they are.
-
-    Raises:
-        DeviceError: there are more processes.
-    """
-    alone("fused_allreduce_gradients")
+def fused_allreduce_gradients(
+    parameter_list: Iterable[Parameter], hcg: HybridCommunicateGroup | None
+) -> None:
+    """The mean of the gradients over the processes that hold the same parameters, in place."""
+    group = None if hcg is None else hcg.get_data_parallel_group()
+    if get_world_size(group) > 1:
+        average_gradients(parameter_list, group)

@@ -1,0 +1,91 @@
+"""How each parameter of a model is divided: by rules of names, else by the kind of its layer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from jax.sharding import PartitionSpec
+
+from framework.core.errors import ConfigError
+from framework.distributed.mesh import ParallelOptions
+from framework.nn.common import Embedding, Linear
+from framework.nn.layer import Layer
+
+Axes = tuple[str | None, ...]
+
+# Second products of a pair: they take the features that the first one has divided (Megatron-LM, arXiv 1909.08053).
+_ROW = re.compile(r"(^|\.)(out_proj|o_proj|proj|down_proj|fc2|linear2|dense_4h_to_h|out|output\.dense)$")
+
+
+def parameter_specs(
+    model: Layer, options: ParallelOptions, sizes: Mapping[str, int]
+) -> dict[str, PartitionSpec]:
+    """The axes of the mesh over which each parameter of `model` is divided, by name; PartitionSpec() where it is whole.
+
+    Linear [in, out] is divided by columns over `tensor` and by rows over `fsdp`, a second product of a pair the other
+    way round; Embedding [rows, features] by features and rows; convolutions [out, in, …] by output and input channels;
+    all else over `fsdp`. An axis that does not divide a dimension is tried on the others, from the last one.
+
+    Args:
+        sizes: Devices of each axis of the mesh.
+
+    Raises:
+        ConfigError: a rule is found in no name, or has more axes than a parameter that it is found in has dimensions.
+    """
+    rules = [(re.compile(pattern), axes) for pattern, axes in options.rules.items()]
+    unused = set(options.rules)
+    specs = {}
+    for path, layer in model.named_sublayers(include_self=True):
+        for name, parameter in layer._parameters.items():
+            full, shape = f"{path}.{name}" if path else name, parameter.shape
+            rule = next((one for one in rules if one[0].search(full)), None)
+            if rule is not None:
+                unused.discard(rule[0].pattern)
+                if len(rule[1]) != len(shape):
+                    raise ConfigError(
+                        "a rule has an axis, or null, for every dimension of a parameter",
+                        where=f"parallel.rules[{rule[0].pattern!r}]",
+                        received=f"{len(rule[1])} axes for {full} {list(shape)}",
+                        allowed=f"{len(shape)} axes",
+                    )
+                specs[full] = PartitionSpec(*_divisible(rule[1], shape, sizes))
+            elif parameter.size < options.smallest:
+                specs[full] = PartitionSpec()
+            else:
+                specs[full] = PartitionSpec(*_derive(layer, path, shape, sizes))
+    if unused:
+        raise ConfigError(
+            "a rule is found in no name of a parameter",
+            where="parallel.rules",
+            received=", ".join(sorted(unused)),
+            allowed=f"parts of names such as {', '.join(list(specs)[:5])}",
+        )
+    return specs
+
+
+def _divisible(axes: Axes, shape: tuple[int, ...], sizes: Mapping[str, int]) -> Axes:
+    return tuple(
+        axis if axis is not None and size % sizes[axis] == 0 else None for axis, size in zip(axes, shape)
+    )
+
+
+def _derive(layer: Layer, path: str, shape: tuple[int, ...], sizes: Mapping[str, int]) -> Axes:
+    """The axes of one parameter by the kind of its layer."""
+    if isinstance(layer, Linear) and len(shape) == 2 and not _ROW.search(path):
+        order = {"tensor": (1,), "fsdp": (0, 1)}
+    elif isinstance(layer, Linear) and len(shape) == 2:
+        order = {"tensor": (0,), "fsdp": (1, 0)}
+    elif isinstance(layer, Embedding):
+        order = {"tensor": (1,), "fsdp": (0, 1)}
+    elif layer.conv_kernels and len(shape) > 2:
+        order = {"tensor": (0,), "fsdp": (1, 0)}
+    else:  # of a kind that is not known here: gathered where it is used, and so right
+        order = {"fsdp": tuple(reversed(range(len(shape))))}
+    result: list[str | None] = [None] * len(shape)
+    for axis, dimensions in order.items():
+        for dimension in dimensions:
+            if sizes[axis] > 1 and result[dimension] is None and shape[dimension] % sizes[axis] == 0:
+                result[dimension] = axis
+                break
+    return tuple(result)
