@@ -43,8 +43,8 @@ class PipelineParallel(WrappedLayer):
         self, layers: PipelineLayer, hcg: HybridCommunicateGroup, strategy: DistributedStrategy
     ) -> None:
         super().__init__(f"{layers.full_name()}_pipeline_parallel")
-        self._layers: PipelineLayer = layers
-        self._hcg = hcg
+        self._layers = layers
+        self._stage, self._hcg = layers, hcg
         configs = strategy.pipeline_configs
         self.accumulate_steps = int(configs.get("accumulate_steps", 1))
         self.micro_batch_size = configs.get("micro_batch_size")
@@ -93,7 +93,7 @@ class PipelineParallel(WrappedLayer):
                 self._backward(output)
             if not self.is_pipeline_first_stage():
                 self._send([one.grad for one in _list(inputs) if _differentiable(one)], -1, many=True)
-        self._layers.allreduce_shared_weight_gradients()
+        self._stage.allreduce_shared_weight_gradients()
         for group in data_groups(self._hcg):
             average_gradients(self._layers.parameters(), group)
         return self._share_loss(total)
@@ -151,11 +151,11 @@ class PipelineParallel(WrappedLayer):
         if not self.is_pipeline_last_stage():
             self._send(_list(output), 1, many=isinstance(output, tuple))
         elif train:
-            if self._layers._loss_fn is None:
+            if self._stage._loss_fn is None:
                 raise ShapeError(
                     "training needs a loss", where=_WHERE, received="loss_fn None", allowed="a function"
                 )
-            output = self._layers._loss_fn(output, micro[1])
+            output = self._stage._loss_fn(output, micro[1])
             output = output if not output.shape else output.mean()
         return inputs, output
 
