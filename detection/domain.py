@@ -67,6 +67,8 @@ class DetectionDomain(Domain[DetectionOptions]):
     capabilities = (
         WebExport("boxes", describe_page),
         ResultComparison("boxes", 1.0, compare_detections),
+        ResultReader(DetectionResult.from_dict),
+        ROUTES,
     )
     program_modules = (
         "detection.models",
@@ -75,7 +77,6 @@ class DetectionDomain(Domain[DetectionOptions]):
         "detection.boxes",
         "detection.contracts",
     )
-    capabilities = (ResultReader(DetectionResult.from_dict), ROUTES)
 
     def open(self, artifact: Artifact, options: DetectionOptions, runtime: Runtime) -> ObjectDetector:
         """Raises: ConfigError, where a pose model needs a detector and has none, or has one and needs none."""

@@ -73,7 +73,7 @@ def describe_page(artifact: Artifact) -> Mapping[str, JSON]:
         "transforms": page_transforms(artifact, DOMAIN.packages),
         "labels": list(artifact.setting("labels")),
         "top": ClassificationOptions.top,
-        "threshold": artifact.setting(_MULTI_LABEL, float | None, None),
+        "threshold": artifact.setting(MULTI_LABEL, float | None, None),
     }
 
 
