@@ -5,6 +5,7 @@ programs written for Paddle. `reset()` makes it as it was at the start; caches o
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -52,8 +53,8 @@ class ProcessState:
     image_backend: str = "pil"
     image_tensors: bool = False
     engines: list[str] = field(default_factory=list)
-    hybrid_groups: Any = None
-    backward_watchers: list[Any] = field(default_factory=list)
+    hybrid_groups: object = None
+    backward_watchers: list[Callable[[], object]] = field(default_factory=list)
     flags: dict[str, bool | int | float | str] = field(default_factory=dict)
 
 

@@ -72,8 +72,8 @@ def split_program(
             grown.difference_update(node.outputs)
     returned = {spec.name for spec in program.outputs}
     read = returned | names_read(program, tail)
-    handed = _made(program, head) & read
-    prepared = _made(program, fixed) & (read | names_read(program, head))
+    handed = _produced_names(program, head) & read
+    prepared = _produced_names(program, fixed) & (read | names_read(program, head))
     return SplitProgram(
         tuple(fixed), tuple(sorted(prepared)), tuple(head), tuple(tail), tuple(sorted(handed))
     )
@@ -84,7 +84,7 @@ def names_read(program: Program, numbers: Collection[int]) -> set[str]:
     return {name for number in numbers for name in _names(program.nodes[number])}
 
 
-def _made(program: Program, numbers: Collection[int]) -> set[str]:
+def _produced_names(program: Program, numbers: Collection[int]) -> set[str]:
     return {name for number in numbers for name in program.nodes[number].outputs if name}
 
 

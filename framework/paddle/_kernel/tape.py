@@ -12,7 +12,7 @@ import functools
 import heapq
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -238,11 +238,19 @@ def backward(
         _tell([leaf for leaf, _ in gradients.leaves.values()])
 
 
+@runtime_checkable
+class BackwardWatcher(Protocol):
+    """What wants to know of every backward."""
+
+    def after_backward(self, leaves: Sequence[Tensor]) -> None:
+        """Called when the gradients of these leaves are known."""
+
+
 def _tell(leaves: Sequence[Tensor]) -> None:
     """Call what watches backwards, and forget what nobody holds any more."""
     state.backward_watchers[:] = [one for one in state.backward_watchers if one() is not None]
     for reference in list(state.backward_watchers):
-        if (watcher := reference()) is not None:
+        if isinstance(watcher := reference(), BackwardWatcher):
             watcher.after_backward(leaves)
 
 

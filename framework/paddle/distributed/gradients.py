@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Sequence
-from typing import Protocol
+from collections.abc import Iterable
 
 import jax
 import jax.numpy as jnp
 
 from framework.core.process_state import state
 from framework.distributed import collectives
-from framework.paddle._kernel.tensor import Parameter, Tensor, wrap
+from framework.paddle._kernel.tape import BackwardWatcher
+from framework.paddle._kernel.tensor import Parameter, wrap
 from framework.paddle._kernel.x64 import x64
 from framework.paddle.distributed.collective import Group, broadcast, get_group
 from framework.paddle.nn.layer import Layer
 
 
-class Watcher(Protocol):
-    """What wants to know of every backward."""
-
-    def after_backward(self, leaves: Sequence[Tensor]) -> None:
-        """Called when the gradients of these leaves are known."""
-
-
-def watch_backward(watcher: Watcher) -> None:
+def watch_backward(watcher: BackwardWatcher) -> None:
     """Call `watcher.after_backward()` after each backward, as long as somebody holds the watcher."""
     state.backward_watchers.append(weakref.ref(watcher))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from framework.core.errors import DeviceError
 from framework.core.process_state import state
@@ -197,4 +197,4 @@ class HybridCommunicateGroup:
 
 def current_groups() -> HybridCommunicateGroup | None:
     """What `fleet.init` has made; None before it."""
-    return state.hybrid_groups
+    return cast(HybridCommunicateGroup | None, state.hybrid_groups)
