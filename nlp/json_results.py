@@ -11,8 +11,7 @@ from framework.core.types import JSON
 from framework.workflow.domain.result import read_result
 from nlp.answers import Answer, AnsweredQuestion
 from nlp.fill_mask import Candidate, FilledMask, Mask
-from nlp.results import Label, Similarity, Span, Tagged, TextLabels, Translated
-from nlp.tasks.embedding import TextVector
+from nlp.results import Label, Similarity, Span, Tagged, TextLabels, TextVector, Translated
 
 TextAnswer = Tagged | Translated | TextLabels | Similarity | AnsweredQuestion | FilledMask | TextVector
 

@@ -135,3 +135,17 @@ def tagged(
         start, end = int(offsets[first, 0]), int(offsets[behind - 1, 1])
         pairs.append(Span(text[start:end], label, start, end, float(scores[first:behind].min())))
     return tuple(pairs)
+
+
+@dataclass(frozen=True, eq=False)
+class TextVector:
+    """A text, or a pair of texts, with its embedding [D] float32."""
+
+    text: str
+    vector: np.ndarray
+    pair: str | None = None
+
+    def to_dict(self) -> dict[str, Json]:
+        pair = {} if self.pair is None else {"pair": self.pair}
+        # Six digits behind the first one tell float32 values apart as far as models are exact.
+        return {"text": self.text, **pair, "vector": [float(f"{value:.7g}") for value in self.vector]}

@@ -19,7 +19,6 @@ from framework.workflow.domain.options import make_options
 from framework.workflow.domain.paddlex import EncodeImage, PaddleXRoute, PaddleXRoutes, WriteResult
 from framework.workflow.domain.predictor import AnyPredictor
 from framework.workflow.domain.result import Result
-from ocr.documents.document import make_reader
 from ocr.documents.lazy import Lazy
 from ocr.documents.options import DocumentOptions
 from ocr.exporters.markdown import to_markdown
@@ -110,6 +109,8 @@ def _document_reader(
     change: Callable[[DocumentOptions], DocumentOptions] = lambda options: options,
 ) -> Callable[[AnyPredictor, bytes, Mapping[str, object]], Sequence[Result]]:
     def read(predictor: AnyPredictor, data: bytes, options: Mapping[str, object]) -> Sequence[Result]:
+        from ocr.documents.document import make_reader  # loads jax, which engines of ONNX files do without
+
         settings = change(make_options(DocumentOptions, options, "the document"))
         text_reader = cast(OCRPredictor, predictor)
         return make_reader(settings, Lazy(lambda: text_reader), images=True)(data).pages

@@ -17,21 +17,8 @@ from framework.engine.task import Batch, Losses
 from framework.text.sample import TextSample
 from nlp.packing import pack_tokens, tokens_of
 from nlp.processors import Outputs, TextProcessor
+from nlp.results import TextVector
 from nlp.tasks import Texts, check_embedder
-
-
-@dataclass(frozen=True, eq=False)
-class TextVector:
-    """A text, or a pair of texts, with its embedding [D] float32."""
-
-    text: str
-    vector: np.ndarray
-    pair: str | None = None
-
-    def to_dict(self) -> dict[str, JSON]:
-        pair = {} if self.pair is None else {"pair": self.pair}
-        # Six digits behind the first one tell float32 values apart as far as models are exact.
-        return {"text": self.text, **pair, "vector": [float(f"{value:.7g}") for value in self.vector]}
 
 
 class EmbeddingProcessor(TextProcessor):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import sys
 import threading
 import time
@@ -311,7 +312,7 @@ def test_https_never_leads_to_http(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def opened(self, request, **kwargs):  # as where the server answers 302
         (handler,) = [one for one in self.handlers if type(one).__name__ == "Redirects"]
-        return handler.redirect_request(request, None, 302, "", {}, "http://127.0.0.1/x")
+        return handler.redirect_request(request, io.BytesIO(), 302, "", {}, "http://127.0.0.1/x")
 
     monkeypatch.setattr(urllib.request.OpenerDirector, "open", opened)
     with pytest.raises(transfer.RedirectRefused, match="from https to http://127"):
