@@ -20,13 +20,18 @@ from pathlib import Path
 from framework.core.errors import ConfigError, InputError
 from framework.distributed.supervisor import Supervisor
 
+# Of paddle.distributed.launch, about what jax knows itself or about its parameter servers.
+_IGNORED = ("ips", "job_id", "run_mode", "log_level", "elastic_level", "elastic_timeout", "backend")
+
 
 def parser(prog: str = "python -m framework.distributed.launch") -> argparse.ArgumentParser:
     """The arguments of Paddle's launcher, and what is to be run."""
     made = argparse.ArgumentParser(
         prog=prog, description="Run a script or a command of oar on chosen devices and in several processes."
     )
-    made.add_argument("--gpus", "--devices", dest="gpus", help="such as 0,1; default: all that are there")
+    made.add_argument(
+        "--gpus", "--devices", "--selected_gpus", dest="gpus", help="such as 0,1; default: all that are there"
+    )
     made.add_argument("--nproc_per_node", type=int, default=1, help="processes on this machine; default: 1")
     made.add_argument("--nnodes", default="1", help="machines; each runs this command with its own --rank")
     made.add_argument("--rank", "--node_rank", type=int, default=0, help="the number of this machine, from 0")
@@ -43,6 +48,8 @@ def parser(prog: str = "python -m framework.distributed.launch") -> argparse.Arg
         default=1800.0,
         help="seconds without a step until a process counts as hung",
     )
+    for name in _IGNORED:
+        made.add_argument(f"--{name}", help=argparse.SUPPRESS)
     made.add_argument("script", help="a Python file, or a command of oar such as train")
     made.add_argument("arguments", nargs=argparse.REMAINDER, help="what the script takes")
     return made

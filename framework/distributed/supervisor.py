@@ -151,10 +151,8 @@ class Supervisor:
                 return max(abs(code or 0) for code in codes), None
             if stopping and time.monotonic() > deadline:
                 return 130, None
-            hung = next(
-                (w for w in workers if w.heartbeat.exists() and w.silent_for() > self.hang_timeout), None
-            )
-            if hung is not None and not stopping:
+            hung = max(workers, key=_Worker.silent_for)  # the others wait for it
+            if hung.heartbeat.exists() and hung.silent_for() > self.hang_timeout and not stopping:
                 self._explain(hung, f"has not done a step for {self.hang_timeout:g} s")
                 return 1, hung.rank
             time.sleep(_POLL)

@@ -47,6 +47,7 @@ from framework.paddle.distributed.env import init_parallel_env as init_parallel_
 from framework.paddle.distributed.env import is_available as is_available
 from framework.paddle.distributed.env import is_initialized as is_initialized
 from framework.paddle.distributed.env import refuse
+from framework.paddle.distributed.launch.main import launch as launch
 from framework.paddle.distributed.mesh import Partial as Partial
 from framework.paddle.distributed.mesh import Placement as Placement
 from framework.paddle.distributed.mesh import ProcessMesh as ProcessMesh
@@ -60,7 +61,6 @@ from framework.paddle.distributed.mesh import shard_optimizer as shard_optimizer
 from framework.paddle.distributed.mesh import shard_tensor as shard_tensor
 from framework.paddle.distributed.parallel import DataParallel as DataParallel
 from framework.paddle.distributed.parallel import ParallelMode as ParallelMode
-from framework.paddle.distributed.parallel import launch as launch
 from framework.paddle.distributed.parallel import spawn as spawn
 
 _STATE_FILE = "0_0.distcp.pdparams"

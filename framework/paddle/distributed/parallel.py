@@ -135,17 +135,3 @@ def spawn(
         )
     init_parallel_env()
     func(*args)
-
-
-def launch() -> None:
-    """`python -m paddle.distributed.launch` starts processes, which are one here.
-
-    Raises:
-        DeviceError: always.
-    """
-    raise DeviceError(
-        "processes are not started by this",
-        where="paddle.distributed.launch",
-        received="a call",
-        fix="run the script itself; one process uses all devices",
-    )

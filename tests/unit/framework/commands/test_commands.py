@@ -238,8 +238,11 @@ def test_flags_without_effect_say_so(caplog: pytest.LogCaptureFixture) -> None:
 SCRIPT = "import os, sys; print(sys.argv[1:], os.environ.get('CUDA_VISIBLE_DEVICES'))"
 
 
-@pytest.mark.parametrize("start", [["-m", "framework.distributed.launch"], ["-m", "framework", "launch"]])
-def test_launch_runs_scripts_and_commands(start: list[str], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "module", ["framework.distributed.launch", "framework launch", "framework.paddle.distributed.launch"]
+)
+def test_launch_runs_scripts_and_commands(module: str, tmp_path: Path) -> None:
+    start = ["-m", *module.split()]
     script = tmp_path / "mine.py"
     script.write_text(SCRIPT, encoding="utf-8")
     command = [sys.executable, *start, "--gpus", "0,1", str(script), "--lr", "1"]

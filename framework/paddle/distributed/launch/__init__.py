@@ -1,0 +1,1 @@
+"""python -m paddle.distributed.launch: `oar launch` under Paddle's name."""
