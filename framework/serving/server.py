@@ -35,7 +35,7 @@ log = logging.getLogger("oar.serving")
 _HEADERS = 64 << 10  # bytes of a request's first line and headers
 _BACKLOG = 2048
 _FAILED = 2
-_TAKE = 0.1  # seconds for connections that were made before the socket is closed
+_TAKE = 0.15  # seconds for connections that were made before the socket is closed
 _LOOK = 0.2  # seconds between two looks at the workers
 
 
@@ -92,10 +92,14 @@ class Server(uvicorn.Server):
         ends = asyncio.get_running_loop().time() + self.store.settings.drain_seconds
         while not self.force_exit and asyncio.get_running_loop().time() < ends:
             await asyncio.sleep(0.05)
-        # Connections that are made but not taken yet would be reset: none come any more, and these are taken first.
+        # Connections that are made but not taken yet would be reset: none come any more, and these are taken first. Then
+        # those that were taken last have a moment to send their request.
         for sock in sockets or ():
             with contextlib.suppress(OSError):
                 sock.listen(0)
+        await asyncio.sleep(_TAKE)
+        for server in self.servers:
+            server.close()
         await asyncio.sleep(_TAKE)
         await super().shutdown(sockets)
         self._captured_signals.clear()  # the process ends as one that has done its work

@@ -241,9 +241,9 @@ def test_the_end_under_load_loses_no_request(folder: Path) -> None:
         status = running.stop()
         time.sleep(0.1)
     assert status == 0, "".join(running.lines)
-    # A connection that the system had made and the server not taken yet is reset: such a request has no line.
+    # A connection that the system had made and the server not taken yet breaks: such a request has no line.
     told = "".join(running.lines)
-    wrong = [one for one in seen.wrong if "ReadError" not in one or one.split()[0] in told]
+    wrong = [one for one in seen.wrong if "Error(" not in one or one.split()[0] in told]
     assert not wrong and len(seen.wrong) < 3 and seen.good > 20 and seen.gone
 
 
