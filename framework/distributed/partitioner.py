@@ -112,18 +112,24 @@ class Partitioner:
             return dict(self._parameters)
         return {name: _without(spec, "fsdp") for name, spec in self._parameters.items()}
 
-    def init_params(self, model: Layer) -> dict[str, jax.Array]:
-        """Copies of the values of a model's parameters on the mesh; those that were not read yet are drawn one after
-        the other, and no device has the whole of one that is divided. The model stays as it is."""
+    def init_arrays(self, model: Layer) -> tuple[dict[str, jax.Array], dict[str, jax.Array]]:
+        """(parameters, buffers) of a model by name, for `build`. The model stays as it is.
+
+        Of one device they are the model's own. Of several they are copies on the mesh: parameters that were not read
+        yet are drawn one after the other, and no device has the whole of one that is divided.
+        """
+        buffers = dict(model.named_buffers())
+        if len(self.devices) == 1:
+            return {name: parameter.value for name, parameter in model.named_parameters()}, buffers
         specs, params = self.parameter_specs(), {}
         for name, parameter in model.named_parameters():
-            if parameter._value is None and len(self.devices) > 1:
+            if parameter._value is None:
                 rng = copy.deepcopy(parameter.rng)  # the model draws the same when it is read itself
                 value = parameter.initializer(rng, parameter.shape).astype(parameter.dtype)
             else:
                 value = parameter.value
             params[name] = self._put(value, self.sharding(specs.get(name, PartitionSpec())), copy=True)
-        return params
+        return params, self.place(buffers, copy=True)
 
     def shardings(self, tree: Tree, params: str = "params") -> Tree:
         """The sharding of each leaf of a state (arrays or their shapes): what is kept for a parameter lies as the
@@ -150,7 +156,8 @@ class Partitioner:
         return jax.tree_util.tree_map_with_path(choose, tree)
 
     def build(self, make: Callable[..., Tree], *arguments: PyTree) -> Tree:
-        """What `make` makes of arrays, laid out by `shardings`, and on no device whole on the way."""
+        """What `make` makes of the arrays of `init_arrays`, laid out by `shardings`, and on no device whole on the way.
+        It shares no memory with the model's."""
         if len(self.devices) == 1:
             return self.place(make(*arguments), copy=True)
         shapes = jax.eval_shape(make, *arguments)

@@ -122,12 +122,9 @@ class Trainer:
             layer.statistics_frozen = False
         self.param_groups = optimizer.param_groups(model)
         # Copies: the step consumes its input, and the model keeps its own arrays until training ends.
-        params = self.partitioner.init_params(model)
-        buffers = self.partitioner.place(dict(model.named_buffers()), copy=True)
         self.state: TrainState = self.partitioner.build(
             lambda params, buffers: init_state(params, buffers, self.param_groups, optimizer, options),
-            params,
-            buffers,
+            *self.partitioner.init_arrays(model),
         )
         batch = self.batch_size
         factor = self._rate_factor = batch / options.lr_batch_size if options.lr_batch_size else 1.0

@@ -92,8 +92,8 @@ class Server(uvicorn.Server):
         ends = asyncio.get_running_loop().time() + self.store.settings.drain_seconds
         while not self.force_exit and asyncio.get_running_loop().time() < ends:
             await asyncio.sleep(0.05)
-        # Connections that are made but not taken yet would be reset: none come any more, and these are taken first. Then
-        # those that were taken last have a moment to send their request.
+        # Connections that are made but not taken yet would be reset: none come any more, and these are taken first.
+        # Then those that were taken last have a moment to send their request.
         for sock in sockets or ():
             with contextlib.suppress(OSError):
                 sock.listen(0)

@@ -91,7 +91,7 @@ def test_values_that_were_not_read_are_drawn_and_stay_unread() -> None:
     other = nn.Linear(4, 3)
     placed = Partitioner(jax.devices()[:1])
     placed.devices = placed.devices * 2  # as of several devices: the layer's own arrays are not made
-    drawn = placed.init_params(other)
+    drawn, _ = placed.init_arrays(other)
     assert other._parameters["weight"]._value is None
     np.testing.assert_array_equal(drawn["weight"], whole.weight)
     np.testing.assert_array_equal(other.weight, whole.weight)
@@ -109,7 +109,7 @@ partitioner = Partitioner(options=ParallelOptions(fsdp=2, tensor=2, smallest=4))
 assert partitioner.sizes == {"data": 2, "fsdp": 2, "tensor": 2}
 model = nn.Sequential(nn.Linear(4, 8), nn.Linear(8, 3))
 partitioner.set_model(model)
-params = partitioner.init_params(model)
+params, _ = partitioner.init_arrays(model)
 shapes = {name: {shard.data.shape for shard in value.addressable_shards} for name, value in params.items()}
 assert shapes == {"0.weight": {(2, 4)}, "0.bias": {(4,)}, "1.weight": {(4, 3)}, "1.bias": {(3,)}}, shapes
 
@@ -137,7 +137,7 @@ else:
 
 stage = Partitioner(options=ParallelOptions(fsdp=8, stage=1, smallest=4))
 stage.set_model(model)
-params = stage.init_params(model)
+params, _ = stage.init_arrays(model)
 state = stage.build(lambda params: {"params": params, "moments": dict(params)}, params)
 assert state["params"]["0.weight"].is_fully_replicated and held(state["moments"]["0.weight"]) == {(4, 1)}
 """
