@@ -33,12 +33,14 @@ class StepShardings:
         parameters: Where they are computed with: what `fsdp` divides is gathered, each before its use, so that
             activations stay divided by samples alone.
         gradients: None: as comes.
+        divided: The shapes of the parameters that `fsdp` divides between two steps.
     """
 
     state: PyTree
     log: NamedSharding
     parameters: dict[str, NamedSharding]
     gradients: dict[str, NamedSharding] | None
+    divided: frozenset[tuple[int, ...]]
 
 
 class Partitioner:
@@ -171,7 +173,9 @@ class Partitioner:
         if self.options.stage == 2:
             gradients = {name: self.sharding(self._parameters[name]) for name in trained}
         used = {name: self.sharding(_without(spec, "fsdp")) for name, spec in self._parameters.items()}
-        return StepShardings(self.shardings(state), self.replicated, used, gradients)
+        shapes = {name: tuple(leaf.shape) for name, leaf in state.params.items()}
+        divided = frozenset(shapes[name] for name, spec in self.parameter_specs().items() if "fsdp" in spec)
+        return StepShardings(self.shardings(state), self.replicated, used, gradients, divided)
 
     def place(self, tree: Tree, *, copy: bool = False) -> Tree:
         """A pytree of arrays on the mesh, by `shardings`.

@@ -17,6 +17,7 @@ from framework.core.device import Device
 from framework.core.rng import rng_scope
 from framework.core.trace import explain_trace_errors
 from framework.core.types import PyTree
+from framework.distributed.gather import gather_again
 from framework.distributed.partitioner import StepShardings
 from framework.engine.experiment import TrainOptions
 from framework.engine.task import Losses, Task
@@ -121,6 +122,9 @@ def train_step(
         total = losses.total.astype(jnp.float32)
         scaled = total if scaler is None else scaler.scale(total, state.scaler)
         return scaled, (losses, dict(model.named_buffers()))
+
+    if shardings is not None and shardings.divided:
+        loss_of = gather_again(loss_of, shardings.divided)
 
     def step(state: TrainState, batch: Mapping[str, jax.Array]) -> tuple[TrainState, Log]:
         trained = {name: state.params[name] for name in how}
