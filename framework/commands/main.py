@@ -31,6 +31,7 @@ _OF_FILES = {
     "check": ("check", "look for what is wrong in the data of a config before it is trained on"),
     "data": ("data", "split a data set, draw its samples, count its classes"),
     "models": ("models", "list the models and weights, download and verify them"),
+    "plan": ("plan", "say how to divide a training among devices that need not be here"),
     "launch": ("launch", "run a command on chosen devices, as paddle.distributed.launch"),
     "run-check": ("run_check", "prove that the installation works on this machine's devices"),
 }

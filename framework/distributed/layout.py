@@ -5,9 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+import jax
+import numpy as np
 from jax.sharding import PartitionSpec
+from numpy.typing import ArrayLike
 
 from framework.core.errors import ConfigError
+from framework.core.types import PyTree
 from framework.distributed.mesh import ParallelOptions
 from framework.nn.common import Embedding, Linear
 from framework.nn.layer import Layer
@@ -89,3 +93,40 @@ def _derive(layer: Layer, path: str, shape: tuple[int, ...], sizes: Mapping[str,
                 result[dimension] = axis
                 break
     return tuple(result)
+
+
+def state_specs(
+    tree: PyTree,
+    divided: Mapping[str, PartitionSpec],
+    parameters: Mapping[str, PartitionSpec],
+    sizes: Mapping[str, int],
+    params: str = "params",
+) -> PyTree:
+    """The axes of each leaf of a training state (arrays or their shapes): what is kept for a parameter lies as the
+    parameter does, in all but its leading dimensions; the rest is whole on every device.
+
+    Args:
+        divided: The axes of each parameter by name, for what the optimizer keeps for it.
+        parameters: Those of the parameters themselves, in the field `params`; stages 1 and 2 leave them whole.
+        sizes: Devices of each axis of the mesh.
+    """
+
+    def choose(path: tuple[object, ...], leaf: ArrayLike) -> PartitionSpec:
+        names = [str(getattr(key, "key", getattr(key, "name", ""))) for key in path]
+        name = next((one for one in reversed(names) if one in divided), None)
+        if name is None:
+            return PartitionSpec()
+        spec = (parameters if names[0] == params else divided)[name]
+        leading = np.ndim(leaf) - len(spec)
+        if leading < 0 or not spec:  # a count or a factor beside the parameter of this name
+            return PartitionSpec()
+        shape = np.shape(leaf)[leading:]
+        fits = all(axis is None or size % sizes[axis] == 0 for axis, size in zip(spec, shape))
+        return PartitionSpec(*([None] * leading), *spec) if fits else PartitionSpec()
+
+    return jax.tree_util.tree_map_with_path(choose, tree)
+
+
+def without_axis(spec: PartitionSpec, axis: str) -> PartitionSpec:
+    """The same division without one axis."""
+    return PartitionSpec(*(None if one == axis else one for one in spec))

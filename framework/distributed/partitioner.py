@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from framework.core.device import Device
 from framework.core.errors import ConfigError
 from framework.core.types import PyTree
-from framework.distributed.layout import parameter_specs
+from framework.distributed.layout import parameter_specs, state_specs, without_axis
 from framework.distributed.mesh import BATCH_AXES, ParallelOptions, make_mesh
 from framework.nn.layer import Layer
 
@@ -30,17 +30,15 @@ class StepShardings:
 
     Attributes:
         state, log: What it leaves.
-        parameters: Where they are computed with: what `fsdp` divides is gathered, each before its use, so that
-            activations stay divided by samples alone.
+        gathered: Where each parameter that `fsdp` divides is computed with: whole, so that activations stay divided by
+            samples alone.
         gradients: None: as comes.
-        divided: The shapes of the parameters that `fsdp` divides between two steps.
     """
 
     state: PyTree
     log: NamedSharding
-    parameters: dict[str, NamedSharding]
+    gathered: dict[str, NamedSharding]
     gradients: dict[str, NamedSharding] | None
-    divided: frozenset[tuple[int, ...]]
 
 
 class Partitioner:
@@ -112,7 +110,7 @@ class Partitioner:
         """The axes of each parameter of the model by name, as they lie between two steps."""
         if self.options.stage == 3:
             return dict(self._parameters)
-        return {name: _without(spec, "fsdp") for name, spec in self._parameters.items()}
+        return {name: without_axis(spec, "fsdp") for name, spec in self._parameters.items()}
 
     def init_arrays(self, model: Layer) -> tuple[dict[str, jax.Array], dict[str, jax.Array]]:
         """(parameters, buffers) of a model by name, for `build`. The model stays as it is.
@@ -140,22 +138,8 @@ class Partitioner:
         Args:
             params: The field of the parameters themselves, which stage 1 and 2 leave whole.
         """
-        whole = self.parameter_specs()
-
-        def choose(path: tuple[object, ...], leaf: ArrayLike) -> NamedSharding:
-            names = [str(getattr(key, "key", getattr(key, "name", ""))) for key in path]
-            name = next((one for one in reversed(names) if one in self._parameters), None)
-            if name is None:
-                return self.replicated
-            spec = (whole if names[0] == params else self._parameters)[name]
-            leading = np.ndim(leaf) - len(spec)
-            if leading < 0 or not spec:  # a count or a factor beside the parameter of this name
-                return self.replicated
-            shape = np.shape(leaf)[leading:]
-            fits = all(axis is None or size % self.sizes[axis] == 0 for axis, size in zip(spec, shape))
-            return self.sharding(PartitionSpec(*([None] * leading), *spec)) if fits else self.replicated
-
-        return jax.tree_util.tree_map_with_path(choose, tree)
+        specs = state_specs(tree, self._parameters, self.parameter_specs(), self.sizes, params)
+        return jax.tree.map(self.sharding, specs, is_leaf=lambda one: isinstance(one, PartitionSpec))
 
     def build(self, make: Callable[..., Tree], *arguments: PyTree) -> Tree:
         """What `make` makes of the arrays of `init_arrays`, laid out by `shardings`, and on no device whole on the way.
@@ -172,10 +156,12 @@ class Partitioner:
         gradients = None
         if self.options.stage == 2:
             gradients = {name: self.sharding(self._parameters[name]) for name in trained}
-        used = {name: self.sharding(_without(spec, "fsdp")) for name, spec in self._parameters.items()}
-        shapes = {name: tuple(leaf.shape) for name, leaf in state.params.items()}
-        divided = frozenset(shapes[name] for name, spec in self.parameter_specs().items() if "fsdp" in spec)
-        return StepShardings(self.shardings(state), self.replicated, used, gradients, divided)
+        gathered = {
+            name: self.sharding(without_axis(spec, "fsdp"))
+            for name, spec in self.parameter_specs().items()
+            if "fsdp" in spec
+        }
+        return StepShardings(self.shardings(state), self.replicated, gathered, gradients)
 
     def place(self, tree: Tree, *, copy: bool = False) -> Tree:
         """A pytree of arrays on the mesh, by `shardings`.
@@ -208,7 +194,3 @@ class Partitioner:
         return jax.make_array_from_callback(
             array.shape, sharding, lambda index: np.array(array[index], copy=True)
         )
-
-
-def _without(spec: PartitionSpec, axis: str) -> PartitionSpec:
-    return PartitionSpec(*(None if one == axis else one for one in spec))

@@ -198,7 +198,8 @@ class PredictOptions:
 @dataclass(frozen=True)
 class Experiment:
     """A whole file. `weights` are those that evaluation, export and inference run with, `imports` the user's own files
-    and modules of components; see framework/config/imports.py."""
+    and modules of components; see framework/config/imports.py. `parallel: auto` divides a training among the devices
+    that there are as `oar plan` would."""
 
     domain: str
     imports: tuple[str, ...] = ()
@@ -208,7 +209,7 @@ class Experiment:
     data: Data = Data()
     optim: Annotated[Optimizer, Kind("optimizer")] | None = None
     train: TrainOptions = TrainOptions()
-    parallel: ParallelOptions = ParallelOptions()
+    parallel: ParallelOptions | Literal["auto"] = ParallelOptions()
     pretrained: Pretrained | None = None
     weights: str | None = None
     export: ExportOptions = ExportOptions()

@@ -17,11 +17,13 @@ from framework.core.device import Device
 from framework.core.rng import rng_scope
 from framework.core.trace import explain_trace_errors
 from framework.core.types import PyTree
-from framework.distributed.gather import gather_again
 from framework.distributed.partitioner import StepShardings
 from framework.engine.experiment import TrainOptions
 from framework.engine.task import Losses, Task
+from framework.nn import functional_core
 from framework.nn.functional_core import GraphDef, State
+from framework.nn.layer import Layer
+from framework.nn.recompute import set_recompute
 from framework.optimizer.base import Optimizer, ParamGroup
 from framework.optimizer.lr.base import LRScheduler
 
@@ -59,9 +61,29 @@ class Step(Protocol):
 
     def __call__(self, state: TrainState, batch: Mapping[str, jax.Array], /) -> tuple[TrainState, Log]: ...
 
+    def trace(
+        self, state: TrainState, batch: Mapping[str, jax.Array | jax.ShapeDtypeStruct], /
+    ) -> jax.stages.Traced: ...
+
     def lower(
         self, state: TrainState, batch: Mapping[str, jax.Array | jax.ShapeDtypeStruct], /
     ) -> jax.stages.Lowered: ...
+
+
+def trained_graph(
+    model: Layer, optimizer: Optimizer, options: TrainOptions
+) -> tuple[GraphDef, dict[str, ParamGroup]]:
+    """The structure of `model` as a step trains it, and how the optimizer trains which of its parameters."""
+    if options.recompute:
+        set_recompute(model, options.recompute)
+    # In the compiled programs alone: another optimizer may train all of the same model afterwards.
+    frozen = (
+        model.freeze_statistics("|".join(f"(?:{p})" for p in optimizer.frozen)) if optimizer.frozen else []
+    )
+    graphdef = functional_core.graph_def(model.train())
+    for layer in frozen:
+        layer.statistics_frozen = False
+    return graphdef, optimizer.param_groups(model)
 
 
 def init_state(
@@ -109,10 +131,10 @@ def train_step(
     def loss_of(
         trained: State, state: TrainState, batch: Mapping[str, jax.Array]
     ) -> tuple[jax.Array, tuple[Losses, State]]:
-        params = {**state.params, **trained}
+        model = graphdef.bind({**state.params, **trained}, state.buffers)
         if shardings is not None:
-            params = jax.lax.with_sharding_constraint(params, shardings.parameters)
-        model = graphdef.bind(params, state.buffers)
+            for name, parameter in model.named_parameters():
+                parameter.gathered = shardings.gathered.get(name)
         with (
             rng_scope(jax.random.fold_in(root, state.step)),
             _cast(options),
@@ -122,9 +144,6 @@ def train_step(
         total = losses.total.astype(jnp.float32)
         scaled = total if scaler is None else scaler.scale(total, state.scaler)
         return scaled, (losses, dict(model.named_buffers()))
-
-    if shardings is not None and shardings.divided:
-        loss_of = gather_again(loss_of, shardings.divided)
 
     def step(state: TrainState, batch: Mapping[str, jax.Array]) -> tuple[TrainState, Log]:
         trained = {name: state.params[name] for name in how}

@@ -27,7 +27,7 @@ from framework.engine.callbacks import Callback
 from framework.engine.evaluator import EvaluationCancelled, Evaluator
 from framework.engine.experiment import TrainOptions
 from framework.engine.label_report import find_bad_labels, name_samples
-from framework.engine.step import TrainState, init_state, train_step
+from framework.engine.step import TrainState, init_state, train_step, trained_graph
 from framework.engine.stopping import AgreedStop, StopSignals, TrainingStopped
 from framework.engine.task import Task
 from framework.io.checkpoint import CHECKPOINTS, STATE, CheckpointStore, flatten, load_checkpoint, unflatten
@@ -35,7 +35,6 @@ from framework.io.device import prefetch_to_device, without_texts
 from framework.io.loader import DataLoader
 from framework.nn import functional_core
 from framework.nn.layer import Layer
-from framework.nn.recompute import set_recompute
 from framework.optimizer.base import Optimizer
 from framework.optimizer.lr import PlateauState
 
@@ -101,8 +100,6 @@ class Trainer:
         if (rows := self.partitioner.local_rows(self.batch_size)) is not None:
             train.select_rows(rows)
 
-        if options.recompute:
-            set_recompute(model, options.recompute)
         updates = (
             max(1, self.total_steps // optimizer.accumulate),
             max(1, self.steps_per_epoch // optimizer.accumulate),
@@ -111,16 +108,7 @@ class Trainer:
         self.schedule = optimizer.schedule.resolve(*updates)
         watched = self.schedule.plateau
         self.plateau = PlateauState(watched) if watched is not None else None
-        # In the compiled programs alone: another optimizer may train all of the same model afterwards.
-        frozen = (
-            model.freeze_statistics("|".join(f"(?:{p})" for p in optimizer.frozen))
-            if optimizer.frozen
-            else []
-        )
-        self.graphdef = functional_core.graph_def(model.train())
-        for layer in frozen:
-            layer.statistics_frozen = False
-        self.param_groups = optimizer.param_groups(model)
+        self.graphdef, self.param_groups = trained_graph(model, optimizer, options)
         # Copies: the step consumes its input, and the model keeps its own arrays until training ends.
         self.state: TrainState = self.partitioner.build(
             lambda params, buffers: init_state(params, buffers, self.param_groups, optimizer, options),

@@ -32,7 +32,7 @@ from framework.core.errors import ConfigError, ShapeError, TraceError, WeightErr
 from framework.core.foreign_names import LAYER_KEYWORDS, constructor_arguments, foreign_name
 from framework.core.torch_state import TorchState
 from framework.nn import initializer as I
-from framework.nn.recompute import recompute, record
+from framework.nn.recompute import gather_again, recompute, record
 
 _ARRAYS = (jax.Array, np.ndarray)
 
@@ -74,9 +74,13 @@ AttrLike = ParamAttr | I.Initializer | str | bool | None
 
 
 class Parameter:
-    """A named array that training changes. `value` is made by the initializer when it is first read."""
+    """A named array that training changes. `value` is made by the initializer when it is first read.
 
-    __slots__ = ("_value", "attr", "dtype", "initializer", "rng", "shape")
+    Attributes:
+        gathered: Where a layer has it while it computes, of one that is divided among devices; set on bound copies.
+    """
+
+    __slots__ = ("_value", "attr", "dtype", "gathered", "initializer", "rng", "shape")
 
     def __init__(
         self, shape: tuple[int, ...], dtype: DTypeLike, attr: ParamAttr, initializer: I.Initializer
@@ -84,6 +88,7 @@ class Parameter:
         self.shape, self.dtype, self.attr, self.initializer = tuple(shape), np.dtype(dtype), attr, initializer
         self.rng = rng.next_initializer_rng()
         self._value: jax.Array | None = None
+        self.gathered: jax.sharding.NamedSharding | None = None
 
     @property
     def value(self) -> jax.Array:
@@ -131,7 +136,7 @@ class Parameter:
         """A copy that carries `value`, for a functional call."""
         copy = object.__new__(Parameter)
         copy.shape, copy.dtype, copy.attr = self.shape, self.dtype, self.attr
-        copy.initializer, copy.rng, copy._value = self.initializer, self.rng, value
+        copy.initializer, copy.rng, copy._value, copy.gathered = self.initializer, self.rng, value, None
         return copy
 
     def __repr__(self) -> str:
@@ -275,8 +280,13 @@ class Layer:
     def __getattr__(self, name: str) -> Any:
         state = self.__dict__
         if name in state.get("_parameters", ()):
-            value, policy = state["_parameters"][name].value, autocast()
-            return value if policy is None or self.float32_parameters else policy.parameter(value)
+            parameter, policy = state["_parameters"][name], autocast()
+            value = parameter.value
+            if policy is not None and not self.float32_parameters:
+                value = policy.parameter(value)
+            if parameter.gathered is not None:
+                value = jax.lax.with_sharding_constraint(value, parameter.gathered)
+            return value
         for registry in ("_buffers", "_sub_layers"):
             if name in state.get(registry, ()):
                 return state[registry][name]
@@ -522,6 +532,8 @@ class Layer:
                 args = changed if isinstance(changed, tuple) else (changed,)
         if self._recompute and self.training:
             out = recompute(self.forward, *args, **kwargs)
+        elif self._bound and any(one.gathered is not None for one in self._parameters.values()):
+            out = gather_again(self, args, kwargs)
         else:
             out = self.forward(*args, **kwargs)
         for hook in tuple(self._post_hooks.values()):

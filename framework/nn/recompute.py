@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import jax
-from jax.core import Tracer
+from jax.core import AbstractValue, Tracer
+from jax.extend.core import Primitive
 
 from framework.core.errors import ShapeError, WeightError
 from framework.core.rng import is_tracing
@@ -37,6 +38,27 @@ def record(layer: Layer, name: str) -> None:
         journal.setdefault((id(layer), name), (layer, name, layer._buffers.get(name)))
 
 
+# What turns a parameter into the form that a product takes: a gather that is not kept would save nothing, if such a
+# copy of it were.
+_FORMS = frozenset({"convert_element_type", "transpose", "reshape", "copy"})
+
+
+def gather_again(layer: Layer, args: tuple[PyTree, ...], kwargs: dict[str, PyTree]) -> PyTree:
+    """`layer.forward`; the backward pass gathers the layer's divided parameters again and computes nothing else twice.
+
+    Left alone, differentiation keeps what the forward pass gathered until the backward pass has used it, so that in the
+    middle of a step every device has the whole model after all. Source: FSDP and ZeRO-3 gather twice for this reason.
+    """
+    shapes = {one.shape for one in layer._parameters.values() if one.gathered is not None}
+
+    def keep(primitive: Primitive, *avals: AbstractValue, **_: object) -> bool:
+        if primitive.name == "sharding_constraint":
+            return False
+        return not (primitive.name in _FORMS and getattr(avals[0], "shape", None) in shapes)
+
+    return _run_again(keep, layer.forward, *args, **kwargs)
+
+
 def recompute(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """`function(*args, **kwargs)`, whose activations are computed again in the backward pass.
 
@@ -47,6 +69,13 @@ def recompute(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """
     if not is_tracing() and not any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((args, kwargs))):
         return function(*args, **kwargs)
+    return _run_again(None, function, *args, **kwargs)
+
+
+def _run_again(
+    policy: Callable[..., bool] | None, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+) -> T:
+    """`function`, of whose values the backward pass computes those again that `policy` does not let it keep."""
     changed: list[tuple[Layer, str]] = []
 
     def run() -> tuple[T, list[jax.Array]]:
@@ -64,7 +93,7 @@ def recompute(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
                 else:
                     layer._buffers[name] = before
 
-    out, buffers = jax.checkpoint(run)()
+    out, buffers = jax.checkpoint(run, policy=policy)()
     for (layer, name), value in zip(changed, buffers):
         setattr(layer, name, value)
     return out

@@ -25,7 +25,8 @@ from framework.config import build, override, resolved
 from framework.core.disk import disk_errors, write_file
 from framework.core.errors import InputError
 from framework.core.transform import Transform
-from framework.distributed import Partitioner, init_parallel_env
+from framework.distributed import ParallelOptions, Partitioner, init_parallel_env
+from framework.distributed.planning.hardware import hardware_of
 from framework.distributed.processes import is_main, was_restarted
 from framework.engine import callbacks as C
 from framework.engine import finders
@@ -55,6 +56,7 @@ from framework.workflow.domain.outputs import make_folder
 from framework.workflow.domain.weights import load_pretrained, load_state_into, resolve_weights
 from framework.workflow.export.export import labels_of, trained_model
 from framework.workflow.train.loaders import make_loader
+from framework.workflow.train.plan import plan
 
 log = logging.getLogger("oar")
 
@@ -166,8 +168,28 @@ def make_trainer(
         eval_labels=eval_labels,
         callbacks=logs,
         about={"config": text},
-        partitioner=Partitioner(options=experiment.parallel),
+        partitioner=Partitioner(options=_parallel_options(experiment)),
     )
+
+
+def _parallel_options(experiment: Experiment) -> ParallelOptions:
+    """Those of the experiment; `auto` plans them for the devices that there are."""
+    if isinstance(experiment.parallel, ParallelOptions):
+        return experiment.parallel
+    devices = jax.devices()
+    if len(devices) == 1:
+        return ParallelOptions()
+    made = plan(experiment, len(devices), hardware_of(devices[0]))
+    if made.best is None:
+        raise InputError(
+            "no division of the training fits into the devices",
+            where="parallel: auto",
+            received=made.describe(3),
+            allowed="parameters, their optimizer and activations in the memory of the devices",
+            fix="a smaller data.train.batch_size, train.amp=bfloat16, train.recompute, or more devices",
+        )
+    log.info(f"parallel: auto\n{made.describe(3)}")
+    return made.best.options
 
 
 def _held_out_loader(

@@ -1,0 +1,104 @@
+"""Say how to divide a training among devices that need not be here.
+
+oar plan -c bert_base_sst2 --devices 64 --hardware h100
+oar plan -c resnet50_imagenet --devices 8 --memory 24GB --compile 2
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from framework.commands.main import run
+from framework.commands.train import open_data_config
+from framework.config.arguments import add_config, add_data, add_settings, read_overrides
+from framework.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from framework.distributed import ParallelOptions
+
+_MOST_VIRTUAL = 2048  # devices that jax makes of a CPU
+
+
+def parser() -> argparse.ArgumentParser:
+    """The arguments of `oar plan`."""
+    made = argparse.ArgumentParser(
+        prog="oar plan",
+        description="Say how to divide a training among devices that need not be here: by memory and time.",
+    )
+    add_config(made)
+    add_data(made)
+    made.add_argument("--devices", type=int, required=True, metavar="N", help="how many devices there are")
+    made.add_argument("--hardware", default="h100", help="their kind: cpu, a100, h100, h200, tpu-v5p, …")
+    made.add_argument("--memory", help="of each device, such as 80GB; default: that of the kind")
+    made.add_argument("--top", type=int, default=5, metavar="N", help="divisions that are shown")
+    made.add_argument(
+        "--compile",
+        type=int,
+        default=0,
+        metavar="N",
+        help="compile the N best ones for as many devices of a CPU, and say what the compiler reports",
+    )
+    add_settings(made, weights=False)
+    return made
+
+
+def _plan(args: argparse.Namespace) -> int:
+    import jax
+
+    from framework.distributed.planning.hardware import find_hardware, parse_memory, with_memory
+    from framework.workflow.train.plan import plan
+
+    if args.devices < 1 or args.top < 1 or args.compile < 0:
+        raise ConfigError(
+            "a plan is made for devices",
+            where="oar plan",
+            received=f"--devices {args.devices} --top {args.top} --compile {args.compile}",
+            allowed="1 or more devices and rows, 0 or more to compile",
+        )
+    if args.compile and args.devices > _MOST_VIRTUAL:
+        raise ConfigError(
+            "so many devices cannot be made of a CPU",
+            where="--compile",
+            received=f"{args.devices} devices",
+            allowed=f"up to {_MOST_VIRTUAL}",
+            fix="plan without --compile, or for fewer devices",
+        )
+    # Of arrays there are none, so the devices of this machine do not matter.
+    jax.config.update("jax_platforms", "cpu")
+    if args.compile:
+        jax.config.update("jax_num_cpu_devices", args.devices)
+    hardware = with_memory(find_hardware(args.hardware), parse_memory(args.memory) if args.memory else None)
+    made = plan(
+        open_data_config(args, read_overrides(args, training=True)).experiment, args.devices, hardware
+    )
+    print(made.describe(args.top))
+    for division in made.found.fitting[: args.compile]:
+        needed = made.compile(division, jax.devices()[: args.devices])
+        options = division.options
+        print(
+            f"compiled for {args.devices} devices of a CPU: data {options.data} x fsdp {options.fsdp} x tensor "
+            f"{options.tensor}, stage {options.stage}: {needed / 2**30:.3f} GiB on each"
+        )
+    if made.best is None:
+        return 1
+    print(f"-o {' '.join(_overrides(made.best.options, made.best.recompute))}")
+    return 0
+
+
+def _overrides(options: ParallelOptions, recompute: str | None) -> list[str]:
+    """The changes of a config that a division is."""
+    sizes = {"fsdp": options.fsdp, "tensor": options.tensor}
+    found = [f"parallel.{name}={size}" for name, size in sizes.items() if size > 1]
+    if options.fsdp > 1:
+        found.append(f"parallel.stage={options.stage}")
+    if recompute is not None:
+        found.append(f"train.recompute={json.dumps(recompute)}")
+    return found or ["parallel.fsdp=1"]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs `oar plan`; exit status 0 where a division fits, 1 where none does, 2 an error."""
+    return run(parser(), _plan, argv)

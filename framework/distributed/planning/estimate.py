@@ -1,0 +1,254 @@
+"""What a step needs on each device of a mesh: memory, products, bytes that are read and written, and traffic."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from framework.distributed.mesh import AXES, BATCH_AXES
+from framework.distributed.planning.program import Operation, Program, split_names
+from framework.distributed.planning.spread import FUSED, Bits, Spread, Spreader, Traffic, parts, products
+
+# The same array under another shape.
+_ALIASES = split_names(
+    """
+    reshape squeeze expand_dims optimization_barrier name copy stop_gradient bitcast_convert_type reduce_precision
+    copy_p pvary
+    """
+)
+# Costly functions: XLA computes them once and keeps the result, where two operations read it.
+_COSTLY = split_names(
+    """
+    exp exp2 expm1 log log1p logistic tanh tan sin cos erf erfc erf_inv pow rsqrt sqrt cbrt lgamma digamma
+    sinh cosh asin acos atan atan2 threefry2x32 random_bits
+    """
+)
+# Operations that compute their operand as they read it.
+_READERS = split_names(
+    """
+    reduce reduce_sum reduce_max reduce_min reduce_prod reduce_and reduce_or argmax argmin dynamic_slice
+    concatenate
+    """
+)
+
+
+_GAPS = 1.1  # memory between arrays of different lives, as the compilers leave it
+_SAMPLES = sum(1 << AXES.index(axis) for axis in BATCH_AXES)
+
+
+@dataclass(frozen=True)
+class Needs:
+    """Of one step on one device.
+
+    Attributes:
+        state: Bytes of parameters, optimizer, averages, buffers and the batch.
+        working: Most bytes of intermediate arrays at once.
+        products: Floating-point operations of matrix products and convolutions.
+        moved_by_products: Bytes that those read and write in the device's memory.
+        moved: Bytes that all other operations read and write.
+        traffic: Collectives.
+    """
+
+    state: int
+    working: int
+    products: float
+    moved_by_products: float
+    moved: float
+    traffic: tuple[Traffic, ...]
+
+    @property
+    def memory(self) -> int:
+        """Bytes in all."""
+        return self.state + self.working
+
+
+def estimate(
+    program: Program,
+    inputs: Sequence[Bits | None],
+    sizes: Sequence[int],
+    scatter: frozenset[tuple[int, ...]] = frozenset(),
+    *,
+    combined: bool = False,
+) -> Needs:
+    """The needs of a training step whose state is donated.
+
+    Args:
+        inputs: The division of each argument of the program.
+        sizes: Devices of each axis of the mesh.
+        scatter: Shapes whose gradients are summed and divided in one.
+        combined: The compiler makes one all-reduce of all gradients, as that of CPUs does, so that all of them and
+            their sums are there at once.
+    """
+    spreader = Spreader(sizes, scatter)
+    spread = spreader.spread(program, [*[None] * program.constants, *inputs])
+    state = sum(_bytes(program, spread, one, sizes) for one in program.inputs)
+    working, work, moved, traffic = _measure(program, spread, sizes, combined)
+    working = int(_GAPS * working)
+    for given, left in zip(program.inputs[program.constants :], program.outputs):
+        traffic += _regather(program, spread, given, left, sizes)
+    return Needs(state, working, work, *moved, tuple(traffic))
+
+
+def _bytes(program: Program, spread: Spread, array: int, sizes: Sequence[int]) -> int:
+    return program.arrays[array].bytes // parts(spread.divisions[array], sizes)
+
+
+def _regather(
+    program: Program, spread: Spread, given: int, left: int | None, sizes: Sequence[int]
+) -> list[Traffic]:
+    """The all-gather of a new parameter that lies whole, where its update was computed in parts."""
+    if left is None or program.arrays[given] != program.arrays[left]:
+        return []
+    bits = sum(spread.divisions[left]) & ~sum(spread.divisions[given])
+    return [Traffic("all-gather", bits, _bytes(program, spread, given, sizes), -1)] if bits else []
+
+
+def _measure(
+    program: Program, spread: Spread, sizes: Sequence[int], combined: bool
+) -> tuple[int, float, tuple[float, float], list[Traffic]]:
+    made = _in_memory(program, spread)
+    last = _last_uses(program, made)
+    outputs = {one for one in program.outputs if one is not None}
+    live = peak = 0
+    work, moved = 0.0, [0.0, 0.0]  # bytes of products, of all else
+    traffic = list(spread.traffic)
+    freed: dict[int, list[int]] = {}
+    sums = _gradients(program, spread) if combined else set()
+    together = 0
+    for index, operation in enumerate(program.operations):
+        inner = 0
+        if operation.bodies:
+            inner, flops, bytes_inside, more = _loop(
+                operation, spread.bodies[index], sizes, index, combined=False
+            )
+            work, traffic = work + flops, traffic + more
+            moved = [moved[0] + bytes_inside[0], moved[1] + bytes_inside[1]]
+        bits = spread.divisions[operation.results[0]]
+        count = products(operation, program)
+        if count:
+            partial = sum(one.bits for one in spread.traffic if one.operation == index)
+            work += count / parts((*bits, partial), sizes)
+        dying = freed.pop(index, [])
+        size = written = 0
+        for result in operation.results:
+            if result not in made:
+                continue
+            bytes_made = _bytes(program, spread, result, sizes)
+            if result in outputs:  # over what the step was given
+                written += bytes_made
+                continue
+            if result in sums:
+                together += bytes_made
+                continue
+            size += bytes_made
+            if last[result] > index:
+                freed.setdefault(last[result], []).append(bytes_made)
+        if size or written or operation.name not in FUSED:
+            read = {one for one in operation.operands if one is not None and one in made}
+            moved[0 if count else 1] += (
+                size + written + sum(_bytes(program, spread, one, sizes) for one in read)
+            )
+        if operation.name in FUSED and size in dying:  # written over an operand that is not read again
+            dying.remove(size)
+            live -= size
+        live += size
+        peak = max(peak, live + inner + together)
+        live -= sum(dying)
+        live -= sum(
+            _bytes(program, spread, result, sizes)
+            for result in operation.results
+            if result in made and result not in outputs and result not in sums and last[result] <= index
+        )
+    return max(peak, 2 * together), work, (moved[0], moved[1]), traffic
+
+
+def _loop(
+    operation: Operation, spreads: Sequence[Spread], sizes: Sequence[int], index: int, combined: bool
+) -> tuple[int, float, tuple[float, float], list[Traffic]]:
+    """Of a loop: its body once in memory, and as often as it runs in time; of a branch the dearest one."""
+    times = int(operation.parameters.get("length", 1) or 1)  # type: ignore[call-overload]
+    bodies = operation.bodies[-1:] if operation.name == "while" else operation.bodies
+    found = [_measure(body, spread, sizes, combined) for body, spread in zip(bodies, spreads)]
+    working, work, moved, traffic = max(found, key=lambda one: one[0])
+    repeated = [Traffic(one.kind, one.bits, one.bytes * times, index) for one in traffic]
+    return working, work * times, (moved[0] * times, moved[1] * times), repeated
+
+
+def _in_memory(program: Program, spread: Spread) -> set[int]:
+    """The arrays that are written to memory; all others are computed where they are read."""
+    consumers = program.consumers()
+    result: set[int] = set(program.inputs)
+    wanted: set[int] = {one for one in program.outputs if one is not None}
+    readers = [0] * len(program.arrays)  # operations that read an array or one of its aliases
+    for operation in reversed(program.operations):
+        alias = operation.name in _ALIASES
+        for position, target in enumerate(operation.results):
+            if alias and len(operation.results) > 1:
+                sources = [operation.operands[position]]
+            else:
+                sources = list(operation.operands)
+            for source in sources:
+                if source is None:
+                    continue
+                if alias:
+                    readers[source] += max(1, readers[target])
+                    if target in wanted:
+                        wanted.add(source)
+                elif position == 0:
+                    readers[source] += 1
+                    if operation.name not in FUSED and operation.name not in _READERS:
+                        wanted.add(source)
+    costly: set[int] = set()
+    for operation in program.operations:
+        fused = operation.name in FUSED
+        for target in operation.results:
+            if not fused or target in spread.gathered:
+                result.add(target)
+                continue
+            dear = operation.name in _COSTLY or any(
+                one in costly for one in operation.operands if one is not None and one not in result
+            )
+            if operation.name in _ALIASES:
+                if dear:
+                    costly.add(target)
+                continue
+            folded = operation.name == "transpose" and all(
+                program.operations[one].name in ("dot_general", "conv_general_dilated", *_ALIASES)
+                for one in consumers[target]
+            )
+            if folded and target in wanted:  # the product that reads it does it
+                continue
+            if target in wanted or (dear and readers[target] > 1):
+                result.add(target)
+            elif dear:
+                costly.add(target)
+    return result
+
+
+def _last_uses(program: Program, made: set[int]) -> list[int]:
+    """For each array the last operation that needs it in memory: itself, or through what is computed from it there."""
+    last = [-1] * len(program.arrays)
+    for index in range(len(program.operations) - 1, -1, -1):
+        operation = program.operations[index]
+        uses = [last[one] for one in operation.results if one not in made]
+        use = max([index if any(one in made for one in operation.results) else -1, *uses])
+        use = max(use, index if not operation.results else use)
+        for operand in operation.operands:
+            if operand is not None:
+                last[operand] = max(last[operand], use)
+    return last
+
+
+def _gradients(program: Program, spread: Spread) -> set[int]:
+    """The arrays that a CPU's compiler sums over samples in one all-reduce: those that no product takes afterwards."""
+    taken: set[int] = set()
+    for operation in reversed(program.operations):
+        product = operation.name in ("dot_general", "conv_general_dilated") or operation.bodies
+        if product or any(one in taken for one in operation.results):
+            taken.update(one for one in operation.operands if one is not None)
+    found = set()
+    for one in spread.traffic:
+        operation = program.operations[one.operation]
+        if one.kind != "all-gather" and not operation.bodies and one.bits & _SAMPLES:
+            found.update(target for target in operation.results if target not in taken)
+    return found

@@ -1,0 +1,174 @@
+"""Which division of a training step over devices fits into their memory and takes the least time."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from jax.sharding import PartitionSpec
+
+from framework.distributed.mesh import AXES, BATCH_AXES, ParallelOptions
+from framework.distributed.planning.estimate import Needs, estimate
+from framework.distributed.planning.hardware import REACHED, Hardware, collective_seconds
+from framework.distributed.planning.program import Program
+from framework.distributed.planning.spread import Traffic, bits_of
+
+SPACE = 0.9
+"""The share of a device's memory that a step may take."""
+_PIECE = (
+    30 << 20
+)  # bytes that one collective of many arrays takes (xla_gpu_all_reduce_combine_threshold_bytes)
+Layout = Callable[[ParallelOptions, dict[str, int]], list[PartitionSpec]]
+"""(options, sizes of the axes) -> the division of each argument of the step."""
+
+
+@dataclass(frozen=True)
+class Division:
+    """One way to divide a step, and what it needs.
+
+    Attributes:
+        recompute: What is computed again in the backward pass, as `train.recompute`.
+        computing: Seconds of products and of reading and writing memory.
+        hidden: Seconds of collectives that go on beside them: of parameters and gradients.
+        exposed: Seconds of those that the next operation waits for.
+    """
+
+    options: ParallelOptions
+    sizes: tuple[int, ...]
+    recompute: str | None
+    needs: Needs
+    computing: float
+    hidden: float
+    exposed: float
+
+    @property
+    def seconds(self) -> float:
+        """Of one step."""
+        return max(self.computing, self.hidden) + self.exposed
+
+    def traffic(self, axis: str) -> int:
+        """Bytes that a device exchanges over an axis in a step."""
+        bit = 1 << AXES.index(axis)
+        return sum(one.bytes for one in self.needs.traffic if one.bits & bit)
+
+
+@dataclass(frozen=True)
+class Search:
+    """What was tried: the divisions that fit, fastest first; those that do not, smallest first; and why others were not
+    tried, with their number."""
+
+    fitting: list[Division]
+    too_large: list[Division]
+    dropped: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A step, with or without parts that are computed again; it is traced when it is tried."""
+
+    recompute: str | None
+    trace: Callable[[], Program]
+    layout: Layout
+
+
+def search(
+    variants: Sequence[Variant],
+    devices: int,
+    batch: int,
+    hardware: Hardware,
+    base: ParallelOptions | None = None,
+) -> Search:
+    """Try every division of `devices` over the axes. The rules of names of `base` hold in all of them.
+
+    A later variant is tried where no division of those before fits.
+
+    Args:
+        batch: Samples of a step.
+    """
+    base = base or ParallelOptions()
+    dropped: Counter[str] = Counter()
+    fitting: list[Division] = []
+    too_large: list[Division] = []
+    for number, variant in enumerate(variants):
+        if number and fitting:
+            break
+        program = variant.trace()
+        counted = dropped if number == 0 else Counter()
+        for options, sizes in _divisions(devices, base):
+            reason = _impossible(variant, options, sizes, batch, hardware)
+            if reason is not None:
+                counted[reason] += 1
+                continue
+            division = evaluate(variant, program, options, sizes, hardware)
+            fits = division.needs.memory <= SPACE * hardware.memory
+            (fitting if fits else too_large).append(division)
+    return Search(
+        sorted(fitting, key=lambda one: (one.seconds, one.needs.memory)),
+        sorted(too_large, key=lambda one: one.needs.memory),
+        dict(dropped),
+    )
+
+
+def _divisions(devices: int, base: ParallelOptions) -> list[tuple[ParallelOptions, dict[str, int]]]:
+    found = []
+    for tensor in _divisors(devices):
+        for fsdp in _divisors(devices // tensor):
+            data = devices // tensor // fsdp
+            for stage in (1, 3) if fsdp > 1 else (3,):
+                options = replace(base, data=data, fsdp=fsdp, tensor=tensor, stage=stage)
+                found.append((options, {"data": data, "fsdp": fsdp, "tensor": tensor}))
+    return found
+
+
+def _divisors(number: int) -> list[int]:
+    return [one for one in range(1, number + 1) if number % one == 0]
+
+
+def _impossible(
+    variant: Variant, options: ParallelOptions, sizes: dict[str, int], batch: int, hardware: Hardware
+) -> str | None:
+    """Why a division is not worth a look, in words."""
+    if batch % math.prod(sizes[axis] for axis in BATCH_AXES):
+        return f"the batch of {batch} is no multiple of data x fsdp"
+    if sizes["tensor"] > hardware.per_node:
+        return f"tensor is wider than a node of {hardware.per_node}"
+    specs = variant.layout(options, sizes)
+    for axis in ("tensor", "fsdp"):
+        if sizes[axis] > 1 and not any(axis in spec for spec in specs):
+            return f"{axis} of this size divides no parameter"
+    return None
+
+
+def evaluate(
+    variant: Variant,
+    program: Program,
+    options: ParallelOptions,
+    sizes: dict[str, int],
+    hardware: Hardware,
+) -> Division:
+    """The needs and the times of one division of a variant, whose trace is `program`."""
+    counts = tuple(sizes[axis] for axis in AXES)
+    arguments = program.inputs[program.constants :]
+    specs = variant.layout(options, sizes)
+    inputs = [bits_of(spec, len(program.arrays[one].shape)) for spec, one in zip(specs, arguments)]
+    divided = frozenset(program.arrays[one].shape for spec, one in zip(specs, arguments) if "fsdp" in spec)
+    needs = estimate(program, inputs, counts, divided, combined=hardware.shared)
+    work = needs.products / hardware.products / (1.0 if hardware.shared else REACHED)
+    computing = max(work, needs.moved_by_products / hardware.bandwidth) + needs.moved / hardware.bandwidth
+    tensor = 1 << AXES.index("tensor")
+    hidden = exposed = 0.0
+    together: Counter[tuple[str, int]] = Counter()
+    for one in needs.traffic:
+        if one.bits & tensor or hardware.shared:
+            exposed += collective_seconds(one, counts, hardware)
+        else:  # of parameters and gradients: compilers make few of many
+            together[one.kind, one.bits] += one.bytes
+    for (kind, bits), size in together.items():
+        pieces = -(-size // _PIECE)
+        hidden += pieces * collective_seconds(Traffic(kind, bits, size // pieces, -1), counts, hardware)
+    if hardware.shared:
+        count = math.prod(counts)
+        computing *= count
+    return Division(options, counts, variant.recompute, needs, computing, hidden, exposed)
