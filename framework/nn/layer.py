@@ -32,7 +32,7 @@ from framework.core.errors import ConfigError, ShapeError, TraceError, WeightErr
 from framework.core.foreign_names import LAYER_KEYWORDS, constructor_arguments, foreign_name
 from framework.core.torch_state import TorchState
 from framework.nn import initializer as I
-from framework.nn.recompute import gather_again, recompute, record
+from framework.nn.recompute import gather_again, has_divided, recompute, record
 
 _ARRAYS = (jax.Array, np.ndarray)
 
@@ -532,7 +532,7 @@ class Layer:
                 args = changed if isinstance(changed, tuple) else (changed,)
         if self._recompute and self.training:
             out = recompute(self.forward, *args, **kwargs)
-        elif self._bound and any(one.gathered is not None for one in self._parameters.values()):
+        elif self._bound and has_divided(self):
             out = gather_again(self, args, kwargs)
         else:
             out = self.forward(*args, **kwargs)

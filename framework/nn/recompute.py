@@ -43,6 +43,13 @@ def record(layer: Layer, name: str) -> None:
 _FORMS = frozenset({"convert_element_type", "transpose", "reshape", "copy"})
 
 
+def has_divided(layer: Layer) -> bool:
+    """Whether the layer itself has divided parameters, and stands in no block that is computed again as a whole."""
+    if _journal.get() is not None:
+        return False
+    return any(one.gathered is not None for one in layer._parameters.values())
+
+
 def gather_again(layer: Layer, args: tuple[PyTree, ...], kwargs: dict[str, PyTree]) -> PyTree:
     """`layer.forward`; the backward pass gathers the layer's divided parameters again and computes nothing else twice.
 

@@ -107,7 +107,8 @@ def _measure(
     program: Program, spread: Spread, sizes: Sequence[int], combined: bool
 ) -> tuple[int, float, tuple[float, float], list[Traffic]]:
     made = _in_memory(program, spread)
-    last = _last_uses(program, made)
+    moments = _moments(program)
+    last = _last_uses(program, made, moments)
     outputs = {one for one in program.outputs if one is not None}
     live = peak = 0
     work, moved = 0.0, [0.0, 0.0]  # bytes of products, of all else
@@ -115,7 +116,8 @@ def _measure(
     freed: dict[int, list[int]] = {}
     sums = _gradients(program, spread) if combined else set()
     together = 0
-    for index, operation in enumerate(program.operations):
+    for index in sorted(range(len(program.operations)), key=lambda one: moments[one]):
+        operation, moment = program.operations[index], moments[index]
         inner = 0
         if operation.bodies:
             inner, flops, bytes_inside, more = _loop(
@@ -128,7 +130,7 @@ def _measure(
         if count:
             partial = sum(one.bits for one in spread.traffic if one.operation == index)
             work += count / parts((*bits, partial), sizes)
-        dying = freed.pop(index, [])
+        dying = freed.pop(moment, [])
         size = written = 0
         for result in operation.results:
             if result not in made:
@@ -141,7 +143,7 @@ def _measure(
                 together += bytes_made
                 continue
             size += bytes_made
-            if last[result] > index:
+            if last[result] > moment:
                 freed.setdefault(last[result], []).append(bytes_made)
         if size or written or operation.name not in FUSED:
             read = {one for one in operation.operands if one is not None and one in made}
@@ -157,7 +159,7 @@ def _measure(
         live -= sum(
             _bytes(program, spread, result, sizes)
             for result in operation.results
-            if result in made and result not in outputs and result not in sums and last[result] <= index
+            if result in made and result not in outputs and result not in sums and last[result] <= moment
         )
     return max(peak, 2 * together), work, (moved[0], moved[1]), traffic
 
@@ -225,14 +227,30 @@ def _in_memory(program: Program, spread: Spread) -> set[int]:
     return result
 
 
-def _last_uses(program: Program, made: set[int]) -> list[int]:
-    """For each array the last operation that needs it in memory: itself, or through what is computed from it there."""
+def _moments(program: Program) -> list[int]:
+    """When each operation runs: in the order of the program, but for updates of the state, which follow their
+    gradients at once."""
+    taken = _taken(program)
+    ready = [0] * len(program.arrays)
+    moments = []
+    for index, operation in enumerate(program.operations):
+        moment = index
+        early = operation.name in FUSED or operation.name in _READERS
+        if early and not any(one in taken for one in operation.results):
+            moment = max((ready[one] for one in operation.operands if one is not None), default=0)
+        moments.append(moment)
+        for result in operation.results:
+            ready[result] = moment
+    return moments
+
+
+def _last_uses(program: Program, made: set[int], moments: Sequence[int]) -> list[int]:
+    """For each array the last moment at which it is needed in memory: itself, or for what is computed from it then."""
     last = [-1] * len(program.arrays)
     for index in range(len(program.operations) - 1, -1, -1):
         operation = program.operations[index]
         uses = [last[one] for one in operation.results if one not in made]
-        use = max([index if any(one in made for one in operation.results) else -1, *uses])
-        use = max(use, index if not operation.results else use)
+        use = max([moments[index] if any(one in made for one in operation.results) else -1, *uses])
         for operand in operation.operands:
             if operand is not None:
                 last[operand] = max(last[operand], use)
@@ -241,14 +259,20 @@ def _last_uses(program: Program, made: set[int]) -> list[int]:
 
 def _gradients(program: Program, spread: Spread) -> set[int]:
     """The arrays that a CPU's compiler sums over samples in one all-reduce: those that no product takes afterwards."""
-    taken: set[int] = set()
-    for operation in reversed(program.operations):
-        product = operation.name in ("dot_general", "conv_general_dilated") or operation.bodies
-        if product or any(one in taken for one in operation.results):
-            taken.update(one for one in operation.operands if one is not None)
+    taken = _taken(program)
     found = set()
     for one in spread.traffic:
         operation = program.operations[one.operation]
         if one.kind != "all-gather" and not operation.bodies and one.bits & _SAMPLES:
             found.update(target for target in operation.results if target not in taken)
     return found
+
+
+def _taken(program: Program) -> set[int]:
+    """The arrays that a later product or loop is computed from."""
+    taken: set[int] = set()
+    for operation in reversed(program.operations):
+        product = operation.name in ("dot_general", "conv_general_dilated") or operation.bodies
+        if product or any(one in taken for one in operation.results):
+            taken.update(one for one in operation.operands if one is not None)
+    return taken

@@ -13,7 +13,7 @@ from framework.distributed.mesh import AXES, BATCH_AXES, ParallelOptions
 from framework.distributed.planning.estimate import Needs, estimate
 from framework.distributed.planning.hardware import REACHED, Hardware, collective_seconds
 from framework.distributed.planning.program import Program
-from framework.distributed.planning.spread import Traffic, bits_of
+from framework.distributed.planning.spread import Traffic, input_bits
 
 SPACE = 0.9
 """The share of a device's memory that a step may take."""
@@ -152,9 +152,8 @@ def evaluate(
     counts = tuple(sizes[axis] for axis in AXES)
     arguments = program.inputs[program.constants :]
     specs = variant.layout(options, sizes)
-    inputs = [bits_of(spec, len(program.arrays[one].shape)) for spec, one in zip(specs, arguments)]
     divided = frozenset(program.arrays[one].shape for spec, one in zip(specs, arguments) if "fsdp" in spec)
-    needs = estimate(program, inputs, counts, divided, combined=hardware.shared)
+    needs = estimate(program, input_bits(program, specs), counts, divided, combined=hardware.shared)
     work = needs.products / hardware.products / (1.0 if hardware.shared else REACHED)
     computing = max(work, needs.moved_by_products / hardware.bandwidth) + needs.moved / hardware.bandwidth
     tensor = 1 << AXES.index("tensor")

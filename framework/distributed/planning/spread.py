@@ -83,6 +83,12 @@ def bits_of(spec: PartitionSpec, rank: int) -> Bits:
     return tuple(result)
 
 
+def input_bits(program: Program, specs: Sequence[PartitionSpec]) -> list[Bits]:
+    """The bits of the arguments of a program."""
+    arguments = program.inputs[program.constants :]
+    return [bits_of(spec, len(program.arrays[one].shape)) for spec, one in zip(specs, arguments)]
+
+
 def parts(bits: Sequence[int], sizes: Sequence[int]) -> int:
     """Among how many devices an array of this division is divided."""
     count = 1
@@ -165,7 +171,7 @@ class Spreader:
             bits, partial = _elementwise(operands, first), 0
         partial &= self.present
         if operation.name in ("dot_general", "conv_general_dilated"):
-            partial = self._gather_contracted(bits, partial, operands, index, result)
+            partial = self._gather_contracted(operation, bits, partial, operands, index, result)
         bits = self._fit(tuple(one & ~partial for one in bits), first)
         for target in operation.results:
             fits = arrays[target].shape == first.shape
@@ -174,18 +180,17 @@ class Spreader:
             self._sum(partial, first, bits, index, result)
 
     def _gather_contracted(
-        self, bits: Bits, partial: int, operands: Operands, index: int, result: Spread
+        self, operation: Operation, bits: Bits, partial: int, operands: Operands, index: int, result: Spread
     ) -> int:
         """The axes that stay sums, where an axis divides both what is contracted of one operand and what the other
         gives to the result: the first is gathered."""
         both = partial & reduce(or_, bits, 0) & ~self._samples
         if not both:
             return partial
-        for array, division in operands[:2]:
-            used = reduce(or_, division, 0)
-            kept = tuple(one & ~both for one in division)
-            if used & both and not any(one & both for one in division if one in bits):
-                size = array.bytes // parts(kept, self.sizes)
+        for (array, division), axes in zip(operands, _contracted(operation)):
+            if any(division[axis] & both for axis in axes):
+                whole = tuple(one & ~both for one in division)
+                size = array.bytes // parts(whole, self.sizes)
                 result.traffic.append(Traffic("all-gather", both, size, index))
         return partial & ~both
 
@@ -281,7 +286,9 @@ def _spatial(operands: Operands, result: Array) -> Bits:
 
 
 def _reduce(parameters: Mapping[str, object], operands: Operands, result: Array) -> Outcome:
-    (_, division), axes = operands[0], set(parameters.get("axes", parameters.get("dimensions")))
+    _, division = operands[0]
+    named = parameters["axes"] if "axes" in parameters else parameters["dimensions"]
+    axes = set(named)  # type: ignore[call-overload]
     partial = reduce(or_, (division[axis] for axis in axes), 0)
     return tuple(one for axis, one in enumerate(division) if axis not in axes), partial
 
@@ -406,6 +413,14 @@ _RULES: dict[str, Callable[[Mapping[str, object], Operands, Array], Outcome]] = 
     "scatter_max": _scatter,
     "scatter_min": _scatter,
 }
+
+
+def _contracted(operation: Operation) -> tuple[Sequence[int], Sequence[int]]:
+    """The dimensions of both operands over which a product or a convolution sums."""
+    numbers = operation.parameters["dimension_numbers"]
+    if operation.name == "dot_general":
+        return numbers[0]  # type: ignore[index]
+    return numbers.lhs_spec[1:2], numbers.rhs_spec[1:2]  # type: ignore[attr-defined]
 
 
 def products(operation: Operation, program: Program) -> int:

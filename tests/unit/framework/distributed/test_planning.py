@@ -1,0 +1,275 @@
+"""Plans for devices that are not here: how arrays are divided, what a step needs, and which division is taken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+import framework.nn.functional as F
+from framework import nn
+from framework import optimizer as O
+from framework.core.errors import ConfigError
+from framework.distributed import ParallelOptions
+from framework.distributed.mesh import AXES
+from framework.distributed.planning.estimate import estimate
+from framework.distributed.planning.hardware import (
+    HARDWARE,
+    collective_seconds,
+    find_hardware,
+    parse_memory,
+    with_memory,
+)
+from framework.distributed.planning.program import flatten
+from framework.distributed.planning.search import Variant, search
+from framework.distributed.planning.spread import Bits, Spreader, Traffic, input_bits
+from framework.engine.abstract_step import AbstractStep
+from framework.engine.experiment import TrainOptions
+from framework.engine.task import Batch, Losses, Task
+from framework.nn import functional_core
+from framework.nn.recompute import set_recompute
+from framework.workflow.train.plan import find_blocks
+
+DATA, FSDP, TENSOR = (1 << AXES.index(axis) for axis in ("data", "fsdp", "tensor"))
+SIZES = {"data": 2, "fsdp": 2, "tensor": 2}
+COUNTS = tuple(SIZES.get(axis, 1) for axis in AXES)
+BATCH = DATA | FSDP
+
+
+def spread(function: Callable[..., jax.Array], *arguments: tuple[tuple[int, ...], Bits]) -> tuple[Bits, list]:
+    """The division of what the function gives of arrays of these shapes and divisions, and the traffic."""
+    shapes = [jax.ShapeDtypeStruct(shape, jnp.float32) for shape, _ in arguments]
+    program = flatten(jax.make_jaxpr(function)(*shapes))
+    found = Spreader(COUNTS).spread(program, [*[None] * program.constants, *(bits for _, bits in arguments)])
+    (output,) = program.outputs
+    assert output is not None
+    return found.divisions[output], [(one.kind, one.bits) for one in found.traffic]
+
+
+def split_heads(x: jax.Array) -> jax.Array:
+    return jnp.tanh(x).reshape(8, 16, 4, 8).swapaxes(1, 2)
+
+
+def convolve(x: jax.Array, w: jax.Array) -> jax.Array:
+    return jax.lax.conv(x, w, (1, 1), "SAME")
+
+
+PICTURES = ((8, 4, 6, 6), (BATCH, 0, 0, 0))
+X = ((8, 16, 32), (BATCH, 0, 0))
+
+
+@pytest.mark.parametrize(
+    "function, arguments, division, traffic",
+    [
+        (lambda x, w: x @ w, (X, ((32, 64), (0, TENSOR))), (BATCH, 0, TENSOR), []),
+        (lambda x, w: x @ w, (((8, 32), (BATCH, TENSOR)), ((32, 64), (TENSOR, 0))), (BATCH, 0), [TENSOR]),
+        (lambda x, y: x.reshape(-1, 32).T @ y.reshape(-1, 32), (X, X), (0, 0), [BATCH]),
+        (split_heads, (((8, 16, 32), (BATCH, 0, TENSOR)),), (BATCH, TENSOR, 0, 0), []),
+        (lambda x: x.sum(axis=(0, 1)), (X,), (0,), [BATCH]),
+        (lambda x: x - x.mean(axis=-1, keepdims=True), (X,), (BATCH, 0, 0), []),
+        (convolve, (PICTURES, ((16, 4, 3, 3), (TENSOR, 0, 0, 0))), (BATCH, TENSOR, 0, 0), []),
+        (lambda t, x: t[x.astype(int)[:, :, 0]], (((100, 16), (0, TENSOR)), X), (BATCH, 0, TENSOR), []),
+        (lambda x: jax.lax.scan(lambda c, y: (c + y, c), x[0], x)[1], (((4, 8, 6), (0, BATCH, 0)),), (0, BATCH, 0), []),
+        (lambda x: jnp.where(x > 0, x, jnp.zeros_like(x)), (X,), (BATCH, 0, 0), []),
+    ],
+)  # fmt: skip
+def test_divisions_are_carried(
+    function: Callable[..., jax.Array], arguments: tuple, division: Bits, traffic: list[int]
+) -> None:
+    bits, found = spread(function, *arguments)
+    assert bits == division
+    assert found == [("all-reduce", one) for one in traffic]
+
+
+def test_what_does_not_divide_is_whole() -> None:
+    bits, found = spread(lambda x: x * 2, ((7, 4), (BATCH, 0)))
+    assert bits == (0, 0) and not found
+
+
+def test_two_uses_of_one_axis() -> None:
+    bits, found = spread(lambda x, w: x @ w, ((8, 32), (BATCH, TENSOR)), ((32, 64), (0, TENSOR)))
+    assert bits == (BATCH, TENSOR)  # features of samples are gathered: the weights have divided the result
+    assert found == [("all-gather", TENSOR)]
+
+
+# -- steps --------------------------------------------------------------------------------------------------------
+
+
+class Block(nn.Layer):
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.fc1, self.fc2 = nn.Linear(width, 2 * width), nn.Linear(2 * width, width)
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        return self.fc2(F.tanh(self.fc1(x)))
+
+
+class Blocks(nn.Layer):
+    def __init__(self, width: int, depth: int) -> None:
+        super().__init__()
+        self.first = nn.Linear(16, width)
+        self.blocks = nn.LayerList([Block(width) for _ in range(depth)])
+        self.last = nn.Linear(width, 8)
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        x = self.first(x)
+        for block in self.blocks:
+            x = block(x)
+        return self.last(x)
+
+
+@dataclass(frozen=True)
+class Mean(Task):
+    def infer(self, model: nn.Layer, batch: Batch) -> dict[str, jax.Array]:
+        return {}
+
+    def metrics(self, labels: tuple[str, ...]) -> dict:
+        return {}
+
+    def loss(self, model: nn.Layer, batch: Batch) -> Losses:
+        return Losses((model(batch["x"]) ** 2).mean(), {})
+
+
+def make_step(
+    width: int = 256, depth: int = 6, batch: int = 64, recompute: str | None = None
+) -> AbstractStep:
+    return AbstractStep(
+        Blocks(width, depth),
+        Mean(),
+        O.AdamW(learning_rate=1e-3),
+        TrainOptions(iters=10, recompute=recompute),
+        {"x": jax.ShapeDtypeStruct((batch, 16), jnp.float32)},
+    )
+
+
+@pytest.mark.parametrize("width, depth, batch", [(256, 6, 64), (64, 4, 8192)])
+def test_the_estimate_is_near_the_compiler(width: int, depth: int, batch: int) -> None:
+    step = make_step(width, depth, batch)
+    program = step.trace()
+    one = dict.fromkeys(AXES, 1)
+    specs = step.inputs(ParallelOptions(), one)
+    needs = estimate(program, input_bits(program, specs), tuple(one.values()))
+    analysis = step.compile(jax.devices()[:1], ParallelOptions()).memory_analysis()
+    assert analysis is not None
+    real = analysis.argument_size_in_bytes + analysis.temp_size_in_bytes
+    assert needs.state == pytest.approx(analysis.argument_size_in_bytes, rel=1e-3)
+    assert needs.memory == pytest.approx(real, rel=0.15)
+    assert (
+        needs.products
+        == 3 * 2 * batch * (16 * width + depth * 4 * width**2 + width * 8) - 2 * batch * 16 * width
+    )
+    assert all(parameter._value is None for _, parameter in step.model.named_parameters())
+
+
+def test_divisions_take_less() -> None:
+    step = make_step(batch=8192)
+    program = step.trace()
+
+    def needs(recompute: str | None = None, **axes: int) -> tuple[int, int]:
+        traced = (
+            program
+            if recompute is None
+            else replace(step, options=TrainOptions(iters=1, recompute=recompute)).trace()
+        )
+        options = ParallelOptions(**axes)
+        sizes = {"data": 8 // options.fsdp // options.tensor, "fsdp": options.fsdp, "tensor": options.tensor}
+        specs = step.inputs(options, sizes)
+        found = estimate(traced, input_bits(traced, specs), tuple(sizes[axis] for axis in AXES))
+        return found.state, found.working
+
+    whole, fsdp, pair = needs(), needs(fsdp=8), needs(fsdp=2, tensor=4)
+    assert fsdp[0] < 0.16 * whole[0] and pair[0] < 0.2 * whole[0]
+    assert fsdp[1] == pytest.approx(whole[1], rel=0.2)  # activations are divided as before
+    assert needs(recompute=r"^blocks\.\d+$", fsdp=8)[1] < fsdp[1]
+
+
+def test_divided_parameters_are_gathered_again() -> None:
+    """For each one the forward pass gathers it, and so does the backward pass, which keeps no gathered copy; and a
+    block that is computed again is so under it too."""
+    mesh = Mesh(np.array(jax.devices()[:1]).reshape((1,) * len(AXES)), AXES)
+    model = Blocks(32, 2)
+
+    def gathers(mark: bool, pattern: str | None = None) -> tuple[int, int]:
+        set_recompute(model, pattern)
+        graph, params, buffers = functional_core.split(model.train())
+
+        def loss(params: dict[str, jax.Array], x: jax.Array) -> jax.Array:
+            bound = graph.bind(params, buffers)
+            for name, parameter in bound.named_parameters() if mark else ():
+                if name.endswith("weight"):
+                    parameter.gathered = NamedSharding(mesh, P())
+            return (bound(x) ** 2).mean()
+
+        x = jnp.ones((4, 16))
+        program = flatten(jax.make_jaxpr(jax.grad(loss))(params, x))
+        names = [one.name for one in program.operations]
+        found.append(jax.grad(loss)(params, x))
+        return names.count("sharding_constraint"), names.count("tanh")
+
+    found: list[dict[str, jax.Array]] = []
+    assert gathers(False) == (0, 2)
+    # Six weights: forward, backward (but for the first one, of whose input there is no gradient), and of the gradient.
+    assert gathers(True) == (6 + 5 + 6, 2)
+    assert gathers(True, r"^blocks\.\d+$") == (6 + 5 + 6, 4)
+    for other in found[1:]:
+        for name, value in found[0].items():
+            np.testing.assert_array_equal(value, other[name])
+
+
+# -- search ---------------------------------------------------------------------------------------------------------
+
+
+def search_step(step: AbstractStep, devices: int, memory: float, batch: int) -> object:
+    hardware = with_memory(HARDWARE["a100"], memory)
+    blocks = find_blocks(step.model)
+    assert blocks == r"^blocks\.\d+$"
+    again = replace(step, options=replace(step.options, recompute=blocks))
+    variants = [Variant(one.options.recompute, one.trace, one.inputs) for one in (step, again)]
+    return search(variants, devices, batch, hardware)
+
+
+def test_what_fits_goes_before_what_does_not() -> None:
+    step = make_step(width=512, depth=4, batch=96)
+    state = 16 * sum(int(np.prod(one.shape)) for _, one in step.model.named_parameters())
+    roomy, narrow = search_step(step, 8, 1e9, 96), search_step(step, 8, state / 4, 96)
+    assert roomy.fitting and not roomy.too_large
+    assert roomy.fitting[0].seconds == min(one.seconds for one in roomy.fitting)
+    assert narrow.fitting and all(one.sizes[1] * one.sizes[2] > 1 for one in narrow.fitting)
+    assert any(one.sizes == (8, 1, 1) for one in narrow.too_large)
+    assert not search_step(step, 8, 1e3, 96).fitting
+    few = search_step(step, 64, 1e9, 96)
+    assert sum(few.dropped.values()) and any("no multiple" in reason for reason in few.dropped)
+
+
+def test_collectives_cost_what_links_take() -> None:
+    hardware = HARDWARE["h100"]
+    inside = collective_seconds(Traffic("all-gather", FSDP, 8 << 30, 0), (1, 8, 1), hardware)
+    assert inside == pytest.approx((8 << 30) * 7 / 8 / 450e9, rel=0.01)
+    across = collective_seconds(Traffic("all-reduce", FSDP, 8 << 30, 0), (1, 64, 1), hardware)
+    assert across == pytest.approx(2 * (8 << 30) * 63 / 64 / 50e9, rel=0.01)
+    assert collective_seconds(Traffic("all-reduce", DATA, 1, 0), (1, 8, 1), hardware) == 0
+
+
+@pytest.mark.parametrize(
+    "text, size", [("80GB", 80e9), ("40 gib", 40 * 2**30), ("16e9", 16e9), ("512MiB", 2**29)]
+)
+def test_sizes_of_memory(text: str, size: float) -> None:
+    assert parse_memory(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "much", "-3GB", "nan", "inf"])
+def test_what_is_no_size(text: str) -> None:
+    with pytest.raises(ConfigError, match="no size of memory"):
+        parse_memory(text)
+
+
+def test_unknown_hardware() -> None:
+    with pytest.raises(ConfigError, match="h200") as caught:
+        find_hardware("h2000")
+    assert "did you mean" in str(caught.value)
