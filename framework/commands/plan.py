@@ -24,25 +24,27 @@ _MOST_VIRTUAL = 2048  # devices that jax makes of a CPU
 
 def parser() -> argparse.ArgumentParser:
     """The arguments of `oar plan`."""
-    made = argparse.ArgumentParser(
+    arguments = argparse.ArgumentParser(
         prog="oar plan",
         description="Say how to divide a training among devices that need not be here: by memory and time.",
     )
-    add_config(made)
-    add_data(made)
-    made.add_argument("--devices", type=int, required=True, metavar="N", help="how many devices there are")
-    made.add_argument("--hardware", default="h100", help="their kind: cpu, a100, h100, h200, tpu-v5p, …")
-    made.add_argument("--memory", help="of each device, such as 80GB; default: that of the kind")
-    made.add_argument("--top", type=int, default=5, metavar="N", help="divisions that are shown")
-    made.add_argument(
+    add_config(arguments)
+    add_data(arguments)
+    arguments.add_argument(
+        "--devices", type=int, required=True, metavar="N", help="how many devices there are"
+    )
+    arguments.add_argument("--hardware", default="h100", help="their kind: cpu, a100, h100, h200, tpu-v5p, …")
+    arguments.add_argument("--memory", help="of each device, such as 80GB; default: that of the kind")
+    arguments.add_argument("--top", type=int, default=5, metavar="N", help="divisions that are shown")
+    arguments.add_argument(
         "--compile",
         type=int,
         default=0,
         metavar="N",
         help="compile the N best ones for as many devices of a CPU, and say what the compiler reports",
     )
-    add_settings(made, weights=False)
-    return made
+    add_settings(arguments, weights=False)
+    return arguments
 
 
 def _plan(args: argparse.Namespace) -> int:
@@ -71,32 +73,32 @@ def _plan(args: argparse.Namespace) -> int:
     if args.compile:
         jax.config.update("jax_num_cpu_devices", args.devices)
     hardware = with_memory(find_hardware(args.hardware), parse_memory(args.memory) if args.memory else None)
-    made = plan(
+    result = plan(
         open_data_config(args, read_overrides(args, training=True)).experiment, args.devices, hardware
     )
-    print(made.describe(args.top))
-    for division in made.found.fitting[: args.compile]:
-        needed = made.compile(division, jax.devices()[: args.devices])
+    print(result.describe(args.top))
+    for division in result.search.fitting[: args.compile]:
+        needed = result.compile(division, jax.devices()[: args.devices])
         options = division.options
         print(
             f"compiled for {args.devices} devices of a CPU: data {options.data} x fsdp {options.fsdp} x tensor "
             f"{options.tensor}, stage {options.stage}: {needed / 2**30:.3f} GiB on each"
         )
-    if made.best is None:
+    if result.best is None:
         return 1
-    print(f"-o {' '.join(_overrides(made.best.options, made.best.recompute))}")
+    print(f"-o {' '.join(_overrides(result.best.options, result.best.recompute))}")
     return 0
 
 
 def _overrides(options: ParallelOptions, recompute: str | None) -> list[str]:
     """The changes of a config that a division is."""
     sizes = {"fsdp": options.fsdp, "tensor": options.tensor}
-    found = [f"parallel.{name}={size}" for name, size in sizes.items() if size > 1]
+    changes = [f"parallel.{name}={size}" for name, size in sizes.items() if size > 1]
     if options.fsdp > 1:
-        found.append(f"parallel.stage={options.stage}")
+        changes.append(f"parallel.stage={options.stage}")
     if recompute is not None:
-        found.append(f"train.recompute={json.dumps(recompute)}")
-    return found or ["parallel.fsdp=1"]
+        changes.append(f"train.recompute={json.dumps(recompute)}")
+    return changes or ["parallel.fsdp=1"]
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -14,7 +14,7 @@ from framework.core.device import Device
 from framework.distributed.layout import parameter_specs, state_specs, without_axis
 from framework.distributed.mesh import AXES, BATCH_AXES, ParallelOptions
 from framework.distributed.partitioner import Partitioner, StepShardings
-from framework.distributed.planning.program import Program, flatten
+from framework.distributed.planning.trace import Trace, flatten
 from framework.engine.experiment import TrainOptions
 from framework.engine.step import Step, TrainState, init_state, train_step, trained_graph
 from framework.engine.task import Task
@@ -49,7 +49,7 @@ class AbstractStep:
             lambda p, b: init_state(p, b, groups, self.optimizer, self.options), params, buffers
         )
 
-    def trace(self) -> Program:
+    def trace(self) -> Trace:
         """The operations of a step that divides nothing; `sharding_constraint` stands where a parameter is gathered."""
         state, device = self.state(), jax.devices()[0]
         mesh = Mesh(np.array([device]).reshape((1,) * len(AXES)), AXES)

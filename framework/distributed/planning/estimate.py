@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from framework.distributed.mesh import AXES, BATCH_AXES
-from framework.distributed.planning.program import Operation, Program, split_names
-from framework.distributed.planning.spread import FUSED, Bits, Spread, Spreader, Traffic, parts, products
+from framework.distributed.planning.spread import FUSED, Bits, Spread, Spreader, Traffic, products, shards
+from framework.distributed.planning.trace import Equation, Trace, split_names
 
 # The same array under another shape.
 _ALIASES = split_names(
@@ -63,7 +63,7 @@ class Needs:
 
 
 def estimate(
-    program: Program,
+    program: Trace,
     inputs: Sequence[Bits | None],
     sizes: Sequence[int],
     scatter: frozenset[tuple[int, ...]] = frozenset(),
@@ -84,31 +84,31 @@ def estimate(
     state = sum(_bytes(program, spread, one, sizes) for one in program.inputs)
     working, work, moved, traffic = _measure(program, spread, sizes, combined)
     working = int(_GAPS * working)
-    for given, left in zip(program.inputs[program.constants :], program.outputs):
-        traffic += _regather(program, spread, given, left, sizes)
+    for argument, left in zip(program.inputs[program.constants :], program.outputs):
+        traffic += _regather(program, spread, argument, left, sizes)
     return Needs(state, working, work, *moved, tuple(traffic))
 
 
-def _bytes(program: Program, spread: Spread, array: int, sizes: Sequence[int]) -> int:
-    return program.arrays[array].bytes // parts(spread.divisions[array], sizes)
+def _bytes(program: Trace, spread: Spread, array: int, sizes: Sequence[int]) -> int:
+    return program.arrays[array].bytes // shards(spread.divisions[array], sizes)
 
 
 def _regather(
-    program: Program, spread: Spread, given: int, left: int | None, sizes: Sequence[int]
+    program: Trace, spread: Spread, argument: int, left: int | None, sizes: Sequence[int]
 ) -> list[Traffic]:
-    """The all-gather of a new parameter that lies whole, where its update was computed in parts."""
-    if left is None or program.arrays[given] != program.arrays[left]:
+    """The all-gather of a new parameter that lies whole, where its update was computed in shards."""
+    if left is None or program.arrays[argument] != program.arrays[left]:
         return []
-    bits = sum(spread.divisions[left]) & ~sum(spread.divisions[given])
-    return [Traffic("all-gather", bits, _bytes(program, spread, given, sizes), -1)] if bits else []
+    bits = sum(spread.divisions[left]) & ~sum(spread.divisions[argument])
+    return [Traffic("all-gather", bits, _bytes(program, spread, argument, sizes), -1)] if bits else []
 
 
 def _measure(
-    program: Program, spread: Spread, sizes: Sequence[int], combined: bool
+    program: Trace, spread: Spread, sizes: Sequence[int], combined: bool
 ) -> tuple[int, float, tuple[float, float], list[Traffic]]:
-    made = _in_memory(program, spread)
+    stored = _in_memory(program, spread)
     moments = _moments(program)
-    last = _last_uses(program, made, moments)
+    last = _last_uses(program, stored, moments)
     outputs = {one for one in program.outputs if one is not None}
     live = peak = 0
     work, moved = 0.0, [0.0, 0.0]  # bytes of products, of all else
@@ -129,14 +129,14 @@ def _measure(
         count = products(operation, program)
         if count:
             partial = sum(one.bits for one in spread.traffic if one.operation == index)
-            work += count / parts((*bits, partial), sizes)
+            work += count / shards((*bits, partial), sizes)
         dying = freed.pop(moment, [])
         size = written = 0
         for result in operation.results:
-            if result not in made:
+            if result not in stored:
                 continue
             bytes_made = _bytes(program, spread, result, sizes)
-            if result in outputs:  # over what the step was given
+            if result in outputs:  # over what the step was argument
                 written += bytes_made
                 continue
             if result in sums:
@@ -146,7 +146,7 @@ def _measure(
             if last[result] > moment:
                 freed.setdefault(last[result], []).append(bytes_made)
         if size or written or operation.name not in FUSED:
-            read = {one for one in operation.operands if one is not None and one in made}
+            read = {one for one in operation.operands if one is not None and one in stored}
             moved[0 if count else 1] += (
                 size + written + sum(_bytes(program, spread, one, sizes) for one in read)
             )
@@ -159,28 +159,28 @@ def _measure(
         live -= sum(
             _bytes(program, spread, result, sizes)
             for result in operation.results
-            if result in made and result not in outputs and result not in sums and last[result] <= moment
+            if result in stored and result not in outputs and result not in sums and last[result] <= moment
         )
     return max(peak, 2 * together), work, (moved[0], moved[1]), traffic
 
 
 def _loop(
-    operation: Operation, spreads: Sequence[Spread], sizes: Sequence[int], index: int, combined: bool
+    operation: Equation, spreads: Sequence[Spread], sizes: Sequence[int], index: int, combined: bool
 ) -> tuple[int, float, tuple[float, float], list[Traffic]]:
     """Of a loop: its body once in memory, and as often as it runs in time; of a branch the dearest one."""
     times = int(operation.parameters.get("length", 1) or 1)  # type: ignore[call-overload]
     bodies = operation.bodies[-1:] if operation.name == "while" else operation.bodies
-    found = [_measure(body, spread, sizes, combined) for body, spread in zip(bodies, spreads)]
-    working, work, moved, traffic = max(found, key=lambda one: one[0])
+    summed = [_measure(body, spread, sizes, combined) for body, spread in zip(bodies, spreads)]
+    working, work, moved, traffic = max(summed, key=lambda one: one[0])
     repeated = [Traffic(one.kind, one.bits, one.bytes * times, index) for one in traffic]
     return working, work * times, (moved[0] * times, moved[1] * times), repeated
 
 
-def _in_memory(program: Program, spread: Spread) -> set[int]:
+def _in_memory(program: Trace, spread: Spread) -> set[int]:
     """The arrays that are written to memory; all others are computed where they are read."""
     consumers = program.consumers()
     result: set[int] = set(program.inputs)
-    wanted: set[int] = {one for one in program.outputs if one is not None}
+    required: set[int] = {one for one in program.outputs if one is not None}
     readers = [0] * len(program.arrays)  # operations that read an array or one of its aliases
     for operation in reversed(program.operations):
         alias = operation.name in _ALIASES
@@ -194,12 +194,12 @@ def _in_memory(program: Program, spread: Spread) -> set[int]:
                     continue
                 if alias:
                     readers[source] += max(1, readers[target])
-                    if target in wanted:
-                        wanted.add(source)
+                    if target in required:
+                        required.add(source)
                 elif position == 0:
                     readers[source] += 1
                     if operation.name not in FUSED and operation.name not in _READERS:
-                        wanted.add(source)
+                        required.add(source)
     costly: set[int] = set()
     for operation in program.operations:
         fused = operation.name in FUSED
@@ -218,25 +218,25 @@ def _in_memory(program: Program, spread: Spread) -> set[int]:
                 program.operations[one].name in ("dot_general", "conv_general_dilated", *_ALIASES)
                 for one in consumers[target]
             )
-            if folded and target in wanted:  # the product that reads it does it
+            if folded and target in required:  # the product that reads it does it
                 continue
-            if target in wanted or (dear and readers[target] > 1):
+            if target in required or (dear and readers[target] > 1):
                 result.add(target)
             elif dear:
                 costly.add(target)
     return result
 
 
-def _moments(program: Program) -> list[int]:
+def _moments(program: Trace) -> list[int]:
     """When each operation runs: in the order of the program, but for updates of the state, which follow their
     gradients at once."""
-    taken = _taken(program)
+    used = _inputs_of_products(program)
     ready = [0] * len(program.arrays)
     moments = []
     for index, operation in enumerate(program.operations):
         moment = index
         early = operation.name in FUSED or operation.name in _READERS
-        if early and not any(one in taken for one in operation.results):
+        if early and not any(one in used for one in operation.results):
             moment = max((ready[one] for one in operation.operands if one is not None), default=0)
         moments.append(moment)
         for result in operation.results:
@@ -244,35 +244,35 @@ def _moments(program: Program) -> list[int]:
     return moments
 
 
-def _last_uses(program: Program, made: set[int], moments: Sequence[int]) -> list[int]:
+def _last_uses(program: Trace, stored: set[int], moments: Sequence[int]) -> list[int]:
     """For each array the last moment at which it is needed in memory: itself, or for what is computed from it then."""
     last = [-1] * len(program.arrays)
     for index in range(len(program.operations) - 1, -1, -1):
         operation = program.operations[index]
-        uses = [last[one] for one in operation.results if one not in made]
-        use = max([moments[index] if any(one in made for one in operation.results) else -1, *uses])
+        uses = [last[one] for one in operation.results if one not in stored]
+        use = max([moments[index] if any(one in stored for one in operation.results) else -1, *uses])
         for operand in operation.operands:
             if operand is not None:
                 last[operand] = max(last[operand], use)
     return last
 
 
-def _gradients(program: Program, spread: Spread) -> set[int]:
+def _gradients(program: Trace, spread: Spread) -> set[int]:
     """The arrays that a CPU's compiler sums over samples in one all-reduce: those that no product takes afterwards."""
-    taken = _taken(program)
-    found = set()
+    used = _inputs_of_products(program)
+    summed = set()
     for one in spread.traffic:
         operation = program.operations[one.operation]
         if one.kind != "all-gather" and not operation.bodies and one.bits & _SAMPLES:
-            found.update(target for target in operation.results if target not in taken)
-    return found
+            summed.update(target for target in operation.results if target not in used)
+    return summed
 
 
-def _taken(program: Program) -> set[int]:
+def _inputs_of_products(program: Trace) -> set[int]:
     """The arrays that a later product or loop is computed from."""
-    taken: set[int] = set()
+    used: set[int] = set()
     for operation in reversed(program.operations):
         product = operation.name in ("dot_general", "conv_general_dilated") or operation.bodies
-        if product or any(one in taken for one in operation.results):
-            taken.update(one for one in operation.operands if one is not None)
-    return taken
+        if product or any(one in used for one in operation.results):
+            used.update(one for one in operation.operands if one is not None)
+    return used

@@ -87,9 +87,9 @@ def hardware_of(device: Device) -> Hardware:
         return _this_machine()
     words = device.device_kind.lower().replace(" ", "")
     names = sorted(HARDWARE, key=len, reverse=True)
-    known = next((one for one in names if one.replace("-", "") in words.replace("-", "")), "a100")
+    name = next((one for one in names if one.replace("-", "") in words.replace("-", "")), "a100")
     memory = (device.memory_stats() or {}).get("bytes_limit")
-    return with_memory(HARDWARE[known], memory)
+    return with_memory(HARDWARE[name], memory)
 
 
 def parse_memory(text: str) -> float:

@@ -12,12 +12,12 @@ from jax.sharding import PartitionSpec
 from framework.distributed.mesh import AXES, BATCH_AXES, ParallelOptions
 from framework.distributed.planning.estimate import Needs, estimate
 from framework.distributed.planning.hardware import REACHED, Hardware, collective_seconds
-from framework.distributed.planning.program import Program
 from framework.distributed.planning.spread import Traffic, input_bits
+from framework.distributed.planning.trace import Trace
 
 SPACE = 0.9
 """The share of a device's memory that a step may take."""
-_PIECE = (
+_BUCKET = (
     30 << 20
 )  # bytes that one collective of many arrays takes (xla_gpu_all_reduce_combine_threshold_bytes)
 Layout = Callable[[ParallelOptions, dict[str, int]], list[PartitionSpec]]
@@ -69,7 +69,7 @@ class Variant:
     """A step, with or without parts that are computed again; it is traced when it is tried."""
 
     recompute: str | None
-    trace: Callable[[], Program]
+    trace: Callable[[], Trace]
     layout: Layout
 
 
@@ -112,14 +112,14 @@ def search(
 
 
 def _divisions(devices: int, base: ParallelOptions) -> list[tuple[ParallelOptions, dict[str, int]]]:
-    found = []
+    divisions = []
     for tensor in _divisors(devices):
         for fsdp in _divisors(devices // tensor):
             data = devices // tensor // fsdp
             for stage in (1, 3) if fsdp > 1 else (3,):
                 options = replace(base, data=data, fsdp=fsdp, tensor=tensor, stage=stage)
-                found.append((options, {"data": data, "fsdp": fsdp, "tensor": tensor}))
-    return found
+                divisions.append((options, {"data": data, "fsdp": fsdp, "tensor": tensor}))
+    return divisions
 
 
 def _divisors(number: int) -> list[int]:
@@ -143,7 +143,7 @@ def _impossible(
 
 def evaluate(
     variant: Variant,
-    program: Program,
+    program: Trace,
     options: ParallelOptions,
     sizes: dict[str, int],
     hardware: Hardware,
@@ -165,8 +165,8 @@ def evaluate(
         else:  # of parameters and gradients: compilers make few of many
             together[one.kind, one.bits] += one.bytes
     for (kind, bits), size in together.items():
-        pieces = -(-size // _PIECE)
-        hidden += pieces * collective_seconds(Traffic(kind, bits, size // pieces, -1), counts, hardware)
+        buckets = -(-size // _BUCKET)
+        hidden += buckets * collective_seconds(Traffic(kind, bits, size // buckets, -1), counts, hardware)
     if hardware.shared:
         count = math.prod(counts)
         computing *= count

@@ -15,7 +15,7 @@ from operator import or_
 from jax.sharding import PartitionSpec
 
 from framework.distributed.mesh import AXES, BATCH_AXES
-from framework.distributed.planning.program import Array, Operation, Program, split_names
+from framework.distributed.planning.trace import Array, Equation, Trace, split_names
 
 Bits = tuple[int, ...]
 """The axes over which each dimension of an array is divided, as bits in the order of AXES."""
@@ -83,13 +83,13 @@ def bits_of(spec: PartitionSpec, rank: int) -> Bits:
     return tuple(result)
 
 
-def input_bits(program: Program, specs: Sequence[PartitionSpec]) -> list[Bits]:
+def input_bits(program: Trace, specs: Sequence[PartitionSpec]) -> list[Bits]:
     """The bits of the arguments of a program."""
     arguments = program.inputs[program.constants :]
     return [bits_of(spec, len(program.arrays[one].shape)) for spec, one in zip(specs, arguments)]
 
 
-def parts(bits: Sequence[int], sizes: Sequence[int]) -> int:
+def shards(bits: Sequence[int], sizes: Sequence[int]) -> int:
     """Among how many devices an array of this division is divided."""
     count = 1
     used = reduce(or_, bits, 0)
@@ -114,7 +114,7 @@ class Spreader:
         self._samples = sum(1 << AXES.index(axis) for axis in BATCH_AXES)
         self.fsdp = 1 << AXES.index("fsdp")
 
-    def spread(self, program: Program, inputs: Sequence[Bits | None]) -> Spread:
+    def spread(self, program: Trace, inputs: Sequence[Bits | None]) -> Spread:
         """The divisions of all arrays, from those of the inputs (None: whole)."""
         result = Spread([(0,) * len(array.shape) for array in program.arrays])
         for index, bits in zip(program.inputs, inputs):
@@ -130,13 +130,13 @@ class Spreader:
         used, fitted = 0, []
         for one, size in zip(bits, array.shape):
             one &= self.present & ~used
-            if one and size % parts((one,), self.sizes):
+            if one and size % shards((one,), self.sizes):
                 one = 0
             used |= one
             fitted.append(one)
         return tuple(fitted)
 
-    def _apply(self, program: Program, index: int, operation: Operation, result: Spread) -> None:
+    def _apply(self, program: Trace, index: int, operation: Equation, result: Spread) -> None:
         arrays, divisions = program.arrays, result.divisions
         operands = [
             (arrays[one], divisions[one]) if one is not None else (Array((), 4), ())
@@ -151,7 +151,7 @@ class Spreader:
             whole = tuple(one & ~self.fsdp for one in bits)
             divisions[target] = whole
             if whole != bits:
-                size = arrays[target].bytes // parts(whole, self.sizes)
+                size = arrays[target].bytes // shards(whole, self.sizes)
                 result.traffic.append(Traffic("all-gather", self.fsdp, size, index))
                 result.gathered.add(target)
             return
@@ -180,7 +180,7 @@ class Spreader:
             self._sum(partial, first, bits, index, result)
 
     def _gather_contracted(
-        self, operation: Operation, bits: Bits, partial: int, operands: Operands, index: int, result: Spread
+        self, operation: Equation, bits: Bits, partial: int, operands: Operands, index: int, result: Spread
     ) -> int:
         """The axes that stay sums, where an axis divides both what is contracted of one operand and what the other
         gives to the result: the first is gathered."""
@@ -190,45 +190,50 @@ class Spreader:
         for (array, division), axes in zip(operands, _contracted(operation)):
             if any(division[axis] & both for axis in axes):
                 whole = tuple(one & ~both for one in division)
-                size = array.bytes // parts(whole, self.sizes)
+                size = array.bytes // shards(whole, self.sizes)
                 result.traffic.append(Traffic("all-gather", both, size, index))
         return partial & ~both
 
     def _sum(self, partial: int, array: Array, bits: Bits, index: int, result: Spread) -> None:
-        size = array.bytes // parts(bits, self.sizes)
+        size = array.bytes // shards(bits, self.sizes)
         if partial & self.fsdp and array.shape in self.scatter:
             result.traffic.append(Traffic("reduce-scatter", self.fsdp, size, index))
             partial &= ~self.fsdp
-            size //= parts((self.fsdp,), self.sizes)
+            size //= shards((self.fsdp,), self.sizes)
         if partial:
             result.traffic.append(Traffic("all-reduce", partial, size, index))
 
     def _loop(
         self,
-        program: Program,
+        program: Trace,
         index: int,
-        operation: Operation,
+        operation: Equation,
         operands: Sequence[tuple[Array, Bits]],
         result: Spread,
     ) -> None:
-        given = [bits for _, bits in operands]
+        arguments = [bits for _, bits in operands]
         values = operation.parameters
         if operation.name == "scan":
-            constants, carried = int(values["num_consts"]), int(values["num_carry"])  # type: ignore[call-overload]
-            inner = [*given[: constants + carried], *(bits[1:] for bits in given[constants + carried :])]
+            constants, carries = int(values["num_consts"]), int(values["num_carry"])  # type: ignore[call-overload]
+            inner = [
+                *arguments[: constants + carries],
+                *(bits[1:] for bits in arguments[constants + carries :]),
+            ]
             body = operation.bodies[0]
             spread = self.spread(body, [*[None] * body.constants, *inner])
             outputs = [spread.divisions[one] if one is not None else () for one in body.outputs]
-            outputs = [*outputs[:carried], *((0, *bits) for bits in outputs[carried:])]
+            outputs = [*outputs[:carries], *((0, *bits) for bits in outputs[carries:])]
             spreads = [spread]
         elif operation.name == "while":
             skipped = int(values["cond_nconsts"])  # type: ignore[call-overload]
             body = operation.bodies[-1]
-            spread = self.spread(body, [*[None] * body.constants, *given[skipped:]])
+            spread = self.spread(body, [*[None] * body.constants, *arguments[skipped:]])
             outputs = [spread.divisions[one] if one is not None else () for one in body.outputs]
             spreads = [spread]
         else:
-            spreads = [self.spread(one, [*[None] * one.constants, *given[1:]]) for one in operation.bodies]
+            spreads = [
+                self.spread(one, [*[None] * one.constants, *arguments[1:]]) for one in operation.bodies
+            ]
             outputs = [
                 spreads[0].divisions[one] if one is not None else () for one in operation.bodies[0].outputs
             ]
@@ -239,7 +244,7 @@ class Spreader:
                 self._fit(bits, array) if len(bits) == len(array.shape) else (0,) * len(array.shape)
             )
 
-    def _adopt(self, program: Program, result: Spread) -> None:
+    def _adopt(self, program: Trace, result: Spread) -> None:
         """Divide what is whole and made of nothing, such as zeros and random numbers, as it is read."""
         for operation in reversed(program.operations):
             if operation.name not in FUSED or operation.bodies:
@@ -415,7 +420,7 @@ _RULES: dict[str, Callable[[Mapping[str, object], Operands, Array], Outcome]] = 
 }
 
 
-def _contracted(operation: Operation) -> tuple[Sequence[int], Sequence[int]]:
+def _contracted(operation: Equation) -> tuple[Sequence[int], Sequence[int]]:
     """The dimensions of both operands over which a product or a convolution sums."""
     numbers = operation.parameters["dimension_numbers"]
     if operation.name == "dot_general":
@@ -423,7 +428,7 @@ def _contracted(operation: Operation) -> tuple[Sequence[int], Sequence[int]]:
     return numbers.lhs_spec[1:2], numbers.rhs_spec[1:2]  # type: ignore[attr-defined]
 
 
-def products(operation: Operation, program: Program) -> int:
+def products(operation: Equation, program: Trace) -> int:
     """Floating-point operations of a matrix product or a convolution on one device that does it all; 0 of others."""
     if operation.name == "dot_general" and operation.operands[0] is not None:
         (contract, _), _ = operation.parameters["dimension_numbers"]  # type: ignore[misc]
@@ -438,6 +443,6 @@ def products(operation: Operation, program: Program) -> int:
     return 0
 
 
-def _dilation(operation: Operation) -> int:
+def _dilation(operation: Equation) -> int:
     """Of the numbers that a convolution meets one in so many is no zero between samples (lhs_dilation)."""
     return math.prod(operation.parameters["lhs_dilation"])  # type: ignore[arg-type, call-overload]

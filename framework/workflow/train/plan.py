@@ -41,13 +41,13 @@ class Plan:
     batch_size: int
     parameters: int
     hardware: Hardware
-    found: Search
+    search: Search
     steps: Mapping[str | None, AbstractStep]
 
     @property
     def best(self) -> Division | None:
         """The fastest one that fits."""
-        return self.found.fitting[0] if self.found.fitting else None
+        return self.search.fitting[0] if self.search.fitting else None
 
     def compile(self, division: Division, devices: Sequence[Device]) -> int:
         """Bytes on each of these devices that the compiler says that a step of `division` needs."""
@@ -76,8 +76,8 @@ class Plan:
             f"{'':2}{'data':>5}{'fsdp':>6}{'tensor':>8}{'stage':>7}  {'recompute':<12}{'memory':>11}"
             f"{'step':>11}{'computing':>12}{'hidden':>11}{'exposed':>11}{'traffic':>12}",
         ]
-        shown = self.found.fitting[:top] or self.found.too_large[:top]
-        for one in shown:
+        rows = self.search.fitting[:top] or self.search.too_large[:top]
+        for one in rows:
             data, fsdp, tensor = one.sizes
             stage = str(one.options.stage) if fsdp > 1 else "-"
             total = sum(one.traffic(axis) for axis in AXES)
@@ -86,16 +86,16 @@ class Plan:
                 f"{one.needs.memory / gib:>7.2f} GiB{_time(one.seconds):>11}{_time(one.computing):>12}"
                 f"{_time(one.hidden):>11}{_time(one.exposed):>11}{total / gib:>8.2f} GiB"
             )
-        if not self.found.fitting:
+        if not self.search.fitting:
             lines.append(
                 f"none fits into {SPACE:.0%} of a device; the smallest stand above: take more devices, a smaller "
                 "batch, or train.amp=bfloat16"
             )
-        lines += [f"not tried, {count}: {reason}" for reason, count in self.found.dropped.items()]
-        if self.found.too_large and self.found.fitting:
-            least = self.found.too_large[0]
+        lines += [f"not tried, {count}: {reason}" for reason, count in self.search.dropped.items()]
+        if self.search.too_large and self.search.fitting:
+            least = self.search.too_large[0]
             lines.append(
-                f"too large, {len(self.found.too_large)}: the smallest, {_name(least)}, needs "
+                f"too large, {len(self.search.too_large)}: the smallest, {_name(least)}, needs "
                 f"{least.needs.memory / gib:.2f} GiB, {least.needs.state / gib:.2f} of them for the state"
             )
         lines += self._explain()
@@ -109,7 +109,7 @@ class Plan:
         lines = []
         for axis in AXES:
             index = AXES.index(axis)
-            other = next((one for one in self.found.fitting if one.sizes[index] > best.sizes[index]), None)
+            other = next((one for one in self.search.fitting if one.sizes[index] > best.sizes[index]), None)
             if other is not None:
                 lines.append(
                     f"more {axis}: {_name(other)} takes {_time(other.seconds)}, {_reason(best, other)}"
@@ -171,10 +171,10 @@ def find_blocks(model: Layer) -> str | None:
             key = parent, type(layer)
             counts[key] += 1
             sizes[key] += sum(math.prod(one.shape) for _, one in layer.named_parameters())
-    found = [key for key, _ in sizes.most_common() if counts[key] > 1]
-    if not found:
+    parents = [key for key, _ in sizes.most_common() if counts[key] > 1]
+    if not parents:
         return None
-    parent = f"{re.escape(found[0][0])}\\." if found[0][0] else ""
+    parent = f"{re.escape(parents[0][0])}\\." if parents[0][0] else ""
     return rf"^{parent}\d+$"
 
 

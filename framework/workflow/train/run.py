@@ -179,17 +179,17 @@ def _parallel_options(experiment: Experiment) -> ParallelOptions:
     devices = jax.devices()
     if len(devices) == 1:
         return ParallelOptions()
-    made = plan(experiment, len(devices), hardware_of(devices[0]))
-    if made.best is None:
+    result = plan(experiment, len(devices), hardware_of(devices[0]))
+    if result.best is None:
         raise InputError(
             "no division of the training fits into the devices",
             where="parallel: auto",
-            received=made.describe(3),
+            received=result.describe(3),
             allowed="parameters, their optimizer and activations in the memory of the devices",
             fix="a smaller data.train.batch_size, train.amp=bfloat16, train.recompute, or more devices",
         )
-    log.info(f"parallel: auto\n{made.describe(3)}")
-    return made.best.options
+    log.info(f"parallel: auto\n{result.describe(3)}")
+    return result.best.options
 
 
 def _held_out_loader(

@@ -26,9 +26,9 @@ from framework.distributed.planning.hardware import (
     parse_memory,
     with_memory,
 )
-from framework.distributed.planning.program import flatten
-from framework.distributed.planning.search import Variant, search
+from framework.distributed.planning.search import Search, Variant, search
 from framework.distributed.planning.spread import Bits, Spreader, Traffic, input_bits
+from framework.distributed.planning.trace import flatten
 from framework.engine.abstract_step import AbstractStep
 from framework.engine.experiment import TrainOptions
 from framework.engine.task import Batch, Losses, Task
@@ -60,7 +60,7 @@ def convolve(x: jax.Array, w: jax.Array) -> jax.Array:
     return jax.lax.conv(x, w, (1, 1), "SAME")
 
 
-PICTURES = ((8, 4, 6, 6), (BATCH, 0, 0, 0))
+IMAGES = ((8, 4, 6, 6), (BATCH, 0, 0, 0))
 X = ((8, 16, 32), (BATCH, 0, 0))
 
 
@@ -73,7 +73,7 @@ X = ((8, 16, 32), (BATCH, 0, 0))
         (split_heads, (((8, 16, 32), (BATCH, 0, TENSOR)),), (BATCH, TENSOR, 0, 0), []),
         (lambda x: x.sum(axis=(0, 1)), (X,), (0,), [BATCH]),
         (lambda x: x - x.mean(axis=-1, keepdims=True), (X,), (BATCH, 0, 0), []),
-        (convolve, (PICTURES, ((16, 4, 3, 3), (TENSOR, 0, 0, 0))), (BATCH, TENSOR, 0, 0), []),
+        (convolve, (IMAGES, ((16, 4, 3, 3), (TENSOR, 0, 0, 0))), (BATCH, TENSOR, 0, 0), []),
         (lambda t, x: t[x.astype(int)[:, :, 0]], (((100, 16), (0, TENSOR)), X), (BATCH, 0, TENSOR), []),
         (lambda x: jax.lax.scan(lambda c, y: (c + y, c), x[0], x)[1], (((4, 8, 6), (0, BATCH, 0)),), (0, BATCH, 0), []),
         (lambda x: jnp.where(x > 0, x, jnp.zeros_like(x)), (X,), (BATCH, 0, 0), []),
@@ -126,7 +126,7 @@ class Blocks(nn.Layer):
 
 @dataclass(frozen=True)
 class Mean(Task):
-    def infer(self, model: nn.Layer, batch: Batch) -> dict[str, jax.Array]:
+    def infer(self, model: nn.Layer, inputs: Batch) -> dict[str, jax.Array]:
         return {}
 
     def metrics(self, labels: tuple[str, ...]) -> dict:
@@ -152,7 +152,7 @@ def make_step(
 def test_the_estimate_is_near_the_compiler(width: int, depth: int, batch: int) -> None:
     step = make_step(width, depth, batch)
     program = step.trace()
-    one = dict.fromkeys(AXES, 1)
+    one = {str(axis): 1 for axis in AXES}
     specs = step.inputs(ParallelOptions(), one)
     needs = estimate(program, input_bits(program, specs), tuple(one.values()))
     analysis = step.compile(jax.devices()[:1], ParallelOptions()).memory_analysis()
@@ -171,13 +171,13 @@ def test_divisions_take_less() -> None:
     step = make_step(batch=8192)
     program = step.trace()
 
-    def needs(recompute: str | None = None, **axes: int) -> tuple[int, int]:
+    def needs(recompute: str | None = None, fsdp: int = 1, tensor: int = 1) -> tuple[int, int]:
         traced = (
             program
             if recompute is None
             else replace(step, options=TrainOptions(iters=1, recompute=recompute)).trace()
         )
-        options = ParallelOptions(**axes)
+        options = ParallelOptions(fsdp=fsdp, tensor=tensor)
         sizes = {"data": 8 // options.fsdp // options.tensor, "fsdp": options.fsdp, "tensor": options.tensor}
         specs = step.inputs(options, sizes)
         found = estimate(traced, input_bits(traced, specs), tuple(sizes[axis] for axis in AXES))
@@ -225,7 +225,7 @@ def test_divided_parameters_are_gathered_again() -> None:
 # -- search ---------------------------------------------------------------------------------------------------------
 
 
-def search_step(step: AbstractStep, devices: int, memory: float, batch: int) -> object:
+def search_step(step: AbstractStep, devices: int, memory: float, batch: int) -> Search:
     hardware = with_memory(HARDWARE["a100"], memory)
     blocks = find_blocks(step.model)
     assert blocks == r"^blocks\.\d+$"

@@ -43,8 +43,8 @@ class Array:
 
 
 @dataclass(frozen=True)
-class Operation:
-    """One primitive: its operands and results are indices of `Program.arrays`.
+class Equation:
+    """One primitive: its operands and results are indices of `Trace.arrays`.
 
     Attributes:
         operands: None for a literal.
@@ -56,15 +56,15 @@ class Operation:
     operands: tuple[int | None, ...]
     results: tuple[int, ...]
     parameters: Mapping[str, object]
-    bodies: tuple[Program, ...] = ()
+    bodies: tuple[Trace, ...] = ()
 
 
 @dataclass
-class Program:
+class Trace:
     """Operations in the order of a jaxpr. Inputs are the constants of the jaxpr, and then its arguments."""
 
     arrays: list[Array] = field(default_factory=list)
-    operations: list[Operation] = field(default_factory=list)
+    operations: list[Equation] = field(default_factory=list)
     constants: int = 0
     inputs: tuple[int, ...] = ()
     outputs: tuple[int | None, ...] = ()
@@ -84,9 +84,9 @@ def split_names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-def flatten(closed: jex.ClosedJaxpr) -> Program:
+def flatten(closed: jex.ClosedJaxpr) -> Trace:
     """The program of a closed jaxpr."""
-    program = Program()
+    program = Trace()
     jaxpr = closed.jaxpr
     names = {}
     for variable in (*jaxpr.constvars, *jaxpr.invars):
@@ -98,7 +98,7 @@ def flatten(closed: jex.ClosedJaxpr) -> Program:
     return program
 
 
-def _add(program: Program, aval: object) -> int:
+def _add(program: Trace, aval: object) -> int:
     shape = tuple(int(size) for size in getattr(aval, "shape", ()))
     dtype = getattr(aval, "dtype", np.dtype("float32"))
     extended = jnp.issubdtype(dtype, jax.dtypes.extended)
@@ -106,13 +106,13 @@ def _add(program: Program, aval: object) -> int:
     return len(program.arrays) - 1
 
 
-def _index(program: Program, names: Mapping[object, int | None], atom: jex.Var | jex.Literal) -> int | None:
+def _index(program: Trace, names: Mapping[object, int | None], atom: jex.Var | jex.Literal) -> int | None:
     if isinstance(atom, jex.Literal):
         return _add(program, atom.aval) if getattr(atom.aval, "shape", ()) else None
     return names[atom]
 
 
-def _inline(program: Program, jaxpr: jex.Jaxpr, names: dict[object, int | None]) -> None:
+def _inline(program: Trace, jaxpr: jex.Jaxpr, names: dict[object, int | None]) -> None:
     for equation in jaxpr.eqns:
         operands = [_index(program, names, atom) for atom in equation.invars]
         name = equation.primitive.name
@@ -123,11 +123,11 @@ def _inline(program: Program, jaxpr: jex.Jaxpr, names: dict[object, int | None])
         results = tuple(_add(program, variable.aval) for variable in equation.outvars)
         names.update(zip(equation.outvars, results))
         programs = tuple(flatten(body) for body in bodies) if name in _LOOPS else ()
-        program.operations.append(Operation(name, tuple(operands), results, equation.params, programs))
+        program.operations.append(Equation(name, tuple(operands), results, equation.params, programs))
 
 
 def _call(
-    program: Program,
+    program: Trace,
     inner: jex.ClosedJaxpr,
     operands: Sequence[int | None],
     results: Sequence[object],
@@ -145,12 +145,12 @@ def _call(
 
 def _bodies(parameters: Iterable[object]) -> list[jex.ClosedJaxpr]:
     """The jaxprs among the parameters of a primitive, closed."""
-    found = []
+    bodies = []
     for value in parameters:
         if isinstance(value, jex.ClosedJaxpr):
-            found.append(value)
+            bodies.append(value)
         elif isinstance(value, jex.Jaxpr):
-            found.append(jex.ClosedJaxpr(value, ()))
+            bodies.append(jex.ClosedJaxpr(value, ()))
         elif isinstance(value, (tuple, list)):
-            found += [one for one in value if isinstance(one, jex.ClosedJaxpr)]
-    return found
+            bodies += [one for one in value if isinstance(one, jex.ClosedJaxpr)]
+    return bodies
