@@ -17,7 +17,7 @@ from framework.core.disk import write_file
 from framework.core.errors import ConfigError, InputError
 from framework.vision.annotations.coco import coco_dict, read_coco
 from framework.vision.annotations.coco_folder import find_coco_files, read_coco_folder
-from framework.vision.annotations.cvat import cvat_xml, read_cvat
+from framework.vision.annotations.cvat import cvat_file, cvat_xml, read_cvat
 from framework.vision.annotations.labelme_xml import is_labelme_xml, read_labelme_xml
 from framework.vision.annotations.objects import SUBSETS, AnnotatedImage, AnnotatedSet
 from framework.vision.annotations.voc import read_voc_folder, voc_xml
@@ -81,8 +81,9 @@ def convert_data(
     """Write the annotations of `source` in another format, and copies of the images beside them.
 
     * "yolo": `data.yaml`, `images/<split>` and `labels/<split>`; outlines where every object has one, else boxes.
-    * "coco": `annotations.json`, or `<split>.json` of each split, and `images`.
-    * "cvat": `annotations.xml`, with splits as subsets, and `images`.
+    * "coco": COCO's own folders: `annotations/instances_<split>.json` with `images/<split>`, or, without splits,
+      `annotations/instances_default.json` with `images`.
+    * "cvat": `annotations.xml`, with splits as the subsets of a project, and `images`.
     * "voc": `Annotations`, `JPEGImages`, the lists of splits in `ImageSets/Main`, and `labelmap.txt`, which CVAT and
       Datumaro take the names of classes from; boxes alone.
 
@@ -237,17 +238,25 @@ def _write(
             images = _write_voc(images, output, read.class_names, notes)
         else:
             for split in _splits(images):
-                of_split = [image for image in images if image.split == split]
+                of_split = [
+                    replace(image, name=image.name.removeprefix(f"{split}/"))
+                    for image in images
+                    if image.split == split
+                ]
                 text = json.dumps(coco_dict(of_split, read.class_names), ensure_ascii=False)
-                write_file(output / f"{split or 'annotations'}.json", text.encode("utf-8"))
+                write_file(output / _coco_file(split), text.encode("utf-8"))
         for image in images:
-            target = output / ("JPEGImages" if to == "voc" else "images") / image.name
+            folder = output / ("JPEGImages" if to == "voc" else "images")
+            target = folder / (cvat_file(image) if to == "cvat" else image.name)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(image.path, target)
     counts = Counter(one.label for image in images for one in image.objects)
+    files = (targets[0],)
+    if to == "coco":
+        files = tuple(output / _coco_file(split) for split in _splits(images))
     return ConvertReport(
         source_format,
-        (targets[0],) if to == "voc" else tuple(target for target in targets if target.suffix),
+        files,
         len(images),
         {name: counts[name] for name in read.class_names},
         tuple(left_out),
@@ -273,7 +282,11 @@ def _outputs(images: Sequence[AnnotatedImage], to: Target) -> list[str]:
         return ["annotations.xml", "images"]
     if to == "voc":
         return ["Annotations", "JPEGImages", "ImageSets", "labelmap.txt"]
-    return [*(f"{split or 'annotations'}.json" for split in _splits(images)), "images"]
+    return ["annotations", "images"]
+
+
+def _coco_file(split: str) -> str:
+    return f"annotations/instances_{split or 'default'}.json"
 
 
 def _drop_crowds(images: Sequence[AnnotatedImage], left_out: list[str]) -> list[AnnotatedImage]:

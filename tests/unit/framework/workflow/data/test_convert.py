@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from framework.workflow.data.convert import convert_data, detect_format
 from segmentation.data.annotated import CvatMasks, YoloMasks
 from segmentation.data.coco import CocoMasks
 
+TRAIN = Path("annotations/instances_train.json")
 SQUARE = [10, 5, 30, 5, 30, 25, 10, 25]
 
 
@@ -78,7 +80,7 @@ def test_coco_to_yolo_to_cvat_and_back(tmp_path: Path) -> None:
         (labels, [pytest.approx(box, abs=1e-3) for box in boxes]) for labels, boxes in expected
     ]
     assert boxes_of(CvatDetection(tmp_path / "cvat", split="train")) == expected
-    assert boxes_of(CocoDetection(tmp_path / "coco", Path("train.json"), "images")) == expected
+    assert boxes_of(CocoDetection(tmp_path / "coco", TRAIN, "images/train")) == expected
 
 
 def test_masks_of_every_format_are_the_same(tmp_path: Path) -> None:
@@ -148,8 +150,8 @@ def test_voc_as_a_target_and_back(tmp_path: Path) -> None:
     assert first.boxes is not None and first.boxes.tolist() == [[10, 5, 30, 25]]
     assert second.valid is not None and second.valid.tolist() == [False], "a crowd is difficult"
     again = convert_data(tmp_path / "voc", tmp_path / "coco", "coco")
-    assert again.source_format == "voc" and (tmp_path / "coco/train.json").is_file()
-    data = json.loads((tmp_path / "coco/train.json").read_text(encoding="utf-8"))
+    assert again.source_format == "voc" and (tmp_path / "coco" / TRAIN).is_file()
+    data = json.loads((tmp_path / "coco" / TRAIN).read_text(encoding="utf-8"))
     assert [one.get("attributes") for one in data["annotations"]] == [{"age": "3"}, None]
     assert (tmp_path / "voc/labelmap.txt").read_text(encoding="utf-8").splitlines()[1:] == [
         "cat:::",
@@ -191,10 +193,40 @@ def test_a_file_a_split_of_cvat_and_of_coco(tmp_path: Path) -> None:
         assert len(CvatDetection(tmp_path / "cvat", split=split)) == 2
         assert len(CvatMasks(tmp_path / "cvat", split=split)) == 2
     report = convert_data(tmp_path / "cvat", tmp_path / "coco", "coco")
-    assert [path.name for path in report.files] == ["train.json", "val.json"] and report.images == 4
+    names = ["instances_train.json", "instances_val.json"]
+    assert [path.name for path in report.files] == names and report.images == 4
+    data = json.loads((tmp_path / "coco" / TRAIN).read_text(encoding="utf-8"))
+    assert [one["file_name"] for one in data["images"]] == ["a.jpg", "cam/b.jpg"]
+    assert (tmp_path / "coco/images/val/cam/b.jpg").is_file()
     assert detect_format(tmp_path / "coco") == "coco"
     report = convert_data(tmp_path / "coco", tmp_path / "yolo", "yolo")
     assert report.counts == {"cat": 2, "dog": 2} and (tmp_path / "yolo/labels/val/a.txt").is_file()
+
+
+def test_subsets_of_cvat_are_a_project_of_tasks(tmp_path: Path) -> None:
+    """CVAT and Datumaro read images with a subset from a project alone, in the folder of their subset."""
+    convert_data(coco(tmp_path / "in"), tmp_path / "cvat", "cvat")
+    root = ElementTree.parse(tmp_path / "cvat/annotations.xml").getroot()
+    assert root.findtext("meta/task/size") == "2" and root.find("meta/project") is None
+    assert [one.get("subset") for one in root.findall("image")] == [None, None]
+    for name in ("train", "val"):
+        shutil.copy(tmp_path / "cvat/annotations.xml", tmp_path / f"cvat/{name}.xml")
+    (tmp_path / "cvat/annotations.xml").unlink()
+    convert_data(tmp_path / "cvat", tmp_path / "again", "cvat")
+    root = ElementTree.parse(tmp_path / "again/annotations.xml").getroot()
+    tasks = root.findall("meta/project/tasks/task")
+    assert [one.findtext("subset") for one in tasks] == ["Train", "Validation"]
+    assert [one.findtext("size") for one in tasks] == ["2", "2"] and root.find("meta/task") is None
+    assert (root.findtext("meta/project/subsets") or "").split("\n") == ["Train", "Validation"]
+    assert [one.text for one in root.findall("meta/project/labels/label/name")] == ["cat", "dog"]
+    for one in root.findall("image"):
+        assert (tmp_path / "again/images" / one.get("subset", "") / one.get("name", "")).is_file()
+        assert tasks[int(one.get("task_id", ""))].findtext("subset") == one.get("subset")
+    assert len({one.get("id") for one in root.findall("image")}) == 4
+    expected = boxes_of(CocoDetection(tmp_path / "in", Path("all.json"), "images"))
+    assert boxes_of(CvatDetection(tmp_path / "again", split="val")) == expected
+    report = convert_data(tmp_path / "again", tmp_path / "yolo", "yolo")
+    assert report.images == 4 and (tmp_path / "yolo/labels/val/cam/b.txt").is_file()
 
 
 @pytest.mark.parametrize(
@@ -237,7 +269,7 @@ def test_the_frames_of_a_video_that_was_annotated(tmp_path: Path) -> None:
     xml.write_text(f'<annotations><track id="0" label="cat">{shapes}</track></annotations>', encoding="utf-8")
     report = convert_data(xml, tmp_path / "out", "coco", images=tmp_path / "a.avi")
     assert report.images == 6 and report.counts == {"cat": 3}
-    data = json.loads((tmp_path / "out/annotations.json").read_text(encoding="utf-8"))
+    data = json.loads((tmp_path / "out/annotations/instances_default.json").read_text(encoding="utf-8"))
     assert [one["bbox"][0] for one in data["annotations"]] == [0, 10, 20]
     assert data["images"][1]["file_name"] == "frame_000001.png" and data["images"][1]["height"] == 48
 
