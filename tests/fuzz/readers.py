@@ -648,6 +648,19 @@ def _cvat_video(folder: Path) -> Path:
     return _saved("annotations.xml", f"<annotations>{text}</annotations>")(folder)
 
 
+def _box_table(folder: Path) -> Path:
+    _scene(folder)
+    rows = "a.png,31,24,cat,2,3,12,13,0\na.png,31,24,dog,4,5,20,20,1\n" * 3
+    first = "filename,width,height,class,xmin,ymin,xmax,ymax,difficult\n"
+    return _saved("boxes_train.csv", first + rows)(folder)
+
+
+def _read_box_table(path: Path) -> object:
+    from framework.vision.annotations.box_table import read_box_tables
+
+    return read_box_tables(path), _convert(path)
+
+
 def _labelme_xml(folder: Path) -> Path:
     _scene(folder)
     points = "".join(f"<pt><x>{x}</x><y>{y}</y></pt>" for x, y in ((2, 3), (12, 3), (12, 12)))
@@ -755,6 +768,7 @@ READERS: dict[str, Reader] = {
     "cvat of a video": Reader(_cvat_video, _read_cvat),
     "xml of labelme": Reader(_labelme_xml, _convert),
     "voc to others": Reader(_voc, _convert),
+    "table of boxes": Reader(_box_table, _read_box_table),
     "tiff by windows": Reader(_tiled, _read_windows),
     "several classes": Reader(_multi_label, _read_multi_label),
     "squad": Reader(_saved("squad.json", json.dumps(_SQUAD)), _read_squad, values=True),

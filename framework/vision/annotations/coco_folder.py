@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 from framework.core.errors import InputError
 from framework.vision.annotations.coco import read_coco
-from framework.vision.annotations.objects import SUBSETS, AnnotatedImage, AnnotatedSet
+from framework.vision.annotations.objects import SUBSETS, AnnotatedSet, find_split, merge_splits
 from framework.vision.dataset_files import read_annotations
-
-_SPLIT = re.compile(r"(?:^|[^a-z])(train|val|valid|validation|test)(?=[^a-z]|$)", re.IGNORECASE)
 
 
 def find_coco_files(folder: Path) -> Mapping[str, Path]:
@@ -47,14 +43,18 @@ def _has_objects(path: Path) -> bool:
         data = read_annotations(path)
     except Exception:  # no file of annotations, whatever it is
         return False
-    return isinstance(data, dict) and all(
-        isinstance(data.get(name), list) for name in ("images", "annotations", "categories")
-    )
+    if not isinstance(data, dict):
+        return False
+    lists = [data.get(name) for name in ("images", "annotations", "categories")]
+    if not all(isinstance(one, list) for one in lists):
+        return False
+    first = next(iter(lists[1] or ()), None)
+    return not (isinstance(first, dict) and "segments_info" in first)  # a panoptic file
 
 
 def _split_of(path: Path, folder: Path) -> str:
-    if words := _SPLIT.findall(path.stem.replace("2014", " ").replace("2017", " ")):
-        return SUBSETS[words[-1].lower()]
+    if split := find_split(path.stem):
+        return split
     return SUBSETS.get(path.parent.name.lower(), "") if path.parent != folder else ""
 
 
@@ -67,15 +67,9 @@ def read_coco_folder(folder: Path, images: Path | None = None) -> AnnotatedSet:
     files = find_coco_files(folder)
     if not files:
         raise InputError("there is no file in COCO's format", where=folder, allowed="annotations/*.json")
-    read: list[AnnotatedImage] = []
-    names: dict[str, None] = {}
-    problems: list[str] = []
-    for split, path in files.items():
-        one = read_coco(path, images or _find_images(path, folder, split))
-        read += [replace(image, split=split) for image in one.images]
-        names |= dict.fromkeys(one.class_names)
-        problems += one.problems
-    return AnnotatedSet(tuple(read), tuple(names), tuple(problems))
+    return merge_splits(
+        {split: read_coco(path, images or _find_images(path, folder, split)) for split, path in files.items()}
+    )
 
 
 def _find_images(path: Path, folder: Path, split: str) -> Path:
@@ -86,7 +80,7 @@ def _find_images(path: Path, folder: Path, split: str) -> Path:
     subset = path.stem.removeprefix("instances_")
     spellings = dict.fromkeys((subset, split, *(name for name in SUBSETS if SUBSETS[name] == split)))
     candidates = [
-        path.parent,
+        *(path.parent / name for name in ("", "images", "data")),
         *(base / name for name in spellings if name for base in (folder / "images", folder)),
         *(folder / name for name in ("images", "data", "")),
     ]

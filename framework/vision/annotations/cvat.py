@@ -31,7 +31,8 @@ def read_cvat(file: Path, images: Path | None = None) -> AnnotatedSet:
     A file of "CVAT for video 1.1" has tracks in the place of images: see `framework.vision.annotations.cvat_tracks`.
 
     Args:
-        images: The folder of the images; without it `images` beside the file, or the file's folder.
+        images: The folder of the images; without it `images` or, as FiftyOne has it, `data` beside the file, or the
+            file's folder.
 
     Raises:
         FormatError: the file is not of this format. InputError: it holds neither an image nor a track, or there are no
@@ -109,7 +110,7 @@ def _size(entry: Element) -> tuple[int, int] | None:
 
 def _find_image(name: str, subset: str, file: Path, images: Path | None) -> Path:
     """By its name in the folder, in the folder of its subset, as CVAT exports projects, or without its own folders."""
-    folders = [images] if images is not None else [file.parent / "images", file.parent]
+    folders = [images] if images is not None else [file.parent / one for one in ("images", "", "data")]
     spellings = [*([f"{subset}/{name}"] if subset else []), name, Path(name).name]
     candidates = [folder / one for one in spellings for folder in folders]
     return next((path for path in candidates if path.is_file()), folders[0] / name)

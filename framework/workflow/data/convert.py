@@ -1,4 +1,4 @@
-"""Data sets of annotated objects from one format to another: YOLO, CVAT, COCO, VOC and labelme."""
+"""Data sets of annotated objects from one format to another: YOLO, CVAT, COCO, VOC, labelme and tables of boxes."""
 
 from __future__ import annotations
 
@@ -15,23 +15,24 @@ import yaml
 
 from framework.core.disk import write_file
 from framework.core.errors import ConfigError, InputError
+from framework.vision.annotations.box_table import find_tables, read_box_tables
 from framework.vision.annotations.coco import coco_dict, read_coco
 from framework.vision.annotations.coco_folder import find_coco_files, read_coco_folder
 from framework.vision.annotations.cvat import cvat_file, cvat_xml, read_cvat
 from framework.vision.annotations.labelme_xml import is_labelme_xml, read_labelme_xml
-from framework.vision.annotations.objects import SUBSETS, AnnotatedImage, AnnotatedSet
+from framework.vision.annotations.objects import SUBSETS, AnnotatedImage, AnnotatedSet, merge_splits
 from framework.vision.annotations.voc import read_voc_folder, voc_xml
 from framework.vision.annotations.xml_files import read_xml
-from framework.vision.annotations.yolo import SPLITS, read_yolo, yolo_lines
+from framework.vision.annotations.yolo import SPLITS, has_names, read_yolo, yolo_lines
 from framework.vision.dataset_files import abbreviate, find_missing, read_annotations
-from framework.vision.image import read_size
+from framework.vision.image import list_images, read_size
 from framework.vision.image import write as write_image
 from framework.vision.video import SUFFIXES as VIDEO_SUFFIXES
 from framework.vision.video import VideoReader
 from framework.workflow.data.commands import check_new, write_whole
 from framework.workflow.data.labelme import convert_labelme
 
-Format = Literal["yolo", "cvat", "coco", "voc", "labelme"]
+Format = Literal["yolo", "cvat", "coco", "voc", "labelme", "csv"]
 Target = Literal["yolo", "cvat", "coco", "voc"]
 _MOST_LINES = 10  # of the lines that a report has of what is left out
 
@@ -89,7 +90,9 @@ def convert_data(
 
     Args:
         source: A data.yaml or a folder of YOLO, an XML file of CVAT or a folder of some, a JSON file of COCO or a
-            folder with one a split, a folder with XML files of VOC, or with .json or XML files of labelme.
+            folder with one a split, a folder with XML files of VOC, or with .json or XML files of labelme, a .csv of
+            boxes or a folder with one a split; or a folder that has such a one a split, named train, val (valid,
+            validation) and test.
         source_format: Where it is not plain from the source.
         images: The folder of the images of COCO, CVAT, VOC or LabelMe's XML; else `images` beside it, or its folder. Of
             a video that was annotated with CVAT also the video, whose frames are then taken.
@@ -105,17 +108,9 @@ def convert_data(
             "data are not written in this format", received=to, allowed=", ".join(get_args(Target))
         )
     kind = source_format or detect_format(source)
-    if kind == "cvat" and images is not None and Path(images).suffix.lower() in VIDEO_SUFFIXES:
-        with tempfile.TemporaryDirectory(prefix="oar-") as scratch:
-            _write_frames(Path(images), Path(scratch))
-            return _write(_read(source, kind, scratch), output, to, kind, boxes_only)
-    if kind == "labelme" and any(map(_is_labelme, source.rglob("*.json"))):
-        with tempfile.TemporaryDirectory(prefix="oar-") as scratch:
-            report = convert_labelme(source, Path(scratch) / "coco")
-            read = read_coco(report.annotations, report.images)
-            shapes = tuple(f"{count} {name}: no area" for name, count in report.left_out.items())
-            return _write(replace(read, problems=(*read.problems, *shapes)), output, to, kind, boxes_only)
-    return _write(_read(source, kind, images), output, to, kind, boxes_only)
+    with tempfile.TemporaryDirectory(prefix="oar-") as scratch:
+        read = _read(source, kind, None if images is None else Path(images), Path(scratch))
+        return _write(read, output, to, kind, boxes_only)
 
 
 def detect_format(source: Path) -> Format:
@@ -127,22 +122,55 @@ def detect_format(source: Path) -> Format:
         return "cvat"
     if source.is_file() and suffix == ".json":
         return "coco"
-    if source.is_dir():
-        if next(source.rglob("*.json"), None) is not None and any(map(_is_labelme, source.rglob("*.json"))):
-            return "labelme"
-        if (kind := _xml_format(source)) is not None:
-            return kind
-        if find_coco_files(source):
-            return "coco"
-        if any(next(source.rglob(pattern), None) is not None for pattern in ("*.yaml", "*.yml", "*.txt")):
-            return "yolo"
+    if source.is_file() and suffix == ".csv":
+        return "csv"
+    if source.is_dir() and (kind := _format_of_folder(source)) is not None:
+        return kind
     raise InputError(
         "the format of these data is not known",
         where=source,
         received="a folder" if source.is_dir() else "a file" if source.is_file() else "nothing at this path",
-        allowed="a data.yaml or folder of YOLO, an .xml of CVAT, a .json of COCO, a folder of VOC or labelme",
+        allowed="a data.yaml or folder of YOLO, an .xml of CVAT, a .json of COCO, a folder of VOC or labelme, or a "
+        ".csv of boxes",
         fix=f"name the format with --from; the current folder is {Path.cwd()}",
     )
+
+
+def _format_of_folder(folder: Path) -> Format | None:
+    if next(folder.rglob("*.json"), None) is not None and any(map(_is_labelme, folder.rglob("*.json"))):
+        return "labelme"
+    if (kind := _xml_format(folder)) is not None:
+        return kind
+    if find_coco_files(folder):
+        return "coco"
+    if has_names(folder):
+        return "yolo"
+    if find_tables(folder):
+        return "csv"
+    kinds = [_format_of_folder(one) for one in _split_folders(folder).values()]
+    if kinds and kinds[0] is not None and kinds.count(kinds[0]) == len(kinds):
+        return kinds[0]
+    stems = {path.stem for path in list_images(folder, recursive=True)}
+    return "yolo" if any(path.stem in stems for path in folder.rglob("*.txt")) else None
+
+
+def _split_folders(folder: Path) -> Mapping[str, Path]:
+    """The folders of splits, where the folder has nothing but them that tells of objects."""
+    beside = (
+        "*.json",
+        "*.xml",
+        "*.yaml",
+        "*.yml",
+        "*.csv",
+        "*.data",
+        "[Ii]mages",
+        "[Ll]abels",
+        "[Aa]nnotations",
+    )
+    if any(next(folder.glob(pattern), None) is not None for pattern in beside):
+        return {}
+    folders = [path for path in sorted(folder.iterdir()) if path.is_dir() and path.name.lower() in SUBSETS]
+    return {SUBSETS[path.name.lower()]: path for path in folders}
 
 
 def _is_labelme(file: Path) -> bool:
@@ -155,7 +183,7 @@ def _is_labelme(file: Path) -> bool:
 
 def _xml_format(source: Path) -> Format | None:
     """The format of the first XML file of a folder, which of VOC and LabelMe may lie in folders of their own."""
-    folders = (source, source / "annotations", source / "Annotations")
+    folders = (source, *(source / name for name in ("annotations", "Annotations", "labels")))
     files = (path for folder in folders for path in sorted(folder.glob("*.xml")))
     first = next(files, None) or next(iter(sorted((source / "Annotations").rglob("*.xml"))), None)
     if first is None:
@@ -166,20 +194,37 @@ def _xml_format(source: Path) -> Format | None:
     return "labelme" if is_labelme_xml(root) else "voc"
 
 
-def _read(source: Path, kind: Format, images: str | Path | None) -> AnnotatedSet:
-    folder = None if images is None else Path(images)
+def _read(source: Path, kind: Format, images: Path | None, scratch: Path) -> AnnotatedSet:
+    """`scratch` is a folder for what is read from other files than those of the source."""
+    if source.is_dir() and kind != "coco" and (folders := _split_folders(source)):
+        scratches = {split: scratch / split for split in folders}
+        for one in scratches.values():
+            one.mkdir()
+        return merge_splits(
+            {split: _read(one, kind, images, scratches[split]) for split, one in folders.items()}
+        )
     if kind == "yolo":
         return read_yolo(source)
     if kind == "voc":
-        return read_voc_folder(source, folder)
+        return read_voc_folder(source, images)
+    if kind == "csv":
+        return read_box_tables(source, images)
     if kind == "labelme":
-        return read_labelme_xml(source, folder)
+        if not any(map(_is_labelme, source.rglob("*.json"))):
+            return read_labelme_xml(source, images)
+        report = convert_labelme(source, scratch / "coco")
+        read = read_coco(report.annotations, report.images)
+        shapes = tuple(f"{count} {name}: no area" for name, count in report.left_out.items())
+        return replace(read, problems=(*read.problems, *shapes))
     if kind == "cvat":
-        return _read_cvat(source, folder)
+        if images is not None and images.suffix.lower() in VIDEO_SUFFIXES:
+            _write_frames(images, scratch)
+            images = scratch
+        return _read_cvat(source, images)
     if source.is_dir():
-        return read_coco_folder(source, folder)
+        return read_coco_folder(source, images)
     beside = source.parent / "images"
-    return read_coco(source, folder or (beside if beside.is_dir() else source.parent))
+    return read_coco(source, images or (beside if beside.is_dir() else source.parent))
 
 
 def _read_cvat(source: Path, folder: Path | None) -> AnnotatedSet:
@@ -187,16 +232,8 @@ def _read_cvat(source: Path, folder: Path | None) -> AnnotatedSet:
     if source.is_dir() and not (source / "annotations.xml").is_file():
         files = {SUBSETS.get(path.stem.lower(), ""): path for path in sorted(source.glob("*.xml"))}
         sets = {split: read_cvat(path, folder) for split, path in files.items()}
-        if len(sets) > 1:
-            images = tuple(
-                replace(image, split=image.split or split)
-                for split, one in sets.items()
-                for image in one.images
-            )
-            names = tuple(dict.fromkeys(name for one in sets.values() for name in one.class_names))
-            return AnnotatedSet(images, names, tuple(line for one in sets.values() for line in one.problems))
         if sets:
-            return next(iter(sets.values()))
+            return merge_splits(sets) if len(sets) > 1 else next(iter(sets.values()))
     return read_cvat(source / "annotations.xml" if source.is_dir() else source, folder)
 
 

@@ -257,6 +257,88 @@ def test_folders_of_coco(tmp_path: Path, files: tuple[str, ...], images: tuple[s
     assert sorted(path.name for path in (tmp_path / "out/labels").iterdir()) == ["train", "val"]
 
 
+PIXELS = np.full((50, 100, 3), 90, np.uint8)
+VOC_BOX = "<bndbox><xmin>11</xmin><ymin>6</ymin><xmax>30</xmax><ymax>25</ymax></bndbox>"
+VOC = f"<annotation><object><name>cat</name>{VOC_BOX}</object></annotation>"
+OUTLINED = VOC.replace("<bndbox>", "<polygon><x1>11</x1><y1>6</y1></polygon><bndbox>")
+CVAT = (
+    '<annotations><image name="a.jpg" width="100" height="50">'
+    '<box label="cat" xtl="10" ytl="5" xbr="30" ybr="25"/></image></annotations>'
+)
+SHAPE = {"label": "cat", "points": [[10, 5], [30, 25]], "shape_type": "rectangle"}
+LABELME = json.dumps({"shapes": [SHAPE], "imagePath": "a.jpg"})
+
+
+@pytest.mark.parametrize(
+    ("kind", "photo", "files"),
+    [
+        ("voc", "a.jpg", {"a.xml": VOC}),  # Roboflow
+        ("voc", "images/a.jpg", {"Annotations/a.xml": VOC}),  # Label Studio
+        ("voc", "data/a.jpg", {"labels/a.xml": VOC}),  # FiftyOne
+        ("voc", "images/a.jpg", {"annotations/a.xml": OUTLINED}),  # supervision
+        ("cvat", "data/a.jpg", {"labels.xml": CVAT}),  # FiftyOne
+        ("labelme", "a.jpg", {"a.json": LABELME}),
+        ("yolo", "images/a.jpg", {"labels/a.txt": "0 0.2 0.3 0.2 0.4\n", "classes.txt": "cat\n"}),
+        ("csv", "a.jpg", {"_annotations.csv": "filename,class,xmin,ymin,xmax,ymax\na.jpg,cat,10,5,30,25\n"}),
+    ],
+)
+def test_a_folder_a_split(tmp_path: Path, kind: str, photo: str, files: dict[str, str]) -> None:
+    for split in ("train", "valid"):
+        for name in (photo, *files):
+            (tmp_path / "in" / split / name).parent.mkdir(parents=True, exist_ok=True)
+        image.write(tmp_path / "in" / split / photo, PIXELS)
+        for name, content in files.items():
+            (tmp_path / "in" / split / name).write_text(content, encoding="utf-8")
+    (tmp_path / "in/README.txt").write_text("exported", encoding="utf-8")
+    report = convert_data(tmp_path / "in", tmp_path / "out", "coco")
+    assert report.source_format == kind and report.counts == {"cat": 2} and report.left_out == ()
+    assert [path.name for path in report.files] == ["instances_train.json", "instances_val.json"]
+    for split in ("train", "val"):
+        data = CocoDetection(tmp_path / "out", Path(f"annotations/instances_{split}.json"), f"images/{split}")
+        assert boxes_of(data) == [([0], [[10, 5, 30, 25]])]
+    assert any("outlines of 1 objects are not read" in line for line in report.notes) == (
+        OUTLINED in files.values()
+    )
+
+
+def test_the_folders_of_yolo_without_a_yaml_are_splits(tmp_path: Path) -> None:
+    for split in ("train", "val"):
+        for folder in ("images", "labels"):
+            (tmp_path / "in" / folder / split).mkdir(parents=True)
+        image.write(tmp_path / f"in/images/{split}/a.jpg", PIXELS)
+        (tmp_path / f"in/labels/{split}/a.txt").write_text("0 0.2 0.3 0.2 0.4\n", encoding="utf-8")
+    (tmp_path / "in/data.yaml").write_text("names: [cat]\n", encoding="utf-8")  # supervision
+    report = convert_data(tmp_path / "in", tmp_path / "out", "voc")
+    assert sorted(path.name for path in (tmp_path / "out/ImageSets/Main").iterdir()) == [
+        "train.txt",
+        "val.txt",
+    ]
+    assert report.images == 2
+
+
+def test_a_test_part_that_is_not_there_is_no_error(tmp_path: Path) -> None:
+    """Roboflow writes its line into data.yaml whether there is such a part or not."""
+    (tmp_path / "in/train/images").mkdir(parents=True)
+    image.write(tmp_path / "in/train/images/a.jpg", PIXELS)
+    text = "train: ../train/images\nval: ../train/images\ntest: ../test/images\nnames: [cat]\n"
+    (tmp_path / "in/data.yaml").write_text(text, encoding="utf-8")
+    report = convert_data(tmp_path / "in", tmp_path / "out", "coco")
+    assert report.images == 1 and "there is no ../test/images" in "".join(report.notes)
+    (tmp_path / "in/data.yaml").write_text(text.replace("val: ../train", "val: ../valid"), encoding="utf-8")
+    with pytest.raises(InputError, match="there is no such folder of images"):
+        convert_data(tmp_path / "in", tmp_path / "again", "coco")
+
+
+def test_files_that_only_look_like_yolo_or_coco(tmp_path: Path) -> None:
+    image.write(tmp_path / "a.jpg", PIXELS)
+    (tmp_path / "README.txt").write_text("0 0.5 0.5 0.5 0.5\n", encoding="utf-8")
+    entry = {"image_id": 1, "file_name": "a.png", "segments_info": []}
+    panoptic = {"images": [{"id": 1}], "annotations": [entry], "categories": [{"id": 1, "name": "x"}]}
+    (tmp_path / "panoptic_val.json").write_text(json.dumps(panoptic), encoding="utf-8")
+    with pytest.raises(InputError, match="the format of these data is not known"):
+        detect_format(tmp_path)
+
+
 def test_the_frames_of_a_video_that_was_annotated(tmp_path: Path) -> None:
     with VideoWriter(tmp_path / "a.avi", 5, (48, 64)) as video:
         for _ in range(6):
