@@ -147,7 +147,7 @@ def _format_of_folder(folder: Path) -> Format | None:
         return "yolo"
     if find_tables(folder):
         return "csv"
-    kinds = [_format_of_folder(one) for one in _split_folders(folder).values()]
+    kinds: list[Format | None] = [_format_of_folder(one) for one in _split_folders(folder).values()]
     if kinds and kinds[0] is not None and kinds.count(kinds[0]) == len(kinds):
         return kinds[0]
     stems = {path.stem for path in list_images(folder, recursive=True)}
