@@ -8,7 +8,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import Literal, get_args
 
 import yaml
@@ -255,7 +255,7 @@ def _write(
             fix="name their folder with --images",
         )
     images = [
-        image if image.size_hw is not None else replace(image, size_hw=read_size(image.path))
+        replace(image, name=_name_inside(image.name), size_hw=image.size_hw or read_size(image.path))
         for image in read.images
     ]
     left_out, notes = list(read.problems), list(read.notes)
@@ -301,6 +301,13 @@ def _write(
     )
 
 
+def _name_inside(name: str) -> str:
+    """The name of an image in the output, which no name of a source leads out of: of a whole path the last part."""
+    path = PureWindowsPath(name)  # which reads both separators
+    parts = [part for part in path.parts if part not in (".", "..", path.anchor)]
+    return parts[-1] if path.anchor else "/".join(parts)
+
+
 def _with_split(image: AnnotatedImage) -> AnnotatedImage:
     """The image with its split in front of its name."""
     split = image.split or SPLITS[0]
@@ -330,7 +337,9 @@ def _drop_crowds(images: Sequence[AnnotatedImage], left_out: list[str]) -> list[
     """The images without crowds and difficult objects, for which YOLO's format has no mark."""
     ignored = sum(not one.is_valid for image in images for one in image.objects)
     if ignored:
-        left_out.append(f"{ignored} objects that are crowds or difficult")
+        fix = "; CVAT marks masks so: set iscrowd to 0 in the source, if they are single objects"
+        are_all = ignored == sum(len(image.objects) for image in images)
+        left_out.append(f"{ignored} objects that are crowds or difficult{fix if are_all else ''}")
     return [replace(image, objects=tuple(one for one in image.objects if one.is_valid)) for image in images]
 
 

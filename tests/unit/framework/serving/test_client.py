@@ -317,7 +317,7 @@ def test_an_answer_of_another_server_is_named(body: bytes) -> None:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         try:
             url = f"http://127.0.0.1:{server.server_address[1]}"
-            with Client(url) as client, pytest.raises(ServerError, match="/v1/models: (.*)no result"):
+            with Client(url) as client, pytest.raises(ServerError, match=r"/v1/models: (.*)no result"):
                 client.predict(file_of(3))
         finally:
             server.shutdown()

@@ -257,6 +257,66 @@ def test_folders_of_coco(tmp_path: Path, files: tuple[str, ...], images: tuple[s
     assert sorted(path.name for path in (tmp_path / "out/labels").iterdir()) == ["train", "val"]
 
 
+def test_coco_is_written_with_the_lists_that_other_tools_ask_for(tmp_path: Path) -> None:
+    convert_data(coco(tmp_path / "in"), tmp_path / "out", "coco")
+    data = json.loads((tmp_path / "out/annotations/instances_default.json").read_text(encoding="utf-8"))
+    assert list(data) == ["info", "licenses", "categories", "images", "annotations"]
+
+
+@pytest.mark.parametrize(
+    "folders", [("Annotations", "Images"), ("images", "images"), ("", "")], ids=["capitals", "beside", "flat"]
+)
+def test_a_file_of_coco_for_each_image(tmp_path: Path, folders: tuple[str, str]) -> None:
+    source = coco(tmp_path / "scratch")
+    data = json.loads(source.read_text(encoding="utf-8"))
+    for number, photo in enumerate(data["images"]):
+        photo["file_name"] = f"{number}.jpg"
+        (tmp_path / "in" / folders[1]).mkdir(parents=True, exist_ok=True)
+        (tmp_path / "in" / folders[0]).mkdir(parents=True, exist_ok=True)
+        image.write(tmp_path / "in" / folders[1] / f"{number}.jpg", np.full((50, 100, 3), 90, np.uint8))
+        objects = [one for one in data["annotations"] if one["image_id"] == photo["id"]]
+        one = {**data, "images": [photo], "annotations": objects}
+        (tmp_path / "in" / folders[0] / f"{number}.json").write_text(json.dumps(one), encoding="utf-8")
+    report = convert_data(tmp_path / "in", tmp_path / "out", "coco")
+    assert report.images == 2 and report.counts == {"cat": 1, "dog": 1}
+    shutil.copy(tmp_path / "in" / folders[0] / "0.json", tmp_path / "in" / folders[0] / "again.json")
+    with pytest.raises(InputError, match="of one split and of the same images"):
+        convert_data(tmp_path / "in", tmp_path / "twice", "coco")
+
+
+def test_names_of_images_of_another_machine(tmp_path: Path) -> None:
+    """No name leads out of the output, and Windows' separators and whole paths are read."""
+    source = coco(tmp_path / "in")
+    data = json.loads(source.read_text(encoding="utf-8"))
+    for first, second in (
+        ("..\\images\\a.jpg", "cam\\b.jpg"),
+        ("C:\\photos\\a.jpg", "../images/cam/b.jpg"),
+        (str(tmp_path / "in/images/a.jpg"), "/elsewhere/a.jpg"),
+    ):
+        data["images"][0]["file_name"], data["images"][1]["file_name"] = first, second
+        if second == "/elsewhere/a.jpg":
+            data["images"] = data["images"][:1]
+            data["annotations"] = data["annotations"][:1]
+        source.write_text(json.dumps(data), encoding="utf-8")
+        shutil.rmtree(tmp_path / "out", ignore_errors=True)
+        before = sorted(tmp_path.rglob("*"))
+        convert_data(source, tmp_path / "out/here", "coco", images=tmp_path / "in/images")
+        assert [one for one in sorted(tmp_path.rglob("*")) if "out" not in one.parts] == before
+        assert any((tmp_path / "out/here/images").rglob("a.jpg"))
+        assert len(CocoDetection(tmp_path / "in", Path("all.json"), "images")) == len(data["images"])
+        assert len(CocoMasks(tmp_path / "in", Path("all.json"), "images")) == len(data["images"])
+
+
+def test_objects_that_are_all_crowds_are_told(tmp_path: Path) -> None:
+    """CVAT marks masks as crowds."""
+    source = coco(tmp_path, crowd=1)
+    data = json.loads(source.read_text(encoding="utf-8"))
+    data["annotations"][0]["iscrowd"] = 1
+    source.write_text(json.dumps(data), encoding="utf-8")
+    assert "set iscrowd to 0" in str(convert_data(source, tmp_path / "out", "yolo"))
+    assert "all 2 objects are crowds" in CocoDetection(tmp_path, Path("all.json"), "images").problems[0]
+
+
 PIXELS = np.full((50, 100, 3), 90, np.uint8)
 VOC_BOX = "<bndbox><xmin>11</xmin><ymin>6</ymin><xmax>30</xmax><ymax>25</ymax></bndbox>"
 VOC = f"<annotation><object><name>cat</name>{VOC_BOX}</object></annotation>"
