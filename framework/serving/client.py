@@ -136,7 +136,7 @@ def _entries(answer: httpx.Response) -> list[Mapping[str, JSON]]:
         lines = Lines()
         return [*lines.add(answer.content), *lines.end()]
     content = read_json(answer)
-    return content if isinstance(content, list) else [content]
+    return cast("list[Mapping[str, JSON]]", content if isinstance(content, list) else [content])
 
 
 class Client(_BaseClient):
@@ -164,7 +164,7 @@ class Client(_BaseClient):
         answer = self._send(
             lambda: self._client.build_request("GET", "/v1/models", timeout=retries.seconds), retries
         )
-        return read_models(answer)
+        return cast("list[ModelFacts]", read_models(answer))
 
     def is_ready(self) -> bool:
         """Whether the server can be reached and all of its models are ready."""
@@ -301,7 +301,7 @@ class AsyncClient(_BaseClient):
         answer = await self._send(
             lambda: self._client.build_request("GET", "/v1/models", timeout=retries.seconds), retries
         )
-        return read_models(answer)
+        return cast("list[ModelFacts]", read_models(answer))
 
     async def is_ready(self) -> bool:
         """Whether the server can be reached and all of its models are ready."""

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias, cast
+from typing import TYPE_CHECKING, BinaryIO, TypeAlias, cast
 from urllib.parse import quote
 
 from framework.core import errors as core_errors
@@ -299,21 +299,21 @@ def read_line(line: bytes) -> Mapping[str, JSON]:
     return entry
 
 
-def read_json(answer: httpx.Response) -> Any:
+def read_json(answer: httpx.Response) -> JSON:
     """The JSON of an answer. Raises: ServerError, where it is none, as of another server or of a proxy."""
     entry = _parse(answer.content)
     if not isinstance(entry, dict | list):
         raise _no_result(answer.content, answer.request.url)
-    return entry
+    return cast(JSON, entry)
 
 
-def read_models(answer: httpx.Response) -> list[Any]:
+def read_models(answer: httpx.Response) -> list[dict[str, JSON]]:
     """What an answer tells of the models of a server. Raises: ServerError, where it is none."""
     entry = read_json(answer)
     models = entry.get("models") if isinstance(entry, dict) else None
     if not isinstance(models, list) or not all(isinstance(one, dict) and "name" in one for one in models):
         raise _no_result(answer.content, answer.request.url)
-    return models
+    return cast("list[dict[str, JSON]]", models)
 
 
 def _parse(data: bytes) -> object:

@@ -136,7 +136,7 @@ def read_answer(path: Path) -> object:
 
 
 def _refused() -> contextlib.suppress:
-    """A body has no name of a file, and errors of the house are what a server answers with."""
+    """A body has no name of a file, and our own errors are what a server answers with."""
     from framework.core.errors import OarError
 
     return contextlib.suppress(OarError)

@@ -1,5 +1,5 @@
-"""Tables of boxes: a CSV file with an image, a class and a box a row, as TensorFlow's object detection API, Roboflow,
-RetinaNet's programs and Open Images have it.
+"""Tables of boxes: a CSV file with an image, a class and a box a row, as TensorFlow's models, Roboflow, RetinaNet's
+programs and Open Images have it.
 
 Source: https://storage.googleapis.com/openimages/web/download_v7.html and
 https://github.com/fizyr/keras-retinanet#csv-datasets

@@ -85,8 +85,8 @@ def read_coco_folder(folder: Path, images: Path | None = None) -> AnnotatedSet:
         raise InputError("there is no file in COCO's format", where=folder, allowed="annotations/*.json")
     sets = {}
     for split, paths in files.items():
-        parts = {str(path): read_coco(path, images or _find_images(path, folder, split)) for path in paths}
-        read = merge_splits(parts)
+        by_file = {str(path): read_coco(path, images or _find_images(path, folder, split)) for path in paths}
+        read = merge_splits(by_file)
         sets[split] = replace(read, images=tuple(replace(image, split=split) for image in read.images))
     return merge_splits(sets)
 

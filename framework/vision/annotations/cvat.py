@@ -68,8 +68,8 @@ def read_cvat(file: Path, images: Path | None = None) -> AnnotatedSet:
         )
     problems += [f"{file}: {count} x {kind}, which has no area" for kind, count in no_area.items()]
     objects = [one for image in read for one in image.objects if len(one.outlines) > 1]
-    parts = sum(len(one.outlines) for one in objects)
-    notes = (f"{parts} grouped polygons are {len(objects)} objects",) if objects else ()
+    outline_count = sum(len(one.outlines) for one in objects)
+    notes = (f"{outline_count} grouped polygons are {len(objects)} objects",) if objects else ()
     return AnnotatedSet(tuple(read), listed, tuple(problems), notes)
 
 

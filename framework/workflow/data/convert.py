@@ -302,10 +302,10 @@ def _write(
 
 
 def _name_inside(name: str) -> str:
-    """The name of an image in the output, which no name of a source leads out of: of a whole path the last part."""
+    """The name of an image in the output, which no name of a source leads out of: of a whole path the last one."""
     path = PureWindowsPath(name)  # which reads both separators
-    parts = [part for part in path.parts if part not in (".", "..", path.anchor)]
-    return parts[-1] if path.anchor else "/".join(parts)
+    names = [one for one in path.parts if one not in (".", "..", path.anchor)]
+    return names[-1] if path.anchor else "/".join(names)
 
 
 def _with_split(image: AnnotatedImage) -> AnnotatedImage:
