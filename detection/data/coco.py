@@ -21,7 +21,7 @@ from framework.core.errors import FormatError, InputError
 from framework.core.fields import is_number, read_flag, read_list, read_number, read_text
 from framework.core.types import JSON
 from framework.vision.coco_ids import Id, distinct_categories, entries_by_id, read_id
-from framework.vision.dataset_files import abbreviate, read_annotations
+from framework.vision.dataset_files import abbreviate, image_path, read_annotations
 
 
 @register("dataset")
@@ -95,7 +95,9 @@ def coco_records(data: CocoLists, file: Path, folder: Path, keypoints: bool) -> 
     named, notes = distinct_categories(data, file)
     categories, number = list(named.items()), {key: index for index, key in enumerate(named)}
     source_images = [
-        ImageRecord(folder / read_text(one, "file_name", f"{file}, image {key}"), key, find_size(one, file))
+        ImageRecord(
+            image_path(folder, read_text(one, "file_name", f"{file}, image {key}")), key, find_size(one, file)
+        )
         for key, one in images.items()
     ]
     sizes = {record.id: record.size_hw for record in source_images}
@@ -130,6 +132,12 @@ def coco_records(data: CocoLists, file: Path, folder: Path, keypoints: bool) -> 
             received=abbreviate(unknown, "; "),
             allowed="ids that are in the lists images and categories of the same file",
             fix="correct the annotations, or add the categories",
+        )
+    entries = [entry for listed in annotations.values() for entry in listed]
+    if entries and not any(entry[2] for entry in entries):
+        problems.append(
+            f"all {len(entries)} objects are crowds (iscrowd: 1), of which nothing is learnt; CVAT marks masks so: set "
+            "iscrowd to 0, if they are single objects"
         )
     check_files(source_images, file)
     names = [read_text(one, "name", f"{file}, category {key}") for key, one in categories]

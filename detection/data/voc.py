@@ -18,12 +18,11 @@ from detection.data.records import (
 )
 from framework.config.registry import register
 from framework.core.errors import InputError
-from framework.vision.annotations.voc import VocAnnotation, read_voc
+from framework.vision.annotations.voc import VocAnnotation, read_voc, voc_folders
 from framework.vision.annotations.voc import VocObject as VocObject
 from framework.vision.dataset_files import abbreviate, is_file, read_lines, split_columns
 from framework.vision.image import SUFFIXES
 
-_FOLDERS = (("JPEGImages", "Annotations"), ("images", "annotations"), ("", ""))  # of images, of XML files
 _Pair = tuple[Path, Path | None]  # an image and its annotation
 
 
@@ -110,7 +109,7 @@ class VocDetection(DetectionDataset):
                     (image, None if image.is_file() and xml is not None and not xml.is_file() else xml)
                     for image, xml in pairs
                 ]
-        elif self._source.is_dir() and (folders := _folders(self._source)):
+        elif self._source.is_dir() and (folders := voc_folders(self._source)):
             pairs = _match_pairs(sorted(folders[1].glob("*.xml")), folders[0])
             labelled = {image for image, _ in pairs}
             pairs += [(image, None) for image in _list_images(folders[0]) if image not in labelled]
@@ -118,7 +117,7 @@ class VocDetection(DetectionDataset):
         elif self.split and pairs_file.is_file():
             pairs = _read_list(pairs_file, root)
         else:
-            splits = [path.name for path in self._beside() if _folders(path)]
+            splits = [path.name for path in self._beside() if voc_folders(path)]
             raise InputError(
                 "there are no annotations",
                 where=self._source,
@@ -141,21 +140,13 @@ class VocDetection(DetectionDataset):
         """Of this split and of those beside it."""
         folders = {xml.parent for xml in xmls}
         if self.split and not self._list.is_file() and self._source.is_dir():
-            folders |= {match[1] for path in self._beside() if (match := _folders(path))}
+            folders |= {match[1] for path in self._beside() if (match := voc_folders(path))}
         return [xml for folder in sorted(folders) for xml in sorted(folder.glob("*.xml"))]
 
     def _beside(self) -> list[Path]:
         """The folders in `root`."""
         root = Path(self.root)
         return sorted(path for path in root.iterdir() if path.is_dir()) if root.is_dir() else []
-
-
-def _folders(folder: Path) -> tuple[Path, Path] | None:
-    """The folders of the images and of the XML files."""
-    for images, xmls in _FOLDERS:
-        if next((folder / xmls).glob("*.xml"), None) is not None:
-            return folder / images, folder / xmls
-    return None
 
 
 def _match_pairs(xmls: Sequence[Path], folder: Path) -> list[_Pair]:

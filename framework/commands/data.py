@@ -54,11 +54,13 @@ def parser() -> argparse.ArgumentParser:
     labelme.add_argument("source", help="a folder of images, each with a .json of labelme")
     labelme.add_argument("output", help="the folder to write: annotations.json and images")
     convert = commands.add_parser(
-        "convert", help="put annotations of YOLO, CVAT, COCO, VOC or labelme into another format"
+        "convert",
+        help="put annotations of YOLO, CVAT, COCO, VOC, labelme or a table of boxes into another format",
     )
     convert.add_argument(
         "source",
-        help="a data.yaml or folder of YOLO, an .xml of CVAT, a .json of COCO, a folder of VOC or labelme",
+        help="a data.yaml or folder of YOLO, an .xml of CVAT, a .json of COCO, a folder of VOC or labelme, a .csv of "
+        "boxes, or a folder with one a split",
     )
     convert.add_argument("output", help="the folder to write: annotations and copies of the images")
     convert.add_argument(
@@ -67,7 +69,7 @@ def parser() -> argparse.ArgumentParser:
     convert.add_argument(
         "--from",
         dest="source_format",
-        choices=("yolo", "cvat", "coco", "voc", "labelme"),
+        choices=("yolo", "cvat", "coco", "voc", "labelme", "csv"),
         help="the format of the source, where it is not plain",
     )
     convert.add_argument(

@@ -226,9 +226,10 @@ class FileFacts:
     """What is known of the content of a file before it is used.
 
     Attributes:
-        state: "published": the index has its SHA-256; "pinned": that of the first download counts; "never fetched": no
-            hash is published, and none was pinned on this machine.
-        size: Bytes, as published or of the file that is here.
+        state: "published": the index has its SHA-256 and somebody had the file, so its size is known; "published, never
+            fetched": the index has the SHA-256 that upstream publishes, and nobody had the file; "pinned": that of the
+            first download counts; "never fetched": no hash is published, and none was pinned on this machine.
+        size: Bytes, as published or of the file that is here; None of files that were never fetched alone.
     """
 
     state: str
@@ -248,7 +249,7 @@ def file_facts(name: str, file: str = "weights") -> FileFacts:
     if pin is not None:
         return FileFacts("pinned", pin, size)
     if all(map(_published, sources)):
-        return FileFacts("published", sources[0].sha256, size)
+        return FileFacts("published, never fetched" if size is None else "published", sources[0].sha256, size)
     return FileFacts("never fetched", None, size)
 
 

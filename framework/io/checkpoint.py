@@ -6,12 +6,13 @@
       state.json            step, position in the data, scores, settings
     <root>/best.json        the name of the best one; it is never deleted
 
-A folder is written under another name, flushed, and moved into place in one step, so a run that is killed while it
-writes leaves the earlier checkpoints as they were.
+A folder is written under a hidden name, flushed, and moved into place in one step, and one that is deleted is moved
+away first: a run that is killed leaves whole checkpoints, and what is hidden goes at the next save.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -28,6 +29,7 @@ from framework.core.disk import DiskError, disk_errors, free_bytes, write_file
 from framework.core.errors import FormatError, InputError, WeightError
 from framework.core.lazy import LazyModule
 from framework.core.types import JSON
+from framework.core.whole_folder import put_in_place
 from framework.interop.paddle_runs import name_of_checkpoint
 from framework.interop.weights.safetensors_io import read_safetensors, write_safetensors
 
@@ -114,7 +116,7 @@ class CheckpointStore:
             InputError: the disk is full or the folder cannot be written; earlier checkpoints are as they were.
         """
         folder = self.root / f"step_{step:08d}"
-        work = self.root / f".writing-{folder.name}-{os.getpid()}"
+        work = self._hidden(folder)
         needed = sum(np.asarray(a).nbytes for a in (*model.values(), *train.values()))
         try:
             with disk_errors(folder, needed):
@@ -147,13 +149,13 @@ class CheckpointStore:
         self.root.mkdir(parents=True, exist_ok=True)
         for left in self.root.glob(".writing-*"):  # what a killed run left behind
             shutil.rmtree(left, ignore_errors=True)
-        work.mkdir()
-        write_safetensors(work / MODEL, {name: np.asarray(a) for name, a in model.items()})
-        write_safetensors(work / TRAIN, {name: np.asarray(a) for name, a in train.items()})
-        _write_json(work / STATE, meta)
-        if folder.exists():  # the same step again, after a resume
-            shutil.rmtree(folder)
-        os.replace(work, folder)
+        fresh = work / "new"
+        fresh.mkdir(parents=True)
+        write_safetensors(fresh / MODEL, {name: np.asarray(a) for name, a in model.items()})
+        write_safetensors(fresh / TRAIN, {name: np.asarray(a) for name, a in train.items()})
+        _write_json(fresh / STATE, meta)
+        put_in_place(work, folder)  # which may be there: the same step again, after a resume
+        shutil.rmtree(work, ignore_errors=True)
 
     def mark_best(self, folder: Path) -> None:
         """Make a checkpoint that is there the best one."""
@@ -164,7 +166,13 @@ class CheckpointStore:
         best = self.best()
         for folder in list(self.steps().values())[: -self.keep]:
             if folder != best:
-                shutil.rmtree(folder, ignore_errors=True)
+                work = self._hidden(folder)
+                with contextlib.suppress(OSError):  # of a folder that may not be changed
+                    os.replace(folder, work)
+                    shutil.rmtree(work, ignore_errors=True)
+
+    def _hidden(self, folder: Path) -> Path:
+        return self.root / f".writing-{folder.name}-{os.getpid()}"
 
 
 def run_folder(config: Path) -> Path:

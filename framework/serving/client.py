@@ -35,6 +35,8 @@ from framework.serving.exchange import (
     make_result,
     no_answer,
     raise_for_status,
+    read_json,
+    read_models,
 )
 
 if TYPE_CHECKING:
@@ -133,8 +135,8 @@ def _entries(answer: httpx.Response) -> list[Mapping[str, JSON]]:
     if answer.headers.get("content-type", "").startswith(LINES_TYPE):
         lines = Lines()
         return [*lines.add(answer.content), *lines.end()]
-    content = answer.json()
-    return content if isinstance(content, list) else [content]
+    content = read_json(answer)
+    return cast("list[Mapping[str, JSON]]", content if isinstance(content, list) else [content])
 
 
 class Client(_BaseClient):
@@ -162,7 +164,7 @@ class Client(_BaseClient):
         answer = self._send(
             lambda: self._client.build_request("GET", "/v1/models", timeout=retries.seconds), retries
         )
-        return answer.json()["models"]
+        return cast("list[ModelFacts]", read_models(answer))
 
     def is_ready(self) -> bool:
         """Whether the server can be reached and all of its models are ready."""
@@ -192,7 +194,7 @@ class Client(_BaseClient):
     def predict_json(self, source: Source, **options: object) -> JSON:
         """What the server answers: the JSON of `oar infer`, of a document a list of its pages."""
         call = self._make_call(self._describe(), source, options, "json")
-        return self._post(call).json()
+        return read_json(self._post(call))
 
     def predict_file(self, source: Source, format: str, **options: object) -> bytes:
         """The result in another format of the model, such as "png" (the drawing), "md" or "pdf"."""
@@ -299,7 +301,7 @@ class AsyncClient(_BaseClient):
         answer = await self._send(
             lambda: self._client.build_request("GET", "/v1/models", timeout=retries.seconds), retries
         )
-        return answer.json()["models"]
+        return cast("list[ModelFacts]", read_models(answer))
 
     async def is_ready(self) -> bool:
         """Whether the server can be reached and all of its models are ready."""
@@ -330,7 +332,7 @@ class AsyncClient(_BaseClient):
     async def predict_json(self, source: Source, **options: object) -> JSON:
         """As `Client.predict_json`."""
         call = self._make_call(await self._describe(), source, options, "json")
-        return (await self._post(call)).json()
+        return read_json(await self._post(call))
 
     async def predict_file(self, source: Source, format: str, **options: object) -> bytes:
         """As `Client.predict_file`."""

@@ -247,7 +247,7 @@ def raise_for_status(answer: httpx.Response) -> None:
         return
     try:
         facts = answer.json()["error"]
-    except (ValueError, LookupError, TypeError):
+    except (ValueError, LookupError, TypeError, RecursionError):
         facts = None
     if not isinstance(facts, dict):
         raise ServerError(
@@ -293,16 +293,43 @@ class Lines:
 
 def read_line(line: bytes) -> Mapping[str, JSON]:
     """The object of a line of JSON. Raises: ServerError, where it is none."""
-    try:
-        entry = json.loads(line)
-    except ValueError:
-        entry = None
+    entry = _parse(line)
     if not isinstance(entry, dict):
-        raise ServerError(
-            "the server answered with something that is no result",
-            received=line[:200].decode("utf-8", "replace"),
-        )
+        raise _no_result(line)
     return entry
+
+
+def read_json(answer: httpx.Response) -> JSON:
+    """The JSON of an answer. Raises: ServerError, where it is none, as of another server or of a proxy."""
+    entry = _parse(answer.content)
+    if not isinstance(entry, dict | list):
+        raise _no_result(answer.content, answer.request.url)
+    return cast(JSON, entry)
+
+
+def read_models(answer: httpx.Response) -> list[dict[str, JSON]]:
+    """What an answer tells of the models of a server. Raises: ServerError, where it is none."""
+    entry = read_json(answer)
+    models = entry.get("models") if isinstance(entry, dict) else None
+    if not isinstance(models, list) or not all(isinstance(one, dict) and "name" in one for one in models):
+        raise _no_result(answer.content, answer.request.url)
+    return cast("list[dict[str, JSON]]", models)
+
+
+def _parse(data: bytes) -> object:
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):  # no JSON, or nested without end
+        return None
+
+
+def _no_result(data: bytes, where: object = None) -> ServerError:
+    return ServerError(
+        "the server answered with something that is no result",
+        where=where,
+        received=data[:200].decode("utf-8", "replace"),
+        fix="check that `oar serve` answers at this address",
+    )
 
 
 def make_result(domain: str, entry: Mapping[str, JSON], label: str) -> Result | OarError:

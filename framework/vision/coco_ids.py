@@ -11,6 +11,7 @@ from framework.core.fields import read_text
 from framework.core.types import JSON
 
 Id = int | str
+_MOST_DIGITS = 18  # of an id that is a text, with zeros in front: fewer than an integer of 64 bits has
 
 
 def read_id(value: object, ids: Container[Id] | None = None) -> Id | None:
@@ -27,8 +28,11 @@ def read_id(value: object, ids: Container[Id] | None = None) -> Id | None:
         value = int(value)
     if ids is None or value in ids:
         return value
-    other: Id | None = str(value) if isinstance(value, int) else _whole_number(value)
-    return other if other is not None and other in ids else None
+    number = value if isinstance(value, int) else _whole_number(value)
+    if number is None or number in ids:
+        return number
+    texts = (str(number).zfill(digits) for digits in range(1, _MOST_DIGITS + 1))
+    return next((text for text in texts if text in ids), None)
 
 
 def _whole_number(text: str) -> int | None:

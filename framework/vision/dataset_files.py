@@ -85,6 +85,19 @@ def is_file(path: Path) -> bool:
         return False
 
 
+def image_path(folder: Path, name: str) -> Path:
+    """The image that an annotation names, seen from `folder`: written with Windows' separators too, or with the whole
+    path that it has on the machine where it was annotated. Where there is none, the path as it is written."""
+    path = folder / name
+    if "\\" not in name and not Path(name).is_absolute():
+        return path
+    if is_file(path):
+        return path
+    plain = name.replace("\\", "/")
+    candidates = (folder / plain, folder / plain.rpartition("/")[2])
+    return next((one for one in candidates if is_file(one)), path)
+
+
 def split_columns(line: str, root: Path) -> tuple[str, str] | None:
     """The two paths of a line `image annotation`, seen from `root`, which may hold blanks themselves.
 

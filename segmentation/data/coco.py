@@ -19,6 +19,7 @@ from framework.vision.dataset_files import (
     Region,
     abbreviate,
     decode_region,
+    image_path,
     read_annotations,
     read_image,
     report_problems,
@@ -132,7 +133,9 @@ class CocoMasks(SegmentationDataset):
         number = {key: index for index, key in enumerate(categories, start=first)}
         folder = Path(self.root) / self.images
         images = {
-            key: _ImageRecord(folder / read_text(one, "file_name", f"{self._file}, image {key}"), [])
+            key: _ImageRecord(
+                image_path(folder, read_text(one, "file_name", f"{self._file}, image {key}")), []
+            )
             for key, one in entries_by_id(data["images"], "image", self._file).items()
         }
         unknown, drawable = [], 0

@@ -119,9 +119,10 @@ class _CustomDataset(MaskDataset):
 class MaskFolder(_CustomDataset):
     """Each image in `<root>/<images>` has a mask in `<root>/<masks>` of the same name up to the suffix.
 
-    The name of a mask may have `mask_suffix` at its end: `a.jpg` and `a_mask.png` with "_mask". Folders inside the two
-    are searched too, and must be the same in both. Images without a mask are an error, masks without an image
-    are not. Files whose names begin with a dot are left out.
+    The name of a mask may have `mask_suffix` at its end: `a.jpg` and `a_mask.png` with "_mask", which may then lie in
+    one folder; that of an image `image_suffix`, as Cityscapes' `a_leftImg8bit.png` and `a_gtFine_labelIds.png` have
+    both. Folders inside the two are searched too, and must be the same in both. Images without a mask are an error,
+    masks without an image are not. Files whose names begin with a dot are left out.
 
     Attributes:
         classes: Their names by index, or how many they are.
@@ -141,6 +142,7 @@ class MaskFolder(_CustomDataset):
     images: str = "images"
     masks: str = "masks"
     mask_suffix: str = ""
+    image_suffix: str = ""
 
     def _list_pairs(self) -> list[Pair]:
         root = Path(self.root)
@@ -151,14 +153,20 @@ class MaskFolder(_CustomDataset):
             for path in masks
             if path.stem.endswith(ending)
         }
-        names = [path.relative_to(root / self.images).with_name(path.stem) for path in images]
+        if ending:  # Roboflow has masks beside their images
+            no_images = set(by_name.values())
+            images = [path for path in images if path not in no_images]
+        names = [
+            path.relative_to(root / self.images).with_name(path.stem.removesuffix(self.image_suffix))
+            for path in images
+        ]
         if missing := [str(path) for path, name in zip(images, names) if name not in by_name]:
             raise InputError(
                 f"{len(missing)} of {len(images)} images have no mask",
                 where=root / self.masks,
                 received=abbreviate(missing),
                 allowed=f"<name of the image>{ending}.png",
-                fix="set mask_suffix, add the masks, or take the images out",
+                fix="set mask_suffix or image_suffix, add the masks, or take the images out",
             )
         return [Pair(path, by_name[name]) for path, name in zip(images, names)]
 

@@ -35,6 +35,7 @@ WRITTEN = {
     "Images with several classes": "output/photos_tagged/*.json",
     "Objects, annotated in YOLO's format": "output/cells_txt/labels/*.txt",
     "Objects, annotated with CVAT": "data/cells_again/split/val.json",
+    "Objects, annotated in another program": "data/boxes_coco/split/val.json",
     "What belongs together": "data/tissue_groups/val/images/*.png",
     "Objects, annotated in VOC's format": "output/cells_voc/config.yml",
     "A class for every pixel": "output/tissue_found/*_label.png",
@@ -72,6 +73,20 @@ def cells(rng: np.random.Generator) -> None:
     categories = [{"id": number, "name": name} for number, name in enumerate(names, start=1)]
     data = {"images": images, "annotations": annotations, "categories": categories}
     write_text("cells/cells.json", json.dumps(data))
+
+
+def boxes(rng: np.random.Generator) -> None:
+    """The same squares, told by a table."""
+    cells(rng)
+    coco = json.loads(Path("cells/cells.json").read_text(encoding="utf-8"))
+    names = {one["id"]: one["name"] for one in coco["categories"]}
+    rows = ["filename,width,height,class,xmin,ymin,xmax,ymax"]
+    for one in coco["annotations"]:
+        x, y, side, _ = one["bbox"]
+        rows.append(
+            f"{one['image_id']}.jpg,200,160,{names[one['category_id']]},{x},{y},{x + side},{y + side}"
+        )
+    write_text("boxes.csv", "\n".join(rows) + "\n")
 
 
 def outlines(rng: np.random.Generator) -> None:
@@ -151,6 +166,7 @@ DATA: dict[str, Callable[[np.random.Generator], None]] = {
     "Images with several classes": tags,
     "Objects, annotated in YOLO's format": cells,
     "Objects, annotated with CVAT": cells,
+    "Objects, annotated in another program": boxes,
     "What belongs together": tissue,
     "Objects, annotated in COCO's format": cells,
     "Objects, annotated with labelme": outlines,

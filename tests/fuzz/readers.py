@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import gzip
 import io
 import json
 import shutil
@@ -17,6 +18,8 @@ from typing import Any
 
 import numpy as np
 from PIL import Image
+
+from tests.fuzz import bodies
 
 _TESTS = Path(__file__).resolve().parents[1]
 _INTEROP = _TESTS / "data" / "interop"
@@ -648,6 +651,19 @@ def _cvat_video(folder: Path) -> Path:
     return _saved("annotations.xml", f"<annotations>{text}</annotations>")(folder)
 
 
+def _box_table(folder: Path) -> Path:
+    _scene(folder)
+    rows = "a.png,31,24,cat,2,3,12,13,0\na.png,31,24,dog,4,5,20,20,1\n" * 3
+    first = "filename,width,height,class,xmin,ymin,xmax,ymax,difficult\n"
+    return _saved("boxes_train.csv", first + rows)(folder)
+
+
+def _read_box_table(path: Path) -> object:
+    from framework.vision.annotations.box_table import read_box_tables
+
+    return read_box_tables(path), _convert(path)
+
+
 def _labelme_xml(folder: Path) -> Path:
     _scene(folder)
     points = "".join(f"<pt><x>{x}</x><y>{y}</y></pt>" for x, y in ((2, 3), (12, 3), (12, 12)))
@@ -744,7 +760,53 @@ def _in_artifact(name: str) -> Callable[[Path], Path]:
     return lambda folder: _classifier(folder) / name
 
 
+def _pages_of_tiff(folder: Path) -> Path:
+    pages = [Image.fromarray(_pixels()) for _ in range(3)]
+    pages[0].save(folder / "pages.tif", save_all=True, append_images=pages[1:], compression="tiff_lzw")
+    return folder / "pages.tif"
+
+
+def _read_pages(path: Path) -> object:
+    from framework.vision.image_pages import ImagePages
+
+    return list(ImagePages(path))
+
+
+def _read_idx(path: Path) -> object:
+    from framework.io.benchmark_files import read_idx
+
+    return read_idx(path, 3)
+
+
+def _read_line_labels(path: Path) -> object:
+    from ocr.text.label_files import read_line_labels
+
+    return read_line_labels(path)
+
+
+def _read_page_labels(path: Path) -> object:
+    from ocr.data.labels import read_page_labels
+
+    return read_page_labels(path)
+
+
+_BINARY, _HEADER_LENGTH = bodies.binary_tensors()
+_IDX = bytes([0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 4]) + bytes(24)
+_LINE_LABELS = 'a.png\tone\n["b.png", "c.png"]\tzwei\n'
+_REGION = '[{"transcription": "a", "points": [[1, 2], [9, 2], [9, 8], [1, 8]]}]'
 READERS: dict[str, Reader] = {
+    "tensors as JSON": Reader(_saved("body.json", bodies.TENSORS), bodies.read_tensors(), values=True),
+    "tensors as bytes": Reader(_saved("body.bin", _BINARY), bodies.read_tensors(_HEADER_LENGTH)),
+    "request to predict": Reader(
+        _saved("body.json", bodies.PREDICT), bodies.read_predict("json"), values=True
+    ),
+    "form to predict": Reader(_saved("body.form", bodies.form()), bodies.read_predict("form")),
+    "answer of a server": Reader(_saved("answer.jsonl", bodies.ANSWER), bodies.read_answer),
+    "pages of a tiff": Reader(_pages_of_tiff, _read_pages),
+    "idx": Reader(_saved("images.idx3", _IDX), _read_idx),
+    "idx.gz": Reader(_saved("images.idx3.gz", gzip.compress(_IDX)), _read_idx),
+    "labels of lines": Reader(_saved("train.txt", _LINE_LABELS), _read_line_labels),
+    "labels of pages": Reader(_saved("train.txt", f"a.png\t{_REGION}\n" * 2), _read_page_labels),
     "coco": Reader(_coco, _read_coco, values=True),
     "coco pose": Reader(_coco, _read_pose, values=True),
     "labelme": Reader(_labelme, _read_labelme, values=True),
@@ -755,6 +817,7 @@ READERS: dict[str, Reader] = {
     "cvat of a video": Reader(_cvat_video, _read_cvat),
     "xml of labelme": Reader(_labelme_xml, _convert),
     "voc to others": Reader(_voc, _convert),
+    "table of boxes": Reader(_box_table, _read_box_table),
     "tiff by windows": Reader(_tiled, _read_windows),
     "several classes": Reader(_multi_label, _read_multi_label),
     "squad": Reader(_saved("squad.json", json.dumps(_SQUAD)), _read_squad, values=True),

@@ -246,10 +246,11 @@ class ImageFolder(_ImageFiles):
 class ListFile(_ImageFiles):
     """Images named in a text file, a line each: `path label`, as PaddleClas' train_list.txt.
 
-    Paths are relative to `root`. What follows the last `separator` of a line is the label, so paths may hold blanks:
-    either class indices from 0, or names of classes. `labels_file` has the name of class i on its line i, with or
-    without the number in front; without the file the classes are called "0", "1", ... up to the greatest label, or are
-    the sorted names in the list. `header` leaves out the first line. `value_range` is that of ImageFolder.
+    Paths are relative to `root`. What follows the last `separator` of a line is the label, so paths may hold blanks;
+    where it is a blank, a tab in a line goes before, so labels may hold blanks too. Labels are either class indices
+    from 0, or names of classes. `labels_file` has the name of class i on its line i, with or without the number in
+    front; without the file the classes are called "0", "1", ... up to the greatest label, or are the sorted names in
+    the list. `header` leaves out the first line. `value_range` is that of ImageFolder.
 
     Raises:
         ConfigError: the separator is empty.
@@ -332,7 +333,8 @@ class ListFile(_ImageFiles):
         for number, line in enumerate(read_lines(self.list_file, "list of images"), start=1):
             if not line.strip() or (self.header and number == 1):
                 continue
-            name, separator, text = line.strip().rpartition(self.separator)
+            is_tab = self.separator == " " and "\t" in line.strip()
+            name, separator, text = line.strip().rpartition("\t" if is_tab else self.separator)
             if separator and name.strip() and text.strip():
                 rows.append((number, name.strip(), text.strip()))
             else:

@@ -19,7 +19,7 @@ from framework.vision.annotations.objects import (
     signed_area,
 )
 from framework.vision.coco_ids import distinct_categories, entries_by_id, read_id
-from framework.vision.dataset_files import read_annotations, usable_region
+from framework.vision.dataset_files import image_path, read_annotations, usable_region
 
 _RESERVED = (
     "rotation",
@@ -53,8 +53,8 @@ def read_coco(file: Path, images: Path) -> AnnotatedSet:
             problems.append(f"{where} on image {image!r}: {error}")
     read = [
         AnnotatedImage(
-            images / (name := read_text(one, "file_name", f"{file}, image {key}")),
-            Path(name).as_posix(),
+            image_path(images, name := read_text(one, "file_name", f"{file}, image {key}")),
+            name,
             sizes[key],
             tuple(objects[key]),
         )
@@ -136,4 +136,10 @@ def coco_dict(images: Sequence[AnnotatedImage], names: Sequence[str]) -> dict[st
                 entry["attributes"] = dict(one.attributes)
             annotations.append(entry)
     categories: list[JSON] = [{"id": index, "name": name} for name, index in number.items()]
-    return {"images": entries, "annotations": annotations, "categories": categories}
+    return {
+        "info": {},
+        "licenses": [],  # CVAT and Datumaro read no file without them
+        "categories": categories,
+        "images": entries,
+        "annotations": annotations,
+    }

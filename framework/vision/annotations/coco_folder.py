@@ -2,44 +2,56 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from framework.core.errors import InputError
 from framework.vision.annotations.coco import read_coco
-from framework.vision.annotations.objects import SUBSETS, AnnotatedImage, AnnotatedSet
-from framework.vision.dataset_files import read_annotations
+from framework.vision.annotations.objects import SUBSETS, AnnotatedSet, find_split, merge_splits
+from framework.vision.dataset_files import abbreviate, image_path, is_file, read_annotations
 
-_SPLIT = re.compile(r"(?:^|[^a-z])(train|val|valid|validation|test)(?=[^a-z]|$)", re.IGNORECASE)
+_FOLDERS = ("", "annotations", "Annotations", "images", "Images")
 
 
-def find_coco_files(folder: Path) -> Mapping[str, Path]:
-    """The files of objects in a folder by split, "" of one alone; empty where there are none.
+def find_coco_files(folder: Path) -> Mapping[str, Sequence[Path]]:
+    """The files of objects in a folder by split, "" of no split; empty where there are none.
 
-    They are looked for in the folder, in `annotations` and in the folders of splits. Of COCO's own names
-    instances_*.json alone are taken. The split is a word of the file's name, or else its folder.
+    They are looked for in the folder, in `annotations`, `images` and the folders of splits. Of COCO's own names
+    instances_*.json alone are taken. The split is a word of the file's name, or else its folder. Several files are of
+    one split where each has images of its own, as of tools that write a file an image.
 
     Raises:
-        InputError: several files are of one split.
+        InputError: several files are of one split and of the same images.
     """
     splits = [path for path in sorted(folder.iterdir()) if path.is_dir() and path.name.lower() in SUBSETS]
-    paths = [path for one in (folder, folder / "annotations", *splits) for path in sorted(one.glob("*.json"))]
+    folders = (*(folder / name for name in _FOLDERS), *splits)
+    paths = [path for one in folders for path in sorted(one.glob("*.json"))]
     if named := [path for path in paths if path.stem.startswith("instances_")]:
         paths = named
     files: dict[str, list[Path]] = {}
-    for path in paths:
+    by_real_path = {path.resolve(): path for path in paths}  # file systems may not tell Images from images
+    for path in by_real_path.values():
         if _has_objects(path):
             files.setdefault(_split_of(path, folder), []).append(path)
-    if several := next((found for found in files.values() if len(found) > 1), None):
-        raise InputError(
-            "several files in COCO's format are of one split",
-            where=folder,
-            received=", ".join(path.name for path in several),
-            fix="name one of the files in the place of the folder",
-        )
-    return {split: found[0] for split, found in files.items()}
+    for several in files.values():
+        names = Counter(name for path in several for name in set(_image_names(path)))
+        if len(several) > 1 and max(names.values(), default=0) > 1:
+            raise InputError(
+                "several files in COCO's format are of one split and of the same images",
+                where=folder,
+                received=abbreviate([path.name for path in several]),
+                fix="name one of the files in the place of the folder",
+            )
+    return files
+
+
+def _image_names(path: Path) -> list[str]:
+    data = read_annotations(path)
+    entries = data.get("images") if isinstance(data, dict) else None
+    listed = entries if isinstance(entries, list) else []
+    return [str(one.get("file_name")) for one in listed if isinstance(one, dict)]
 
 
 def _has_objects(path: Path) -> bool:
@@ -47,14 +59,18 @@ def _has_objects(path: Path) -> bool:
         data = read_annotations(path)
     except Exception:  # no file of annotations, whatever it is
         return False
-    return isinstance(data, dict) and all(
-        isinstance(data.get(name), list) for name in ("images", "annotations", "categories")
-    )
+    if not isinstance(data, dict):
+        return False
+    lists = [data.get(name) for name in ("images", "annotations", "categories")]
+    if not all(isinstance(one, list) for one in lists):
+        return False
+    first = next(iter(lists[1] or ()), None)
+    return not (isinstance(first, dict) and "segments_info" in first)  # a panoptic file
 
 
 def _split_of(path: Path, folder: Path) -> str:
-    if words := _SPLIT.findall(path.stem.replace("2014", " ").replace("2017", " ")):
-        return SUBSETS[words[-1].lower()]
+    if split := find_split(path.stem):
+        return split
     return SUBSETS.get(path.parent.name.lower(), "") if path.parent != folder else ""
 
 
@@ -67,27 +83,22 @@ def read_coco_folder(folder: Path, images: Path | None = None) -> AnnotatedSet:
     files = find_coco_files(folder)
     if not files:
         raise InputError("there is no file in COCO's format", where=folder, allowed="annotations/*.json")
-    read: list[AnnotatedImage] = []
-    names: dict[str, None] = {}
-    problems: list[str] = []
-    for split, path in files.items():
-        one = read_coco(path, images or _find_images(path, folder, split))
-        read += [replace(image, split=split) for image in one.images]
-        names |= dict.fromkeys(one.class_names)
-        problems += one.problems
-    return AnnotatedSet(tuple(read), tuple(names), tuple(problems))
+    sets = {}
+    for split, paths in files.items():
+        by_file = {str(path): read_coco(path, images or _find_images(path, folder, split)) for path in paths}
+        read = merge_splits(by_file)
+        sets[split] = replace(read, images=tuple(replace(image, split=split) for image in read.images))
+    return merge_splits(sets)
 
 
 def _find_images(path: Path, folder: Path, split: str) -> Path:
     """The folder that has the first image of a file."""
-    data = read_annotations(path)
-    entries = data.get("images") if isinstance(data, dict) else None
-    first = entries[0].get("file_name") if isinstance(entries, list) and entries else None
+    first = next(iter(_image_names(path)), "")
     subset = path.stem.removeprefix("instances_")
     spellings = dict.fromkeys((subset, split, *(name for name in SUBSETS if SUBSETS[name] == split)))
     candidates = [
-        path.parent,
+        *(path.parent / name for name in ("", "images", "data")),
         *(base / name for name in spellings if name for base in (folder / "images", folder)),
-        *(folder / name for name in ("images", "data", "")),
+        *(folder / name for name in ("images", "Images", "data", "")),
     ]
-    return next((one for one in candidates if (one / str(first)).is_file()), folder / "images")
+    return next((one for one in candidates if is_file(image_path(one, first))), folder / "images")

@@ -24,13 +24,15 @@ from framework.vision.annotations.xml_files import read_xml
 def read_cvat(file: Path, images: Path | None = None) -> AnnotatedSet:
     """The images of a file, with boxes, turned ones, polygons, ellipses and masks, and their attributes.
 
+    Polygons of one label and one group are parts of one object, as CVAT exports them to COCO; a note counts them.
     Polylines, points, cuboids, skeletons and tags have no area: they are counted in `problems`, as are shapes that
     cannot be read. Labels are numbered as the file's <meta> lists them, others by name behind those.
 
     A file of "CVAT for video 1.1" has tracks in the place of images: see `framework.vision.annotations.cvat_tracks`.
 
     Args:
-        images: The folder of the images; without it `images` beside the file, or the file's folder.
+        images: The folder of the images; without it `images` or, as FiftyOne has it, `data` beside the file, or the
+            file's folder.
 
     Raises:
         FormatError: the file is not of this format. InputError: it holds neither an image nor a track, or there are no
@@ -65,7 +67,10 @@ def read_cvat(file: Path, images: Path | None = None) -> AnnotatedSet:
             "the file has no label", where=file, allowed="<label> in <meta>, or shapes with labels"
         )
     problems += [f"{file}: {count} x {kind}, which has no area" for kind, count in no_area.items()]
-    return AnnotatedSet(tuple(read), listed, tuple(problems))
+    objects = [one for image in read for one in image.objects if len(one.outlines) > 1]
+    outline_count = sum(len(one.outlines) for one in objects)
+    notes = (f"{outline_count} grouped polygons are {len(objects)} objects",) if objects else ()
+    return AnnotatedSet(tuple(read), listed, tuple(problems), notes)
 
 
 def find_cvat(file: Path, split: str) -> tuple[Path, str]:
@@ -105,19 +110,63 @@ def _size(entry: Element) -> tuple[int, int] | None:
 
 def _find_image(name: str, subset: str, file: Path, images: Path | None) -> Path:
     """By its name in the folder, in the folder of its subset, as CVAT exports projects, or without its own folders."""
-    folders = [images] if images is not None else [file.parent / "images", file.parent]
-    spellings = [name, *([f"{subset}/{name}"] if subset else []), Path(name).name]
+    folders = [images] if images is not None else [file.parent / one for one in ("images", "", "data")]
+    spellings = [*([f"{subset}/{name}"] if subset else []), name, Path(name).name]
     candidates = [folder / one for one in spellings for folder in folders]
-    return next((path for path in candidates if path.is_file()), candidates[0])
+    return next((path for path in candidates if path.is_file()), folders[0] / name)
 
 
 def cvat_xml(images: Sequence[AnnotatedImage], names: Sequence[str]) -> bytes:
-    """The file of images, whose sizes are known: boxes, a polygon for each outline, and masks."""
+    """The file of images, whose sizes are known: boxes, a polygon for each outline, and masks.
+
+    Images without splits are a task. Splits are the subsets of a project with a task each, as CVAT exports one: there
+    the name of an image is seen from the folder of its subset, `images/Train` and the like, so a split in front of the
+    name is left out (see `cvat_file`).
+    """
     root = ElementTree.Element("annotations")
     ElementTree.SubElement(root, "version").text = "1.1"
-    task = ElementTree.SubElement(ElementTree.SubElement(root, "meta"), "task")
-    ElementTree.SubElement(task, "size").text = str(len(images))
-    labels = ElementTree.SubElement(task, "labels")
+    tasks = _write_meta(root, images, names)
+    for number, image in enumerate(images):
+        height, width = image.size_hw or (0, 0)
+        facts = {"id": str(number), "name": image.name}
+        if image.split:
+            facts["name"] = image.name.removeprefix(f"{image.split}/")
+            facts |= {"subset": _subset(image.split), "task_id": str(tasks.index(image.split))}
+        entry = ElementTree.SubElement(root, "image", {**facts, "width": str(width), "height": str(height)})
+        for group, one in enumerate(image.objects, start=1):
+            _write_object(entry, one, group)
+    ElementTree.indent(root)
+    return ElementTree.tostring(root, encoding="utf-8", xml_declaration=True) + b"\n"
+
+
+def cvat_file(image: AnnotatedImage) -> str:
+    """Where an image lies in the folder `images` of an export."""
+    if not image.split:
+        return image.name
+    return f"{_subset(image.split)}/{image.name.removeprefix(f'{image.split}/')}"
+
+
+def _subset(split: str) -> str:
+    return {"train": "Train", "val": "Validation", "test": "Test"}.get(split, split)
+
+
+def _write_meta(root: Element, images: Sequence[AnnotatedImage], names: Sequence[str]) -> list[str]:
+    """Returns: the splits, in the order of their tasks; CVAT and Datumaro take images with a subset of projects only,
+    and the subsets from both their tasks and their list."""
+    sizes = Counter(image.split for image in images)
+    meta = ElementTree.SubElement(root, "meta")
+    if set(sizes) <= {""}:
+        parent = ElementTree.SubElement(meta, "task")
+        ElementTree.SubElement(parent, "size").text = str(len(images))
+    else:
+        parent = ElementTree.SubElement(meta, "project")
+        tasks = ElementTree.SubElement(parent, "tasks")
+        for number, (split, size) in enumerate(sizes.items()):
+            task = ElementTree.SubElement(tasks, "task")
+            texts = {"id": str(number), "size": str(size), "mode": "annotation", "subset": _subset(split)}
+            for tag, text in texts.items():
+                ElementTree.SubElement(task, tag).text = text
+    labels = ElementTree.SubElement(parent, "labels")
     for name in names:
         label = ElementTree.SubElement(labels, "label")
         ElementTree.SubElement(label, "name").text = name
@@ -132,18 +181,9 @@ def cvat_xml(images: Sequence[AnnotatedImage], names: Sequence[str]) -> bytes:
                 ElementTree.SubElement(attribute, tag).text = text
             for tag in ("default_value", "values"):
                 ElementTree.SubElement(attribute, tag).text = ""
-    for number, image in enumerate(images):
-        height, width = image.size_hw or (0, 0)
-        facts = {"id": str(number), "name": image.name, "width": str(width), "height": str(height)}
-        if image.split:
-            facts["subset"] = {"train": "Train", "val": "Validation", "test": "Test"}.get(
-                image.split, image.split
-            )
-        entry = ElementTree.SubElement(root, "image", facts)
-        for group, one in enumerate(image.objects, start=1):
-            _write_object(entry, one, group)
-    ElementTree.indent(root)
-    return ElementTree.tostring(root, encoding="utf-8", xml_declaration=True) + b"\n"
+    if parent.tag == "project":
+        ElementTree.SubElement(parent, "subsets").text = "\n".join(map(_subset, sizes))
+    return list(sizes)
 
 
 def _write_object(entry: Element, one: AnnotatedObject, group: int) -> None:

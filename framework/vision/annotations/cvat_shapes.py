@@ -22,9 +22,11 @@ _LARGEST_MASK = 1 << 28  # pixels: more than an image that is read has
 
 def read_shapes(
     shapes: Iterable[Element], where: str, no_area: Counter[str], problems: list[str]
-) -> Iterable[AnnotatedObject]:
-    """The objects of shapes with labels. Kinds without an area are counted in `no_area`, and what cannot be read gets a
-    line in `problems`."""
+) -> list[AnnotatedObject]:
+    """The objects of shapes with labels; polygons of one label and one group are outlines of one object. Kinds without
+    an area are counted in `no_area`, and what cannot be read gets a line in `problems`."""
+    objects: list[AnnotatedObject] = []
+    groups: dict[tuple[str, str], int] = {}
     for number, shape in enumerate(shapes, start=1):
         if shape.tag in _NO_AREA:
             no_area[f"{shape.tag} {shape.get('label')}"] += 1
@@ -47,7 +49,22 @@ def read_shapes(
         except ValueError as error:
             problems.append(f"{where}, shape {number} ({shape.tag} {label}): {error}")
             continue
-        yield one_object
+        group = shape.get("group_id", "0")
+        position = len(objects)
+        if shape.tag == "polygon" and group != "0":
+            position = groups.setdefault((label, group), position)
+        if position < len(objects):
+            objects[position] = _join(objects[position], one_object)
+        else:
+            objects.append(one_object)
+    return objects
+
+
+def _join(one: AnnotatedObject, other: AnnotatedObject) -> AnnotatedObject:
+    outlines = (*one.outlines, *other.outlines)
+    return AnnotatedObject(
+        one.label, bounds(outlines), outlines, attributes={**other.attributes, **one.attributes}
+    )
 
 
 def _number(shape: Element, name: str, default: float | None = None) -> float:

@@ -27,9 +27,10 @@ _FOLDERS = (("Images", "Annotations"), ("", ""))  # of images, of XML files
 
 
 def is_labelme_xml(root: Element) -> bool:
-    """Whether the root of an XML file is of this format: VOC has the same root, and boxes in its objects."""
+    """Whether the root of an XML file is of this format: VOC has the same root, and boxes in its objects, some tools
+    with a polygon of other elements."""
     return root.tag == "annotation" and (
-        root.find("object/polygon") is not None
+        root.find("object/polygon/pt") is not None
         or root.find("object/segm") is not None
         or root.find("imagesize") is not None
     )

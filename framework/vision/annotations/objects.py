@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from framework.vision.contours import find_contours
 Box = tuple[float, float, float, float]
 SUBSETS = {"train": "train", "validation": "val", "val": "val", "valid": "val", "test": "test"}
 """Splits by the names that tools have for them, in lower case."""
+_SPLIT = re.compile(r"(?:^|[^a-z])(train|val|valid|validation|test)(?=[^a-z]|$)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,6 +132,22 @@ class AnnotatedSet:
                 fix="set split to one of them, or to an empty text for all images",
             )
         return AnnotatedSet(images, self.class_names, self.problems, self.notes)
+
+
+def find_split(name: str) -> str:
+    """The split that the last word of the name of a file tells, such as instances_val2017; "" where none does."""
+    words = _SPLIT.findall(name.replace("2014", " ").replace("2017", " "))
+    return SUBSETS[words[-1].lower()] if words else ""
+
+
+def merge_splits(sets: Mapping[str, AnnotatedSet]) -> AnnotatedSet:
+    """One set of the sets of splits: the classes of all, in the order of the first that has them."""
+    images = tuple(
+        replace(image, split=image.split or split) for split, one in sets.items() for image in one.images
+    )
+    names = tuple(dict.fromkeys(name for one in sets.values() for name in one.class_names))
+    problems = tuple(line for one in sets.values() for line in one.problems)
+    return AnnotatedSet(images, names, problems, tuple(line for one in sets.values() for line in one.notes))
 
 
 def signed_area(outline: np.ndarray) -> float:

@@ -20,12 +20,13 @@ _FLAGS = ("truncated", "occluded")  # elements of an object whose 1 is an attrib
 
 
 class VocObject(NamedTuple):
-    """`box` is xyxy in our coordinates."""
+    """`box` is xyxy in our coordinates; outlines, as Roboflow and supervision write them, are not read."""
 
     name: str
     box: tuple[float, float, float, float]
     difficult: bool
     attributes: Mapping[str, str] = MappingProxyType({})
+    has_outline: bool = False
 
 
 class VocAnnotation(NamedTuple):
@@ -59,7 +60,7 @@ def read_voc(path: Path) -> VocAnnotation:
         xmin, ymin, xmax, ymax = (_number(one, f"bndbox/{side}", where) for side in _SIDES)
         difficult = (one.findtext("difficult") or "0").strip() == "1"
         box = (max(0.0, xmin - 1), max(0.0, ymin - 1), xmax, ymax)
-        objects.append(VocObject(name, box, difficult, _attributes(one)))
+        objects.append(VocObject(name, box, difficult, _attributes(one), one.find("polygon") is not None))
     height, width = (_length(root.findtext(f"size/{side}")) for side in ("height", "width"))
     return VocAnnotation((height, width) if height and width else None, tuple(objects))
 
@@ -99,31 +100,44 @@ def _length(text: str | None) -> int:
         return 0
 
 
-_FOLDERS = (("JPEGImages", "Annotations"), ("images", "annotations"), ("", ""))  # of images, of XML files
+FOLDERS = (
+    ("JPEGImages", "Annotations"),
+    ("images", "annotations"),
+    ("images", "Annotations"),  # of Label Studio
+    ("data", "labels"),  # of FiftyOne
+    ("images", "labels"),
+    ("", ""),
+)
+"""Of images, and of their XML files."""
+
+
+def voc_folders(folder: Path) -> tuple[Path, Path] | None:
+    """The folders of the images and of the XML files; None where there is no XML file."""
+    pairs = [(folder / images, folder / xmls) for images, xmls in FOLDERS]
+    pairs = [pair for pair in pairs if next(pair[1].glob("*.xml"), None) is not None]
+    return next((pair for pair in pairs if pair[0].is_dir()), pairs[0] if pairs else None)
 
 
 def read_voc_folder(folder: Path, images_folder: Path | None = None) -> AnnotatedSet:
-    """The images of a folder with XML files in `Annotations` or `annotations`, or beside the images. Classes are the
-    sorted names of the objects; images without an XML file are left out and told in `problems`. Splits are those of
-    the lists train.txt, val.txt and test.txt in `ImageSets/Main`, where each image is in one of them at most.
+    """The images of a folder with XML files in one of `FOLDERS`, such as `Annotations`, or beside the images. Classes
+    are the sorted names of the objects; images without an XML file are left out and told in `problems`. Splits are
+    those of the lists train.txt, val.txt and test.txt in `ImageSets/Main`, where each image is in one of them at most.
 
     Raises:
         InputError: there is no XML file. Else as `read_voc`.
     """
-    images, xmls = next(
-        ((folder / one, folder / other) for one, other in _FOLDERS if any((folder / other).glob("*.xml"))),
-        (folder, None),
-    )
-    if xmls is None:
+    folders = voc_folders(folder)
+    if folders is None:
         raise InputError(
             "there are no annotations", where=folder, allowed="XML files, in Annotations or beside images"
         )
-    images = images_folder or images
+    images, xmls = images_folder or folders[0], folders[1]
     by_stem = {path.stem: path for path in list_images(images)}
     splits = _read_splits(folder / "ImageSets" / "Main")
-    read = []
+    read, outlines = [], 0
     for xml in sorted(xmls.glob("*.xml")):
         annotation = read_voc(xml)
+        outlines += sum(one.has_outline for one in annotation.objects)
         path = by_stem.pop(xml.stem, images / f"{xml.stem}.jpg")
         objects = tuple(
             AnnotatedObject(one.name, one.box, attributes=one.attributes, is_valid=not one.difficult)
@@ -133,7 +147,8 @@ def read_voc_folder(folder: Path, images_folder: Path | None = None) -> Annotate
         read.append(AnnotatedImage(path, path.name, annotation.size_hw, objects, split))
     names = tuple(sorted({one.label for image in read for one in image.objects}))
     problems = tuple(f"{path} has no annotation" for path in by_stem.values())
-    return AnnotatedSet(tuple(read), names, problems)
+    notes = (f"the outlines of {outlines} objects are not read, their boxes are",) if outlines else ()
+    return AnnotatedSet(tuple(read), names, problems, notes)
 
 
 def _read_splits(folder: Path) -> Mapping[str, str]:

@@ -16,6 +16,7 @@ import yaml
 from framework.core.errors import FormatError, InputError
 from framework.core.yaml_text import check_yaml, find_loader
 from framework.vision.annotations.objects import (
+    SUBSETS,
     AnnotatedImage,
     AnnotatedObject,
     AnnotatedSet,
@@ -55,7 +56,8 @@ def read_yolo(source: Path, split: str = "", *, orientation: Orientation = "exif
     """
     source = Path(source)
     file = source if source.is_file() else _find_yaml(source)
-    names, images, keypoints = _read_folder(source, split) if file is None else _read_yaml(file, split)
+    notes: list[str] = []
+    names, images, keypoints = _read_folder(source, split) if file is None else _read_yaml(file, split, notes)
     if missing := find_missing(path for path, _ in images):
         raise InputError(
             f"{len(missing)} of {len(images)} images are not there",
@@ -64,7 +66,8 @@ def read_yolo(source: Path, split: str = "", *, orientation: Orientation = "exif
         )
     reader = _LabelReader(names, orientation, keypoints)
     read = [reader.read(path, split_name) for path, split_name in images]
-    return AnnotatedSet(tuple(read), reader.all_names(file or source), tuple(reader.problems), reader.notes())
+    notes += reader.notes()
+    return AnnotatedSet(tuple(read), reader.all_names(file or source), tuple(reader.problems), tuple(notes))
 
 
 def _find_yaml(folder: Path) -> Path | None:
@@ -79,6 +82,11 @@ def _find_yaml(folder: Path) -> Path | None:
     return next((one for one in files if isinstance(_load_yaml(one).get("names"), list | dict)), None)
 
 
+def has_names(folder: Path) -> bool:
+    """Whether a folder has a .yaml with the names of classes, or darknet's obj.data."""
+    return (folder / _DARKNET).is_file() or _find_yaml(folder) is not None
+
+
 def _load_yaml(file: Path) -> Mapping[str, object]:
     text = "\n".join(read_lines(file, "data set"))
     try:
@@ -91,7 +99,9 @@ def _load_yaml(file: Path) -> Mapping[str, object]:
     return content
 
 
-def _read_yaml(file: Path, split: str) -> tuple[tuple[str, ...], list[tuple[Path, str]], int]:
+def _read_yaml(
+    file: Path, split: str, notes: list[str]
+) -> tuple[tuple[str, ...], list[tuple[Path, str]], int]:
     """Names, images with their split, and how many numbers of keypoints a line has behind its box."""
     content = _load_yaml(file)
     locations = {_ALIASES.get(str(key), str(key)): value for key, value in content.items()}
@@ -111,7 +121,13 @@ def _read_yaml(file: Path, split: str) -> tuple[tuple[str, ...], list[tuple[Path
     for split_name in split_names:
         value = locations[split_name]
         for entry in value if isinstance(value, list) else [value]:
-            for path in _list_entry(str(entry), file, None if root is None else str(root)):
+            location, folders = _find_entry(str(entry), file, None if root is None else str(root))
+            if not location.exists() and split_name == "test" and not split and images:
+                notes.append(
+                    f"there is no {entry}, as of data.yaml's test"
+                )  # Roboflow always writes the line
+                continue
+            for path in _list_entry(location, file, folders, str(entry)):
                 images.setdefault(path, split_name)
     shape = content.get("kpt_shape")
     sides = [side for side in shape if isinstance(side, int)] if isinstance(shape, list) else []
@@ -142,19 +158,23 @@ def _read_names(content: Mapping[str, object], file: Path) -> tuple[str, ...]:
     return tuple(map(str, names))
 
 
-def _list_entry(entry: str, file: Path, root: str | None) -> list[Path]:
-    """The images of a folder, or those that a text file names."""
+def _find_entry(entry: str, file: Path, root: str | None) -> tuple[Path, Sequence[Path]]:
+    """Where an entry of a data.yaml leads, or would by its first spelling, and the folders that it is seen from."""
     folders = [file.parent] if root is None else [file.parent / root, Path(root), file.parent]
     spellings = [entry, *([entry.removeprefix("../")] if entry.startswith("../") else [])]
     candidates = [folder / one for one in spellings for folder in folders]
-    location = next((path for path in candidates if path.exists()), None)
-    if location is None:
+    return next((path for path in candidates if path.exists()), candidates[0]), folders
+
+
+def _list_entry(location: Path, file: Path, folders: Sequence[Path], entry: str) -> list[Path]:
+    """The images of a folder, or those that a text file names."""
+    if not location.exists():
         raise InputError(
             "there is no such folder of images",
             where=file,
             received=entry,
             allowed="a folder or a list of images, seen from `path` or from the file's folder",
-            fix=f"looked for in {abbreviate([str(path) for path in candidates])}",
+            fix=f"looked for in {abbreviate([str(folder / entry) for folder in folders])}",
         )
     if location.is_dir():
         if location.resolve().parent == location.resolve():  # all files of the machine, as of "path: /"
@@ -196,7 +216,14 @@ def _read_folder(folder: Path, split: str) -> tuple[tuple[str, ...], list[tuple[
             allowed="data.yaml, images/ and labels/, or images and text files side by side",
         )
     names = _names_of_folder((folder, folder / "labels", image_folder))
-    return names, [(path, split) for path in list_images(image_folder, recursive=True)], 0
+    paths = list_images(image_folder, recursive=True)
+    return names, [(path, split or _split_below(path, image_folder)) for path in paths], 0
+
+
+def _split_below(path: Path, folder: Path) -> str:
+    """The split that the first folder of an image below `folder` is named after."""
+    first, *names = path.relative_to(folder).parts
+    return SUBSETS.get(first.lower(), "") if names else ""
 
 
 def _read_darknet(folder: Path, split: str) -> tuple[tuple[str, ...], list[tuple[Path, str]], int]:

@@ -1,4 +1,4 @@
-"""Data sets of annotated objects from one format to another: YOLO, CVAT, COCO, VOC and labelme."""
+"""Data sets of annotated objects from one format to another: YOLO, CVAT, COCO, VOC, labelme and tables of boxes."""
 
 from __future__ import annotations
 
@@ -8,30 +8,31 @@ import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import Literal, get_args
 
 import yaml
 
 from framework.core.disk import write_file
 from framework.core.errors import ConfigError, InputError
+from framework.vision.annotations.box_table import find_tables, read_box_tables
 from framework.vision.annotations.coco import coco_dict, read_coco
 from framework.vision.annotations.coco_folder import find_coco_files, read_coco_folder
-from framework.vision.annotations.cvat import cvat_xml, read_cvat
+from framework.vision.annotations.cvat import cvat_file, cvat_xml, read_cvat
 from framework.vision.annotations.labelme_xml import is_labelme_xml, read_labelme_xml
-from framework.vision.annotations.objects import SUBSETS, AnnotatedImage, AnnotatedSet
+from framework.vision.annotations.objects import SUBSETS, AnnotatedImage, AnnotatedSet, merge_splits
 from framework.vision.annotations.voc import read_voc_folder, voc_xml
 from framework.vision.annotations.xml_files import read_xml
-from framework.vision.annotations.yolo import SPLITS, read_yolo, yolo_lines
+from framework.vision.annotations.yolo import SPLITS, has_names, read_yolo, yolo_lines
 from framework.vision.dataset_files import abbreviate, find_missing, read_annotations
-from framework.vision.image import read_size
+from framework.vision.image import list_images, read_size
 from framework.vision.image import write as write_image
 from framework.vision.video import SUFFIXES as VIDEO_SUFFIXES
 from framework.vision.video import VideoReader
 from framework.workflow.data.commands import check_new, write_whole
 from framework.workflow.data.labelme import convert_labelme
 
-Format = Literal["yolo", "cvat", "coco", "voc", "labelme"]
+Format = Literal["yolo", "cvat", "coco", "voc", "labelme", "csv"]
 Target = Literal["yolo", "cvat", "coco", "voc"]
 _MOST_LINES = 10  # of the lines that a report has of what is left out
 
@@ -81,14 +82,17 @@ def convert_data(
     """Write the annotations of `source` in another format, and copies of the images beside them.
 
     * "yolo": `data.yaml`, `images/<split>` and `labels/<split>`; outlines where every object has one, else boxes.
-    * "coco": `annotations.json`, or `<split>.json` of each split, and `images`.
-    * "cvat": `annotations.xml`, with splits as subsets, and `images`.
+    * "coco": COCO's own folders: `annotations/instances_<split>.json` with `images/<split>`, or, without splits,
+      `annotations/instances_default.json` with `images`.
+    * "cvat": `annotations.xml`, with splits as the subsets of a project, and `images`.
     * "voc": `Annotations`, `JPEGImages`, the lists of splits in `ImageSets/Main`, and `labelmap.txt`, which CVAT and
       Datumaro take the names of classes from; boxes alone.
 
     Args:
         source: A data.yaml or a folder of YOLO, an XML file of CVAT or a folder of some, a JSON file of COCO or a
-            folder with one a split, a folder with XML files of VOC, or with .json or XML files of labelme.
+            folder with one a split, a folder with XML files of VOC, or with .json or XML files of labelme, a .csv of
+            boxes or a folder with one a split; or a folder that has such a one a split, named train, val (valid,
+            validation) and test.
         source_format: Where it is not plain from the source.
         images: The folder of the images of COCO, CVAT, VOC or LabelMe's XML; else `images` beside it, or its folder. Of
             a video that was annotated with CVAT also the video, whose frames are then taken.
@@ -104,17 +108,9 @@ def convert_data(
             "data are not written in this format", received=to, allowed=", ".join(get_args(Target))
         )
     kind = source_format or detect_format(source)
-    if kind == "cvat" and images is not None and Path(images).suffix.lower() in VIDEO_SUFFIXES:
-        with tempfile.TemporaryDirectory(prefix="oar-") as scratch:
-            _write_frames(Path(images), Path(scratch))
-            return _write(_read(source, kind, scratch), output, to, kind, boxes_only)
-    if kind == "labelme" and any(map(_is_labelme, source.rglob("*.json"))):
-        with tempfile.TemporaryDirectory(prefix="oar-") as scratch:
-            report = convert_labelme(source, Path(scratch) / "coco")
-            read = read_coco(report.annotations, report.images)
-            shapes = tuple(f"{count} {name}: no area" for name, count in report.left_out.items())
-            return _write(replace(read, problems=(*read.problems, *shapes)), output, to, kind, boxes_only)
-    return _write(_read(source, kind, images), output, to, kind, boxes_only)
+    with tempfile.TemporaryDirectory(prefix="oar-") as scratch:
+        read = _read(source, kind, None if images is None else Path(images), Path(scratch))
+        return _write(read, output, to, kind, boxes_only)
 
 
 def detect_format(source: Path) -> Format:
@@ -126,22 +122,55 @@ def detect_format(source: Path) -> Format:
         return "cvat"
     if source.is_file() and suffix == ".json":
         return "coco"
-    if source.is_dir():
-        if next(source.rglob("*.json"), None) is not None and any(map(_is_labelme, source.rglob("*.json"))):
-            return "labelme"
-        if (kind := _xml_format(source)) is not None:
-            return kind
-        if find_coco_files(source):
-            return "coco"
-        if any(next(source.rglob(pattern), None) is not None for pattern in ("*.yaml", "*.yml", "*.txt")):
-            return "yolo"
+    if source.is_file() and suffix == ".csv":
+        return "csv"
+    if source.is_dir() and (kind := _format_of_folder(source)) is not None:
+        return kind
     raise InputError(
         "the format of these data is not known",
         where=source,
         received="a folder" if source.is_dir() else "a file" if source.is_file() else "nothing at this path",
-        allowed="a data.yaml or folder of YOLO, an .xml of CVAT, a .json of COCO, a folder of VOC or labelme",
+        allowed="a data.yaml or folder of YOLO, an .xml of CVAT, a .json of COCO, a folder of VOC or labelme, or a "
+        ".csv of boxes",
         fix=f"name the format with --from; the current folder is {Path.cwd()}",
     )
+
+
+def _format_of_folder(folder: Path) -> Format | None:
+    if next(folder.rglob("*.json"), None) is not None and any(map(_is_labelme, folder.rglob("*.json"))):
+        return "labelme"
+    if (kind := _xml_format(folder)) is not None:
+        return kind
+    if find_coco_files(folder):
+        return "coco"
+    if has_names(folder):
+        return "yolo"
+    if find_tables(folder):
+        return "csv"
+    kinds: list[Format | None] = [_format_of_folder(one) for one in _split_folders(folder).values()]
+    if kinds and kinds[0] is not None and kinds.count(kinds[0]) == len(kinds):
+        return kinds[0]
+    stems = {path.stem for path in list_images(folder, recursive=True)}
+    return "yolo" if any(path.stem in stems for path in folder.rglob("*.txt")) else None
+
+
+def _split_folders(folder: Path) -> Mapping[str, Path]:
+    """The folders of splits, where the folder has nothing but them that tells of objects."""
+    beside = (
+        "*.json",
+        "*.xml",
+        "*.yaml",
+        "*.yml",
+        "*.csv",
+        "*.data",
+        "[Ii]mages",
+        "[Ll]abels",
+        "[Aa]nnotations",
+    )
+    if any(next(folder.glob(pattern), None) is not None for pattern in beside):
+        return {}
+    folders = [path for path in sorted(folder.iterdir()) if path.is_dir() and path.name.lower() in SUBSETS]
+    return {SUBSETS[path.name.lower()]: path for path in folders}
 
 
 def _is_labelme(file: Path) -> bool:
@@ -154,7 +183,7 @@ def _is_labelme(file: Path) -> bool:
 
 def _xml_format(source: Path) -> Format | None:
     """The format of the first XML file of a folder, which of VOC and LabelMe may lie in folders of their own."""
-    folders = (source, source / "annotations", source / "Annotations")
+    folders = (source, *(source / name for name in ("annotations", "Annotations", "labels")))
     files = (path for folder in folders for path in sorted(folder.glob("*.xml")))
     first = next(files, None) or next(iter(sorted((source / "Annotations").rglob("*.xml"))), None)
     if first is None:
@@ -165,20 +194,37 @@ def _xml_format(source: Path) -> Format | None:
     return "labelme" if is_labelme_xml(root) else "voc"
 
 
-def _read(source: Path, kind: Format, images: str | Path | None) -> AnnotatedSet:
-    folder = None if images is None else Path(images)
+def _read(source: Path, kind: Format, images: Path | None, scratch: Path) -> AnnotatedSet:
+    """`scratch` is a folder for what is read from other files than those of the source."""
+    if source.is_dir() and kind != "coco" and (folders := _split_folders(source)):
+        scratches = {split: scratch / split for split in folders}
+        for one in scratches.values():
+            one.mkdir()
+        return merge_splits(
+            {split: _read(one, kind, images, scratches[split]) for split, one in folders.items()}
+        )
     if kind == "yolo":
         return read_yolo(source)
     if kind == "voc":
-        return read_voc_folder(source, folder)
+        return read_voc_folder(source, images)
+    if kind == "csv":
+        return read_box_tables(source, images)
     if kind == "labelme":
-        return read_labelme_xml(source, folder)
+        if not any(map(_is_labelme, source.rglob("*.json"))):
+            return read_labelme_xml(source, images)
+        report = convert_labelme(source, scratch / "coco")
+        read = read_coco(report.annotations, report.images)
+        shapes = tuple(f"{count} {name}: no area" for name, count in report.left_out.items())
+        return replace(read, problems=(*read.problems, *shapes))
     if kind == "cvat":
-        return _read_cvat(source, folder)
+        if images is not None and images.suffix.lower() in VIDEO_SUFFIXES:
+            _write_frames(images, scratch)
+            images = scratch
+        return _read_cvat(source, images)
     if source.is_dir():
-        return read_coco_folder(source, folder)
+        return read_coco_folder(source, images)
     beside = source.parent / "images"
-    return read_coco(source, folder or (beside if beside.is_dir() else source.parent))
+    return read_coco(source, images or (beside if beside.is_dir() else source.parent))
 
 
 def _read_cvat(source: Path, folder: Path | None) -> AnnotatedSet:
@@ -186,16 +232,8 @@ def _read_cvat(source: Path, folder: Path | None) -> AnnotatedSet:
     if source.is_dir() and not (source / "annotations.xml").is_file():
         files = {SUBSETS.get(path.stem.lower(), ""): path for path in sorted(source.glob("*.xml"))}
         sets = {split: read_cvat(path, folder) for split, path in files.items()}
-        if len(sets) > 1:
-            images = tuple(
-                replace(image, split=image.split or split)
-                for split, one in sets.items()
-                for image in one.images
-            )
-            names = tuple(dict.fromkeys(name for one in sets.values() for name in one.class_names))
-            return AnnotatedSet(images, names, tuple(line for one in sets.values() for line in one.problems))
         if sets:
-            return next(iter(sets.values()))
+            return merge_splits(sets) if len(sets) > 1 else next(iter(sets.values()))
     return read_cvat(source / "annotations.xml" if source.is_dir() else source, folder)
 
 
@@ -217,7 +255,7 @@ def _write(
             fix="name their folder with --images",
         )
     images = [
-        image if image.size_hw is not None else replace(image, size_hw=read_size(image.path))
+        replace(image, name=_name_inside(image.name), size_hw=image.size_hw or read_size(image.path))
         for image in read.images
     ]
     left_out, notes = list(read.problems), list(read.notes)
@@ -237,22 +275,37 @@ def _write(
             images = _write_voc(images, output, read.class_names, notes)
         else:
             for split in _splits(images):
-                of_split = [image for image in images if image.split == split]
+                of_split = [
+                    replace(image, name=image.name.removeprefix(f"{split}/"))
+                    for image in images
+                    if image.split == split
+                ]
                 text = json.dumps(coco_dict(of_split, read.class_names), ensure_ascii=False)
-                write_file(output / f"{split or 'annotations'}.json", text.encode("utf-8"))
+                write_file(output / _coco_file(split), text.encode("utf-8"))
         for image in images:
-            target = output / ("JPEGImages" if to == "voc" else "images") / image.name
+            folder = output / ("JPEGImages" if to == "voc" else "images")
+            target = folder / (cvat_file(image) if to == "cvat" else image.name)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(image.path, target)
     counts = Counter(one.label for image in images for one in image.objects)
+    files = (targets[0],)
+    if to == "coco":
+        files = tuple(output / _coco_file(split) for split in _splits(images))
     return ConvertReport(
         source_format,
-        (targets[0],) if to == "voc" else tuple(target for target in targets if target.suffix),
+        files,
         len(images),
         {name: counts[name] for name in read.class_names},
         tuple(left_out),
         tuple(notes),
     )
+
+
+def _name_inside(name: str) -> str:
+    """The name of an image in the output, which no name of a source leads out of: of a whole path the last one."""
+    path = PureWindowsPath(name)  # which reads both separators
+    names = [one for one in path.parts if one not in (".", "..", path.anchor)]
+    return names[-1] if path.anchor else "/".join(names)
 
 
 def _with_split(image: AnnotatedImage) -> AnnotatedImage:
@@ -273,14 +326,20 @@ def _outputs(images: Sequence[AnnotatedImage], to: Target) -> list[str]:
         return ["annotations.xml", "images"]
     if to == "voc":
         return ["Annotations", "JPEGImages", "ImageSets", "labelmap.txt"]
-    return [*(f"{split or 'annotations'}.json" for split in _splits(images)), "images"]
+    return ["annotations", "images"]
+
+
+def _coco_file(split: str) -> str:
+    return f"annotations/instances_{split or 'default'}.json"
 
 
 def _drop_crowds(images: Sequence[AnnotatedImage], left_out: list[str]) -> list[AnnotatedImage]:
     """The images without crowds and difficult objects, for which YOLO's format has no mark."""
     ignored = sum(not one.is_valid for image in images for one in image.objects)
     if ignored:
-        left_out.append(f"{ignored} objects that are crowds or difficult")
+        fix = "; CVAT marks masks so: set iscrowd to 0 in the source, if they are single objects"
+        are_all = ignored == sum(len(image.objects) for image in images)
+        left_out.append(f"{ignored} objects that are crowds or difficult{fix if are_all else ''}")
     return [replace(image, objects=tuple(one for one in image.objects if one.is_valid)) for image in images]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 
@@ -52,6 +53,36 @@ def test_what_a_killed_run_left_is_no_checkpoint_and_is_taken_away(tmp_path: Pat
     assert store.last() == first
     store.save(4, MODEL, TRAIN, {})
     assert not (tmp_path / ".writing-step_00000002-1").exists()
+
+
+class _Killed(BaseException):
+    """Stands for a signal that ends the process."""
+
+
+@pytest.mark.parametrize("step", [2, 1])
+def test_a_run_that_is_killed_while_it_deletes_leaves_whole_checkpoints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int
+) -> None:
+    """Step 2 deletes the one before it, and step 1 again the one that it takes the place of."""
+    store = CheckpointStore(tmp_path, keep=1)
+    store.save(1, MODEL, TRAIN, {})
+    delete = shutil.rmtree
+
+    def half(folder: Path, ignore_errors: bool = False) -> None:
+        files = [path for path in Path(folder).rglob("*") if path.is_file()]
+        if files:
+            files[0].unlink()
+            raise _Killed
+        delete(folder, ignore_errors=ignore_errors)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", half)
+        with pytest.raises(_Killed):
+            store.save(step, {"w": MODEL["w"] + 1}, TRAIN, {})
+    whole = [load_checkpoint(folder) for folder in tmp_path.glob("step_*")]
+    assert [(saved.step, saved.model["w"][0]) for saved in whole] == [(step, 1)]
+    store.save(3, MODEL, TRAIN, {})
+    assert [path.name for path in tmp_path.iterdir()] == ["step_00000003"]
 
 
 def test_paths_that_mean_a_checkpoint(tmp_path: Path) -> None:

@@ -295,6 +295,32 @@ def test_lines_may_be_cut_anywhere() -> None:
         assert [*entries, *lines.end()] == [{"a": "\u2028\x85 ä"}, {"a": 2}]
     with pytest.raises(ServerError, match="no result"):
         Lines().add(b"[]\n")
+    with pytest.raises(ServerError, match="no result"):
+        Lines().add(b"[" * 100_000 + b"\n")
+
+
+@pytest.mark.parametrize(
+    "body", [b"<html>Sign in</html>", b'{"models": 3}', b'{"models": [{}]}', b"[" * 100_000, b"3"]
+)
+def test_an_answer_of_another_server_is_named(body: bytes) -> None:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Says nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            url = f"http://127.0.0.1:{server.server_address[1]}"
+            with Client(url) as client, pytest.raises(ServerError, match=r"/v1/models: (.*)no result"):
+                client.predict(file_of(3))
+        finally:
+            server.shutdown()
 
 
 # -- results of JSON -------------------------------------------------------------------------------------------------

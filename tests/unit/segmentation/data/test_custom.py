@@ -61,6 +61,21 @@ def test_masks_with_an_ending_of_their_own(tmp_path: Path) -> None:
     assert "a.jpg" in str(caught.value) and "mask_suffix" in str(caught.value)
 
 
+def test_masks_beside_their_images_and_images_with_an_ending(tmp_path: Path) -> None:
+    for name in ("a", "b"):  # Roboflow's folder
+        save(tmp_path / "flat" / f"{name}.jpg", np.zeros((2, 2, 3)))
+        save(tmp_path / "flat" / f"{name}_mask.png", [[0, 1], [1, 1]])
+    data = MaskFolder(tmp_path / "flat", 2, images="", masks="", mask_suffix="_mask")
+    assert [pair.image.name for pair in data.pairs] == ["a.jpg", "b.jpg"]
+    assert [pair.mask.name for pair in data.pairs] == ["a_mask.png", "b_mask.png"]
+    save(tmp_path / "leftImg8bit" / "x_leftImg8bit.png", np.zeros((2, 2, 3)))  # Cityscapes'
+    for ending in ("labelIds", "color"):
+        save(tmp_path / "gtFine" / f"x_gtFine_{ending}.png", [[0, 1], [1, 1]])
+    endings = {"image_suffix": "_leftImg8bit", "mask_suffix": "_gtFine_labelIds"}
+    data = MaskFolder(tmp_path, 2, images="leftImg8bit", masks="gtFine", **endings)
+    assert [pair.mask.name for pair in data.pairs] == ["x_gtFine_labelIds.png"]
+
+
 def test_a_list(root: Path) -> None:
     file = root / "train.txt"
     file.write_text("\ufeffimages/a.png masks/a.png\n\nimages/b.png\tmasks/b.png\r\n", encoding="utf-8")

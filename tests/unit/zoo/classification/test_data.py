@@ -200,6 +200,11 @@ def test_list(images):
         dataset[2]
 
 
+def test_a_tab_goes_before_blanks(images):
+    dataset = listed(images, "my images/a b.png\twild cat\r\nc.png\tdog\n")
+    assert dataset.class_names == ("dog", "wild cat") and values(dataset) == [(1, 1), (2, 0)]
+
+
 def test_list_with_names(images):
     (images / "names.txt").write_text("cat\ndog\n", encoding="utf-8")
     dataset = listed(images, "c.png 1", labels_file=images / "names.txt")
@@ -218,7 +223,7 @@ def test_labels_outside_the_classes(images):
 
 
 def test_lines_that_are_no_entries(images):
-    lines = ["c.png", "c.png -1", "c.png x", "c.png 1.5", "c.png\t1", " 3", "c.png 0"]
+    lines = ["c.png", "c.png -1", "c.png x", "c.png 1.5", "\t1", " 3", "c.png 0"]
     with pytest.raises(InputError, match=r"6 lines of the list cannot be used") as caught:
         len(listed(images, "\n".join(lines)))
     text = str(caught.value)

@@ -278,6 +278,28 @@ def test_cvat_there_and_back(tmp_path: Path) -> None:
     assert [one.text for one in root.iter("version")] == ["1.1"] and len(root.findall("image")) == 2
 
 
+def test_polygons_of_a_group_are_one_object(tmp_path: Path) -> None:
+    photo(tmp_path / "images/a.jpg")
+    shapes = "".join(
+        f'<polygon label="{label}" group_id="{group}" points="{x},1;{x + 8},1;{x + 8},9"/>'
+        for label, group, x in (("cat", 1, 1), ("cat", 1, 20), ("dog", 1, 40), ("cat", 0, 60), ("cat", 0, 80))
+    )
+    boxes = '<box label="dog" group_id="2" xtl="1" ytl="1" xbr="5" ybr="5"/>' * 2
+    entry = f'<image name="a.jpg" width="100" height="50">{shapes}{boxes}</image>'
+    read = read_cvat(text(tmp_path / "annotations.xml", f"<annotations>{entry}</annotations>"))
+    objects = read.images[0].objects
+    assert [(one.label, len(one.outlines)) for one in objects] == [
+        *(("cat", 2), ("dog", 1), ("cat", 1), ("cat", 1)),
+        *(("dog", 0), ("dog", 0)),
+    ]
+    assert objects[0].box == (1, 1, 28, 9) and read.notes == ("2 grouped polygons are 1 objects",)
+    (tmp_path / "again.xml").write_bytes(cvat_xml(read.images, read.class_names))
+    again = read_cvat(tmp_path / "again.xml").images[0].objects
+    assert [(one.label, len(one.outlines)) for one in again] == [
+        (one.label, len(one.outlines)) for one in objects
+    ]
+
+
 def test_files_of_cvat_that_are_wrong(tmp_path: Path) -> None:
     for content, error, message in (
         ("<annotation/>", FormatError, "the file is not CVAT's"),

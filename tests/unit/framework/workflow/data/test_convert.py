@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from framework.workflow.data.convert import convert_data, detect_format
 from segmentation.data.annotated import CvatMasks, YoloMasks
 from segmentation.data.coco import CocoMasks
 
+TRAIN = Path("annotations/instances_train.json")
 SQUARE = [10, 5, 30, 5, 30, 25, 10, 25]
 
 
@@ -78,7 +80,7 @@ def test_coco_to_yolo_to_cvat_and_back(tmp_path: Path) -> None:
         (labels, [pytest.approx(box, abs=1e-3) for box in boxes]) for labels, boxes in expected
     ]
     assert boxes_of(CvatDetection(tmp_path / "cvat", split="train")) == expected
-    assert boxes_of(CocoDetection(tmp_path / "coco", Path("train.json"), "images")) == expected
+    assert boxes_of(CocoDetection(tmp_path / "coco", TRAIN, "images/train")) == expected
 
 
 def test_masks_of_every_format_are_the_same(tmp_path: Path) -> None:
@@ -148,8 +150,8 @@ def test_voc_as_a_target_and_back(tmp_path: Path) -> None:
     assert first.boxes is not None and first.boxes.tolist() == [[10, 5, 30, 25]]
     assert second.valid is not None and second.valid.tolist() == [False], "a crowd is difficult"
     again = convert_data(tmp_path / "voc", tmp_path / "coco", "coco")
-    assert again.source_format == "voc" and (tmp_path / "coco/train.json").is_file()
-    data = json.loads((tmp_path / "coco/train.json").read_text(encoding="utf-8"))
+    assert again.source_format == "voc" and (tmp_path / "coco" / TRAIN).is_file()
+    data = json.loads((tmp_path / "coco" / TRAIN).read_text(encoding="utf-8"))
     assert [one.get("attributes") for one in data["annotations"]] == [{"age": "3"}, None]
     assert (tmp_path / "voc/labelmap.txt").read_text(encoding="utf-8").splitlines()[1:] == [
         "cat:::",
@@ -191,10 +193,40 @@ def test_a_file_a_split_of_cvat_and_of_coco(tmp_path: Path) -> None:
         assert len(CvatDetection(tmp_path / "cvat", split=split)) == 2
         assert len(CvatMasks(tmp_path / "cvat", split=split)) == 2
     report = convert_data(tmp_path / "cvat", tmp_path / "coco", "coco")
-    assert [path.name for path in report.files] == ["train.json", "val.json"] and report.images == 4
+    names = ["instances_train.json", "instances_val.json"]
+    assert [path.name for path in report.files] == names and report.images == 4
+    data = json.loads((tmp_path / "coco" / TRAIN).read_text(encoding="utf-8"))
+    assert [one["file_name"] for one in data["images"]] == ["a.jpg", "cam/b.jpg"]
+    assert (tmp_path / "coco/images/val/cam/b.jpg").is_file()
     assert detect_format(tmp_path / "coco") == "coco"
     report = convert_data(tmp_path / "coco", tmp_path / "yolo", "yolo")
     assert report.counts == {"cat": 2, "dog": 2} and (tmp_path / "yolo/labels/val/a.txt").is_file()
+
+
+def test_subsets_of_cvat_are_a_project_of_tasks(tmp_path: Path) -> None:
+    """CVAT and Datumaro read images with a subset from a project alone, in the folder of their subset."""
+    convert_data(coco(tmp_path / "in"), tmp_path / "cvat", "cvat")
+    root = ElementTree.parse(tmp_path / "cvat/annotations.xml").getroot()
+    assert root.findtext("meta/task/size") == "2" and root.find("meta/project") is None
+    assert [one.get("subset") for one in root.findall("image")] == [None, None]
+    for name in ("train", "val"):
+        shutil.copy(tmp_path / "cvat/annotations.xml", tmp_path / f"cvat/{name}.xml")
+    (tmp_path / "cvat/annotations.xml").unlink()
+    convert_data(tmp_path / "cvat", tmp_path / "again", "cvat")
+    root = ElementTree.parse(tmp_path / "again/annotations.xml").getroot()
+    tasks = root.findall("meta/project/tasks/task")
+    assert [one.findtext("subset") for one in tasks] == ["Train", "Validation"]
+    assert [one.findtext("size") for one in tasks] == ["2", "2"] and root.find("meta/task") is None
+    assert (root.findtext("meta/project/subsets") or "").split("\n") == ["Train", "Validation"]
+    assert [one.text for one in root.findall("meta/project/labels/label/name")] == ["cat", "dog"]
+    for one in root.findall("image"):
+        assert (tmp_path / "again/images" / one.get("subset", "") / one.get("name", "")).is_file()
+        assert tasks[int(one.get("task_id", ""))].findtext("subset") == one.get("subset")
+    assert len({one.get("id") for one in root.findall("image")}) == 4
+    expected = boxes_of(CocoDetection(tmp_path / "in", Path("all.json"), "images"))
+    assert boxes_of(CvatDetection(tmp_path / "again", split="val")) == expected
+    report = convert_data(tmp_path / "again", tmp_path / "yolo", "yolo")
+    assert report.images == 4 and (tmp_path / "yolo/labels/val/cam/b.txt").is_file()
 
 
 @pytest.mark.parametrize(
@@ -225,6 +257,148 @@ def test_folders_of_coco(tmp_path: Path, files: tuple[str, ...], images: tuple[s
     assert sorted(path.name for path in (tmp_path / "out/labels").iterdir()) == ["train", "val"]
 
 
+def test_coco_is_written_with_the_lists_that_other_tools_ask_for(tmp_path: Path) -> None:
+    convert_data(coco(tmp_path / "in"), tmp_path / "out", "coco")
+    data = json.loads((tmp_path / "out/annotations/instances_default.json").read_text(encoding="utf-8"))
+    assert list(data) == ["info", "licenses", "categories", "images", "annotations"]
+
+
+@pytest.mark.parametrize(
+    "folders", [("Annotations", "Images"), ("images", "images"), ("", "")], ids=["capitals", "beside", "flat"]
+)
+def test_a_file_of_coco_for_each_image(tmp_path: Path, folders: tuple[str, str]) -> None:
+    source = coco(tmp_path / "scratch")
+    data = json.loads(source.read_text(encoding="utf-8"))
+    for number, photo in enumerate(data["images"]):
+        photo["file_name"] = f"{number}.jpg"
+        (tmp_path / "in" / folders[1]).mkdir(parents=True, exist_ok=True)
+        (tmp_path / "in" / folders[0]).mkdir(parents=True, exist_ok=True)
+        image.write(tmp_path / "in" / folders[1] / f"{number}.jpg", np.full((50, 100, 3), 90, np.uint8))
+        objects = [one for one in data["annotations"] if one["image_id"] == photo["id"]]
+        one = {**data, "images": [photo], "annotations": objects}
+        (tmp_path / "in" / folders[0] / f"{number}.json").write_text(json.dumps(one), encoding="utf-8")
+    report = convert_data(tmp_path / "in", tmp_path / "out", "coco")
+    assert report.images == 2 and report.counts == {"cat": 1, "dog": 1}
+    shutil.copy(tmp_path / "in" / folders[0] / "0.json", tmp_path / "in" / folders[0] / "again.json")
+    with pytest.raises(InputError, match="of one split and of the same images"):
+        convert_data(tmp_path / "in", tmp_path / "twice", "coco")
+
+
+def test_names_of_images_of_another_machine(tmp_path: Path) -> None:
+    """No name leads out of the output, and Windows' separators and whole paths are read."""
+    source = coco(tmp_path / "in")
+    data = json.loads(source.read_text(encoding="utf-8"))
+    for first, second in (
+        ("..\\images\\a.jpg", "cam\\b.jpg"),
+        ("C:\\photos\\a.jpg", "../images/cam/b.jpg"),
+        (str(tmp_path / "in/images/a.jpg"), "/elsewhere/a.jpg"),
+    ):
+        data["images"][0]["file_name"], data["images"][1]["file_name"] = first, second
+        if second == "/elsewhere/a.jpg":
+            data["images"] = data["images"][:1]
+            data["annotations"] = data["annotations"][:1]
+        source.write_text(json.dumps(data), encoding="utf-8")
+        shutil.rmtree(tmp_path / "out", ignore_errors=True)
+        before = sorted(tmp_path.rglob("*"))
+        convert_data(source, tmp_path / "out/here", "coco", images=tmp_path / "in/images")
+        assert [one for one in sorted(tmp_path.rglob("*")) if "out" not in one.parts] == before
+        assert any((tmp_path / "out/here/images").rglob("a.jpg"))
+        assert len(CocoDetection(tmp_path / "in", Path("all.json"), "images")) == len(data["images"])
+        assert len(CocoMasks(tmp_path / "in", Path("all.json"), "images")) == len(data["images"])
+
+
+def test_objects_that_are_all_crowds_are_told(tmp_path: Path) -> None:
+    """CVAT marks masks as crowds."""
+    source = coco(tmp_path, crowd=1)
+    data = json.loads(source.read_text(encoding="utf-8"))
+    data["annotations"][0]["iscrowd"] = 1
+    source.write_text(json.dumps(data), encoding="utf-8")
+    assert "set iscrowd to 0" in str(convert_data(source, tmp_path / "out", "yolo"))
+    assert "all 2 objects are crowds" in CocoDetection(tmp_path, Path("all.json"), "images").problems[0]
+
+
+PIXELS = np.full((50, 100, 3), 90, np.uint8)
+VOC_BOX = "<bndbox><xmin>11</xmin><ymin>6</ymin><xmax>30</xmax><ymax>25</ymax></bndbox>"
+VOC = f"<annotation><object><name>cat</name>{VOC_BOX}</object></annotation>"
+OUTLINED = VOC.replace("<bndbox>", "<polygon><x1>11</x1><y1>6</y1></polygon><bndbox>")
+CVAT = (
+    '<annotations><image name="a.jpg" width="100" height="50">'
+    '<box label="cat" xtl="10" ytl="5" xbr="30" ybr="25"/></image></annotations>'
+)
+SHAPE = {"label": "cat", "points": [[10, 5], [30, 25]], "shape_type": "rectangle"}
+LABELME = json.dumps({"shapes": [SHAPE], "imagePath": "a.jpg"})
+
+
+@pytest.mark.parametrize(
+    ("kind", "photo", "files"),
+    [
+        ("voc", "a.jpg", {"a.xml": VOC}),  # Roboflow
+        ("voc", "images/a.jpg", {"Annotations/a.xml": VOC}),  # Label Studio
+        ("voc", "data/a.jpg", {"labels/a.xml": VOC}),  # FiftyOne
+        ("voc", "images/a.jpg", {"annotations/a.xml": OUTLINED}),  # supervision
+        ("cvat", "data/a.jpg", {"labels.xml": CVAT}),  # FiftyOne
+        ("labelme", "a.jpg", {"a.json": LABELME}),
+        ("yolo", "images/a.jpg", {"labels/a.txt": "0 0.2 0.3 0.2 0.4\n", "classes.txt": "cat\n"}),
+        ("csv", "a.jpg", {"_annotations.csv": "filename,class,xmin,ymin,xmax,ymax\na.jpg,cat,10,5,30,25\n"}),
+    ],
+)
+def test_a_folder_a_split(tmp_path: Path, kind: str, photo: str, files: dict[str, str]) -> None:
+    for split in ("train", "valid"):
+        for name in (photo, *files):
+            (tmp_path / "in" / split / name).parent.mkdir(parents=True, exist_ok=True)
+        image.write(tmp_path / "in" / split / photo, PIXELS)
+        for name, content in files.items():
+            (tmp_path / "in" / split / name).write_text(content, encoding="utf-8")
+    (tmp_path / "in/README.txt").write_text("exported", encoding="utf-8")
+    report = convert_data(tmp_path / "in", tmp_path / "out", "coco")
+    assert report.source_format == kind and report.counts == {"cat": 2} and report.left_out == ()
+    assert [path.name for path in report.files] == ["instances_train.json", "instances_val.json"]
+    for split in ("train", "val"):
+        data = CocoDetection(tmp_path / "out", Path(f"annotations/instances_{split}.json"), f"images/{split}")
+        assert boxes_of(data) == [([0], [[10, 5, 30, 25]])]
+    assert any("outlines of 1 objects are not read" in line for line in report.notes) == (
+        OUTLINED in files.values()
+    )
+
+
+def test_the_folders_of_yolo_without_a_yaml_are_splits(tmp_path: Path) -> None:
+    for split in ("train", "val"):
+        for folder in ("images", "labels"):
+            (tmp_path / "in" / folder / split).mkdir(parents=True)
+        image.write(tmp_path / f"in/images/{split}/a.jpg", PIXELS)
+        (tmp_path / f"in/labels/{split}/a.txt").write_text("0 0.2 0.3 0.2 0.4\n", encoding="utf-8")
+    (tmp_path / "in/data.yaml").write_text("names: [cat]\n", encoding="utf-8")  # supervision
+    report = convert_data(tmp_path / "in", tmp_path / "out", "voc")
+    assert sorted(path.name for path in (tmp_path / "out/ImageSets/Main").iterdir()) == [
+        "train.txt",
+        "val.txt",
+    ]
+    assert report.images == 2
+
+
+def test_a_test_part_that_is_not_there_is_no_error(tmp_path: Path) -> None:
+    """Roboflow writes its line into data.yaml whether there is such a part or not."""
+    (tmp_path / "in/train/images").mkdir(parents=True)
+    image.write(tmp_path / "in/train/images/a.jpg", PIXELS)
+    text = "train: ../train/images\nval: ../train/images\ntest: ../test/images\nnames: [cat]\n"
+    (tmp_path / "in/data.yaml").write_text(text, encoding="utf-8")
+    report = convert_data(tmp_path / "in", tmp_path / "out", "coco")
+    assert report.images == 1 and "there is no ../test/images" in "".join(report.notes)
+    (tmp_path / "in/data.yaml").write_text(text.replace("val: ../train", "val: ../valid"), encoding="utf-8")
+    with pytest.raises(InputError, match="there is no such folder of images"):
+        convert_data(tmp_path / "in", tmp_path / "again", "coco")
+
+
+def test_files_that_only_look_like_yolo_or_coco(tmp_path: Path) -> None:
+    image.write(tmp_path / "a.jpg", PIXELS)
+    (tmp_path / "README.txt").write_text("0 0.5 0.5 0.5 0.5\n", encoding="utf-8")
+    entry = {"image_id": 1, "file_name": "a.png", "segments_info": []}
+    panoptic = {"images": [{"id": 1}], "annotations": [entry], "categories": [{"id": 1, "name": "x"}]}
+    (tmp_path / "panoptic_val.json").write_text(json.dumps(panoptic), encoding="utf-8")
+    with pytest.raises(InputError, match="the format of these data is not known"):
+        detect_format(tmp_path)
+
+
 def test_the_frames_of_a_video_that_was_annotated(tmp_path: Path) -> None:
     with VideoWriter(tmp_path / "a.avi", 5, (48, 64)) as video:
         for _ in range(6):
@@ -237,7 +411,7 @@ def test_the_frames_of_a_video_that_was_annotated(tmp_path: Path) -> None:
     xml.write_text(f'<annotations><track id="0" label="cat">{shapes}</track></annotations>', encoding="utf-8")
     report = convert_data(xml, tmp_path / "out", "coco", images=tmp_path / "a.avi")
     assert report.images == 6 and report.counts == {"cat": 3}
-    data = json.loads((tmp_path / "out/annotations.json").read_text(encoding="utf-8"))
+    data = json.loads((tmp_path / "out/annotations/instances_default.json").read_text(encoding="utf-8"))
     assert [one["bbox"][0] for one in data["annotations"]] == [0, 10, 20]
     assert data["images"][1]["file_name"] == "frame_000001.png" and data["images"][1]["height"] == 48
 

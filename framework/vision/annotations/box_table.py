@@ -1,0 +1,297 @@
+"""Tables of boxes: a CSV file with an image, a class and a box a row, as TensorFlow's models, Roboflow, RetinaNet's
+programs and Open Images have it.
+
+Source: https://storage.googleapis.com/openimages/web/download_v7.html and
+https://github.com/fizyr/keras-retinanet#csv-datasets
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from framework.core.errors import FormatError, InputError
+from framework.vision.annotations.objects import (
+    AnnotatedImage,
+    AnnotatedObject,
+    AnnotatedSet,
+    Box,
+    find_split,
+    merge_splits,
+)
+from framework.vision.dataset_files import is_file, read_lines
+from framework.vision.image import list_images, read_size
+
+_COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "image": ("filename", "filepath", "imageid", "imagepath", "imagename", "image", "path", "file", "img"),
+    "label": ("class", "classname", "labelname", "label", "category", "categoryname", "name", "objectclass"),
+    "x0": ("xmin", "x1", "left", "xtl"),
+    "y0": ("ymin", "y1", "top", "ytl"),
+    "x1": ("xmax", "x2", "right", "xbr"),
+    "y1": ("ymax", "y2", "bottom", "ybr"),
+}
+"""The names of columns, in small letters without signs between them; of several the first counts."""
+_CORNER: Mapping[str, tuple[str, ...]] = {
+    "x0": ("x", "bboxx", "xmin", "left"),
+    "y0": ("y", "bboxy", "ymin", "top"),
+    "width": ("w", "bboxw", "bboxwidth", "width"),
+    "height": ("h", "bboxh", "bboxheight", "height"),
+}
+_IGNORED = ("isgroupof", "iscrowd", "difficult")
+_SIDES = ("x0", "y0", "x1", "y1")
+_NAMES = "class-descriptions*.csv"
+_MOST_SHARE = 1.001  # of a side, as tools round
+
+
+@dataclass(frozen=True)
+class _Row:
+    """Cells of a row: an empty label is an image without objects."""
+
+    where: str
+    image: str
+    label: str
+    sides: tuple[str, str, str, str]
+    is_valid: bool = True
+
+
+def find_tables(folder: Path) -> Mapping[str, Path]:
+    """The tables of boxes of a folder, or of `annotations` in it, by split: a word of their name, "" where it tells
+    none. Raises: InputError, where several are of one split."""
+    tables: dict[str, Path] = {}
+    for path in (*sorted(folder.glob("*.csv")), *sorted((folder / "annotations").glob("*.csv"))):
+        if not is_box_table(path):
+            continue
+        split = find_split(path.stem)
+        if split in tables:
+            raise InputError(
+                "several tables of boxes are of one split",
+                where=folder,
+                received=f"{tables[split].name}, {path.name}",
+                fix="name one of the files in the place of the folder",
+            )
+        tables[split] = path
+    return tables
+
+
+def is_box_table(file: Path) -> bool:
+    """Whether the first line of a file has the columns of boxes, or is a row of RetinaNet's."""
+    try:
+        with file.open(encoding="utf-8-sig", newline="") as lines:
+            first = next(csv.reader([lines.readline(65536)]), [])
+    except (OSError, UnicodeDecodeError, csv.Error):
+        return False
+    return _columns(first) is not None or _is_plain(first)
+
+
+def read_box_tables(source: Path, images: Path | None = None) -> AnnotatedSet:
+    """The boxes of a file, or of the files of a folder, each of which is a split by its name.
+
+    The first line names the columns: an image, a class and `xmin, ymin, xmax, ymax` or `x, y, width, height`, in the
+    spellings of `_COLUMNS`; without such a line the columns are those of RetinaNet's programs, `image, x1, y1, x2, y2,
+    class`, where the last five are empty for an image without objects. Boxes whose sides are all at most 1 are shares
+    of the image's sides, as in Open Images, else pixels. Rows marked as a group, a crowd or difficult have `is_valid`
+    False; the names behind Open Images' labels stand in class-descriptions.csv. Classes are sorted. Rows without a box
+    that can be read are left out and told in `problems`.
+
+    Args:
+        images: The folder of the images; without it they are looked for by their name in the file's folder and all
+            folders in it, and, for a file in `annotations`, beside that.
+
+    Raises:
+        InputError: there is no such file, no object in it, or an image is not there. FormatError: it is not of this
+            format.
+    """
+    if source.is_file():
+        return _read_table(source, images)
+    tables = find_tables(source)
+    if not tables:
+        raise InputError("there is no table of boxes", where=source, allowed="a .csv with a box a row")
+    sets = {split: _read_table(path, images) for split, path in tables.items()}
+    return next(iter(sets.values())) if len(sets) == 1 else merge_splits(sets)
+
+
+def _read_table(file: Path, images: Path | None) -> AnnotatedSet:
+    rows = _read_rows(file)
+    descriptions = _read_names(file)
+    folder = images or (file.parent.parent if file.parent.name == "annotations" else file.parent)
+    paths = _ImageIndex(folder)
+    numbers, problems = _numbers(rows)
+    filled = [sides for sides in numbers if sides is not None]
+    shares = bool(filled) and max(max(sides) for sides in filled) <= _MOST_SHARE
+    sizes: dict[Path, tuple[int, int]] = {}
+    objects: dict[Path, list[AnnotatedObject]] = {}
+    for row, sides in zip(rows, numbers, strict=True):
+        path = paths.find(row.image, row.where)
+        of_image = objects.setdefault(path, [])
+        if sides is None:
+            continue
+        if path not in sizes:
+            sizes[path] = read_size(path)
+        box = _scaled(sides, sizes[path]) if shares else sides
+        if box[2] <= box[0] or box[3] <= box[1]:
+            problems.append(f"{row.where}: {row.label} {[round(side, 1) for side in box]} has no area")
+            continue
+        label = descriptions.get(row.label, row.label)
+        of_image.append(AnnotatedObject(label, box, is_valid=row.is_valid))
+    read = [
+        AnnotatedImage(path, paths.name(path), sizes.get(path), tuple(of_image))
+        for path, of_image in objects.items()
+    ]
+    names = tuple(sorted({one.label for image in read for one in image.objects}))
+    if not names:
+        raise InputError("the table has no object", where=file, received=f"{len(rows)} rows")
+    return AnnotatedSet(tuple(read), names, tuple(problems))
+
+
+def _read_rows(file: Path) -> list[_Row]:
+    lines = read_lines(file, "table of boxes")
+    lines[0] = lines[0].removeprefix("\ufeff")
+    try:
+        cells = [[cell.strip() for cell in row] for row in csv.reader(lines)]
+    except csv.Error as error:
+        raise FormatError("the file is no CSV", where=file, received=error) from error
+    columns = _columns(cells[0]) if cells else None
+    body = cells[1:] if columns is not None else cells
+    if columns is None:
+        if not cells or not _is_plain(cells[0]):
+            raise FormatError(
+                "the table has no columns of boxes",
+                where=file,
+                received=",".join(cells[0])[:80] if cells else "no line",
+                allowed="filename, class, xmin, ymin, xmax, ymax in the first line, or rows of image, x1, y1, x2, y2, "
+                "class",
+            )
+        columns = {"image": 0, "x0": 1, "y0": 2, "x1": 3, "y1": 4, "label": 5}
+    read = []
+    for number, row in enumerate(body, start=1 + len(cells) - len(body)):
+        if not any(row):
+            continue
+        where = f"{file}, row {number}"
+        if max(columns.values()) >= len(row):
+            raise FormatError(
+                "a row has too few columns",
+                where=where,
+                received=",".join(row)[:80],
+                allowed=f"{len(cells[0])} columns",
+            )
+        read.append(_row(row, columns, where))
+    return read
+
+
+def _row(row: Sequence[str], columns: Mapping[str, int], where: str) -> _Row:
+    sides = tuple(row[columns[side]] for side in _SIDES if side in columns)
+    if "width" in columns:
+        sides = (*sides, row[columns["width"]], row[columns["height"]])
+        sides = _corner_form(sides)
+    ignored = any(row[columns[name]] == "1" for name in _IGNORED if name in columns)
+    x0, y0, x1, y1 = sides
+    return _Row(where, row[columns["image"]], row[columns["label"]], (x0, y0, x1, y1), not ignored)
+
+
+def _corner_form(sides: Sequence[str]) -> tuple[str, ...]:
+    """x, y, width, height as the corners; what is no number stays."""
+    try:
+        x, y, width, height = map(float, sides)
+    except ValueError:
+        return tuple(sides)
+    return repr(x), repr(y), repr(x + width), repr(y + height)
+
+
+def _columns(names: Sequence[str]) -> dict[str, int] | None:
+    """Where each column is; None where the names are not those of a table of boxes."""
+    plain = ["".join(sign for sign in name.lower() if sign.isalnum()) for name in names]
+    for listed in (_COLUMNS, {**{key: _COLUMNS[key] for key in ("image", "label")}, **_CORNER}):
+        columns = {}
+        for key, spellings in listed.items():
+            position = next((plain.index(one) for one in spellings if one in plain), None)
+            if position is not None and position not in columns.values():
+                columns[key] = position
+        if len(columns) == len(listed):
+            return columns | {name: plain.index(name) for name in _IGNORED if name in plain}
+    return None
+
+
+def _is_plain(row: Sequence[str]) -> bool:
+    """Whether it is a row of RetinaNet's: an image, four numbers or nothing, and a class."""
+    if len(row) != 6 or not row[0].strip():
+        return False
+    sides = [_number(cell) for cell in row[1:5]]
+    return not any(cell.strip() for cell in row[1:]) or (None not in sides and bool(row[5].strip()))
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def _numbers(rows: Sequence[_Row]) -> tuple[list[Box | None], list[str]]:
+    """The box of each row; None where it has none, and what is wrong with those that are said."""
+    boxes: list[Box | None] = []
+    problems: list[str] = []
+    for row in rows:
+        sides = [_number(side) for side in row.sides]
+        if not row.label and not any(row.sides):  # an image without objects
+            boxes.append(None)
+        elif None in sides or not row.label:
+            problems.append(
+                f"{row.where}: {row.label or 'no class'} {', '.join(row.sides)} is no box with a class"
+            )
+            boxes.append(None)
+        else:
+            x0, y0, x1, y1 = (side or 0.0 for side in sides)
+            boxes.append((x0, y0, x1, y1))
+    return boxes, problems
+
+
+def _scaled(sides: Box, size_hw: tuple[int, int]) -> Box:
+    height, width = size_hw
+    return sides[0] * width, sides[1] * height, sides[2] * width, sides[3] * height
+
+
+def _read_names(file: Path) -> Mapping[str, str]:
+    """The names behind labels, of Open Images' table beside the file."""
+    names: dict[str, str] = {}
+    for path in sorted(file.parent.glob(_NAMES)):
+        rows = csv.reader(read_lines(path, "list of classes"))
+        names |= {row[0].strip(): row[1].strip() for row in rows if len(row) == 2 and all(row)}
+    return names
+
+
+class _ImageIndex:
+    """The images of a folder, and of all folders in it, by path, name and name without suffix."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder.resolve()
+        self._paths: dict[str, Path] | None = None
+
+    def find(self, name: str, where: str) -> Path:
+        """Raises: InputError, where there is no such image."""
+        relative = name.replace("\\", "/")
+        path = self.folder / relative
+        if is_file(path):
+            return path.resolve()
+        if self._paths is None:
+            listed = list_images(self.folder, recursive=True)
+            self._paths = {one.stem: one for one in listed} | {one.name: one for one in listed}
+        last = relative.rpartition("/")[2]
+        if last not in self._paths:
+            raise InputError(
+                "the image of a row is not there",
+                where=where,
+                received=name or "no name",
+                allowed=f"an image in {self.folder}",
+                fix="name the folder of the images with --images",
+            )
+        return self._paths[last]
+
+    def name(self, path: Path) -> str:
+        """What an image is called in the data set: its path below the folder, or below `images` in it."""
+        if not path.is_relative_to(self.folder):
+            return path.name
+        return path.relative_to(self.folder).as_posix().removeprefix("images/")

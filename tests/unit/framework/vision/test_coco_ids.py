@@ -1,0 +1,27 @@
+"""Ids of files in COCO's format, as numbers and as texts."""
+
+from __future__ import annotations
+
+import pytest
+
+from framework.vision.coco_ids import read_id
+
+
+@pytest.mark.parametrize(
+    ("value", "ids", "expected"),
+    [
+        (2, {"0002", "0003"}, "0002"),
+        ("2", {"0002"}, "0002"),
+        ("0002", {2, 3}, 2),
+        (2.0, {"000000000002"}, "000000000002"),
+        ("17", {"17", 17}, "17"),
+        (17, {"017", 17}, 17),
+        (2, {"20", "02a"}, None),
+        ("cat", {2, "2"}, None),
+        (10**15, {str(10**15)}, str(10**15)),
+        (True, {1}, None),
+        (2.5, {2}, None),
+    ],
+)
+def test_an_id_that_is_written_in_another_way(value: object, ids: set[int | str], expected: object) -> None:
+    assert read_id(value, ids) == expected
