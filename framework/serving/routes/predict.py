@@ -97,8 +97,7 @@ async def _answer(
         return await _deliver(_page_lines(_chain((first, second), pages)), output, resources)
     item, result = first
     headers = {WARNINGS: json.dumps(item.warnings)} if item.warnings else {}
-    content = await model.in_thread(lambda: to_json(result.to_dict()))
-    return Response(content, media_type=JSON_TYPE, headers=headers)
+    return Response(to_json(result.to_dict()), media_type=JSON_TYPE, headers=headers)
 
 
 Pages = AsyncIterator[tuple[object, Result] | PageFailure]
