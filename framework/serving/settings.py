@@ -112,7 +112,7 @@ class Limits:
     pages: int = 500
     items: int = 64
     queue: int = 32
-    wait: float = 10.0
+    wait: float = 30.0
     deadline: float = 60.0
     read_seconds: float = 20.0
     connections: int = 1000
