@@ -41,6 +41,7 @@ class PredictRequest:
         options: Of the predictor.
         format: By name; None: what the header `Accept` says.
         timeout: Seconds; None: what the limits say.
+        drawing: Whether JSON of images has the drawing, too.
     """
 
     inputs: list[Upload | Text] = field(default_factory=list)
@@ -48,6 +49,7 @@ class PredictRequest:
     options: dict[str, JSON] = field(default_factory=dict)
     format: str | None = None
     timeout: float | None = None
+    drawing: bool = False
 
 
 def clean_name(name: object) -> str:
@@ -107,6 +109,8 @@ def _take_settings(work: PredictRequest, entries: dict[str, str] | dict[str, JSO
     """Take what is no option of the predictor out of the entries."""
     named, timeout = entries.pop("format", None), entries.pop("timeout", None)
     entries.pop("name", None)
+    if (drawing := entries.pop("drawing", None)) is not None:
+        work.drawing = _read_flag(drawing, "drawing")
     if named is not None:
         work.format = str(named)
     if timeout is None:
@@ -120,6 +124,16 @@ def _take_settings(work: PredictRequest, entries: dict[str, str] | dict[str, JSO
         raise BadRequestError(
             "the timeout is no number of seconds", received=str(timeout)[:50], allowed="above 0"
         )
+
+
+def _read_flag(value: JSON, where: str) -> bool:
+    """A truth value of JSON or of a query. Raises: BadRequestError."""
+    for flag, words in ((True, ("true", "1")), (False, ("false", "0"))):
+        if value is flag or (isinstance(value, str) and value.lower() in words):
+            return flag
+    raise BadRequestError(
+        "this is no truth value", where=where, received=str(value)[:50], allowed="true or false"
+    )
 
 
 async def _read_form(request: Request, work: PredictRequest, limits: Limits) -> None:

@@ -168,3 +168,26 @@ def test_names_of_files_are_names_alone() -> None:
     assert len(clean_name("x" * 5000)) == 200 and clean_name(None) == ""
     assert decode_base64("aGk\n=") == b"hi"
     assert Upload(b"  \n%PDF-1.7").is_pdf and not Upload(b"x%PDF-").is_pdf
+
+
+def test_a_drawing_comes_with_the_json_of_one_run(start: Start) -> None:
+    client = start()
+    version, runs = client.app.state.store.get("tiny").version, []  # type: ignore[attr-defined]
+    run = version._run
+    version._run = lambda predictor, items: (runs.append(len(items)), run(predictor, items))[1]
+    plain = client.post(URL, content=png(200)).json()
+    alone = client.post(f"{URL}?format=png", content=png(200)).content
+    runs.clear()
+    for answer in (
+        client.post(f"{URL}?drawing=true", content=png(200)).json(),
+        client.post(f"{URL}?drawing=1&format=ndjson", content=png(200)).json(),
+        client.post(URL, files={"file": png(200)}, data={"drawing": "true"}).json(),
+        client.post(URL, json={"image": base64.b64encode(png(200)).decode(), "drawing": True}).json(),
+    ):
+        head, _, data = answer.pop("drawing").partition(",")
+        assert head == "data:image/png;base64" and base64.b64decode(data) == alone
+        assert answer["classes"] == plain["classes"]
+    assert runs == [1] * 4
+    assert "drawing" not in client.post(f"{URL}?drawing=false", content=png(200)).json()
+    answer = client.post(f"{URL}?drawing=maybe", content=png(200))
+    assert answer.status_code == 400 and answer.json()["error"]["received"] == "maybe"
