@@ -28,7 +28,8 @@ _FILES = (
 )  # curl's own
 _SOURCES = ("image", "file", "url", "text")
 _NAME_LENGTH = 200
-_DATA_URL = re.compile(r"data:[\w/+.;=-]*;base64,", re.ASCII)
+_DATA_URL = re.compile(r"data:[\w/+.;=-]*;base64,", re.ASCII | re.IGNORECASE)
+_ENDS = str.maketrans("", "", "\r\n\t")
 
 
 @dataclass
@@ -146,6 +147,10 @@ async def _read_form(request: Request, work: PredictRequest, limits: Limits) -> 
             else:
                 texts[key] = value
         work.several = len(work.inputs) > 1
+        for key in ("image", "file"):  # a part without a file's name
+            encoded = texts.pop(key, None)
+            if isinstance(encoded, str):
+                work.inputs.append(Upload(decode_base64(encoded), clean_name(texts.get("name"))))
         text, pair = texts.pop("text", None), texts.pop("pair", None)
         if isinstance(text, str):
             work.inputs.append((text, pair) if isinstance(pair, str) else text)
@@ -228,9 +233,15 @@ async def _read_entry(entry: Mapping[str, JSON], model: ServedModel, store: Mode
 
 
 def decode_base64(text: str) -> bytes:
-    """The bytes of a base64 text, with or without the head of a data URL. Raises: BadRequestError."""
+    """The bytes of a base64 text, with or without the head of a data URL, ends of lines, and `=` at its end.
+
+    A blank is a plus that went through a form. Raises: BadRequestError.
+    """
+    text = text.strip()
     head = _DATA_URL.match(text)
-    plain = "".join(text[head.end() if head else 0 :].split())
+    plain = text[head.end() if head else 0 :].translate(_ENDS).replace(" ", "+")
+    if "=" not in plain and len(plain) % 4 > 1:
+        plain += "=" * (-len(plain) % 4)
     try:
         return base64.b64decode(
             plain, altchars=b"-_" if "-" in plain or "_" in plain else None, validate=True

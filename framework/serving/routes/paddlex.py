@@ -66,6 +66,7 @@ def write_error(error: Exception, request_id: str) -> Mapping[str, JSON]:
     return {"logId": request_id, "errorCode": status_of(error), "errorMsg": "; ".join(texts)}
 
 
+@router.head("/health", include_in_schema=False)
 @router.get("/health")
 async def health(request: Request) -> JSONResponse:
     """The process answers."""
