@@ -61,6 +61,7 @@ class Client(asyncio.Protocol):
         self._file: File | None = None
         self._id = b""
         self._began = 0.0
+        self._is_ending = False
         self.pause = 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -89,6 +90,7 @@ class Client(asyncio.Protocol):
         self._note(int(head[9:12]), lines, body)
         self._file = None
         if b"connection: close" in lines and self.transport is not None:
+            self._is_ending = True
             self.transport.close()
         else:
             self._done.put_nowait(self)
@@ -112,10 +114,13 @@ class Client(asyncio.Protocol):
                 self.load.wrong.append(f"{status}: {body[:200]!r}")
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self.transport = None
         if self._file is not None:
             self.load.statuses[0] += 1
             self._file, self.pause = None, _PAUSE
-        self.transport = None
+        elif not self._is_ending:
+            return  # one that waits for nothing: the server keeps it for some seconds only
+        self._is_ending = False
         self._done.put_nowait(self)
 
 

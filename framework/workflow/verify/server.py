@@ -44,9 +44,8 @@ class ServedModel:
         port = self._url.rpartition(":")[2]
         model = f"{_NAME}={folder.resolve()}"
         options = ("--port", port, "--engine", "xla", "--precision", "float32")
-        self._log = (
-            tempfile.TemporaryFile()
-        )  # a pipe that nobody reads would be full after some hundred lines
+        # A pipe that nobody reads would be full after some hundred lines.
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115  `close` closes it
         self._process = subprocess.Popen(
             [sys.executable, "-m", "framework", "serve", model, *options],
             stdout=subprocess.DEVNULL,
