@@ -75,7 +75,7 @@ class Batcher(Generic[Item, R]):
         self._changed = threading.Condition()
         self._admitted = self._coming = self._waiting = self._running = 0
         self._closing = False
-        self._ended = 0.0
+        self._last_end = 0.0
         self.seconds_per_item = 0.0
         self._thread = threading.Thread(target=self._work, name=f"oar-batch-{name}", daemon=True)
         self._thread.start()
@@ -224,8 +224,8 @@ class Batcher(Generic[Item, R]):
     def _note(self, jobs: Sequence[_Job[Item, R]], started: float) -> None:
         """A batch has run: what the next ones will take is told by the time between the ends of two batches, in which
         others are read and written too, or from when the first of its requests came."""
-        ended = time.monotonic()
-        each = (ended - max(self._ended, min(job.since for job in jobs))) / len(jobs)
-        self._ended, before = ended, self.seconds_per_item
+        end = time.monotonic()
+        each = (end - max(self._last_end, min(job.since for job in jobs))) / len(jobs)
+        self._last_end, before = end, self.seconds_per_item
         self.seconds_per_item = each if not before else before + _SMOOTH * (each - before)
-        self._observe(len(jobs), ended - started)
+        self._observe(len(jobs), end - started)

@@ -6,7 +6,7 @@ import asyncio
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-from framework.serving.connections import HEADER_BYTES, HeaderTimer, Refuse
+from framework.serving.header_timer import HEADER_BYTES, HeaderTimer, Refuse
 
 
 class HttpToolsConnection(HeaderTimer, HttpToolsProtocol):

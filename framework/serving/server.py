@@ -25,7 +25,8 @@ from prometheus_client import multiprocess
 from framework.core.errors import ConfigError, OarError
 from framework.inference import keep_memory
 from framework.serving.app import create_app, read_keys
-from framework.serving.connections import HEADER_BYTES, connection_class
+from framework.serving.connections import connection_class
+from framework.serving.header_timer import HEADER_BYTES
 from framework.serving.logs import set_up_logs
 from framework.serving.metrics import SHARED
 from framework.serving.models import ModelStore

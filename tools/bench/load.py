@@ -80,8 +80,8 @@ class Client(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._data += data
-        head, found, body = self._data.partition(b"\r\n\r\n")
-        if not found or self._file is None:
+        head, separator, body = self._data.partition(b"\r\n\r\n")
+        if not separator or self._file is None:
             return
         lines = head.lower().split(b"\r\n")
         length = next(int(line[15:]) for line in lines if line.startswith(b"content-length:"))

@@ -16,6 +16,7 @@ from starlette.types import Receive, Scope, Send
 
 from framework.serving import connections
 from framework.serving.admission import Headers, Refusal
+from framework.serving.header_timer import HEADER_BYTES
 
 KINDS = ["h11", "httptools"]
 
@@ -60,7 +61,7 @@ def serve(kind: str, monkeypatch: pytest.MonkeyPatch, seconds: float = 20.0) -> 
         lifespan="off",
         ws="none",
         log_level="critical",
-        h11_max_incomplete_event_size=connections.HEADER_BYTES,
+        h11_max_incomplete_event_size=HEADER_BYTES,
     )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run)
