@@ -24,6 +24,7 @@ from ocr.documents.options import DocumentOptions
 from ocr.exporters.markdown import to_markdown
 from ocr.exporters.paddle import page_to_predict_dict
 from ocr.exporters.paddle_structure import page_to_paddle
+from ocr.paddlex_preprocessing import ROUTE as PREPROCESSING
 from ocr.pipeline.predictor import OCRPredictor
 from ocr.results.pages import Document, Page
 
@@ -156,5 +157,6 @@ ROUTES = PaddleXRoutes(
             _reads_formulas,
             _structure_writer("formulaRecResults", (*_STRUCTURE[:2], "formula_res_list")),
         ),
+        PREPROCESSING,
     )
 )

@@ -34,6 +34,7 @@ from framework.workflow.runners.image_runner import open_runner
 from segmentation import palettes
 from segmentation.background import Background, background_class, read_background
 from segmentation.comparison import compare_segmentations
+from segmentation.label_maps import FORMATS, READER
 from segmentation.paddlex_routes import ROUTES
 from segmentation.restore import resize_to_source
 from segmentation.results import OPACITY, Segmentation
@@ -176,6 +177,8 @@ class SegmentationDomain(Domain[SegmentationOptions]):
         ExportExtras(prepare_export, companion_files),
         WebExport("masks", describe_page),
         ResultComparison("pixels", 0.999, compare_segmentations),
+        READER,
+        FORMATS,
         ROUTES,
     )
 

@@ -44,6 +44,11 @@ def parser() -> argparse.ArgumentParser:
         help="of the .tflite of a config's name",
     )
     arguments.add_argument(
+        "--data",
+        metavar="FOLDER",
+        help="images that give the ranges of int8; default: those of --images",
+    )
+    arguments.add_argument(
         "--input_size",
         type=int,
         nargs=2,
@@ -69,7 +74,7 @@ def _verify(args: argparse.Namespace) -> int:
         args.model,
         Path(args.images),
         names,
-        TfliteOptions(args.tflite_type, size),
+        TfliteOptions(args.tflite_type, size, Path(args.data or args.images)),
         args.most_images,
         settings=settings(read_overrides(args), args.model_path),
         trust=args.trust,

@@ -15,11 +15,12 @@ from starlette.exceptions import HTTPException
 
 from framework.core.bounded import SETTINGS, read_text
 from framework.core.errors import OarError
+from framework.serving.admission import Admission
 from framework.serving.errors import BadRequestError, RequestError
 from framework.serving.metrics import Metrics
 from framework.serving.middleware import Gate
 from framework.serving.models import ModelStore
-from framework.serving.routes import ERROR_BODIES, OPEN_PATHS, ROUTERS
+from framework.serving.routes import ERROR_BODIES, OPEN_PATHS, ROUTERS, find_target
 from framework.serving.settings import ServerSettings
 
 log = logging.getLogger("oar.serving")
@@ -70,14 +71,10 @@ def create_app(
     app.state.store, app.state.metrics = store, metrics
     for router in ROUTERS:
         app.include_router(router)
-    app.add_middleware(
-        Gate,
-        store=store,
-        metrics=metrics,
-        keys=read_keys(store.settings),
-        open_paths=OPEN_PATHS,
-        error_bodies=ERROR_BODIES,
-    )
+    keys = read_keys(store.settings)
+    admission = Admission(store, metrics, keys, OPEN_PATHS, ERROR_BODIES, find_target)
+    app.state.admission = admission
+    app.add_middleware(Gate, store=store, metrics=metrics, admission=admission)
     # The gate answers with errors: they go through to it.
     app.add_exception_handler(OarError, _raise)
     app.add_exception_handler(HTTPException, _raise_route_error)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import threading
 import time
 from collections import OrderedDict, deque
@@ -56,6 +57,7 @@ class Batcher(Generic[Item, R]):
     Args:
         max_wait: Seconds that an item waits for others.
         capacity: Requests under way at a time: see `admit`.
+        longest_wait: Seconds that a request may have to wait for those before it, as far as can be told.
         observe: Called with the number of items of each batch and the seconds that it took.
     """
 
@@ -65,12 +67,15 @@ class Batcher(Generic[Item, R]):
         max_wait: float,
         capacity: int,
         observe: Callable[[int, float], object] = lambda count, seconds: None,
+        longest_wait: float = math.inf,
     ) -> None:
         self.max_wait, self.capacity, self._observe = max_wait, capacity, observe
+        self.longest_wait = longest_wait
         self._queues: OrderedDict[Hashable, tuple[Bucket[Item, R], deque[_Job[Item, R]]]] = OrderedDict()
         self._changed = threading.Condition()
-        self._admitted = self._waiting = self._running = 0
+        self._admitted = self._coming = self._waiting = self._running = 0
         self._closing = False
+        self._last_end = 0.0
         self.seconds_per_item = 0.0
         self._thread = threading.Thread(target=self._work, name=f"oar-batch-{name}", daemon=True)
         self._thread.start()
@@ -85,28 +90,45 @@ class Batcher(Generic[Item, R]):
         """Items in the queue."""
         return self._waiting
 
+    @property
+    def expected_wait(self) -> float:
+        """Seconds until a request that comes now would begin to run, about."""
+        return max(self._admitted, self._waiting + self._running) * self.seconds_per_item
+
+    @property
+    def is_full(self) -> bool:
+        """Whether `capacity` requests are under way, or would be waited for too long."""
+        return self._admitted >= self.capacity or (
+            self._admitted > 0 and self.expected_wait > self.longest_wait
+        )
+
+    def check_admission(self) -> None:
+        """Raises: RetryError, where it is full or closing."""
+        if self._closing:
+            raise RetryError("the server is stopping")
+        if self.is_full:
+            raise RetryError(
+                "the server has as many requests as it can answer in time",
+                received=f"{self._admitted} requests under way",
+                retry_after=self.expected_wait,
+            )
+
     @contextlib.contextmanager
     def admit(self) -> Iterator[None]:
         """Count a request as under way, from before its body is read to its answer.
 
-        Raises: RetryError, where `capacity` are.
+        Raises: as `check_admission`.
         """
         with self._changed:
-            if self._closing:
-                raise RetryError("the server is stopping")
-            if self._admitted >= self.capacity:
-                wait = self._admitted * self.seconds_per_item
-                raise RetryError(
-                    "the server has as many requests as it can answer in time",
-                    received=f"{self._admitted} requests under way",
-                    retry_after=wait,
-                )
+            self.check_admission()
             self._admitted += 1
+            self._coming += 1
         try:
             yield
         finally:
             with self._changed:
                 self._admitted -= 1
+                self._coming = min(self._coming, self._admitted)  # where it failed before its item came
                 self._changed.notify()  # a batch may have waited for this request
 
     def submit(self, bucket: Bucket[Item, R], item: Item, deadline: float) -> Future[R]:
@@ -122,6 +144,7 @@ class Batcher(Generic[Item, R]):
             _, queue = self._queues.setdefault(bucket.key, (bucket, deque()))
             queue.append(job)
             self._waiting += 1
+            self._coming = max(self._coming - 1, 0)
             self._changed.notify()
         return job.future
 
@@ -141,7 +164,7 @@ class Batcher(Generic[Item, R]):
             started = time.monotonic()
             if live:
                 self._run(bucket, live)
-                self._note(len(live), time.monotonic() - started)
+                self._note(live, started)
             with self._changed:
                 self._running = 0
             del batch, jobs, live  # images are let go before the next batch comes
@@ -157,7 +180,7 @@ class Batcher(Generic[Item, R]):
                     continue
                 key, (bucket, queue) = min(self._queues.items(), key=lambda entry: entry[1][1][0].since)
                 left = queue[0].since + self.max_wait - time.monotonic()
-                if len(queue) >= bucket.size or left <= 0 or self._waiting >= self._admitted:
+                if len(queue) >= bucket.size or left <= 0 or not self._coming:
                     jobs = [queue.popleft() for _ in range(min(len(queue), bucket.size))]
                     if not queue:
                         del self._queues[key]
@@ -198,8 +221,11 @@ class Batcher(Generic[Item, R]):
             for job in waiting:
                 self._run(bucket, [job])
 
-    def _note(self, count: int, seconds: float) -> None:
-        each = seconds / count
-        before = self.seconds_per_item
+    def _note(self, jobs: Sequence[_Job[Item, R]], started: float) -> None:
+        """A batch has run: what the next ones will take is told by the time between the ends of two batches, in which
+        others are read and written too, or from when the first of its requests came."""
+        end = time.monotonic()
+        each = (end - max(self._last_end, min(job.since for job in jobs))) / len(jobs)
+        self._last_end, before = end, self.seconds_per_item
         self.seconds_per_item = each if not before else before + _SMOOTH * (each - before)
-        self._observe(count, seconds)
+        self._observe(len(jobs), end - started)

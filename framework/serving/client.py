@@ -37,6 +37,7 @@ from framework.serving.exchange import (
     raise_for_status,
     read_json,
     read_models,
+    result_format,
 )
 
 if TYPE_CHECKING:
@@ -187,7 +188,7 @@ class Client(_BaseClient):
             with ThreadPoolExecutor(self.connections) as threads:
                 return list(threads.map(lambda one: self.predict(one, **options), source))
         facts = self._describe()
-        call = self._make_call(facts, source, options, None)
+        call = self._make_call(facts, source, options, result_format(facts["domain"]))
         _refuse_pdf(call)
         return _only(_entries(self._post(call)), facts["domain"], call.label)
 
@@ -325,7 +326,7 @@ class AsyncClient(_BaseClient):
 
             return list(await asyncio.gather(*map(predict_one, source)))
         facts = await self._describe()
-        call = self._make_call(facts, source, options, None)
+        call = self._make_call(facts, source, options, result_format(facts["domain"]))
         _refuse_pdf(call)
         return _only(_entries(await self._post(call)), facts["domain"], call.label)
 

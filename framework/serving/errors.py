@@ -38,6 +38,12 @@ class UnknownModelError(RequestError, LookupError):
     status = 404
 
 
+class MethodError(RequestError, ValueError):
+    """The address takes another method of HTTP."""
+
+    status = 405
+
+
 class NotAcceptableError(RequestError, ValueError):
     """The result cannot be written in the format that is asked for."""
 

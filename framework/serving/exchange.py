@@ -332,6 +332,15 @@ def _no_result(data: bytes, where: object = None) -> ServerError:
     )
 
 
+def result_format(domain: str) -> str | None:
+    """The format to ask for that results of a domain are made of; None: their JSON."""
+    from framework.workflow.domain.capabilities import ResultReader
+    from framework.workflow.domain.domain import find_domain
+
+    reader = find_domain(domain).capability(ResultReader)
+    return None if reader is None else reader.format
+
+
 def make_result(domain: str, entry: Mapping[str, JSON], label: str) -> Result | OarError:
     """The result of a JSON object of a server; the error where one stands in its place.
 

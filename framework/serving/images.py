@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
+import time
 from collections import deque
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
+from typing import Self
 
 from framework.core.errors import InputError, OarError
+from framework.serving.budget import Budget
 from framework.serving.errors import TooLargeError, UnsupportedError
 from framework.serving.models import Options, ServedModel
 from framework.serving.settings import Limits
@@ -47,6 +50,14 @@ class PageFailure:
     error: OarError
 
 
+@dataclass(frozen=True)
+class PageAhead:
+    """A page that was read before it was asked for, or why it cannot be read; and the pixels that it has taken."""
+
+    pixels: int
+    item: ImageItem | PageFailure | Exception | None
+
+
 class PageReader:
     """The pages of an upload, one after the other; used by one thread at a time.
 
@@ -56,28 +67,31 @@ class PageReader:
     """
 
     def __init__(self, upload: Upload, predictor: AnyPredictor, limits: Limits) -> None:
+        self.began = time.monotonic()
         if not isinstance(predictor, ImagePredictor):
             raise UnsupportedError("this model takes texts", received="a file", allowed='{"text": …} as JSON')
         self.upload, self.limits = upload, limits
         self.pages_read = 0
         self._pdf: PdfReader | None = None
-        self._count = 0
+        self._count: int | None = None
+        self._ahead: PageAhead | None = None
         where = upload.name or "the file"
         if upload.is_pdf:
             self._pdf = PdfReader(upload.data, dpi=_DPI, max_pixels=limits.pixels)
-            self._count = len(self._pdf)
-            if self._count > limits.pages:
+            self._count = count = len(self._pdf)
+            if count > limits.pages:
                 self.close()
                 raise TooLargeError(
                     "the document has too many pages",
                     where=where,
-                    received=f"{self._count} pages",
+                    received=f"{count} pages",
                     allowed=f"at most {limits.pages}",
                     fix="send its pages in several documents",
                 )
             return
         header = vision_image.open_header(upload.data, where)
         self._size = header.width * header.height
+        self._count = None if getattr(header, "is_animated", False) else 1
         self._check_pixels(self._size)
         self._items: Iterator[ImageItem] = predictor.read_all(upload.data)
 
@@ -95,11 +109,36 @@ class PageReader:
         """Whether results come as one of several pages, however many there are."""
         return self._pdf is not None
 
+    @property
+    def is_done(self) -> bool:
+        """Whether there is no further page, as far as the file's header says."""
+        return self._count is not None and self.pages_read >= self._count
+
+    @property
+    def needs_close(self) -> bool:
+        """Whether `close` has something to do."""
+        return self._pdf is not None
+
+    def read_ahead(self, pixels: Budget) -> Self:
+        """Read the first page at once, where its pixels are free: one call in a thread less for most requests."""
+        amount = self.next_pixels()
+        if pixels.try_take(amount):
+            try:
+                self._ahead = PageAhead(amount, self.read())
+            except Exception as error:
+                self._ahead = PageAhead(amount, error)
+        return self
+
+    def take_ahead(self) -> PageAhead | None:
+        """What `read_ahead` has read; its pixels are the caller's from now on."""
+        ahead, self._ahead = self._ahead, None
+        return ahead
+
     def next_pixels(self) -> int:
         """Of the next page, about."""
         if self._pdf is None:
             return self._size
-        if self.pages_read >= self._count:
+        if self.is_done:
             return 1
         try:
             height, width = self._pdf.page_size_hw(self.pages_read)
@@ -110,6 +149,8 @@ class PageReader:
     def read(self) -> ImageItem | PageFailure | None:
         """The next page; None behind the last one."""
         number = self.pages_read + 1
+        if self.is_done:
+            return None
         if self._pdf is None:
             item = next(self._items, None)
             if item is None:
@@ -119,8 +160,6 @@ class PageReader:
             self._check_pixels(item.image.shape[0] * item.image.shape[1])
             self.pages_read = number
             return item._replace(source=self.upload.name)
-        if number > self._count:
-            return None
         self.pages_read = number
         try:
             return ImageItem(self._pdf[number - 1], self.upload.name, number)
@@ -136,11 +175,25 @@ class PageReader:
 @contextlib.asynccontextmanager
 async def open_upload(model: ServedModel, upload: Upload) -> AsyncIterator[PageReader]:
     """The pages of an upload. Raises: as PageReader; RetryError: the model is not ready."""
-    predictor = model.predictor
-    reader = await model.in_thread(lambda: PageReader(upload, predictor, model.limits))
+    predictor, pixels = model.predictor, model.pixels
+    future = asyncio.ensure_future(
+        model.in_thread(lambda: PageReader(upload, predictor, model.limits).read_ahead(pixels))
+    )
+    try:
+        reader = await asyncio.shield(future)
+    except asyncio.CancelledError:
+        future.add_done_callback(lambda done: done.exception() or _let_go(model, done.result()))
+        raise
     try:
         yield reader
     finally:
+        _let_go(model, reader)
+
+
+def _let_go(model: ServedModel, reader: PageReader) -> None:
+    if (ahead := reader.take_ahead()) is not None:
+        model.pixels.give(ahead.pixels)
+    if reader.needs_close:
         model.start_in_thread(reader.close)  # which waits for a page that is drawn right now
 
 
@@ -163,18 +216,24 @@ async def predict_pages(
     try:
         while more or waiting:
             while more and len(waiting) < _AHEAD:
-                deadline = model.deadline(seconds)
-                pixels = reader.next_pixels()
-                await model.within(model.pixels.take(pixels), deadline)
-                try:
-                    item = await model.within(model.in_thread(reader.read), deadline)
-                except BaseException:
+                if (ahead := reader.take_ahead()) is not None:
+                    deadline = model.deadline(seconds, reader.began)
+                    pixels, item = ahead.pixels, ahead.item
+                else:
+                    deadline = model.deadline(seconds)
+                    pixels, item = await _read_page(model, reader, deadline)
+                if item is None or isinstance(item, Exception):
                     model.pixels.give(pixels)
-                    raise
-                if item is None:
-                    model.pixels.give(pixels)
+                    if item is not None:
+                        raise item
                     more = False
                     break
+                more = not reader.is_done
+                if (
+                    not more and not waiting
+                ):  # the only page, or the last of those that are asked for one by one
+                    yield await _predict(model, item, pixels, options, deadline)
+                    return
                 waiting.append(asyncio.create_task(_predict(model, item, pixels, options, deadline)))
             if waiting:
                 yield await waiting.popleft()
@@ -182,6 +241,19 @@ async def predict_pages(
         for task in waiting:
             task.cancel()
         await asyncio.gather(*waiting, return_exceptions=True)
+
+
+async def _read_page(
+    model: ServedModel, reader: PageReader, deadline: float
+) -> tuple[int, ImageItem | PageFailure | None]:
+    """The next page, and its pixels, which the caller gives back."""
+    pixels = reader.next_pixels()
+    await model.within(model.pixels.take(pixels), deadline)
+    try:
+        return pixels, await model.within(model.in_thread(reader.read), deadline)
+    except BaseException:
+        model.pixels.give(pixels)
+        raise
 
 
 async def _predict(

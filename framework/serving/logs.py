@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import logging
 import sys
+import threading
+import time
+from collections import deque
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Literal, TextIO
 
 _LOGGERS = ("oar", "uvicorn", "uvicorn.error")
+_COLLECT = 0.05  # seconds
+_encode = json.JSONEncoder(ensure_ascii=True, default=str).encode
 
 
 class JsonFormatter(logging.Formatter):
@@ -25,7 +31,7 @@ class JsonFormatter(logging.Formatter):
         }
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(line, ensure_ascii=True, default=str)
+        return _encode(line)
 
 
 class TextFormatter(logging.Formatter):
@@ -40,9 +46,53 @@ class TextFormatter(logging.Formatter):
         return f"{safe}\n{self.formatException(record.exc_info)}" if record.exc_info else safe
 
 
+class LineWriter(logging.Handler):
+    """Writes lines a twentieth of a second later, all that have come by then at once, on a thread: to write each where
+    it is made would let another thread take Python over in the midst of every request. Errors are written at once."""
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__()
+        self._stream = stream
+        self._lines: deque[str] = deque()
+        self._some = threading.Event()
+        self._writing = threading.Lock()
+        atexit.register(self.flush)
+        threading.Thread(target=self._work, name="oar-log", daemon=True).start()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Take a line."""
+        try:
+            self._lines.append(self.format(record))
+        except Exception:
+            self.handleError(record)
+            return
+        if record.levelno >= logging.ERROR:
+            self.flush()
+        elif not self._some.is_set():
+            self._some.set()
+
+    def flush(self) -> None:
+        """Write what has come."""
+        with self._writing:
+            lines = [self._lines.popleft() for _ in range(len(self._lines))]
+            if lines:
+                try:
+                    self._stream.write("\n".join((*lines, "")))
+                    self._stream.flush()
+                except (OSError, ValueError):  # nobody reads it any more
+                    pass
+
+    def _work(self) -> None:
+        while True:
+            self._some.wait()
+            time.sleep(_COLLECT)
+            self._some.clear()
+            self.flush()
+
+
 def set_up_logs(log_format: Literal["json", "text"]) -> None:
     """Let all that a server says go to standard error in one format."""
-    handler = logging.StreamHandler(sys.stderr)
+    handler = LineWriter(sys.stderr)
     handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
     for name in _LOGGERS:
         logger = logging.getLogger(name)

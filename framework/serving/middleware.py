@@ -4,28 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
-import hmac
-import json
 import logging
-import re
 import time
-import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from framework.core.errors import OarError
-from framework.core.types import JSON
+from framework.serving.admission import Admission, Refusal, choose_id
 from framework.serving.budget import Budget
 from framework.serving.errors import (
     RetryError,
     SlowClientError,
     TooLargeError,
-    UnauthorizedError,
     UnsupportedError,
-    error_body,
-    error_headers,
     status_of,
 )
 from framework.serving.metrics import Metrics
@@ -33,35 +25,17 @@ from framework.serving.models import ModelStore
 from framework.serving.settings import Limits
 
 log = logging.getLogger("oar.serving")
-ErrorBody = Callable[[Exception, str], Mapping[str, JSON]]
-"""The JSON of an error and the request's id, for routes of other protocols."""
-_ID = re.compile(r"[\w.:-]{1,128}", re.ASCII)
 _LEAST_RATE = 8192  # bytes a second, of a body
 _DRAIN_BYTES, _DRAIN_SECONDS = 4 << 20, 1.0
 
 
 class Gate:
-    """The outermost layer of the application.
+    """The outermost layer of the application."""
 
-    Args:
-        keys: Of clients; none: every client may ask.
-        open_paths: That need no key.
-        error_bodies: By the beginning of paths.
-    """
-
-    def __init__(
-        self,
-        app: ASGIApp,
-        store: ModelStore,
-        metrics: Metrics,
-        keys: Sequence[str],
-        open_paths: frozenset[str],
-        error_bodies: Mapping[str, ErrorBody],
-    ) -> None:
+    def __init__(self, app: ASGIApp, store: ModelStore, metrics: Metrics, admission: Admission) -> None:
         self.app, self.store, self.metrics = app, store, metrics
         self.limits = store.settings.limits
-        self._keys = tuple(hashlib.sha256(key.encode()).digest() for key in keys)
-        self._open_paths, self._error_bodies = open_paths, error_bodies
+        self._admission = admission
         self._bodies = Budget(self.limits.bodies_bytes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -70,9 +44,12 @@ class Gate:
             await self.app(scope, receive, send)
             return
         started, headers = time.monotonic(), _headers(scope)
-        request_id = _request_id(headers)
+        request_id = choose_id(headers)
         scope.setdefault("state", {})["request_id"] = request_id
         body = _Body(receive, self.limits, self._bodies, headers)
+        if (refusal := self._admission.refuse(scope["path"], scope["headers"])) is not None:
+            await _send_refusal(refusal, body, send)
+            return
         answer = _Answer(send, body, request_id, lambda: self.store.draining)
         try:
             self._check(scope, headers)
@@ -89,30 +66,12 @@ class Gate:
 
     async def send_error(self, scope: Scope, error: Exception, send: Send) -> None:
         """Answer with an error."""
-        path, request_id = scope["path"], scope["state"]["request_id"]
-        forms = (form for start, form in self._error_bodies.items() if path.startswith(start))
-        content = json.dumps(next(forms, error_body)(error, request_id), ensure_ascii=False, indent=1) + "\n"
-        data = content.encode("utf-8", "backslashreplace")
-        headers = {
-            "content-type": "application/json",
-            "content-length": str(len(data)),
-            **error_headers(error),
-        }
-        pairs = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
-        await send({"type": "http.response.start", "status": status_of(error), "headers": pairs})
-        await send({"type": "http.response.body", "body": data})
+        status, headers, body = self._admission.answer(error, scope["path"], scope["state"]["request_id"])
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
 
     def _check(self, scope: Scope, headers: Mapping[bytes, bytes]) -> None:
-        if self._keys and scope["path"] not in self._open_paths:
-            scheme, _, bearer = headers.get(b"authorization", b"").partition(b" ")
-            key = bearer.strip() if scheme.lower() == b"bearer" else headers.get(b"x-api-key", b"")
-            digest = hashlib.sha256(key).digest()
-            # All are compared, so that the time does not say which one is like the key that was sent.
-            if not any([hmac.compare_digest(digest, known) for known in self._keys]):
-                raise UnauthorizedError(
-                    "a key is needed" if not key else "the key is wrong",
-                    allowed="Authorization: Bearer KEY, or X-API-Key: KEY",
-                )
+        self._admission.check_key(scope["path"], headers)
         encoding = headers.get(b"content-encoding", b"identity").strip().lower()
         if encoding not in (b"", b"identity"):
             raise UnsupportedError(
@@ -141,13 +100,15 @@ class Gate:
         log.log(logging.DEBUG if quiet else logging.INFO, "request", extra={"facts": facts})
 
 
+async def _send_refusal(refusal: Refusal, body: _Body, send: Send) -> None:
+    await body.drain()
+    headers = [*refusal.headers] if body.complete else [*refusal.headers, (b"connection", b"close")]
+    await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
+    await send({"type": "http.response.body", "body": refusal.body})
+
+
 def _headers(scope: Scope) -> dict[bytes, bytes]:
     return {name.lower(): value for name, value in scope["headers"]}
-
-
-def _request_id(headers: Mapping[bytes, bytes]) -> str:
-    text = headers.get(b"x-request-id", b"").decode("latin-1")
-    return text if _ID.fullmatch(text) else uuid.uuid4().hex
 
 
 class _Body:
@@ -183,7 +144,8 @@ class _Body:
         longest = self._limits.read_seconds
         left = self._started + longest + self.received / _LEAST_RATE - time.monotonic()
         try:
-            message = await asyncio.wait_for(self._receive(), max(min(longest, left), 0.001))
+            async with asyncio.timeout(max(min(longest, left), 0.001)):
+                message = await self._receive()
         except TimeoutError:
             raise SlowClientError(
                 "the body comes too slowly",

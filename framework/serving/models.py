@@ -160,6 +160,7 @@ class ServedModel:
             settings.batch.wait_ms / 1000,
             limits.queue,
             functools.partial(observe, settings.name),
+            limits.wait,
         )
         self._version: ModelVersion | None = None
         self._signature: Hashable = None
@@ -244,10 +245,11 @@ class ServedModel:
         """Call a function in a thread, and wait for nothing."""
         asyncio.get_running_loop().run_in_executor(self._workers, function)
 
-    def deadline(self, seconds: float | None = None) -> float:
-        """When a request that begins now is late, in seconds of `time.monotonic`."""
+    def deadline(self, seconds: float | None = None, began: float | None = None) -> float:
+        """When a request that begins now, or began then, is late, in seconds of `time.monotonic`."""
         longest = self.limits.deadline
-        return time.monotonic() + (longest if seconds is None else min(seconds, longest))
+        began = time.monotonic() if began is None else began
+        return began + (longest if seconds is None else min(seconds, longest))
 
     async def predictor_of(self, options: Options, version: ModelVersion | None = None) -> AnyPredictor:
         """The predictor with these options of a request. Raises: OarError, where they are not of the model's."""
@@ -279,7 +281,8 @@ class ServedModel:
     async def within(self, awaitable: Awaitable[T], deadline: float) -> T:
         """What an awaitable gives before the deadline. Raises: DeadlineError."""
         try:
-            return await asyncio.wait_for(awaitable, max(deadline - time.monotonic(), 0.001))
+            async with asyncio.timeout(max(deadline - time.monotonic(), 0.001)):
+                return await awaitable
         except TimeoutError as error:
             if isinstance(error, DeadlineError):
                 raise

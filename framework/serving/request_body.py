@@ -28,7 +28,8 @@ _FILES = (
 )  # curl's own
 _SOURCES = ("image", "file", "url", "text")
 _NAME_LENGTH = 200
-_DATA_URL = re.compile(r"data:[\w/+.;=-]*;base64,", re.ASCII)
+_DATA_URL = re.compile(r"data:[\w/+.;=-]*;base64,", re.ASCII | re.IGNORECASE)
+_ENDS = str.maketrans("", "", "\r\n\t")
 
 
 @dataclass
@@ -41,6 +42,7 @@ class PredictRequest:
         options: Of the predictor.
         format: By name; None: what the header `Accept` says.
         timeout: Seconds; None: what the limits say.
+        drawing: Whether JSON of images has the drawing, too.
     """
 
     inputs: list[Upload | Text] = field(default_factory=list)
@@ -48,6 +50,7 @@ class PredictRequest:
     options: dict[str, JSON] = field(default_factory=dict)
     format: str | None = None
     timeout: float | None = None
+    drawing: bool = False
 
 
 def clean_name(name: object) -> str:
@@ -107,6 +110,8 @@ def _take_settings(work: PredictRequest, entries: dict[str, str] | dict[str, JSO
     """Take what is no option of the predictor out of the entries."""
     named, timeout = entries.pop("format", None), entries.pop("timeout", None)
     entries.pop("name", None)
+    if (drawing := entries.pop("drawing", None)) is not None:
+        work.drawing = _read_flag(drawing, "drawing")
     if named is not None:
         work.format = str(named)
     if timeout is None:
@@ -122,6 +127,16 @@ def _take_settings(work: PredictRequest, entries: dict[str, str] | dict[str, JSO
         )
 
 
+def _read_flag(value: JSON, where: str) -> bool:
+    """A truth value of JSON or of a query. Raises: BadRequestError."""
+    for flag, words in ((True, ("true", "1")), (False, ("false", "0"))):
+        if value is flag or (isinstance(value, str) and value.lower() in words):
+            return flag
+    raise BadRequestError(
+        "this is no truth value", where=where, received=str(value)[:50], allowed="true or false"
+    )
+
+
 async def _read_form(request: Request, work: PredictRequest, limits: Limits) -> None:
     form = await request.form(max_files=limits.items, max_fields=100, max_part_size=1 << 20)
     try:
@@ -132,6 +147,10 @@ async def _read_form(request: Request, work: PredictRequest, limits: Limits) -> 
             else:
                 texts[key] = value
         work.several = len(work.inputs) > 1
+        for key in ("image", "file"):  # a part without a file's name
+            encoded = texts.pop(key, None)
+            if isinstance(encoded, str):
+                work.inputs.append(Upload(decode_base64(encoded), clean_name(texts.get("name"))))
         text, pair = texts.pop("text", None), texts.pop("pair", None)
         if isinstance(text, str):
             work.inputs.append((text, pair) if isinstance(pair, str) else text)
@@ -214,9 +233,15 @@ async def _read_entry(entry: Mapping[str, JSON], model: ServedModel, store: Mode
 
 
 def decode_base64(text: str) -> bytes:
-    """The bytes of a base64 text, with or without the head of a data URL. Raises: BadRequestError."""
+    """The bytes of a base64 text, with or without the head of a data URL, ends of lines, and `=` at its end.
+
+    A blank is a plus that went through a form. Raises: BadRequestError.
+    """
+    text = text.strip()
     head = _DATA_URL.match(text)
-    plain = "".join(text[head.end() if head else 0 :].split())
+    plain = text[head.end() if head else 0 :].translate(_ENDS).replace(" ", "+")
+    if "=" not in plain and len(plain) % 4 > 1:
+        plain += "=" * (-len(plain) % 4)
     try:
         return base64.b64decode(
             plain, altchars=b"-_" if "-" in plain or "_" in plain else None, validate=True

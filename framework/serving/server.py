@@ -12,70 +12,34 @@ import os
 import signal
 import socket
 import ssl
+import sys
 import tempfile
 import threading
 from collections.abc import Callable
 from multiprocessing.process import BaseProcess
 from types import FrameType
 
-import h11
 import uvicorn
 from prometheus_client import multiprocess
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from framework.core.errors import ConfigError, OarError
 from framework.inference import keep_memory
 from framework.serving.app import create_app, read_keys
+from framework.serving.connections import connection_class
+from framework.serving.header_timer import HEADER_BYTES
 from framework.serving.logs import set_up_logs
 from framework.serving.metrics import SHARED
 from framework.serving.models import ModelStore
 from framework.serving.settings import ServerSettings
 
 log = logging.getLogger("oar.serving")
-_HEADERS = 64 << 10  # bytes of a request's first line and headers
 _BACKLOG = 2048
 _FAILED = 2
+_SWITCH = (
+    0.0005  # seconds that a thread may hold Python while others wait: the one of the connections, above all
+)
 _TAKE = 0.15  # seconds for connections that were made before the socket is closed
 _LOOK = 0.2  # seconds between two looks at the workers
-
-
-class Connection(H11Protocol):
-    """uvicorn's, which also ends connections whose headers do not come: one that begins a request and goes on byte by
-    byte, or sends nothing at all."""
-
-    header_seconds = 20.0
-    _header_timer: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """A client has come."""
-        super().connection_made(transport)
-        self._wait_for_header()
-
-    def data_received(self, data: bytes) -> None:
-        """Bytes of a header or a body have come."""
-        super().data_received(data)
-        if self.conn.their_state is not h11.IDLE or self.transport.is_closing():
-            self._forget_header()  # it is whole
-        elif self._header_timer is None and data:
-            self._wait_for_header()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """The client has gone."""
-        self._forget_header()
-        super().connection_lost(exc)
-
-    def _wait_for_header(self) -> None:
-        self._header_timer = self.loop.call_later(self.header_seconds, self._end)
-
-    def _forget_header(self) -> None:
-        if self._header_timer is not None:
-            self._header_timer.cancel()
-            self._header_timer = None
-
-    def _end(self) -> None:
-        if not self.transport.is_closing():
-            log.info("a connection is closed whose header did not come in time")
-            self.transport.abort()
 
 
 class Server(uvicorn.Server):
@@ -144,6 +108,7 @@ def open_socket(host: str, port: int) -> socket.socket:
 def run_server(settings: ServerSettings, sock: socket.socket) -> int:
     """Serve in this process; returns the exit status."""
     keep_memory()
+    sys.setswitchinterval(_SWITCH)
     failures: list[Exception] = []
 
     def stop(error: Exception) -> None:
@@ -151,10 +116,9 @@ def run_server(settings: ServerSettings, sock: socket.socket) -> int:
         server.should_exit = server.force_exit = True
 
     app = create_app(settings, on_failure=stop)
-    kind = type("Connection", (Connection,), {"header_seconds": settings.limits.read_seconds})
     config = uvicorn.Config(
         app,
-        http=kind,
+        http=connection_class(settings.limits.read_seconds, app.state.admission.refuse),
         ws="none",
         lifespan="on",
         log_config=None,
@@ -165,7 +129,7 @@ def run_server(settings: ServerSettings, sock: socket.socket) -> int:
         backlog=_BACKLOG,
         ssl_certfile=settings.tls_cert,
         ssl_keyfile=settings.tls_key,
-        h11_max_incomplete_event_size=_HEADERS,
+        h11_max_incomplete_event_size=HEADER_BYTES,
     )
     try:
         config.load()

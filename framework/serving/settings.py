@@ -99,6 +99,8 @@ class Limits:
         items: Images or texts of one request.
         queue: Requests of one model that are under way at a time: that are read, decoded, waiting or running. More are
             answered with 503 at once, so that those that are taken are not late.
+        wait: Seconds that a request may have to wait for those before it, as far as the time of the last ones tells;
+            more are answered with 503 at once. A bound on latency: about that of one request alone, plus this.
         deadline: Seconds of a request, or of a page of one with several; what is later is answered with 504.
         read_seconds: Without a byte of a header or of a body, and of a whole header.
         connections: At a time.
@@ -110,6 +112,7 @@ class Limits:
     pages: int = 500
     items: int = 64
     queue: int = 32
+    wait: float = 30.0
     deadline: float = 60.0
     read_seconds: float = 20.0
     connections: int = 1000
@@ -117,7 +120,7 @@ class Limits:
     def __post_init__(self) -> None:
         for name in ("pixels", "pages", "items", "queue", "connections"):
             _check_least(f"limits.{name}", getattr(self, name), 1)
-        for name in ("body_mb", "bodies_mb", "deadline", "read_seconds"):
+        for name in ("body_mb", "bodies_mb", "wait", "deadline", "read_seconds"):
             _check_least(f"limits.{name}", getattr(self, name), 0.001)
 
     @property

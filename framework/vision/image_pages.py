@@ -153,9 +153,15 @@ def _mpo_pages(opened: Image.Image, count: int) -> list[int]:
 
 
 def count_note(source: ImageSource) -> str | None:
-    """What to say of an image of which only the first page is read; None where there is one alone."""
+    """What to say of an image of which only the first page is read; None where there is one alone. Decodes none."""
     try:
-        pages = ImagePages(source)
+        if isinstance(source, np.ndarray):
+            return None
+        if isinstance(source, Image.Image):
+            opened = source
+        else:
+            opened = vision_image.open_header(*vision_image.read_bytes(source, "image"))
+        count = len(_pages(opened)[0]) if _frame_count(opened) > 1 else 1
     except InputError:  # which the reader of the first page says better
         return None
-    return None if len(pages) == 1 else f"the first of {len(pages)} pages is read"
+    return None if count == 1 else f"the first of {count} pages is read"

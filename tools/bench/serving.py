@@ -2,10 +2,10 @@
 
 `python -m tools.bench serving MODEL FOLDER [--clients 16] [--seconds 10] [--rounds 3] [--overload 160]`
 
-Clients are threads of one process beside the server, on the same CPUs, each with one connection: what they take counts
-against the server. The loop reads the same files one by one. With `--overload` so many clients ask at once, and answers
-of status 503 come again after a moment; the line has what was accepted, and its 99th percentile against that of one
-client.
+Clients are connections of one other process beside the server, on the same CPUs (`tools.bench.load`), which takes a
+twentieth of one. The loop reads the same files one by one. With `--overload` so many clients ask at once, and those of
+status 503 come again after a moment; then `--rate` requests a second, whether there are answers or not. The lines say
+what was accepted, its 99th percentile against that of one client before and after, and the server's memory.
 """
 
 from __future__ import annotations
@@ -17,9 +17,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -52,40 +50,37 @@ def serving(argv: Sequence[str]) -> int:
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--overload", type=int, default=0, help="clients at once")
+    parser.add_argument("--rate", type=float, default=0.0, help="requests a second of the overload, too")
+    parser.add_argument(
+        "-o", dest="settings", nargs="+", default=[], help="of the overloaded server: limits.wait=0.01"
+    )
     args = parser.parse_args(argv)
     files = sorted(path for path in args.folder.rglob("*") if path.suffix.lower() in SUFFIXES)[:64]
-    bodies = [path.read_bytes() for path in files]
     rows = []
     for _ in range(args.rounds):
         loop = _loop(args.model, args.seconds, files)
         row = {"loop": loop}
         for name, size in (("batches", None), ("alone", 1)):
             with _server(args.model, size) as port:
-                row[name] = _load(port, bodies, args.clients, args.seconds)[0]
+                row[name] = _load(port, args.folder, args.clients, args.seconds)["accepted_per_second"]
         row |= {"against_loop": row["batches"] / loop, "against_alone": row["batches"] / row["alone"]}
         print({name: round(value, 3) for name, value in row.items()}, flush=True)
         rows.append(row)
-    print("median", {name: round(statistics.median(row[name] for row in rows), 3) for name in rows[0]})
+    if rows:
+        print("median", {name: round(statistics.median(row[name] for row in rows), 3) for name in rows[0]})
     if args.overload:
-        with _server(args.model, None) as port:
-            alone = _load(port, bodies, 1, args.seconds)
-            before, (rate, times, answers) = _memory(port), _load(port, bodies, args.overload, args.seconds)
-            after = _load(port, bodies, 1, args.seconds)
-            line = {
-                "clients": args.overload,
-                "accepted_per_second": rate,
-                "answers": dict(answers),
-                "p99_alone": _percentile(alone[1]),
-                "p99_accepted": _percentile(times),
-                "p99_afterwards": _percentile(after[1]),
-                "memory_mb": (before, _memory(port)),
-            }
-        print("overload", json.dumps(line))
+        with _server(args.model, None, args.settings) as port:
+            for name, clients, rate in (
+                ("alone", 1, 0.0),
+                ("usual", args.clients, 0.0),
+                ("overload", args.overload, 0.0),
+                *([("rate", args.overload, args.rate)] if args.rate else []),
+                ("afterwards", 1, 0.0),
+            ):
+                seconds = args.seconds if name in ("overload", "rate") else min(args.seconds, 10)
+                line = _load(port, args.folder, clients, seconds, rate)
+                print(name, json.dumps({**line, "memory_mb": _memory(port)}), flush=True)
     return 0
-
-
-def _percentile(times: list[float]) -> float:
-    return round(sorted(times)[int(0.99 * (len(times) - 1))], 4)
 
 
 def _loop(model: str, seconds: float, files: list[Path]) -> float:
@@ -99,7 +94,7 @@ _processes: dict[int, int] = {}  # of servers, by port
 
 
 @contextmanager
-def _server(model: str, batch: int | None) -> Iterator[int]:
+def _server(model: str, batch: int | None, settings: Sequence[str] = ()) -> Iterator[int]:
     """The port of a server that is ready."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -108,6 +103,7 @@ def _server(model: str, batch: int | None) -> Iterator[int]:
     config = Path(tempfile.mkdtemp()) / "models.yml"
     config.write_text(json.dumps({"models": [{"name": "model", "source": model, **size}]}), encoding="utf-8")
     command = [sys.executable, "-m", "framework", "serve", "-c", str(config), "--port", str(port)]
+    command += ["-o", *settings] if settings else []
     process = subprocess.Popen(command, cwd=REPO, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     _processes[port] = process.pid
     try:
@@ -134,40 +130,15 @@ def _memory(port: int) -> int:
     return int(text.split("VmRSS:")[1].split()[0]) // 1024
 
 
-def _load(
-    port: int, bodies: list[bytes], clients: int, seconds: float
-) -> tuple[float, list[float], Counter[int]]:
-    """Accepted requests a second, their times, and how many answers had which status."""
-    times: list[float] = []
-    answers: Counter[int] = Counter()
-    ends = time.perf_counter() + seconds
-
-    def ask(number: int) -> None:
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
-        while time.perf_counter() < ends:
-            began = time.perf_counter()
-            body = bodies[number % len(bodies)]
-            headers = {"Content-Type": "application/octet-stream"}
-            try:
-                connection.request("POST", "/v1/models/model:predict", body, headers)
-                answer = connection.getresponse()
-                answer.read()
-            except (OSError, http.client.HTTPException):
-                answers[0] += 1
-                connection.close()
-                continue
-            answers[answer.status] += 1
-            if answer.status == 200:
-                times.append(time.perf_counter() - began)
-            else:
-                time.sleep(0.05)
-            number += clients
-        connection.close()
-
-    threads = [threading.Thread(target=ask, args=(number,)) for number in range(clients)]
-    began = time.perf_counter()
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return len(times) / (time.perf_counter() - began), times, answers
+def _load(port: int, folder: Path, clients: int, seconds: float, rate: float = 0.0) -> dict[str, float]:
+    """The line of `tools.bench.load`."""
+    command = [
+        sys.executable,
+        "-m",
+        "tools.bench.load",
+        f"http://127.0.0.1:{port}/v1/models/model:predict",
+        str(folder),
+    ]
+    command += ["--clients", str(clients), "--seconds", str(seconds), "--rate", str(rate)]
+    done = subprocess.run(command, cwd=REPO, stdout=subprocess.PIPE, text=True, check=False)
+    return json.loads(done.stdout.splitlines()[-1])

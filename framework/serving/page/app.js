@@ -46,8 +46,9 @@ async function ask(path, options = {}) {
   throw new ServerError(answer.status, content.error ?? {});
 }
 
+/** With a drawing in the JSON of an image, so that the model runs once for both. */
 function predict(input, model, format, signal) {
-  const path = `v1/models/${encodeURIComponent(model)}:predict?format=${format}`;
+  const path = `v1/models/${encodeURIComponent(model)}:predict?format=${format}${format === "ndjson" && isImage(input) ? "&drawing=true" : ""}`;
   if (!input.file) {
     const body = JSON.stringify(input.pair ? { text: input.text, pair: input.pair } : { text: input.text });
     return ask(path, { method: "POST", headers: { "Content-Type": "application/json" }, body, signal });
@@ -56,6 +57,8 @@ function predict(input, model, format, signal) {
   form.append("file", input.file, input.file.name || "pasted.png");
   return ask(path, { method: "POST", body: form, signal });
 }
+
+const isImage = (input) => Boolean(input.file) && !/pdf/i.test(input.file.type || input.file.name);
 
 async function* lines(answer) {
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
@@ -112,14 +115,16 @@ async function run(input) {
   try {
     const answer = await predict(input, model.name, "ndjson", control.signal);
     const results = [];
-    for await (const entry of lines(answer)) {
+    let drawing = null;
+    for await (const { drawing: drawn, ...entry } of lines(answer)) {
+      drawing ??= drawn ?? null;
       results.push(entry);
       if (results.length === 1) startResult(input, model);
       showResults(results, performance.now() - started);
     }
     if (results.length === 1 && results[0].error) throw new ServerError(results[0].error.status, results[0].error);
     say("");
-    if (results.length === 1 && input.file) await showDrawing(input, model, control.signal);
+    if (results.length === 1 && input.file) await showDrawing(drawing, input, model, control.signal);
   } catch (error) {
     if (error.name !== "AbortError") showError(error, () => run(input));
   } finally {
@@ -169,13 +174,20 @@ function showResults(results, milliseconds) {
   view.facts.textContent = [...facts, `${Math.round(milliseconds).toLocaleString("en")} ms`].join(" · ");
 }
 
-async function showDrawing(input, model, signal) {
-  const blob = await (await predict(input, model.name, "png", signal)).blob();
+/** The drawing that came with the result; of a PDF of one page it is asked for. */
+async function showDrawing(drawing, input, model, signal) {
+  const blob = drawing ? fromDataUrl(drawing) : await (await predict(input, model.name, "png", signal)).blob();
   if (view.drawing.src) URL.revokeObjectURL(view.drawing.src);
   view.drawing.src = URL.createObjectURL(blob);
   view.drawingBox.hidden = false;
   view.drawingBox.classList.remove("large");
   view.columns.classList.add("with-drawing");
+}
+
+function fromDataUrl(url) {
+  const [head, content] = url.split(",");
+  const bytes = Uint8Array.from(atob(content), (sign) => sign.charCodeAt(0));
+  return new Blob([bytes], { type: head.slice(5).split(";")[0] });
 }
 
 // -- what a result says ------------------------------------------------------------------------------------------------

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from fastapi import APIRouter
 
-from framework.serving.middleware import ErrorBody
+from framework.serving.admission import ErrorBody
+from framework.serving.models import ModelStore, ServedModel
 from framework.serving.routes import health, open_inference, paddlex, page, predict
 
 ROUTERS: tuple[APIRouter, ...] = (
@@ -20,5 +22,16 @@ OPEN_PATHS: frozenset[str] = frozenset(
     {"/healthz", "/readyz", *open_inference.OPEN_PATHS, *paddlex.OPEN_PATHS, *page.OPEN_PATHS}
 )
 """Paths that need no key."""
+_PREDICT = re.compile(
+    r"/v1/models/([^/:]+):predict|/v2/models/([^/:.]+)(?:\.[^/:]*)?(?:/versions/[^/]+)?/infer"
+)
+
+
+def find_target(store: ModelStore, path: str) -> ServedModel | None:
+    """The model that a request of this path runs, where the path alone says it."""
+    target = _PREDICT.fullmatch(path)
+    return None if target is None else store.models.get(target[1] or target[2])
+
+
 ERROR_BODIES: Mapping[str, ErrorBody] = {"/v2": open_inference.write_error, **paddlex.ERROR_BODIES}
 """Of routes of other protocols: how they write errors, by the beginning of their paths."""

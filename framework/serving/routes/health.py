@@ -8,6 +8,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
 from framework.core.types import JSON
+from framework.serving.errors import MethodError
 from framework.serving.formats import find_formats
 from framework.serving.metrics import CONTENT_TYPE, Metrics
 from framework.serving.models import ModelStore, ServedModel
@@ -15,14 +16,17 @@ from framework.workflow.domain.predictor import LanguagePredictor
 from framework.workflow.domain.request_options import request_fields
 
 router = APIRouter()
+_PREDICT = ":predict"
 
 
+@router.head("/healthz", include_in_schema=False)
 @router.get("/healthz")
 async def healthz() -> dict[str, str]:
     """The process answers."""
     return {"status": "ok"}
 
 
+@router.head("/readyz", include_in_schema=False)
 @router.get("/readyz")
 async def readyz(request: Request) -> JSONResponse:
     """200 where all models have run once; 503 before, and while the server stops."""
@@ -50,6 +54,8 @@ async def models(request: Request) -> JSONResponse:
 async def model(request: Request, name: str) -> JSONResponse:
     """One model."""
     store: ModelStore = request.app.state.store
+    if name.endswith(_PREDICT):
+        raise MethodError("a file is sent to this address", received=request.method, allowed="POST")
     return JSONResponse(describe(store.get(name)))
 
 

@@ -66,6 +66,7 @@ def write_error(error: Exception, request_id: str) -> Mapping[str, JSON]:
     return {"logId": request_id, "errorCode": status_of(error), "errorMsg": "; ".join(texts)}
 
 
+@router.head("/health", include_in_schema=False)
 @router.get("/health")
 async def health(request: Request) -> JSONResponse:
     """The process answers."""
@@ -214,12 +215,12 @@ def _split_fields(
     options_by_name = request_fields(route.options or model.version.domain.options)
     options, unused = {}, []
     for name, value in fields.items():
-        if value is None or value is False or name in _OWN_FIELDS or name in route.other_fields:
+        if value is None or name in _OWN_FIELDS or name in route.other_fields:
             continue
         option = route.fields.get(name) or re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower()
         if option in options_by_name and not isinstance(value, dict):
             options[option] = value
-        else:
+        elif value is not False:  # what is not there is off
             unused.append(name[:100])
     return options, unused
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack
@@ -26,8 +27,9 @@ from framework.serving.formats import (
 from framework.serving.images import PageFailure, PageReader, Upload, open_upload, predict_pages
 from framework.serving.models import ModelStore, ServedModel
 from framework.serving.request_body import PredictRequest, read_request
+from framework.vision import image as vision_image
 from framework.workflow.domain.predictor import LanguagePredictor
-from framework.workflow.domain.result import Result
+from framework.workflow.domain.result import ImageResult, Result
 
 router = APIRouter()
 WARNINGS = "X-Oar-Warnings"
@@ -89,16 +91,15 @@ async def _answer(
         return await _answer_file(model, reader, work, output)
     pages = predict_pages(model, reader, work.options, work.timeout)
     if reader.is_document or (output is not None and output.in_pieces):
-        return await _deliver(_page_lines(pages), output, resources)
+        return await _deliver(_page_lines(pages, model, work), output, resources)
     first, second = await anext(pages, None), await anext(pages, None)
     if first is None or isinstance(first, PageFailure):
         raise UnsupportedError("the file has no page")
     if second is not None:
-        return await _deliver(_page_lines(_chain((first, second), pages)), output, resources)
+        return await _deliver(_page_lines(_chain((first, second), pages), model, work), output, resources)
     item, result = first
     headers = {WARNINGS: json.dumps(item.warnings)} if item.warnings else {}
-    content = await model.in_thread(lambda: to_json(result.to_dict()))
-    return Response(content, media_type=JSON_TYPE, headers=headers)
+    return Response(to_json(await _describe(result, model, work)), media_type=JSON_TYPE, headers=headers)
 
 
 Pages = AsyncIterator[tuple[object, Result] | PageFailure]
@@ -131,12 +132,22 @@ async def _deliver(
     return _Lines(lines(), resources)
 
 
-async def _page_lines(pages: Pages) -> AsyncIterator[Mapping[str, JSON]]:
+async def _describe(result: Result, model: ServedModel, work: PredictRequest) -> Mapping[str, JSON]:
+    """The JSON of a result, with its drawing as a data URL where that is asked for."""
+    if not (work.drawing and isinstance(result, ImageResult)):
+        return result.to_dict()
+    data = await model.in_thread(lambda: base64.b64encode(vision_image.encode(result.draw(), ".png")))
+    return {**result.to_dict(), "drawing": f"data:image/png;base64,{data.decode('ascii')}"}
+
+
+async def _page_lines(
+    pages: Pages, model: ServedModel, work: PredictRequest
+) -> AsyncIterator[Mapping[str, JSON]]:
     async for page in pages:
         if isinstance(page, PageFailure):
             yield {"page": page.number, **error_body(page.error)}
         else:
-            yield page[1].to_dict()
+            yield await _describe(page[1], model, work)
 
 
 async def _predict_all(model: ServedModel, work: PredictRequest) -> AsyncIterator[Mapping[str, JSON]]:
@@ -147,7 +158,8 @@ async def _predict_all(model: ServedModel, work: PredictRequest) -> AsyncIterato
                 yield (await _predict_text(model, one, work)).to_dict()
                 continue
             async with open_upload(model, one) as reader:
-                async for entry in _page_lines(predict_pages(model, reader, work.options, work.timeout)):
+                pages = predict_pages(model, reader, work.options, work.timeout)
+                async for entry in _page_lines(pages, model, work):
                     yield entry
         except OarError as error:
             yield {"input": number, **error_body(error)}

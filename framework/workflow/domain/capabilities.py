@@ -119,9 +119,11 @@ class ResultReader:
 
     Attributes:
         read: The result that `to_dict` of a predictor's result wrote, without its image. Raises: FormatError.
+        format: The one of the domain's ResultFormats that `read` needs, a JSON object, where `to_dict` says too little.
     """
 
     read: Callable[[Mapping[str, JSON]], object]
+    format: str | None = None
 
 
 @dataclass(frozen=True)

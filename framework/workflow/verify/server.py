@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -43,10 +44,12 @@ class ServedModel:
         port = self._url.rpartition(":")[2]
         model = f"{_NAME}={folder.resolve()}"
         options = ("--port", port, "--engine", "xla", "--precision", "float32")
+        # A pipe that nobody reads would be full after some hundred lines.
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115  `close` closes it
         self._process = subprocess.Popen(
             [sys.executable, "-m", "framework", "serve", model, *options],
             stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
+            stderr=self._log,
         )
         end = time.monotonic() + _SECONDS_TO_START
         while not self._is_ready():
@@ -70,7 +73,8 @@ class ServedModel:
     def close(self) -> None:
         """End the server."""
         self._process.terminate()
-        self._process.communicate()
+        self._process.wait()
+        self._log.close()
 
     def _is_ready(self) -> bool:
         try:
@@ -81,6 +85,7 @@ class ServedModel:
 
     def _last_line(self) -> str:
         self._process.terminate()
-        _, errors = self._process.communicate()
-        lines = errors.decode(errors="replace").strip().splitlines()
+        self._process.wait()
+        self._log.seek(0)
+        lines = self._log.read().decode(errors="replace").strip().splitlines()
         return lines[-1][:300] if lines else f"exit status {self._process.returncode}"

@@ -162,3 +162,43 @@ def test_a_budget_is_handed_out_in_order() -> None:
         assert budget.left == 10
 
     asyncio.run(main())
+
+
+def test_a_request_is_refused_where_it_would_wait_too_long() -> None:
+    runner, batcher = Runner(), Batcher("t", 0.0, 100, longest_wait=0.5)
+    bucket = Bucket("a", runner.run, 1)
+    with batcher.admit():  # nothing is known yet of how long one takes
+        runner.gate.clear()
+        future = batcher.submit(bucket, 1, later())
+        time.sleep(0.3)
+        runner.gate.set()
+        assert future.result(30) == 2
+    while not batcher.seconds_per_item:
+        time.sleep(0.01)
+    assert 0.3 <= batcher.seconds_per_item < 5
+    with batcher.admit():
+        if batcher.seconds_per_item <= 0.5:
+            with batcher.admit():
+                assert batcher.is_full
+        with ExitStack() as stack, pytest.raises(RetryError) as caught:
+            for _ in range(3):
+                stack.enter_context(batcher.admit())
+        assert caught.value.retry_after >= 1
+    assert not batcher.is_full
+    for number in range(20, 60):  # one at a time goes always, and those that are fast let others in again
+        with batcher.admit():
+            assert batcher.submit(bucket, number, later()).result(30) == 2 * number
+    with batcher.admit(), batcher.admit(), batcher.admit():
+        assert not batcher.is_full
+    batcher.close()
+
+
+def test_a_batch_does_not_wait_for_requests_that_have_their_result() -> None:
+    runner, batcher = Runner(), Batcher("t", 30.0, 100)
+    bucket = Bucket("a", runner.run, 8)
+    with batcher.admit(), batcher.admit():  # the first one is still being written to its client
+        futures = [batcher.submit(bucket, number, later()) for number in (1, 2)]
+        assert [future.result(10) for future in futures] == [2, 4]
+        with batcher.admit():
+            assert batcher.submit(bucket, 3, later()).result(10) == 6
+    batcher.close()

@@ -344,7 +344,7 @@ def test_results_are_made_of_their_json() -> None:
         result_from_dict({"text": "t"})
     with pytest.raises(FormatError, match="no key 'boxes'"):
         DetectionResult.from_dict({"source": "", "width": 1, "height": 1})
-    with pytest.raises(ConfigError, match="more than their JSON"):
+    with pytest.raises(FormatError, match="label_map"):
         make_result("segmentation", {"source": ""}, "")
 
 

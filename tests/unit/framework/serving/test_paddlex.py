@@ -13,9 +13,13 @@ from starlette.testclient import TestClient
 
 from detection.paddlex_routes import ROUTES as OBJECT_ROUTES
 from detection.results import Box, DetectionResult
-from framework.serving.routes.paddlex import paths
+from framework.core.errors import ConfigError
+from framework.serving.routes.paddlex import _split_fields, paths
 from framework.vision import image as vision_image
 from ocr.paddlex_routes import ROUTES as TEXT_ROUTES
+from ocr.pages.preparation import PagePreparation
+from ocr.pipeline.predictor import OCRPredictor
+from ocr.pipeline.text_pipeline import OCRPipeline
 from ocr.results.pages import Line, Page
 from segmentation.paddlex_routes import ROUTES as MASK_ROUTES
 from segmentation.results import Segmentation
@@ -122,6 +126,55 @@ def test_objects_and_people() -> None:
     (person,) = route(OBJECT_ROUTES, "/human-keypoint-detection").write(results, {}, None)["persons"]
     assert person["kpts"] == [[1.0, 2.0, 0.5], [3.0, 4.0, 0.7]]
     assert person["detScore"] == 0.75 and person["kptScore"] == pytest.approx(0.6)
+
+
+class Turned:
+    """Says that pages are turned by 90 degrees."""
+
+    def find_angle(self, image: np.ndarray) -> int:
+        return 90
+
+
+def prepare(preparation: PagePreparation, **options: object) -> Any:
+    pipeline = object.__new__(OCRPipeline)
+    pipeline.preparation = preparation
+    page = grey(255)
+    page[:3] = 0  # at the left once the page is turned back
+    data = vision_image.encode(page, ".png")
+    one = route(TEXT_ROUTES, "/document-preprocessing")
+    results = one.read(OCRPredictor(pipeline, "pages"), data, options)
+    return one.write(results, {}, None)["docPreprocessingResults"][0], one.write(results, {}, text_of_size)
+
+
+def text_of_size(image: np.ndarray) -> str:
+    return "x".join(map(str, image.shape[:2]))
+
+
+def test_pages_are_made_upright() -> None:
+    turning = PagePreparation(Turned(), None)  # type: ignore[arg-type]
+    entry, drawn = prepare(turning)
+    upright = vision_image.read(base64.b64decode(entry["outputImage"]))
+    assert upright.shape == (16, 12, 3) and upright[:, :3].max() == 0 and upright[:, 3:].min() == 255
+    settings = {"use_doc_orientation_classify": True, "use_doc_unwarping": False}
+    assert entry["prunedResult"] == {"model_settings": settings, "angle": 90}
+    assert set(entry) == {"outputImage", "prunedResult"}
+    (entry,) = drawn["docPreprocessingResults"]
+    assert (entry["inputImage"], entry["docPreprocessingImage"]) == ("12x16", "16x28")
+    entry, _ = prepare(turning, document_orientation=False)
+    assert vision_image.read(base64.b64decode(entry["outputImage"])).shape == (12, 16, 3)
+    assert entry["prunedResult"]["angle"] == -1
+    with pytest.raises(ConfigError, match="no such stage"):
+        prepare(turning, unwarp=True)
+
+
+def test_what_a_request_switches_off_is_off(client: TestClient) -> None:
+    store = client.app.state.store  # type: ignore[attr-defined]
+    (model,) = store.models.values()
+    one = route(TEXT_ROUTES, "/document-preprocessing")
+    fields = {"useDocOrientationClassify": False, "useDocUnwarping": True, "off": False, "on": True}
+    options, unused = _split_fields(one, model, fields)
+    assert options == {"use_doc_orientation_classify": False, "use_doc_unwarping": True}
+    assert unused == ["on"]
 
 
 def test_masks_are_rows_of_classes() -> None:

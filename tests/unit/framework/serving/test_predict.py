@@ -5,12 +5,14 @@ from __future__ import annotations
 import base64
 import io
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from framework.serving.errors import BadRequestError
 from framework.serving.images import Upload
 from framework.serving.request_body import clean_name, decode_base64
 from framework.vision import image as vision_image
@@ -168,3 +170,68 @@ def test_names_of_files_are_names_alone() -> None:
     assert len(clean_name("x" * 5000)) == 200 and clean_name(None) == ""
     assert decode_base64("aGk\n=") == b"hi"
     assert Upload(b"  \n%PDF-1.7").is_pdf and not Upload(b"x%PDF-").is_pdf
+
+
+def test_a_drawing_comes_with_the_json_of_one_run(start: Start) -> None:
+    client = start()
+    version, runs = client.app.state.store.get("tiny").version, []  # type: ignore[attr-defined]
+    run = version._run
+    version._run = lambda predictor, items: (runs.append(len(items)), run(predictor, items))[1]
+    plain = client.post(URL, content=png(200)).json()
+    alone = client.post(f"{URL}?format=png", content=png(200)).content
+    runs.clear()
+    for answer in (
+        client.post(f"{URL}?drawing=true", content=png(200)).json(),
+        client.post(f"{URL}?drawing=1&format=ndjson", content=png(200)).json(),
+        client.post(URL, files={"file": png(200)}, data={"drawing": "true"}).json(),
+        client.post(URL, json={"image": base64.b64encode(png(200)).decode(), "drawing": True}).json(),
+    ):
+        head, _, data = answer.pop("drawing").partition(",")
+        assert head == "data:image/png;base64" and base64.b64decode(data) == alone
+        assert answer["classes"] == plain["classes"]
+    assert runs == [1] * 4
+    assert "drawing" not in client.post(f"{URL}?drawing=false", content=png(200)).json()
+    answer = client.post(f"{URL}?drawing=maybe", content=png(200))
+    assert answer.status_code == 400 and answer.json()["error"]["received"] == "maybe"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: "DATA:image/PNG;base64," + text,
+        lambda text: "data:image/png;charset=utf-8;base64," + text,
+        lambda text: "\r\n".join(text[at : at + 76] for at in range(0, len(text), 76)) + "\n",
+        lambda text: text.rstrip("="),
+        lambda text: text.replace("+", "-").replace("/", "_").rstrip("="),
+        lambda text: text.replace("+", " "),
+    ],
+)
+def test_base64_as_clients_write_it(change: Callable[[str], str]) -> None:
+    """Source: PaddleOCR#4708, and what forms and libraries of JavaScript make of it."""
+    for data in (b"\0\xfb\xef\xbe\xff\0", b"\0\xfb\xef\xbe\1", b"\0\xfb\xef\xbe", png(9)):
+        assert decode_base64(change(base64.b64encode(data).decode())) == data
+
+
+@pytest.mark.parametrize("text", ["a", "%2B", "b'aGk='", "aGk=a", "ä", "aGk\0"])
+def test_what_is_no_base64(text: str) -> None:
+    with pytest.raises(BadRequestError, match="no base64"):
+        decode_base64(text)
+
+
+def test_a_part_of_a_form_without_a_name_of_a_file(start: Start) -> None:
+    client, text = start(), base64.b64encode(png(200)).decode()
+    for key in ("image", "file"):
+        for body in (text, "data:image/png;base64," + text):
+            part = f'--b\r\nContent-Disposition: form-data; name="{key}"\r\n\r\n{body}\r\n--b--\r\n'
+            answer = client.post(
+                URL, content=part, headers={"content-type": "multipart/form-data; boundary=b"}
+            )
+            assert score_of(answer.content) == pytest.approx(200 / 255, abs=1e-4), answer.text
+
+
+def test_methods(start: Start) -> None:
+    client = start()
+    for path in ("/healthz", "/readyz", "/health", "/v2/health/live", "/v2/health/ready"):
+        assert client.head(path).status_code == 200 and not client.head(path).content
+    answer = client.get(URL)
+    assert answer.status_code == 405 and answer.json()["error"]["allowed"] == "POST"

@@ -166,3 +166,18 @@ def test_white_and_black_letters_of_one_image_show():
 def test_transparency_is_laid_on_white_where_nothing_else_is_asked_for():
     assert (image.read(letters(WHITE)) == 255).all()
     assert image.read(letters(BLACK), ground="contrast")[0, 0].tolist() == [255] * 3
+
+
+def test_the_note_of_further_pages_decodes_none(monkeypatch):
+    """What counts pages of each image that is predicted must not decode it a second time."""
+    files = [encoded(pages(7), kind) for kind in ("PNG", "MPO", "TIFF", "GIF")]
+    several = encoded(pages(1, 2), "TIFF")
+
+    def decode(*args, **options):
+        raise AssertionError("decoded")
+
+    monkeypatch.setattr(Image.Image, "load", decode)
+    monkeypatch.setattr(image, "read", decode)
+    assert [count_note(data) for data in files] == [None] * 4
+    assert count_note(several) == "the first of 2 pages is read"
+    assert count_note(b"no image") is None and count_note(files[0][:20]) is None
