@@ -25,6 +25,7 @@ from framework.workflow.open.predict import make_predictor_function
 from framework.workflow.runners.batches import Batches
 from framework.workflow.runners.image_runner import load_transforms
 from zoo.recommendation.data.formats import RowFormat
+from zoo.recommendation.data.interactions import EncodeHistory
 from zoo.recommendation.results import Item, Recommendations, RowScores, result_from_dict
 from zoo.recommendation.retrieval import best_items
 from zoo.recommendation.sample import RowSample
@@ -150,9 +151,13 @@ class RecommendationDomain(Domain[RecommendationOptions]):
                 fix="export it again, from a configuration of configs/recommendation",
             )
         size = artifact.setting("batch_size", int, 256) if options.batch_size is None else options.batch_size
+        transforms = [
+            one.with_items(items) if isinstance(one, EncodeHistory) else one
+            for one in load_transforms(artifact, self.packages)
+        ]
         return Recommender(
             Batches(engine, size),
-            load_transforms(artifact, self.packages),
+            transforms,
             tasks,
             items,
             options,
