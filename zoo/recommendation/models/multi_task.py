@@ -121,6 +121,9 @@ class ExtractionLevel(nn.Layer):
             total = config.task_num * config.exp_per_task + config.shared_num
             setattr(self, f"{name}_gate_shared_", nn.Linear(width, total))
 
+    def state_aliases(self) -> dict[str, str]:
+        return {f"_param_gate_shared.{name}": f"{self.prefix}_gate_shared_.{name}" for name in ("weight", "bias")}
+
     def _expert(self, task: int, number: int) -> nn.Layer:
         config = self.config
         if config.paddlerec:  # whose list is counted with the number of tasks in the place of the experts
