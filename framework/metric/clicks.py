@@ -50,8 +50,8 @@ class BinnedAuc:
     Args:
         bins: How many.
         on_logit: Equal bins of the logit between -`limit` and `limit`: where all probabilities are small, as of rare
-            clicks, equal bins of the probability are too few. Source: measured with rates below .02: .754 exact, .741 by
-            4095 bins of the probability.
+            clicks, equal bins of the probability are too few. Source: measured with rates below .02: .754 exact, .741
+            by 4095 bins of the probability.
     """
 
     def __init__(self, bins: int = 4095, on_logit: bool = False, limit: float = 16.0) -> None:

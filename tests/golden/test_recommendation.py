@@ -5,8 +5,6 @@ The reference is written by `tools.golden recommendation`. Names, shapes and num
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import jax
 import numpy as np
 import pytest

@@ -85,10 +85,21 @@ def inputs(kind: str) -> Arrays:
     """`sparse`, `dense` and, of weighted ids, `weight`: the arrays of a batch."""
     rng = np.random.RandomState(3)
     dense = rng.uniform(-1, 1, (BATCH, {"clicks": 13, "numbers": 499}.get(kind, 0))).astype(np.float32)
-    shape = {"clicks": (26,), "weighted": (39,), "numbers": (0,), "slots": (23, 3), "history": (4, 7), "pairs": (2,)}
+    shape = {
+        "clicks": (26,),
+        "weighted": (39,),
+        "numbers": (0,),
+        "slots": (23, 3),
+        "history": (4, 7),
+        "pairs": (2,),
+    }
     sparse = rng.randint(0, 31 if kind == "history" else 50, (BATCH, *shape[kind]))
     if kind == "weighted":
-        return {"sparse": sparse, "dense": dense, "weight": rng.uniform(0.2, 1, (BATCH, 39)).astype(np.float32)}
+        return {
+            "sparse": sparse,
+            "dense": dense,
+            "weight": rng.uniform(0.2, 1, (BATCH, 39)).astype(np.float32),
+        }
     if kind == "history":  # padding is row 0 of items and of categories, and no other
         sparse = np.maximum(sparse, 1)
         sparse[:, :2] *= np.arange(7) < np.array((7, 5, 3, 1, 6, 7))[:, None, None]
@@ -124,8 +135,11 @@ def files(name: str, cases: Sequence[str]) -> Iterator[tuple[Path, Arrays]]:
         values = drawn({first_name(name): shape for name, shape in state.items()})
         net.set_state_dict({name: paddle.to_tensor(values[first_name(name)]) for name in state})
         if key == "din":  # whose attention has no names in its state
-            extra = {f"attention.linear_{k}.{part}": tuple(getattr(layer, part).shape)
-                     for k, layer in enumerate(net.attention_layer[::2]) for part in ("weight", "bias")}
+            extra = {
+                f"attention.linear_{k}.{part}": tuple(getattr(layer, part).shape)
+                for k, layer in enumerate(net.attention_layer[::2])
+                for part in ("weight", "bias")
+            }
             for name, value in drawn(extra).items():
                 _, number, part = name.split(".")[0], int(name.split("_")[1][0]), name.rpartition(".")[2]
                 getattr(net.attention_layer[2 * number], part).set_value(paddle.to_tensor(value))
@@ -163,8 +177,16 @@ def _run(paddle: Any, net: Any, case: Case) -> np.ndarray:
             items, cats, item, cat = sparse[:, 0], sparse[:, 1], sparse[:, 2, 0], sparse[:, 3, 0]
             mask = paddle.where(items > 0, paddle.zeros_like(items), -(10**9) * paddle.ones_like(items))
             width = items.shape[1]
-            out = net(items, cats, item, cat, None, mask.unsqueeze(2), item.unsqueeze(1).tile([1, width]),
-                      cat.unsqueeze(1).tile([1, width]))
+            out = net(
+                items,
+                cats,
+                item,
+                cat,
+                None,
+                mask.unsqueeze(2),
+                item.unsqueeze(1).tile([1, width]),
+                cat.unsqueeze(1).tile([1, width]),
+            )
         elif case.inputs == "pairs":
             out = net([sparse[:, :1], sparse[:, 1:], None])
         else:

@@ -32,7 +32,9 @@ class Report(data_check.Report):
     broken: tuple[str, ...]
 
     def summary(self) -> list[str]:
-        shares = [f"{count} of label {value} ({count / max(1, self.rows):.1%})" for value, count in self.labels]
+        shares = [
+            f"{count} of label {value} ({count / max(1, self.rows):.1%})" for value, count in self.labels
+        ]
         rows = [
             f"  {name}: {missing / max(1, self.rows):.1%} missing, {values}{' or more' * (values >= _VALUES)} values"
             for name, missing, values in self.columns[:_COLUMNS]
@@ -54,7 +56,11 @@ def validate(dataset: Dataset, observe: Observe | None = None) -> Report:
     count, missing = 0, Counter[str]()
     values: dict[str, set[object]] = {}
     labels = Counter[str]()
-    samples = _read_stream(dataset, broken) if isinstance(dataset, IterableDataset) else read_samples(dataset, broken)
+    samples = (
+        _read_stream(dataset, broken)
+        if isinstance(dataset, IterableDataset)
+        else read_samples(dataset, broken)
+    )
     for sample in samples:
         if observe is not None:
             observe(sample)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -61,7 +62,9 @@ def table(config: ClickConfig, width: int | None = None, padded: bool = True) ->
     """The table of all fields; row 0 is zeros and stays so, unless PaddleRec's code trains it."""
     padding = 0 if padded or not config.paddlerec else None
     init = I.TruncatedNormal(std=config.table_std)
-    return nn.Embedding(config.sparse_feature_number, width or config.sparse_feature_dim, padding, weight_attr=init)
+    return nn.Embedding(
+        config.sparse_feature_number, width or config.sparse_feature_dim, padding, weight_attr=init
+    )
 
 
 def lookup(embedding: nn.Layer, features: Features) -> jax.Array:
@@ -71,15 +74,22 @@ def lookup(embedding: nn.Layer, features: Features) -> jax.Array:
     return vectors if features.weight is None else vectors * features.weight[..., None]
 
 
-def add_linears(layer: nn.Layer, sizes: Sequence[int], name: str = "linear", first: int = 0, gain: float = 1.0) -> None:
+def add_linears(
+    layer: nn.Layer, sizes: Sequence[int], name: str = "linear", first: int = 0, gain: float = 1.0
+) -> None:
     """Sublayers <name>_<first>, … of these widths; weights are N(0, gain / sqrt(fan_in))."""
-    for number, (width_in, width_out) in enumerate(zip(sizes, sizes[1:]), start=first):
+    for number, (width_in, width_out) in enumerate(itertools.pairwise(sizes), start=first):
         init = I.Normal(std=gain / math.sqrt(width_in))
         setattr(layer, f"{name}_{number}", nn.Linear(width_in, width_out, weight_attr=init))
 
 
 def run_linears(
-    layer: nn.Layer, x: jax.Array, count: int, name: str = "linear", first: int = 0, activate_last: bool = False
+    layer: nn.Layer,
+    x: jax.Array,
+    count: int,
+    name: str = "linear",
+    first: int = 0,
+    activate_last: bool = False,
 ) -> jax.Array:
     """`count` sublayers of `add_linears` with ReLU between them."""
     for number in range(count):

@@ -42,7 +42,10 @@ class RowScores(Result):
         return next(iter(self.scores.values()))
 
     def to_dict(self) -> dict[str, Json]:
-        return {"scores": {name: round(score, 7) for name, score in self.scores.items()}, **_notes(self.warnings)}
+        return {
+            "scores": {name: round(score, 7) for name, score in self.scores.items()},
+            **_notes(self.warnings),
+        }
 
 
 @dataclass(frozen=True)

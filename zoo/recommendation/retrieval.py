@@ -58,7 +58,9 @@ class ItemIndex:
             raise ShapeError("an index needs vectors", received=list(self.vectors.shape), allowed="[V, D]")
         if backend not in ("exact", "faiss") or ef_search < 1:
             raise ConfigError(
-                "unknown kind of index", received=f"{backend}, ef_search {ef_search}", allowed="exact or faiss, from 1"
+                "unknown kind of index",
+                received=f"{backend}, ef_search {ef_search}",
+                allowed="exact or faiss, from 1",
             )
         self._graph: Any = None
         if backend == "faiss":

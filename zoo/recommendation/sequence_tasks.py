@@ -18,7 +18,6 @@ from framework.core.rng import next_key
 from framework.core.types import JSON
 from framework.engine.task import Arrays, Batch, Losses, Metric, Task
 from framework.metric.ranking import RANKING_SCORES, ranks_of
-from framework.nn import functional as F
 from zoo.recommendation.sample import RowSample
 
 
@@ -39,7 +38,9 @@ def pack_target(sample: RowSample, num_items: int, exclude_seen: bool) -> dict[s
     """`target` and, as `seen` bool [V + 1], what is left out of the ranking. Raises: InputError."""
     if "target" not in sample.arrays:
         raise InputError(
-            "the sample has no item to be ranked", where=sample.id, fix="data.eval.dataset.split: valid, or test"
+            "the sample has no item to be ranked",
+            where=sample.id,
+            fix="data.eval.dataset.split: valid, or test",
         )
     target = np.asarray(sample.arrays["target"], np.int32)
     seen_rows = np.zeros(num_items + 1, bool)
@@ -78,11 +79,15 @@ class NextItem(Task[RowSample, nn.Layer]):
                 allowed="numbers from 1, 0 <= masked < 1",
             )
         if self.masked and self.loss_name != "softmax":
-            raise ConfigError("masked items are guessed among all", received=self.loss_name, allowed="softmax")
+            raise ConfigError(
+                "masked items are guessed among all", received=self.loss_name, allowed="softmax"
+            )
 
     def pack(self, sample: RowSample) -> dict[str, np.ndarray]:
         if "items" not in sample.arrays:
-            raise InputError("the history is not encoded", where=sample.id, fix="transforms: [{type: EncodeHistory}]")
+            raise InputError(
+                "the history is not encoded", where=sample.id, fix="transforms: [{type: EncodeHistory}]"
+            )
         return {"items": sample.arrays["items"]}
 
     def pack_evaluated(self, sample: RowSample) -> dict[str, np.ndarray]:

@@ -45,7 +45,9 @@ def click_loss(logits: jax.Array, label: jax.Array, kind: LossName) -> jax.Array
 def pack_row(sample: RowSample, labels: int) -> dict[str, np.ndarray]:
     """The arrays of an encoded row. Raises: InputError, where it is not encoded or has not these labels."""
     if "sparse" not in sample.arrays:
-        raise InputError("the row is not encoded", where=sample.id, fix="transforms: [{type: EncodeFeatures, …}]")
+        raise InputError(
+            "the row is not encoded", where=sample.id, fix="transforms: [{type: EncodeFeatures, …}]"
+        )
     label = sample.arrays.get("label")
     if label is None or len(label) != labels:
         raise InputError(
@@ -109,7 +111,9 @@ class ClickScores:
 
     higher_is_better = True
 
-    def __init__(self, auc: str = "exact", bins: int = 4095, prefix: str = "", column: int | None = None) -> None:
+    def __init__(
+        self, auc: str = "exact", bins: int = 4095, prefix: str = "", column: int | None = None
+    ) -> None:
         self.prefix, self.column = prefix, column
         self.binned = None if auc == "exact" else BinnedAuc(bins, auc == "logit")
         self.scores: list[np.ndarray] = []
@@ -147,8 +151,9 @@ class MultiTaskPrediction(Task[RowSample, nn.Layer]):
 
     Attributes:
         names: Of the tasks, as the columns `labels` of EncodeFeatures.
-        chain: The second task is a step behind the first, as a purchase behind a click: its model's logit is of p(second
-            | first), and the loss is that of p(first) and of p(first) p(second | first) on all rows, as of ESMM.
+        chain: The second task is a step behind the first, as a purchase behind a click: its model's logit is of
+            p(second | first), and the loss is that of p(first) and of p(first) p(second | first) on all rows, as
+            ESMM's.
         weights: Of the losses; None stands for ones.
     """
 
@@ -166,7 +171,9 @@ class MultiTaskPrediction(Task[RowSample, nn.Layer]):
                 allowed="two names of a chain, else two or more",
             )
         if self.weights is not None and len(self.weights) != len(self.names):
-            raise ConfigError("there is not one weight a task", received=list(self.weights), allowed=len(self.names))
+            raise ConfigError(
+                "there is not one weight a task", received=list(self.weights), allowed=len(self.names)
+            )
 
     def pack(self, sample: RowSample) -> dict[str, np.ndarray]:
         return pack_row(sample, len(self.names))

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO, ClassVar, Generic, NamedTuple, Protocol, TypeA
 
 import numpy as np
 
-from framework.core.errors import ConfigError, OarError
+from framework.core.errors import ConfigError, InputError, OarError
 from framework.core.process import check_process
 from framework.vision import image as vision_image
 from framework.vision.image_pages import count_note

@@ -29,7 +29,9 @@ def count_values(samples: Iterable[RowSample], features: EncodeFeatures) -> dict
     return counts
 
 
-def make_vocabulary(counts: dict[str, Counter[str]], min_count: int, columns: Iterable[str] = ()) -> dict[str, object]:
+def make_vocabulary(
+    counts: dict[str, Counter[str]], min_count: int, columns: Iterable[str] = ()
+) -> dict[str, object]:
     """The values that stand `min_count` times or more, most frequent first; `columns` are weighted numbers."""
     numbers = {name: [""] for name in columns}
     values = {
@@ -49,8 +51,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     vocabulary = commands.add_parser("vocabulary", help="the values that training rows have")
     vocabulary.add_argument("-c", "--config", required=True)
-    vocabulary.add_argument("-o", "--opt", nargs="*", default=[], help="settings such as data.train.dataset.paths=[…]")
-    vocabulary.add_argument("--min_count", type=int, default=1, help="values met less often are unknown (default 1)")
+    vocabulary.add_argument(
+        "-o", "--opt", nargs="*", default=[], help="settings such as data.train.dataset.paths=[…]"
+    )
+    vocabulary.add_argument(
+        "--min_count", type=int, default=1, help="values met less often are unknown (default 1)"
+    )
     vocabulary.add_argument("--output", type=Path, required=True)
     options = parser.parse_args(arguments)
     try:
@@ -58,10 +64,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         loader = experiment.data.train
         encoders = [one for one in (loader.transforms if loader else ()) if isinstance(one, EncodeFeatures)]
         if loader is None or not encoders:
-            raise ConfigError("there is nothing to count", where="data.train", allowed="rows, and EncodeFeatures")
+            raise ConfigError(
+                "there is nothing to count", where="data.train", allowed="rows, and EncodeFeatures"
+            )
         features = encoders[0]
         numbers = features.dense_names if features.weighted else ()
-        vocabulary_content = make_vocabulary(count_values(loader.dataset, features), options.min_count, numbers)
+        vocabulary_content = make_vocabulary(
+            count_values(loader.dataset, features), options.min_count, numbers
+        )
         options.output.parent.mkdir(parents=True, exist_ok=True)
         write_file(options.output, json.dumps(vocabulary_content, ensure_ascii=False).encode("utf-8"))
     except OarError as error:
@@ -70,7 +80,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     columns = vocabulary_content["columns"]
     assert isinstance(columns, dict)
     rows = FIRST + sum(map(len, columns.values()))
-    print(f"{options.output}: {len(columns)} columns; EncodeFeatures.size and the model's table: {rows} or more")
+    print(
+        f"{options.output}: {len(columns)} columns; EncodeFeatures.size and the model's table: {rows} or more"
+    )
     return 0
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
@@ -18,26 +17,14 @@ from framework.core.bounded import VOCABULARY, read_text
 from framework.core.errors import ConfigError, FormatError, InputError
 from framework.core.model_config import setting_of
 from framework.core.transform import Transform
+from zoo.recommendation.data.formats import expand_names
 from zoo.recommendation.data.hashing import hash_feature
 from zoo.recommendation.sample import RowSample, Value
 
 PADDING, UNKNOWN, FIRST = 0, 1, 2
 """Rows of a table: no value, a value that the vocabulary has not, the first value."""
 _REMEMBERED = 1 << 21  # values whose hash is kept
-_RANGE = re.compile(r"(.*?)(\d+)\.\.\1?(\d+)$")
 DenseScale = Literal["none", "log", "range"]
-
-
-def expand_names(names: Sequence[str]) -> tuple[str, ...]:
-    """Names of columns, where C1..C26 stands for C1, C2, …, C26."""
-    expanded: list[str] = []
-    for name in names:
-        match = _RANGE.match(name)
-        if match is None:
-            expanded.append(name)
-        else:
-            expanded += (f"{match[1]}{number}" for number in range(int(match[2]), int(match[3]) + 1))
-    return tuple(expanded)
 
 
 @register("transform")
@@ -45,13 +32,16 @@ def expand_names(names: Sequence[str]) -> tuple[str, ...]:
 class EncodeFeatures(Transform[RowSample]):
     """Gives `sparse`, the table's row of each value, `dense`, numbers, and `label`, where the row has one.
 
-    Row 0 of the table is padding and a missing value, row 1 an unknown one. The rows of a vocabulary count from 2, field
-    after field; without one a value has the row 2 + xxh64(field, separator, value) % (size - 2).
+    Row 0 of the table is padding and a missing value, row 1 an unknown one. The rows of a vocabulary count from 2,
+    field after field; without one a value has the row 2 + xxh64(field, separator, value) % (size - 2).
 
     Attributes:
         sparse: Columns of values; C1..C26 stands for 26 of them.
         dense: Columns of numbers; a column of several counts as so many. A missing number is 0.
         size: Rows of the table.
+        values: hash, or ids: a value is the number of its row, as in data that PaddleRec prepared.
+        tables: Columns with a table of their own, and its rows, such as {item_id: 3708}; rows count apart there.
+        same_as: Columns whose values are those of another one, such as {history: item_id}.
         vocabulary: A file that `python -m zoo.recommendation.data` makes; it goes into the artifact.
         length: Values that a sparse column has at most; those behind are left out.
         log_bins: Sparse columns of numbers that become int(ln(x)^2) where x > 2, as the winners of Criteo's competition
@@ -70,6 +60,9 @@ class EncodeFeatures(Transform[RowSample]):
     sparse: tuple[str, ...] = ()
     dense: tuple[str, ...] = ()
     size: int = 1_000_001
+    values: Literal["hash", "ids"] = "hash"
+    tables: dict[str, int] = field(default_factory=dict)
+    same_as: dict[str, str] = field(default_factory=dict)
     vocabulary: Path | None = None
     length: int = 1
     log_bins: tuple[str, ...] = ()
@@ -143,7 +136,9 @@ class EncodeFeatures(Transform[RowSample]):
                 allowed=", ".join((*self.sparse_names, *self.dense_names)[:8]) + ", …",
             )
         sparse = [self._encode(name, row.get(name)) for name in self.sparse_names]
-        numbers = [number for name in self.dense_names for number in self._numbers(name, row.get(name), sample)]
+        numbers = [
+            number for name in self.dense_names for number in self._numbers(name, row.get(name), sample)
+        ]
         dense = self._scale(np.asarray(numbers, np.float32))
         arrays: dict[str, np.ndarray] = {}
         if self.weighted:
@@ -162,7 +157,7 @@ class EncodeFeatures(Transform[RowSample]):
         return sample.replace(arrays={**sample.arrays, **arrays})
 
     def texts(self, name: str, value: Value) -> list[str]:
-        """What is encoded of a sparse column: its values as text, at most `length` of them, none where it is missing."""
+        """What is encoded of a sparse column: its values as text, up to `length`, none where it is missing."""
         if isinstance(value, Sequence) and not isinstance(value, str):
             values = [_text(one) for one in value]
         else:
@@ -186,22 +181,41 @@ class EncodeFeatures(Transform[RowSample]):
 
     def _id(self, name: str, text: str) -> int:
         """The table's row of one text."""
+        name = self.same_as.get(name, name)
+        size = self.tables.get(name, self.size)
         if self._content is not None:
             return self._rows.get((name, text), UNKNOWN)
-        return hash_feature(name, text, self.size)
+        if self.values == "hash":
+            return hash_feature(name, text, size)
+        row = int(text) if text.isdigit() else -1
+        if not 0 <= row < size:
+            raise InputError(
+                "this is no row of the table",
+                where=f"column {name}",
+                received=text[:40],
+                allowed=f"0 to {size - 1}",
+                fix="values: hash, where the columns hold values and not rows",
+            )
+        return row
 
     @cached_property
     def _rows(self) -> Mapping[tuple[str, str], int]:
-        columns = (self._content or {}).items()
-        pairs = ((name, value) for name, values in columns for value in values)
-        rows = {pair: row for row, pair in enumerate(pairs, start=FIRST)}
-        if len(rows) + FIRST > self.size:
-            raise ConfigError(
-                "the table is too small for the vocabulary",
-                where="EncodeFeatures.size",
-                received=self.size,
-                allowed=f"{len(rows) + FIRST} or more",
-            )
+        """The row of each value of the vocabulary; those of a table count apart."""
+        following: dict[str, int] = {}
+        rows: dict[tuple[str, str], int] = {}
+        for name, values in (self._content or {}).items():
+            owner = name if name in self.tables else ""
+            for value in values:
+                rows[name, value] = following[owner] = following.get(owner, FIRST - 1) + 1
+        for owner, last in following.items():
+            size = self.tables.get(owner, self.size)
+            if last >= size:
+                raise ConfigError(
+                    "the table is too small for the vocabulary",
+                    where=f"EncodeFeatures.tables.{owner}" if owner else "EncodeFeatures.size",
+                    received=size,
+                    allowed=f"{last + 1} or more",
+                )
         return rows
 
     def _numbers(self, name: str, value: Value, sample: RowSample) -> list[float]:
@@ -212,7 +226,10 @@ class EncodeFeatures(Transform[RowSample]):
             numbers = [math.nan]
         if not all(map(math.isfinite, numbers)):
             raise InputError(
-                "this is no number", where=f"{sample.id}, column {name}", received=str(value)[:40], allowed="such as 0.5"
+                "this is no number",
+                where=f"{sample.id}, column {name}",
+                received=str(value)[:40],
+                allowed="such as 0.5",
             )
         return numbers
 

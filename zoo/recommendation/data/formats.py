@@ -9,8 +9,10 @@ from __future__ import annotations
 import csv
 import importlib
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -22,6 +24,7 @@ Format = Literal["auto", "csv", "criteo", "slot", "multislot", "inter", "jsonl",
 Row = Mapping[str, Value]
 CRITEO = ("label", *(f"I{n}" for n in range(1, 14)), *(f"C{n}" for n in range(1, 27)))
 BLOCK = 16 << 20  # bytes of a text file that are read one after another
+_RANGE = re.compile(r"(.*?)(\d+)\.\.\1?(\d+)$")
 _SUFFIXES: dict[str, Format] = {
     ".inter": "inter",
     ".item": "inter",
@@ -32,6 +35,18 @@ _SUFFIXES: dict[str, Format] = {
     ".pq": "parquet",
 }
 ROW_SUFFIXES = (".csv", ".tsv", ".txt", ".dat", *_SUFFIXES)
+
+
+def expand_names(names: Sequence[str]) -> tuple[str, ...]:
+    """Names of columns, where C1..C26 stands for C1, C2, …, C26."""
+    expanded: list[str] = []
+    for name in names:
+        match = _RANGE.match(name)
+        if match is None:
+            expanded.append(name)
+        else:
+            expanded += (f"{match[1]}{number}" for number in range(int(match[2]), int(match[3]) + 1))
+    return tuple(expanded)
 
 
 class Block(NamedTuple):
@@ -48,13 +63,19 @@ class RowFormat:
 
     Attributes:
         format: auto goes by the ending of the name; what is none of the others is a table with separators.
-        columns: Names of the columns of a table without a header, or of the slots of MultiSlot lines.
-        separator: Between columns; by default a comma in .csv, "::" where the first line has one, else a tab.
+        columns: Names of the columns of a table without a header, of the slots of MultiSlot lines, or of what stands
+            before the pairs of slot text; x1..x9 stands for nine of them.
+        separator: Between columns, or the pairs of slot text, a blank by default; of tables by default a comma in
+            .csv, "::" where the first line has one, else a tab.
     """
 
     format: Format = "auto"
     columns: tuple[str, ...] | None = None
     separator: str | None = None
+
+    @cached_property
+    def _names(self) -> tuple[str, ...]:
+        return expand_names(self.columns or ())
 
     def kind(self, path: Path) -> Format:
         """The format of a file."""
@@ -101,10 +122,14 @@ class RowFormat:
         columns, has_header = self._columns(path)
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.reader(file, delimiter=self._separator(path))
-            for number, cells in enumerate(reader):
-                if cells and not (has_header and number == 0):
-                    where = f"{path}, line {reader.line_num}"
-                    yield where, _table_row(cells, columns, where)
+            try:
+                for number, cells in enumerate(reader):
+                    if cells and not (has_header and number == 0):
+                        where = f"{path}, line {reader.line_num}"
+                        yield where, _table_row(cells, columns, where)
+            except (UnicodeDecodeError, csv.Error) as error:
+                where = f"{path}, behind line {reader.line_num}"
+                raise FormatError("this is no table in UTF-8", where=where, received=error) from None
 
     def _separator(self, path: Path) -> str:
         if self.separator is not None:
@@ -115,21 +140,23 @@ class RowFormat:
 
     def _columns(self, path: Path) -> tuple[tuple[str, ...], bool]:
         """The names of the columns, and whether the first line has them."""
-        kind = self.kind(path)
+        kind, columns = self.kind(path), self._names
         if kind == "criteo":
-            return self.columns or CRITEO, False
+            return columns or CRITEO, False
         if kind == "inter":
             return tuple(_first_line(path).split("\t")), True
-        if kind == "multislot" and self.columns is None:
+        if kind == "multislot" and not columns:
             raise FormatError(
                 "lines of MultiSlot do not name their slots",
                 where=path,
                 allowed="`columns` with the names of the slots, in order",
             )
-        if kind != "csv" or self.columns is not None:
-            return self.columns or (), False
+        if kind != "csv" or columns:
+            return columns, False
         cells = next(csv.reader([_first_line(path)], delimiter=self._separator(path)[:1]), [])
-        names = tuple(_first_line(path).split(self._separator(path))) if "::" in self._separator(path) else cells
+        names = (
+            tuple(_first_line(path).split(self._separator(path))) if "::" in self._separator(path) else cells
+        )
         if len(set(names)) < len(names) or any(_is_number(name) for name in names):
             raise FormatError(
                 "the first line does not name the columns",
@@ -142,7 +169,7 @@ class RowFormat:
 
     def _row(self, kind: Format, line: str, columns: tuple[str, ...], where: str) -> Row:
         if kind == "slot":
-            return _slot_row(line, where)
+            return _slot_row(line, columns, self.separator, where)
         if kind == "multislot":
             return _multislot_row(line, columns, where)
         if kind == "jsonl":
@@ -212,11 +239,12 @@ def _atomic_row(cells: Sequence[str], columns: Sequence[str], where: str) -> Row
     return row
 
 
-def _slot_row(line: str, where: str) -> Row:
-    """slot:value pairs with blanks between them; a slot that stands several times has a list of values."""
-    row: dict[str, list[Value]] = {}
-    for pair in line.split():
-        slot, colon, value = pair.partition(":")
+def _slot_row(line: str, columns: Sequence[str], separator: str | None, where: str) -> Row:
+    """What `columns` name, then slot:value pairs; a slot that stands several times has a list of values."""
+    cells = line.split(separator)
+    row: dict[str, list[Value]] = {name: [cell] for name, cell in zip(columns, cells)}
+    for pair in cells[len(columns) :]:
+        slot, colon, value = pair.strip().partition(":")
         if not colon or not slot:
             raise FormatError("this is no slot", where=where, received=pair[:40], allowed="slot:value")
         row.setdefault(slot, []).append(value)

@@ -25,16 +25,19 @@ def _number(value: Value, where: str, column: str) -> float:
     try:
         return float(str(value))
     except ValueError:
-        raise InputError("this is no number", where=f"{where}, column {column}", received=str(value)[:40]) from None
+        raise InputError(
+            "this is no number", where=f"{where}, column {column}", received=str(value)[:40]
+        ) from None
 
 
 @register("dataset")
 @dataclass(frozen=True)
 class Interactions(LazyDataset):
-    """A sample a user: `history`, the rows of the items before, and of valid and test `target`, the row of the next one.
+    """A sample a user: `history`, the rows of the items before, and of valid and test `target`, the row of the next
+    one.
 
-    Leave-one-out by time: the last item of a user is the test's, the one before the validation's; those of train and all
-    have no target. Equal times keep the order of the file, so a split is always the same. A user with too few
+    Leave-one-out by time: the last item of a user is the test's, the one before the validation's; those of train and
+    all have no target. Equal times keep the order of the file, so a split is always the same. A user with too few
     interactions for a split is in no sample of it. `class_names` are the items, in the order of their first row.
 
     Attributes:
@@ -90,7 +93,9 @@ class Interactions(LazyDataset):
         least = {"train": 3, "valid": 3, "test": 3, "all": 1}[self.split]
         users = [user for user, rows in self._log[0].items() if len(rows) >= least]
         if not users:
-            raise InputError("no user has enough interactions", where=", ".join(self.paths), allowed=f"{least} or more")
+            raise InputError(
+                "no user has enough interactions", where=", ".join(self.paths), allowed=f"{least} or more"
+            )
         return users
 
     @cached_property
@@ -100,12 +105,20 @@ class Interactions(LazyDataset):
         triples: list[tuple[str, str, float]] = []
         for path in expand_paths(self.paths):
             for where, row in reader.read_file(path):
-                missing = [name for name in (self.user, self.item, self.time) if name is not None and name not in row]
+                missing = [
+                    name for name in (self.user, self.item, self.time) if name is not None and name not in row
+                ]
                 if missing:
                     raise InputError(
-                        "a row lacks columns", where=where, received=", ".join(row), allowed=", ".join(missing)
+                        "a row lacks columns",
+                        where=where,
+                        received=", ".join(row),
+                        allowed=", ".join(missing),
                     )
-                if self.min_rating is not None and _number(row[self.rating], where, self.rating) < self.min_rating:
+                if (
+                    self.min_rating is not None
+                    and _number(row[self.rating], where, self.rating) < self.min_rating
+                ):
                     continue
                 time = 0.0 if self.time is None else _number(row[self.time], where, self.time)
                 triples.append((str(row[self.user]), str(row[self.item]), time))
@@ -139,7 +152,8 @@ class EncodeHistory(Transform[RowSample]):
     """Gives `items`, the last `length` rows of the history, with padding in front.
 
     A raw row has the items by name in a column, as a list or with blanks or commas between them; a predictor fills
-    `vocabulary` with the items of its model. Items that the model does not know are left out, with a warning of the result.
+    `vocabulary` with the items of its model. Items that the model does not know are left out, with a warning of the
+    result.
 
     Attributes:
         length: Items that a model looks at.
@@ -154,7 +168,9 @@ class EncodeHistory(Transform[RowSample]):
 
     def __post_init__(self) -> None:
         if self.length < 1:
-            raise ConfigError("a history has items", where="EncodeHistory.length", received=self.length, allowed="1 or more")
+            raise ConfigError(
+                "a history has items", where="EncodeHistory.length", received=self.length, allowed="1 or more"
+            )
 
     @cached_property
     def _rows(self) -> Mapping[str, int]:

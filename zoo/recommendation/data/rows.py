@@ -27,7 +27,9 @@ def expand_paths(paths: Sequence[str]) -> list[Path]:
     for path in paths:
         matches = sorted(glob.glob(path, recursive=True)) if glob.has_magic(path) else [path]
         if not matches:
-            raise InputError("no file matches the pattern", where=path, fix=f"the current folder is {Path.cwd()}")
+            raise InputError(
+                "no file matches the pattern", where=path, fix=f"the current folder is {Path.cwd()}"
+            )
         files += map(Path, matches)
     return files
 

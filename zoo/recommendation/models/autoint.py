@@ -2,14 +2,15 @@
 
 Paper: Song et al. 2018, https://arxiv.org/abs/1810.11921
 Reference: PaddleRec models/rank/autoint/net.py
-Differs: PaddleRec puts ReLU on queries, keys, values and the residual path, where the paper has none; its perceptron has
-    no activation behind the first layer. Both are so with `paddlerec` alone. Numbers are weighted ids (`weighted` of
-    EncodeFeatures).
+Differs: PaddleRec puts ReLU on queries, keys, values and the residual path, where the paper has none; its perceptron
+    has no activation behind the first layer. Both are so with `paddlerec` alone. Numbers are weighted ids (`weighted`
+    of EncodeFeatures).
 Weights: `state_dict()` has the names of PaddleRec's rec.pdparams.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 
@@ -49,7 +50,11 @@ class AutoIntConfig:
     paddlerec: bool = False
 
     def __post_init__(self) -> None:
-        if self.head_num < 1 or not self.attn_layer_sizes or any(n % self.head_num for n in self.attn_layer_sizes):
+        if (
+            self.head_num < 1
+            or not self.attn_layer_sizes
+            or any(n % self.head_num for n in self.attn_layer_sizes)
+        ):
             raise ConfigError(
                 "the heads do not divide the layers",
                 where="AutoInt",
@@ -78,7 +83,8 @@ class Interacting(nn.Layer):
             return F.relu(y) if self.config.paddlerec else y
 
         query, key, value = (
-            project(weight).reshape(count, fields, heads, -1) for weight in (self.W_Query, self.W_Key, self.W_Value)
+            project(weight).reshape(count, fields, heads, -1)
+            for weight in (self.W_Query, self.W_Key, self.W_Value)
         )
         scores = jnp.einsum("nihd,njhd->nhij", query, key)
         scores = scores / math.sqrt(query.shape[-1]) if self.config.scaling else scores
@@ -98,7 +104,7 @@ class FieldEmbedding(nn.Layer):
         if config.use_wide:
             self.feature_bias = nn.Embedding(rows, 1, weight_attr=I.Normal(std=0.001))
         sizes = (config.num_field * width, *config.fc_sizes)
-        for number, (before, after) in enumerate(zip(sizes, sizes[1:])):
+        for number, (before, after) in enumerate(itertools.pairwise(sizes)):
             init = I.Normal(std=math.sqrt(2 / (before + after)))
             bias = init if config.paddlerec else None
             setattr(self, f"linear_{number}", nn.Linear(before, after, init, bias))
@@ -135,7 +141,7 @@ class AutoInt(nn.Model[AutoIntConfig]):
         self.emb_layer = FieldEmbedding(config)
         sizes = (config.embedding_dim, *config.attn_layer_sizes)
         self.iteraction_layers = nn.LayerList(
-            [Interacting(before, after, config) for before, after in zip(sizes, sizes[1:])]
+            [Interacting(before, after, config) for before, after in itertools.pairwise(sizes)]
         )
         width = sizes[-1] * config.num_field
         bias = I.Normal() if config.paddlerec else None

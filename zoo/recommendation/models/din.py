@@ -12,6 +12,7 @@ Weights: `state_dict()` has the names of PaddleRec's rec.pdparams, and `attentio
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import jax
@@ -51,7 +52,7 @@ class DINConfig:
 def add_units(layer: nn.Layer, width: int, sigmoid: bool) -> None:
     """linear_0 to linear_2 from `width` to one number, and PReLUs between them unless they are sigmoids."""
     sizes = (width, *_HIDDEN, 1)
-    for number, (before, after) in enumerate(zip(sizes, sizes[1:])):
+    for number, (before, after) in enumerate(itertools.pairwise(sizes)):
         setattr(layer, f"linear_{number}", nn.Linear(before, after))
         if not sigmoid and number < len(_HIDDEN):
             setattr(layer, f"act_{number}", nn.PReLU())

@@ -10,6 +10,7 @@ Weights: `state_dict()` has the names of PaddleRec's rec.pdparams.
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 
@@ -53,7 +54,9 @@ class DLRMConfig(ClickConfig):
                 allowed=f"the last of them {self.sparse_feature_dim}, the width of the vectors, and {outputs}",
             )
         if self.dense_input_dim < 1:
-            raise ConfigError("DLRM needs numbers", where="DLRM.dense_input_dim", received=0, allowed="1 or more")
+            raise ConfigError(
+                "DLRM needs numbers", where="DLRM.dense_input_dim", received=0, allowed="1 or more"
+            )
 
 
 class MLP(nn.Layer):
@@ -62,7 +65,7 @@ class MLP(nn.Layer):
     def __init__(self, sizes: tuple[int, ...], normed: bool, open_end: bool) -> None:
         super().__init__()
         self.count, self.normed, self.open_end = len(sizes) - 1, normed, open_end
-        for number, (before, after) in enumerate(zip(sizes, sizes[1:])):
+        for number, (before, after) in enumerate(itertools.pairwise(sizes)):
             init = I.TruncatedNormal(std=1 / math.sqrt(before))
             setattr(self, f"dense_{number}", nn.Linear(before, after, weight_attr=init))
             if normed:

@@ -1,11 +1,11 @@
-"""LR, FM and FFM: linear models of ids with no interactions, with those of all pairs, and with a vector a pair of fields.
+"""LR, FM and FFM: linear models of ids without products, with those of all pairs, and with a vector a pair of fields.
 
 Paper: Rendle 2010 (FM), https://doi.org/10.1109/ICDM.2010.127; Juan et al. 2016 (FFM),
     https://doi.org/10.1145/2959100.2959134
 Reference: PaddleRec models/rank/{logistic_regression,fm,ffm}/net.py
 Differs: row 0 of the table is zeros, so that a missing value adds nothing; PaddleRec's FM and FFM train it, and
-    `paddlerec` does. Weights of numbers begin as those of the table and not at 1, where one number alone decides about a
-    row. LR has L1 in PaddleRec's layer; here it is the optimizer's `weight_decay`.
+    `paddlerec` does. Weights of numbers begin as those of the table and not at 1, where one number alone decides
+    about a row. LR has L1 in PaddleRec's layer; here it is the optimizer's `weight_decay`.
 Weights: `state_dict()` has the names of PaddleRec's rec.pdparams.
 """
 
@@ -103,7 +103,9 @@ class FFM(nn.Model[FFMConfig]):
     def forward(self, features: Features) -> jax.Array:
         count = self.config.fields
         first, vectors = self.ffm(features)
-        vectors = vectors.reshape(-1, count, count, self.config.sparse_feature_dim)  # [N, field, met field, D]
+        vectors = vectors.reshape(
+            -1, count, count, self.config.sparse_feature_dim
+        )  # [N, field, met field, D]
         pairs = (vectors * vectors.swapaxes(1, 2)).sum(axis=-1)
         upper = jnp.triu(jnp.ones((count, count), pairs.dtype), 1)
         return first + (pairs * upper).sum(axis=(1, 2)) + self.bias

@@ -3,10 +3,10 @@
 Paper: Ma et al. 2018 (MMoE), https://doi.org/10.1145/3219819.3220007; Tang et al. 2020 (PLE),
     https://doi.org/10.1145/3383313.3412236; Ma et al. 2018 (ESMM), https://arxiv.org/abs/1804.07931
 Reference: PaddleRec models/multitask/{mmoe,ple,esmm}/net.py
-Differs: PaddleRec begins with constant weights, so that the units of an expert never differ; here they are Xavier's. Its
-    PLE takes expert i * task_num + j for expert j of task i, so that some serve two tasks and others none; that is so
-    with `paddlerec` alone. A logit is the second of upstream's two less the first, which has the probability of its
-    softmax. ESMM's table begins as the other models', not with U(-1, 1), unless `paddlerec` is set.
+Differs: PaddleRec begins with constant weights, so that the units of an expert never differ; here they are Xavier's.
+    Its PLE takes expert i * task_num + j for expert j of task i, so that some serve two tasks and others none; that
+    is so with `paddlerec` alone. A logit is the second of upstream's two less the first, which has the probability of
+    its softmax. ESMM's table begins as the other models', not with U(-1, 1), unless `paddlerec` is set.
 Weights: `state_dict()` has the names of PaddleRec's rec.pdparams.
 """
 
@@ -122,7 +122,9 @@ class ExtractionLevel(nn.Layer):
             setattr(self, f"{name}_gate_shared_", nn.Linear(width, total))
 
     def state_aliases(self) -> dict[str, str]:
-        return {f"_param_gate_shared.{name}": f"{self.prefix}_gate_shared_.{name}" for name in ("weight", "bias")}
+        return {
+            f"_param_gate_shared.{name}": f"{self.prefix}_gate_shared_.{name}" for name in ("weight", "bias")
+        }
 
     def _expert(self, task: int, number: int) -> nn.Layer:
         config = self.config
@@ -144,9 +146,13 @@ class ExtractionLevel(nn.Layer):
             share = F.softmax(getattr(self, f"{self.prefix}_{gate}")(x))
             return (jnp.stack(experts, axis=1) * share[..., None]).sum(axis=1)
 
-        outputs = [mix(f"gate_{task}", inputs[task], private[task] + shared) for task in range(config.task_num)]
+        outputs = [
+            mix(f"gate_{task}", inputs[task], private[task] + shared) for task in range(config.task_num)
+        ]
         if not self.is_last:
-            outputs.append(mix("gate_shared_", inputs[-1], [one for group in private for one in group] + shared))
+            outputs.append(
+                mix("gate_shared_", inputs[-1], [one for group in private for one in group] + shared)
+            )
         return outputs
 
 

@@ -1,10 +1,10 @@
 """SASRec and BERT4Rec: attention over the items that a user took, in one direction and in both.
 
 Paper: Kang and McAuley 2018, https://arxiv.org/abs/1808.09781; Sun et al. 2019, https://arxiv.org/abs/1904.06690
-Reference: RecBole recbole/model/sequential_recommender/{sasrec,bert4rec}.py (structure and sizes); PaddleRec has SASRec's
-    kin TiSASRec alone
-Differs: as RecBole, blocks normalise behind the sum and have GELU, where SASRec's paper normalises the queries before and
-    has ReLU; the task's loss is the softmax over all items, with which SASRec is on a par with BERT4Rec
+Reference: RecBole recbole/model/sequential_recommender/{sasrec,bert4rec}.py (structure and sizes); PaddleRec has
+    SASRec's kin TiSASRec alone
+Differs: as RecBole, blocks normalise behind the sum and have GELU, where SASRec's paper normalises the queries before
+    and has ReLU; the task's loss is the softmax over all items, with which SASRec is on a par with BERT4Rec
     (https://arxiv.org/abs/2309.07602), and `loss_name: bce` is the paper's. Items stand at the end of a window.
 """
 
@@ -43,7 +43,14 @@ class SASRecConfig:
     attention_dropout: float = 0.5
 
     def __post_init__(self) -> None:
-        sizes = (self.num_items, self.hidden_size, self.inner_size, self.num_layers, self.num_heads, self.max_length)
+        sizes = (
+            self.num_items,
+            self.hidden_size,
+            self.inner_size,
+            self.num_layers,
+            self.num_heads,
+            self.max_length,
+        )
         if min(sizes) < 1 or self.hidden_size % self.num_heads:
             raise ConfigError(
                 "a size of the network is out of range",

@@ -3,8 +3,8 @@
 Paper: Cheng et al. 2016, https://arxiv.org/abs/1606.07792
 Reference: PaddleRec models/rank/wide_deep/net.py
 Differs: PaddleRec's wide part sees the 13 numbers alone; here it has a weight of each id too (`wide_embedding`), as the
-    paper's, whose crosses are ids like others. PaddleRec draws the table from U(-1, 1) and trains its row 0; both are so
-    with `paddlerec`. The paper trains the wide part with FTRL, PaddleRec all with Adam.
+    paper's, whose crosses are ids like others. PaddleRec draws the table from U(-1, 1) and trains its row 0; both are
+    so with `paddlerec`. The paper trains the wide part with FTRL, PaddleRec all with Adam.
 Weights: `state_dict()` has the names of PaddleRec's rec.pdparams.
 """
 
