@@ -484,6 +484,7 @@ def test_config_loads_no_jax() -> None:
         "segmentation.domain",
         "nlp.domain",
         "zoo.classification.domain",
+        "zoo.recommendation.domain",
         "framework.workflow.files.predict_files",
     ],
 )
