@@ -1,6 +1,7 @@
 """Training steps of models of clicks and of SASRec, against DeepCTR-Torch and a plain SASRec in torch, in turns.
 
 recommendation   CPU milliseconds a step, of the same sizes and batches, both on what they make of one thread
+next_items       what counts of a log alone recommend (item cosine, EASE), ranked as SASRec is: the bar of its scores
 """
 
 from __future__ import annotations
@@ -24,10 +25,11 @@ from framework.core.compilation import compile_options
 from framework.core.rng import rng_scope
 from framework.engine.task import Task
 from framework.optimizer import Adam
+from zoo.recommendation.data.interactions import Interactions
 from zoo.recommendation.models.dcn import DCNv2Config
 from zoo.recommendation.models.deepfm import DeepFMConfig
 from zoo.recommendation.models.sasrec import SASRecConfig
-from zoo.recommendation.sequence_tasks import NextItem
+from zoo.recommendation.sequence_tasks import NextItem, RankingScores, pack_target
 from zoo.recommendation.tasks import ClickPrediction
 
 # As in recommendation_peer.py, which another interpreter runs.
@@ -102,6 +104,47 @@ def recommendation(argv: list[str]) -> None:
             ratio = statistics.median(ours) / statistics.median(theirs)
             line += f"   torch {statistics.median(theirs):7.2f} ms   ours / torch {ratio:.2f}"
         print(line, flush=True)
+
+
+def cosine_scores(log: np.ndarray, histories: list[np.ndarray], last: int | None) -> np.ndarray:
+    """[N, V + 1]: the sum of the cosines of each item with those of a history. `log` [users, V + 1] is 0 and 1."""
+    norms = np.maximum(np.sqrt(log.sum(axis=0)), 1e-12)
+    cosines = (log.T @ log) / np.outer(norms, norms)
+    np.fill_diagonal(cosines, 0)
+    return np.stack([cosines[rows if last is None else rows[-last:]].sum(axis=0) for rows in histories])
+
+
+def ease_scores(log: np.ndarray, histories: list[np.ndarray], decay: float) -> np.ndarray:
+    """[N, V + 1] of a linear model of items without itself. Source: Steck 2019, https://arxiv.org/abs/1905.03375"""
+    inverse = np.linalg.inv(log.T @ log + decay * np.eye(log.shape[1]))
+    weights = -inverse / np.diag(inverse)
+    np.fill_diagonal(weights, 0)
+    return np.stack([weights[rows].sum(axis=0) for rows in histories])
+
+
+def next_items(argv: list[str]) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("paths", nargs="+", help="a log such as data/ml_100k/ml-100k.inter")
+    options = parser.parse_args(argv)
+    test = Interactions(tuple(options.paths), "test")
+    samples = [test[index] for index in range(len(test))]
+    histories = [sample.arrays["history"] for sample in samples]
+    log = np.zeros((len(samples), len(test.class_names) + 1))
+    for user, rows in enumerate(histories):
+        log[user, rows] = 1
+    packed = [pack_target(sample, len(test.class_names), exclude_seen=True) for sample in samples]
+    batch = {name: np.stack([one[name] for one in packed]) for name in ("seen", "target")}
+    scorers = {
+        "popularity": np.repeat(log.sum(axis=0)[None], len(samples), axis=0),
+        "item cosine, all": cosine_scores(log, histories, None),
+        "item cosine, last 10": cosine_scores(log, histories, 10),
+        "EASE, lambda 300": ease_scores(log, histories, 300.0),
+    }
+    for name, scores in scorers.items():
+        metric = RankingScores((10,))
+        metric.update({"scores": scores}, batch)
+        result = metric.result()
+        print(f"{name:22} HR@10 {result['hr@10']:.4f}   NDCG@10 {result['ndcg@10']:.4f}")
 
 
 if __name__ == "__main__":

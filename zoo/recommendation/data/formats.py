@@ -78,8 +78,9 @@ class RowFormat:
         return expand_names(self.columns or ())
 
     def kind(self, path: Path) -> Format:
-        """The format of a file."""
-        return _SUFFIXES.get(path.suffix.lower(), "csv") if self.format == "auto" else self.format
+        """The format of a file; JSON lines and Parquet say themselves what they are."""
+        by_name = _SUFFIXES.get(path.suffix.lower(), "csv")
+        return by_name if self.format == "auto" or by_name in ("jsonl", "parquet") else self.format
 
     def blocks(self, path: Path, size: int = BLOCK) -> list[Block]:
         """The parts of a file that can be read alone. Raises: InputError, where there is no such file."""
@@ -176,6 +177,8 @@ class RowFormat:
             return _json_row(line, where)
         if kind == "inter":
             return _atomic_row(line.split("\t"), columns, where)
+        if kind == "criteo" and line.count("\t") == len(columns) - 2:
+            columns = columns[1:]  # the rows of its test have no label
         separator = "\t" if kind == "criteo" else self.separator or ("::" if "::" in line else None)
         if separator is None:
             separator = self._separator(Path(where.rpartition(", byte")[0]))

@@ -117,11 +117,11 @@ class FieldEmbedding(nn.Layer):
     def forward(self, features: Features) -> tuple[jax.Array, jax.Array]:
         """(vectors [N, F, D], logits [N])."""
         vectors = lookup(self.feature_embeddings, features)
-        logits = jnp.zeros(len(vectors), jnp.float32)
+        logits = jnp.zeros(vectors.shape[0], jnp.float32)
         if self.config.use_wide:
             logits = logits + lookup(self.feature_bias, features).sum(axis=(1, 2))
         if self.config.fc_sizes:
-            x = vectors.reshape(len(vectors), -1)
+            x = vectors.reshape(vectors.shape[0], -1)
             for number in range(len(self.config.fc_sizes)):
                 x = getattr(self, f"linear_{number}")(x)
                 x = getattr(self, f"norm_{number}")(x) if number else x
@@ -151,4 +151,4 @@ class AutoInt(nn.Model[AutoIntConfig]):
         x, logits = self.emb_layer(features)
         for layer in self.iteraction_layers:
             x = layer(x)
-        return logits + self.linear(x.reshape(len(x), -1))[:, 0]
+        return logits + self.linear(x.reshape(x.shape[0], -1))[:, 0]

@@ -55,7 +55,7 @@ class DCN(nn.Model[DCNConfig]):
 
     def forward(self, features: Features) -> jax.Array:
         vectors = lookup(self.embedding, features)
-        x0 = x = jnp.concatenate([vectors.reshape(len(vectors), -1), features.dense], axis=1)
+        x0 = x = jnp.concatenate([vectors.reshape(vectors.shape[0], -1), features.dense], axis=1)
         for number in range(self.config.cross_num):
             index = () if self.config.paddlerec else (number,)
             x = x0 * (x @ self.layer_w[index])[:, None] + self.layer_b[index] + x
@@ -186,7 +186,7 @@ class DCNv2(nn.Model[DCNv2Config]):
 
     def forward(self, features: Features) -> jax.Array:
         vectors = lookup(self.embedding, features)
-        x = vectors.reshape(len(vectors), -1)
+        x = vectors.reshape(vectors.shape[0], -1)
         if self.config.dense_input_dim:
             x = jnp.concatenate([x, self.dense_emb(features.dense)], axis=1)
         crossed = self.DeepCrossLayer_(x)

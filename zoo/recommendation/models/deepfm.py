@@ -40,6 +40,6 @@ class DeepFM(nn.Model[DeepFMConfig]):
 
     def forward(self, features: Features) -> jax.Array:
         first, vectors = self.fm(features)
-        deep = self.dnn(vectors.reshape(len(vectors), -1))[:, 0]
+        deep = self.dnn(vectors.reshape(vectors.shape[0], -1))[:, 0]
         logits = first + second_order(vectors) + deep
         return logits if self.config.paddlerec else logits + self.bias

@@ -212,7 +212,7 @@ class ESMM(nn.Model[ESMMConfig]):
 
     def forward(self, features: Features) -> tuple[jax.Array, ...]:
         vectors = lookup(self.embedding, features)
-        x = vectors.reshape(len(vectors), -1)
+        x = vectors.reshape(vectors.shape[0], -1)
         click = run_linears(self, x, self.count)
         purchase = run_linears(self, x, len(self.config.cvr_fc_sizes) + 1, first=self.count)
         return _logit(click), _logit(purchase)

@@ -53,7 +53,7 @@ class WideDeep(nn.Model[WideDeepConfig]):
 
     def forward(self, features: Features) -> jax.Array:
         vectors = lookup(self.embedding, features)
-        x = jnp.concatenate([vectors.reshape(len(vectors), -1), features.dense], axis=1)
+        x = jnp.concatenate([vectors.reshape(vectors.shape[0], -1), features.dense], axis=1)
         logits = run_linears(self, x, len(self.config.fc_sizes) + 1)[:, 0]
         if self.config.dense_input_dim:
             logits = logits + self.wide_part(features.dense)[:, 0]

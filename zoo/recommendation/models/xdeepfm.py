@@ -76,5 +76,5 @@ class XDeepFM(nn.Model[XDeepFMConfig]):
 
     def forward(self, features: Features) -> jax.Array:
         first, vectors = self.fm(features)
-        deep = self.dnn(vectors.reshape(len(vectors), -1))[:, 0]
+        deep = self.dnn(vectors.reshape(vectors.shape[0], -1))[:, 0]
         return first + self.bias + self.cin(vectors) + deep

@@ -70,6 +70,8 @@ def test_criteo_rows_have_no_header(tmp_path: Path) -> None:
     line = "\t".join(["1", *(str(n) for n in range(13)), *(f"c{n}" for n in range(26))])
     row = Rows((write(tmp_path, "train.txt", line + "\n"),), format="criteo")[0].values
     assert row["label"] == "1" and row["I13"] == "12" and row["C26"] == "c25"
+    test = Rows((write(tmp_path, "test.txt", line.partition("\t")[2] + "\n"),), format="criteo")[0].values
+    assert "label" not in test and test["I1"] == "0" and test["C26"] == "c25"
 
 
 @pytest.mark.parametrize(
