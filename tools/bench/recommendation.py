@@ -98,7 +98,8 @@ def recommendation(argv: list[str]) -> None:
                 ours.append(1000 * (time.process_time() - start))
             if options.python:
                 command = [options.python, str(PEER), name, str(options.steps)]
-                theirs += json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+                printed = subprocess.run(command, capture_output=True, check=True, text=True).stdout
+                theirs += json.loads(printed.splitlines()[-1])  # behind what the library prints
         line = f"{name:8} ours {statistics.median(ours):7.2f} ms CPU a step"
         if theirs:
             ratio = statistics.median(ours) / statistics.median(theirs)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 from framework.workflow.domain.result import Json, Result, read_result
 
@@ -14,14 +14,14 @@ class _ItemData(TypedDict):
     score: float
 
 
-class _RecommendationData(TypedDict, total=False):
+class _RecommendationData(TypedDict):
     items: list[_ItemData]
-    warnings: list[str]
+    warnings: NotRequired[list[str]]
 
 
-class _ScoreData(TypedDict, total=False):
+class _ScoreData(TypedDict):
     scores: dict[str, float]
-    warnings: list[str]
+    warnings: NotRequired[list[str]]
 
 
 @dataclass(frozen=True)

@@ -9,15 +9,23 @@ import argparse
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from framework.core.disk import write_file
 from framework.core.errors import ConfigError, OarError
+from framework.io.dataset import Dataset, IterableDataset
 from framework.workflow.domain.config_file import open_config
 from framework.workflow.domain.domain import find_config
 from zoo.recommendation.data.features import FIRST, EncodeFeatures
 from zoo.recommendation.sample import RowSample
+
+
+def iterate(dataset: Dataset) -> Iterator[RowSample]:
+    """The samples of a data set with an index, or of a stream."""
+    return (
+        iter(dataset) if isinstance(dataset, IterableDataset) else (dataset[k] for k in range(len(dataset)))
+    )
 
 
 def count_values(samples: Iterable[RowSample], features: EncodeFeatures) -> dict[str, Counter[str]]:
@@ -70,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         features = encoders[0]
         numbers = features.dense_names if features.weighted else ()
         vocabulary_content = make_vocabulary(
-            count_values(loader.dataset, features), options.min_count, numbers
+            count_values(iterate(loader.dataset), features), options.min_count, numbers
         )
         options.output.parent.mkdir(parents=True, exist_ok=True)
         write_file(options.output, json.dumps(vocabulary_content, ensure_ascii=False).encode("utf-8"))
