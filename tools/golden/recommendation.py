@@ -141,8 +141,8 @@ def files(name: str, cases: Sequence[str]) -> Iterator[tuple[Path, Arrays]]:
                 for part in ("weight", "bias")
             }
             for name, value in drawn(extra).items():
-                _, number, part = name.split(".")[0], int(name.split("_")[1][0]), name.rpartition(".")[2]
-                getattr(net.attention_layer[2 * number], part).set_value(paddle.to_tensor(value))
+                number, leaf = int(name.split("_")[1][0]), name.rpartition(".")[2]
+                getattr(net.attention_layer[2 * number], leaf).set_value(paddle.to_tensor(value))
             state |= extra
         outputs = _run(paddle, net, case)
         rows = "\n".join(f"{name} {'x'.join(map(str, shape))}" for name, shape in sorted(state.items()))
