@@ -60,7 +60,8 @@ def test_a_table_is_learnt_from_a_stream_and_served_from_raw_rows(
     (tmp_path / "raw.csv").write_text("user,item,hour\nu1,i3,5\nu1,i2,5\nu1,i3,late\n", encoding="utf-8")
     assert main(["infer", "-c", str(config), "raw.csv", "--output_dir", "scores"]) == 1
     lines = [json.loads(line) for line in (tmp_path / "scores/raw.jsonl").read_text().splitlines()]
-    assert lines[0]["scores"]["click"] > lines[1]["scores"]["click"] + 0.1  # of the best checkpoint, the first one
+    # What is served is the best checkpoint, which is the first one.
+    assert lines[0]["scores"]["click"] > lines[1]["scores"]["click"] + 0.1
     assert "no number" in lines[2]["error"] and len(lines) == 3
     rank = predictor(str(config))
     assert rank({"user": "u1", "item": "i3", "hour": 5}).score == pytest.approx(
