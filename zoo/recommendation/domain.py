@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from zoo.recommendation.data.formats import RowFormat
 from zoo.recommendation.data.interactions import EncodeHistory
 from zoo.recommendation.results import Item, Recommendations, RowScores, result_from_dict
 from zoo.recommendation.retrieval import best_items
-from zoo.recommendation.sample import RowSample
+from zoo.recommendation.sample import RowSample, Value
 
 if TYPE_CHECKING:
     from framework.engine.experiment import Experiment
@@ -87,7 +87,7 @@ class Recommender(RowPredictor[RowScores | Recommendations]):
 
     def _encode(self, row: Row) -> RowSample | OarError:
         try:
-            return apply_transforms(RowSample(values=dict(row)), self.transforms)
+            return apply_transforms(RowSample(values=cast("Mapping[str, Value]", row)), self.transforms)
         except OarError as error:
             return error
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal, Protocol
 
 import jax
 import numpy as np
@@ -38,6 +38,12 @@ def _search(vectors: jax.Array, queries: jax.Array, top: int) -> tuple[jax.Array
     return jax.lax.top_k(queries @ vectors.T, top)
 
 
+class _Graph(Protocol):
+    """What is used of an index of faiss."""
+
+    def search(self, x: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]: ...
+
+
 class ItemIndex:
     """Finds the items with the largest inner products.
 
@@ -62,15 +68,16 @@ class ItemIndex:
                 received=f"{backend}, ef_search {ef_search}",
                 allowed="exact or faiss, from 1",
             )
-        self._graph: Any = None
+        self._graph: _Graph | None = None
         if backend == "faiss":
             try:
                 faiss = importlib.import_module("faiss")
             except ImportError as error:
                 raise MissingExtraError("faiss", "faiss", "approximate indices of items") from error
-            self._graph = faiss.IndexHNSWFlat(self.vectors.shape[1], 32, faiss.METRIC_INNER_PRODUCT)
-            self._graph.hnsw.efSearch = ef_search
-            self._graph.add(self.vectors)
+            graph = faiss.IndexHNSWFlat(self.vectors.shape[1], 32, faiss.METRIC_INNER_PRODUCT)
+            graph.hnsw.efSearch = ef_search
+            graph.add(self.vectors)
+            self._graph = graph
 
     def search(
         self, queries: ArrayLike, top: int, exclude: Sequence[Sequence[int]] | None = None

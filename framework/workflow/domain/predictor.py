@@ -20,7 +20,7 @@ from framework.workflow.domain.result import ImageResult, Result, TextResult
 ImageSource: TypeAlias = str | os.PathLike[str] | bytes | BinaryIO | np.ndarray
 """And a PIL image, which this package does not import."""
 Text: TypeAlias = str | tuple[str, str]
-Row: TypeAlias = Mapping[str, Any]
+Row: TypeAlias = Mapping[str, object]
 
 S = TypeVar("S")
 Item = TypeVar("Item")

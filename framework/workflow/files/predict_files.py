@@ -41,6 +41,7 @@ from framework.workflow.domain.predictor import (
     RowPredictor,
     Text,
 )
+from framework.workflow.domain.result import Result
 from framework.workflow.files.pdf import PdfReader
 from framework.workflow.files.sources import Sources
 from framework.workflow.files.videos import open_writer, run_video, write_texts
@@ -218,7 +219,7 @@ def run_texts(predictor: LanguagePredictor[Any], texts: Sequence[Text], output_d
     return report
 
 
-def run_rows(predictor: RowPredictor[Any], files: Mapping[Path, str], output_dir: Path) -> Report:
+def run_rows(predictor: RowPredictor[Result], files: Mapping[Path, str], output_dir: Path) -> Report:
     """What the predictor says of each row of tables, a line each, in <name of the file>.jsonl; memory does not grow.
 
     A row that cannot be encoded has a line with its error. What is no row ends its file; the others are read.

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 from framework.core.bounded import check_file
 from framework.core.errors import FormatError, InputError, MissingExtraError
@@ -286,7 +286,26 @@ def _json_row(line: str, where: str) -> Row:
     return row
 
 
-def _parquet(path: Path) -> Any:
+class _Table(Protocol):
+    """Rows of pyarrow."""
+
+    def to_pylist(self) -> list[Row]: ...
+
+
+class _Metadata(Protocol):
+    num_rows: int
+
+
+class _ParquetFile(Protocol):
+    """What is used of pyarrow's class."""
+
+    metadata: _Metadata
+    num_row_groups: int
+
+    def read_row_group(self, i: int) -> _Table: ...
+
+
+def _parquet(path: Path) -> _ParquetFile:
     try:
         module = importlib.import_module("pyarrow.parquet")
     except ImportError as error:
