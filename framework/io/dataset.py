@@ -54,8 +54,9 @@ class Dataset(abc.ABC):
 class IterableDataset(abc.ABC):
     """Samples that come one after another: a stream, an archive, a log.
 
-    It has no length and no index. A loader reads it with one reader whatever the number of workers, so `__iter__`
-    yields every sample once and need not share the work out.
+    It has no index, and no length unless its class tells one (`__len__`): a Trainer needs it to know what an epoch
+    is. A loader reads it with one reader whatever the number of workers, so `__iter__` yields every sample once and
+    need not share the work out. It shuffles itself, by the epoch.
     """
 
     def set_epoch(self, epoch: int) -> None:

@@ -177,8 +177,11 @@ class DataLoader:
         self._rows = None if rows is None else list(rows)
 
     def __len__(self) -> int:
-        """Batches in an epoch; TypeError for a stream."""
-        return len(self.dataset if self.batch_sampler is None else self.batch_sampler)  # pyright: ignore[reportArgumentType]
+        """Batches in an epoch; TypeError for a stream that does not tell how many samples it has."""
+        if self.batch_sampler is not None:
+            return len(self.batch_sampler)  # pyright: ignore[reportArgumentType]
+        samples, size = len(self.dataset), int(self.batch_size or 1)  # pyright: ignore[reportArgumentType]
+        return samples // size if self._recipe.drop_last else -(-samples // size)
 
     def set_epoch(self, epoch: int) -> None:
         """Choose the epoch that `for batch in loader` gives."""

@@ -7,6 +7,7 @@ from framework.workflow.domain.predictor import ImageItem as ImageItem
 from framework.workflow.domain.predictor import ImagePredictor as ImagePredictor
 from framework.workflow.domain.predictor import LanguagePredictor as LanguagePredictor
 from framework.workflow.domain.predictor import Predictor as Predictor
+from framework.workflow.domain.predictor import RowPredictor as RowPredictor
 from framework.workflow.domain.predictor import VisionPredictor as VisionPredictor
 from framework.workflow.domain.result import ImageResult as ImageResult
 from framework.workflow.domain.result import Result as Result

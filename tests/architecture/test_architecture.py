@@ -136,6 +136,9 @@ ONLY_HERE = {
     "pillow_heif": ("framework/vision/image_formats.py",),
     "pillow_avif": ("framework/vision/image_formats.py",),
     "matplotlib": ("ocr/formulas/cdm.py",),
+    "pyarrow": ("zoo/recommendation/data/formats.py",),
+    "xxhash": ("zoo/recommendation/data/hashing.py",),
+    "faiss": ("zoo/recommendation/retrieval.py",),
     "PIL": (
         "framework/vision/",
         "framework/paddle/vision/",
@@ -484,6 +487,7 @@ def test_config_loads_no_jax() -> None:
         "segmentation.domain",
         "nlp.domain",
         "zoo.classification.domain",
+        "zoo.recommendation.domain",
         "framework.workflow.files.predict_files",
     ],
 )

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, BinaryIO, ClassVar, Generic, NamedTuple, Protocol, TypeAlias, TypeVar, overload
 
 import numpy as np
 
-from framework.core.errors import ConfigError, OarError
+from framework.core.errors import ConfigError, InputError, OarError
 from framework.core.process import check_process
 from framework.vision import image as vision_image
 from framework.vision.image_pages import count_note
 from framework.vision.windowed import WindowedImage, open_windows
-from framework.workflow.domain.result import ImageResult, TextResult
+from framework.workflow.domain.result import ImageResult, Result, TextResult
 
 ImageSource: TypeAlias = str | os.PathLike[str] | bytes | BinaryIO | np.ndarray
 """And a PIL image, which this package does not import."""
 Text: TypeAlias = str | tuple[str, str]
+Row: TypeAlias = Mapping[str, object]
 
 S = TypeVar("S")
 Item = TypeVar("Item")
@@ -165,6 +167,30 @@ class VisionPredictor(ImagePredictor[I]):
     """Base of the predictors of images and videos that are called with an image, or with a list of images."""
 
     __call__ = Predictor.predict
+
+
+class RowPredictor(Predictor[Row, Row, R]):
+    """Base of the predictors of rows of tables. A row is a mapping of columns to what stands in them."""
+
+    __call__ = Predictor.predict
+
+    def read(self, source: Row) -> Row:
+        """Raises: InputError, where this is no row."""
+        if not isinstance(source, Mapping):
+            raise InputError(
+                "this is no row",
+                received=type(source).__name__,
+                allowed='a mapping such as {"column": "value"}',
+            )
+        return source
+
+    @abstractmethod
+    def read_file(self, path: Path) -> Iterator[Row]:
+        """The rows of a file. Raises: OarError, where it is none of rows."""
+
+    @abstractmethod
+    def predict_attempts(self, rows: Iterable[Row]) -> Iterator[Result | OarError]:
+        """One result for each row, in order; in the place of a row that cannot be read stands the error."""
 
 
 class LanguagePredictor(Predictor[Text, Text, R]):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,7 @@ from framework.export import Artifact
 from framework.export.formats.onnx.check import NamedArrays
 from framework.inference import Runtime
 from framework.inference.engine import Engine
-from framework.io.dataset import Subset
+from framework.io.dataset import IterableDataset, Subset
 from framework.text.lines import read_lines
 from framework.vision import image as vision_image
 from framework.workflow.domain.domain import find_domain
@@ -37,13 +38,18 @@ def example_inputs(experiment: Experiment, names: Iterable[str], count: int) -> 
             received="a configuration without data",
             fix="--data FOLDER, with images as those that the model will read",
         )
-    total = len(config.dataset)
-    spread = np.linspace(0, total - 1, min(count, total)).round().astype(int)
+    if isinstance(config.dataset, IterableDataset):  # which has no index: its first samples
+        first = list(itertools.islice(config.dataset, count))
+        examples = Subset(first, range(len(first)))
+    else:
+        total = len(config.dataset)
+        spread = np.linspace(0, total - 1, min(count, total)).round().astype(int)
+        examples = Subset(config.dataset, spread.tolist())
     config = dataclasses.replace(
         config,
-        dataset=Subset(config.dataset, spread.tolist()),
+        dataset=examples,
         transforms=experiment.predict.transforms or (),
-        batch_size=min(8, len(spread)),
+        batch_size=min(8, len(examples)),
         buckets=experiment.predict.buckets,
         sampler=None,
         num_workers=0,

@@ -38,8 +38,10 @@ from framework.workflow.domain.predictor import (
     LanguagePredictor,
     Predictor,
     ResultWriter,
+    RowPredictor,
     Text,
 )
+from framework.workflow.domain.result import Result
 from framework.workflow.files.pdf import PdfReader
 from framework.workflow.files.sources import Sources
 from framework.workflow.files.videos import open_writer, run_video, write_texts
@@ -217,6 +219,40 @@ def run_texts(predictor: LanguagePredictor[Any], texts: Sequence[Text], output_d
     return report
 
 
+def run_rows(predictor: RowPredictor[Result], files: Mapping[Path, str], output_dir: Path) -> Report:
+    """What the predictor says of each row of tables, a line each, in <name of the file>.jsonl; memory does not grow.
+
+    A row that cannot be encoded has a line with its error. What is no row ends its file; the others are read.
+    """
+    make_folder(output_dir)
+    report = Report()
+    stopped = threading.Event()
+    with catch_interrupt(stopped):
+        for path, stem in stems(list(files), (), ("",)).items():
+            if stopped.is_set():
+                break
+            target = output_dir / f"{stem}.jsonl"
+            report.written.append(target)
+            with text_file(target) as out:
+                try:
+                    results = predictor.predict_attempts(predictor.read_file(path))
+                    for number, result in enumerate(results, start=1):
+                        if isinstance(result, OarError):
+                            report.failed.append((f"{files[path]}, row {number}", str(result)))
+                            line = {"error": str(result)}
+                        else:
+                            line = result.to_dict()
+                        out.write(json.dumps(line, ensure_ascii=False) + "\n")
+                        if stopped.is_set():
+                            break
+                except DiskError:
+                    raise
+                except OarError as error:
+                    report.failed.append((files[path], str(error)))
+    report.note_stop(stopped.is_set())
+    return report
+
+
 def predict_sources(
     predictor: Predictor,
     output_dir: Path,
@@ -228,6 +264,10 @@ def predict_sources(
 ) -> Report:
     """Read files, each as its name says: images, PDFs, videos and streams; see `predict_files`."""
     labels = {file.path: file.label for file in sources.files}
+    if isinstance(predictor, RowPredictor) and not sources.streams:
+        report = run_rows(predictor, labels, output_dir)
+        report.notes += sources.notes
+        return report
     images = [path for path in labels if path.suffix.lower() not in (".pdf", *VIDEO_SUFFIXES)]
     reports = []
     for path in labels:

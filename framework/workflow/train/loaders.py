@@ -10,7 +10,7 @@ from framework.core.transform import SampleT
 from framework.engine.experiment import LoaderConfig
 from framework.engine.task import ModelT, Task
 from framework.io.collate import PadToBucket
-from framework.io.dataset import split_windows
+from framework.io.dataset import IterableDataset, split_windows
 from framework.io.loader import DataLoader
 from framework.io.sampler import BucketBatchSampler
 from framework.io.skipped import SKIPPED_FILE, SkipLog
@@ -34,7 +34,8 @@ def make_loader(
     """
     dataset, transforms = split_windows(config.dataset, config.transforms)
     if config.buckets is None:
-        batches = {"batch_size": config.batch_size, "shuffle": train, "drop_last": train}
+        shuffle = train and not isinstance(dataset, IterableDataset)  # a stream shuffles itself
+        batches = {"batch_size": config.batch_size, "shuffle": shuffle, "drop_last": train}
         if train and config.sampler is not None:
             batches |= {"shuffle": False, "sampler": make_sampler(config.sampler, dataset, seed)}
     else:

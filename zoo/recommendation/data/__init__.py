@@ -1,0 +1,1 @@
+"""Rows of tables and logs of interactions: files, data sets, features, and the hash of features."""

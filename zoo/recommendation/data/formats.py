@@ -1,0 +1,323 @@
+"""Files of rows: CSV and TSV, Criteo's, MovieLens', slot text, MultiSlot lines, RecBole's .inter, JSON lines, Parquet.
+
+A file is a list of blocks that can be read alone: byte ranges of a text file, whose rows are lines, or row groups of
+Parquet. So a file larger than memory is read in any order of its blocks.
+"""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Literal, NamedTuple, Protocol
+
+from framework.core.bounded import check_file
+from framework.core.errors import FormatError, InputError, MissingExtraError
+from zoo.recommendation.sample import Value
+
+Format = Literal["auto", "csv", "criteo", "slot", "multislot", "inter", "jsonl", "parquet"]
+Row = Mapping[str, Value]
+CRITEO = ("label", *(f"I{n}" for n in range(1, 14)), *(f"C{n}" for n in range(1, 27)))
+BLOCK = 16 << 20  # bytes of a text file that are read one after another
+_RANGE = re.compile(r"(.*?)(\d+)\.\.\1?(\d+)$")
+_SUFFIXES: dict[str, Format] = {
+    ".inter": "inter",
+    ".item": "inter",
+    ".user": "inter",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+}
+ROW_SUFFIXES = (".csv", ".tsv", ".txt", ".dat", *_SUFFIXES)
+
+
+def expand_names(names: Sequence[str]) -> tuple[str, ...]:
+    """Names of columns, where C1..C26 stands for C1, C2, …, C26."""
+    expanded: list[str] = []
+    for name in names:
+        match = _RANGE.match(name)
+        if match is None:
+            expanded.append(name)
+        else:
+            expanded += (f"{match[1]}{number}" for number in range(int(match[2]), int(match[3]) + 1))
+    return tuple(expanded)
+
+
+class Block(NamedTuple):
+    """Rows of a file that are read together: its bytes from `start` to `stop`, or that row group of Parquet."""
+
+    path: Path
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True)
+class RowFormat:
+    """How the lines of files become rows.
+
+    Attributes:
+        format: auto goes by the ending of the name; what is none of the others is a table with separators.
+        columns: Names of the columns of a table without a header, of the slots of MultiSlot lines, or of what stands
+            before the pairs of slot text; x1..x9 stands for nine of them.
+        separator: Between columns, or the pairs of slot text, a blank by default; of tables by default a comma in
+            .csv, "::" where the first line has one, else a tab.
+    """
+
+    format: Format = "auto"
+    columns: tuple[str, ...] | None = None
+    separator: str | None = None
+
+    @cached_property
+    def _names(self) -> tuple[str, ...]:
+        return expand_names(self.columns or ())
+
+    def kind(self, path: Path) -> Format:
+        """The format of a file; JSON lines and Parquet say themselves what they are."""
+        by_name = _SUFFIXES.get(path.suffix.lower(), "csv")
+        return by_name if self.format == "auto" or by_name in ("jsonl", "parquet") else self.format
+
+    def blocks(self, path: Path, size: int = BLOCK) -> list[Block]:
+        """The parts of a file that can be read alone. Raises: InputError, where there is no such file."""
+        check_file(path, "file of rows", InputError)
+        if self.kind(path) == "parquet":
+            return [Block(path, group, group + 1) for group in range(_parquet(path).num_row_groups)]
+        total = path.stat().st_size
+        return [Block(path, start, min(start + size, total)) for start in range(0, total, size)]
+
+    def count(self, path: Path) -> int:
+        """The rows of a file."""
+        if self.kind(path) == "parquet":
+            return int(_parquet(path).metadata.num_rows)
+        lines = sum(1 for block in self.blocks(path) for _ in _lines(block))
+        return lines - (self._columns(path)[1] if lines else 0)
+
+    def read(self, block: Block) -> Iterator[tuple[str, Row]]:
+        """(place, row) of each row of a block. Raises: FormatError, where a line is none."""
+        kind = self.kind(block.path)
+        if kind == "parquet":
+            yield from _read_parquet(block)
+            return
+        columns, has_header = self._columns(block.path)
+        for offset, line in _lines(block):
+            if has_header and offset == 0:
+                continue
+            where = f"{block.path}, byte {offset}"
+            yield where, self._row(kind, line, columns, where)
+
+    def read_file(self, path: Path) -> Iterator[tuple[str, Row]]:
+        """(place, row) of each row of a file, with the number of its line; fields in quotes may hold line breaks."""
+        kind = self.kind(path)
+        check_file(path, "file of rows", InputError)
+        if kind == "parquet" or (kind == "csv" and len(self._separator(path)) > 1) or kind != "csv":
+            for number, (_, row) in enumerate(
+                (pair for block in self.blocks(path) for pair in self.read(block)), start=1
+            ):
+                yield f"{path}, row {number}", row
+            return
+        columns, has_header = self._columns(path)
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.reader(file, delimiter=self._separator(path))
+            try:
+                for number, cells in enumerate(reader):
+                    if cells and not (has_header and number == 0):
+                        where = f"{path}, line {reader.line_num}"
+                        yield where, _table_row(cells, columns, where)
+            except (UnicodeDecodeError, csv.Error) as error:
+                where = f"{path}, behind line {reader.line_num}"
+                raise FormatError("this is no table in UTF-8", where=where, received=error) from None
+
+    def _separator(self, path: Path) -> str:
+        if self.separator is not None:
+            return self.separator
+        if path.suffix.lower() == ".csv":
+            return ","
+        return "::" if "::" in _first_line(path) else "\t"
+
+    def _columns(self, path: Path) -> tuple[tuple[str, ...], bool]:
+        """The names of the columns, and whether the first line has them."""
+        kind, columns = self.kind(path), self._names
+        if kind == "criteo":
+            return columns or CRITEO, False
+        if kind == "inter":
+            return tuple(_first_line(path).split("\t")), True
+        if kind == "multislot" and not columns:
+            raise FormatError(
+                "lines of MultiSlot do not name their slots",
+                where=path,
+                allowed="`columns` with the names of the slots, in order",
+            )
+        if kind != "csv" or columns:
+            return columns, False
+        cells = next(csv.reader([_first_line(path)], delimiter=self._separator(path)[:1]), [])
+        names = (
+            tuple(_first_line(path).split(self._separator(path))) if "::" in self._separator(path) else cells
+        )
+        if len(set(names)) < len(names) or any(_is_number(name) for name in names):
+            raise FormatError(
+                "the first line does not name the columns",
+                where=path,
+                received=", ".join(names[:6]),
+                allowed="a header of different names",
+                fix="`columns` with the names, where the file has no header",
+            )
+        return tuple(names), True
+
+    def _row(self, kind: Format, line: str, columns: tuple[str, ...], where: str) -> Row:
+        if kind == "slot":
+            return _slot_row(line, columns, self.separator, where)
+        if kind == "multislot":
+            return _multislot_row(line, columns, where)
+        if kind == "jsonl":
+            return _json_row(line, where)
+        if kind == "inter":
+            return _atomic_row(line.split("\t"), columns, where)
+        if kind == "criteo" and line.count("\t") == len(columns) - 2:
+            columns = columns[1:]  # the rows of its test have no label
+        separator = "\t" if kind == "criteo" else self.separator or ("::" if "::" in line else None)
+        if separator is None:
+            separator = self._separator(Path(where.rpartition(", byte")[0]))
+        if len(separator) > 1 or kind == "criteo":
+            return _table_row(line.split(separator), columns, where)
+        return _table_row(next(csv.reader([line], delimiter=separator)), columns, where)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _first_line(path: Path) -> str:
+    with path.open("rb") as file:
+        return _decode(file.readline(1 << 20), f"{path}, line 1").lstrip("\ufeff")
+
+
+def _decode(line: bytes, where: str) -> str:
+    try:
+        return line.decode("utf-8").rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        raise FormatError("this is not UTF-8", where=where, received=error.reason) from None
+
+
+def _lines(block: Block) -> Iterator[tuple[int, str]]:
+    """(offset, text) of the lines that begin in a block and are not blank."""
+    with block.path.open("rb") as file:
+        offset = block.start
+        if offset:
+            file.seek(offset - 1)
+            offset += len(file.readline()) - 1
+        while offset < block.stop:
+            line = file.readline()
+            if line.strip():
+                text = _decode(line, f"{block.path}, byte {offset}")
+                yield offset, text.lstrip("\ufeff") if offset == 0 else text
+            offset += len(line)
+
+
+def _table_row(cells: Sequence[str], columns: Sequence[str], where: str) -> Row:
+    if len(cells) != len(columns):
+        raise FormatError(
+            "a line has another number of columns",
+            where=where,
+            received=f"{len(cells)}: {', '.join(cells[:5])}",
+            allowed=f"{len(columns)}: {', '.join(columns[:5])}{', …' if len(columns) > 5 else ''}",
+        )
+    return dict(zip(columns, cells))
+
+
+def _atomic_row(cells: Sequence[str], columns: Sequence[str], where: str) -> Row:
+    """A line of RecBole, whose header has name:type; of token_seq and float_seq blanks separate the values."""
+    row: dict[str, Value] = {}
+    for column, cell in _table_row(cells, columns, where).items():
+        name, _, kind = column.partition(":")
+        row[name] = str(cell).split(" ") if kind.endswith("_seq") else cell
+    return row
+
+
+def _slot_row(line: str, columns: Sequence[str], separator: str | None, where: str) -> Row:
+    """What `columns` name, then slot:value pairs; a slot that stands several times has a list of values."""
+    cells = line.split(separator)
+    row: dict[str, list[Value]] = {name: [cell] for name, cell in zip(columns, cells)}
+    for pair in cells[len(columns) :]:
+        slot, colon, value = pair.strip().partition(":")
+        if not colon or not slot:
+            raise FormatError("this is no slot", where=where, received=pair[:40], allowed="slot:value")
+        row.setdefault(slot, []).append(value)
+    return {slot: values[0] if len(values) == 1 else values for slot, values in row.items()}
+
+
+def _multislot_row(line: str, columns: Sequence[str], where: str) -> Row:
+    """For each slot the number of its values, then the values."""
+    words, row, offset = line.split(), {}, 0
+    for name in columns:
+        count = int(words[offset]) if offset < len(words) and words[offset].isdigit() else 0
+        values = words[offset + 1 : offset + 1 + count]
+        if count == 0 or len(values) < count:
+            raise FormatError(
+                "a slot has not as many values as it says",
+                where=f"{where}, slot {name}",
+                received=" ".join(words[offset : offset + 4]),
+                allowed="a number from 1, and so many values",
+            )
+        row[name] = values[0] if count == 1 else values
+        offset += 1 + count
+    if offset < len(words):
+        raise FormatError(
+            "a line has more slots than names", where=where, received=" ".join(words[offset : offset + 4])
+        )
+    return row
+
+
+def _json_row(line: str, where: str) -> Row:
+    try:
+        row = json.loads(line)
+    except ValueError as error:
+        raise FormatError("this is no JSON", where=where, received=error) from None
+    if not isinstance(row, dict):
+        raise FormatError("a line is no row", where=where, received=line[:60], allowed='{"column": value, …}')
+    return row
+
+
+class _Table(Protocol):
+    """Rows of pyarrow."""
+
+    def to_pylist(self) -> list[Row]: ...
+
+
+class _Metadata(Protocol):
+    num_rows: int
+
+
+class _ParquetFile(Protocol):
+    """What is used of pyarrow's class."""
+
+    metadata: _Metadata
+    num_row_groups: int
+
+    def read_row_group(self, i: int) -> _Table: ...
+
+
+def _parquet(path: Path) -> _ParquetFile:
+    try:
+        module = importlib.import_module("pyarrow.parquet")
+    except ImportError as error:
+        raise MissingExtraError("pyarrow", "recommendation", "Parquet files") from error
+    try:
+        return module.ParquetFile(path)
+    except (ValueError, OSError) as error:
+        raise FormatError("this is no Parquet file", where=path, received=error) from error
+
+
+def _read_parquet(block: Block) -> Iterator[tuple[str, Row]]:
+    file = _parquet(block.path)
+    for group in range(block.start, block.stop):
+        for number, row in enumerate(file.read_row_group(group).to_pylist()):
+            yield f"{block.path}, row {number} of group {group}", row

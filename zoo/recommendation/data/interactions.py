@@ -1,0 +1,217 @@
+"""Logs of who took which item when, as one sequence of items a user in the order of time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+
+from framework.config.registry import register
+from framework.core.errors import ConfigError, InputError
+from framework.core.transform import Transform
+from framework.io.dataset import LazyDataset
+from zoo.recommendation.data.formats import Format, RowFormat
+from zoo.recommendation.data.rows import expand_paths
+from zoo.recommendation.sample import RowSample, Value
+
+Split = Literal["train", "valid", "test", "all"]
+_BEHIND = {"train": 2, "valid": 1, "test": 0, "all": 0}  # interactions at the end that a split does not see
+
+
+def _number(value: Value, where: str, column: str) -> float:
+    try:
+        return float(str(value))
+    except ValueError:
+        raise InputError(
+            "this is no number", where=f"{where}, column {column}", received=str(value)[:40]
+        ) from None
+
+
+@register("dataset")
+@dataclass(frozen=True)
+class Interactions(LazyDataset):
+    """A sample a user: `history`, the rows of the items before, and of valid and test `target`, the row of the next
+    one.
+
+    Leave-one-out by time: the last item of a user is the test's, the one before the validation's; those of train and
+    all have no target. Equal times keep the order of the file, so a split is always the same. A user with too few
+    interactions for a split is in no sample of it. `class_names` are the items, in the order of their first row.
+
+    Attributes:
+        paths: RecBole's .inter, MovieLens' u.data or ratings.dat, CSV.
+        user, item, time: Columns; without `time` the order of the file is that of time.
+        rating, min_rating: Column of ratings, and the least that counts as taken; None: all count.
+        min_count: Users and items with fewer interactions are left out, again and again until none is left.
+        format, columns, separator: See `RowFormat`.
+    """
+
+    paths: tuple[str, ...]
+    split: Split = "train"
+    user: str = "user_id"
+    item: str = "item_id"
+    time: str | None = "timestamp"
+    rating: str = "rating"
+    min_rating: float | None = None
+    min_count: int = 1
+    format: Format = "auto"
+    columns: tuple[str, ...] | None = None
+    separator: str | None = None
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """The items by their number: row i + 1 of a table is item i."""
+        return self._log[1]
+
+    @property
+    def num_users(self) -> int:
+        """Users with interactions."""
+        return len(self._log[0])
+
+    @cached_property
+    def popularity(self) -> np.ndarray:
+        """How often each row was taken in what the split sees, int64 [V + 1]."""
+        rows = np.concatenate([self[number].arrays["history"] for number in range(len(self))])
+        return np.bincount(rows, minlength=len(self.class_names) + 1)
+
+    def __len__(self) -> int:
+        return len(self._users)
+
+    def __getitem__(self, index: int) -> RowSample:
+        user = self._users[index]
+        rows = self._log[0][user]
+        rows = rows[: len(rows) - _BEHIND[self.split]]
+        if self.split in ("train", "all"):
+            return RowSample(values={self.user: user}, arrays={"history": rows}, id=user)
+        arrays = {"history": rows[:-1], "target": rows[-1]}
+        return RowSample(values={self.user: user}, arrays=arrays, id=user)
+
+    @cached_property
+    def _users(self) -> list[str]:
+        least = {"train": 3, "valid": 3, "test": 3, "all": 1}[self.split]
+        users = [user for user, rows in self._log[0].items() if len(rows) >= least]
+        if not users:
+            raise InputError(
+                "no user has enough interactions", where=", ".join(self.paths), allowed=f"{least} or more"
+            )
+        return users
+
+    @cached_property
+    def _log(self) -> tuple[Mapping[str, np.ndarray], tuple[str, ...]]:
+        """(rows of items by user, items)."""
+        reader = RowFormat(self.format, self.columns, self.separator)
+        triples: list[tuple[str, str, float]] = []
+        for path in expand_paths(self.paths):
+            for where, row in reader.read_file(path):
+                missing = [
+                    name for name in (self.user, self.item, self.time) if name is not None and name not in row
+                ]
+                if missing:
+                    raise InputError(
+                        "a row lacks columns",
+                        where=where,
+                        received=", ".join(row),
+                        allowed=", ".join(missing),
+                    )
+                if (
+                    self.min_rating is not None
+                    and _number(row[self.rating], where, self.rating) < self.min_rating
+                ):
+                    continue
+                time = 0.0 if self.time is None else _number(row[self.time], where, self.time)
+                triples.append((str(row[self.user]), str(row[self.item]), time))
+        triples = _frequent(triples, self.min_count)
+        order = np.argsort([time for _, _, time in triples], kind="stable")
+        items: dict[str, int] = {}
+        for _, item, _ in triples:
+            items.setdefault(item, len(items) + 1)
+        users: dict[str, list[int]] = {user: [] for user, _, _ in triples}
+        for index in order:
+            user, item, _ = triples[index]
+            users[user].append(items[item])
+        return {user: np.asarray(rows, np.int32) for user, rows in users.items()}, tuple(items)
+
+
+def _frequent(triples: list[tuple[str, str, float]], least: int) -> list[tuple[str, str, float]]:
+    """Those whose user and item have so many interactions."""
+    while True:
+        counts = [dict(zip(*np.unique([one[k] for one in triples], return_counts=True))) for k in (0, 1)]
+        remaining = [one for one in triples if min(counts[0][one[0]], counts[1][one[1]]) >= least]
+        if not remaining:
+            raise InputError("no interaction is left", where="Interactions.min_count", received=least)
+        if len(remaining) == len(triples):
+            return triples
+        triples = remaining
+
+
+@register("transform")
+@dataclass(frozen=True)
+class EncodeHistory(Transform[RowSample]):
+    """Gives `items`, the last `length` rows of the history, with padding in front.
+
+    A raw row has the items by name in a column, as a list or with blanks or commas between them; a predictor fills
+    `vocabulary` with the items of its model. Items that the model does not know are left out, with a warning of the
+    result.
+
+    Attributes:
+        length: Items that a model looks at.
+        column: Of the history in raw rows.
+        crop: In training, a random window of length + 1 items: a model learns what follows each.
+    """
+
+    length: int = 50
+    column: str = "history"
+    crop: bool = False
+    vocabulary: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.length < 1:
+            raise ConfigError(
+                "a history has items", where="EncodeHistory.length", received=self.length, allowed="1 or more"
+            )
+
+    @cached_property
+    def _rows(self) -> Mapping[str, int]:
+        return {item: row for row, item in enumerate(self.vocabulary, start=1)}
+
+    def __call__(self, sample: RowSample, rng: np.random.Generator) -> RowSample:
+        if "history" not in sample.arrays:
+            sample = self._read(sample)
+        history = sample.arrays["history"]
+        width = self.length + 1 if self.crop else self.length
+        if self.crop and len(history) > width:
+            start = int(rng.integers(len(history) - width + 1))
+            window = history[start : start + width]
+        else:
+            window = history[-width:]
+        items = np.zeros(width, np.int32)
+        items[width - len(window) :] = window
+        return sample.replace(arrays={**sample.arrays, "items": items})
+
+    def _read(self, sample: RowSample) -> RowSample:
+        value = sample.values.get(self.column)
+        if value is None:
+            raise InputError(
+                "the row has no history",
+                where=sample.id,
+                received=", ".join(sample.values) or "no column",
+                allowed=f"the column {self.column}, a list of items or their names with blanks between them",
+            )
+        if isinstance(value, Sequence) and not isinstance(value, str):
+            names = [str(one) for one in value]
+        else:
+            names = str(value).replace(",", " ").split()
+        rows = [self._rows[name] for name in names if name in self._rows]
+        unknown = [name for name in names if name not in self._rows]
+        warnings = sample.warnings
+        if unknown:
+            listed = ", ".join(unknown[:5]) + (" …" if len(unknown) > 5 else "")
+            warnings = (*warnings, f"{len(unknown)} items of the history are unknown to the model: {listed}")
+        arrays = {**sample.arrays, "history": np.asarray(rows, np.int32)}
+        return sample.replace(arrays=arrays, warnings=warnings)
+
+    def with_items(self, items: Sequence[str]) -> EncodeHistory:
+        """For raw rows, with the names of the items that a model knows."""
+        return replace(self, vocabulary=tuple(items), crop=False)
