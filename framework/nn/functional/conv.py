@@ -102,8 +102,8 @@ def out_size(
 
 
 def pad_edges(x: jax.Array, pads: Pads, value: float = 0.0) -> jax.Array:
-    """Zero-padded on H and W, cut where a pad is negative, behind a barrier: without it XLA recomputes the pad for every
-    shifted view."""
+    """Zero-padded on H and W, cut where a pad is negative, behind a barrier: without it XLA recomputes the pad for
+    every shifted view."""
     if pads == ((0, 0), (0, 0)):
         return x
     edges = [(0, 0, 0), (*pads[0], 0), (*pads[1], 0), (0, 0, 0)]
