@@ -49,8 +49,8 @@ class CocoMasks(SegmentationDataset):
     `annotations` and the folder `images` of the images are relative to `root`. The classes are the categories in the
     order of their ids. With a `background` that is class 0, and stands for what no object covers; null leaves such
     pixels to be ignored (`ignore_index`), as fits annotations of stuff. Of objects that overlap the smallest is drawn
-    last; crowds are drawn too. Images come in the order of their ids, also those without objects. Annotations that cannot be
-    drawn, such as polygons of two points and boxes without an outline, are left out and listed in `problems`.
+    last; crowds are drawn too. Images come in the order of their ids, also those without objects. Annotations that
+    cannot be drawn, such as polygons of two points and boxes without an outline, are left out and listed in `problems`.
 
     Raises:
         InputError: at the first use, there are no such files, annotations name an unknown image or category, none of
