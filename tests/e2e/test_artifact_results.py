@@ -99,6 +99,7 @@ def test_results_of_every_configuration_are_those_of_its_artifact(config: Path, 
     try:
         compare(config, tmp_path)
     except (HubError, AssertionError) as error:
-        if "cannot be fetched" in str(error) or "cannot be reached" in str(error):
-            pytest.skip(f"needs what only a network has: {str(error)[:200]}")
+        missing = ("cannot be fetched", "cannot be reached", "there is no such tokenizer")
+        if any(text in str(error) for text in missing):
+            pytest.skip(f"needs what a network or its user has: {str(error)[:200]}")
         raise
