@@ -223,12 +223,13 @@ def _check_shapes(output: Output, labels: jax.Array, ignore_index: int) -> tuple
             received=f"{list(shape) if shape else type(output).__name__}, {labels.dtype} {list(labels.shape)}",
             allowed="logits [N, H, W, C] and integer labels [N, H, W] of the same size",
         )
-    if ignore_index == DEFAULT_IGNORED < shape[-1]:  # another class is left out because a config says so
+    classes = output.shape[-1]
+    if ignore_index == DEFAULT_IGNORED < classes:  # another class is left out because a config says so
         raise ConfigError(
             "the loss would ignore a class",
             where="ignore_index",
-            received=f"{ignore_index}, and logits of {shape[-1]} classes",
-            allowed=f"{shape[-1]} to 65535",
+            received=f"{ignore_index}, and logits of {classes} classes",
+            allowed=f"{classes} to 65535",
             fix="set ignore_index: 65535 for the data sets, the losses, the metric and the transforms that have it",
         )
     return output.astype(jnp.float32), (labels != ignore_index).astype(jnp.float32)
