@@ -10,6 +10,9 @@ import numpy as np
 
 from framework.engine.task import Metric
 
+DEFAULT_IGNORED = 255
+"""Stands in masks for pixels without a class, as far as no config says otherwise."""
+
 
 class Embedded(NamedTuple):
     """An auxiliary output of a model that learns by contrast, at the resolution of its features."""

@@ -24,7 +24,7 @@ from framework.core.errors import ConfigError, ShapeError
 from framework.engine.class_weights import ClassWeights, check_class_weights, weight_array
 from framework.nn import functional as F
 from framework.nn.functional.slopes import absolute
-from segmentation.contracts import Loss, Output
+from segmentation.contracts import DEFAULT_IGNORED, Loss, Output
 
 
 @register("loss")
@@ -43,7 +43,7 @@ class CrossEntropy:
         ConfigError: `hardest` is out of range, or these are no weights.
     """
 
-    ignore_index: int = 255
+    ignore_index: int = DEFAULT_IGNORED
     weight: ClassWeights = None
     hardest: float = 1.0
 
@@ -81,7 +81,7 @@ class OhemCrossEntropy:
 
     thresh: float = 0.7
     min_kept: int = 10000
-    ignore_index: int = 255
+    ignore_index: int = DEFAULT_IGNORED
 
     def __post_init__(self) -> None:
         _check_range(0 < self.thresh < 1, "OhemCrossEntropy.thresh", self.thresh, "between 0 and 1")
@@ -113,7 +113,7 @@ class Focal:
 
     alpha: float = 1.0
     gamma: float = 2.0
-    ignore_index: int = 255
+    ignore_index: int = DEFAULT_IGNORED
 
     def __call__(self, output: Output, labels: jax.Array) -> jax.Array:
         logits, valid = _check_shapes(output, labels, self.ignore_index)
@@ -134,7 +134,7 @@ class Dice:
     Source: Milletari et al. 2016, https://arxiv.org/abs/1606.04797
     """
 
-    ignore_index: int = 255
+    ignore_index: int = DEFAULT_IGNORED
     weight: ClassWeights = None
     smooth: float = 1.0
 
@@ -159,7 +159,7 @@ class LovaszSoftmax:
     Source: Berman et al. 2018, https://arxiv.org/abs/1705.08790, algorithm 1
     """
 
-    ignore_index: int = 255
+    ignore_index: int = DEFAULT_IGNORED
 
     def __call__(self, output: Output, labels: jax.Array) -> jax.Array:
         logits, valid = _check_shapes(output, labels, self.ignore_index)
@@ -222,6 +222,15 @@ def _check_shapes(output: Output, labels: jax.Array, ignore_index: int) -> tuple
             where="output and labels",
             received=f"{list(shape) if shape else type(output).__name__}, {labels.dtype} {list(labels.shape)}",
             allowed="logits [N, H, W, C] and integer labels [N, H, W] of the same size",
+        )
+    classes = output.shape[-1]
+    if ignore_index == DEFAULT_IGNORED < classes:  # another class is left out because a config says so
+        raise ConfigError(
+            "the loss would ignore a class",
+            where="ignore_index",
+            received=f"{ignore_index}, and logits of {classes} classes",
+            allowed=f"{classes} to 65535",
+            fix="set ignore_index: 65535 for the data sets, the losses, the metric and the transforms that have it",
         )
     return output.astype(jnp.float32), (labels != ignore_index).astype(jnp.float32)
 

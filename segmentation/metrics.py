@@ -15,6 +15,7 @@ import numpy as np
 from framework.config.registry import register
 from framework.core.errors import ConfigError, InputError, ShapeError
 from framework.engine.details import ClassTable, Details
+from segmentation.contracts import DEFAULT_IGNORED
 
 
 class ClassScore(NamedTuple):
@@ -41,9 +42,17 @@ class MeanIoU:
     """
 
     absent: Literal["skip", "zero"] = "skip"
-    ignore_index: int = 255
+    ignore_index: int = DEFAULT_IGNORED
 
     def start(self, class_names: Sequence[str]) -> ConfusionCollector:
+        if self.ignore_index == DEFAULT_IGNORED < len(class_names):
+            raise ConfigError(
+                "the metric would ignore a class",
+                where="MeanIoU.ignore_index",
+                received=f"{self.ignore_index}, and {len(class_names)} classes",
+                allowed=f"{len(class_names)} to 65535",
+                fix="set ignore_index: 65535 for the data sets, the losses, the metric and the transforms that have it",
+            )
         return ConfusionCollector(class_names, self.absent, self.ignore_index)
 
 
@@ -52,7 +61,9 @@ class ConfusionCollector:
 
     higher_is_better = True
 
-    def __init__(self, class_names: Sequence[str], absent: str = "skip", ignore_index: int = 255) -> None:
+    def __init__(
+        self, class_names: Sequence[str], absent: str = "skip", ignore_index: int = DEFAULT_IGNORED
+    ) -> None:
         self._names, self._absent, self._ignore_index = tuple(class_names), absent, ignore_index
         self.confusion = np.zeros((len(self._names),) * 2, np.int64)
 

@@ -41,6 +41,7 @@ from framework.core.lazy import LazyModule
 from framework.core.transform import SampleT, Transform
 from framework.core.types import JSON
 from framework.core.whole_folder import put_in_place, recover, work_folder
+from framework.export.foreign_program import check_calls
 from framework.export.program_bytes import Program, StoredProgram
 
 if TYPE_CHECKING:
@@ -522,13 +523,20 @@ def origin_of(config: Mapping[str, JSON]) -> str:
 
 
 def read_exported(data: bytes, file: Path, origin: str) -> export.Exported:
-    """What jax wrote into a file of an artifact, see `origin_of`. Raises: FormatError, where this jax cannot read it.
+    """What jax wrote into a file of an artifact, see `origin_of`.
 
     The format is jax's and MLIR's, whose readers are made for what jax wrote: a program from a stranger has to be
     trusted like code.
+
+    Raises:
+        FormatError: this jax cannot read it, or it calls functions of the process, see `check_calls`.
     """
     try:
-        return export.deserialize(bytearray(data))
+        exported = export.deserialize(bytearray(data))
+        check_calls(exported, data, file)
+        return exported
+    except FormatError:
+        raise
     except Exception as error:  # jax raises many types here: expired, newer than this jax, truncated
         raise FormatError(
             "this jax cannot read the program",

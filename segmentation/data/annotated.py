@@ -20,7 +20,7 @@ from framework.vision.dataset_files import read_image, report_problems
 from framework.vision.deep_samples import ValueRange
 from framework.vision.sample import Sample
 from segmentation import palettes
-from segmentation.data.records import Pair, SegmentationDataset, check_files, make_sample
+from segmentation.data.records import Pair, SegmentationDataset, check_classes, check_files, make_sample
 
 _log = logging.getLogger("oar")
 
@@ -36,13 +36,14 @@ class _ShapeMasks(SegmentationDataset):
     """What both data sets share: objects drawn into one mask of classes for each image.
 
     With a `background` that is class 0, and stands for what no object covers; null leaves such pixels to be ignored
-    (255). Of objects that overlap the smallest is drawn last. Boxes alone have no outline: they are left out and listed
-    in `problems`.
+    (`ignore_index`, which is a number above those of the classes). Of objects that overlap the smallest is drawn last.
+    Boxes alone have no outline: they are left out and listed in `problems`.
     """
 
     root: Path
     split: str = field(default="", kw_only=True)
     background: str | None = field(default="background", kw_only=True)
+    ignore_index: int = field(default=255, kw_only=True)
     value_range: ValueRange | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
@@ -88,7 +89,7 @@ class _ShapeMasks(SegmentationDataset):
                 received="{} high and {} wide".format(*size_hw),
                 allowed="{} high and {} wide".format(*image.size_hw),
             )
-        mask = np.full(size_hw, self.ignore_index if self.background is None else 0, np.uint8)
+        mask = np.full(size_hw, self.ignore_index if self.background is None else 0, self.mask_dtype)
         drawn = [(self.class_names.index(one.label), one.fill(size_hw)) for one in image.objects]
         for label, region in sorted(drawn, key=lambda one: -np.count_nonzero(one[1])):
             mask[region] = label
@@ -98,13 +99,7 @@ class _ShapeMasks(SegmentationDataset):
     def _objects(self) -> _Objects:
         read = self._read()
         names = read.class_names if self.background is None else (self.background, *read.class_names)
-        if not 2 <= len(names) <= 255 or len(set(names)) < len(names):
-            raise InputError(
-                "the labels must be 2 to 255 classes of different names",
-                where=self._source,
-                received=f"{len(names)} classes, {len(set(names))} different names",
-                allowed="2 to 255, the background included, each of another name",
-            )
+        check_classes(names, self.ignore_index, self._source)
         images = []
         problems = list(read.problems)
         for image in read.images:
@@ -136,7 +131,7 @@ class YoloMasks(_ShapeMasks):
 
     Raises:
         InputError, FormatError: at the first use, as `read_yolo`, no object has an outline, or there are fewer than two
-            classes or more than 255. At an access, the image cannot be read.
+            classes, or one has the number `ignore_index`. At an access, the image cannot be read.
     """
 
     @property
@@ -159,8 +154,8 @@ class CvatMasks(_ShapeMasks):
 
     Raises:
         InputError, FormatError: at the first use, as `framework.vision.annotations.cvat.read_cvat`, images are not
-            there, no object has an outline, or there are fewer than two classes or more than 255. At an access, the
-            image cannot be read, or has another size than the file says.
+            there, no object has an outline, or there are fewer than two classes, or one has the number `ignore_index`.
+            At an access, the image cannot be read, or has another size than the file says.
     """
 
     annotations: Path = Path("annotations.xml")

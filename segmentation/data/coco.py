@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,7 +27,7 @@ from framework.vision.dataset_files import (
 )
 from framework.vision.sample import Sample
 from segmentation import palettes
-from segmentation.data.records import Pair, SegmentationDataset, check_files, make_sample
+from segmentation.data.records import Pair, SegmentationDataset, check_classes, check_files, make_sample
 
 
 class _ImageRecord(NamedTuple):
@@ -49,14 +49,14 @@ class CocoMasks(SegmentationDataset):
 
     `annotations` and the folder `images` of the images are relative to `root`. The classes are the categories in the
     order of their ids. With a `background` that is class 0, and stands for what no object covers; null leaves such
-    pixels to be ignored (255), as fits annotations of stuff. Of objects that overlap the smallest is drawn last;
-    crowds are drawn too. Images come in the order of their ids, also those without objects. Annotations that cannot be
-    drawn, such as polygons of two points and boxes without an outline, are left out and listed in `problems`.
+    pixels to be ignored (`ignore_index`), as fits annotations of stuff. Of objects that overlap the smallest is drawn
+    last; crowds are drawn too. Images come in the order of their ids, also those without objects. Annotations that
+    cannot be drawn, such as polygons of two points and boxes without an outline, are left out and listed in `problems`.
 
     Raises:
         InputError: at the first use, there are no such files, annotations name an unknown image or category, none of
-            them has a mask, or there are fewer than two classes or more than 255. At an access, the image cannot be
-            read, has another size than its masks, or a mask is damaged.
+            them has a mask, or there are fewer than two classes, or one has the number `ignore_index`. At an access,
+            the image cannot be read, has another size than its masks, or a mask is damaged.
         FormatError: the file is not JSON, or not in this format.
     """
 
@@ -64,6 +64,7 @@ class CocoMasks(SegmentationDataset):
     annotations: Path
     images: str = ""
     background: str | None = "background"
+    ignore_index: int = field(default=255, kw_only=True)
 
     def __post_init__(self) -> None:
         if self.background == "":
@@ -94,7 +95,7 @@ class CocoMasks(SegmentationDataset):
         image = self._records.images[index]
         pixels = read_image(image.path, image.path)
         size_hw = pixels.shape[0], pixels.shape[1]
-        mask = np.full(size_hw, self.ignore_index if self.background is None else 0, np.uint8)
+        mask = np.full(size_hw, self.ignore_index if self.background is None else 0, self.mask_dtype)
         drawn = [(label, self._region(one, name, size_hw, image.path)) for label, one, name in image.objects]
         for label, region in sorted(drawn, key=lambda one: -np.count_nonzero(one[1])):
             mask[region] = label
@@ -122,13 +123,7 @@ class CocoMasks(SegmentationDataset):
             for key, one in categories.items()
         ]
         names = names if self.background is None else [self.background, *names]
-        if not 2 <= len(names) <= 255 or len(set(names)) < len(names):
-            raise InputError(
-                "the categories must be 2 to 255 classes of different names",
-                where=self._file,
-                received=f"{len(names)} classes, {len(set(names))} different names",
-                allowed="2 to 255, the background included, each of another name",
-            )
+        check_classes(names, self.ignore_index, self._file)
         first = len(names) - len(categories)
         number = {key: index for index, key in enumerate(categories, start=first)}
         folder = Path(self.root) / self.images

@@ -62,6 +62,7 @@ class LabelMap:
                 where="ignore_index",
                 received=self.ignore_index,
                 allowed=f"{self.num_classes} to 65535, as there are {self.num_classes} classes",
+                fix="set ignore_index: 65535 for the data sets, the losses, the metric and the transforms that have it",
             )
         targets = {*(self.values or {}).values(), *(index for _, index in self.colors)}
         if wrong := sorted(targets - {*range(self.num_classes), self.ignore_index}):

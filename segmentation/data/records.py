@@ -48,6 +48,11 @@ class SegmentationDataset(LazyDataset):
     @abstractmethod
     def __getitem__(self, index: int) -> Sample: ...
 
+    @property
+    def mask_dtype(self) -> type[np.generic]:
+        """Of masks that are drawn: what holds the classes and `ignore_index`."""
+        return np.uint8 if max(len(self.class_names) - 1, self.ignore_index) <= 255 else np.int32
+
     def read_mask(self, index: int) -> np.ndarray:
         """[H, W] class indices and `ignore_index` of the sample at `index`."""
         mask = self[index].mask
@@ -109,6 +114,11 @@ class MaskDataset(SegmentationDataset):
         image = read_image(pair.image, pair.image, self.channels, value_range=self.value_range)
         return make_sample(image, self.read_mask(index), pair)
 
+    @property
+    def mask_dtype(self) -> type[np.generic]:
+        """Of masks that are drawn: what holds the classes and `ignore_index`."""
+        return np.uint8 if max(len(self.class_names) - 1, self.ignore_index) <= 255 else np.int32
+
     def read_mask(self, index: int) -> np.ndarray:
         mask = self.pairs[index].mask
         return self.find_label_map(mask).read(mask)
@@ -140,6 +150,26 @@ def make_sample(pixels: np.ndarray, mask: np.ndarray, pair: Pair) -> Sample:
             fix="make the mask anew at the image's size (a photo may be stored sideways, with a mark to turn it)",
         )
     return Sample(pixels, mask=mask, id=str(pair.image), source_size=(mask.shape[0], mask.shape[1]))
+
+
+def check_classes(names: Sequence[str], ignore_index: int, where: Path) -> None:
+    """Raises: InputError unless there are two classes of different names, none of which has the number that stands for
+    no class."""
+    if len(names) < 2 or len(set(names)) < len(names):
+        raise InputError(
+            "the labels must be 2 or more classes of different names",
+            where=where,
+            received=f"{len(names)} classes, {len(set(names))} different names",
+            allowed="2 or more, the background included, each of another name",
+        )
+    if not len(names) <= ignore_index <= 65535:
+        raise InputError(
+            "ignore_index is the number of a class, or out of range",
+            where=where,
+            received=f"ignore_index {ignore_index}, {len(names)} classes",
+            allowed=f"{len(names)} to 65535",
+            fix="set ignore_index: 65535 for the data sets, the losses, the metric and the transforms that have it",
+        )
 
 
 def check_files(paths: Sequence[Path]) -> None:

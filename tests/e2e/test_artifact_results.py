@@ -5,6 +5,7 @@ Weights are those that come with the package, else drawn ones where nothing else
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -20,13 +21,14 @@ from framework.vision import image
 from tests.e2e.tools import REPO, run_tool
 
 CONFIGS = sorted(path for path in (REPO / "configs").rglob("*.yml") if "_base_" not in path.parts)
+SECONDS = re.compile(r'"seconds": (\{[^{}]*\}|[0-9.e-]+)')
 TEXT = "Play the last song of the concert in Vienna"
 
 
 def outputs(folder: Path) -> dict[str, str]:
-    """The files of a run: JSON of images, JSON lines of texts."""
+    """The files of a run, JSON of images, JSON lines of texts, without the times that reading took."""
     files = sorted(file for file in folder.rglob("*") if file.is_file())
-    return {file.name: file.read_text("utf-8") for file in files}
+    return {file.name: SECONDS.sub("", file.read_text("utf-8")) for file in files}
 
 
 def drawn_weights(config: Path, folder: Path) -> list[str]:
@@ -99,6 +101,7 @@ def test_results_of_every_configuration_are_those_of_its_artifact(config: Path, 
     try:
         compare(config, tmp_path)
     except (HubError, AssertionError) as error:
-        if "cannot be fetched" in str(error) or "cannot be reached" in str(error):
-            pytest.skip(f"needs what only a network has: {str(error)[:200]}")
+        missing = ("cannot be fetched", "cannot be reached", "there is no such tokenizer")
+        if any(text in str(error) for text in missing):
+            pytest.skip(f"needs what a network or its user has: {str(error)[:200]}")
         raise

@@ -17,7 +17,7 @@ from jax import lax
 from framework.core.axes import per_axis
 from framework.core.dtypes import precision
 from framework.core.errors import ShapeError
-from framework.nn.functional import lowering, winograd
+from framework.nn.functional import conv_groups, lowering, winograd
 from framework.nn.functional.common import transpose_hint
 from framework.nn.functional.lowering import Platform, choose, conv_plan
 from framework.nn.functional.products import add_bias, product
@@ -102,7 +102,8 @@ def out_size(
 
 
 def pad_edges(x: jax.Array, pads: Pads, value: float = 0.0) -> jax.Array:
-    """Zero-padded on H and W, behind a barrier: without it XLA recomputes the pad for every shifted view."""
+    """Zero-padded on H and W, cut where a pad is negative, behind a barrier: without it XLA recomputes the pad for
+    every shifted view."""
     if pads == ((0, 0), (0, 0)):
         return x
     edges = [(0, 0, 0), (*pads[0], 0), (*pads[1], 0), (0, 0, 0)]
@@ -300,6 +301,76 @@ def _conv_3x3(x: jax.Array, w: jax.Array, pads: Pads) -> jax.Array:
     return lax.cond((least <= total) & (total <= most), *forms, x, w)
 
 
+def _group_blocks(
+    x: jax.Array, w: jax.Array, stride: Pair, pads: Pads, dilation: Pair, groups: int
+) -> jax.Array:
+    """A convolution in groups as ones without."""
+    if not conv_groups.groups_of_block(groups, w.shape[1]):
+        return _plain(x, w, stride, pads, dilation, groups)
+    wide = jnp.float32 if x.dtype in (jnp.bfloat16, jnp.float16) else None
+
+    def convolve(images: jax.Array, kernel: jax.Array) -> jax.Array:
+        return lax.conv_general_dilated(
+            images,
+            kernel,
+            stride,
+            pads,
+            rhs_dilation=dilation,
+            dimension_numbers=("NHWC", "HWIO", "NHWC"),
+            preferred_element_type=wide,
+        )
+
+    return conv_groups.in_blocks(x, _hwio(w), groups, convolve).astype(x.dtype)
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(2, 3, 4, 5))
+def _group_sums(
+    x: jax.Array, w: jax.Array, stride: Pair, pads: Pads, dilation: Pair, groups: int
+) -> jax.Array:
+    """A convolution of small groups as sums of products. Where a derivative is taken it is one in blocks."""
+    kernel = w.shape[2:]
+    out = out_size(x.shape[1:3], kernel, stride, dilation, pads)
+
+    def views(image: jax.Array) -> list[jax.Array]:
+        return shift_views(image, kernel, stride, dilation, out)
+
+    return conv_groups.as_sums(pad_edges(x, pads), _hwio(w), groups, views)
+
+
+@_group_sums.defjvp
+def _group_sums_jvp(
+    stride: Pair, pads: Pads, dilation: Pair, groups: int, primals: Operands, tangents: Operands
+) -> tuple[jax.Array, jax.Array]:
+    return jax.jvp(lambda x, w: _group_blocks(x, w, stride, pads, dilation, groups), primals, tangents)
+
+
+def _in_groups(
+    x: jax.Array, w: jax.Array, stride: Pair, pads: Pads, dilation: Pair, groups: int
+) -> jax.Array:
+    is_small = math.prod(w.shape[1:]) <= conv_groups.MOST_TERMS and x.dtype == jnp.float32
+    return (_group_sums if is_small else _group_blocks)(x, w, stride, pads, dilation, groups)
+
+
+def _used_taps(
+    size: tuple[int, ...], kernel: tuple[int, ...], stride: Pair, pads: Pads, dilation: Pair
+) -> tuple[tuple[slice, slice], Pads]:
+    """The rows and columns of a kernel between those that meet nothing but padding, and the padding that is then left,
+    which may be negative: of a 3x3 kernel dilated by 12 on a map of 8x8 there is one tap."""
+    slices: list[slice] = []
+    rest: list[Pair] = []
+    for n, k, s, d, (before, behind) in zip(size, kernel, stride, dilation, pads):
+        if not isinstance(n, int):
+            slices.append(slice(0, k))
+            rest.append((before, behind))
+            continue
+        last = (n + before + behind - (k - 1) * d - 1) // s * s  # where the last window begins
+        used = [i for i in range(k) if i * d + last >= before and i * d < before + n]
+        low, high = (used[0], used[-1] + 1) if used else (0, k)
+        slices.append(slice(low, high))
+        rest.append((before - low * d, behind - (k - high) * d))
+    return (slices[0], slices[1]), (rest[0], rest[1])
+
+
 @functools.partial(jax.jit, static_argnames=("stride", "pads", "dilation", "groups", "on", "low"))
 def _conv2d(
     x: jax.Array,
@@ -318,12 +389,16 @@ def _conv2d(
             return wide.astype(jnp.float32)
         return _plain(x, w, stride, pads, dilation, groups)
 
+    if on != "graph" and dilation != (1, 1):
+        (rows, columns), pads = _used_taps(x.shape[1:3], weight.shape[2:], stride, pads, dilation)
+        weight = weight[:, :, rows, columns]
     plan = conv_plan(x.shape[3], weight.shape[2:], groups, weight.shape[0], stride, dilation)
     if plan == "pointwise" and on != "graph" and stride == (1, 1):
         y = _pointwise(x, weight, stride, pads, low)  # as good on every platform
     else:
         on_cpu: dict[str, Callable[[jax.Array, jax.Array], jax.Array]] = {
             "depthwise": lambda x, w: _depthwise(x, _channels_last(w), stride, pads, dilation),
+            "groups": lambda x, w: _in_groups(x, w, stride, pads, dilation, groups),
             "space_to_depth": lambda x, w: _space_to_depth(x, w, stride, pads, dilation),
             "winograd": lambda x, w: _conv_3x3(x, w, pads),
             # bfloat16 convolutions are slow on a CPU: there only dots run in low precision.

@@ -6,6 +6,7 @@ Activations are channels-last, weights have Paddle's layouts.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 
 import jax
@@ -15,9 +16,17 @@ from jax import lax
 from framework.core.axes import per_axis
 from framework.core.errors import ShapeError
 from framework.nn.functional import lowering
-from framework.nn.functional.conv import check_conv, conv2d_transpose, flat_padding, transposed_windows
-from framework.nn.functional.lowering import Platform
+from framework.nn.functional.conv import (
+    check_conv,
+    conv2d,
+    conv2d_transpose,
+    flat_padding,
+    transposed_windows,
+)
+from framework.nn.functional.lowering import Platform, choose, platform_scope
 from framework.nn.functional.windows import Axes, Edges, spatial_padding, transposed_padding
+
+_MOST_SIDE_BY_SIDE = 1 << 25  # values: 128 MB of float32
 
 
 def conv1d_transpose(
@@ -50,7 +59,44 @@ def conv1d_transpose(
     return y[:, 0]
 
 
-@functools.partial(jax.jit, static_argnames=("stride", "pads", "dilation", "groups"))
+def _by_frames(
+    x: jax.Array, weight: jax.Array, stride: Axes, pads: Edges, dilation: Axes, groups: int
+) -> jax.Array:
+    """A 3-D convolution as 2-D ones of frames, which XLA's CPU backend has faster forms for: the frames that an output
+    sees stand side by side as channels, or, where that would take much memory or there are groups, are convolved one
+    after the other and summed.
+
+    Milliseconds of CPU time on 2 cores (Zen 5), jax 0.10.2, XLA's 3-D form first: 3x3x3 over 8x32x32x64 36.8, 10.9;
+    4x16x16x128 11.3, 4.9; 1x4x4x512 85, 4.1; 3x7x7 over 8x64x64x3 with stride 2 26, 2.9; 1x3x3 over 8x32x32x64 16.5,
+    6.6.
+    """
+    n, _, height, width, channels = x.shape
+    kernel, step, apart = weight.shape[2], stride[0], dilation[0]
+    if pads[0] != (0, 0):
+        x = lax.pad(x, jnp.zeros((), x.dtype), [(0, 0, 0), (*pads[0], 0), *[(0, 0, 0)] * 3])
+    depth = (x.shape[1] - (kernel - 1) * apart - 1) // step + 1
+
+    def frames(i: int) -> jax.Array:
+        stop = i * apart + (depth - 1) * step + 1
+        return lax.slice_in_dim(x, i * apart, stop, step, axis=1)
+
+    def convolve(images: jax.Array, kernels: jax.Array) -> jax.Array:
+        images = images.reshape(n * depth, height, width, images.shape[-1])
+        y = conv2d(images, kernels, None, stride[1:], (pads[1], pads[2]), dilation[1:], groups)
+        return y.reshape(n, depth, *y.shape[1:])
+
+    if groups == 1 and math.prod((n, depth, height, width, kernel, channels)) <= _MOST_SIDE_BY_SIDE:
+        stacked = jnp.concatenate([frames(i) for i in range(kernel)], -1)
+        if kernel > 1:
+            stacked = lax.optimization_barrier(stacked)
+        kernels = weight.transpose(0, 2, 1, 3, 4).reshape(
+            weight.shape[0], kernel * channels, *weight.shape[3:]
+        )
+        return convolve(stacked, kernels)
+    return functools.reduce(jnp.add, [convolve(frames(i), weight[:, :, i]) for i in range(kernel)])
+
+
+@functools.partial(jax.jit, static_argnames=("stride", "pads", "dilation", "groups", "on"))
 def _conv3d(
     x: jax.Array,
     weight: jax.Array,
@@ -59,16 +105,25 @@ def _conv3d(
     pads: Edges,
     dilation: Axes,
     groups: int,
+    on: Platform,
 ) -> jax.Array:
-    y = lax.conv_general_dilated(
-        x,
-        weight.transpose(2, 3, 4, 1, 0),
-        stride,
-        pads,
-        rhs_dilation=dilation,
-        dimension_numbers=("NDHWC", "DHWIO", "NDHWC"),
-        feature_group_count=groups,
-    )
+    def plain(x: jax.Array, w: jax.Array) -> jax.Array:
+        return lax.conv_general_dilated(
+            x,
+            w.transpose(2, 3, 4, 1, 0),
+            stride,
+            pads,
+            rhs_dilation=dilation,
+            dimension_numbers=("NDHWC", "DHWIO", "NDHWC"),
+            feature_group_count=groups,
+        )
+
+    def by_frames(x: jax.Array, w: jax.Array) -> jax.Array:
+        with platform_scope("cpu"):
+            return _by_frames(x, w, stride, pads, dilation, groups)
+
+    is_fixed = all(isinstance(size, int) for size in x.shape)
+    y = choose(on, by_frames, plain, x, weight) if is_fixed else plain(x, weight)
     return y if bias is None else y + bias.astype(y.dtype)
 
 
@@ -88,7 +143,8 @@ def conv3d(
     check_conv("conv3d", x, weight, groups)
     strides, dilations = per_axis(stride, 3, "stride"), per_axis(dilation, 3, "dilation")
     pads = spatial_padding(padding, weight.shape[2:], strides, x.shape[1:-1], dilations)
-    return _conv3d(x, jnp.asarray(weight), bias, strides, pads, dilations, groups)
+    weight = jnp.asarray(weight, x.dtype)
+    return _conv3d(x, weight, bias, strides, pads, dilations, groups, lowering.platform())
 
 
 @functools.partial(jax.jit, static_argnames=("stride", "pads", "output_padding", "dilation", "groups", "on"))

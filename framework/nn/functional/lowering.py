@@ -29,7 +29,7 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 Platform = Literal["cpu", "other", "any", "graph"]
 Scopes = tuple[Precision, Autocast | None, Platform]
-ConvPlan = Literal["plain", "depthwise", "space_to_depth", "pointwise", "winograd"]
+ConvPlan = Literal["plain", "depthwise", "groups", "space_to_depth", "pointwise", "winograd"]
 
 # jax lets GPUs and TPUs compute dots and convolutions of float32 with the digits of TF32 or bfloat16. Results are then
 # no longer those of a CPU: on an H100 193 of 1,633 comparisons with Paddle and torch failed, 14 without it. Low
@@ -103,6 +103,7 @@ def conv_plan(
     """The CPU form of a 2-D convolution.
 
     depthwise: shifted multiply-adds after a barrier; 3x3, 160x160x48: 0.4 to 0.85 ms against 40 to 53 grouped.
+    groups: in blocks, or as sums of products over all groups, see conv_groups.py.
     space_to_depth: see FEW_CHANNELS.
     pointwise: a dot on [N*H*W, C]; ResNet50's training step 3.1 to 2.4 s.
     winograd: half of the multiplications where there is enough to do, see winograd.py; else plain.
@@ -111,7 +112,7 @@ def conv_plan(
     if groups > 1 and groups == in_channels and out_channels == in_channels:
         return "depthwise"
     if groups > 1:
-        return "plain"
+        return "groups"
     if kernel_hw == (1, 1):
         return "pointwise"
     if dilation != (1, 1):

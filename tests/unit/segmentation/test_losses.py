@@ -13,6 +13,7 @@ from framework.core.errors import ConfigError, ShapeError
 from segmentation import losses
 from segmentation.contracts import Loss
 from segmentation.losses import CrossEntropy, Dice, Focal, LovaszSoftmax, Mixed, OhemCrossEntropy
+from segmentation.metrics import MeanIoU
 
 LOSS = Annotated[Loss, Kind("loss")]
 EVERY = [
@@ -186,3 +187,13 @@ def test_weights_are_checked(loss: Any) -> None:
 def test_mixed_wants_a_weight_for_each_loss() -> None:
     with pytest.raises(ConfigError, match="losses and weights do not fit"):
         Mixed((Dice(),), (1.0, 2.0))
+
+
+def test_no_class_is_ignored_because_there_are_many():
+    logits, labels = jnp.zeros((1, 2, 2, 300)), jnp.full((1, 2, 2), 255, jnp.int32)
+    with pytest.raises(ConfigError, match=r"255, and logits of 300 classes\n  allowed: 300 to 65535"):
+        CrossEntropy()(logits, labels)
+    np.testing.assert_allclose(CrossEntropy(ignore_index=65535)(logits, labels), np.log(300), rtol=1e-5)
+    with pytest.raises(ConfigError, match="the metric would ignore a class"):
+        MeanIoU().start([str(number) for number in range(300)])
+    assert MeanIoU(ignore_index=65535).start([str(number) for number in range(300)])

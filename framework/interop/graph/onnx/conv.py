@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import jax
 import jax.numpy as jnp
 from jax.core import max_dim
@@ -171,7 +173,7 @@ def _col2im(call: Call, x: jax.Array, image: Item, block: Item) -> jax.Array:
     pads = call.ints("pads") or (0,) * (2 * axes)
     padded = [n + pads[i] + pads[i + axes] for i, n in enumerate(size)]
     outs = [(n - (k - 1) * d - 1) // s + 1 for n, k, s, d in zip(padded, kernel, strides, dilations)]
-    n, c = x.shape[0], x.shape[1] // max(int(jnp.prod(jnp.array(kernel))), 1)
+    n, c = x.shape[0], x.shape[1] // max(math.prod(kernel), 1)
     count([n, c, *padded], call.where)
     x = x.reshape(n, c, *kernel, *outs)
     positions = []

@@ -81,9 +81,18 @@ def _combine(target: Array, positions: tuple | Array, updates: Array, mode: str)
     return functions[mode](updates)
 
 
+def _check_updates(call: Call, updates: Array, shape: tuple[Dim, ...]) -> None:
+    """Refuse updates of another shape, which arithmetic would spread over all indices."""
+    if updates.shape != shape:
+        raise call.error(
+            "updates of another shape than their indices", ShapeError, received=updates.shape, allowed=shape
+        )
+
+
 @operator("ScatterElements", "Scatter", folds=True)
 def _scatter_elements(call: Call, x: Array, index: Array, updates: Array) -> Array:
     axis, xp = call.axis(call.attr("axis", 0), x.ndim), namespace(x, index, updates)
+    _check_updates(call, updates, index.shape)
     _check(call, index, x.shape[axis])
     positions = []
     for i, n in enumerate(index.shape):
@@ -96,6 +105,7 @@ def _scatter_elements(call: Call, x: Array, index: Array, updates: Array) -> Arr
 
 @operator("ScatterND", folds=True)
 def _scatter_nd(call: Call, x: Array, index: Array, updates: Array) -> Array:
+    _check_updates(call, updates, (*index.shape[:-1], *x.shape[index.shape[-1] :]))
     positions = tuple(positive(index[..., i], x.shape[i]) for i in range(index.shape[-1]))
     return _combine(x, positions, updates, call.attr("reduction", "none"))
 

@@ -114,7 +114,7 @@ def test_files_of_other_formats(tmp_path: Path) -> None:
 
 def test_classes_and_files_that_do_not_fit(tmp_path: Path) -> None:
     root = write_coco(tmp_path, categories=[{"id": 3, "name": "background"}])
-    with pytest.raises(InputError, match="the categories must be 2 to 255 classes of different names"):
+    with pytest.raises(InputError, match="the labels must be 2 or more classes of different names"):
         len(CocoMasks(root, Path("val.json"), "val"))
     with pytest.raises(InputError, match="2 of 2 files of the data set are not there"):
         len(CocoMasks(write_coco(tmp_path), Path("val.json")))
@@ -137,3 +137,15 @@ def test_what_cannot_be_drawn_is_left_out_and_said(tmp_path: Path, segmentation:
     usable = 2 if segmentation[:1] == SQUARE else 1
     assert [len(one.objects) for one in data._records.images if one.objects] == [usable]
     assert message in str(validate(data))
+
+
+def test_more_classes_than_a_byte_has(tmp_path: Path) -> None:
+    many = [{"id": number, "name": f"kind {number}"} for number in range(1, 300)]
+    root = write_coco(tmp_path, {"category_id": 290, "segmentation": SQUARE}, categories=many)
+    with pytest.raises(InputError, match=r"ignore_index 255, 300 classes\n  allowed: 300 to 65535"):
+        len(CocoMasks(root, Path("val.json"), "val"))
+    data = CocoMasks(root, Path("val.json"), "val", ignore_index=65535)
+    assert mask(data)[0] == [290, 290, 290, 290, 0, 0] and data.palette.shape == (300, 3)
+    assert data.count_pixels()[290] == 16
+    bare = CocoMasks(root, Path("val.json"), "val", background=None, ignore_index=65535)
+    assert mask(bare)[0] == [289, 289, 289, 289, 65535, 65535]

@@ -315,3 +315,16 @@ def test_constants_that_double_are_refused(open_graph):
     nodes = [node("Concat", [f"v{i}", f"v{i}"], [f"v{i + 1}"], axis=0) for i in range(40)]
     with pytest.raises(ShapeError, match="impossible size"):
         open_graph(nodes, ["x"], ["v40"], arrays={"v0": np.zeros(256, np.int8)})(numbers(1))
+
+
+@pytest.mark.parametrize(
+    ("op", "index"), [("ScatterElements", [[0, 1, 2], [1, 0, 0]]), ("ScatterND", [[1], [0]])]
+)
+def test_updates_have_the_shape_of_their_indices(open_graph, op, index):
+    graph = open_graph(
+        [helper.make_node(op, ["x", "i", "u"], ["y"])], ["x", "u"], arrays={"i": np.int64(index)}
+    )
+    x, row = np.zeros((4, 3), np.float32), np.ones((1, 3), np.float32)
+    with pytest.raises(ShapeError, match=r"updates of another shape(?s:.*)allowed: \(2, 3\)"):
+        graph(x, row)
+    assert float(graph(x, np.ones((2, 3), np.float32)).sum()) >= 5

@@ -72,3 +72,18 @@ def test_only_what_depends_on_values_leaves_the_compiled_part() -> None:
     assert got["y"].tolist() == np.stack(np.nonzero(x > 0)).tolist() and got["c"].shape == (1, 2, 3, 3)
     assert engine._is_compiled and engine._growing == {2}
     assert OPERATORS["NonMaxSuppression"].grows
+
+
+def test_columns_are_added_up_inside_a_compiled_graph():
+    """As VOLO's exporter writes folding; the blocks' size is a constant of the graph."""
+    nodes = [
+        node("Relu", ["x"], ["columns"]),
+        node("Col2Im", ["columns", "size", "block"], ["y"], pads=[1, 1, 1, 1]),
+    ]
+    arrays = {"size": np.int64([4, 6]), "block": np.int64([3, 3])}
+    content = model(nodes, [value("x", [2, 27, 24])], arrays=arrays, opset=18).SerializeToString()
+    engine = GraphEngine(load(Source("fold.onnx", memoryview(content))))
+    x = RNG.normal(size=(2, 27, 24)).astype(np.float32)
+    session = ort.InferenceSession(content, providers=["CPUExecutionProvider"])
+    np.testing.assert_allclose(engine({"x": x})["y"], session.run(None, {"x": x})[0], atol=1e-5)
+    assert engine.compile_count == 1

@@ -47,7 +47,7 @@ def test_a_program_for_several_platforms_keeps_the_forms_of_both():
 def test_plans_of_plain_cases():
     plan = lowering.conv_plan
     assert plan(8, (3, 3), 8, 8, (1, 1), (1, 1)) == "depthwise"
-    assert plan(8, (3, 3), 8, 16, (1, 1), (1, 1)) == "plain"  # two outputs a channel
+    assert plan(8, (3, 3), 8, 16, (1, 1), (1, 1)) == "groups"  # two outputs a channel
     assert plan(8, (1, 1), 1, 16, (2, 2), (1, 1)) == "pointwise"
     assert plan(64, (3, 3), 1, 64, (1, 1), (1, 1)) == "winograd"
     assert plan(64, (3, 3), 1, 64, (1, 1), (2, 2)) == "plain"
@@ -68,8 +68,8 @@ def test_plans_of_plain_cases():
         (48, (3, 3), 48, 48, (2, 2), (1, 1), "depthwise"),
         (48, (5, 5), 48, 48, (1, 1), (2, 2), "depthwise"),
         (48, (1, 1), 48, 48, (1, 1), (1, 1), "depthwise"),
-        (48, (3, 3), 4, 48, (1, 1), (1, 1), "plain"),
-        (48, (1, 1), 4, 48, (1, 1), (1, 1), "plain"),
+        (48, (3, 3), 4, 48, (1, 1), (1, 1), "groups"),
+        (48, (1, 1), 4, 48, (1, 1), (1, 1), "groups"),
     ],
 )
 def test_the_table_of_plans(in_channels, kernel_hw, groups, out_channels, stride, dilation, plan):
