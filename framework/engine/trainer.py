@@ -121,9 +121,12 @@ class Trainer:
         for layer in frozen:
             layer.statistics_frozen = False
         self.param_groups = optimizer.param_groups(model)
+        tables = self.table_groups = optimizer.table_groups(model)
         # Copies: the step consumes its input, and the model keeps its own arrays until training ends.
         self.state: TrainState = self.partitioner.build(
-            lambda params, buffers: init_state(params, buffers, self.param_groups, optimizer, options),
+            lambda params, buffers: init_state(
+                params, buffers, self.param_groups, optimizer, options, tables
+            ),
             *self.partitioner.init_arrays(model),
         )
         batch = self.batch_size
@@ -140,6 +143,7 @@ class Trainer:
             self.partitioner.devices[0],
             factor,
             self.partitioner.step_shardings(self.state, list(self.param_groups)),
+            tables,
         )
         self.evaluator = None
         if eval is not None:
@@ -164,6 +168,13 @@ class Trainer:
         average, state = self.options.ema, self.state
         return average.values(state.ema, state.params) if average else state.params
 
+    def table_state(self, name: str) -> dict[str, np.ndarray]:
+        """What is kept for each row of a table (nn.ShardedEmbedding) by the name of its weight, in the order of rows:
+        the state of its optimizer, and `seen`, how often its ids were met, with `count_ids` or an entry."""
+        return {
+            slot: np.asarray(one) for slot, one in self.partitioner.fetch(self.state.tables)[name].items()
+        }
+
     def _settings(self) -> dict[str, JSON]:
         """What must not change between a run and its resumption, for then the data would be in another order."""
         return {
@@ -187,7 +198,7 @@ class Trainer:
                 fix="resume from another checkpoint, or start from its model.safetensors with `pretrained`",
             )
         ours = {**self.state.params, **self.state.buffers}
-        shapes = {name: tuple(a.shape) for name, a in ours.items()}
+        shapes = {name: tuple(a.shape) for name, a in self.partitioner.whole_shapes(ours).items()}
         theirs = {name: tuple(a.shape) for name, a in saved.model.items()}
         if shapes != theirs:
             differ = sorted(
@@ -210,7 +221,7 @@ class Trainer:
                     allowed="the data and settings of the run, so that its order of samples goes on",
                     fix="set it back, or start anew from the checkpoint's model.safetensors with `pretrained`",
                 )
-        rest = unflatten(self._rest(), saved.train, where=folder)
+        rest = unflatten(self.partitioner.whole_shapes(self._rest()), saved.train, where=folder)
         params: PyTree = {name: saved.model[name] for name in self.state.params}
         buffers: PyTree = {name: saved.model[name] for name in self.state.buffers}
         self.state = self.partitioner.place(TrainState(params=params, buffers=buffers, **rest))
@@ -267,7 +278,7 @@ class Trainer:
         return named
 
     def _rest(self) -> dict[str, PyTree]:
-        fields = ("step", "optimizer", "ema", "scaler", "lr_factor")
+        fields = ("step", "optimizer", "ema", "scaler", "lr_factor", "tables")
         return {name: getattr(self.state, name) for name in fields}
 
     def save(self, best: bool = False) -> Path | None:

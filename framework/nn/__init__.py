@@ -30,6 +30,7 @@ from framework.nn.conv import Conv2D as Conv2D
 from framework.nn.conv import Conv2DTranspose as Conv2DTranspose
 from framework.nn.conv import Conv3D as Conv3D
 from framework.nn.conv import Conv3DTranspose as Conv3DTranspose
+from framework.nn.functional.tables import split_ids as split_ids
 from framework.nn.functional_core import GraphDef as GraphDef
 from framework.nn.functional_core import abstract as abstract
 from framework.nn.functional_core import apply as apply
@@ -166,6 +167,10 @@ from framework.nn.rnn import LSTMCell as LSTMCell
 from framework.nn.rnn import RNNCellBase as RNNCellBase
 from framework.nn.rnn import SimpleRNN as SimpleRNN
 from framework.nn.rnn import SimpleRNNCell as SimpleRNNCell
+from framework.nn.sharded_embedding import ShardedEmbedding as ShardedEmbedding
+from framework.nn.table_options import CountFilterEntry as CountFilterEntry
+from framework.nn.table_options import ProbabilityEntry as ProbabilityEntry
+from framework.nn.table_options import ShowClickEntry as ShowClickEntry
 from framework.nn.transformer import MultiHeadAttention as MultiHeadAttention
 from framework.nn.transformer import Transformer as Transformer
 from framework.nn.transformer import TransformerDecoder as TransformerDecoder

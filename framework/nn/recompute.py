@@ -37,6 +37,11 @@ def record(layer: Layer, name: str) -> None:
         journal.setdefault((id(layer), name), (layer, name, layer._buffers.get(name)))
 
 
+def is_recomputed() -> bool:
+    """Whether a block is traced here whose activations will be computed again."""
+    return _journal.get() is not None
+
+
 def recompute(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """`function(*args, **kwargs)`, whose activations are computed again in the backward pass.
 
