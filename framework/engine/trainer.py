@@ -11,7 +11,7 @@ import logging
 import math
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -33,7 +33,9 @@ from framework.engine.task import Task
 from framework.io.checkpoint import CHECKPOINTS, STATE, CheckpointStore, flatten, load_checkpoint, unflatten
 from framework.io.device import prefetch_to_device, without_texts
 from framework.io.loader import DataLoader
+from framework.io.recipe import Batch
 from framework.nn import functional_core
+from framework.nn.host_embedding import host_tables
 from framework.nn.layer import Layer
 from framework.nn.recompute import set_recompute
 from framework.optimizer.base import Optimizer
@@ -43,6 +45,8 @@ log = logging.getLogger("oar")
 
 
 DIVERGED = "training has diverged"
+ROWS = ".rows.npz"
+"""Of a table on the host in a checkpoint, behind the name of its layer."""
 
 
 class TrainingError(OarError, RuntimeError):
@@ -122,6 +126,15 @@ class Trainer:
             layer.statistics_frozen = False
         self.param_groups = optimizer.param_groups(model)
         tables = self.table_groups = optimizer.table_groups(model)
+        self.host_tables = host_tables(model)
+        if self.host_tables and self.partitioner.several_processes:
+            raise ConfigError(
+                "a table in the memory of the host belongs to one process",
+                where=next(iter(self.host_tables)),
+                received="several processes",
+                allowed="one process, with all of its devices",
+                fix="nn.ShardedEmbedding is divided among the devices of all processes",
+            )
         # Copies: the step consumes its input, and the model keeps its own arrays until training ends.
         self.state: TrainState = self.partitioner.build(
             lambda params, buffers: init_state(
@@ -225,6 +238,8 @@ class Trainer:
         params: PyTree = {name: saved.model[name] for name in self.state.params}
         buffers: PyTree = {name: saved.model[name] for name in self.state.buffers}
         self.state = self.partitioner.place(TrainState(params=params, buffers=buffers, **rest))
+        for name, layer in self.host_tables.items():
+            layer.store.load(folder / f"{name}{ROWS}")
         self.best_score, self.since_best = saved.meta["best_score"], saved.meta["since_best"]
         self._sums = dict(saved.meta["sums"])
         self._evaluation_due, self._saved_step = saved.meta.get("owes_evaluation", False), self.step
@@ -308,9 +323,14 @@ class Trainer:
             "labels": list(self.labels),
             **self.about,
         }
-        folder = self.store.save(self.step, model, flatten(rest), meta, best)
+        write = self._write_host_tables if self.host_tables else None
+        folder = self.store.save(self.step, model, flatten(rest), meta, best, write)
         self._saved_step = self.step
         return folder
+
+    def _write_host_tables(self, folder: Path) -> None:
+        for name, layer in self.host_tables.items():
+            layer.store.save(folder / f"{name}{ROWS}")
 
     # -- the loop ---------------------------------------------------------------------------------------------------
 
@@ -346,7 +366,8 @@ class Trainer:
             while (step := self.step) < self.total_steps and not self.stop and not self._stopping:
                 epoch, start = divmod(step, self.steps_per_epoch)
                 waited = self._waited
-                batches = prefetch_to_device(self.train.batches(epoch, start), self.partitioner.batch)
+                loaded = self._prefetch_rows(self.train.batches(epoch, start))
+                batches = prefetch_to_device(loaded, self.partitioner.batch)
                 with contextlib.closing(batches):
                     for batch in batches:
                         for callback in self.callbacks:
@@ -384,6 +405,21 @@ class Trainer:
             checkpoint = self.store.last() if self.store is not None else None
             raise TrainingStopped(received, self.step, checkpoint)
         return scores
+
+    def _prefetch_rows(self, batches: Iterator[Batch]) -> Iterator[Batch]:
+        """Batches as they are; tables on the host read their rows ahead."""
+        tables = [layer for layer in self.host_tables.values() if layer.prefetch is not None]
+        if not tables:
+            return batches
+
+        def read_ahead() -> Iterator[Batch]:
+            with contextlib.closing(batches):
+                for batch in batches:
+                    for layer in tables:
+                        layer.store.prefetch(batch.data[layer.prefetch], layer.wide_ids)
+                    yield batch
+
+        return read_ahead()
 
     def _due(self, every: int | None, step: int) -> bool:
         return step % (every or self.steps_per_epoch) == 0 or step == self.total_steps

@@ -16,7 +16,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import NoneType
@@ -107,8 +107,12 @@ class CheckpointStore:
         train: Mapping[str, ArrayLike],
         meta: Mapping[str, JSON],
         best: bool = False,
+        further: Callable[[Path], None] | None = None,
     ) -> Path:
         """Write one checkpoint, mark it as the best if it is, and delete what need not be kept.
+
+        Args:
+            further: Writes files of its own into the folder that it is given, before the checkpoint counts as whole.
 
         Raises:
             InputError: the disk is full or the folder cannot be written; earlier checkpoints are as they were.
@@ -118,7 +122,7 @@ class CheckpointStore:
         needed = sum(np.asarray(a).nbytes for a in (*model.values(), *train.values()))
         try:
             with disk_errors(folder, needed):
-                self._write(folder, work, model, train, {"step": step, **meta})
+                self._write(folder, work, model, train, {"step": step, **meta}, further)
                 if best:
                     _write_json(self.root / BEST, {"folder": folder.name})
         except DiskError as error:
@@ -143,6 +147,7 @@ class CheckpointStore:
         model: Mapping[str, ArrayLike],
         train: Mapping[str, ArrayLike],
         meta: Mapping[str, JSON],
+        further: Callable[[Path], None] | None,
     ) -> None:
         self.root.mkdir(parents=True, exist_ok=True)
         for left in self.root.glob(".writing-*"):  # what a killed run left behind
@@ -150,6 +155,8 @@ class CheckpointStore:
         work.mkdir()
         write_safetensors(work / MODEL, {name: np.asarray(a) for name, a in model.items()})
         write_safetensors(work / TRAIN, {name: np.asarray(a) for name, a in train.items()})
+        if further is not None:
+            further(work)
         _write_json(work / STATE, meta)
         if folder.exists():  # the same step again, after a resume
             shutil.rmtree(folder)

@@ -37,6 +37,10 @@ from framework.nn.functional_core import apply as apply
 from framework.nn.functional_core import split as split
 from framework.nn.functional_core import update as update
 from framework.nn.functional_core import value_and_grad as value_and_grad
+from framework.nn.host_embedding import HostEmbedding as HostEmbedding
+from framework.nn.host_embedding import HotEmbedding as HotEmbedding
+from framework.nn.host_table import Eviction as Eviction
+from framework.nn.host_table import HostTable as HostTable
 from framework.nn.layer import Layer as Layer
 from framework.nn.layer import ParamAttr as ParamAttr
 from framework.nn.layer import Parameter as Parameter

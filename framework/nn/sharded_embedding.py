@@ -127,7 +127,7 @@ class ShardedEmbedding(Layer):
         Args:
             weights: Of each id, for a combiner; of the shape of the ids.
         """
-        low, high = self._words(x)
+        low, high = id_words(x, self.wide_ids)
         shape = low.shape
         rows = self._row_numbers(low.reshape(-1), high.reshape(-1))
         vectors = self._look_up(rows)
@@ -136,32 +136,7 @@ class ShardedEmbedding(Layer):
         vectors = vectors.reshape(*shape, self.features)
         if self.combiner is None:
             return vectors
-        return self._combine(vectors, (rows[0][: low.size] >= 0).reshape(shape), weights)
-
-    def _words(self, x: ArrayLike) -> tuple[jax.Array, jax.Array]:
-        """The low and the high word of ids, uint32."""
-        if not isinstance(x, (jax.Array, np.ndarray)):
-            x = np.asarray(x)
-        kind = np.dtype(x.dtype)
-        if not jnp.issubdtype(kind, jnp.integer):
-            raise ShapeError("a table takes integers", received=str(kind), allowed="ids of an integer type")
-        if self.wide_ids and not (kind.itemsize == 8 and isinstance(x, np.ndarray)):
-            if kind != np.uint32 or np.shape(x)[-1:] != (2,):
-                raise ShapeError(
-                    "a table of wide ids takes two words for each",
-                    received=f"{kind} {list(np.shape(x))}",
-                    allowed="uint32 [..., 2], as nn.split_ids makes them",
-                )
-            words = jnp.asarray(x)
-        elif isinstance(x, np.ndarray) and kind.itemsize == 8:
-            words = jnp.asarray(split_ids(x))
-        else:
-            low = jnp.asarray(x)
-            if kind.itemsize == 8:  # with 64-bit types enabled
-                return low.astype(jnp.uint32), (low >> 32).astype(jnp.uint32)
-            negative = low < 0
-            return low.astype(jnp.uint32), jnp.where(negative, jnp.uint32(0xFFFFFFFF), jnp.uint32(0))
-        return words[..., 0], words[..., 1]
+        return combine(self.combiner, vectors, (rows[0][: low.size] >= 0).reshape(shape), weights)
 
     def _row_numbers(self, low: jax.Array, high: jax.Array) -> Rows:
         """The rows of ids, those of each hash one after the other; -1 where there is none."""
@@ -201,20 +176,9 @@ class ShardedEmbedding(Layer):
         policy = autocast()
         return vectors if policy is None else policy.parameter(vectors)
 
-    def _combine(self, vectors: jax.Array, present: jax.Array, weights: ArrayLike | None) -> jax.Array:
-        factor = present.astype(vectors.dtype)
-        if weights is not None:
-            factor = factor * jnp.asarray(weights, vectors.dtype)
-            vectors = vectors * factor[..., None]
-        total = vectors.sum(-2)
-        if self.combiner == "sum":
-            return total
-        count = factor.sum(-1) if self.combiner == "mean" else jnp.sqrt(jnp.square(factor).sum(-1))
-        return total / jnp.where(count == 0, 1, count)[..., None]
-
     def row_numbers(self, ids: np.ndarray) -> np.ndarray:
         """The rows of ids [M] in this table, int64 [hashes, M]; -1 where there is none."""
-        rows = self._row_numbers(*self._words(np.asarray(ids, np.int64).reshape(-1)))
+        rows = self._row_numbers(*id_words(np.asarray(ids, np.int64).reshape(-1), self.wide_ids))
         numbers = np.asarray(rows[0], np.int64)
         if len(rows) > 1:
             numbers = np.where(numbers < 0, -1, numbers * BUCKETS + np.asarray(rows[1], np.int64))
@@ -222,3 +186,48 @@ class ShardedEmbedding(Layer):
 
     def extra_repr(self) -> str:
         return f"{self.rows}, {self.features}, ids={self.ids!r}, {self.table_options.optimizer}"
+
+
+def id_words(x: ArrayLike, wide: bool) -> tuple[jax.Array, jax.Array]:
+    """The low and the high word of ids, uint32; `wide`: they come as two words but in NumPy arrays of 64 bits.
+
+    Raises:
+        ShapeError: they are no integers, or not two words.
+    """
+    if not isinstance(x, (jax.Array, np.ndarray)):
+        x = np.asarray(x)
+    kind = np.dtype(x.dtype)
+    if not jnp.issubdtype(kind, jnp.integer):
+        raise ShapeError("a table takes integers", received=str(kind), allowed="ids of an integer type")
+    if wide and not (kind.itemsize == 8 and isinstance(x, np.ndarray)):
+        if kind != np.uint32 or np.shape(x)[-1:] != (2,):
+            raise ShapeError(
+                "a table of wide ids takes two words for each",
+                received=f"{kind} {list(np.shape(x))}",
+                allowed="uint32 [..., 2], as nn.split_ids makes them",
+            )
+        words = jnp.asarray(x)
+    elif isinstance(x, np.ndarray) and kind.itemsize == 8:
+        words = jnp.asarray(split_ids(x))
+    else:
+        low = jnp.asarray(x)
+        if kind.itemsize == 8:  # with 64-bit types enabled
+            return low.astype(jnp.uint32), (low >> 32).astype(jnp.uint32)
+        negative = low < 0
+        return low.astype(jnp.uint32), jnp.where(negative, jnp.uint32(0xFFFFFFFF), jnp.uint32(0))
+    return words[..., 0], words[..., 1]
+
+
+def combine(
+    combiner: Combiner, vectors: jax.Array, present: jax.Array, weights: ArrayLike | None
+) -> jax.Array:
+    """Reduce bags of vectors [..., n, features], of which `present` [..., n] count."""
+    factor = present.astype(vectors.dtype)
+    if weights is not None:
+        factor = factor * jnp.asarray(weights, vectors.dtype)
+        vectors = vectors * factor[..., None]
+    total = vectors.sum(-2)
+    if combiner == "sum":
+        return total
+    count = factor.sum(-1) if combiner == "mean" else jnp.sqrt(jnp.square(factor).sum(-1))
+    return total / jnp.where(count == 0, 1, count)[..., None]

@@ -9,10 +9,13 @@ from typing import cast
 
 import jax
 import jax.numpy as jnp
+from jax.experimental import io_callback
 from jax.sharding import Mesh
 
 from framework.core.errors import ConfigError
 from framework.nn.functional.tables import Slots, hash_words, update_rows
+from framework.nn.host_embedding import HostEmbedding, pull_rows
+from framework.nn.host_table import HostTable
 from framework.nn.layer import Layer
 from framework.nn.lookups import RowGradients, table_layers
 from framework.nn.sharded_embedding import ShardedEmbedding
@@ -25,10 +28,12 @@ SEEN, COUNT = "seen", "count"
 
 @dataclass(frozen=True)
 class TableGroup:
-    """What is done to the rows of one table; `rate` multiplies the learning rate."""
+    """What is done to the rows of one table; `rate` multiplies the learning rate, `store` has the rows that are in the
+    memory of the host."""
 
     options: TableOptions
     rate: float = 1.0
+    store: HostTable | None = None
 
     @property
     def rule(self) -> Rule:
@@ -46,12 +51,12 @@ class TableGroup:
     @property
     def counted(self) -> bool:
         """Whether the state has `seen`."""
-        return self.options.count_ids or self.options.entry is not None
+        return self.store is None and (self.options.count_ids or self.options.entry is not None)
 
     @property
     def timed(self) -> bool:
         """Whether the state has `count`."""
-        return self.rule.timed or isinstance(self.options.entry, ProbabilityEntry)
+        return self.rule.timed or (self.counted and isinstance(self.options.entry, ProbabilityEntry))
 
 
 TableGroups = Mapping[str, TableGroup]
@@ -68,8 +73,10 @@ def table_groups(
     """
     groups = {}
     for name, layer in table_layers(model).items():
-        options, attr = cast(ShardedEmbedding, layer).table_options, layer._parameters["weight"].attr
-        if isinstance(options.entry, ShowClickEntry):
+        layer = cast("ShardedEmbedding | HostEmbedding", layer)
+        options, attr = layer.table_options, layer._parameters[name.rpartition(".")[2]].attr
+        store = layer.store if isinstance(layer, HostEmbedding) else None
+        if store is None and isinstance(options.entry, ShowClickEntry):
             raise ConfigError(
                 "only a table in the memory of the host has scores of shows and clicks",
                 where=name,
@@ -81,7 +88,7 @@ def table_groups(
         for pattern, factor in (lr_multipliers or {}).items():
             rate *= factor if re.search(pattern, name) else 1.0
         if attr.trainable and rate != 0 and not any(re.search(pattern, name) for pattern in frozen):
-            groups[name] = TableGroup(options, rate)
+            groups[name] = TableGroup(options, rate, store)
     return groups
 
 
@@ -91,7 +98,7 @@ def init_tables(params: Mapping[str, jax.Array], groups: TableGroups) -> TableSt
     for name, group in groups.items():
         shape, state = params[name].shape, states.setdefault(name, {})
         for slot, made in group.rule.slots().items():
-            if not made.power:
+            if not made.power and group.store is None:
                 state[slot] = jnp.full(shape[:-1] if made.rowwise else shape, made.fill, jnp.float32)
         if group.counted:
             state[SEEN] = jnp.zeros(shape[:-1], jnp.int32)
@@ -114,7 +121,11 @@ def update_tables(
         if name not in grads:  # no lookup in this step
             tables[name], after[name] = params[name], states[name]
             continue
-        tables[name], after[name] = _update_table(params[name], states[name], grads[name], lr, group, mesh)
+        if group.store is None:
+            updated = _update_table(params[name], states[name], grads[name], lr, group, mesh)
+        else:
+            updated = _update_host(params[name], states[name], grads[name], lr, group, group.store)
+        tables[name], after[name] = updated
     return tables, after
 
 
@@ -153,6 +164,38 @@ def _update_table(
     slots = {name: value for name, value in state.items() if name != COUNT}
     table, slots = update_rows(table, slots, grads.rows, values, apply, mesh)
     return table, {**slots, **{name: value + 1 for name, value in time.items()}}
+
+
+def _update_host(
+    version: jax.Array,
+    state: Slots,
+    grads: RowGradients,
+    lr: jax.Array | float,
+    group: TableGroup,
+    store: HostTable,
+) -> tuple[jax.Array, Slots]:
+    """The rows of a batch as a small table: pulled, updated as a table on the device is, and pushed back."""
+    features, rule = store.features, group.rule
+    pulled, index = pull_rows(store, version, grads.rows)
+    slots, column = dict(state), features
+    for slot, made in rule.slots().items():
+        if made.rowwise:
+            slots[slot], column = pulled[:, column], column + 1
+        elif not made.power:
+            slots[slot], column = pulled[:, column : column + features], column + features
+    # Of a row that is not live the first number alone is trained.
+    live = pulled[:, -1:]
+    values = jnp.concatenate([grads.values[:, :1], grads.values[:, 1:] * live[index]], axis=1)
+    vectors, slots = _update_table(
+        pulled[:, :features], slots, RowGradients((index,), values), lr, group, None
+    )
+    time = {COUNT: slots.pop(COUNT)} if COUNT in slots else {}
+    rows = jnp.concatenate(
+        [vectors, *(one.reshape(len(vectors), -1) for one in slots.values()), live], axis=1
+    )
+    after = jax.ShapeDtypeStruct(version.shape, version.dtype)
+    version = io_callback(store.push_words, after, version, *grads.rows, rows)
+    return version, time
 
 
 def _admit(

@@ -166,6 +166,7 @@ def make_trainer(
     folder: Path | None = None,
     parallel: ParallelOptions | None = None,
     epochs: int = 2,
+    model: nn.Layer | None = None,
     **table: Any,
 ) -> Trainer:
     task: Any = ClickTask()
@@ -173,7 +174,14 @@ def make_trainer(
     options = TrainOptions(epochs=epochs, amp=table.pop("amp", "float32"))
     where = Partitioner(jax.devices()[:devices], parallel)
     return Trainer(
-        ClickModel(**table), task, SGD(0.1), data[0], options, eval=data[1], folder=folder, partitioner=where
+        model or ClickModel(**table),
+        task,
+        SGD(0.1),
+        data[0],
+        options,
+        eval=data[1],
+        folder=folder,
+        partitioner=where,
     )
 
 
@@ -245,6 +253,35 @@ def test_float16_skips_the_rows_of_a_step_that_overflows() -> None:
     state, _ = trainer.step_fn(replace(trainer.state, params=big), batch)
     np.testing.assert_array_equal(state.params["embed.weight"], before)
     assert int(state.tables["embed.weight"]["seen"].sum()) == 0
+
+
+class HostModel(nn.Layer):
+    def __init__(self) -> None:
+        super().__init__()
+        framework.seed(0)
+        self.embed = nn.HostEmbedding(4, padding_idx=0, prefetch="ids", optimizer="adam")
+        self.out = nn.Linear(16, 1)
+
+    def forward(self, ids: jax.Array) -> jax.Array:
+        return self.out(self.embed(ids).reshape(-1, 16))[:, 0]
+
+
+def test_a_table_on_the_host_in_a_trainer(tmp_path: Path) -> None:
+    def make(devices: int, epochs: int, folder: Path | None = None) -> Trainer:
+        return make_trainer(devices, folder, epochs=epochs, model=HostModel())
+
+    broken, straight, two = make(1, 1, tmp_path), make(1, 2), make(2, 2)
+    broken.fit()
+    resumed = make(1, 2)
+    resumed.resume(find_checkpoint(tmp_path))
+    assert len(resumed.host_tables["embed"].store) == 49 and resumed.step == 4
+    rows = []
+    for trainer in (straight, resumed, two):
+        trainer.fit()
+        assert float(dict(trainer.model.named_parameters())["embed.version"].value[0, 0]) == 8
+        rows.append(trainer.host_tables["embed"].store.pull(np.arange(1, 50)))
+    np.testing.assert_array_equal(rows[0], rows[1])
+    np.testing.assert_allclose(rows[0], rows[2], atol=1e-5)
 
 
 def test_accumulation_is_refused() -> None:
