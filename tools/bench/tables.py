@@ -146,7 +146,11 @@ def large_table(argv: list[str]) -> None:
         dtype=("bfloat16", "float32"),
     )
     args = parser.parse_args(argv)
-    os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={args.devices}"
+    # The memory of arrays is planned before code is made; well-made code for 512 devices takes minutes.
+    os.environ["XLA_FLAGS"] = (
+        f"--xla_force_host_platform_device_count={args.devices} --xla_backend_optimization_level=0 "
+        "--xla_llvm_disable_expensive_passes=true"
+    )
     began = time.perf_counter()
     for dtype in args.dtype:
         memory = compile_large(args.rows, args.features, args.samples, args.fields, dtype)
