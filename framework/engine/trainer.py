@@ -11,7 +11,7 @@ import logging
 import math
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence, Sized
+from collections.abc import Generator, Iterator, Mapping, Sequence, Sized
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -406,7 +406,7 @@ class Trainer:
             raise TrainingStopped(received, self.step, checkpoint)
         return scores
 
-    def _prefetch_rows(self, batches: Iterator[Batch]) -> Iterator[Batch]:
+    def _prefetch_rows(self, batches: Generator[Batch, None, None]) -> Iterator[Batch]:
         """Batches as they are; tables on the host read their rows ahead."""
         tables = [layer for layer in self.host_tables.values() if layer.prefetch is not None]
         if not tables:

@@ -63,7 +63,8 @@ class HostEmbedding(Layer):
         prefetch: str | None = None,
     ) -> None:
         super().__init__()
-        self.features, self.padding_idx, self.combiner = features, padding_idx, combiner
+        self.features, self.padding_idx = features, padding_idx
+        self.combiner: Combiner | None = combiner
         self.wide_ids, self.prefetch = wide_ids, prefetch
         self.table_options = TableOptions(
             optimizer,
@@ -177,7 +178,8 @@ class HotEmbedding(Layer):
                 received=f"{len(ids)} ids, {len(np.unique(ids))} of them distinct, {len(vectors)} vectors",
                 allowed="one vector for each id, no id twice",
             )
-        self.padding_idx, self.combiner, self.wide_ids = padding_idx, combiner, wide_ids
+        self.padding_idx, self.wide_ids = padding_idx, wide_ids
+        self.combiner: Combiner | None = combiner
         order = np.argsort(ids.astype(np.uint64))
         other = np.zeros(vectors.shape[1], np.float32) if other is None else other
         table = np.concatenate([vectors[order], other[None]]).astype(np.float32)

@@ -12,7 +12,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -340,15 +340,11 @@ class HostTable:
             ids = np.fromiter(self._slots, np.int64, len(self._slots))
             slots = self._find(ids)
             waiting = np.array(list(self._waiting.items()), np.int64).reshape(-1, 2)
+            arrays: dict[str, Any] = {name: one[slots] for name, one in self._statistics.items()}
+            arrays["about"] = np.array(json.dumps([self.features, self.extras, self._pushes]))
+            arrays["rows"] = np.asarray(self._values[slots])
             with Path(path).open("wb") as file:
-                np.savez(
-                    file,
-                    about=np.array(json.dumps([self.features, self.extras, self._pushes])),
-                    ids=ids,
-                    rows=np.asarray(self._values[slots]),
-                    waiting=waiting,
-                    **{name: one[slots] for name, one in self._statistics.items()},
-                )
+                np.savez(file, ids=ids, waiting=waiting, **arrays)
 
     def load(self, path: str | Path) -> None:
         """Read what `save` wrote in place of all rows. Raises: FormatError, where it is of another table."""

@@ -81,7 +81,8 @@ class ShardedEmbedding(Layer):
     ) -> None:
         super().__init__()
         self.rows, self.features, self.ids, self.padding_idx = rows, features, ids, padding_idx
-        self.combiner, self.hashes, self.wide_ids = combiner, hashes, wide_ids
+        self.combiner: Combiner | None = combiner
+        self.hashes, self.wide_ids = hashes, wide_ids
         self.table_options = TableOptions(
             optimizer,
             learning_rate,
