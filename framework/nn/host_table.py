@@ -12,11 +12,12 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from framework.core.errors import ConfigError, FormatError
+from framework.core.types import PyTree
 from framework.nn.table_options import CountFilterEntry, Entry, ProbabilityEntry, ShowClickEntry
 
 _FIRST = 1024  # rows of a new table
@@ -175,11 +176,11 @@ class HostTable:
                     slots[number] = self._make(int(ids[number]))
             there = slots >= 0
             slots, rows, met = slots[there], rows[there], met[there]
-            live, known = rows[:, -1] > 0, rows[:, :-1]
+            live, values = rows[:, -1] > 0, rows[:, :-1]
             if not live.all():  # the numbers behind the first stay as they were made
-                known = known.copy()
-                known[~live, 1 : self.features] = self._values[slots[~live], 1 : self.features]
-            self._values[slots] = known
+                values = values.copy()
+                values[~live, 1 : self.features] = self._values[slots[~live], 1 : self.features]
+            self._values[slots] = values
             statistics = self._statistics
             show = met if shows is None else shows[there]
             click = np.zeros(len(slots), np.float32) if clicks is None else clicks[there]
@@ -329,8 +330,8 @@ class HostTable:
     def hot_ids(self, count: int) -> np.ndarray:
         """The ids that were met most often, int64 [up to count], the first one most."""
         ids = np.fromiter(self._slots, np.int64, len(self._slots))
-        seen = self._statistics["seen"][self._find(ids)]
-        return ids[np.argsort(-seen, kind="stable")[:count]]
+        counts = self._statistics["seen"][self._find(ids)]
+        return ids[np.argsort(-counts, kind="stable")[:count]]
 
     # -- files ------------------------------------------------------------------------------------------------------
 
@@ -340,7 +341,7 @@ class HostTable:
             ids = np.fromiter(self._slots, np.int64, len(self._slots))
             slots = self._find(ids)
             waiting = np.array(list(self._waiting.items()), np.int64).reshape(-1, 2)
-            arrays: dict[str, Any] = {name: one[slots] for name, one in self._statistics.items()}
+            arrays: dict[str, PyTree] = {name: one[slots] for name, one in self._statistics.items()}
             arrays["about"] = np.array(json.dumps([self.features, self.extras, self._pushes]))
             arrays["rows"] = np.asarray(self._values[slots])
             with Path(path).open("wb") as file:
@@ -349,7 +350,7 @@ class HostTable:
     def load(self, path: str | Path) -> None:
         """Read what `save` wrote in place of all rows. Raises: FormatError, where it is of another table."""
         try:
-            with np.load(path, allow_pickle=False) as file:
+            with np.load(path) as file:  # which takes no pickled objects
                 arrays = {name: file[name] for name in file.files}
             features, extras, pushes = json.loads(str(arrays["about"]))
             ids, rows = arrays["ids"], arrays["rows"]

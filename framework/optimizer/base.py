@@ -315,9 +315,9 @@ class Optimizer:
         groups = table_groups(layer, self.frozen, self.lr_multipliers)
         only: tuple[Parameter, ...] | None = self.__dict__["parameters"]
         if only is not None:
-            chosen = {id(parameter) for parameter in only}
+            trained = {id(parameter) for parameter in only}
             named = dict(layer.named_parameters())
-            groups = {name: group for name, group in groups.items() if id(named[name]) in chosen}
+            groups = {name: group for name, group in groups.items() if id(named[name]) in trained}
         if groups and self.accumulate > 1:
             raise self.error(
                 "tables are updated at every step", f"accumulate {self.accumulate}, {next(iter(groups))}", "1"

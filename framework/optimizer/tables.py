@@ -22,7 +22,7 @@ from framework.nn.sharded_embedding import ShardedEmbedding
 from framework.nn.table_options import CountFilterEntry, ProbabilityEntry, ShowClickEntry, TableOptions
 from framework.optimizer.rules import AdagradRule, AdamRule, RowwiseAdagradRule, Rule, SGDRule
 
-SEEN, COUNT = "seen", "count"
+MET, COUNT = "seen", "count"
 """State of a table beside that of its rule: how often the ids of each row were met, and the steps done."""
 
 
@@ -97,11 +97,11 @@ def init_tables(params: Mapping[str, jax.Array], groups: TableGroups) -> TableSt
     states: TableStates = {}
     for name, group in groups.items():
         shape, state = params[name].shape, states.setdefault(name, {})
-        for slot, made in group.rule.slots().items():
-            if not made.power and group.store is None:
-                state[slot] = jnp.full(shape[:-1] if made.rowwise else shape, made.fill, jnp.float32)
+        for slot, kind in group.rule.slots().items():
+            if not kind.power and group.store is None:
+                state[slot] = jnp.full(shape[:-1] if kind.rowwise else shape, kind.fill, jnp.float32)
         if group.counted:
-            state[SEEN] = jnp.zeros(shape[:-1], jnp.int32)
+            state[MET] = jnp.zeros(shape[:-1], jnp.int32)
         if group.timed:
             state[COUNT] = jnp.zeros((), jnp.int32)
     return states
@@ -146,20 +146,20 @@ def _update_table(
         wide, gradient = rows.astype(jnp.float32), sums[:, :features]
         if options.weight_decay:
             gradient = gradient + options.weight_decay * wide
-        own = {name: value for name, value in slots.items() if name != SEEN}
-        moved, new = rule.update(wide, gradient, rate, {**own, **(time if rule.timed else {})})
-        new = {name: new[name] for name in own}
-        if SEEN not in slots:
+        state_of_rule = {name: value for name, value in slots.items() if name != MET}
+        moved, new = rule.update(wide, gradient, rate, {**state_of_rule, **(time if rule.timed else {})})
+        new = {name: new[name] for name in state_of_rule}
+        if MET not in slots:
             return moved, new
         met = sums[:, features].astype(jnp.int32)
-        seen, admitted = _admit(options, slots[SEEN], met, time.get(COUNT), numbers)
+        counts, admitted = _admit(options, slots[MET], met, time.get(COUNT), numbers)
         moved = jnp.where(admitted[:, None], moved, wide)
-        for name, value in own.items():
+        for name, value in state_of_rule.items():
             new[name] = jnp.where(admitted.reshape(-1, *[1] * (value.ndim - 1)), new[name], value)
-        return moved, {**new, SEEN: seen}
+        return moved, {**new, MET: counts}
 
     values = grads.values.astype(jnp.float32)
-    if SEEN in state:  # the number of ids is summed as a gradient is
+    if MET in state:  # the number of ids is summed as a gradient is
         values = jnp.concatenate([values, jnp.ones((len(values), 1), jnp.float32)], axis=1)
     slots = {name: value for name, value in state.items() if name != COUNT}
     table, slots = update_rows(table, slots, grads.rows, values, apply, mesh)
@@ -178,10 +178,10 @@ def _update_host(
     features, rule = store.features, group.rule
     pulled, index = pull_rows(store, version, grads.rows)
     slots, column = dict(state), features
-    for slot, made in rule.slots().items():
-        if made.rowwise:
+    for slot, kind in rule.slots().items():
+        if kind.rowwise:
             slots[slot], column = pulled[:, column], column + 1
-        elif not made.power:
+        elif not kind.power:
             slots[slot], column = pulled[:, column : column + features], column + features
     # Of a row that is not live the first number alone is trained.
     live = pulled[:, -1:]
@@ -199,17 +199,17 @@ def _update_host(
 
 
 def _admit(
-    options: TableOptions, seen: jax.Array, met: jax.Array, count: jax.Array | None, numbers: jax.Array
+    options: TableOptions, before: jax.Array, met: jax.Array, count: jax.Array | None, numbers: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
     """The new counts of rows, and which of them are trained."""
     entry = options.entry
     if isinstance(entry, CountFilterEntry):
-        total = seen + met
+        total = before + met
         return total, total >= entry.count_filter
     if isinstance(entry, ProbabilityEntry):
         assert count is not None
         # Drawn from the number of the row and the step: the same on any number of devices.
         drawn = hash_words(numbers, jnp.broadcast_to(count.astype(jnp.uint32), numbers.shape), seed=7)
-        admitted = (seen > 0) | (drawn < jnp.uint32(min(int(entry.probability * 2**32), 2**32 - 1)))
-        return jnp.where(admitted, seen + met, 0), admitted
-    return seen + met, jnp.ones(len(seen), bool)
+        admitted = (before > 0) | (drawn < jnp.uint32(min(int(entry.probability * 2**32), 2**32 - 1)))
+        return jnp.where(admitted, before + met, 0), admitted
+    return before + met, jnp.ones(len(before), bool)

@@ -181,28 +181,28 @@ def compile_large(rows: int, features: int, samples: int, fields: int, dtype: st
     options, optimizer = TrainOptions(iters=1), Adagrad(0.05).resolve(1)
     model = _model(rows, features, sharded=True)
     model.table._parameters["weight"].dtype = np.dtype(jnp.dtype(dtype))
-    place = Partitioner()
-    place.set_model(model)
+    partitioner = Partitioner()
+    partitioner.set_model(model)
     groups, by_rows = optimizer.param_groups(model), optimizer.table_groups(model)
     graphdef, params, buffers = nn.functional_core.abstract(model.train())
-    shape = (*table_shape(rows, len(place.devices)), features)
+    shape = (*table_shape(rows, len(partitioner.devices)), features)
     params["table.weight"] = jax.ShapeDtypeStruct(shape, params["table.weight"].dtype)
     state = jax.eval_shape(
         lambda params: init_state(params, buffers, groups, optimizer, options, by_rows), params
     )
-    shardings = place.step_shardings(state, list(groups))
+    shardings = partitioner.step_shardings(state, list(groups))
     step = train_step(
-        graphdef, _task(), optimizer, optimizer.schedule, groups, options, place.devices[0],
+        graphdef, _task(), optimizer, optimizer.schedule, groups, options, partitioner.devices[0],
         shardings=shardings, tables=by_rows,
     )  # fmt: skip
     described = jax.tree.map(
         lambda leaf, where: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=where),
         state,
-        place.shardings(state),
+        partitioner.shardings(state),
     )
     words = (2,) if rows >= 2**31 else ()
     kind = jnp.uint32 if words else jnp.int32
-    batch = {"ids": jax.ShapeDtypeStruct((samples, fields, *words), kind, sharding=place.batch)}
+    batch = {"ids": jax.ShapeDtypeStruct((samples, fields, *words), kind, sharding=partitioner.batch)}
     return step.lower(described, batch).compile().memory_analysis()
 
 

@@ -188,9 +188,9 @@ def _fetch(block: jax.Array, rows: Rows, *, devices: int, axes: tuple[str, ...])
     plan = _plan(rows, devices)
 
     def fetch(capacity: int) -> jax.Array:
-        asked = jnp.full((devices, capacity), len(block), jnp.int32)
-        asked = _exchange(asked.at[plan.owner, plan.number].set(plan.local, mode="drop"), axes)
-        answer = _exchange(block.at[asked].get(mode="fill", fill_value=0), axes)
+        requests = jnp.full((devices, capacity), len(block), jnp.int32)
+        requests = _exchange(requests.at[plan.owner, plan.number].set(plan.local, mode="drop"), axes)
+        answer = _exchange(block.at[requests].get(mode="fill", fill_value=0), axes)
         position = jnp.where(plan.owner < devices, plan.owner * capacity + plan.number, devices * capacity)
         position = jnp.zeros_like(position).at[plan.order].set(position, unique_indices=True)
         flat = answer.reshape(devices * capacity, -1)

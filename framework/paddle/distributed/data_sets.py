@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import IO, Any, ClassVar, cast
+from typing import IO, ClassVar, cast
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from framework.paddle.install import SHIM
 from framework.paddle.static.program import Variable
 
 Sample = list[np.ndarray]  # the values of each slot
-_SETTINGS = {
+_SETTINGS: dict[str, object] = {
     "batch_size": 1,
     "thread_num": 1,
     "use_var": (),
@@ -29,7 +30,7 @@ _SETTINGS = {
     "fs_ugi": "",
     "download_cmd": "cat",
 }
-_MEMORY = {
+_MEMORY: dict[str, object] = {
     "data_feed_type": "MultiSlotInMemoryDataFeed",
     "queue_num": None,
     "merge_size": -1,
@@ -45,27 +46,27 @@ _MEMORY = {
 class DatasetBase:
     """Files, the command that turns each into MultiSlot text, and the variables of its slots in their order."""
 
-    _known: ClassVar[dict[str, Any]] = _SETTINGS
+    _defaults: ClassVar[dict[str, object]] = _SETTINGS
 
     def __init__(self) -> None:
-        self._settings: dict[str, Any] = dict(self._known)
+        self._settings = dict(self._defaults)
         self.filelist: list[str] = []
 
-    def init(self, **kwargs: Any) -> None:
+    def init(self, **kwargs: object) -> None:
         """Set `batch_size`, `use_var`, `pipe_command` and so on. Threads do not change what is read.
 
         Raises:
             InputError: there is no such setting, or a variable that is neither int64 nor float32.
         """
-        if unknown := [name for name in kwargs if name not in self._known]:
+        if unknown := [name for name in kwargs if name not in self._defaults]:
             raise InputError(
                 "a dataset has no such setting",
                 where=f"{type(self).__name__}.init",
                 received=", ".join(unknown),
-                allowed=", ".join(self._known),
+                allowed=", ".join(self._defaults),
             )
         self._settings.update(kwargs)
-        for variable in self._settings["use_var"]:
+        for variable in self.variables:
             if np.dtype(variable.dtype.numpy) not in (np.dtype(np.int64), np.dtype(np.float32)):
                 raise InputError(
                     "a slot is int64 or float32", where=variable.name, received=str(variable.dtype)
@@ -80,7 +81,7 @@ class DatasetBase:
     @property
     def variables(self) -> list[Variable]:
         """Those that are fed."""
-        return list(self._settings["use_var"])
+        return list(cast("Sequence[Variable]", self._settings["use_var"]))
 
     def _samples(self) -> Iterator[Sample]:
         for file in self.filelist:
@@ -92,19 +93,25 @@ class DatasetBase:
             source = file.open("rb")
         except OSError as error:
             raise InputError("a file of a dataset cannot be read", where=file, received=str(error)) from error
-        command = self._settings["pipe_command"]
+        command = str(self._settings["pipe_command"])
         with source:
             if command == "cat":
                 yield from self._parse(source, file)
                 return
             paths = [str(SHIM), *filter(None, [os.environ.get("PYTHONPATH")])]
-            process = subprocess.Popen(
-                command,
-                shell=True,
-                stdin=source,
-                stdout=subprocess.PIPE,
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), "JAX_PLATFORMS": "cpu"},
-            )
+            environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "JAX_PLATFORMS": "cpu"}
+            try:
+                process = subprocess.Popen(
+                    shlex.split(command), stdin=source, stdout=subprocess.PIPE, env=environment
+                )
+            except OSError as error:
+                raise InputError(
+                    "the command of a dataset cannot be run",
+                    where=f"pipe_command={command!r}",
+                    received=str(error),
+                    allowed="a program and its arguments; no shell reads it",
+                    fix="pipe_command=\"sh -c '…'\" for pipes and the like",
+                ) from error
             assert process.stdout is not None
             try:
                 yield from self._parse(process.stdout, file)
@@ -183,18 +190,18 @@ class QueueDataset(DatasetBase):
     """Streams its files, in their order."""
 
     def local_shuffle(self) -> None:
-        """Raises: NotImplementedError, as in Paddle."""
-        raise NotImplementedError("QueueDataset does not support local shuffle; use InMemoryDataset")
+        """Raises: ForeignNameError; a stream is not shuffled, as in Paddle."""
+        env.refuse("QueueDataset.local_shuffle", "InMemoryDataset shuffles")
 
     def global_shuffle(self, fleet: object = None) -> None:
-        """Raises: NotImplementedError, as in Paddle."""
-        raise NotImplementedError("QueueDataset does not support global shuffle; use InMemoryDataset")
+        """Raises: ForeignNameError; a stream is not shuffled, as in Paddle."""
+        env.refuse("QueueDataset.global_shuffle", "InMemoryDataset shuffles")
 
 
 class InMemoryDataset(DatasetBase):
     """Reads its files into memory, where they are shuffled: in this process, or over all of them."""
 
-    _known: ClassVar[dict[str, Any]] = {**_SETTINGS, **_MEMORY}
+    _defaults: ClassVar[dict[str, object]] = {**_SETTINGS, **_MEMORY}
 
     def __init__(self) -> None:
         super().__init__()

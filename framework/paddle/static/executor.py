@@ -31,7 +31,7 @@ class Batches(Protocol):
 class FetchHandler(Protocol):
     """What a program does with what is fetched."""
 
-    def handler(self, res_dict: dict[str, Any], /) -> None: ...
+    def handler(self, res_dict: dict[str, np.ndarray | Tensor], /) -> None: ...
 
 
 Fetched = Tensor | str | list[Tensor | str] | tuple[Tensor | str, ...] | None

@@ -161,7 +161,9 @@ class Fleet:
         from framework.paddle.distributed.fleet.hybrid_optimizer import HybridParallelOptimizer
 
         if self.serves and not in_dynamic_mode():
-            return ServerOptimizer(optimizer, cast("DistributedStrategy", strategy or self._strategy))
+            settings = cast("DistributedStrategy", strategy or self._strategy)
+            default_main_program().server_run = servers.ServerRun(settings)
+            return optimizer
         groups = current_groups()
         if groups is None or groups.get_parallel_mode() == 0:
             return optimizer
@@ -220,22 +222,6 @@ class Fleet:
 
     def world_device_ids(self) -> list[list[int]]:
         return [self.local_device_ids()]
-
-
-class ServerOptimizer:
-    """An optimizer of a static program for parameter servers; see servers.py."""
-
-    def __init__(self, optimizer: Optimizer, strategy: DistributedStrategy) -> None:
-        self._optimizer, self._strategy = optimizer, strategy
-
-    def minimize(self, loss: Any, *args: Any, **kwargs: Any) -> Any:
-        """Append the gradients and the step."""
-        result = self._optimizer.minimize(loss, *args, **kwargs)
-        default_main_program().server_run = servers.ServerRun(self._strategy)
-        return result
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._optimizer, name)
 
 
 util = UtilBase()

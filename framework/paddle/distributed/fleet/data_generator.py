@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import cast
 
-Sample = Any  # [(name, [values]), …] of a program
-Samples = Callable[[], Iterable[Sample]]
+from framework.core.errors import InputError
+
+Samples = Callable[[], Iterable[object]]
+"""A function that yields samples: [(name, [values]), …], a list, a tuple or a zip."""
 
 
 class DataGenerator:
@@ -23,11 +25,13 @@ class DataGenerator:
 
     def generate_sample(self, line: str | None) -> Samples:
         """A function that yields the samples of a line: [(name, [values]), …]."""
-        raise NotImplementedError(
-            "define generate_sample(self, line): a function that yields [(name, [values]), …]"
+        raise InputError(
+            "a generator defines generate_sample",
+            where=type(self).__name__,
+            allowed="def generate_sample(self, line): a function that yields [(name, [values]), …]",
         )
 
-    def generate_batch(self, samples: list[Sample]) -> Samples:
+    def generate_batch(self, samples: list[object]) -> Samples:
         """A function that yields the samples of a batch; those that are given."""
         return lambda: iter(samples)
 
@@ -39,13 +43,13 @@ class DataGenerator:
         """Write what `generate_sample(None)` yields."""
         self._write(self.generate_sample(None)())
 
-    def _write(self, samples: Iterable[Sample]) -> None:
+    def _write(self, samples: Iterable[object]) -> None:
         for batch in self._batches(samples):
             for sample in self.generate_batch(batch)():
                 sys.stdout.write(self._gen_str(sample))
 
-    def _batches(self, samples: Iterable[Sample]) -> Iterator[list[Sample]]:
-        batch: list[Sample] = []
+    def _batches(self, samples: Iterable[object]) -> Iterator[list[object]]:
+        batch: list[object] = []
         for sample in samples:
             if sample is None:
                 continue
@@ -56,32 +60,39 @@ class DataGenerator:
         if batch:
             yield batch
 
-    def _gen_str(self, line: Sample) -> str:
-        raise NotImplementedError("use MultiSlotDataGenerator or MultiSlotStringDataGenerator")
+    def _gen_str(self, line: object) -> str:
+        raise InputError(
+            "a generator says how values are written",
+            where=type(self).__name__,
+            allowed="a class of MultiSlotDataGenerator or MultiSlotStringDataGenerator",
+        )
 
 
-def _fields(line: Sample) -> list[Any]:
+def _fields(line: object) -> list[tuple[str, list[object]]]:
     if isinstance(line, zip):
         line = list(line)
     if not isinstance(line, list | tuple):
         raise ValueError(
             f"a sample is a list or tuple such as [('words', [1926, 8, 17]), ('label', [1])], received {line!r}"
         )
-    return list(line)
+    return cast("list[tuple[str, list[object]]]", list(line))
 
 
 class MultiSlotStringDataGenerator(DataGenerator):
     """Of values that are texts already; nothing is checked."""
 
-    def _gen_str(self, line: Sample) -> str:
-        return " ".join(" ".join([str(len(values)), *values]) for _, values in _fields(line)) + "\n"
+    def _gen_str(self, line: object) -> str:
+        return (
+            " ".join(" ".join([str(len(values)), *cast("list[str]", values)]) for _, values in _fields(line))
+            + "\n"
+        )
 
 
 class MultiSlotDataGenerator(DataGenerator):
     """Of numbers: each line has the same names in the same order, none without values. A slot is uint64 until a float
     is met in it."""
 
-    def _gen_str(self, line: Sample) -> str:
+    def _gen_str(self, line: object) -> str:
         """Raises: ValueError, where the slots of a line are not those of the lines before, or have no numbers."""
         fields = _fields(line)
         first = self._proto_info is None

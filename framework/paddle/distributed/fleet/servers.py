@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import jax.numpy as jnp
 import numpy as np
@@ -21,7 +21,7 @@ from framework.paddle.distributed import env
 if TYPE_CHECKING:
     from framework.paddle.distributed.fleet.strategy import DistributedStrategy
     from framework.paddle.static.executor import Executor
-    from framework.paddle.static.program import Program
+    from framework.paddle.static.program import Program, Variable
 
 log = logging.getLogger("oar")
 _FILE = "persistables.pdparams"
@@ -61,8 +61,8 @@ class ServerRun:
         if count == 0:
             return False
         for parameter in program.all_parameters():
-            own = parameter._value if working else jnp.zeros_like(parameter._value)
-            parameter._value = jnp.asarray(collectives.all_reduce(own) / count, parameter._value.dtype)
+            share = parameter._value if working else jnp.zeros_like(parameter._value)
+            parameter._value = jnp.asarray(collectives.all_reduce(share) / count, parameter._value.dtype)
         return True
 
 
@@ -104,7 +104,7 @@ def load_model(path: str, mode: int = 0) -> None:
     paddle.static.default_main_program().set_state_dict(paddle.load(str(file)))
 
 
-def init_server(dirname: str | None = None, var_names: Any = None, **kwargs: object) -> None:
+def init_server(dirname: str | None = None, var_names: object = None, **kwargs: object) -> None:
     """Nothing to begin; a folder of `save_persistables` is where training goes on from."""
     if dirname:
         load_model(dirname)
@@ -114,7 +114,7 @@ def save_inference_model(
     executor: Executor,
     dirname: str,
     feeded_var_names: list[str],
-    target_vars: list[Any],
+    target_vars: list[Variable],
     main_program: Program | None = None,
     export_for_deployment: bool = True,
     mode: int = 0,

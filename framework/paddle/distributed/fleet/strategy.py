@@ -26,7 +26,7 @@ class DistributedStrategy:
 
     hybrid_configs: dict[str, Any]
     a_sync: bool
-    a_sync_configs: dict[str, Any]
+    a_sync_configs: dict[str, int | str]
     pipeline_configs: dict[str, Any]
     find_unused_parameters: bool
 

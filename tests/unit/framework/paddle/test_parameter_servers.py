@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from framework import paddle
-from framework.core.errors import FormatError, InputError
+from framework.core.errors import ForeignNameError, FormatError, InputError
 from framework.paddle.distributed import fleet
 
 GENERATOR = """
@@ -128,9 +128,13 @@ def test_a_dataset_reads_what_a_command_writes(static: Any, tmp_path: Path) -> N
     dataset.wait_preload_done()
     (batch,) = dataset.batches()
     assert batch["ids"].tolist() == [[3, 4], [5, -1]] and batch["dense"].tolist() == [[1.0], [1.0]]
-    dataset.init(pipe_command="exit 3")
-    with pytest.raises(InputError, match="exit status 3"):
-        dataset.load_into_memory()
+    for command, message in (
+        (f"{sys.executable} -c 'raise SystemExit(3)'", "exit status 3"),
+        ("no_such_program | cat", "cannot be run"),
+    ):
+        dataset.init(pipe_command=command)
+        with pytest.raises(InputError, match=message):
+            dataset.load_into_memory()
 
 
 def test_a_dataset_in_memory(static: Any, tmp_path: Path) -> None:
@@ -176,8 +180,9 @@ def test_lines_that_are_no_multislot_text(static: Any, tmp_path: Path, line: str
     assert "line 2" in str(caught.value)
     with pytest.raises(InputError, match="no such setting"):
         dataset.init(threads=3)
-    with pytest.raises(NotImplementedError, match="InMemoryDataset"):
-        dataset.local_shuffle()
+    for shuffle in (dataset.local_shuffle, dataset.global_shuffle):
+        with pytest.raises(ForeignNameError, match="InMemoryDataset"):
+            shuffle()
 
 
 def test_generators(monkeypatch: Any, capsys: Any) -> None:
@@ -198,6 +203,8 @@ def test_generators(monkeypatch: Any, capsys: Any) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO("1 2\n3\n"))
     Texts().run_from_stdin()
     assert capsys.readouterr().out == "1 3 1 0\n2 1 2 1 0\n"
+    with pytest.raises(InputError, match="defines generate_sample"):
+        fleet.MultiSlotDataGenerator().run_from_memory()
     words = Words()
     words.samples = [[("a", [1, 2]), ("b", [3])], zip("ab", ([4], [0.5]))]
     words.run_from_memory()
