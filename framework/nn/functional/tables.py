@@ -139,6 +139,11 @@ def _capacity(ids: int, devices: int) -> int:
     return min(ids, math.ceil(1.5 * ids / devices) + 8)
 
 
+def _flat(block: jax.Array) -> jax.Array:
+    """[lines, 1, …] of one device -> [lines, …]."""
+    return block.reshape(block.shape[0], *block.shape[2:])
+
+
 def _pad(array: jax.Array, multiple: int, value: int) -> jax.Array:
     spare = -len(array) % multiple
     return jnp.pad(array, [(0, spare)] + [(0, 0)] * (array.ndim - 1), constant_values=value)
@@ -184,7 +189,7 @@ def _single(rows: Rows) -> jax.Array:
 
 
 def _fetch(block: jax.Array, rows: Rows, *, devices: int, axes: tuple[str, ...]) -> jax.Array:
-    block, count = block[:, 0], len(rows[0])
+    block, count = _flat(block), len(rows[0])
     plan = _plan(rows, devices)
 
     def fetch(capacity: int) -> jax.Array:
@@ -251,22 +256,36 @@ def _push(
     devices: int,
     axes: tuple[str, ...],
 ) -> tuple[jax.Array, Slots]:
-    block, slots = table[:, 0], {name: value[:, 0] for name, value in state.items()}
-    plan = _plan(rows, devices)
+    plan, count = _plan(rows, devices), len(rows[0])
     here = lax.axis_index(axes).astype(jnp.uint32)
 
-    def push(capacity: int) -> tuple[jax.Array, Slots]:
-        named = jnp.full((devices, capacity), len(block), jnp.int32)
-        named = _exchange(named.at[plan.owner, plan.number].set(plan.local, mode="drop"), axes)
+    def push(
+        tables: tuple[jax.Array, Slots], capacity: int, skip: jax.Array | bool
+    ) -> tuple[jax.Array, Slots]:
+        owner = jnp.where(skip, devices, plan.owner)
+        named = jnp.full((devices, capacity), len(table), jnp.int32)
+        named = _exchange(named.at[owner, plan.number].set(plan.local, mode="drop"), axes)
         sums = jnp.zeros((devices, capacity, grads.shape[1]), grads.dtype)
-        sums = _exchange(sums.at[plan.owner, plan.number].add(grads[plan.order], mode="drop"), axes)
+        sums = _exchange(sums.at[owner, plan.number].add(grads[plan.order], mode="drop"), axes)
         sums = sums.reshape(-1, grads.shape[1])
         return _update_local(
-            block, slots, named.reshape(-1), sums, apply, lambda local: local * jnp.uint32(devices) + here
+            *tables, named.reshape(-1), sums, apply, lambda local: local * jnp.uint32(devices) + here
         )
 
-    block, slots = _with_capacity(plan, len(rows[0]), devices, axes, push)
-    return block[:, None], {name: value[:, None] for name, value in slots.items()}
+    tables = _flat(table), {name: _flat(value) for name, value in state.items()}
+    usual = _capacity(count, devices)
+    many = lax.pmax(plan.most, axes) > usual
+    tables = push(tables, usual, many)
+    if usual < count:  # a loop of one turn at most, which may work in place
+        tables, _ = lax.while_loop(
+            lambda carry: carry[1],
+            lambda carry: (push(carry[0], count, False), jnp.array(False)),
+            (tables, many),
+        )
+    block, slots = tables
+    return block.reshape(table.shape), {
+        name: value.reshape(state[name].shape) for name, value in slots.items()
+    }
 
 
 def _update_local(
