@@ -15,6 +15,7 @@ from framework.core.types import PyTree
 from framework.distributed.mesh import ParallelOptions
 from framework.nn.common import Embedding, Linear
 from framework.nn.layer import Layer
+from framework.nn.lookups import Table
 
 Axes = tuple[str | None, ...]
 
@@ -42,6 +43,8 @@ def parameter_specs(
     specs = {}
     for path, layer in model.named_sublayers(include_self=True):
         for name, parameter in layer._parameters.items():
+            if isinstance(parameter, Table):  # dealt out by rows over all devices, see partitioner.py
+                continue
             full, shape = f"{path}.{name}" if path else name, parameter.shape
             rule = next((one for one in rules if one[0].search(full)), None)
             if rule is not None:

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.experimental import multihost_utils
-from jax.sharding import NamedSharding, PartitionSpec
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from numpy.typing import ArrayLike
 
 from framework.core.device import Device
@@ -19,7 +19,9 @@ from framework.core.errors import ConfigError
 from framework.core.types import PyTree
 from framework.distributed.layout import parameter_specs, state_specs, without_axis
 from framework.distributed.mesh import BATCH_AXES, ParallelOptions, make_mesh
+from framework.nn.functional.tables import BUCKETS, LARGE, collect_rows, deal_rows
 from framework.nn.layer import Layer
+from framework.nn.lookups import Table
 
 Tree = TypeVar("Tree")
 
@@ -29,12 +31,14 @@ class StepShardings:
     """Where the arrays of a training step lie.
 
     Attributes:
+        mesh: The devices.
         state, log: What it leaves.
         gathered: Where each parameter that `fsdp` divides is computed with: whole, so that activations stay divided by
             samples alone.
         gradients: None: as comes.
     """
 
+    mesh: Mesh
     state: PyTree
     log: NamedSharding
     gathered: dict[str, NamedSharding]
@@ -60,6 +64,8 @@ class Partitioner:
         self.batch = self.sharding(PartitionSpec(BATCH_AXES))
         self.several_processes = len({device.process_index for device in self.devices}) > 1
         self._parameters: dict[str, PartitionSpec] = {}
+        self._tables: dict[str, int] = {}  # rows of the tables that are dealt out
+        self.dealt = self.sharding(PartitionSpec(None, self.mesh.axis_names))
 
     def sharding(self, spec: PartitionSpec) -> NamedSharding:
         """A sharding over this mesh."""
@@ -105,6 +111,18 @@ class Partitioner:
     def set_model(self, model: Layer) -> None:
         """Lay out the parameters of this model. Raises: ConfigError, as `parameter_specs` does."""
         self._parameters = parameter_specs(model, self.options, self.sizes)
+        tables = {
+            name: parameter for name, parameter in model.named_parameters() if isinstance(parameter, Table)
+        }
+        self._tables = {name: one.shape[0] for name, one in tables.items() if len(self.devices) > 1}
+        large = next((name for name, one in tables.items() if one.shape[0] >= LARGE), None)
+        if large is not None and BUCKETS % len(self.devices):
+            raise ConfigError(
+                "a table of 2**31 rows or more is dealt out over a power of two of devices",
+                where=large,
+                received=f"{len(self.devices)} devices",
+                allowed=f"a power of two up to {BUCKETS}",
+            )
 
     def parameter_specs(self) -> dict[str, PartitionSpec]:
         """The axes of each parameter of the model by name, as they lie between two steps."""
@@ -128,7 +146,12 @@ class Partitioner:
                 value = parameter.initializer(rng, parameter.shape).astype(parameter.dtype)
             else:
                 value = parameter.value
-            params[name] = self._put(value, self.sharding(specs.get(name, PartitionSpec())), copy=True)
+            if name in self._tables:
+                params[name] = self._put(
+                    deal_rows(np.asarray(value), len(self.devices)), self.dealt, copy=True
+                )
+            else:
+                params[name] = self._put(value, self.sharding(specs.get(name, PartitionSpec())), copy=True)
         return params, self.place(buffers, copy=True)
 
     def shardings(self, tree: Tree, params: str = "params") -> Tree:
@@ -139,7 +162,13 @@ class Partitioner:
             params: The field of the parameters themselves, which stage 1 and 2 leave whole.
         """
         specs = state_specs(tree, self._parameters, self.parameter_specs(), self.sizes, params)
-        return jax.tree.map(self.sharding, specs, is_leaf=lambda one: isinstance(one, PartitionSpec))
+
+        def choose(path: tuple[object, ...], leaf: ArrayLike, spec: PartitionSpec) -> NamedSharding:
+            if self._table(path) is not None:
+                return self.dealt if np.ndim(leaf) > 0 else self.replicated
+            return self.sharding(spec)
+
+        return jax.tree_util.tree_map_with_path(choose, tree, specs)
 
     def build(self, make: Callable[..., Tree], *arguments: PyTree) -> Tree:
         """What `make` makes of the arrays of `init_arrays`, laid out by `shardings`, and on no device whole on the way.
@@ -159,32 +188,61 @@ class Partitioner:
         gathered = {
             name: self.sharding(without_axis(spec, "fsdp"))
             for name, spec in self.parameter_specs().items()
-            if "fsdp" in spec
+            if "fsdp" in spec and name not in self._tables
         }
-        return StepShardings(self.shardings(state), self.replicated, gathered, gradients)
+        return StepShardings(self.mesh, self.shardings(state), self.replicated, gathered, gradients)
 
     def place(self, tree: Tree, *, copy: bool = False) -> Tree:
-        """A pytree of arrays on the mesh, by `shardings`.
+        """A pytree of arrays on the mesh, by `shardings`. Tables are given whole.
 
         Args:
             copy: The arrays share no memory with those given, which stay when these are donated.
         """
+
+        def deal(path: tuple[object, ...], leaf: ArrayLike) -> ArrayLike:
+            rows = self._table(path)
+            return (
+                leaf if rows is None or np.ndim(leaf) == 0 else deal_rows(np.asarray(leaf), len(self.devices))
+            )
+
+        if self._tables:
+            tree = jax.tree_util.tree_map_with_path(deal, tree)
         return jax.tree.map(lambda leaf, where: self._put(leaf, where, copy=copy), tree, self.shardings(tree))
+
+    def _table(self, path: tuple[object, ...]) -> int | None:
+        """The rows of the table that a leaf of this path lies beside; None of all else."""
+        return next((self._tables[name] for name in _names(path) if name in self._tables), None)
+
+    def whole_shapes(self, tree: Tree) -> Tree:
+        """A pytree of arrays of a state as shapes that do not depend on the mesh: those that `fetch` gives."""
+
+        def whole(path: tuple[object, ...], leaf: jax.Array) -> jax.ShapeDtypeStruct:
+            rows = self._table(path)
+            shape = leaf.shape if rows is None or leaf.ndim == 0 else (rows, *leaf.shape[2:])
+            return jax.ShapeDtypeStruct(shape, leaf.dtype)
+
+        return jax.tree_util.tree_map_with_path(whole, tree)
 
     def fetch(self, tree: Tree) -> Tree:
         """A pytree of arrays as each process can read them: those that lie on several processes are gathered, one after
-        the other, as numpy arrays. All processes call it."""
-        if not self.several_processes:
+        the other, as numpy arrays; tables are collected, in the order of their rows. All processes call it."""
+        if not self.several_processes and not self._tables:
             return tree
 
-        def gather(leaf: jax.Array) -> jax.Array | np.ndarray:
+        def gather(path: tuple[object, ...], leaf: jax.Array) -> jax.Array | np.ndarray:
+            rows = self._table(path)
+            if rows is not None and np.ndim(leaf) > 0:
+                return collect_rows(np.asarray(read(leaf)), rows)
+            return read(leaf)
+
+        def read(leaf: jax.Array) -> jax.Array | np.ndarray:
             if not isinstance(leaf, jax.Array) or leaf.is_fully_addressable:
                 return leaf
             if leaf.is_fully_replicated:
                 return np.asarray(leaf)
             return np.asarray(multihost_utils.process_allgather(leaf, tiled=True))
 
-        return jax.tree.map(gather, tree)
+        return jax.tree_util.tree_map_with_path(gather, tree)
 
     def _put(self, leaf: ArrayLike, sharding: NamedSharding, *, copy: bool = False) -> jax.Array:
         if not self.several_processes:
@@ -194,3 +252,8 @@ class Partitioner:
         return jax.make_array_from_callback(
             array.shape, sharding, lambda index: np.array(array[index], copy=True)
         )
+
+
+def _names(path: tuple[object, ...]) -> list[str]:
+    """The keys of a path in a pytree, as texts."""
+    return [str(getattr(key, "key", getattr(key, "name", ""))) for key in path]

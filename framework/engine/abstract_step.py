@@ -55,6 +55,7 @@ class AbstractStep:
         mesh = Mesh(np.array([device]).reshape((1,) * len(AXES)), AXES)
         whole = NamedSharding(mesh, PartitionSpec())
         shardings = StepShardings(
+            mesh=mesh,
             state=jax.tree.map(lambda _: whole, state),
             log=whole,
             gathered={name: whole for name in state.params},

@@ -16,6 +16,7 @@ from framework.engine.task import Metric, Task
 from framework.io.device import without_texts
 from framework.io.loader import DataLoader
 from framework.nn.functional_core import GraphDef, State
+from framework.nn.lookups import lookups
 
 SAMPLE_ID = "sample_id"  # the key under which metrics get the names of samples, [N] texts
 
@@ -100,7 +101,9 @@ class Evaluator(Judge):
         self.partitioner = partitioner
 
         def infer(params: State, buffers: State, batch: Mapping[str, jax.Array]) -> dict[str, jax.Array]:
-            return task.infer(graphdef.bind(params, buffers), batch)
+            model = graphdef.bind(params, buffers)
+            with lookups(model, mesh=None if partitioner is None else partitioner.mesh):
+                return task.infer(model, batch)
 
         device = jax.local_devices()[0] if partitioner is None else partitioner.devices[0]
         # Every process judges all outputs, so that all come to the same decisions.

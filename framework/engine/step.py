@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Protocol
 
 import jax
@@ -21,11 +21,14 @@ from framework.distributed.partitioner import StepShardings
 from framework.engine.experiment import TrainOptions
 from framework.engine.task import Losses, Task
 from framework.nn import functional_core
+from framework.nn.functional.tables import Rows
 from framework.nn.functional_core import GraphDef, State
 from framework.nn.layer import Layer
+from framework.nn.lookups import Taps, lookups, row_gradients, skip_rows, zero_taps
 from framework.nn.recompute import set_recompute
 from framework.optimizer.base import Optimizer, ParamGroup
 from framework.optimizer.lr.base import LRScheduler
+from framework.optimizer.tables import TableGroups, TableStates, init_tables, update_tables
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,7 @@ class TrainState:
         ema: The state of the moving average of the trained parameters; empty where none is kept.
         scaler: The loss scaler's state; empty unless activations are float16.
         lr_factor: Multiplies the scheduled learning rate, float32 []; a plateau lowers it.
+        tables: The state of each table that is updated by rows (nn.ShardedEmbedding), by name.
     """
 
     step: jax.Array
@@ -48,6 +52,7 @@ class TrainState:
     ema: dict[str, PyTree]
     scaler: PyTree
     lr_factor: jax.Array
+    tables: TableStates = field(default_factory=dict)
 
 
 jax.tree_util.register_dataclass(TrainState, [f.name for f in fields(TrainState)], [])
@@ -92,8 +97,9 @@ def init_state(
     how: Mapping[str, ParamGroup],
     optimizer: Optimizer,
     options: TrainOptions,
+    tables: TableGroups | None = None,
 ) -> TrainState:
-    """The state before the first step; `how` names the parameters that are trained."""
+    """The state before the first step; `how` names the parameters that are trained, `tables` those by rows."""
     trained = {name: params[name] for name in how}
     scaler = amp.GradScaler().init() if options.amp == "float16" else {}
     return TrainState(
@@ -104,6 +110,7 @@ def init_state(
         ema=options.ema.init(trained) if options.ema else {},
         scaler=scaler,
         lr_factor=jnp.ones((), jnp.float32),
+        tables=init_tables(params, tables or {}),
     )
 
 
@@ -117,9 +124,11 @@ def train_step(
     device: Device,
     lr_scale: float = 1.0,
     shardings: StepShardings | None = None,
+    tables: TableGroups | None = None,
 ) -> Step:
     """`(state, batch) -> (state, log)`; `lr_scale` multiplies the schedule, `shardings` say where the results
-    lie.
+    lie, `tables` what is trained by the rows that a batch looks up: their gradients are neither clipped nor in
+    `grad_norm`.
 
     The key of step t is `fold_in(key(seed), t)`, so a resumed run draws the same. The log holds `loss`, its parts, `lr`
     and `grad_norm`, float32 []. With float16, a step whose gradients are not finite changes nothing but the loss scale.
@@ -128,9 +137,12 @@ def train_step(
     scaler = amp.GradScaler() if options.amp == "float16" else None
     root = jax.random.key(options.seed)
 
+    mesh = None if shardings is None else shardings.mesh
+    tables = tables or {}
+
     def loss_of(
-        trained: State, state: TrainState, batch: Mapping[str, jax.Array]
-    ) -> tuple[jax.Array, tuple[Losses, State]]:
+        trained: State, taps: Taps | None, state: TrainState, batch: Mapping[str, jax.Array]
+    ) -> tuple[jax.Array, tuple[Losses, State, dict[str, list[Rows]]]]:
         model = graphdef.bind({**state.params, **trained}, state.buffers)
         if shardings is not None:
             for name, parameter in model.named_parameters():
@@ -139,22 +151,31 @@ def train_step(
             rng_scope(jax.random.fold_in(root, state.step)),
             _cast(options),
             explain_trace_errors(),
+            lookups(model, taps, mesh) as noted,
         ):
             losses = task.loss(model, {**batch, "step": state.step})
         total = losses.total.astype(jnp.float32)
         scaled = total if scaler is None else scaler.scale(total, state.scaler)
-        return scaled, (losses, dict(model.named_buffers()))
+        return scaled, (losses, dict(model.named_buffers()), noted.rows)
 
     def step(state: TrainState, batch: Mapping[str, jax.Array]) -> tuple[TrainState, Log]:
         trained = {name: state.params[name] for name in how}
-        grads, (losses, buffers) = jax.grad(loss_of, has_aux=True)(trained, state, batch)
+        taps: Taps = {}
+        if tables:
+            taps = zero_taps(lambda: loss_of(trained, None, state, batch)[1][2], state.params)
+        differentiate = jax.grad(loss_of, argnums=(0, 1), has_aux=True)
+        (grads, tapped), (losses, buffers, rows) = differentiate(trained, taps, state, batch)
         if shardings is not None and shardings.gradients is not None:
             grads = jax.lax.with_sharding_constraint(grads, shardings.gradients)
         finite, scaled = None, state.scaler
         if scaler is not None:
-            grads, finite, scaled = scaler.unscale_and_update(grads, state.scaler)
+            (grads, tapped), finite, scaled = scaler.unscale_and_update((grads, tapped), state.scaler)
         lr = jnp.asarray(schedule.at(state.optimizer["step"]), jnp.float32) * lr_scale * state.lr_factor
         updated, inner, info = optimizer.update(grads, state.optimizer, trained, lr, how)
+        met = row_gradients(rows, tapped) if tables else {}
+        if finite is not None:
+            met = {name: skip_rows(grad, ~finite) for name, grad in met.items()}
+        tabled, table_states = update_tables(state.params, state.tables, met, lr, tables, mesh)
         if finite is not None:
             keep = functools.partial(jnp.where, finite)
             updated = jax.tree.map(keep, updated, trained)
@@ -173,12 +194,13 @@ def train_step(
         }
         new = TrainState(
             step=state.step + 1,
-            params={**state.params, **updated},
+            params={**state.params, **updated, **tabled},
             buffers=buffers,
             optimizer=inner,
             ema=ema,
             scaler=scaled,
             lr_factor=state.lr_factor,
+            tables=table_states,
         )
         return new, {name: jnp.asarray(value, jnp.float32) for name, value in log.items()}
 

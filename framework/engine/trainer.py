@@ -11,7 +11,7 @@ import logging
 import math
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Generator, Iterator, Mapping, Sequence, Sized
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -33,7 +33,9 @@ from framework.engine.task import Task
 from framework.io.checkpoint import CHECKPOINTS, STATE, CheckpointStore, flatten, load_checkpoint, unflatten
 from framework.io.device import prefetch_to_device, without_texts
 from framework.io.loader import DataLoader
+from framework.io.recipe import Batch
 from framework.nn import functional_core
+from framework.nn.host_embedding import host_tables
 from framework.nn.layer import Layer
 from framework.optimizer.base import Optimizer
 from framework.optimizer.lr import PlateauState
@@ -42,6 +44,8 @@ log = logging.getLogger("oar")
 
 
 DIVERGED = "training has diverged"
+ROWS = ".rows.npz"
+"""Of a table on the host in a checkpoint, behind the name of its layer."""
 
 
 class TrainingError(OarError, RuntimeError):
@@ -109,9 +113,21 @@ class Trainer:
         watched = self.schedule.plateau
         self.plateau = PlateauState(watched) if watched is not None else None
         self.graphdef, self.param_groups = trained_graph(model, optimizer, options)
+        tables = self.table_groups = optimizer.table_groups(model)
+        self.host_tables = host_tables(model)
+        if self.host_tables and self.partitioner.several_processes:
+            raise ConfigError(
+                "a table in the memory of the host belongs to one process",
+                where=next(iter(self.host_tables)),
+                received="several processes",
+                allowed="one process, with all of its devices",
+                fix="nn.ShardedEmbedding is divided among the devices of all processes",
+            )
         # Copies: the step consumes its input, and the model keeps its own arrays until training ends.
         self.state: TrainState = self.partitioner.build(
-            lambda params, buffers: init_state(params, buffers, self.param_groups, optimizer, options),
+            lambda params, buffers: init_state(
+                params, buffers, self.param_groups, optimizer, options, tables
+            ),
             *self.partitioner.init_arrays(model),
         )
         batch = self.batch_size
@@ -128,6 +144,7 @@ class Trainer:
             self.partitioner.devices[0],
             factor,
             self.partitioner.step_shardings(self.state, list(self.param_groups)),
+            tables,
         )
         self.evaluator = None
         if eval is not None:
@@ -152,6 +169,13 @@ class Trainer:
         average, state = self.options.ema, self.state
         return average.values(state.ema, state.params) if average else state.params
 
+    def table_state(self, name: str) -> dict[str, np.ndarray]:
+        """What is kept for each row of a table (nn.ShardedEmbedding) by the name of its weight, in the order of rows:
+        the state of its optimizer, and `seen`, how often its ids were met, with `count_ids` or an entry."""
+        return {
+            slot: np.asarray(one) for slot, one in self.partitioner.fetch(self.state.tables)[name].items()
+        }
+
     def _settings(self) -> dict[str, JSON]:
         """What must not change between a run and its resumption, for then the data would be in another order."""
         return {
@@ -175,7 +199,7 @@ class Trainer:
                 fix="resume from another checkpoint, or start from its model.safetensors with `pretrained`",
             )
         ours = {**self.state.params, **self.state.buffers}
-        shapes = {name: tuple(a.shape) for name, a in ours.items()}
+        shapes = {name: tuple(a.shape) for name, a in self.partitioner.whole_shapes(ours).items()}
         theirs = {name: tuple(a.shape) for name, a in saved.model.items()}
         if shapes != theirs:
             differ = sorted(
@@ -198,10 +222,12 @@ class Trainer:
                     allowed="the data and settings of the run, so that its order of samples goes on",
                     fix="set it back, or start anew from the checkpoint's model.safetensors with `pretrained`",
                 )
-        rest = unflatten(self._rest(), saved.train, where=folder)
+        rest = unflatten(self.partitioner.whole_shapes(self._rest()), saved.train, where=folder)
         params: PyTree = {name: saved.model[name] for name in self.state.params}
         buffers: PyTree = {name: saved.model[name] for name in self.state.buffers}
         self.state = self.partitioner.place(TrainState(params=params, buffers=buffers, **rest))
+        for name, layer in self.host_tables.items():
+            layer.store.load(folder / f"{name}{ROWS}")
         self.best_score, self.since_best = saved.meta["best_score"], saved.meta["since_best"]
         self._sums = dict(saved.meta["sums"])
         self._evaluation_due, self._saved_step = saved.meta.get("owes_evaluation", False), self.step
@@ -255,7 +281,7 @@ class Trainer:
         return named
 
     def _rest(self) -> dict[str, PyTree]:
-        fields = ("step", "optimizer", "ema", "scaler", "lr_factor")
+        fields = ("step", "optimizer", "ema", "scaler", "lr_factor", "tables")
         return {name: getattr(self.state, name) for name in fields}
 
     def save(self, best: bool = False) -> Path | None:
@@ -285,9 +311,14 @@ class Trainer:
             "labels": list(self.labels),
             **self.about,
         }
-        folder = self.store.save(self.step, model, flatten(rest), meta, best)
+        write = self._write_host_tables if self.host_tables else None
+        folder = self.store.save(self.step, model, flatten(rest), meta, best, write)
         self._saved_step = self.step
         return folder
+
+    def _write_host_tables(self, folder: Path) -> None:
+        for name, layer in self.host_tables.items():
+            layer.store.save(folder / f"{name}{ROWS}")
 
     # -- the loop ---------------------------------------------------------------------------------------------------
 
@@ -323,7 +354,8 @@ class Trainer:
             while (step := self.step) < self.total_steps and not self.stop and not self._stopping:
                 epoch, start = divmod(step, self.steps_per_epoch)
                 waited = self._waited
-                batches = prefetch_to_device(self.train.batches(epoch, start), self.partitioner.batch)
+                loaded = self._prefetch_rows(self.train.batches(epoch, start))
+                batches = prefetch_to_device(loaded, self.partitioner.batch)
                 with contextlib.closing(batches):
                     for batch in batches:
                         for callback in self.callbacks:
@@ -361,6 +393,21 @@ class Trainer:
             checkpoint = self.store.last() if self.store is not None else None
             raise TrainingStopped(received, self.step, checkpoint)
         return scores
+
+    def _prefetch_rows(self, batches: Generator[Batch, None, None]) -> Iterator[Batch]:
+        """Batches as they are; tables on the host read their rows ahead."""
+        tables = [layer for layer in self.host_tables.values() if layer.prefetch is not None]
+        if not tables:
+            return batches
+
+        def read_ahead() -> Iterator[Batch]:
+            with contextlib.closing(batches):
+                for batch in batches:
+                    for layer in tables:
+                        layer.store.prefetch(batch.data[layer.prefetch], layer.wide_ids)
+                    yield batch
+
+        return read_ahead()
 
     def _due(self, every: int | None, step: int) -> bool:
         return step % (every or self.steps_per_epoch) == 0 or step == self.total_steps

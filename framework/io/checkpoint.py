@@ -17,7 +17,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import NoneType
@@ -109,8 +109,12 @@ class CheckpointStore:
         train: Mapping[str, ArrayLike],
         meta: Mapping[str, JSON],
         best: bool = False,
+        further: Callable[[Path], None] | None = None,
     ) -> Path:
         """Write one checkpoint, mark it as the best if it is, and delete what need not be kept.
+
+        Args:
+            further: Writes files of its own into the folder that it is given, before the checkpoint counts as whole.
 
         Raises:
             InputError: the disk is full or the folder cannot be written; earlier checkpoints are as they were.
@@ -120,7 +124,7 @@ class CheckpointStore:
         needed = sum(np.asarray(a).nbytes for a in (*model.values(), *train.values()))
         try:
             with disk_errors(folder, needed):
-                self._write(folder, work, model, train, {"step": step, **meta})
+                self._write(folder, work, model, train, {"step": step, **meta}, further)
                 if best:
                     _write_json(self.root / BEST, {"folder": folder.name})
         except DiskError as error:
@@ -145,6 +149,7 @@ class CheckpointStore:
         model: Mapping[str, ArrayLike],
         train: Mapping[str, ArrayLike],
         meta: Mapping[str, JSON],
+        further: Callable[[Path], None] | None,
     ) -> None:
         self.root.mkdir(parents=True, exist_ok=True)
         for left in self.root.glob(".writing-*"):  # what a killed run left behind
@@ -153,6 +158,8 @@ class CheckpointStore:
         fresh.mkdir(parents=True)
         write_safetensors(fresh / MODEL, {name: np.asarray(a) for name, a in model.items()})
         write_safetensors(fresh / TRAIN, {name: np.asarray(a) for name, a in train.items()})
+        if further is not None:
+            further(fresh)
         _write_json(fresh / STATE, meta)
         put_in_place(work, folder)  # which may be there: the same step again, after a resume
         shutil.rmtree(work, ignore_errors=True)

@@ -20,12 +20,15 @@ from framework.core.errors import WeightError
 from framework.core.rng import next_key, rng_scope
 from framework.core.types import PyTree
 from framework.nn.functional.lowering import Scopes, current_scopes
+from framework.nn.functional.tables import Rows
 from framework.nn.layer import Layer, Parameter
+from framework.nn.lookups import RowGradients, Table, Taps, lookups, row_gradients, zero_taps
 
 _NOT_STATIC = frozenset({"_parameters", "_buffers", "_sub_layers", "_bound"})
 
 State = dict[str, jax.Array]
 T = TypeVar("T")  # a pytree of arrays
+Noted = dict[str, list[Rows]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,37 +181,43 @@ def value_and_grad(
     """A compiled function of the arguments that returns (loss, grads).
 
     `loss_fn(layer, *args)` returns a scalar, or (scalar, aux) with `has_aux`. `grads` holds one entry for each
-    trainable parameter. The layer's buffers (BatchNorm's statistics) are updated by each call. Keys for dropout come
-    from the surrounding stream.
+    trainable parameter; for the table of a ShardedEmbedding it is the RowGradients of the rows that were looked up. The
+    layer's buffers (BatchNorm's statistics) are updated by each call. Keys for dropout come from the surrounding
+    stream.
     """
 
-    @functools.partial(jax.jit, static_argnums=(0, 1))
+    @functools.partial(jax.jit, static_argnums=(0, 1, 2))
     def run(
         graphdef: GraphDef,
         scopes: Scopes,
+        tables: bool,
         trained: State,
         fixed: State,
         buffers: State,
         key: jax.Array,
         args: tuple,
-    ) -> tuple[PyTree, State]:
-        def loss(trained: State) -> tuple[jax.Array, tuple[State, PyTree]]:
+    ) -> tuple[PyTree, dict[str, jax.Array | RowGradients]]:
+        def loss(trained: State, taps: Taps | None) -> tuple[jax.Array, tuple[State, PyTree, Noted]]:
             bound = graphdef.bind({**trained, **fixed}, buffers)
-            with rng_scope(key):
+            with rng_scope(key), lookups(bound, taps) as noted:
                 out = loss_fn(bound, *args)
             value, aux = out if has_aux else (out, None)
-            return value, (dict(bound.named_buffers()), aux)
+            return value, (dict(bound.named_buffers()), aux, noted.rows)
 
-        value, grads = jax.value_and_grad(loss, has_aux=True)(trained)
-        return value, conjugate(grads)
+        taps = zero_taps(lambda: loss(trained, None)[1][2], fixed) if tables else {}
+        differentiate = jax.value_and_grad(loss, argnums=(0, 1), has_aux=True)
+        (value, (after, aux, rows)), (grads, tapped) = differentiate(trained, taps)
+        return (value, (after, aux)), {**conjugate(grads), **row_gradients(rows, tapped)}
 
     def call(*args: object) -> tuple[PyTree, State]:
         graphdef, params, buffers = split(layer)
-        trainable = {n for n, p in layer.named_parameters() if p.trainable}
+        named = list(layer.named_parameters())
+        tables = any(isinstance(p, Table) for _, p in named)
+        trainable = {n for n, p in named if p.trainable and not isinstance(p, Table)}
         trained = {n: v for n, v in params.items() if n in trainable}
         fixed = {n: v for n, v in params.items() if n not in trainable}
         (value, (new_buffers, aux)), grads = run(
-            graphdef, current_scopes(), trained, fixed, buffers, next_key(), args
+            graphdef, current_scopes(), tables, trained, fixed, buffers, next_key(), args
         )
         update(layer, None, new_buffers)
         return ((value, aux) if has_aux else value), grads

@@ -134,7 +134,7 @@ class Parameter:
 
     def bind(self, value: jax.Array) -> Parameter:
         """A copy that carries `value`, for a functional call."""
-        copy = object.__new__(Parameter)
+        copy = object.__new__(type(self))
         copy.shape, copy.dtype, copy.attr = self.shape, self.dtype, self.attr
         copy.initializer, copy.rng, copy._value, copy.gathered = self.initializer, self.rng, value, None
         return copy

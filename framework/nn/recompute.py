@@ -38,14 +38,20 @@ def record(layer: Layer, name: str) -> None:
         journal.setdefault((id(layer), name), (layer, name, layer._buffers.get(name)))
 
 
+def is_recomputed() -> bool:
+    """Whether a block is traced here whose activations will be computed again."""
+    return _journal.get() is not None
+
+
 # What turns a parameter into the form that a product takes: a gather that is not kept would save nothing, if such a
 # copy of it were.
 _FORMS = frozenset({"convert_element_type", "transpose", "reshape", "copy"})
 
 
 def has_divided(layer: Layer) -> bool:
-    """Whether the layer itself has divided parameters, and stands in no block that is computed again as a whole."""
-    if _journal.get() is not None:
+    """Whether the layer has divided parameters and no layers below it, and stands in no block that is computed again as
+    a whole."""
+    if layer._sub_layers or is_recomputed():
         return False
     return any(one.gathered is not None for one in layer._parameters.values())
 

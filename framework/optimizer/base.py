@@ -33,9 +33,18 @@ from framework.io.checkpoint import flatten, unflatten
 from framework.nn.clip import GradClip, global_norm
 from framework.nn.functional_core import update as write_back
 from framework.nn.layer import Layer, ParamAttr, Parameter
+from framework.nn.lookups import RowGradients, Table
 from framework.optimizer.lr.base import Constant, LRScheduler, Rate
 from framework.optimizer.regularizer import WeightDecay
 from framework.optimizer.rules import Rule, StateSlot
+from framework.optimizer.tables import (
+    TableGroup,
+    TableGroups,
+    TableStates,
+    init_tables,
+    table_groups,
+    update_tables,
+)
 
 Arrays = dict[str, jax.Array]
 RuleState = dict[str, PyTree]  # arrays by slot and parameter, numbers by slot
@@ -65,8 +74,16 @@ class _Session:
         groups: ParamGroups,
         state: dict[str, PyTree],
         run: Callable[..., tuple[Arrays, dict[str, PyTree], Arrays]],
+        tables: TableGroups,
+        table_states: TableStates,
     ) -> None:
         self.groups, self.state, self.run = groups, state, run
+        self.tables, self.table_states = tables, table_states
+        self.run_tables = jax.jit(functools.partial(update_tables, groups=tables))
+
+    def everything(self) -> dict[str, PyTree]:
+        """The state of all parameters and, where there are any, of tables."""
+        return {**self.state, "tables": self.table_states} if self.tables else self.state
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -272,13 +289,15 @@ class Optimizer:
         found = {}
         for name, parameter in named.items():
             group = self._param_group(name, parameter.attr, len(parameter.shape), depth.get(name, 1.0))
+            if isinstance(parameter, Table):  # trained by the rows that are met, see optimizer/tables.py
+                continue
             if parameter.trainable and group.rate != 0 and not _matches(self.frozen, name):
                 found[name] = group
         only: tuple[Parameter, ...] | None = self.__dict__["parameters"]
         if only is not None:
             chosen = {id(parameter) for parameter in only}
             found = {name: group for name, group in found.items() if id(named[name]) in chosen}
-        if not found:
+        if not found and not self.table_groups(layer):
             raise self.error(
                 "nothing is left to train",
                 type(layer).__name__,
@@ -286,6 +305,24 @@ class Optimizer:
                 + (" among `parameters`, which are those of one layer" if only else ""),
             )
         return found
+
+    def table_groups(self, layer: Layer) -> dict[str, TableGroup]:
+        """The tables of `layer` (nn.ShardedEmbedding) that are trained; `param_groups` has none of them.
+
+        Raises:
+            ConfigError: with `accumulate`, which tables do not take: their rows are updated at every step.
+        """
+        groups = table_groups(layer, self.frozen, self.lr_multipliers)
+        only: tuple[Parameter, ...] | None = self.__dict__["parameters"]
+        if only is not None:
+            trained = {id(parameter) for parameter in only}
+            named = dict(layer.named_parameters())
+            groups = {name: group for name, group in groups.items() if id(named[name]) in trained}
+        if groups and self.accumulate > 1:
+            raise self.error(
+                "tables are updated at every step", f"accumulate {self.accumulate}, {next(iter(groups))}", "1"
+            )
+        return groups
 
     def trainable(self, layer: Layer) -> dict[str, ParamGroup]:
         """`param_groups` under its name of the last release."""
@@ -431,9 +468,18 @@ class Optimizer:
                 allowed=f"names of the parameters of {type(layer).__name__}",
                 fix=did_you_mean(unknown[0], named) or "use what nn.value_and_grad(layer, ...) returned",
             )
+        rate = np.float32(self.get_lr(layer))
+        if session.tables:
+            rows = {
+                name: grad
+                for name, grad in grads.items()
+                if name in session.tables and isinstance(grad, RowGradients)
+            }
+            tables = {name: named[name].value for name in session.tables}
+            tables, session.table_states = session.run_tables(tables, session.table_states, rows, rate)
+            write_back(layer, tables)
         params = {name: named[name].value for name in session.groups}
         grads = {name: grad for name, grad in grads.items() if name in session.groups}
-        rate = np.float32(self.get_lr(layer))
         params, session.state, info = session.run(grads, session.state, params, rate)
         write_back(layer, params)
         return info
@@ -453,23 +499,30 @@ class Optimizer:
 
     def state_dict(self, layer: Layer) -> dict[str, jax.Array]:
         """The state of a layer as a flat dict by path, such as "rule/mu/conv.weight"."""
-        return flatten(self._session(layer).state)
+        return flatten(self._session(layer).everything())
 
     def set_state_dict(self, layer: Layer, state: Mapping[str, ArrayLike]) -> None:
         """Continue from what `state_dict` gave. Raises: WeightError listing entries that are missing or do not fit."""
         session = self._session(layer)
-        session.state = jax.tree.map(jnp.asarray, unflatten(session.state, state, where="set_state_dict"))
+        loaded = unflatten(session.everything(), state, where="set_state_dict")
+        session.state = jax.tree.map(jnp.asarray, loaded)
+        session.table_states = session.state.pop("tables", {})
 
     def _session(self, layer: Layer) -> _Session:
         groups, known = self.param_groups(layer), self._sessions.get(layer)
-        if known is not None and known.groups == groups:
+        tables = self.table_groups(layer)
+        if known is not None and known.groups == groups and known.tables == tables:
             return known
         named = dict(layer.named_parameters())
         state = self.init({name: named[name].value for name in groups}, groups)
         if known is not None:
             fresh = flatten(state)
             state = unflatten(state, fresh | {n: v for n, v in flatten(known.state).items() if n in fresh})
-        session = _Session(groups, state, jax.jit(functools.partial(self.update, groups=groups)))
+        states = init_tables({name: named[name].value for name in tables}, tables)
+        if known is not None:
+            states |= {name: one for name, one in known.table_states.items() if name in tables}
+        run = jax.jit(functools.partial(self.update, groups=groups))
+        session = _Session(groups, state, run, tables, states)
         self._sessions[layer] = session
         return session
 

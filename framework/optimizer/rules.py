@@ -29,6 +29,7 @@ class StateSlot:
         leading: Axes before those of the parameter.
         single: No array of the parameter's shape but one number, the same for all parameters.
         power: A single number, [1], that is `fill**t` at step t = 1, 2, … Only where `count` is not given.
+        rowwise: One number for each row: the parameter's shape without its last axis. Only of tables.
     """
 
     fill: float = 0.0
@@ -36,6 +37,7 @@ class StateSlot:
     leading: tuple[int, ...] = ()
     single: bool = False
     power: bool = False
+    rowwise: bool = False
 
 
 @dataclass(frozen=True)
@@ -165,6 +167,24 @@ class AdagradRule(Rule):
     def update(self, p: jax.Array, g: jax.Array, lr: jax.Array, state: State) -> tuple[jax.Array, State]:
         moment = state["moment"] + g * g
         return p - lr * g / (jnp.sqrt(moment) + rounded(self.epsilon, p)), {"moment": moment}
+
+
+@dataclass(frozen=True)
+class RowwiseAdagradRule(Rule):
+    """Adagrad with one sum for each row of a table [rows, features]: the mean of the squares of its gradient.
+
+    Source: FBGEMM's exact row-wise Adagrad (TorchRec).
+    """
+
+    epsilon: float = 1e-8
+    start: float = 0.0
+
+    def slots(self) -> Mapping[str, StateSlot]:
+        return {"moment": StateSlot(self.start, rowwise=True)}
+
+    def update(self, p: jax.Array, g: jax.Array, lr: jax.Array, state: State) -> tuple[jax.Array, State]:
+        moment = state["moment"] + jnp.mean(g * g, -1)
+        return p - lr * g / (jnp.sqrt(moment) + rounded(self.epsilon, p))[..., None], {"moment": moment}
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """paddle.distributed for the processes that `oar launch` started; alone, for one that uses all its devices.
 
-Groups and collectives work among processes, shard_tensor over the devices of all of them. Paddle's parameter servers
-raise an error that says so.
+Groups and collectives work among processes, shard_tensor over the devices of all of them. There are no parameter
+servers: tables lie in the workers (fleet/servers.py).
 """
 
 from __future__ import annotations
@@ -39,6 +39,11 @@ from framework.paddle.distributed.collective import scatter as scatter
 from framework.paddle.distributed.collective import scatter_object_list as scatter_object_list
 from framework.paddle.distributed.collective import send as send
 from framework.paddle.distributed.collective import wait as wait
+from framework.paddle.distributed.data_sets import InMemoryDataset as InMemoryDataset
+from framework.paddle.distributed.data_sets import QueueDataset as QueueDataset
+from framework.paddle.distributed.entry_attr import CountFilterEntry as CountFilterEntry
+from framework.paddle.distributed.entry_attr import ProbabilityEntry as ProbabilityEntry
+from framework.paddle.distributed.entry_attr import ShowClickEntry as ShowClickEntry
 from framework.paddle.distributed.env import ParallelEnv as ParallelEnv
 from framework.paddle.distributed.env import destroy_process_group as destroy_process_group
 from framework.paddle.distributed.env import get_rank as get_rank
@@ -64,11 +69,7 @@ from framework.paddle.distributed.parallel import ParallelMode as ParallelMode
 from framework.paddle.distributed.parallel import spawn as spawn
 
 _STATE_FILE = "0_0.distcp.pdparams"
-_SERVERS = (
-    *("CountFilterEntry", "InMemoryDataset", "ProbabilityEntry", "QueueDataset", "ShowClickEntry"),
-    "split",
-)
-_PROGRAMS = ("DistAttr", "Strategy", "to_static", "io")
+_PROGRAMS = ("DistAttr", "Strategy", "to_static", "io", "split")
 
 
 def save_state_dict(
@@ -96,14 +97,8 @@ def load_state_dict(
 
 
 def _refusing(name: str) -> Callable[..., NoReturn]:
-    fix = (
-        "there are no parameter servers; paddle.io.DataLoader reads data, paddle.nn.Embedding holds tables"
-        if name in _SERVERS
-        else "shard_tensor and shard_layer place what paddle.jit.to_static compiles"
-    )
-
     def call(*args: object, **kwargs: object) -> NoReturn:
-        refuse(name, fix)
+        refuse(name, "shard_tensor and shard_layer place what paddle.jit.to_static compiles")
 
     return call
 
@@ -112,6 +107,6 @@ if not TYPE_CHECKING:
     _resolve = _resolver(__name__)
 
     def __getattr__(name: str) -> object:
-        if name in (*_SERVERS, *_PROGRAMS):
+        if name in _PROGRAMS:
             return _refusing(name)
         return _resolve(name)

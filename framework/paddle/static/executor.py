@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Protocol
 
 import jax
 import numpy as np
@@ -19,6 +20,20 @@ from framework.paddle.jit.to_static import explained
 from framework.paddle.static.program import Program, Values, Variable, default_main_program, value_of
 
 log = logging.getLogger("oar")
+
+
+class Batches(Protocol):
+    """A dataset of paddle.distributed."""
+
+    def batches(self) -> Iterator[dict[str, np.ndarray]]: ...
+
+
+class FetchHandler(Protocol):
+    """What a program does with what is fetched."""
+
+    def handler(self, res_dict: dict[str, np.ndarray | Tensor], /) -> None: ...
+
+
 Fetched = Tensor | str | list[Tensor | str] | tuple[Tensor | str, ...] | None
 
 
@@ -90,7 +105,73 @@ class Executor:
             for tensor, name in zip(tensors, names, strict=True):
                 tensor.stop_gradient = program.data[name].stop_gradient
             found = _run(program, names, tensors, fetches)
+            if program.server_run is not None:
+                program.server_run.after_step(program)
             return [np.asarray(t._value) if return_numpy else t for t in found]
+
+    def train_from_dataset(
+        self,
+        program: Program | CompiledProgram | None = None,
+        dataset: Batches | None = None,
+        scope: object = None,
+        thread: int = 0,
+        debug: bool = False,
+        fetch_list: Fetched = None,
+        fetch_info: Sequence[str] | None = None,
+        print_period: int = 100,
+        fetch_handler: FetchHandler | None = None,
+    ) -> None:
+        """Run a program on all batches of a dataset; every `print_period` of them `fetch_list` is printed.
+
+        Workers of a program for parameter servers may have different numbers of batches.
+
+        Raises:
+            InputError: there is no dataset, or `fetch_info` does not name what is fetched.
+        """
+        program = program._program if isinstance(program, CompiledProgram) else program
+        program = default_main_program() if program is None else program
+        if dataset is None:
+            raise InputError("train_from_dataset needs a dataset", where="Executor.train_from_dataset")
+        fetches = _flat(fetch_list)
+        names = list(fetch_info or [one if isinstance(one, str) else one.name for one in fetches])
+        if len(names) != len(fetches):
+            raise InputError(
+                "fetch_info names what is fetched", received=f"{len(names)} names", allowed=f"{len(fetches)}"
+            )
+        server_run, program.server_run = program.server_run, None  # averaged here, where data may end
+        several = jax.process_count() > 1 and server_run is not None
+        try:
+            for step, batch in enumerate(dataset.batches(), 1):
+                values = self.run(program, feed=batch, fetch_list=fetches)
+                if server_run is not None and several and step % server_run.interval == 0:
+                    server_run.average(program, True)
+                if fetches and step % print_period == 0:
+                    sized = [f"{name}[{np.size(value)}]:{value}" for name, value in zip(names, values)]
+                    now = datetime.now().isoformat(" ", "seconds")
+                    print(", ".join([f"time: [{now}]", f"batch: [{step}]", *sized]), flush=True)
+                    if fetch_handler is not None:
+                        fetch_handler.handler(dict(zip(names, values)))
+            while server_run is not None and several and server_run.average(program, False):
+                continue
+        finally:
+            program.server_run = server_run
+
+    def infer_from_dataset(
+        self,
+        program: Program | CompiledProgram | None = None,
+        dataset: Batches | None = None,
+        scope: object = None,
+        thread: int = 0,
+        debug: bool = False,
+        fetch_list: Fetched = None,
+        fetch_info: Sequence[str] | None = None,
+        print_period: int = 100,
+        fetch_handler: FetchHandler | None = None,
+    ) -> None:
+        """As `train_from_dataset` for a program without an optimizer."""
+        self.train_from_dataset(
+            program, dataset, scope, thread, debug, fetch_list, fetch_info, print_period, fetch_handler
+        )
 
 
 def _fetched(program: Program, fetch_list: Fetched) -> list[Tensor]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from framework import paddle
 from framework.core.errors import OarError
+from framework.nn.table_options import Entry
 from framework.paddle import nn
 from framework.paddle._kernel.arguments import DTypeLike, Integers, Padding
 from framework.paddle._kernel.missing import reason
@@ -22,6 +24,8 @@ from framework.paddle.utils import unique_name
 
 if TYPE_CHECKING:
     from framework.paddle.nn.initializer import Initializer
+
+log = logging.getLogger("oar")
 
 
 def _activated(x: Tensor, act: str | None) -> Tensor:
@@ -85,6 +89,40 @@ def embedding(
     """Rows of a table [size[0], size[1]]."""
     weight = _parameter(unique_name.generate("embedding"), size, param_attr, dtype)
     return functional.embedding(input, weight, padding_idx=padding_idx)
+
+
+def sparse_embedding(
+    input: Tensor,
+    size: Sequence[int],
+    padding_idx: int | None = None,
+    is_test: bool = False,
+    entry: Entry | None = None,
+    table_class: str = "MemorySparseTable",
+    param_attr: AttrLike = None,
+    dtype: DTypeLike = "float32",
+    slot: object = None,
+) -> Tensor:
+    """Rows of a table of a parameter server, which here is a parameter [size[0], size[1]]: any id, modulo size[0].
+
+    All ids are trained, whatever `entry` says, and by the optimizer of the program; the core's nn.ShardedEmbedding and
+    nn.HostEmbedding update by rows and admit by entries.
+
+    Raises:
+        ValueError: an unknown table class.
+    """
+    if table_class not in ("CommonSparseTable", "SSDSparseTable", "MemorySparseTable"):
+        raise ValueError(
+            f"table_class is CommonSparseTable, SSDSparseTable or MemorySparseTable, received {table_class}"
+        )
+    if entry is not None:
+        log.warning(
+            f"sparse_embedding trains all ids, and not by {entry.to_attr()}: use framework.nn.ShardedEmbedding(entry=…)"
+        )
+    rows = size[0]
+    weight = _parameter(unique_name.generate("sparse_embedding"), size, param_attr, dtype)
+    return functional.embedding(
+        paddle.remainder(input, paddle.full([], rows, input.dtype)), weight, padding_idx=padding_idx
+    )
 
 
 def _convolution(name: str, kind: type[Any], default: str) -> Callable[..., Tensor]:

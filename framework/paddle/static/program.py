@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import jax
 import numpy as np
@@ -227,6 +227,16 @@ class Block:
         return declare(name or unique_name.generate("_generated_var"), shape, dtype)
 
 
+class AfterStep(Protocol):
+    """What is done after a step of a program."""
+
+    interval: int
+
+    def after_step(self, program: Program) -> None: ...
+
+    def average(self, program: Program, working: bool) -> bool: ...
+
+
 class Program:
     """Recorded operations. `Executor.run` compiles and runs them."""
 
@@ -237,6 +247,7 @@ class Program:
         self.random_seed = 0
         self.for_test = False
         self.compiled: dict[object, list[Any]] = {}
+        self.server_run: AfterStep | None = None  # of a program for parameter servers
 
     def global_seed(self, seed: int = 0) -> None:
         from framework.paddle._kernel.random import seed as set_seed

@@ -25,6 +25,7 @@ from framework.engine.experiment import Experiment, LoaderConfig
 from framework.engine.task import Task
 from framework.io.device import without_texts
 from framework.nn.layer import Layer
+from framework.nn.lookups import Table
 from framework.workflow.train.loaders import make_loader
 
 
@@ -125,6 +126,16 @@ def plan(experiment: Experiment, devices: int, hardware: Hardware) -> Plan:
         ConfigError: a rule of names fits no parameter.
     """
     first = abstract_step(experiment)
+    tables = [name for name, one in first.model.named_parameters() if isinstance(one, Table)]
+    if tables:
+        raise ConfigError(
+            "tables that are dealt out row by row cannot be planned yet",
+            where=tables[0],
+            received=f"{len(tables)} of nn.ShardedEmbedding",
+            allowed="models whose parameters all lie as `parallel` says",
+            fix="plan with nn.Embedding in their place; a table takes its bytes, once for the optimizer's state more, "
+            "divided by all devices",
+        )
     patterns: list[str | None] = [experiment.train.recompute]
     if patterns[0] is None and (blocks := find_blocks(first.model)) is not None:
         patterns.append(blocks)

@@ -1,6 +1,6 @@
 """paddle.distributed.fleet: `init`, `distributed_model`, `distributed_optimizer` for the processes of `oar launch`.
 
-Parameter servers have no counterpart; their names raise an error that says so.
+Parameter servers have no counterpart: tables lie in the workers, and what is said to servers does nothing (servers.py).
 """
 
 from __future__ import annotations
@@ -19,13 +19,20 @@ from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle._kernel.x64 import x64
 from framework.paddle.distributed import env
+from framework.paddle.distributed.fleet import servers
 from framework.paddle.distributed.fleet import utils as utils
+from framework.paddle.distributed.fleet.data_generator import DataGenerator as DataGenerator
+from framework.paddle.distributed.fleet.data_generator import MultiSlotDataGenerator as MultiSlotDataGenerator
+from framework.paddle.distributed.fleet.data_generator import (
+    MultiSlotStringDataGenerator as MultiSlotStringDataGenerator,
+)
 from framework.paddle.distributed.fleet.strategy import DistributedStrategy as DistributedStrategy
 from framework.paddle.distributed.fleet.topology import CommunicateTopology as CommunicateTopology
 from framework.paddle.distributed.fleet.topology import HybridCommunicateGroup as HybridCommunicateGroup
 from framework.paddle.distributed.fleet.topology import current_groups
 from framework.paddle.distributed.parallel import DataParallel
 from framework.paddle.nn.layer import Layer
+from framework.paddle.static.program import default_main_program, in_dynamic_mode
 
 if TYPE_CHECKING:
     from framework.paddle.amp.grad_scaler import GradScaler
@@ -34,11 +41,9 @@ if TYPE_CHECKING:
 log = logging.getLogger("oar")
 
 _SERVERS = (
-    *("MultiSlotDataGenerator", "MultiSlotStringDataGenerator", "check_save_pre_patch_done", "get_fl_client"),
-    *("init_coordinator", "init_server", "init_worker", "load_inference_model", "load_model"),
-    *("load_one_table", "make_fl_strategy", "minimize", "run_server", "save_cache_model", "save_cache_table"),
-    *("save_dense_params", "save_inference_model", "save_one_table", "save_persistables", "shrink"),
-    *("stop_worker", "collective_perf"),
+    *("check_save_pre_patch_done", "get_fl_client", "init_coordinator", "load_inference_model"),
+    *("load_one_table", "make_fl_strategy", "minimize", "save_cache_model", "save_cache_table"),
+    *("save_dense_params", "save_one_table", "collective_perf"),
 )
 
 
@@ -113,6 +118,7 @@ class Fleet:
 
     def __init__(self) -> None:
         self._strategy = DistributedStrategy()
+        self.serves = False  # whether the program is written for parameter servers
 
     def init(
         self,
@@ -126,6 +132,9 @@ class Fleet:
         Raises:
             DeviceError: its degrees do not make up the processes that there are.
         """
+        self.serves = not (is_collective or getattr(role_maker, "_is_collective", False))
+        if self.serves and servers.is_server():
+            return self  # it ends when its program calls run_server
         env.init_parallel_env()
         self._strategy = strategy or DistributedStrategy()
         state.hybrid_groups = HybridCommunicateGroup(CommunicateTopology.of(self._strategy.hybrid_configs))
@@ -151,6 +160,10 @@ class Fleet:
         """The optimizer; of a divided model with the norm of all its parts, of a sharding group with divided state."""
         from framework.paddle.distributed.fleet.hybrid_optimizer import HybridParallelOptimizer
 
+        if self.serves and not in_dynamic_mode():
+            settings = cast("DistributedStrategy", strategy or self._strategy)
+            default_main_program().server_run = servers.ServerRun(settings)
+            return optimizer
         groups = current_groups()
         if groups is None or groups.get_parallel_mode() == 0:
             return optimizer
@@ -172,10 +185,10 @@ class Fleet:
         return env.get_rank() == 0
 
     def is_worker(self) -> bool:
-        return True
+        return not self.is_server()
 
     def is_server(self) -> bool:
-        return False
+        return servers.is_server()
 
     def is_coordinator(self) -> bool:
         return False
@@ -233,6 +246,12 @@ node_num = fleet.node_num
 local_rank = rank_in_node = fleet.local_rank
 local_device_ids = fleet.local_device_ids
 world_device_ids = fleet.world_device_ids
+run_server = servers.run_server
+init_server = servers.init_server
+save_persistables = servers.save_persistables
+save_inference_model = servers.save_inference_model
+load_model = servers.load_model
+init_worker = stop_worker = shrink = print_table_stat = set_date = servers.do_nothing
 
 
 def distributed_scaler(scaler: GradScaler) -> GradScaler:

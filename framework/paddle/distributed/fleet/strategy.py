@@ -25,6 +25,8 @@ class DistributedStrategy:
     """Switches and settings; what is set is kept. A world of one process spreads nothing."""
 
     hybrid_configs: dict[str, Any]
+    a_sync: bool
+    a_sync_configs: dict[str, int | str]
     pipeline_configs: dict[str, Any]
     find_unused_parameters: bool
 
@@ -32,6 +34,22 @@ class DistributedStrategy:
         state: dict[str, Any] = {
             **dict.fromkeys(_SWITCHES, False),
             **{name: {} for name in _CONFIGS},
+            "a_sync": True,
+            "a_sync_configs": {
+                "k_steps": -1,
+                "max_merge_var_num": 1,
+                "send_queue_size": 16,
+                "independent_recv_thread": False,
+                "min_send_grad_num_before_recv": 1,
+                "thread_pool_size": 1,
+                "send_wait_times": 1,
+                "runtime_split_send_recv": False,
+                "launch_barrier": True,
+                "heter_worker_device_guard": "cpu",
+                "lr_decay_steps": 10,
+                "use_ps_gpu": 0,
+                "use_gpu_graph": 0,
+            },
             "hybrid_configs": {**dict.fromkeys(_DEGREES, 1), "dp_degree": -1},
             "build_strategy": None,
             "execution_strategy": None,
@@ -50,6 +68,8 @@ class DistributedStrategy:
     def __setattr__(self, name: str, value: object) -> None:
         if name not in self.__dict__:
             raise AttributeError(f"DistributedStrategy has no setting {name!r}")
+        if name == "a_sync":  # as Paddle: it sets the interval anew
+            self.__dict__["a_sync_configs"]["k_steps"] = 0 if value else -1
         old = self.__dict__[name]
         if isinstance(old, dict) and isinstance(value, dict):
             value = {**old, **value}

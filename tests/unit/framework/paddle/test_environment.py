@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
 from framework import paddle
-from framework.core.errors import DeviceError, ForeignNameError, ShapeError
+from framework.core.errors import DeviceError, ShapeError
 
 dist = paddle.distributed
 
@@ -135,9 +133,3 @@ def test_tensors_are_sharded_over_a_mesh() -> None:
         dist.shard_tensor(whole, mesh, [dist.Partial()])
     with pytest.raises(DeviceError):
         dist.ProcessMesh([0, 999]).jax_mesh()
-
-
-@pytest.mark.parametrize("call", [lambda: dist.fleet.init_server(), lambda: dist.InMemoryDataset()])
-def test_parameter_servers_are_refused(call: Any) -> None:
-    with pytest.raises(ForeignNameError, match="parameter servers"):
-        call()
