@@ -181,6 +181,15 @@ class Partitioner:
         """
         return jax.tree.map(lambda leaf, where: self._put(leaf, where, copy=copy), tree, self.shardings(tree))
 
+    def structs(self, tree: Tree) -> Tree:
+        """Shapes, types and shardings of the arrays of a pytree, with which a checkpoint is read onto this mesh."""
+        return jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=a.sharding), tree)
+
+    def is_divided(self, tree: PyTree) -> bool:
+        """Whether no device has all of a pytree of arrays."""
+        leaves = (leaf for leaf in jax.tree.leaves(tree) if isinstance(leaf, jax.Array))
+        return any(not leaf.sharding.is_fully_replicated for leaf in leaves)
+
     def fetch(self, tree: Tree) -> Tree:
         """A pytree of arrays as each process can read them: those that lie on several processes are gathered, one after
         the other, as numpy arrays. All processes call it."""
