@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -17,8 +18,14 @@ from numpy.typing import ArrayLike
 from framework.core.device import Device
 from framework.core.errors import ConfigError
 from framework.core.types import PyTree
+from framework.distributed.axes_check import check_experts, find_blocks
+from framework.distributed.experts import ExpertParallel
 from framework.distributed.layout import parameter_specs
 from framework.distributed.mesh import BATCH_AXES, ParallelOptions, make_mesh
+from framework.distributed.one_f_one_b import OneForwardOneBackward
+from framework.distributed.pipeline import GPipe
+from framework.distributed.ring import RingAttention
+from framework.distributed.scope import StepScope
 from framework.nn.layer import Layer
 
 Tree = TypeVar("Tree")
@@ -33,12 +40,14 @@ class StepShardings:
         parameters: Where they are computed with: what `fsdp` divides is gathered, each before its use, so that
             activations stay divided by samples alone.
         gradients: None: as comes.
+        scope: How layers compute; None: as they are written.
     """
 
     state: PyTree
     log: NamedSharding
     parameters: dict[str, NamedSharding]
     gradients: dict[str, NamedSharding] | None
+    scope: StepScope | None
 
 
 class Partitioner:
@@ -60,6 +69,7 @@ class Partitioner:
         self.batch = self.sharding(PartitionSpec(BATCH_AXES))
         self.several_processes = len({device.process_index for device in self.devices}) > 1
         self._parameters: dict[str, PartitionSpec] = {}
+        self._blocks: tuple[str, ...] = ()
 
     def sharding(self, spec: PartitionSpec) -> NamedSharding:
         """A sharding over this mesh."""
@@ -69,16 +79,24 @@ class Partitioner:
 
     @property
     def _batch_parts(self) -> int:
-        return self.sizes["data"] * self.sizes["fsdp"]
+        return math.prod(self.sizes[axis] for axis in BATCH_AXES)
+
+    @property
+    def _micro_batches(self) -> int:
+        """Into how many a batch is cut; 1 where there is no pipeline."""
+        stages = self.sizes["pipeline"]
+        return 1 if stages == 1 else self.options.micro_batches or 2 * stages
 
     def check_batch_size(self, count: int) -> None:
         """Raises: ConfigError, where a batch of `count` samples cannot be divided among the devices."""
-        if not self.divides(count):
+        micro = self._micro_batches
+        if count % (self._batch_parts * micro):
+            pipeline = f" and {micro} micro batches" if micro > 1 else ""
             raise ConfigError(
                 "the batch cannot be divided among the devices",
                 where="data.train.batch_size",
-                received=f"{count} samples for {self._batch_parts} devices",
-                allowed=f"a multiple of {self._batch_parts}",
+                received=f"{count} samples for {self._batch_parts} devices{pipeline}",
+                allowed=f"a multiple of {self._batch_parts * micro}",
             )
 
     def divides(self, count: int) -> bool:
@@ -104,7 +122,22 @@ class Partitioner:
 
     def set_model(self, model: Layer) -> None:
         """Lay out the parameters of this model. Raises: ConfigError, as `parameter_specs` does."""
-        self._parameters = parameter_specs(model, self.options, self.sizes)
+        check_experts(model, self.sizes)
+        self._blocks = find_blocks(model, self.options)
+        self._parameters = parameter_specs(model, self.options, self.sizes, self._blocks)
+
+    def scope(self, training: bool = True) -> StepScope | None:
+        """How layers compute on this mesh; None: as they are written. In evaluation blocks run one after the other."""
+        sizes, is_pipeline = self.sizes, training and self.sizes["pipeline"] > 1
+        if sizes["sequence"] == sizes["expert"] == 1 and not is_pipeline:
+            return None
+        turns = is_pipeline and self.options.schedule == "1f1b"
+        return StepScope(
+            RingAttention(self.mesh) if sizes["sequence"] > 1 else None,
+            ExpertParallel(self.mesh) if sizes["expert"] > 1 else None,
+            GPipe(self.mesh, self._micro_batches) if is_pipeline and not turns else None,
+            OneForwardOneBackward(self.mesh, self._micro_batches, self._blocks) if turns else None,
+        )
 
     def parameter_specs(self) -> dict[str, PartitionSpec]:
         """The axes of each parameter of the model by name, as they lie between two steps."""
@@ -171,7 +204,7 @@ class Partitioner:
         if self.options.stage == 2:
             gradients = {name: self.sharding(self._parameters[name]) for name in trained}
         used = {name: self.sharding(_without(spec, "fsdp")) for name, spec in self._parameters.items()}
-        return StepShardings(self.shardings(state), self.replicated, used, gradients)
+        return StepShardings(self.shardings(state), self.replicated, used, gradients, self.scope())
 
     def place(self, tree: Tree, *, copy: bool = False) -> Tree:
         """A pytree of arrays on the mesh, by `shardings`.

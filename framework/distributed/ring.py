@@ -23,7 +23,9 @@ from framework.nn.functional.common import kept_share
 from framework.nn.functional.products import product
 
 AXIS = "sequence"
-_Running = tuple[jax.Array, jax.Array, jax.Array, jax.Array, jax.Array]  # keys, values, maximum, total, output
+_Running = tuple[
+    jax.Array, jax.Array, jax.Array, jax.Array, jax.Array
+]  # keys, values, maximum, total, output
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from framework.engine.task import Metric, Task
 from framework.io.device import without_texts
 from framework.io.loader import DataLoader
 from framework.nn.functional_core import GraphDef, State
+from framework.nn.mesh_scope import mesh_scope
 
 SAMPLE_ID = "sample_id"  # the key under which metrics get the names of samples, [N] texts
 
@@ -99,8 +100,11 @@ class Evaluator(Judge):
         enable_compilation_cache()
         self.partitioner = partitioner
 
+        scope = None if partitioner is None else partitioner.scope(training=False)
+
         def infer(params: State, buffers: State, batch: Mapping[str, jax.Array]) -> dict[str, jax.Array]:
-            return task.infer(graphdef.bind(params, buffers), batch)
+            with mesh_scope(scope):
+                return task.infer(graphdef.bind(params, buffers), batch)
 
         device = jax.local_devices()[0] if partitioner is None else partitioner.devices[0]
         # Every process judges all outputs, so that all come to the same decisions.

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
 
 from framework.core.errors import FormatError, WeightError
+from framework.core.lazy import LazyModule
 from framework.core.types import JSON, PyTree
 from framework.distributed import Partitioner
 from framework.engine.step import TrainState
-from framework.io import sharded
 from framework.io.checkpoint import (
     ARRAYS,
     STATE,
@@ -25,6 +25,11 @@ from framework.io.checkpoint import (
     read_meta,
     unflatten,
 )
+
+if TYPE_CHECKING:
+    from framework.io import sharded
+else:
+    sharded = LazyModule("framework.io.sharded")  # orbax takes a second to import
 
 _FIELDS = ("step", "optimizer", "ema", "scaler", "lr_factor")
 _META = {"settings", "best_score", "since_best", "sums", "plateau"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -17,10 +18,14 @@ from framework.core.device import Device
 from framework.core.rng import rng_scope
 from framework.core.trace import explain_trace_errors
 from framework.core.types import PyTree
+from framework.distributed.one_f_one_b import Arrays
 from framework.distributed.partitioner import StepShardings
 from framework.engine.experiment import TrainOptions
 from framework.engine.task import Losses, Task
 from framework.nn.functional_core import GraphDef, State
+from framework.nn.layer import Layer
+from framework.nn.mesh_scope import BlockPipeline, MeshScope, mesh_scope
+from framework.nn.moe import MoE
 from framework.optimizer.base import Optimizer, ParamGroup
 from framework.optimizer.lr.base import LRScheduler
 
@@ -105,26 +110,55 @@ def train_step(
     scaler = amp.GradScaler() if options.amp == "float16" else None
     root = jax.random.key(options.seed)
 
-    def loss_of(
-        trained: State, state: TrainState, batch: Mapping[str, jax.Array]
+    def run_task(
+        params: Mapping[str, PyTree],
+        state: TrainState,
+        batch: Mapping[str, jax.Array],
+        key: jax.Array,
+        scope: MeshScope | None,
     ) -> tuple[jax.Array, tuple[Losses, State]]:
-        params = {**state.params, **trained}
-        if shardings is not None:
-            params = jax.lax.with_sharding_constraint(params, shardings.parameters)
+        """The loss, scaled; and unscaled with the buffers after it."""
         model = graphdef.bind(params, state.buffers)
-        with (
-            rng_scope(jax.random.fold_in(root, state.step)),
-            _cast(options),
-            explain_trace_errors(),
-        ):
-            losses = task.loss(model, {**batch, "step": state.step})
+        with rng_scope(key), _cast(options), explain_trace_errors(), mesh_scope(scope):
+            losses = add_auxiliary(task.loss(model, {**batch, "step": state.step}), model)
         total = losses.total.astype(jnp.float32)
         scaled = total if scaler is None else scaler.scale(total, state.scaler)
         return scaled, (losses, dict(model.named_buffers()))
 
+    def place(params: State) -> State:
+        return params if shardings is None else jax.lax.with_sharding_constraint(params, shardings.parameters)
+
+    def differentiate(
+        state: TrainState, batch: Mapping[str, jax.Array]
+    ) -> tuple[State, tuple[Losses, State]]:
+        """Gradients of the trained parameters, losses, and buffers after them."""
+        scope = None if shardings is None else shardings.scope
+        key = jax.random.fold_in(root, state.step)
+        if scope is not None and scope.schedule is not None:
+
+            def micro_loss(
+                params: Mapping[str, PyTree], data: Arrays, number: jax.Array, blocks: BlockPipeline
+            ) -> tuple[jax.Array, tuple[Losses, jax.Array]]:
+                inner = dataclasses.replace(scope, blocks=blocks)
+                scaled, (losses, _) = run_task(params, state, data, jax.random.fold_in(key, number), inner)
+                weight = jax.lax.stop_gradient(jnp.float32(1 if losses.weight is None else losses.weight))
+                return scaled, (Losses(losses.total, dict(losses.parts)), weight)
+
+            gradients, losses = scope.schedule(micro_loss, place(state.params), dict(batch), key)
+            return {name: gradients[name] for name in how}, (losses, state.buffers)
+        trained = {name: state.params[name] for name in how}
+
+        def loss_of(trained: State) -> tuple[jax.Array, tuple[Losses, State]]:
+            return run_task(place({**state.params, **trained}), state, batch, key, scope)
+
+        result = jax.grad(loss_of, has_aux=True)(trained)
+        if scope is not None:
+            scope.check_use()
+        return result
+
     def step(state: TrainState, batch: Mapping[str, jax.Array]) -> tuple[TrainState, Log]:
         trained = {name: state.params[name] for name in how}
-        grads, (losses, buffers) = jax.grad(loss_of, has_aux=True)(trained, state, batch)
+        grads, (losses, buffers) = differentiate(state, batch)
         if shardings is not None and shardings.gradients is not None:
             grads = jax.lax.with_sharding_constraint(grads, shardings.gradients)
         finite, scaled = None, state.scaler
@@ -164,6 +198,17 @@ def train_step(
         compiler = {**compiler, **CPU_RECOMPUTE_OPTIONS}
     out = None if shardings is None else (shardings.state, shardings.log)
     return jax.jit(step, donate_argnums=0, compiler_options=compiler, out_shardings=out)
+
+
+def add_auxiliary(losses: Losses, model: Layer) -> Losses:
+    """The losses with those that layers of experts have of themselves, and the share of what they have dropped."""
+    layers = [layer for layer in model.sublayers(include_self=True) if isinstance(layer, MoE)]
+    if not layers:
+        return losses
+    own = jnp.stack([layer.auxiliary_loss for layer in layers]).sum()
+    dropped = jnp.stack([layer.dropped for layer in layers]).mean()
+    parts = {**losses.parts, "balance_loss": own, "dropped_tokens": dropped}
+    return Losses(losses.total + own, parts, losses.weight)
 
 
 def _cast(options: TrainOptions) -> contextlib.AbstractContextManager[object]:

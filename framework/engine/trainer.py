@@ -32,7 +32,7 @@ from framework.engine.saved_state import load_state, read_saved, state_besides
 from framework.engine.step import TrainState, init_state, train_step
 from framework.engine.stopping import AgreedStop, StopSignals, TrainingStopped
 from framework.engine.task import Task
-from framework.io.checkpoint import CHECKPOINTS, STATE, CheckpointStore, flatten
+from framework.io.checkpoint import CHECKPOINTS, CheckpointStore, flatten
 from framework.io.device import prefetch_to_device, without_texts
 from framework.io.loader import DataLoader
 from framework.nn import functional_core

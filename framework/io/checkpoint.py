@@ -16,6 +16,7 @@ writes leaves the earlier checkpoints as they were.
 from __future__ import annotations
 
 import contextlib
+import copy
 import json
 import os
 import re
@@ -150,6 +151,7 @@ class CheckpointStore:
         self.wait()
         folder, work = self._folders(step)
         arrays = {"model": dict(model), "train": dict(train)}
+        meta = copy.deepcopy(dict(meta))  # it is written when training has gone on
         needed = sum(leaf.nbytes for leaf in jax.tree.leaves(arrays))
         self._writer = self._writer or sharded.ShardedWriter()
 
@@ -161,7 +163,9 @@ class CheckpointStore:
         with self._explain_errors(folder, work, needed):
             if jax.process_index() == 0:
                 self._make(work)
-            sharded.meet(f"oar-checkpoint-{step}")  # nobody takes what a killed run left for this one's folder
+            sharded.meet(
+                f"oar-checkpoint-{step}"
+            )  # nobody takes what a killed run left for this one's folder
             self._writer.start(work / ARRAYS, arrays, finish)
         return folder
 

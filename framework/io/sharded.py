@@ -6,6 +6,7 @@ host need hold whole.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
@@ -28,12 +29,10 @@ class ShardedWriter:
     """
 
     def __init__(self) -> None:
-        self._finish: Callable[[], None] | None = None
-        self._error: BaseException | None = None
-        self._checkpointer = ocp.AsyncCheckpointer(
-            ocp.StandardCheckpointHandler(),
-            async_options=ocp.AsyncOptions(post_finalization_callback=self._run_finish),
-        )
+        self._thread: threading.Thread | None = None
+        self._error: Exception | None = None
+        self._busy = False
+        self._checkpointer = ocp.AsyncCheckpointer(ocp.StandardCheckpointHandler())
 
     def start(self, folder: Path, tree: object, finish: Callable[[], None] | None = None) -> None:
         """Begin to write a pytree of arrays to a new folder, which appears whole or not at all.
@@ -42,23 +41,32 @@ class ShardedWriter:
             finish: Called by process 0, in another thread, when all processes have written their parts.
         """
         self.wait()
-        self._finish = finish
+        self._busy = True
         self._checkpointer.save(folder.absolute(), args=ocp.args.StandardSave(tree))
+        if finish is not None and jax.process_index() == 0:
+            # Not the callback that orbax offers: it comes before the folder has its name.
+            self._thread = threading.Thread(target=self._finish, args=(finish,), name="oar-checkpoint")
+            self._thread.start()
 
     def wait(self) -> None:
-        """Until everything is written. Raises: what the writing or `finish` has raised."""
-        try:
+        """Until everything is written and, in process 0, `finish` has returned. Raises: what they have raised."""
+        if not self._busy:
+            return
+        self._busy = False
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+        else:
             self._checkpointer.wait_until_finished()
-        finally:
-            error, self._error = self._error, None
+        error, self._error = self._error, None
         if error is not None:
             raise error
+        meet("oar-checkpoint-written")
 
-    def _run_finish(self) -> None:
-        finish, self._finish = self._finish, None
+    def _finish(self, finish: Callable[[], None]) -> None:
         try:
-            if finish is not None:
-                finish()
+            self._checkpointer.wait_until_finished()
+            finish()
         except Exception as error:  # raised by `wait`, in the thread that can do something about it
             self._error = error
 
@@ -114,7 +122,9 @@ def load_arrays(folder: str | Path) -> dict[str, dict[str, np.ndarray]]:
 
 def stored_shapes(folder: str | Path) -> dict[str, dict[str, jax.ShapeDtypeStruct]]:
     """Shapes and types of a sharded checkpoint of dicts of arrays. Raises: FormatError, where there is none."""
-    return jax.tree.map(lambda a: jax.ShapeDtypeStruct(tuple(a.shape), a.dtype), _stored(Path(folder).absolute()))
+    return jax.tree.map(
+        lambda a: jax.ShapeDtypeStruct(tuple(a.shape), a.dtype), _stored(Path(folder).absolute())
+    )
 
 
 def meet(name: str) -> None:

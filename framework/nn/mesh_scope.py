@@ -15,6 +15,7 @@ import jax
 
 if TYPE_CHECKING:
     from framework.nn.layer import Layer
+    from framework.nn.moe import Experts
 
 
 class SequenceAttention(Protocol):
@@ -38,7 +39,9 @@ class SequenceAttention(Protocol):
 class ExpertExchange(Protocol):
     """Experts that are divided among devices."""
 
-    def __call__(self, experts: Layer, x: jax.Array, chosen: jax.Array, weights: jax.Array, /) -> jax.Array:
+    def __call__(
+        self, experts: Experts, x: jax.Array, chosen: jax.Array, weights: jax.Array, /
+    ) -> tuple[jax.Array, jax.Array]:
         """As `Experts.forward`."""
         ...
 

@@ -125,9 +125,7 @@ class MultiHeadAttention(Layer):
             )
             extra = (weights, *extra)
         else:
-            mixed = F.scaled_dot_product_attention(
-                q, k, v, attn_mask, self.dropout, training=self.training
-            )
+            mixed = F.scaled_dot_product_attention(q, k, v, attn_mask, self.dropout, training=self.training)
         out = self.out_proj(mixed.reshape(*mixed.shape[:2], self.embed_dim))
         return (out, *extra) if extra else out
 
