@@ -9,6 +9,7 @@ such: the last device turns at once. The backward pass computes a stage's activa
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -114,7 +115,7 @@ class OneForwardOneBackward:
             value, (logged, weight) = loss({**others, **unread}, data, number, give)
             if len(calls) != 1:
                 raise _refuse(len(calls))
-            return value * weight, (jax.tree.map(lambda one: one * weight, logged), weight)
+            return value * weight, (jax.tree.map(lambda one: jnp.float32(one) * weight, logged), weight)
 
         def run(stacked: Arrays, others: Arrays, micro: Arrays, rest: Arrays, key: jax.Array) -> tuple:
             device, last = lax.axis_index(AXIS), devices - 1
@@ -123,7 +124,7 @@ class OneForwardOneBackward:
             def pick(number: jax.Array) -> Arrays:
                 return {**rest, **{name: array[number] for name, array in micro.items()}}
 
-            def forward(stacked: Arrays, others: Arrays, received: jax.Array, number: jax.Array) -> jax.Array:
+            def forward(number: jax.Array, stacked: Arrays, others: Arrays, received: jax.Array) -> jax.Array:
                 graph, x, arguments = before(others, pick(number), number)
                 x = lax.cond(device == 0, lambda: x, lambda: received)
                 stage = make_stage(graph, each)
@@ -137,7 +138,7 @@ class OneForwardOneBackward:
                 return d_y, d_others, logged
 
             def backward(received: jax.Array, d_y: jax.Array, number: jax.Array) -> tuple[jax.Array, _Sums]:
-                y, pull = jax.vjp(lambda *a: forward(*a, number), stacked, others, received)
+                y, pull = jax.vjp(functools.partial(forward, number), stacked, others, received)
                 d_y, d_behind, logged = lax.cond(
                     device == last, lambda: turn(y, number), lambda: (d_y, zero.others, zero.logged)
                 )
@@ -156,7 +157,7 @@ class OneForwardOneBackward:
                 inputs = carry.inputs.at[jnp.where(comes, number % room, room)].set(carry.x, mode="drop")
                 y = lax.cond(
                     comes & (device < last),
-                    lambda: forward(stacked, others, carry.x, number),
+                    lambda: forward(number, stacked, others, carry.x),
                     lambda: carry.x,
                 )
                 number = jnp.clip(back, 0, count - 1)

@@ -18,6 +18,7 @@ from framework.engine.step import TrainState
 from framework.io.checkpoint import (
     ARRAYS,
     STATE,
+    Checkpoint,
     check_names,
     flatten,
     is_sharded,
@@ -37,12 +38,11 @@ _META = {"settings", "best_score", "since_best", "sums", "plateau"}
 
 @dataclass(frozen=True)
 class SavedState:
-    """A checkpoint that fits a run: arrays by name, or, of one that devices have written, only their shapes."""
+    """A checkpoint that fits a run; `arrays` is None where devices have written them, each its own."""
 
     folder: Path
-    model: Mapping[str, np.ndarray | jax.ShapeDtypeStruct]
-    train: Mapping[str, np.ndarray | jax.ShapeDtypeStruct]
     meta: dict[str, Any]
+    arrays: Checkpoint | None
 
 
 def state_besides(state: TrainState) -> dict[str, PyTree]:
@@ -63,10 +63,12 @@ def read_saved(folder: Path, state: TrainState, settings: Mapping[str, JSON]) ->
     if is_sharded(folder):
         _, meta = read_meta(folder)
         shapes = sharded.stored_shapes(folder / ARRAYS)
-        saved = SavedState(folder, shapes.get("model", {}), shapes.get("train", {}), meta)
+        saved = SavedState(folder, meta, None)
+        model, train = shapes.get("model", {}), shapes.get("train", {})
     else:
         whole = load_checkpoint(folder)
-        saved = SavedState(folder, whole.model, whole.train, whole.meta)
+        saved = SavedState(folder, whole.meta, whole)
+        model, train = whole.model, whole.train
     if missing := _META - saved.meta.keys():
         raise FormatError(
             "the checkpoint does not say where the run was",
@@ -74,7 +76,7 @@ def read_saved(folder: Path, state: TrainState, settings: Mapping[str, JSON]) ->
             received=f"no {', '.join(sorted(missing))}",
             fix="resume from another checkpoint, or start from its weights with `pretrained`",
         )
-    _check_model({**state.params, **state.buffers}, saved)
+    _check_model({**state.params, **state.buffers}, model, folder)
     for name, value in settings.items():
         if saved.meta["settings"].get(name) != value:
             raise WeightError(
@@ -84,19 +86,21 @@ def read_saved(folder: Path, state: TrainState, settings: Mapping[str, JSON]) ->
                 allowed="the data and settings of the run, so that its order of samples goes on",
                 fix="set it back, or start anew from the checkpoint's weights with `pretrained`",
             )
-    check_names(state_besides(state), saved.train, where=folder)
+    check_names(state_besides(state), train, where=folder)
     return saved
 
 
-def _check_model(ours: Mapping[str, jax.Array], saved: SavedState) -> None:
+def _check_model(
+    ours: Mapping[str, jax.Array], saved: Mapping[str, np.ndarray | jax.ShapeDtypeStruct], folder: Path
+) -> None:
     shapes = {name: tuple(a.shape) for name, a in ours.items()}
-    theirs = {name: tuple(a.shape) for name, a in saved.model.items()}
+    theirs = {name: tuple(a.shape) for name, a in saved.items()}
     if shapes == theirs:
         return
     differ = sorted(name for name in shapes.keys() | theirs.keys() if shapes.get(name) != theirs.get(name))
     raise WeightError(
         "the checkpoint is of another model",
-        where=saved.folder,
+        where=folder,
         received=", ".join(f"{n}: {theirs.get(n, 'missing')}" for n in differ[:5])
         + f" ({len(differ)} differ)",
         allowed=f"the {len(shapes)} arrays of this config's model",
@@ -111,9 +115,9 @@ def load_state(saved: SavedState, state: TrainState, partitioner: Partitioner) -
     Raises:
         FormatError: a file is damaged.
     """
-    if not is_sharded(saved.folder):
-        rest = unflatten(state_besides(state), saved.train, where=saved.folder)
-        return partitioner.place(_join(state, saved.model, rest))
+    if saved.arrays is not None:
+        rest = unflatten(state_besides(state), saved.arrays.train, where=saved.folder)
+        return partitioner.place(_join(state, saved.arrays.model, rest))
     structs = partitioner.structs(state)
     besides = state_besides(structs)
     like = {"model": {**structs.params, **structs.buffers}, "train": flatten(besides)}

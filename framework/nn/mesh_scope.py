@@ -57,9 +57,14 @@ class BlockPipeline(Protocol):
 class MeshScope(Protocol):
     """How layers compute on a mesh; None where an axis has one device."""
 
-    attention: SequenceAttention | None
-    experts: ExpertExchange | None
-    blocks: BlockPipeline | None
+    @property
+    def attention(self) -> SequenceAttention | None: ...
+
+    @property
+    def experts(self) -> ExpertExchange | None: ...
+
+    @property
+    def blocks(self) -> BlockPipeline | None: ...
 
 
 _scope: contextvars.ContextVar[MeshScope | None] = contextvars.ContextVar("oar_mesh", default=None)

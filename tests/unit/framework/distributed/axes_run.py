@@ -21,7 +21,7 @@ import numpy as np
 import framework
 from framework import nn
 from framework.distributed import ParallelOptions, Partitioner
-from framework.engine.callbacks import Callback
+from framework.engine.callbacks import Callback, Row
 from framework.engine.experiment import TrainOptions
 from framework.engine.task import Losses
 from framework.engine.trainer import Trainer
@@ -88,8 +88,8 @@ class Rows(Callback):
     def __init__(self, losses: list[float]) -> None:
         self.losses = losses
 
-    def on_log(self, trainer: Trainer, row: dict[str, Any]) -> None:
-        self.losses.append(row["loss"])
+    def on_log(self, trainer: Trainer, row: Row) -> None:
+        self.losses.append(float(row["loss"]))
 
 
 def make(
@@ -99,7 +99,7 @@ def make(
     framework.seed(0)
     devices = jax.devices()[:1] if options is None else None
     losses: list[float] = []
-    task = TextTask()
+    task: Any = TextTask()
     loader = DataLoader(
         Texts(), batch_size=BATCH, pack=task.pack, shuffle=True, drop_last=True, num_workers=0
     )

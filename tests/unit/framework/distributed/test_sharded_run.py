@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import socket
@@ -10,11 +11,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 import pytest
 
-from framework.core.errors import FormatError, WeightError
+from framework.core.errors import FormatError, InputError, WeightError
 from framework.distributed import ParallelOptions
 from framework.io.checkpoint import CheckpointStore, find_checkpoint, flatten, load_checkpoint
 from framework.workflow.domain.weights import checkpoint_weights
@@ -89,8 +89,15 @@ def test_what_was_not_written_to_its_end_is_no_checkpoint(tmp_path: Path) -> Non
     trainer.save()
     store.wait()
     first = store.last()
+
+    def fail(*args: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    store._publish = fail  # type: ignore[method-assign]
+    store.save_sharded(6, trainer.state.params, {}, {})
+    with pytest.raises(InputError, match="the checkpoint could not be written"):
+        store.wait()
     store._publish = lambda *args: None  # type: ignore[method-assign]  # a process that is killed before
-    trainer.state = jax.tree.map(lambda a: a, trainer.state)
     store.save_sharded(7, trainer.state.params, {}, {})
     store.wait()
     assert store.last() == first and (tmp_path / "checkpoints" / ".writing-step_00000007").is_dir()
