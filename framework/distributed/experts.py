@@ -28,7 +28,7 @@ class ExpertParallel:
         self.mesh = mesh
 
     def __call__(
-        self, experts: Experts, x: jax.Array, chosen: jax.Array, weights: jax.Array
+        self, experts: Experts, x: jax.Array, selected: jax.Array, weights: jax.Array
     ) -> tuple[jax.Array, jax.Array]:
         sizes = dict(self.mesh.shape)
         matrices = experts.weights()
@@ -51,7 +51,7 @@ class ExpertParallel:
             out_specs=(spread, PartitionSpec(groups)),
             check_vma=False,
         )
-        out, dropped = run(matrices, x, chosen, weights)
+        out, dropped = run(matrices, x, selected, weights)
         return out, dropped.mean()
 
 
@@ -61,14 +61,14 @@ def _exchange(
     split: str | None,
     matrices: dict[str, jax.Array],
     x: jax.Array,
-    chosen: jax.Array,
+    selected: jax.Array,
     weights: jax.Array,
 ) -> tuple[jax.Array, jax.Array]:
     """What one device computes: its experts for the tokens of all, then its own tokens from what all send back."""
-    top_k, flat, count = chosen.shape[-1], x.reshape(-1, x.shape[-1]), experts.num_experts
-    to = dispatch(chosen.reshape(-1, top_k), count, experts.capacity(len(flat), top_k))
-    places = gather_tokens(flat, to, count)  # [experts, capacity, width]
-    arrived = lax.all_to_all(places, AXIS, split_axis=0, concat_axis=1, tiled=True)
+    top_k, flat, count = selected.shape[-1], x.reshape(-1, x.shape[-1]), experts.num_experts
+    to = dispatch(selected.reshape(-1, top_k), count, experts.capacity(len(flat), top_k))
+    sent = gather_tokens(flat, to, count)  # [experts, capacity, width]
+    arrived = lax.all_to_all(sent, AXIS, split_axis=0, concat_axis=1, tiled=True)
     y = experts.compute(matrices, arrived)  # [experts here, devices * capacity, width]
     if split is not None:
         y = lax.psum(y, split)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -27,7 +27,9 @@ from framework.nn.layer import Layer
 from framework.nn.mesh_scope import BlockPipeline
 
 Arrays = dict[str, jax.Array]
-Logged = tuple[Any, jax.Array]  # any pytree of float scalars, and the weight of the micro batch, float32 []
+Logged = tuple[
+    PyTree, jax.Array
+]  # any pytree of float scalars, and the weight of the micro batch, float32 []
 MicroLoss = Callable[[Mapping[str, PyTree], Arrays, jax.Array, BlockPipeline], tuple[jax.Array, Logged]]
 """(parameters, micro batch, its number, what stands for the blocks) -> (loss, what is averaged besides)"""
 

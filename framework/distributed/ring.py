@@ -66,14 +66,14 @@ class RingAttention:
         keys = key.shape[1]
         batch = BATCH_AXES if n % math.prod(sizes[axis] for axis in BATCH_AXES) == 0 else None
         head = "tensor" if heads % sizes["tensor"] == 0 else None
-        kept, share = None, 1.0
+        retained, share = None, 1.0
         if training and dropout_p > 0:
-            kept, share = kept_share(next_key(), dropout_p, (n, heads, queries, keys))
+            retained, share = kept_share(next_key(), dropout_p, (n, heads, queries, keys))
         form = _Form(devices, keys, queries, is_causal, precision() == "bfloat16", share)
         more_queries, more_keys = -queries % devices, -keys % devices
         arrays = [_fill(query, 1, more_queries), _fill(key, 1, more_keys), _fill(value, 1, more_keys)]
         specs = [PartitionSpec(batch, AXIS, head)] * 3
-        for scores in (None if attn_mask is None else additive_mask(attn_mask), kept):
+        for scores in (None if attn_mask is None else additive_mask(attn_mask), retained):
             if scores is None:
                 arrays.append(jnp.zeros((1, 1, 1, 1), bool))
             else:
@@ -84,7 +84,7 @@ class RingAttention:
             axes = (batch, head, AXIS)
             specs.append(PartitionSpec(*(axis if size > 1 else None for axis, size in zip(axes, sizes_of))))
         run = jax.shard_map(
-            functools.partial(_attend, form, attn_mask is not None, kept is not None),
+            functools.partial(_attend, form, attn_mask is not None, retained is not None),
             mesh=self.mesh,
             in_specs=tuple(specs),
             out_specs=specs[0],
@@ -106,7 +106,7 @@ def _attend(
     key: jax.Array,
     value: jax.Array,
     mask: jax.Array,
-    kept: jax.Array,
+    retained: jax.Array,
 ) -> jax.Array:
     """What one device computes: its queries [N, Q, H, D] over all keys, of which it has a block [N, K, H, D]."""
     device, (n, rows, heads, _), columns = lax.axis_index(AXIS), query.shape, key.shape[1]
@@ -130,7 +130,7 @@ def _attend(
         before = jnp.exp(top - highest)
         total = total * before + weights.sum(-1)
         if drops:
-            weights = jnp.where(_columns(kept, start, columns), weights / form.share, 0)
+            weights = jnp.where(_columns(retained, start, columns), weights / form.share, 0)
         mixed = product("nhqk,nkhd->nhqd", weights.astype(value.dtype), value, form.low, wide)
         out = out * before[..., None] + mixed
         turn = [(i, (i - 1) % form.devices) for i in range(form.devices)]

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import jax
 import numpy as np
@@ -36,22 +35,13 @@ _FIELDS = ("step", "optimizer", "ema", "scaler", "lr_factor")
 _META = {"settings", "best_score", "since_best", "sums", "plateau"}
 
 
-@dataclass(frozen=True)
-class SavedState:
-    """A checkpoint that fits a run; `arrays` is None where devices have written them, each its own."""
-
-    folder: Path
-    meta: dict[str, Any]
-    arrays: Checkpoint | None
-
-
 def state_besides(state: TrainState) -> dict[str, PyTree]:
     """All of a state but the arrays of the model."""
     return {name: getattr(state, name) for name in _FIELDS}
 
 
-def read_saved(folder: Path, state: TrainState, settings: Mapping[str, JSON]) -> SavedState:
-    """What a checkpoint has for a run of this state.
+def read_saved(folder: Path, state: TrainState, settings: Mapping[str, JSON]) -> Checkpoint:
+    """A checkpoint that fits a run of this state; without its arrays where devices have written each its own.
 
     Args:
         settings: What must not change between a run and its resumption.
@@ -60,15 +50,14 @@ def read_saved(folder: Path, state: TrainState, settings: Mapping[str, JSON]) ->
         FormatError: a file is missing or damaged.
         WeightError: it is of another model, or of a run with other settings.
     """
+    model: Mapping[str, np.ndarray | jax.ShapeDtypeStruct]
+    train: Mapping[str, np.ndarray | jax.ShapeDtypeStruct]
     if is_sharded(folder):
-        _, meta = read_meta(folder)
-        shapes = sharded.stored_shapes(folder / ARRAYS)
-        saved = SavedState(folder, meta, None)
+        saved, shapes = read_meta(folder), sharded.stored_shapes(folder / ARRAYS)
         model, train = shapes.get("model", {}), shapes.get("train", {})
     else:
-        whole = load_checkpoint(folder)
-        saved = SavedState(folder, whole.meta, whole)
-        model, train = whole.model, whole.train
+        saved = load_checkpoint(folder)
+        model, train = saved.model, saved.train
     if missing := _META - saved.meta.keys():
         raise FormatError(
             "the checkpoint does not say where the run was",
@@ -108,16 +97,16 @@ def _check_model(
     )
 
 
-def load_state(saved: SavedState, state: TrainState, partitioner: Partitioner) -> TrainState:
+def load_state(saved: Checkpoint, state: TrainState, partitioner: Partitioner) -> TrainState:
     """The state of a checkpoint, laid out as `state`, whose arrays are given up. Each process reads what its devices
     hold, whatever devices have written it.
 
     Raises:
         FormatError: a file is damaged.
     """
-    if saved.arrays is not None:
-        rest = unflatten(state_besides(state), saved.arrays.train, where=saved.folder)
-        return partitioner.place(_join(state, saved.arrays.model, rest))
+    if not is_sharded(saved.folder):
+        rest = unflatten(state_besides(state), saved.train, where=saved.folder)
+        return partitioner.place(_join(state, saved.model, rest))
     structs = partitioner.structs(state)
     besides = state_besides(structs)
     like = {"model": {**structs.params, **structs.buffers}, "train": flatten(besides)}

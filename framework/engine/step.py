@@ -125,7 +125,7 @@ def train_step(
         scaled = total if scaler is None else scaler.scale(total, state.scaler)
         return scaled, (losses, dict(model.named_buffers()))
 
-    def place(params: State) -> State:
+    def lay_out(params: State) -> State:
         return params if shardings is None else jax.lax.with_sharding_constraint(params, shardings.parameters)
 
     def differentiate(
@@ -144,12 +144,12 @@ def train_step(
                 weight = jax.lax.stop_gradient(jnp.float32(1 if losses.weight is None else losses.weight))
                 return scaled, (Losses(losses.total, dict(losses.parts)), weight)
 
-            gradients, losses = scope.schedule(micro_loss, place(state.params), dict(batch), key)
+            gradients, losses = scope.schedule(micro_loss, lay_out(state.params), dict(batch), key)
             return {name: gradients[name] for name in how}, (losses, state.buffers)
         trained = {name: state.params[name] for name in how}
 
         def loss_of(trained: State) -> tuple[jax.Array, tuple[Losses, State]]:
-            return run_task(place({**state.params, **trained}), state, batch, key, scope)
+            return run_task(lay_out({**state.params, **trained}), state, batch, key, scope)
 
         result = jax.grad(loss_of, has_aux=True)(trained)
         if scope is not None:
@@ -205,10 +205,10 @@ def add_auxiliary(losses: Losses, model: Layer) -> Losses:
     layers = [layer for layer in model.sublayers(include_self=True) if isinstance(layer, MoE)]
     if not layers:
         return losses
-    own = jnp.stack([layer.auxiliary_loss for layer in layers]).sum()
+    balance = jnp.stack([layer.auxiliary_loss for layer in layers]).sum()
     dropped = jnp.stack([layer.dropped for layer in layers]).mean()
-    parts = {**losses.parts, "balance_loss": own, "dropped_tokens": dropped}
-    return Losses(losses.total + own, parts, losses.weight)
+    logged = {**losses.parts, "balance_loss": balance, "dropped_tokens": dropped}
+    return Losses(losses.total + balance, logged, losses.weight)
 
 
 def _cast(options: TrainOptions) -> contextlib.AbstractContextManager[object]:

@@ -22,7 +22,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -282,12 +282,11 @@ def load_checkpoint(folder: str | Path) -> Checkpoint:
     Raises:
         FormatError: a file is missing or damaged; the message names it.
     """
-    folder = Path(folder)
-    step, meta = read_meta(folder)
-    if is_sharded(folder):
-        arrays = sharded.load_arrays(folder / ARRAYS)
-        return Checkpoint(folder, step, arrays.get("model", {}), arrays.get("train", {}), meta)
-    return Checkpoint(folder, step, read_safetensors(folder / MODEL), read_safetensors(folder / TRAIN), meta)
+    saved = read_meta(Path(folder))
+    if is_sharded(saved.folder):
+        return replace(saved, **sharded.load_arrays(saved.folder / ARRAYS))
+    model, train = (read_safetensors(saved.folder / name) for name in (MODEL, TRAIN))
+    return replace(saved, model=model, train=train)
 
 
 def is_sharded(folder: Path) -> bool:
@@ -295,8 +294,8 @@ def is_sharded(folder: Path) -> bool:
     return (folder / ARRAYS).is_dir() and not (folder / MODEL).exists()
 
 
-def read_meta(folder: Path) -> tuple[int, dict[str, Any]]:
-    """The step of a checkpoint, and its plain data. Raises: FormatError, where a file is missing, cut or damaged."""
+def read_meta(folder: Path) -> Checkpoint:
+    """A checkpoint without its arrays. Raises: FormatError, where a file is damaged, or one of arrays is missing."""
     fix = "resume from another one of output/<config>/checkpoints"
     meta = _read_json(folder / STATE, fix)
     step = meta.pop("step", None)
@@ -312,7 +311,7 @@ def read_meta(folder: Path) -> tuple[int, dict[str, Any]]:
         raise _damaged(folder / STATE, received, "what a training run writes", fix)
     if files is not None:
         sharded.check_files(folder / ARRAYS, files)
-    return step, meta
+    return Checkpoint(folder, step, {}, {}, meta)
 
 
 def flatten(tree: object, prefix: str = "") -> dict[str, jax.Array]:

@@ -40,7 +40,7 @@ class ExpertExchange(Protocol):
     """Experts that are divided among devices."""
 
     def __call__(
-        self, experts: Experts, x: jax.Array, chosen: jax.Array, weights: jax.Array, /
+        self, experts: Experts, x: jax.Array, selected: jax.Array, weights: jax.Array, /
     ) -> tuple[jax.Array, jax.Array]:
         """As `Experts.forward`."""
         ...

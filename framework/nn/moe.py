@@ -2,7 +2,7 @@
 
 Papers: Shazeer et al. 2017, https://arxiv.org/abs/1701.06538; GShard, https://arxiv.org/abs/2006.16668; Switch
     Transformer, https://arxiv.org/abs/2101.03961 (the loss that balances the load, equation 4); Mixtral,
-    https://arxiv.org/abs/2401.04088 (weights of the chosen experts that sum to one)
+    https://arxiv.org/abs/2401.04088 (weights of the selected experts that sum to one)
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ class Dispatch(NamedTuple):
     """The share of choices without a place, float32 []"""
 
 
-def dispatch(chosen: jax.Array, num_experts: int, capacity: int) -> Dispatch:
-    """Places for the chosen experts [tokens, top_k]: first choices before second ones, then in the order of tokens. A
+def dispatch(selected: jax.Array, num_experts: int, capacity: int) -> Dispatch:
+    """Places for the selected experts [tokens, top_k]: first choices before second ones, then in the order of tokens. A
     choice of no expert, which is `num_experts`, takes none."""
-    tokens, top_k = chosen.shape
-    choices = chosen.T.reshape(-1)
-    taken = jax.nn.one_hot(choices, num_experts, dtype=jnp.int32)
-    position = ((jnp.cumsum(taken, 0) - 1) * taken).sum(-1)
+    tokens, top_k = selected.shape
+    choices = selected.T.reshape(-1)
+    members = jax.nn.one_hot(choices, num_experts, dtype=jnp.int32)
+    position = ((jnp.cumsum(members, 0) - 1) * members).sum(-1)
     full = position >= capacity
     slot = jnp.where(full, num_experts * capacity, choices * capacity + position)
     return Dispatch(slot.reshape(top_k, tokens).T, capacity, full.mean(dtype=jnp.float32))
@@ -60,10 +60,10 @@ def dispatch(chosen: jax.Array, num_experts: int, capacity: int) -> Dispatch:
 
 def gather_tokens(x: jax.Array, to: Dispatch, num_experts: int) -> jax.Array:
     """[tokens, width] -> [experts, capacity, width], zeros where no token is."""
-    places = jnp.zeros((num_experts * to.capacity, x.shape[-1]), x.dtype)
+    rows = jnp.zeros((num_experts * to.capacity, x.shape[-1]), x.dtype)
     for choice in range(to.slot.shape[1]):
-        places = places.at[to.slot[:, choice]].add(x, mode="drop")  # no place is taken twice
-    return places.reshape(num_experts, to.capacity, -1)
+        rows = rows.at[to.slot[:, choice]].add(x, mode="drop")  # no place is taken twice
+    return rows.reshape(num_experts, to.capacity, -1)
 
 
 def scatter_tokens(y: jax.Array, to: Dispatch, weights: jax.Array) -> jax.Array:
@@ -103,8 +103,8 @@ class Experts(Layer):
         if gated:
             shapes = {"gate_proj": (width, hidden), **shapes}
         for name, shape in shapes.items():
-            made = self.create_parameter((num_experts, *shape), weight_attr, default_initializer=start)
-            setattr(self, name, made)
+            parameter = self.create_parameter((num_experts, *shape), weight_attr, default_initializer=start)
+            setattr(self, name, parameter)
         self.gated = gated
 
     def weights(self) -> dict[str, jax.Array]:
@@ -127,15 +127,15 @@ class Experts(Layer):
             return tokens
         return max(1, min(tokens, math.ceil(self.capacity_factor * tokens * top_k / self.num_experts)))
 
-    def forward(self, x: jax.Array, chosen: jax.Array, weights: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """[N, T, width] from the experts `chosen` [N, T, top_k] by their `weights`, and the share of choices that found
+    def forward(self, x: jax.Array, selected: jax.Array, weights: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """[N, T, width] from the experts `selected` [N, T, top_k] by their `weights`, and the share of choices that found
         no place, float32 []."""
         mesh = current_mesh()
         if mesh is not None and mesh.experts is not None:
-            return mesh.experts(self, x, chosen, weights)
-        top_k = chosen.shape[-1]
+            return mesh.experts(self, x, selected, weights)
+        top_k = selected.shape[-1]
         flat = x.reshape(-1, x.shape[-1])
-        to = dispatch(chosen.reshape(-1, top_k), self.num_experts, self.capacity(len(flat), top_k))
+        to = dispatch(selected.reshape(-1, top_k), self.num_experts, self.capacity(len(flat), top_k))
         y = self.compute(self.weights(), gather_tokens(flat, to, self.num_experts))
         out = scatter_tokens(y, to, weights.reshape(-1, top_k))
         return out.reshape(x.shape), to.dropped
@@ -150,7 +150,7 @@ class MoE(Layer):
         capacity_factor: An expert takes at most `capacity_factor * tokens * top_k / num_experts` of the tokens that a
             device has, and those beyond get zeros; None: it takes all, and each computes as many places as there are
             tokens.
-        normalize: The weights of the chosen experts sum to one.
+        normalize: The weights of the selected experts sum to one.
         balance_weight: Of the loss that balances the load. In training it is in `auxiliary_loss` after each call; the
             Trainer adds it to the task's.
 
@@ -198,25 +198,25 @@ class MoE(Layer):
         # The router decides in float32: in 16 bits near experts change places.
         logits = x.astype(jnp.float32) @ self.gate.weight.astype(jnp.float32)
         probability = jax.nn.softmax(logits, -1)
-        weights, chosen = jax.lax.top_k(probability, self.top_k)
+        weights, selected = jax.lax.top_k(probability, self.top_k)
         if self.normalize:
             weights = weights / weights.sum(-1, keepdims=True)
         if mask is not None:
-            chosen = jnp.where(mask[..., None], chosen, self.num_experts)
+            selected = jnp.where(mask[..., None], selected, self.num_experts)
         tokens = x if x.ndim == 3 else x.reshape(x.shape[0], -1, x.shape[-1])
         grouped = (*tokens.shape[:2], self.top_k)
-        out, dropped = self.experts(tokens, chosen.reshape(grouped), weights.reshape(grouped))
+        out, dropped = self.experts(tokens, selected.reshape(grouped), weights.reshape(grouped))
         if self.training:
-            self.auxiliary_loss = self.balance_weight * self._imbalance(probability, chosen, mask)
+            self.auxiliary_loss = self.balance_weight * self._imbalance(probability, selected, mask)
             self.dropped = dropped
         return out.reshape(x.shape).astype(x.dtype)
 
-    def _imbalance(self, probability: jax.Array, chosen: jax.Array, mask: jax.Array | None) -> jax.Array:
+    def _imbalance(self, probability: jax.Array, selected: jax.Array, mask: jax.Array | None) -> jax.Array:
         """experts * sum over experts of (share of choices) * (mean probability): 1 where the load is balanced.
 
         All choices count, also those that find no place.
         """
-        choices = jax.nn.one_hot(chosen, self.num_experts, dtype=jnp.float32).sum(-2) / self.top_k
+        choices = jax.nn.one_hot(selected, self.num_experts, dtype=jnp.float32).sum(-2) / self.top_k
         valid = jnp.ones(choices.shape[:-1]) if mask is None else mask.astype(jnp.float32)
         axes = tuple(range(valid.ndim))
         count = jnp.maximum(valid.sum(), 1.0)

@@ -70,7 +70,7 @@ def trained_model(experiment: Experiment, config: Path) -> tuple[nn.Layer, Path,
         )
     path = resolve_weights(spec, experiment.domain)
     model = load_model(task.adapt_model(model_config), path)
-    labels = read_meta(path)[1].get("labels", []) if (path / STATE).is_file() else _published(spec)
+    labels = read_meta(path).meta.get("labels", []) if (path / STATE).is_file() else _published(spec)
     return model, path, tuple(labels)
 
 
