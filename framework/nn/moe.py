@@ -128,8 +128,8 @@ class Experts(Layer):
         return max(1, min(tokens, math.ceil(self.capacity_factor * tokens * top_k / self.num_experts)))
 
     def forward(self, x: jax.Array, selected: jax.Array, weights: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """[N, T, width] from the experts `selected` [N, T, top_k] by their `weights`, and the share of choices that found
-        no place, float32 []."""
+        """[N, T, width] from the experts `selected` [N, T, top_k] by their `weights`, and the share of choices that
+        found no place, float32 []."""
         mesh = current_mesh()
         if mesh is not None and mesh.experts is not None:
             return mesh.experts(self, x, selected, weights)

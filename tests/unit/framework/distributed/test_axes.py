@@ -143,7 +143,8 @@ def test_what_experts_cannot_take_is_counted_and_padding_takes_no_room() -> None
     balanced(jnp.eye(4)[None])
     assert float(balanced.auxiliary_loss) == pytest.approx(1.0)
     assert float(layer.auxiliary_loss) > 0.01  # out of balance: above balance_weight
-    for wrong in ({"top_k": 5}, {"capacity_factor": 0.0}, {"activation": "sine"}):
+    settings: list[dict[str, Any]] = [{"top_k": 5}, {"capacity_factor": 0.0}, {"activation": "sine"}]
+    for wrong in settings:
         with pytest.raises(ShapeError):
             nn.MoE(4, 4, 4, **wrong)
 
