@@ -163,9 +163,8 @@ class CheckpointStore:
         with self._explain_errors(folder, work, needed):
             if jax.process_index() == 0:
                 self._make(work)
-            sharded.meet(
-                f"oar-checkpoint-{step}"
-            )  # nobody takes what a killed run left for this one's folder
+            # Before that, what a killed run has left might be there under this checkpoint's name.
+            sharded.meet(f"oar-checkpoint-{step}")
             self._writer.start(work / ARRAYS, arrays, finish)
         return folder
 
