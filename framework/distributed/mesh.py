@@ -101,9 +101,10 @@ class ParallelOptions:
 
 def axis_sizes(options: ParallelOptions, devices: int) -> dict[str, int]:
     """How many devices each axis of `AXES` has; `data`, where it says nothing, what the others leave."""
-    sizes: dict[str, int | None] = {name: getattr(options, name) for name in AXES}
+    o = options
+    sizes = dict(zip(AXES, (o.data, o.pipeline, o.fsdp, o.sequence, o.expert, o.tensor)))
     fixed = math.prod(size for size in sizes.values() if size is not None)
-    return {name: max(1, devices // fixed) if size is None else size for name, size in sizes.items()}
+    return {str(name): max(1, devices // fixed) if size is None else size for name, size in sizes.items()}
 
 
 def make_mesh(options: ParallelOptions, devices: Sequence[Device] | None = None) -> Mesh:
