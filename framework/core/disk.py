@@ -32,8 +32,8 @@ _PROBLEMS = {
     ),
     errno.ENAMETOOLONG: ("the name is too long for the file system", "choose a shorter name"),
 }
-# Libraries in Rust put the number into their message.
-_RUST = re.compile(r"\(os error (\d+)\)")
+# Libraries in Rust, and tensorstore under orbax, put the number into their message.
+_NUMBER = re.compile(r"\(os error (\d+)\)|\bos_error_code='(\d+)'")
 
 
 class DiskError(OarError, OSError):
@@ -64,8 +64,8 @@ def disk_errors(path: str | os.PathLike[str], needed: int | None = None) -> Iter
 def _error_number(error: Exception) -> int | None:
     if isinstance(error, OSError):
         return error.errno
-    match = _RUST.search(str(error))
-    return int(match[1]) if match else None
+    match = _NUMBER.search(str(error))
+    return int(match[1] or match[2]) if match else None
 
 
 def _disk_error(path: Path, number: int | None, reason: str, needed: int | None) -> DiskError:

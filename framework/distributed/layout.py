@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import jax
 import numpy as np
@@ -16,6 +16,7 @@ from framework.distributed.mesh import ParallelOptions
 from framework.nn.common import Embedding, Linear
 from framework.nn.layer import Layer
 from framework.nn.lookups import Table
+from framework.nn.moe import Experts
 
 Axes = tuple[str | None, ...]
 
@@ -24,16 +25,18 @@ _ROW = re.compile(r"(^|\.)(out_proj|o_proj|proj|down_proj|fc2|linear2|dense_4h_t
 
 
 def parameter_specs(
-    model: Layer, options: ParallelOptions, sizes: Mapping[str, int]
+    model: Layer, options: ParallelOptions, sizes: Mapping[str, int], blocks: Sequence[str] = ()
 ) -> dict[str, PartitionSpec]:
     """The axes of the mesh over which each parameter of `model` is divided, by name; PartitionSpec() where it is whole.
 
     Linear [in, out] is divided by columns over `tensor` and by rows over `fsdp`, a second product of a pair the other
     way round; Embedding [rows, features] by features and rows; convolutions [out, in, …] by output and input channels;
-    all else over `fsdp`. An axis that does not divide a dimension is tried on the others, from the last one.
+    experts [experts, in, out] over `expert`, and each as a pair of Linear; all else over `fsdp`. An axis that does not
+    divide a dimension is tried on the others, from the last one.
 
     Args:
         sizes: Devices of each axis of the mesh.
+        blocks: Paths of those of a pipeline, whose parameters are divided over its devices between two steps, too.
 
     Raises:
         ConfigError: a rule is found in no name, or has more axes than a parameter that it is found in has dimensions.
@@ -60,7 +63,8 @@ def parameter_specs(
             elif parameter.size < options.smallest:
                 specs[full] = PartitionSpec()
             else:
-                specs[full] = PartitionSpec(*_derive(layer, path, shape, sizes))
+                inside = any(path == block or path.startswith(f"{block}.") for block in blocks)
+                specs[full] = PartitionSpec(*_derive(layer, path, name, shape, sizes, inside))
     if unused:
         raise ConfigError(
             "a rule is found in no name of a parameter",
@@ -77,9 +81,14 @@ def _divisible(axes: Axes, shape: tuple[int, ...], sizes: Mapping[str, int]) -> 
     )
 
 
-def _derive(layer: Layer, path: str, shape: tuple[int, ...], sizes: Mapping[str, int]) -> Axes:
+def _derive(
+    layer: Layer, path: str, name: str, shape: tuple[int, ...], sizes: Mapping[str, int], in_pipeline: bool
+) -> Axes:
     """The axes of one parameter by the kind of its layer."""
-    if isinstance(layer, Linear) and len(shape) == 2 and not _ROW.search(path):
+    if isinstance(layer, Experts):  # [experts, in, out]
+        inner = (1, 2) if name == "down_proj" else (2, 1)
+        order: dict[str, tuple[int, ...]] = {"expert": (0,), "tensor": inner[:1], "fsdp": inner[::-1]}
+    elif isinstance(layer, Linear) and len(shape) == 2 and not _ROW.search(path):
         order = {"tensor": (1,), "fsdp": (0, 1)}
     elif isinstance(layer, Linear) and len(shape) == 2:
         order = {"tensor": (0,), "fsdp": (1, 0)}
@@ -89,6 +98,8 @@ def _derive(layer: Layer, path: str, shape: tuple[int, ...], sizes: Mapping[str,
         order = {"tensor": (0,), "fsdp": (1, 0)}
     else:  # of a kind that is not known here: gathered where it is used, and so right
         order = {"fsdp": tuple(reversed(range(len(shape))))}
+    if in_pipeline:
+        order["pipeline"] = tuple(range(len(shape)))
     result: list[str | None] = [None] * len(shape)
     for axis, dimensions in order.items():
         for dimension in dimensions:

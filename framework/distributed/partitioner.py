@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -17,8 +18,14 @@ from numpy.typing import ArrayLike
 from framework.core.device import Device
 from framework.core.errors import ConfigError
 from framework.core.types import PyTree
+from framework.distributed.axes_check import check_experts, find_blocks
+from framework.distributed.experts import ExpertParallel
 from framework.distributed.layout import parameter_specs, state_specs, without_axis
 from framework.distributed.mesh import BATCH_AXES, ParallelOptions, make_mesh
+from framework.distributed.one_f_one_b import OneForwardOneBackward
+from framework.distributed.pipeline import GPipe
+from framework.distributed.ring import RingAttention
+from framework.distributed.scope import StepScope
 from framework.nn.functional.tables import BUCKETS, LARGE, collect_rows, deal_rows
 from framework.nn.layer import Layer
 from framework.nn.lookups import Table
@@ -36,6 +43,7 @@ class StepShardings:
         gathered: Where each parameter that `fsdp` divides is computed with: whole, so that activations stay divided by
             samples alone.
         gradients: None: as comes.
+        scope: How layers compute; None: as they are written.
     """
 
     mesh: Mesh
@@ -43,6 +51,7 @@ class StepShardings:
     log: NamedSharding
     gathered: dict[str, NamedSharding]
     gradients: dict[str, NamedSharding] | None
+    scope: StepScope | None
 
 
 class Partitioner:
@@ -66,6 +75,7 @@ class Partitioner:
         self._parameters: dict[str, PartitionSpec] = {}
         self._tables: dict[str, int] = {}  # rows of the tables that are dealt out
         self.dealt = self.sharding(PartitionSpec(None, self.mesh.axis_names))
+        self._blocks: tuple[str, ...] = ()
 
     def sharding(self, spec: PartitionSpec) -> NamedSharding:
         """A sharding over this mesh."""
@@ -75,16 +85,24 @@ class Partitioner:
 
     @property
     def _batch_parts(self) -> int:
-        return self.sizes["data"] * self.sizes["fsdp"]
+        return math.prod(self.sizes[axis] for axis in BATCH_AXES)
+
+    @property
+    def _micro_batches(self) -> int:
+        """Into how many a batch is cut; 1 where there is no pipeline."""
+        stages = self.sizes["pipeline"]
+        return 1 if stages == 1 else self.options.micro_batches or 2 * stages
 
     def check_batch_size(self, count: int) -> None:
         """Raises: ConfigError, where a batch of `count` samples cannot be divided among the devices."""
-        if not self.divides(count):
+        micro = self._micro_batches
+        if count % (self._batch_parts * micro):
+            pipeline = f" and {micro} micro batches" if micro > 1 else ""
             raise ConfigError(
                 "the batch cannot be divided among the devices",
                 where="data.train.batch_size",
-                received=f"{count} samples for {self._batch_parts} devices",
-                allowed=f"a multiple of {self._batch_parts}",
+                received=f"{count} samples for {self._batch_parts} devices{pipeline}",
+                allowed=f"a multiple of {self._batch_parts * micro}",
             )
 
     def divides(self, count: int) -> bool:
@@ -110,7 +128,9 @@ class Partitioner:
 
     def set_model(self, model: Layer) -> None:
         """Lay out the parameters of this model. Raises: ConfigError, as `parameter_specs` does."""
-        self._parameters = parameter_specs(model, self.options, self.sizes)
+        check_experts(model, self.sizes)
+        self._blocks = find_blocks(model, self.options)
+        self._parameters = parameter_specs(model, self.options, self.sizes, self._blocks)
         tables = {
             name: parameter for name, parameter in model.named_parameters() if isinstance(parameter, Table)
         }
@@ -123,6 +143,19 @@ class Partitioner:
                 received=f"{len(self.devices)} devices",
                 allowed=f"a power of two up to {BUCKETS}",
             )
+
+    def scope(self, training: bool = True) -> StepScope | None:
+        """How layers compute on this mesh; None: as they are written. In evaluation blocks run one after the other."""
+        sizes, is_pipeline = self.sizes, training and self.sizes["pipeline"] > 1
+        if sizes["sequence"] == sizes["expert"] == 1 and not is_pipeline:
+            return None
+        turns = is_pipeline and self.options.schedule == "1f1b"
+        return StepScope(
+            RingAttention(self.mesh) if sizes["sequence"] > 1 else None,
+            ExpertParallel(self.mesh) if sizes["expert"] > 1 else None,
+            GPipe(self.mesh, self._micro_batches) if is_pipeline and not turns else None,
+            OneForwardOneBackward(self.mesh, self._micro_batches, self._blocks) if turns else None,
+        )
 
     def parameter_specs(self) -> dict[str, PartitionSpec]:
         """The axes of each parameter of the model by name, as they lie between two steps."""
@@ -190,7 +223,9 @@ class Partitioner:
             for name, spec in self.parameter_specs().items()
             if "fsdp" in spec and name not in self._tables
         }
-        return StepShardings(self.mesh, self.shardings(state), self.replicated, gathered, gradients)
+        return StepShardings(
+            self.mesh, self.shardings(state), self.replicated, gathered, gradients, self.scope()
+        )
 
     def place(self, tree: Tree, *, copy: bool = False) -> Tree:
         """A pytree of arrays on the mesh, by `shardings`. Tables are given whole.
@@ -213,6 +248,11 @@ class Partitioner:
         """The rows of the table that a leaf of this path lies beside; None of all else."""
         return next((self._tables[name] for name in _names(path) if name in self._tables), None)
 
+    @property
+    def deals_tables(self) -> bool:
+        """Whether rows of tables are dealt out to the devices: their arrays then have another shape here."""
+        return bool(self._tables)
+
     def whole_shapes(self, tree: Tree) -> Tree:
         """A pytree of arrays of a state as shapes that do not depend on the mesh: those that `fetch` gives."""
 
@@ -222,6 +262,15 @@ class Partitioner:
             return jax.ShapeDtypeStruct(shape, leaf.dtype)
 
         return jax.tree_util.tree_map_with_path(whole, tree)
+
+    def structs(self, tree: Tree) -> Tree:
+        """Shapes, types and shardings of the arrays of a pytree, with which a checkpoint is read onto this mesh."""
+        return jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=a.sharding), tree)
+
+    def is_divided(self, tree: PyTree) -> bool:
+        """Whether no device has all of a pytree of arrays."""
+        leaves = (leaf for leaf in jax.tree.leaves(tree) if isinstance(leaf, jax.Array))
+        return any(not leaf.sharding.is_fully_replicated for leaf in leaves)
 
     def fetch(self, tree: Tree) -> Tree:
         """A pytree of arrays as each process can read them: those that lie on several processes are gathered, one after

@@ -60,6 +60,7 @@ class AbstractStep:
             log=whole,
             gathered={name: whole for name in state.params},
             gradients=None,
+            scope=None,
         )
         traced = self._step(device, shardings).trace(state, dict(self.batch))
         return flatten(traced.jaxpr)

@@ -17,6 +17,7 @@ from framework.io.device import without_texts
 from framework.io.loader import DataLoader
 from framework.nn.functional_core import GraphDef, State
 from framework.nn.lookups import lookups
+from framework.nn.mesh_scope import mesh_scope
 
 SAMPLE_ID = "sample_id"  # the key under which metrics get the names of samples, [N] texts
 
@@ -100,9 +101,12 @@ class Evaluator(Judge):
         enable_compilation_cache()
         self.partitioner = partitioner
 
+        scope = None if partitioner is None else partitioner.scope(training=False)
+
         def infer(params: State, buffers: State, batch: Mapping[str, jax.Array]) -> dict[str, jax.Array]:
             model = graphdef.bind(params, buffers)
-            with lookups(model, mesh=None if partitioner is None else partitioner.mesh):
+            mesh = None if partitioner is None else partitioner.mesh
+            with mesh_scope(scope), lookups(model, mesh=mesh):
                 return task.infer(model, batch)
 
         device = jax.local_devices()[0] if partitioner is None else partitioner.devices[0]

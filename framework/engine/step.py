@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -14,9 +15,11 @@ import jax.numpy as jnp
 from framework import amp
 from framework.core.compilation import CPU_RECOMPUTE_OPTIONS, compile_options, enable_compilation_cache
 from framework.core.device import Device
+from framework.core.errors import ConfigError
 from framework.core.rng import rng_scope
 from framework.core.trace import explain_trace_errors
 from framework.core.types import PyTree
+from framework.distributed.one_f_one_b import Arrays
 from framework.distributed.partitioner import StepShardings
 from framework.engine.experiment import TrainOptions
 from framework.engine.task import Losses, Task
@@ -25,6 +28,8 @@ from framework.nn.functional.tables import Rows
 from framework.nn.functional_core import GraphDef, State
 from framework.nn.layer import Layer
 from framework.nn.lookups import Taps, lookups, row_gradients, skip_rows, zero_taps
+from framework.nn.mesh_scope import BlockPipeline, MeshScope, mesh_scope
+from framework.nn.moe import MoE
 from framework.nn.recompute import set_recompute
 from framework.optimizer.base import Optimizer, ParamGroup
 from framework.optimizer.lr.base import LRScheduler
@@ -138,33 +143,82 @@ def train_step(
     root = jax.random.key(options.seed)
 
     mesh = None if shardings is None else shardings.mesh
+    step_scope = None if shardings is None else shardings.scope
+    gathered = {} if shardings is None else shardings.gathered
     tables = tables or {}
+    if tables and step_scope is not None and step_scope.schedule is not None:
+        raise ConfigError(
+            "tables are trained by the schedule gpipe",
+            where="parallel.schedule",
+            received=f"1f1b, for a model with {next(iter(tables))}",
+            allowed="gpipe",
+        )
 
-    def loss_of(
-        trained: State, taps: Taps | None, state: TrainState, batch: Mapping[str, jax.Array]
+    def run_task(
+        params: Mapping[str, PyTree],
+        taps: Taps | None,
+        state: TrainState,
+        batch: Mapping[str, jax.Array],
+        key: jax.Array,
+        scope: MeshScope | None,
     ) -> tuple[jax.Array, tuple[Losses, State, dict[str, list[Rows]]]]:
-        model = graphdef.bind({**state.params, **trained}, state.buffers)
-        if shardings is not None:
+        """The loss, scaled; and unscaled with the buffers after it and the lookups in tables."""
+        model = graphdef.bind(params, state.buffers)
+        if step_scope is None or step_scope.schedule is None:
             for name, parameter in model.named_parameters():
-                parameter.gathered = shardings.gathered.get(name)
+                parameter.gathered = gathered.get(name)
         with (
-            rng_scope(jax.random.fold_in(root, state.step)),
+            rng_scope(key),
             _cast(options),
             explain_trace_errors(),
+            mesh_scope(scope),
             lookups(model, taps, mesh) as noted,
         ):
-            losses = task.loss(model, {**batch, "step": state.step})
+            losses = add_auxiliary(task.loss(model, {**batch, "step": state.step}), model)
         total = losses.total.astype(jnp.float32)
         scaled = total if scaler is None else scaler.scale(total, state.scaler)
         return scaled, (losses, dict(model.named_buffers()), noted.rows)
 
-    def step(state: TrainState, batch: Mapping[str, jax.Array]) -> tuple[TrainState, Log]:
+    def differentiate(
+        state: TrainState, batch: Mapping[str, jax.Array]
+    ) -> tuple[tuple[State, Taps], tuple[Losses, State, dict[str, list[Rows]]]]:
+        """Gradients of the trained parameters and of the rows of tables; losses, buffers after them, and lookups."""
+        key = jax.random.fold_in(root, state.step)
+        if step_scope is not None and (schedule_blocks := step_scope.schedule) is not None:
+
+            def micro_loss(
+                params: Mapping[str, PyTree], data: Arrays, number: jax.Array, blocks: BlockPipeline
+            ) -> tuple[jax.Array, tuple[Losses, jax.Array]]:
+                inner = dataclasses.replace(step_scope, blocks=blocks)
+                micro_key = jax.random.fold_in(key, number)
+                scaled, (losses, _, _) = run_task(params, None, state, data, micro_key, inner)
+                weight = jax.lax.stop_gradient(jnp.float32(1 if losses.weight is None else losses.weight))
+                return scaled, (Losses(losses.total, dict(losses.parts)), weight)
+
+            whole = {
+                name: jax.lax.with_sharding_constraint(value, gathered[name]) if name in gathered else value
+                for name, value in state.params.items()
+            }
+            gradients, losses = schedule_blocks(micro_loss, whole, dict(batch), key)
+            return ({name: gradients[name] for name in how}, {}), (losses, state.buffers, {})
         trained = {name: state.params[name] for name in how}
+
+        def loss_of(
+            trained: State, taps: Taps | None
+        ) -> tuple[jax.Array, tuple[Losses, State, dict[str, list[Rows]]]]:
+            return run_task({**state.params, **trained}, taps, state, batch, key, step_scope)
+
         taps: Taps = {}
         if tables:
-            taps = zero_taps(lambda: loss_of(trained, None, state, batch)[1][2], state.params)
-        differentiate = jax.grad(loss_of, argnums=(0, 1), has_aux=True)
-        (grads, tapped), (losses, buffers, rows) = differentiate(trained, taps, state, batch)
+            taps = zero_taps(lambda: loss_of(trained, None)[1][2], state.params)
+        result = jax.grad(loss_of, argnums=(0, 1), has_aux=True)(trained, taps)
+        if step_scope is not None:
+            step_scope.check_use()
+        return result
+
+    def step(state: TrainState, batch: Mapping[str, jax.Array]) -> tuple[TrainState, Log]:
+        trained = {name: state.params[name] for name in how}
+        (grads, tapped), (losses, buffers, rows) = differentiate(state, batch)
         if shardings is not None and shardings.gradients is not None:
             grads = jax.lax.with_sharding_constraint(grads, shardings.gradients)
         finite, scaled = None, state.scaler
@@ -209,6 +263,17 @@ def train_step(
         compiler = {**compiler, **CPU_RECOMPUTE_OPTIONS}
     out = None if shardings is None else (shardings.state, shardings.log)
     return jax.jit(step, donate_argnums=0, compiler_options=compiler, out_shardings=out)
+
+
+def add_auxiliary(losses: Losses, model: Layer) -> Losses:
+    """The losses with those that layers of experts have of themselves, and the share of what they have dropped."""
+    layers = [layer for layer in model.sublayers(include_self=True) if isinstance(layer, MoE)]
+    if not layers:
+        return losses
+    balance = jnp.stack([layer.auxiliary_loss for layer in layers]).sum()
+    dropped = jnp.stack([layer.dropped for layer in layers]).mean()
+    logged = {**losses.parts, "balance_loss": balance, "dropped_tokens": dropped}
+    return Losses(losses.total + balance, logged, losses.weight)
 
 
 def _cast(options: TrainOptions) -> contextlib.AbstractContextManager[object]:

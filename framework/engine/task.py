@@ -25,13 +25,18 @@ ModelT = TypeVar("ModelT")
 
 @dataclass(frozen=True)
 class Losses:
-    """`total` is minimised; `parts` are logged beside it. All are float32 scalars, means over the batch."""
+    """`total` is minimised; `parts` are logged beside it. All are float32 scalars, means over the batch.
+
+    `weight` says of how much they are the mean, where that is not the number of samples, such as the number of tokens
+    that have a label: by it the micro batches of a pipeline are averaged.
+    """
 
     total: jax.Array
     parts: Mapping[str, jax.Array] = field(default_factory=dict)
+    weight: jax.Array | None = None
 
 
-jax.tree_util.register_dataclass(Losses, ("total", "parts"), ())
+jax.tree_util.register_dataclass(Losses, ("total", "parts", "weight"), ())
 
 
 class Metric(Protocol):

@@ -19,18 +19,20 @@ from typing import cast
 import jax
 import numpy as np
 
-from framework.core.errors import ConfigError, FormatError, InputError, OarError, WeightError
+from framework.core.errors import ConfigError, InputError, OarError
 from framework.core.types import JSON, PyTree
 from framework.distributed import Partitioner
+from framework.distributed.agreement import agree
 from framework.distributed.processes import Heartbeat, is_main
 from framework.engine.callbacks import Callback
 from framework.engine.evaluator import EvaluationCancelled, Evaluator
 from framework.engine.experiment import TrainOptions
 from framework.engine.label_report import find_bad_labels, name_samples
+from framework.engine.saved_state import load_state, read_saved, state_besides
 from framework.engine.step import TrainState, init_state, train_step, trained_graph
 from framework.engine.stopping import AgreedStop, StopSignals, TrainingStopped
 from framework.engine.task import Task
-from framework.io.checkpoint import CHECKPOINTS, STATE, CheckpointStore, flatten, load_checkpoint, unflatten
+from framework.io.checkpoint import CHECKPOINTS, CheckpointStore, flatten
 from framework.io.device import prefetch_to_device, without_texts
 from framework.io.loader import DataLoader
 from framework.io.recipe import Batch
@@ -185,47 +187,17 @@ class Trainer:
         }
 
     def resume(self, folder: Path) -> None:
-        """Go on from a checkpoint folder.
+        """Go on from a checkpoint folder, written on whatever mesh. All processes call it.
 
         Raises:
+            FormatError: a file of it is missing or damaged, here or where another process reads it.
             WeightError: it is of another model, or of a run with other settings.
         """
-        saved = load_checkpoint(folder)
-        if missing := {"settings", "best_score", "since_best", "sums", "plateau"} - saved.meta.keys():
-            raise FormatError(
-                "the checkpoint does not say where the run was",
-                where=folder / STATE,
-                received=f"no {', '.join(sorted(missing))}",
-                fix="resume from another checkpoint, or start from its model.safetensors with `pretrained`",
-            )
-        ours = {**self.state.params, **self.state.buffers}
-        shapes = {name: tuple(a.shape) for name, a in self.partitioner.whole_shapes(ours).items()}
-        theirs = {name: tuple(a.shape) for name, a in saved.model.items()}
-        if shapes != theirs:
-            differ = sorted(
-                name for name in shapes.keys() | theirs.keys() if shapes.get(name) != theirs.get(name)
-            )
-            raise WeightError(
-                "the checkpoint is of another model",
-                where=folder,
-                received=", ".join(f"{n}: {theirs.get(n, 'missing')}" for n in differ[:5])
-                + f" ({len(differ)} differ)",
-                allowed=f"the {len(shapes)} arrays of this config's model",
-                fix="resume with the config beside the checkpoint, or start from its weights with `pretrained`",
-            )
-        for name, value in self._settings().items():
-            if saved.meta["settings"].get(name) != value:
-                raise WeightError(
-                    f"the run cannot go on with another {name.replace('_', ' ')}",
-                    where=folder,
-                    received=f"{name}: {value}, saved {saved.meta['settings'].get(name)}",
-                    allowed="the data and settings of the run, so that its order of samples goes on",
-                    fix="set it back, or start anew from the checkpoint's model.safetensors with `pretrained`",
-                )
-        rest = unflatten(self.partitioner.whole_shapes(self._rest()), saved.train, where=folder)
-        params: PyTree = {name: saved.model[name] for name in self.state.params}
-        buffers: PyTree = {name: saved.model[name] for name in self.state.buffers}
-        self.state = self.partitioner.place(TrainState(params=params, buffers=buffers, **rest))
+        saved = agree(
+            lambda: read_saved(folder, self.partitioner.whole_shapes(self.state), self._settings()),
+            f"reading {folder}",
+        )
+        self.state = load_state(saved, self.state, self.partitioner)
         for name, layer in self.host_tables.items():
             layer.store.load(folder / f"{name}{ROWS}")
         self.best_score, self.since_best = saved.meta["best_score"], saved.meta["since_best"]
@@ -280,20 +252,12 @@ class Trainer:
             named[f"{kind}_{sum(name.startswith(f'{kind}_') for name in named)}"] = callback
         return named
 
-    def _rest(self) -> dict[str, PyTree]:
-        fields = ("step", "optimizer", "ema", "scaler", "lr_factor", "tables")
-        return {name: getattr(self.state, name) for name in fields}
-
     def save(self, best: bool = False) -> Path | None:
-        """Write a checkpoint of the state as it is now, where the run has a folder."""
+        """Write a checkpoint of the state as it is now, where the run has a folder. One of a divided state is written
+        while training goes on; it is there when the next one begins, or `fit` ends."""
         if self.store is None:
             return None
         self._read_logs(0)
-        model = self.partitioner.fetch({**self.state.params, **self.state.buffers})
-        rest = self.partitioner.fetch(self._rest())
-        if not is_main():
-            self._saved_step = self.step
-            return None
         meta = {
             "epoch": self.step / self.steps_per_epoch,
             "total_steps": self.total_steps,
@@ -312,9 +276,15 @@ class Trainer:
             **self.about,
         }
         write = self._write_host_tables if self.host_tables else None
-        folder = self.store.save(self.step, model, flatten(rest), meta, best, write)
-        self._saved_step = self.step
-        return folder
+        step, state = self.step, self.state
+        self._saved_step = step
+        model, rest = {**state.params, **state.buffers}, flatten(state_besides(state))
+        if self.partitioner.is_divided(state) and not self.partitioner.deals_tables:
+            return self.store.save_sharded(step, model, rest, meta, best)
+        if self.partitioner.deals_tables:  # written whole, so that they are read onto any mesh
+            model = self.partitioner.fetch(model)
+            rest = flatten(self.partitioner.fetch(state_besides(state)))
+        return self.store.save(step, model, rest, meta, best, write) if is_main() else None
 
     def _write_host_tables(self, folder: Path) -> None:
         for name, layer in self.host_tables.items():
@@ -385,9 +355,15 @@ class Trainer:
             if self._stopping and unfinished and self._saved_step != self.step:
                 self.save()
         finally:
-            for callback in self.callbacks:
-                callback.on_end(self)
-        final = self.partitioner.fetch((self.evaluated(), self.state.buffers))
+            try:
+                for callback in self.callbacks:
+                    callback.on_end(self)
+            finally:
+                if self.store is not None:
+                    self.store.wait()
+        final = self.evaluated(), self.state.buffers
+        if not self.partitioner.is_divided(self.state):  # else the model has arrays that no process has whole
+            final = self.partitioner.fetch(final)
         functional_core.update(self.model, *final)
         if (received := self._signals.received) is not None and unfinished:
             checkpoint = self.store.last() if self.store is not None else None
@@ -426,7 +402,8 @@ class Trainer:
 
     def _explain_divergence(self, step: int, ids: tuple, numbers: dict[str, float]) -> TrainingError:
         """The error for a step (from 0) whose loss or gradients are no numbers: wrong labels, or the numbers."""
-        if math.isnan(numbers["loss"]):
+        is_here = not (self.partitioner.several_processes and self.partitioner.is_divided(self.state))
+        if math.isnan(numbers["loss"]) and is_here:
             log.info(f"the loss of step {step + 1} is no number: looking for labels that are no class")
             with contextlib.closing(self.train.batches(*divmod(step, self.steps_per_epoch))) as batches:
                 batch = next(iter(batches))

@@ -6,6 +6,9 @@
       state.json            step, position in the data, scores, settings
     <root>/best.json        the name of the best one; it is never deleted
 
+Where the state is divided among devices, `arrays/` takes the place of the two files of arrays: each process writes its
+own part of them (framework/io/sharded.py), and state.json lists the files with their sizes.
+
 A folder is written under a hidden name, flushed, and moved into place in one step, and one that is deleted is moved
 away first: a run that is killed leaves whole checkpoints, and what is hidden goes at the next save.
 """
@@ -13,12 +16,13 @@ away first: a run that is killed leaves whole checkpoints, and what is hidden go
 from __future__ import annotations
 
 import contextlib
+import copy
 import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -36,10 +40,15 @@ from framework.interop.weights.safetensors_io import read_safetensors, write_saf
 if TYPE_CHECKING:
     import jax
     from jax.typing import ArrayLike
+
+    from framework.io import sharded
 else:
     jax = LazyModule("jax")
+    sharded = LazyModule("framework.io.sharded")  # orbax takes a second to import
 
 MODEL, TRAIN, STATE, BEST = "model.safetensors", "train.safetensors", "state.json", "best.json"
+ARRAYS = "arrays"
+"""The folder of a checkpoint that several processes, or devices, have written."""
 CHECKPOINTS, RUN_CONFIG = "checkpoints", "config.yml"
 """What a run has in its folder: its checkpoints, and its config as it was resolved."""
 Tree = TypeVar("Tree")  # any pytree
@@ -55,8 +64,10 @@ _META: dict[str, tuple[type, ...]] = {
     "callbacks": (dict,),
     "labels": (list,),
     "config": (str,),
+    "files": (dict,),
 }
 """Types of what a Trainer keeps in state.json."""
+_NEW = "new"  # as `put_in_place` takes it
 
 
 @dataclass(frozen=True)
@@ -75,6 +86,7 @@ class CheckpointStore:
 
     def __init__(self, root: str | Path, keep: int = 2) -> None:
         self.root, self.keep = Path(root), max(1, keep)
+        self._writer: sharded.ShardedWriter | None = None
 
     def steps(self) -> dict[int, Path]:
         """Step to folder, oldest first."""
@@ -119,50 +131,99 @@ class CheckpointStore:
         Raises:
             InputError: the disk is full or the folder cannot be written; earlier checkpoints are as they were.
         """
-        folder = self.root / f"step_{step:08d}"
-        work = self._hidden(folder)
+        folder, work = self._folders(step)
         needed = sum(np.asarray(a).nbytes for a in (*model.values(), *train.values()))
+        with self._explain_errors(folder, work, needed):
+            fresh = self._make(work)
+            write_safetensors(fresh / MODEL, {name: np.asarray(a) for name, a in model.items()})
+            write_safetensors(fresh / TRAIN, {name: np.asarray(a) for name, a in train.items()})
+            if further is not None:
+                further(fresh)
+            self._publish(folder, work, {"step": step, **meta}, best)
+        return folder
+
+    def save_sharded(
+        self,
+        step: int,
+        model: Mapping[str, jax.Array],
+        train: Mapping[str, jax.Array],
+        meta: Mapping[str, JSON],
+        best: bool = False,
+    ) -> Path:
+        """As `save`, of arrays that are divided among devices: each process writes its own part while training goes
+        on, and `wait` waits for the end. All processes call it, over a folder that all of them see.
+
+        Raises:
+            InputError: as `save`; also what came of the writing of the checkpoint before.
+        """
+        self.wait()
+        folder, work = self._folders(step)
+        arrays = {"model": dict(model), "train": dict(train)}
+        meta = copy.deepcopy(dict(meta))  # it is written when training has gone on
+        needed = sum(leaf.nbytes for leaf in jax.tree.leaves(arrays))
+        self._writer = self._writer or sharded.ShardedWriter()
+
+        def finish() -> None:  # in process 0
+            with self._explain_errors(folder, work, needed):
+                files = sharded.list_files(work / _NEW / ARRAYS)
+                self._publish(folder, work, {"step": step, **meta, "files": files}, best)
+
+        with self._explain_errors(folder, work, needed):
+            if jax.process_index() == 0:
+                self._make(work)
+            # Before that, what a killed run has left might be there under this checkpoint's name.
+            sharded.meet(f"oar-checkpoint-{step}")
+            self._writer.start(work / _NEW / ARRAYS, arrays, finish)
+        return folder
+
+    def wait(self) -> None:
+        """Until a checkpoint of `save_sharded` is written. Raises: InputError, where it could not be."""
+        if self._writer is not None:
+            with self._explain_errors(self.root, None, None):
+                self._writer.wait()
+
+    def _folders(self, step: int) -> tuple[Path, Path]:
+        """That of a checkpoint, and that in which it is written."""
+        folder = self.root / f"step_{step:08d}"
+        return folder, self.root / f".writing-{folder.name}"
+
+    def _make(self, work: Path) -> Path:
+        """The folder for the files of a checkpoint, below `work`."""
+        self.root.mkdir(parents=True, exist_ok=True)
+        for left in self.root.glob(".writing-*"):  # what a killed run left behind
+            shutil.rmtree(left, ignore_errors=True)
+        (work / _NEW).mkdir(parents=True)
+        return work / _NEW
+
+    def _publish(self, folder: Path, work: Path, meta: Mapping[str, JSON], best: bool) -> None:
+        """Put a written checkpoint in its place, mark it, and delete what need not be kept."""
+        _write_json(work / _NEW / STATE, meta)
+        put_in_place(work, folder)  # which may be there: the same step again, after a resume
+        shutil.rmtree(work, ignore_errors=True)
+        if best:
+            _write_json(self.root / BEST, {"folder": folder.name})
+        self._prune()
+
+    @contextlib.contextmanager
+    def _explain_errors(self, folder: Path, work: Path | None, needed: int | None) -> Iterator[None]:
+        """Raises: InputError, in place of an error of the disk."""
         try:
             with disk_errors(folder, needed):
-                self._write(folder, work, model, train, {"step": step, **meta}, further)
-                if best:
-                    _write_json(self.root / BEST, {"folder": folder.name})
+                yield
         except DiskError as error:
-            shutil.rmtree(work, ignore_errors=True)
+            if work is not None:
+                shutil.rmtree(work, ignore_errors=True)
             last = self.last()
+            bytes_needed = "" if needed is None else f"; {needed:,} bytes to write"
             raise InputError(
                 "the checkpoint could not be written",
                 where=folder,
-                received=f"{error.problem}; {needed:,} bytes to write, {free_bytes(folder) or 0:,} bytes left",
+                received=f"{error.problem}{bytes_needed}, {free_bytes(folder) or 0:,} bytes left",
                 allowed="a folder with enough space that may be written to",
                 fix=f"make space and resume; the last whole checkpoint is {last}"
                 if last
                 else "make space and start again; there is no earlier checkpoint",
             ) from error
-        self._prune()
-        return folder
-
-    def _write(
-        self,
-        folder: Path,
-        work: Path,
-        model: Mapping[str, ArrayLike],
-        train: Mapping[str, ArrayLike],
-        meta: Mapping[str, JSON],
-        further: Callable[[Path], None] | None,
-    ) -> None:
-        self.root.mkdir(parents=True, exist_ok=True)
-        for left in self.root.glob(".writing-*"):  # what a killed run left behind
-            shutil.rmtree(left, ignore_errors=True)
-        fresh = work / "new"
-        fresh.mkdir(parents=True)
-        write_safetensors(fresh / MODEL, {name: np.asarray(a) for name, a in model.items()})
-        write_safetensors(fresh / TRAIN, {name: np.asarray(a) for name, a in train.items()})
-        if further is not None:
-            further(fresh)
-        _write_json(fresh / STATE, meta)
-        put_in_place(work, folder)  # which may be there: the same step again, after a resume
-        shutil.rmtree(work, ignore_errors=True)
 
     def mark_best(self, folder: Path) -> None:
         """Make a checkpoint that is there the best one."""
@@ -173,13 +234,10 @@ class CheckpointStore:
         best = self.best()
         for folder in list(self.steps().values())[: -self.keep]:
             if folder != best:
-                work = self._hidden(folder)
+                work = self.root / f".writing-{folder.name}-old"
                 with contextlib.suppress(OSError):  # of a folder that may not be changed
                     os.replace(folder, work)
                     shutil.rmtree(work, ignore_errors=True)
-
-    def _hidden(self, folder: Path) -> Path:
-        return self.root / f".writing-{folder.name}-{os.getpid()}"
 
 
 def run_folder(config: Path) -> Path:
@@ -230,22 +288,41 @@ def find_checkpoint(path: str | Path, prefer: str = "last") -> Path:
 
 
 def load_checkpoint(folder: str | Path) -> Checkpoint:
-    """Read one checkpoint folder.
+    """Read one checkpoint folder, also one that several processes have written, into the memory of this one.
 
     Raises:
         FormatError: a file is missing or damaged; the message names it.
     """
-    folder, fix = Path(folder), "resume from another one of output/<config>/checkpoints"
+    saved = read_meta(Path(folder))
+    if is_sharded(saved.folder):
+        return replace(saved, **sharded.load_arrays(saved.folder / ARRAYS))
+    model, train = (read_safetensors(saved.folder / name) for name in (MODEL, TRAIN))
+    return replace(saved, model=model, train=train)
+
+
+def is_sharded(folder: Path) -> bool:
+    """Whether a checkpoint holds the parts that processes or devices have written."""
+    return (folder / ARRAYS).is_dir() and not (folder / MODEL).exists()
+
+
+def read_meta(folder: Path) -> Checkpoint:
+    """A checkpoint without its arrays. Raises: FormatError, where a file is damaged, or one of arrays is missing."""
+    fix = "resume from another one of output/<config>/checkpoints"
     meta = _read_json(folder / STATE, fix)
     step = meta.pop("step", None)
     wrong = [name for name, types in _META.items() if name in meta and not isinstance(meta[name], types)]
     if not all(isinstance(label, str) for label in meta.get("labels", ())):
         wrong.append("labels")
+    files = meta.pop("files", None)
+    if isinstance(files, dict) and not all(isinstance(size, int) for size in files.values()):
+        wrong.append("files")
     if not isinstance(step, int) or step < 0 or wrong:
         name = "step" if not wrong else wrong[0]
         received = f"{name}: {str(meta.get(name, step))[:80]}"
         raise _damaged(folder / STATE, received, "what a training run writes", fix)
-    return Checkpoint(folder, step, read_safetensors(folder / MODEL), read_safetensors(folder / TRAIN), meta)
+    if files is not None:
+        sharded.check_files(folder / ARRAYS, files)
+    return Checkpoint(folder, step, {}, {}, meta)
 
 
 def flatten(tree: object, prefix: str = "") -> dict[str, jax.Array]:
@@ -261,6 +338,20 @@ def unflatten(like: Tree, arrays: Mapping[str, ArrayLike], prefix: str = "", whe
         WeightError: entries are missing or of another shape: the settings of the run were others.
     """
     leaves, structure = jax.tree_util.tree_flatten_with_path(like)
+    check_names(like, arrays, prefix, where)
+    values = [arrays[_name(prefix, path)] for path, _ in leaves]
+    loaded = [np.asarray(value).astype(leaf.dtype) for value, (_, leaf) in zip(values, leaves)]
+    return jax.tree_util.tree_unflatten(structure, loaded)
+
+
+def check_names(
+    like: object,
+    arrays: Mapping[str, ArrayLike | jax.ShapeDtypeStruct],
+    prefix: str = "",
+    where: object = None,
+) -> None:
+    """Raises: WeightError, where `arrays` are not those that `flatten` gives of `like`, by names and shapes."""
+    leaves, _ = jax.tree_util.tree_flatten_with_path(like)
     names = [_name(prefix, path) for path, _ in leaves]
     wrong = [
         f"{name}: {'missing' if name not in arrays else tuple(np.shape(arrays[name]))}"
@@ -277,8 +368,6 @@ def unflatten(like: Tree, arrays: Mapping[str, ArrayLike], prefix: str = "", whe
             allowed=f"the {len(names)} arrays of this run's {prefix or 'state'}",
             fix="resume with the config beside the checkpoint, or start again from its model.safetensors",
         )
-    loaded = [np.asarray(arrays[name]).astype(leaf.dtype) for name, (_, leaf) in zip(names, leaves)]
-    return jax.tree_util.tree_unflatten(structure, loaded)
 
 
 def _name(prefix: str, path: tuple) -> str:

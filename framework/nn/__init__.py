@@ -8,6 +8,9 @@ from framework.core.foreign_names import module_error as _module_error
 from framework.nn import functional as functional
 from framework.nn import initializer as initializer
 from framework.nn import utils as utils
+from framework.nn.block_chain import BlockChain as BlockChain
+from framework.nn.block_chain import PipelineStages as PipelineStages
+from framework.nn.block_chain import run_blocks as run_blocks
 from framework.nn.clip import ClipGradByGlobalNorm as ClipGradByGlobalNorm
 from framework.nn.clip import ClipGradByNorm as ClipGradByNorm
 from framework.nn.clip import ClipGradByValue as ClipGradByValue
@@ -148,6 +151,7 @@ from framework.nn.loss import AdaptiveLogSoftmaxWithLoss as AdaptiveLogSoftmaxWi
 from framework.nn.loss import CTCLoss as CTCLoss
 from framework.nn.loss import HSigmoidLoss as HSigmoidLoss
 from framework.nn.model import Model as Model
+from framework.nn.moe import MoE as MoE
 from framework.nn.norm import BatchNorm as BatchNorm
 from framework.nn.norm import BatchNorm1D as BatchNorm1D
 from framework.nn.norm import BatchNorm2D as BatchNorm2D

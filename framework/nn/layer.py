@@ -452,7 +452,9 @@ class Layer:
         slots = {full: (layer, registry, name) for full, layer, registry, name in self._state_slots()}
         shapes = self.state_shapes()
         missing = [key for key in slots if key not in state]
-        unexpected = [key for key in state if key not in slots]
+        # A checkpoint of training holds the buffers too that are not saved otherwise.
+        unsaved = {full for full, _, _ in self._slots("_buffers")}
+        unexpected = [key for key in state if key not in slots and key not in unsaved]
         wrong = [
             f"{key}: ours {shapes[key]}, theirs {tuple(np.shape(state[key]))}"
             for key in slots

@@ -118,9 +118,15 @@ class MultiHeadAttention(Layer):
         elif isinstance(cache, self.FixedCache):
             cache, attn_mask = self._write(cache, k, v, attn_mask)
             k, v, _ = cache
-        mixed, weights = F.attention_with_weights(q, k, v, attn_mask, self.dropout, training=self.training)
+        extra: tuple = () if cache is None else (cache,)
+        if self.need_weights:
+            mixed, weights = F.attention_with_weights(
+                q, k, v, attn_mask, self.dropout, training=self.training
+            )
+            extra = (weights, *extra)
+        else:
+            mixed = F.scaled_dot_product_attention(q, k, v, attn_mask, self.dropout, training=self.training)
         out = self.out_proj(mixed.reshape(*mixed.shape[:2], self.embed_dim))
-        extra = ((weights,) if self.need_weights else ()) + ((cache,) if cache is not None else ())
         return (out, *extra) if extra else out
 
     def _write(

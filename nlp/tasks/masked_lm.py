@@ -63,8 +63,9 @@ class MaskedLanguageModelling(Texts):
         logits, hidden = model(tokens_of(batch), batch["positions"]), batch["words"] >= 0
         hits = (logits.argmax(axis=-1) == batch["words"]) & hidden
         loss = F.cross_entropy(logits, jnp.where(hidden, batch["words"], -100))
-        share = hits.sum(dtype=jnp.float32) / jnp.maximum(hidden.sum(dtype=jnp.float32), 1)
-        return Losses(loss, {"accuracy": share})
+        count = hidden.sum(dtype=jnp.float32)
+        share = hits.sum(dtype=jnp.float32) / jnp.maximum(count, 1)
+        return Losses(loss, {"accuracy": share}, count)
 
     def describe_outputs(self) -> Mapping[str, Mapping[str, JSON]]:
         return {

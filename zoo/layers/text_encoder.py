@@ -373,7 +373,7 @@ class Block(nn.Layer):
         return self.norm2(x + self.dropout(self.linear2(self.activation(self.linear1(x)))))
 
 
-class Blocks(nn.Layer):
+class Blocks(nn.BlockChain):
     """`layers`, one after the other."""
 
     def __init__(self, size: TextSize) -> None:
@@ -381,9 +381,7 @@ class Blocks(nn.Layer):
         self.layers = nn.LayerList([Block(size) for _ in range(size.num_layers)])
 
     def forward(self, x: jax.Array, mask: jax.Array) -> jax.Array:
-        for layer in self.layers:
-            x = layer(x, mask)
-        return x
+        return nn.run_blocks(self.blocks(), x, mask)
 
 
 class Pooler(nn.Layer):

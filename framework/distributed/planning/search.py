@@ -118,7 +118,8 @@ def _divisions(devices: int, base: ParallelOptions) -> list[tuple[ParallelOption
             data = devices // tensor // fsdp
             for stage in (1, 3) if fsdp > 1 else (3,):
                 options = replace(base, data=data, fsdp=fsdp, tensor=tensor, stage=stage)
-                divisions.append((options, {"data": data, "fsdp": fsdp, "tensor": tensor}))
+                sizes = dict.fromkeys(map(str, AXES), 1)
+                divisions.append((options, {**sizes, "data": data, "fsdp": fsdp, "tensor": tensor}))
     return divisions
 
 

@@ -13,19 +13,20 @@ from framework.core.dtypes import precision, wide_type
 from framework.core.errors import ShapeError
 from framework.nn.functional.common import dropout
 from framework.nn.functional.products import product
+from framework.nn.mesh_scope import current_mesh
 
 KeysValues = tuple[jax.Array, jax.Array]  # [N, T, heads, D] each
 
-# What a masked score gets: finite, so that a row without any visible key yields a mean and not NaN.
-_HIDDEN = -1e9
+HIDDEN = -1e9
+"""What a masked score gets: finite, so that a row without any visible key yields a mean and not NaN."""
 
 
 def additive_mask(mask: jax.Array) -> jax.Array:
     """A mask to add to scores: booleans and integers hide where they are false or 0, floats stay as they are, but for
     -inf, of which a row that hides every key would be NaN, in all gradients too."""
     if jnp.issubdtype(mask.dtype, jnp.floating):
-        return jnp.maximum(mask.astype(wide_type(mask.dtype)), _HIDDEN)
-    return (mask.astype(jnp.float32) - 1) * -_HIDDEN
+        return jnp.maximum(mask.astype(wide_type(mask.dtype)), HIDDEN)
+    return (mask.astype(jnp.float32) - 1) * -HIDDEN
 
 
 @functools.partial(jax.jit, static_argnames=("is_causal", "low"))
@@ -42,7 +43,7 @@ def _attention_weights(
         shape = scores.shape[-2:]
         # Query i sees the keys up to i; with a cache the last query sees all keys.
         row = lax.broadcasted_iota(jnp.int32, shape, 0) + (shape[1] - shape[0])
-        scores = jnp.where(row >= lax.broadcasted_iota(jnp.int32, shape, 1), scores, _HIDDEN)
+        scores = jnp.where(row >= lax.broadcasted_iota(jnp.int32, shape, 1), scores, HIDDEN)
     return jax.nn.softmax(scores, -1).astype(out)
 
 
@@ -81,6 +82,10 @@ def scaled_dot_product_attention(
     Raises:
         ShapeError: the heads, D or the number of keys and values differ.
     """
+    mesh = current_mesh()
+    if mesh is not None and mesh.attention is not None:
+        _check(query, key, value)
+        return mesh.attention(query, key, value, attn_mask, dropout_p, is_causal, training)
     return attention_with_weights(query, key, value, attn_mask, dropout_p, is_causal, training)[0]
 
 
@@ -94,6 +99,13 @@ def attention_with_weights(
     training: bool = True,
 ) -> tuple[jax.Array, jax.Array]:
     """As `scaled_dot_product_attention`, with the weights before dropout, [N, H, Tq, Tk] in query's type."""
+    _check(query, key, value)
+    weights = attention_weights(query, key, attn_mask, is_causal)
+    return attention_values(dropout(weights, dropout_p, training=training), value), weights
+
+
+def _check(query: jax.Array, key: jax.Array, value: jax.Array) -> None:
+    """Raises: ShapeError."""
     if query.ndim != 4 or key.ndim != 4 or query.shape[2:] != key.shape[2:]:
         raise ShapeError(
             "attention: query and key do not agree",
@@ -106,8 +118,6 @@ def attention_with_weights(
             received=f"key {key.shape}, value {value.shape}",
             allowed="[N, Tk, heads, D] each",
         )
-    weights = attention_weights(query, key, attn_mask, is_causal)
-    return attention_values(dropout(weights, dropout_p, training=training), value), weights
 
 
 def write_keys_values(cache: KeysValues, new: KeysValues, start: jax.Array | int) -> KeysValues:

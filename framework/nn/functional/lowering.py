@@ -23,12 +23,13 @@ from jax import lax
 
 from framework.core.compilation import set_process_flags
 from framework.core.dtypes import Autocast, Precision, autocast, precision
+from framework.nn.mesh_scope import MeshScope, current_mesh
 
 P = ParamSpec("P")
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 Platform = Literal["cpu", "other", "any", "graph"]
-Scopes = tuple[Precision, Autocast | None, Platform]
+Scopes = tuple[Precision, Autocast | None, Platform, MeshScope | None]
 ConvPlan = Literal["plain", "depthwise", "groups", "space_to_depth", "pointwise", "winograd"]
 
 # jax lets GPUs and TPUs compute dots and convolutions of float32 with the digits of TF32 or bfloat16. Results are then
@@ -82,7 +83,7 @@ def settings_of(name_stack: str, operation: str) -> dict[str, Any] | None:
 
 def current_scopes() -> Scopes:
     """What operations read from their scopes while they are traced: a static argument of whatever caches a trace."""
-    return precision(), autocast(), platform()
+    return precision(), autocast(), platform(), current_mesh()
 
 
 def choose(on: Platform, cpu: Callable[[*Ts], T], plain: Callable[[*Ts], T], *args: *Ts) -> T:

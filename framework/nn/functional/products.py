@@ -19,6 +19,7 @@ from framework.core.device import bfloat16_is_fast
 from framework.core.dtypes import precision
 from framework.core.errors import ShapeError
 from framework.nn.functional.lowering import platform
+from framework.nn.mesh_scope import current_mesh
 
 Operands = tuple[jax.Array, jax.Array]  # two arrays, or their gradients
 
@@ -104,8 +105,14 @@ def add_bias(y: jax.Array, bias: jax.Array) -> jax.Array:
     return _add_low(y, bias) if y.dtype in _LOW and bias.dtype == y.dtype else y + bias
 
 
-@functools.partial(jax.jit, static_argnames=("low",))
-def _linear(x: jax.Array, weight: jax.Array, bias: jax.Array | None, low: bool) -> jax.Array:
+@functools.partial(jax.jit, static_argnames=("low", "flatten"))
+def _linear(
+    x: jax.Array, weight: jax.Array, bias: jax.Array | None, low: bool, flatten: bool = True
+) -> jax.Array:
+    if not flatten:
+        rows = "abcdefgh"[: x.ndim - 1]
+        y = product(f"{rows}k,kn->{rows}n", x, weight, low)
+        return y if bias is None else add_bias(y, bias)
     flat = x.reshape(-1, x.shape[-1]) if x.ndim != 2 else x
     y = product("mk,kn->mn", flat, weight, low)
     if bias is not None:
@@ -127,7 +134,10 @@ def linear(x: jax.Array, weight: jax.Array, bias: jax.Array | None = None) -> ja
             if weight.ndim == 2 and x.ndim and x.shape[-1] == weight.shape[1]
             else None,
         )
-    return _linear(x, weight, bias, low=precision() == "bfloat16")
+    # Rows and tokens in one axis cannot be divided among devices as the two are: all would be gathered.
+    mesh = current_mesh()
+    flatten = mesh is None or mesh.attention is None
+    return _linear(x, weight, bias, precision() == "bfloat16", flatten)
 
 
 @functools.partial(jax.jit, static_argnames=("transpose_x", "transpose_y", "low"))

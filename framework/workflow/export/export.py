@@ -25,7 +25,7 @@ from framework.export.formats.onnx.check import NamedArrays
 from framework.export.formats.onnx.model import OPSET
 from framework.export.program import lower_layer, program_weights
 from framework.export.program_bytes import Program
-from framework.io.checkpoint import STATE, load_checkpoint, run_folder
+from framework.io.checkpoint import STATE, read_meta, run_folder
 from framework.nn.reparam import fold_norms, reparameterize
 from framework.vision.sample_transforms.resize import Resize
 from framework.workflow.domain.capabilities import ExportExtras, FixedProgram, FixedSizes
@@ -70,7 +70,7 @@ def trained_model(experiment: Experiment, config: Path) -> tuple[nn.Layer, Path,
         )
     path = resolve_weights(spec, experiment.domain)
     model = load_model(task.adapt_model(model_config), path)
-    labels = load_checkpoint(path).meta.get("labels", []) if (path / STATE).is_file() else _published(spec)
+    labels = read_meta(path).meta.get("labels", []) if (path / STATE).is_file() else _published(spec)
     return model, path, tuple(labels)
 
 

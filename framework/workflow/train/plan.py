@@ -79,7 +79,7 @@ class Plan:
         ]
         rows = self.search.fitting[:top] or self.search.too_large[:top]
         for one in rows:
-            data, fsdp, tensor = one.sizes
+            data, fsdp, tensor = (one.sizes[AXES.index(axis)] for axis in ("data", "fsdp", "tensor"))
             stage = str(one.options.stage) if fsdp > 1 else "-"
             total = sum(one.traffic(axis) for axis in AXES)
             lines.append(

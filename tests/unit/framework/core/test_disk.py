@@ -48,6 +48,8 @@ def test_what_is_said(tmp_path: Path, number: int, problem: str, fix: str) -> No
 def test_errors_of_libraries_in_rust_and_what_is_none_of_the_disk(tmp_path: Path) -> None:
     with pytest.raises(DiskError, match="the disk is full"), disk_errors(tmp_path):
         raise RuntimeError("Error while serializing: I/O error: No space left on device (os error 28)")
+    with pytest.raises(DiskError, match="the disk is full"), disk_errors(tmp_path):
+        raise ValueError("RESOURCE_EXHAUSTED: No space left on device [os_error_code='28']")  # tensorstore
     for other in (ValueError("x"), InputError("x"), TimeoutError("x")):
         with pytest.raises(type(other)) as caught, disk_errors(tmp_path):
             raise other

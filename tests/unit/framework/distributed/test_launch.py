@@ -13,7 +13,7 @@ import cv2
 import numpy as np
 import pytest
 
-from framework.interop.weights.safetensors_io import read_safetensors
+from framework.io.checkpoint import load_checkpoint
 
 CONFIG = """
 domain: classification
@@ -73,7 +73,7 @@ def _rows(run: Path) -> list[tuple[int, float]]:
 
 
 def _model(run: Path) -> dict[str, np.ndarray]:
-    return read_safetensors(run / "checkpoints" / "step_00000012" / "model.safetensors")
+    return load_checkpoint(run / "checkpoints" / "step_00000012").model
 
 
 @pytest.fixture(scope="module")

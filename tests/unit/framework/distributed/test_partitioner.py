@@ -70,7 +70,7 @@ def test_wrong_rules_are_named(options: dict, message: str) -> None:
 def test_a_mesh_takes_all_devices() -> None:
     with pytest.raises(ConfigError, match="does not take the devices") as caught:
         Partitioner(jax.devices()[:1], ParallelOptions(fsdp=2))
-    assert "data 1 x fsdp 2 x tensor 1, 1 devices" in str(caught.value)
+    assert "fsdp 2, 1 devices" in str(caught.value)
 
 
 def test_one_device() -> None:
@@ -106,7 +106,7 @@ from framework.core.errors import ConfigError
 from framework.distributed import ParallelOptions, Partitioner
 
 partitioner = Partitioner(options=ParallelOptions(fsdp=2, tensor=2, smallest=4))
-assert partitioner.sizes == {"data": 2, "fsdp": 2, "tensor": 2}
+assert {name: size for name, size in partitioner.sizes.items() if size > 1} == {"data": 2, "fsdp": 2, "tensor": 2}
 model = nn.Sequential(nn.Linear(4, 8), nn.Linear(8, 3))
 partitioner.set_model(model)
 params, _ = partitioner.init_arrays(model)

@@ -178,7 +178,11 @@ def test_divisions_take_less() -> None:
             else replace(step, options=TrainOptions(iters=1, recompute=recompute)).trace()
         )
         options = ParallelOptions(fsdp=fsdp, tensor=tensor)
-        sizes = {"data": 8 // options.fsdp // options.tensor, "fsdp": options.fsdp, "tensor": options.tensor}
+        sizes = {str(axis): 1 for axis in AXES} | {
+            "fsdp": fsdp,
+            "tensor": tensor,
+            "data": 8 // fsdp // tensor,
+        }
         specs = step.inputs(options, sizes)
         found = estimate(traced, input_bits(traced, specs), tuple(sizes[axis] for axis in AXES))
         return found.state, found.working
@@ -240,20 +244,24 @@ def test_what_fits_goes_before_what_does_not() -> None:
     roomy, narrow = search_step(step, 8, 1e9, 96), search_step(step, 8, state / 4, 96)
     assert roomy.fitting and not roomy.too_large
     assert roomy.fitting[0].seconds == min(one.seconds for one in roomy.fitting)
-    assert narrow.fitting and all(one.sizes[1] * one.sizes[2] > 1 for one in narrow.fitting)
-    assert any(one.sizes == (8, 1, 1) for one in narrow.too_large)
+    assert narrow.fitting and all(one.sizes[0] < 8 for one in narrow.fitting)
+    assert any(one.sizes == counts(data=8) for one in narrow.too_large)
     assert not search_step(step, 8, 1e3, 96).fitting
     few = search_step(step, 64, 1e9, 96)
     assert sum(few.dropped.values()) and any("no multiple" in reason for reason in few.dropped)
 
 
+def counts(**sizes: int) -> tuple[int, ...]:
+    return tuple(sizes.get(axis, 1) for axis in AXES)
+
+
 def test_collectives_cost_what_links_take() -> None:
     hardware = HARDWARE["h100"]
-    inside = collective_seconds(Traffic("all-gather", FSDP, 8 << 30, 0), (1, 8, 1), hardware)
+    inside = collective_seconds(Traffic("all-gather", FSDP, 8 << 30, 0), counts(fsdp=8), hardware)
     assert inside == pytest.approx((8 << 30) * 7 / 8 / 450e9, rel=0.01)
-    across = collective_seconds(Traffic("all-reduce", FSDP, 8 << 30, 0), (1, 64, 1), hardware)
+    across = collective_seconds(Traffic("all-reduce", FSDP, 8 << 30, 0), counts(fsdp=64), hardware)
     assert across == pytest.approx(2 * (8 << 30) * 63 / 64 / 50e9, rel=0.01)
-    assert collective_seconds(Traffic("all-reduce", DATA, 1, 0), (1, 8, 1), hardware) == 0
+    assert collective_seconds(Traffic("all-reduce", DATA, 1, 0), counts(fsdp=8), hardware) == 0
 
 
 @pytest.mark.parametrize(
