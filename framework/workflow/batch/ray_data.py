@@ -152,18 +152,17 @@ def _run(
         data = import_ray("ray.data", _WORK)
         context = data.DataContext.get_current()
         context.enable_progress_bars = context.print_on_execution_start = False
-        workers, share = _divide(options, [one for one in ray.nodes() if one["Alive"]])
+        workers, share = divide(options, [one for one in ray.nodes() if one["Alive"]])
         tasks = data.from_items(
             [{"shard": one.to_json()} for one in shards], override_num_blocks=min(len(shards), _MOST_BLOCKS)
         )
+        # Workers that die are started again, and their shards with them, as often as it takes: Ray Data's default.
         done = tasks.map(
             RowWorker,
             fn_constructor_kwargs={"model": model, "folder": folder, "run": run, "column": options.column},
             compute=data.ActorPoolStrategy(size=min(workers, len(shards))),
             num_cpus=share,
             num_gpus=options.gpus,
-            max_restarts=-1,
-            max_task_retries=-1,
         )
         rows = errors = 0
         total = sum(len(one.references) for one in shards)
@@ -185,7 +184,7 @@ def _run(
     report.notes.append(note if errors <= len(report.failed) else f"{note}, such as those below")
 
 
-def _divide(options: BatchOptions, nodes: Sequence[Mapping[str, Mapping[str, float]]]) -> tuple[int, float]:
+def divide(options: BatchOptions, nodes: Sequence[Mapping[str, Mapping[str, float]]]) -> tuple[int, float]:
     """Workers, and the CPUs that each reserves: of one node, which all are taken to be like."""
     workers = options.workers or len(nodes)
     if options.cpus is not None:
