@@ -17,6 +17,7 @@ _FLAGS: dict[str, tuple[type, str]] = {
     "worker_cpus": (float, "CPUs that each reserves; default: an equal share of its node"),
     "worker_gpus": (float, "GPUs that each reserves; default: 0"),
     "shard_size": (int, "files of one file of results, done again where a worker dies; default: 64"),
+    "row_timeout": (float, "seconds without a row after which a worker is started again; default: none"),
     "column": (str, "of tables (.parquet): what is read; default: bytes, image, path or text"),
 }
 
@@ -32,13 +33,19 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     for name, (kind, help) in _FLAGS.items():
         parser.add_argument(f"--{name}", type=kind, help=f"--ray: {help}")
     parser.add_argument(
+        "--retry_failed",
+        action="store_true",
+        default=None,
+        help="--ray: files whose rows are errors are done again",
+    )
+    parser.add_argument(
         "--row_format", choices=("parquet", "jsonl"), help="--ray: of the files of rows; default: parquet"
     )
 
 
 def check_flags(args: argparse.Namespace) -> None:
     """Raises: ConfigError, where a flag of --ray is there without it."""
-    flags = [name for name in (*_FLAGS, "row_format") if getattr(args, name) is not None]
+    flags = [name for name in (*_FLAGS, "retry_failed", "row_format") if getattr(args, name) is not None]
     if flags and not args.ray:
         raise ConfigError(
             "this flag is of a batch on Ray",
@@ -59,13 +66,9 @@ def run_batch(
     """Run the batch that the arguments ask for; returns the exit status: 1 where a file cannot be read."""
     from framework.workflow.batch import ray_data
 
-    values = {name: value for name in _FLAGS if (value := getattr(args, name)) is not None}
-    batch = ray_data.BatchOptions(
-        **{
-            {"worker_cpus": "cpus", "worker_gpus": "gpus"}.get(name, name): value
-            for name, value in values.items()
-        }
-    )
+    names = {"worker_cpus": "cpus", "worker_gpus": "gpus", "row_timeout": "timeout"}
+    values = {name: value for name in (*_FLAGS, "retry_failed") if (value := getattr(args, name)) is not None}
+    batch = ray_data.BatchOptions(**{names.get(name, name): value for name, value in values.items()})
     here = os.path.abspath(model) if os.path.exists(model) else model  # workers have another current folder
     report = ray_data.run_batch(
         ray_data.BatchModel(here, runtime, tuple(overrides), options),

@@ -97,6 +97,29 @@ class PartFolder:
                 names.update(json.loads(line)["source"] for line in lines if line.strip())
         return frozenset(names)
 
+    def drop_failed(self) -> int:
+        """Take out the rows that are errors, so that their sources are not finished; returns how many."""
+        return sum(self._drop_failed(file) for file in sorted(self.path.glob(f"part-*.{self.format}")))
+
+    def _drop_failed(self, file: Path) -> int:
+        if self.format == "parquet":
+            table = tables.read_table(file)
+            rest = table.filter(table.column("error").is_null())
+            count, left = len(table), len(rest)
+            if 0 < left < count:
+                with whole_file(file) as temporary, disk_errors(file):
+                    tables.write_table(temporary, rest)
+        else:
+            rows = [one for one in read_text(file, DATASET, "rows of a batch").split("\n") if one.strip()]
+            good = [f"{one}\n" for one in rows if json.loads(one)["error"] is None]
+            count, left = len(rows), len(good)
+            if 0 < left < count:
+                with text_file(file) as out:
+                    out.writelines(good)
+        if not left:
+            file.unlink()
+        return count - left
+
     def forget_attempts(self) -> None:
         """What workers noted who died; see `Attempts`."""
         shutil.rmtree(self.path / _ATTEMPTS, ignore_errors=True)

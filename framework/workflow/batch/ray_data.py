@@ -6,11 +6,12 @@ whole job, or loses a whole block of rows. A worker writes the file of its shard
 
 from __future__ import annotations
 
+import faulthandler
 import logging
 import secrets
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tqdm import tqdm
@@ -69,6 +70,8 @@ class BatchOptions:
         cpus, gpus: That are reserved for each; None: all of a node by equal shares of its workers, and no GPU.
         shard_size: Sources of one file of results: what is done again where a worker dies.
         column: Of tables: what is read.
+        timeout: Seconds without a row after which a worker counts as dead; None: it may take as long as it takes.
+        retry_failed: Whether the sources whose rows are errors are done again.
 
     Raises:
         InputError: a number is out of range.
@@ -80,21 +83,32 @@ class BatchOptions:
     gpus: float = 0.0
     shard_size: int = 64
     column: str | None = None
+    timeout: float | None = None
+    retry_failed: bool = False
 
     def __post_init__(self) -> None:
         for name in ("workers", "shard_size"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise InputError(f"--{name} is out of range", received=value, allowed="1 or more")
+        if self.timeout is not None and self.timeout <= 0:
+            raise InputError("--timeout is out of range", received=self.timeout, allowed="seconds")
 
 
 class RowWorker:
     """An actor of the pool."""
 
-    def __init__(self, model: BatchModel, folder: PartFolder, run: str, column: str | None) -> None:
+    def __init__(
+        self,
+        model: BatchModel,
+        folder: PartFolder,
+        run: str,
+        column: str | None,
+        timeout: float | None = None,
+    ) -> None:
         keep_memory()
         self._predictor = model.open()
-        self._folder, self._run, self._column = folder, run, column
+        self._folder, self._run, self._column, self._timeout = folder, run, column, timeout
 
     def __call__(self, task: Mapping[str, str]) -> dict[str, object]:
         """The number of rows that were written, and the errors among them."""
@@ -110,7 +124,18 @@ class RowWorker:
         return {"rows": len(rows), "errors": len(errors), "messages": errors[:_MOST_NAMED]}
 
     def _predict(self, references: Sequence[SourceRef]) -> Iterator[ResultRow]:
-        return predict_rows(self._predictor, read_sources(references, self._column))
+        self._watch()
+        try:
+            for row in predict_rows(self._predictor, read_sources(references, self._column)):
+                self._watch()
+                yield row
+        finally:
+            faulthandler.cancel_dump_traceback_later()
+
+    def _watch(self) -> None:
+        """End this process where the next row does not come in time, whatever it does then."""
+        if self._timeout is not None:
+            faulthandler.dump_traceback_later(self._timeout, exit=True, file=sys.__stderr__ or sys.stderr)
 
 
 def run_batch(
@@ -129,6 +154,8 @@ def run_batch(
     inputs = list_inputs(names, output_dir, options.column)
     folder, report = PartFolder(output_dir.absolute(), format), Report(notes=list(inputs.notes))
     with folder.open({**model.describe(), "column": options.column}):
+        if options.retry_failed and (failed := folder.drop_failed()):
+            report.notes.append(f"{failed} rows with an error are done again")
         finished = folder.finished()
         shards = list(make_shards(inputs.references, finished, options.shard_size))
         left = sum(len(one.references) for one in shards)
@@ -157,9 +184,13 @@ def _run(
             [{"shard": one.to_json()} for one in shards], override_num_blocks=min(len(shards), _MOST_BLOCKS)
         )
         # Workers that die are started again, and their shards with them, as often as it takes: Ray Data's default.
+        if (
+            workers > 1 and model.runtime.threads is None and share >= 1
+        ):  # else each takes all CPUs of its node
+            model = replace(model, runtime=replace(model.runtime, threads=int(share)))
         done = tasks.map(
             RowWorker,
-            fn_constructor_kwargs={"model": model, "folder": folder, "run": run, "column": options.column},
+            fn_constructor_args=(model, folder, run, options.column, options.timeout),
             compute=data.ActorPoolStrategy(size=min(workers, len(shards))),
             num_cpus=share,
             num_gpus=options.gpus,

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
+from typing import Protocol
 
 from framework.core.errors import FormatError, InputError, MissingExtraError
 from framework.workflow.batch.cluster import EXTRA
@@ -24,6 +25,27 @@ def _parquet() -> ModuleType:
         return importlib.import_module("pyarrow.parquet")
     except ImportError as error:
         raise MissingExtraError("pyarrow", EXTRA, "reading and writing Parquet") from error
+
+
+class ArrowColumn(Protocol):
+    """A column of pyarrow."""
+
+    def is_null(self) -> object:
+        """Which of its rows are null."""
+        ...
+
+
+class ArrowTable(Protocol):
+    """A table of pyarrow."""
+
+    def __len__(self) -> int: ...
+    def column(self, name: str) -> ArrowColumn:
+        """The column of this name."""
+        ...
+
+    def filter(self, mask: object) -> ArrowTable:
+        """The rows of a mask."""
+        ...
 
 
 class Table:
@@ -114,7 +136,17 @@ def write_rows(path: Path, rows: Iterable[ResultRow]) -> None:
         "error": pyarrow.array([None if row.error is None else _text(row.error) for row in listed], text),
         "warnings": pyarrow.array([list(map(_text, row.warnings)) for row in listed], pyarrow.list_(text)),
     }
-    _parquet().write_table(pyarrow.table(columns), path)
+    write_table(path, pyarrow.table(columns))
+
+
+def write_table(path: Path, table: object) -> None:
+    """A table of pyarrow."""
+    _parquet().write_table(table, path)
+
+
+def read_table(path: Path) -> ArrowTable:
+    """A table that `write_rows` wrote."""
+    return _parquet().read_table(path)
 
 
 def read_sources(path: Path) -> list[str]:

@@ -63,6 +63,9 @@ def test_files_of_rows(tmp_path: Path, format: str) -> None:
         table = parquet.read_table(part).to_pylist()
         assert [one["result"] for one in table] == ['{"ä": 1}', None, "[]"]
         assert [one["error"] for one in table] == [None, "broken", None] and table[2]["warnings"] == ["w"]
+    assert folder.drop_failed() == 1 and folder.finished() == {"a", "c\\xff"} and folder.drop_failed() == 0
+    folder.write(Shard("two", shard.references), rows[1:2])
+    assert folder.drop_failed() == 1 and [part] == list(folder.path.glob("part-*"))
     with pytest.raises(ConfigError, match="something else"):
         (folder.path / "batch.json").unlink()
         with folder.open({}):
