@@ -167,14 +167,19 @@ class PartFolder:
             )
 
 
+_MOST_DEATHS = 2
+_DEATHS = (
+    f"the worker died, or took too long, {_MOST_DEATHS} times while it read this: the file ends programs, or memory is "
+    "short; --retry_failed does it again"
+)
+
+
 class Attempts:
     """Which source of a shard was under way when its worker died: a file that kills its worker is left out at last.
 
     The first time, the sources of a shard share batches. Where the worker died on the way, they run one after the
     other, each noted before, and one that was under way at two deaths gets a row that says so.
     """
-
-    most = 2
 
     def __init__(self, folder: PartFolder, run: str, shard: Shard) -> None:
         self._file = folder.path / _ATTEMPTS / f"{run}-{shard.name}"
@@ -221,9 +226,9 @@ def compute_shard(
     else:
         rows = []
         for number, one in enumerate(shard.references):
-            if attempts.deaths(number) >= Attempts.most:
+            if attempts.deaths(number) >= _MOST_DEATHS:
                 rows.append(
-                    ResultRow(one.name, None, f"the worker died {Attempts.most} times while it read this")
+                    ResultRow(one.name, None, f"the worker died {_MOST_DEATHS} times while it read this")
                 )
                 continue
             attempts.note(f"{number}:")
