@@ -27,7 +27,7 @@ from framework.workflow.batch.rows import ResultRow
 from framework.workflow.domain.outputs import make_folder, text_file, write_json
 
 Format = Literal["parquet", "jsonl"]
-_SETTINGS = "batch.json"
+_SETTINGS = "_batch.json"  # readers of tables leave out what begins so
 _LOCK, _ATTEMPTS = ".lock", ".attempts"
 
 
@@ -227,9 +227,7 @@ def compute_shard(
         rows = []
         for number, one in enumerate(shard.references):
             if attempts.deaths(number) >= _MOST_DEATHS:
-                rows.append(
-                    ResultRow(one.name, None, f"the worker died {_MOST_DEATHS} times while it read this")
-                )
+                rows.append(ResultRow(one.name, None, _DEATHS))
                 continue
             attempts.note(f"{number}:")
             rows += predict([one])

@@ -105,7 +105,9 @@ def test_two_processes_train_as_one(alone: Path, pair: Path) -> None:
 @pytest.mark.skipif(
     importlib.util.find_spec("ray") is None, reason='Ray is not installed: pip install "oar-toolkit[ray]"'
 )
-def test_the_workers_of_ray_train_as_one(config: Path, alone: Path) -> None:
+def test_the_workers_of_ray_train_as_one(config: Path, alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Ray ends workers where the memory of the machine is short, whoever uses it.
+    monkeypatch.setenv("RAY_memory_monitor_refresh_ms", "0")
     run = config.parent / "ray"
     command = [sys.executable, "tools/deploy/ray_train.py", str(config), "--workers", "2"]
     command += ["--output_dir", str(run), "-o", "parallel.fsdp=2"]

@@ -183,8 +183,10 @@ def test_a_client_asks_again_where_a_replica_has_gone() -> None:
 
 
 @needs_ray
-def test_a_server_on_ray(tmp_path: Path) -> None:
+def test_a_server_on_ray(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two replicas, one of which is killed under load; the end; and a model that cannot be opened."""
+    # Ray ends workers where the memory of the machine is short, whoever uses it.
+    monkeypatch.setenv("RAY_memory_monitor_refresh_ms", "0")
     folder = make_artifact(tmp_path / "tiny")
     start = [sys.executable, "-m", "framework", "serve", "--ray", "--port", "8765", "-o", "reload_seconds=0"]
     process = subprocess.Popen(

@@ -61,13 +61,14 @@ def test_files_of_rows(tmp_path: Path, format: str) -> None:
         import pyarrow.parquet as parquet
 
         table = parquet.read_table(part).to_pylist()
+        assert parquet.read_table(folder.path).to_pylist() == table  # all parts are one data set
         assert [one["result"] for one in table] == ['{"ä": 1}', None, "[]"]
         assert [one["error"] for one in table] == [None, "broken", None] and table[2]["warnings"] == ["w"]
     assert folder.drop_failed() == 1 and folder.finished() == {"a", "c\\xff"} and folder.drop_failed() == 0
     folder.write(Shard("two", shard.references), rows[1:2])
     assert folder.drop_failed() == 1 and [part] == list(folder.path.glob("part-*"))
     with pytest.raises(ConfigError, match="something else"):
-        (folder.path / "batch.json").unlink()
+        (folder.path / "_batch.json").unlink()
         with folder.open({}):
             pass
 
@@ -90,7 +91,7 @@ def test_a_source_that_kills_its_worker_is_left_out_at_last(tmp_path: Path) -> N
             compute_shard(folder, "run", shard, dies)
     rows = compute_shard(folder, "run", shard, dies)
     assert rows is not None and [row.error is None for row in rows] == [True, False, True]
-    assert "died 2 times" in str(rows[1].error)
+    assert "2 times while it read this" in str(rows[1].error)
     assert calls == [["a", "bad", "c"], ["a"], ["bad"], ["a"], ["bad"], ["a"], ["c"]]
     assert compute_shard(folder, "run", shard, dies) is None  # it has its file
     assert Attempts(folder, "run", shard).is_first

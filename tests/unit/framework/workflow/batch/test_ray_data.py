@@ -6,6 +6,7 @@ import contextlib
 import importlib.util
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from framework.commands import infer
+from framework.commands import infer, serve
 from framework.workflow.batch import cluster
 from framework.workflow.batch.ray_data import BatchOptions, divide
 from tests.unit.framework.serving.tiny import make_artifact, png, score_of
@@ -44,6 +45,53 @@ def test_workers_share_the_cpus_of_their_node() -> None:
     assert divide(BatchOptions(workers=4), nodes) == (4, 2.0)
     assert divide(BatchOptions(workers=3, cpus=1.5), nodes) == (3, 1.5)
     assert divide(BatchOptions(workers=16), nodes[:1]) == (16, 0.5)
+
+
+def document_lines(start: str) -> list[list[str]]:
+    """The words of the commands of docs/serving.md that begin so."""
+    text = (REPO / "docs" / "serving.md").read_text(encoding="utf-8")
+    return [shlex.split(line.removesuffix(" &")) for line in text.splitlines() if line.startswith(start)]
+
+
+def test_the_commands_of_the_document_are_understood() -> None:
+    batches = document_lines("oar infer --ray")
+    servers = [line for line in document_lines("oar serve") if "--ray" in line]
+    assert len(batches) == 2 and len(servers) == 2
+    for words in batches:
+        args = infer.parser()[0].parse_args(words[2:])
+        assert args.ray and args.files == ["photos", "list.txt"] and args.workers == 2
+    for words in servers:
+        assert serve.read_settings(serve.parser().parse_args(words[2:])).plain()["ray"]["replicas"] == 2
+
+
+@needs_ray
+def test_the_commands_of_the_document_run(tmp_path: Path) -> None:
+    make_artifact(tmp_path / "inference_model" / "photos")
+    (tmp_path / "photos").mkdir()
+    for number in range(3):
+        (tmp_path / "photos" / f"{number}.png").write_bytes(png(number))
+    (tmp_path / "list.txt").write_text("photos/0.png\nother.png\n", encoding="utf-8")
+    (tmp_path / "other.png").write_bytes(png(9))
+    texts = []
+    for words in document_lines("oar infer --ray"):
+        done = subprocess.run(
+            [sys.executable, "-m", "framework", *words[1:]],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=400,
+        )
+        assert done.returncode == 0, done.stderr
+        texts.append(done.stdout)
+    assert "1 source is named more than once" in texts[0] and "4 rows written" in texts[0]
+    assert "4 of 4 were done before" in texts[1]
+
+
+@pytest.fixture(autouse=True)
+def other_processes_may_use_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ray ends workers where the memory of the machine is short, whoever uses it."""
+    monkeypatch.setenv("RAY_memory_monitor_refresh_ms", "0")
 
 
 @needs_ray
