@@ -6,6 +6,7 @@ import contextlib
 import importlib
 import logging
 import os
+import socket
 from collections.abc import Iterator
 from types import ModuleType
 
@@ -15,6 +16,7 @@ from framework.core.process import cpu_count
 log = logging.getLogger("oar")
 EXTRA = "ray"
 ADDRESS = "RAY_ADDRESS"
+_ANSWERS = 10.0  # seconds in which a cluster takes a connection
 
 
 def import_ray(module: str, purpose: str) -> ModuleType:
@@ -27,6 +29,13 @@ def import_ray(module: str, purpose: str) -> ModuleType:
         return importlib.import_module(module)
     except ImportError as error:
         raise MissingExtraError("ray", EXTRA, purpose) from error
+
+
+def _probe(address: str) -> None:
+    """Raises: OSError, where nobody listens at HOST:PORT: Ray itself tries for five minutes."""
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if colon and port.isdecimal():
+        socket.create_connection((host.strip("[]"), int(port)), _ANSWERS).close()
 
 
 @contextlib.contextmanager
@@ -55,8 +64,9 @@ def connect(address: str | None, purpose: str, cpus: float = 1.0) -> Iterator[Mo
                 logging_level=logging.WARNING,
             )
         else:
+            _probe(address)
             ray.init(address, logging_level=logging.WARNING)
-    except (ConnectionError, ValueError, RuntimeError) as error:
+    except (OSError, ValueError, RuntimeError) as error:
         raise ConfigError(
             "the cluster of Ray cannot be reached",
             where=address or "this machine",

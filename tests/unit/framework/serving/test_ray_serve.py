@@ -197,7 +197,7 @@ def test_a_server_on_ray(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     reader = threading.Thread(target=lambda: lines.extend(process.stderr or ()))
     reader.start()
     try:
-        ends = time.monotonic() + 240
+        ends = time.monotonic() + 600
         while not any(b'"status": "running"' in line for line in lines):
             assert process.poll() is None and time.monotonic() < ends, b"".join(lines).decode()
             time.sleep(0.1)
