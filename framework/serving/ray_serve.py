@@ -108,9 +108,9 @@ def server_application(
 
 
 def reserved_cpus(settings: ServerSettings) -> float:
-    """CPUs that all replicas reserve together, at first."""
+    """CPUs that all replicas reserve together, at most."""
     options = settings.ray or RaySettings()
-    replicas = options.min_replicas if options.replicas == "auto" else options.replicas
+    replicas = options.max_replicas if options.replicas == "auto" else options.replicas
     return options.cpus * (replicas + sum(sum(model.stages.values()) for model in settings.models))
 
 

@@ -73,17 +73,17 @@ class PartFolder:
     path: Path
     format: Format = "parquet"
 
-    def part(self, shard: Shard) -> Path:
+    def file_of(self, shard: Shard) -> Path:
         """The file of a shard."""
         return self.path / f"part-{shard.name}.{self.format}"
 
     def write(self, shard: Shard, rows: Sequence[ResultRow]) -> None:
         """The file of a shard, whole. Raises: DiskError."""
         if self.format == "jsonl":
-            with text_file(self.part(shard)) as out:
+            with text_file(self.file_of(shard)) as out:
                 out.writelines(json.dumps(asdict(row), ensure_ascii=False) + "\n" for row in rows)
             return
-        with whole_file(self.part(shard)) as temporary, disk_errors(self.path):
+        with whole_file(self.file_of(shard)) as temporary, disk_errors(self.path):
             tables.write_rows(temporary, rows)
 
     def finished(self) -> frozenset[str]:
@@ -217,7 +217,7 @@ def compute_shard(
         run: The name of the run, whose attempts count.
         predict: A row for each reference, in order.
     """
-    if folder.part(shard).is_file():
+    if folder.file_of(shard).is_file():
         return None
     attempts = Attempts(folder, run, shard)
     if attempts.is_first:

@@ -44,14 +44,14 @@ class BatchModel:
     overrides: tuple[str, ...] = ()
     options: Mapping[str, object] = field(default_factory=dict)
 
-    def open(self) -> AnyPredictor:
+    def make_predictor(self) -> AnyPredictor:
         """Its predictor."""
         return open_predictor(
             self.model, runtime=self.runtime, overrides=self.overrides, options=self.options
         )
 
     def make_artifact(self) -> None:
-        """Export it where that was not done yet: once, and not in each worker. Raises: OarError, as `open`."""
+        """Export it where that was not done yet: once, and not in each worker. Raises: OarError."""
         find_artifact(self.model, self.overrides, None, self.runtime, self.options)
 
     def describe(self) -> dict[str, JSON]:
@@ -107,7 +107,7 @@ class RowWorker:
         timeout: float | None = None,
     ) -> None:
         keep_memory()
-        self._predictor = model.open()
+        self._predictor = model.make_predictor()
         self._folder, self._run, self._column, self._timeout = folder, run, column, timeout
 
     def __call__(self, task: Mapping[str, str]) -> dict[str, object]:
@@ -179,7 +179,7 @@ def _run(
         data = import_ray("ray.data", _WORK)
         context = data.DataContext.get_current()
         context.enable_progress_bars = context.print_on_execution_start = False
-        workers, share = divide(options, [one for one in ray.nodes() if one["Alive"]])
+        workers, share = plan_workers(options, [one for one in ray.nodes() if one["Alive"]])
         tasks = data.from_items(
             [{"shard": one.to_json()} for one in shards], override_num_blocks=min(len(shards), _MOST_BLOCKS)
         )
@@ -215,7 +215,9 @@ def _run(
     report.notes.append(note if errors <= len(report.failed) else f"{note}, such as those below")
 
 
-def divide(options: BatchOptions, nodes: Sequence[Mapping[str, Mapping[str, float]]]) -> tuple[int, float]:
+def plan_workers(
+    options: BatchOptions, nodes: Sequence[Mapping[str, Mapping[str, float]]]
+) -> tuple[int, float]:
     """Workers, and the CPUs that each reserves: of one node, which all are taken to be like."""
     workers = options.workers or len(nodes)
     if options.cpus is not None:

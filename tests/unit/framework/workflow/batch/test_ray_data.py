@@ -18,7 +18,7 @@ import pytest
 
 from framework.commands import infer, serve
 from framework.workflow.batch import cluster
-from framework.workflow.batch.ray_data import BatchOptions, divide
+from framework.workflow.batch.ray_data import BatchOptions, plan_workers
 from tests.unit.framework.serving.tiny import make_artifact, png, score_of
 
 REPO = Path(__file__).resolve().parents[5]
@@ -41,10 +41,10 @@ def test_flags_of_ray_alone(capsys: pytest.CaptureFixture[str], monkeypatch: pyt
 
 def test_workers_share_the_cpus_of_their_node() -> None:
     nodes = [{"Resources": {"CPU": 8.0}}, {"Resources": {"CPU": 4.0}}]
-    assert divide(BatchOptions(), nodes) == (2, 4.0)
-    assert divide(BatchOptions(workers=4), nodes) == (4, 2.0)
-    assert divide(BatchOptions(workers=3, cpus=1.5), nodes) == (3, 1.5)
-    assert divide(BatchOptions(workers=16), nodes[:1]) == (16, 0.5)
+    assert plan_workers(BatchOptions(), nodes) == (2, 4.0)
+    assert plan_workers(BatchOptions(workers=4), nodes) == (4, 2.0)
+    assert plan_workers(BatchOptions(workers=3, cpus=1.5), nodes) == (3, 1.5)
+    assert plan_workers(BatchOptions(workers=16), nodes[:1]) == (16, 0.5)
 
 
 def document_lines(start: str) -> list[list[str]]:
