@@ -25,6 +25,8 @@ def import_ray(module: str, purpose: str) -> ModuleType:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     # Replicas whose CPUs compute answer late how long their queue is: Ray's tenth of a second makes it ask again.
     os.environ.setdefault("RAY_SERVE_QUEUE_LENGTH_RESPONSE_DEADLINE_S", "1")
+    # The proxy of a machine at work takes longer than five seconds to start, and is killed and started again.
+    os.environ.setdefault("RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S", "60")
     try:
         return importlib.import_module(module)
     except ImportError as error:
