@@ -236,6 +236,7 @@ def test_a_server_on_ray(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         process.kill()
         process.wait()
         reader.join(30)
+        process.stderr.close()
     (tmp_path / "net").mkdir()
     done = subprocess.run(
         [*start, "--log_format=json", str(tmp_path / "net")], cwd=REPO, capture_output=True, check=False
