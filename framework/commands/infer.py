@@ -2,6 +2,7 @@
 
 oar infer -c pp_lcnet_x0_25_clothing shirt.jpg
 oar infer --model_dir inference_model/pp_lcnet_x0_25_clothing photos --output_dir output
+oar infer --ray -c pp_lcnet_x0_25_clothing photos paths.txt table.parquet --output_dir rows --workers 8
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from framework.commands import ray_infer
 from framework.commands.main import run
 from framework.config.arguments import (
     BooleanFlag,
@@ -123,6 +125,7 @@ def parser(
         default=1,
         help="read one of so many frames of a video (default: all)",
     )
+    ray_infer.add_flags(made)
     for flags in find_flags("infer"):
         flags.add(made, group)
     add_settings(made)
@@ -204,19 +207,38 @@ def open_model(args: argparse.Namespace, names: Sequence[str]) -> Predictor:
     options = {name: getattr(args, name) for name in names}
     keep_memory()
     return open_predictor(
-        _model(args, options),
-        runtime=choose_runtime(args),
-        overrides=(
-            *settings(read_overrides(args), args.model_path),
-            *(text for flags in find_flags("infer") for text in flags.changes(args)),
-        ),
-        options=options,
+        _model(args, options), runtime=choose_runtime(args), overrides=_overrides(args), options=options
+    )
+
+
+def _overrides(args: argparse.Namespace) -> tuple[str, ...]:
+    return (
+        *settings(read_overrides(args), args.model_path),
+        *(text for flags in find_flags("infer") for text in flags.changes(args)),
+    )
+
+
+def _infer_on_ray(args: argparse.Namespace, names: Sequence[str]) -> int:
+    options = {name: getattr(args, name) for name in names}
+    files = named_files(args)
+    if not files:
+        raise InputError(
+            "a batch on Ray is about files",
+            where=args.prog,
+            received="another source",
+            allowed="FILE …: files, folders, patterns, lists of paths (.txt), tables (.parquet)",
+        )
+    return ray_infer.run_batch(
+        args, files, _model(args, options), choose_runtime(args), _overrides(args), options
     )
 
 
 def infer(args: argparse.Namespace, names: Sequence[str], suffixes: Sequence[str] = IMAGE_SUFFIXES) -> int:
     """What `oar infer` does; `suffixes` are those of the files that are read of a folder."""
     read_overrides(args)  # which may name the source
+    ray_infer.check_flags(args)
+    if args.ray:
+        return _infer_on_ray(args, names)
     named = named_files(args)
     if args.frame_step < 1:
         raise InputError("--frame_step is out of range", received=args.frame_step, allowed="1 or more")

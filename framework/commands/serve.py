@@ -3,6 +3,7 @@
 oar serve pp_lcnet_x0_25_clothing picodet_s_320_bccd --port 8000
 oar serve shirts=inference_model/shirts -o limits.queue=64
 oar serve -c models.yml --host 0.0.0.0 --api_key_file keys.txt
+oar serve shirts=inference_model/shirts --ray --replicas 2
 curl -F file=@shirt.jpg http://127.0.0.1:8000/v1/models/shirts:predict
 """
 
@@ -34,6 +35,12 @@ _NUMBERS = {
     "port": "default: 8000; 0 takes a free one",
     "workers": "processes, each with its own models; default: 1",
 }
+_OF_RAY = {
+    "address": "of a cluster of Ray: auto, HOST:6379, ray://HOST:10001; default: Ray is started here",
+    "replicas": "processes with all models, or auto: between --min_replicas and --max_replicas, as requests come",
+    "min_replicas": "default: 1",
+    "max_replicas": "default: 4",
+}
 _NEEDED = ("fastapi", "uvicorn", "multipart", "prometheus_client")
 
 
@@ -55,6 +62,21 @@ def parser() -> argparse.ArgumentParser:
         flags_parser.add_argument(f"--{name}", type=int, help=help)
     for name, help in _SWITCHES.items():
         flags_parser.add_argument(f"--{name}", action="store_true", default=None, help=help)
+    flags_parser.add_argument(
+        "--ray",
+        action="store_true",
+        help="as a deployment of Ray Serve (extra `ray`); -o ray.cpus=4 and others",
+    )
+    for name, help in _OF_RAY.items():
+        flags_parser.add_argument(
+            f"--{name}", type=int if name.startswith("m") else str, help=f"--ray: {help}"
+        )
+    flags_parser.add_argument(
+        "--stages",
+        nargs="+",
+        metavar="STAGE=REPLICAS",
+        help="--ray: stages of pipelines that are deployments of their own",
+    )
     flags_parser.add_argument("--log_format", choices=("json", "text"), help="default: json")
     flags_parser.add_argument(
         *("-o", "--opt"),
@@ -77,7 +99,20 @@ def read_settings(args: argparse.Namespace) -> Tree:
     if args.models:
         values["models"] = [*_models_of(tree), *(_model(text, args) for text in args.models)]
     entries = {**tree.value, **{name: from_plain(value, f"--{name}") for name, value in values.items()}}
-    return merge(Tree(entries, tree.where), args.opt)
+    return merge(Tree(entries, tree.where), [*_ray_settings(args), *args.opt])
+
+
+def _ray_settings(args: argparse.Namespace) -> list[str]:
+    """The flags of Ray as overrides. Raises: ConfigError, where --ray itself is missing."""
+    values = {name: value for name in _OF_RAY if (value := getattr(args, name)) is not None}
+    if not args.ray and (values or args.stages):
+        raise ConfigError(
+            "this flag is of a server on Ray",
+            where="oar serve",
+            received=", ".join(f"--{name}" for name in (*values, *(["stages"] if args.stages else []))),
+            fix="--ray as well, or leave it out",
+        )
+    return ["ray={}", *(f"ray.{name}={value}" for name, value in values.items())] if args.ray else []
 
 
 def _models_of(tree: Tree) -> list[JSON]:
@@ -93,14 +128,25 @@ def _model(text: str, args: argparse.Namespace) -> dict[str, JSON]:
     facts: dict[str, JSON] = {"source": source if equals else text, "engine": runtime.engine}
     facts |= {"precision": runtime.precision, "trust": runtime.trust}
     facts |= {"device": runtime.device, "threads": runtime.threads}
+    if args.stages:
+        facts["stages"] = dict(_stage(text) for text in args.stages)
     return {**facts, "name": name} if equals else facts
+
+
+def _stage(text: str) -> tuple[str, int]:
+    """The name and the number of STAGE=REPLICAS. Raises: ConfigError."""
+    name, _, number = text.partition("=")
+    if not name or not number.isdecimal():
+        raise ConfigError(
+            "this is no number of replicas", where="--stages", received=text, allowed="STAGE=REPLICAS"
+        )
+    return name, int(number)
 
 
 def _serve(args: argparse.Namespace) -> int:
     for package in _NEEDED:
         if importlib.util.find_spec(package) is None:
             raise MissingExtraError(package, "serving", "oar serve")
-    from framework.serving.server import serve
     from framework.serving.settings import ServerSettings
 
     settings = bind(read_settings(args), ServerSettings)
@@ -111,6 +157,12 @@ def _serve(args: argparse.Namespace) -> int:
             allowed="MODEL …, or -c FILE with `models`",
             fix="run `oar models names` for the models that MODEL takes",
         )
+    if settings.ray is not None:
+        from framework.serving.ray_serve import serve_on_ray
+
+        return serve_on_ray(settings)
+    from framework.serving.server import serve
+
     return serve(settings)
 
 

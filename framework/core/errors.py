@@ -43,6 +43,16 @@ class OarError(Exception):
         # A file name may hold bytes that are no text; Python cannot print them as they are.
         super().__init__("\n".join(lines).encode("utf-8", "backslashreplace").decode("utf-8"))
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Another process gets the error as it is here: its message is not made anew of `args`."""
+        return _restore, (type(self), self.args, self.__dict__)
+
+
+def _restore(kind: type[OarError], args: tuple[object, ...], facts: dict[str, object]) -> OarError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(facts)
+    return error
+
 
 class ConfigError(OarError, ValueError):
     """A YAML file or a command-line override says something that cannot be bound."""

@@ -19,9 +19,10 @@ from framework.serving.admission import Admission
 from framework.serving.errors import BadRequestError, RequestError
 from framework.serving.metrics import Metrics
 from framework.serving.middleware import Gate
-from framework.serving.models import ModelStore
+from framework.serving.models import ModelStore, make_runtime
 from framework.serving.routes import ERROR_BODIES, OPEN_PATHS, ROUTERS, find_target
-from framework.serving.settings import ServerSettings
+from framework.serving.settings import ModelSettings, ServerSettings
+from framework.serving.shared_runtime import SharedRuntime
 
 log = logging.getLogger("oar.serving")
 KEYS = "OAR_API_KEYS"
@@ -37,7 +38,9 @@ class _RouteError(RequestError):
 
 
 def create_app(
-    settings: ServerSettings | ModelStore, on_failure: Callable[[Exception], object] | None = None
+    settings: ServerSettings | ModelStore,
+    on_failure: Callable[[Exception], object] | None = None,
+    runtime_of: Callable[[ModelSettings], SharedRuntime] = make_runtime,
 ) -> FastAPI:
     """The ASGI application of a server. Its models are opened when it starts, while it answers already: /readyz says
     when they are ready.
@@ -45,9 +48,13 @@ def create_app(
     Args:
         settings: Or a store of models.
         on_failure: Called where a model cannot be opened, in the place of a line of the log.
+        runtime_of: Where the programs of a model run.
     """
     metrics = Metrics()
-    store = settings if isinstance(settings, ModelStore) else ModelStore(settings, metrics.observe_batch)
+    if isinstance(settings, ModelStore):
+        store = settings
+    else:
+        store = ModelStore(settings, metrics.observe_batch, runtime_of)
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -84,7 +91,8 @@ def create_app(
 
 async def _run(store: ModelStore, on_failure: Callable[[Exception], object] | None) -> None:
     try:
-        await store.start()
+        if not store.ready:  # a replica of Ray has opened them before
+            await store.start()
     except Exception as error:
         if on_failure is None:
             log.exception("a model cannot be opened")

@@ -201,7 +201,7 @@ class Retries:
         A server says by `Retry-After` when it is worth a try; else the time doubles. Some of it is random, so that
         clients that were sent away together do not come back together.
         """
-        if answer is not None and answer.status_code not in _TRY_AGAIN:
+        if answer is not None and answer.status_code not in _TRY_AGAIN and not _is_of_proxy(answer):
             return None
         if self.left <= 0:
             return None
@@ -215,6 +215,11 @@ class Retries:
         self.left -= 1
         self.tried += 1
         return seconds
+
+
+def _is_of_proxy(answer: httpx.Response) -> bool:
+    """Whether a failure is told by what stands before a server that has gone: the server itself tells it in JSON."""
+    return answer.status_code == 500 and "json" not in answer.headers.get("content-type", "")
 
 
 def read_retry_after(text: str | None) -> float | None:

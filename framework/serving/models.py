@@ -49,14 +49,18 @@ _PAGES = 4
 """Items that a pipeline of several programs takes at once: it works on two of them at a time."""
 
 
+def make_runtime(settings: ModelSettings) -> SharedRuntime:
+    """Where the programs of a model run: in this process."""
+    return SharedRuntime(
+        settings.device, settings.precision, settings.engine, settings.threads, settings.trust
+    )
+
+
 class ModelVersion:
     """An artifact that was opened, and its predictors: one for each set of options that requests give."""
 
-    def __init__(self, settings: ModelSettings) -> None:
-        self.settings = settings
-        self.runtime = SharedRuntime(
-            settings.device, settings.precision, settings.engine, settings.threads, settings.trust
-        )
+    def __init__(self, settings: ModelSettings, runtime: SharedRuntime) -> None:
+        self.settings, self.runtime = settings, runtime
         opened = find_artifact(
             settings.source, settings.overrides, None, self.runtime, dict(settings.options)
         )
@@ -143,6 +147,7 @@ class ServedModel:
         workers: Threads that open models, and read and write what requests hold.
         pixels: Of decoded images that all models share.
         observe: Called with the model's name, the number of items of each batch, and its seconds.
+        runtime_of: Where its programs run.
     """
 
     def __init__(
@@ -152,8 +157,9 @@ class ServedModel:
         workers: ThreadPoolExecutor,
         pixels: Budget,
         observe: Callable[[str, int, float], object] = lambda name, count, seconds: None,
+        runtime_of: Callable[[ModelSettings], SharedRuntime] = make_runtime,
     ) -> None:
-        self.settings, self.limits = settings, limits
+        self.settings, self.limits, self._runtime_of = settings, limits, runtime_of
         self._workers, self.pixels = workers, pixels
         self.batcher: Batcher[Item, Outcome] = Batcher(
             settings.name,
@@ -196,7 +202,7 @@ class ServedModel:
         log.info("%s is ready", self.name)
 
     def _open_version(self) -> ModelVersion:
-        version = ModelVersion(self.settings)
+        version = ModelVersion(self.settings, self._runtime_of(self.settings))
         version.warm_up()
         return version
 
@@ -300,12 +306,13 @@ class ModelStore:
         self,
         settings: ServerSettings,
         observe: Callable[[str, int, float], object] = lambda name, count, seconds: None,
+        runtime_of: Callable[[ModelSettings], SharedRuntime] = make_runtime,
     ) -> None:
         self.settings = settings
         self._workers = ThreadPoolExecutor(cpu_count() + 1, "oar-serve")
         self.pixels = Budget(_IMAGES * settings.limits.pixels)
         self.models: Mapping[str, ServedModel] = {
-            one.name: ServedModel(one, settings.limits, self._workers, self.pixels, observe)
+            one.name: ServedModel(one, settings.limits, self._workers, self.pixels, observe, runtime_of)
             for one in settings.models
         }
         self.draining = False

@@ -52,6 +52,7 @@ class ModelSettings:
         device, engine, precision, threads, trust: As of `framework.inference.Runtime`.
         batch: How its requests share batches.
         warmup: Files of images, or texts, that it runs before it is ready; empty: an image, or a text, that is made.
+        stages: On Ray, the stages of a pipeline that are deployments of their own, by name, and the replicas of each.
 
     Raises:
         ConfigError: the name cannot stand in an address, or there is no such engine.
@@ -68,6 +69,7 @@ class ModelSettings:
     trust: bool = False
     batch: BatchSettings = BatchSettings()
     warmup: tuple[str, ...] = ()
+    stages: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -85,6 +87,8 @@ class ModelSettings:
             raise ConfigError(
                 "unknown engine", where=self.name, received=repr(self.engine), allowed=", ".join(ENGINES)
             )
+        for stage, replicas in self.stages.items():
+            _check_least(f"{self.name}: stages.{stage}", replicas, 1)
 
 
 @dataclass(frozen=True)
@@ -135,6 +139,42 @@ class Limits:
 
 
 @dataclass(frozen=True)
+class RaySettings:
+    """The server as a deployment of Ray Serve.
+
+    Attributes:
+        address: Of a cluster: "auto", "host:6379", "ray://host:10001". None: RAY_ADDRESS of the environment, else a Ray
+            that is started on this machine and ends with the server.
+        replicas: Processes with all models; "auto": as many as keep about `target_requests` under way in each.
+        min_replicas, max_replicas: Of "auto".
+        target_requests: Of "auto".
+        max_queued: Requests that wait at a proxy for a replica; more are answered with 503. None: `limits.queue`.
+        cpus, gpus: That are reserved for each replica, of the server and of stages.
+
+    Raises:
+        ConfigError: a number is out of range.
+    """
+
+    address: str | None = None
+    replicas: int | Literal["auto"] = 1
+    min_replicas: int = 1
+    max_replicas: int = 4
+    target_requests: float = 8.0
+    max_queued: int | None = None
+    cpus: float = 1.0
+    gpus: float = 0.0
+
+    def __post_init__(self) -> None:
+        _check_least("ray.replicas", 1 if self.replicas == "auto" else self.replicas, 1)
+        _check_least("ray.min_replicas", self.min_replicas, 1)
+        _check_least("ray.max_replicas", self.max_replicas, self.min_replicas)
+        _check_least("ray.target_requests", self.target_requests, 0.01)
+        _check_least("ray.max_queued", 0 if self.max_queued is None else self.max_queued, 0)
+        _check_least("ray.cpus", self.cpus, 0)
+        _check_least("ray.gpus", self.gpus, 0)
+
+
+@dataclass(frozen=True)
 class ServerSettings:
     """A server and its models.
 
@@ -151,9 +191,11 @@ class ServerSettings:
         reload_seconds: How often folders of artifacts are looked at for a change; 0: never.
         drain_seconds: How long the server still takes requests after SIGTERM, while it says that it is not ready.
         open_docs: Whether /openapi.json is served.
+        ray: Where the server is a deployment of Ray Serve; None: it is a process of its own.
 
     Raises:
-        ConfigError: two models have one name, or one of certificate and key is missing.
+        ConfigError: two models have one name, one of certificate and key is missing, or settings are of Ray alone or
+        not of Ray.
     """
 
     models: tuple[ModelSettings, ...] = ()
@@ -171,6 +213,7 @@ class ServerSettings:
     reload_seconds: float = 2.0
     drain_seconds: float = 1.0
     open_docs: bool = True
+    ray: RaySettings | None = None
 
     def __post_init__(self) -> None:
         _check_least("workers", self.workers, 1)
@@ -192,6 +235,21 @@ class ServerSettings:
                 where="tls_cert, tls_key",
                 received="one of them",
                 fix="name both PEM files, or none",
+            )
+        staged = [model.name for model in self.models if model.stages]
+        if self.ray is None and staged:
+            raise ConfigError(
+                "stages are deployments of Ray",
+                where=f"{staged[0]}: stages",
+                received="a server without Ray",
+                fix="--ray",
+            )
+        if self.ray is not None and self.workers > 1:
+            raise ConfigError(
+                "the processes of a server on Ray are its replicas",
+                where="workers",
+                received=self.workers,
+                fix=f"--replicas {self.workers} in its place",
             )
 
 

@@ -25,9 +25,13 @@ class SharedRuntime(Runtime):
         with self._cache.lock:
             engine = self._cache.find(artifact.programs)
             if engine is None:
-                engine = super().open(artifact)
+                engine = self.open_engine(artifact)
                 self._cache.add(artifact.programs, engine)
             return engine
+
+    def open_engine(self, artifact: Artifact) -> Engine:
+        """An engine that no predictor holds yet."""
+        return super().open(artifact)
 
     @property
     def engines(self) -> tuple[Engine, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -15,6 +16,7 @@ import pytest
 
 from framework.io.checkpoint import load_checkpoint
 
+REPO = Path(__file__).resolve().parents[4]
 CONFIG = """
 domain: classification
 model: {{type: LeNet, num_classes: 2}}
@@ -98,6 +100,24 @@ def test_two_processes_train_as_one(alone: Path, pair: Path) -> None:
         np.testing.assert_allclose(ours[name], value, rtol=1e-4, atol=1e-6, err_msg=name)
     log = (pair.parent / "pair.log" / "workerlog.1").read_text("utf-8")
     assert "step 12/12" in log
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("ray") is None, reason='Ray is not installed: pip install "oar-toolkit[ray]"'
+)
+def test_the_workers_of_ray_train_as_one(config: Path, alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Ray ends workers where the memory of the machine is short, whoever uses it.
+    monkeypatch.setenv("RAY_memory_monitor_refresh_ms", "0")
+    run = config.parent / "ray"
+    command = [sys.executable, "tools/deploy/ray_train.py", str(config), "--workers", "2"]
+    command += ["--output_dir", str(run), "-o", "parallel.fsdp=2"]
+    done = subprocess.run(
+        command, cwd=REPO, capture_output=True, text=True, check=False, timeout=600, encoding="utf-8"
+    )
+    assert done.returncode == 0 and "top1" in done.stdout, done.stdout + done.stderr[-3000:]
+    ours, theirs = _rows(run), _rows(alone)
+    assert [step for step, _ in ours] == [step for step, _ in theirs]
+    np.testing.assert_allclose([value for _, value in ours], [value for _, value in theirs], rtol=1e-5)
 
 
 def test_a_run_whose_process_dies_goes_on(config: Path, pair: Path) -> None:
