@@ -117,11 +117,9 @@ def rows_in(text: str) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("gap", [4, 8])
-@pytest.mark.parametrize("rows", CENTRED)
-def test_cells_of_two_lines_beside_cells_of_one_in_their_middle(
-    rows: list[tuple[str, ...]], gap: int
-) -> None:
-    page = PdfPage()
+@pytest.mark.parametrize("text", CENTRED)
+def test_cells_of_two_lines_beside_cells_of_one_in_their_middle(text: str, gap: int) -> None:
+    page, rows = PdfPage(), rows_in(text)
     cells_of_lines(page, (30, 150, 270), 40, rows, gap=gap, middle=True)
     assert table_of(markdown(page)) == said(rows)
 
