@@ -385,14 +385,16 @@ def _line(
             if not made or made[-1].text != "…":  # leaders are one sign, however many dots they are
                 made.append(Word("…", 1.0, polygon(*box), (Char("…", 1.0, polygon(*box)),)))
             continue
-        parts = tuple(
-            Char.in_box(said[i], left[i], top[i], max(right[i], left[i]), bottom[i])
-            if angle == 0
-            else Char(said[i], 1.0, polygon(left[i], top[i], max(right[i], left[i]), bottom[i]))
-            for i in word
-        )
-        text = "".join(char.text for char in parts)
-        made.append(Word(text, 1.0, polygon(*box), parts, spans(content, chars, word, run)))
+        if angle == 0:
+            parts = tuple(
+                [Char.in_box(said[i], left[i], top[i], max(right[i], left[i]), bottom[i]) for i in word]
+            )
+        else:
+            parts = tuple(
+                Char(said[i], 1.0, polygon(left[i], top[i], max(right[i], left[i]), bottom[i])) for i in word
+            )
+        text = "".join([said[i] for i in word])
+        made.append(Word.in_polygon(text, polygon(*box), parts, spans(content, chars, word, run)))
     at = members[order]
     line = Line(
         " ".join(word.text for word in made),

@@ -35,7 +35,8 @@ def headed_regions(lines: Sequence[Line]) -> list[list[Line]]:
 
 def _end_of_table(rows: Sequence[Sequence[Line]], number: int) -> int:
     """The number behind the last row of the table whose head a row is; `number` where it is none."""
-    if len(rows) - number <= LEAST_ROWS:
+    # Names that stand apart are lines of their own, of a text layer and of OCR.
+    if len(rows) - number <= LEAST_ROWS or len(rows[number]) < 2:
         return number
     height = text_height(rows[number])
     names = pieces_of(rows[number], height)

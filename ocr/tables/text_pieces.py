@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from ocr.results.geometry import Box, line_box
+from ocr.results.geometry import Box, line_box, median
 from ocr.results.lines import Line
 from ocr.tables.cell_text import part_of_line
 
@@ -27,7 +27,7 @@ class Piece:
 
 def text_height(lines: Sequence[Line]) -> float:
     """The median height of lines."""
-    return float(np.median([line_box(line)[3] - line_box(line)[1] for line in lines]))
+    return median(bottom - top for _, top, _, bottom in map(line_box, lines))
 
 
 def pieces_of(row: Sequence[Line], height: float, cuts: Sequence[tuple[float, float]] = ()) -> list[Piece]:
