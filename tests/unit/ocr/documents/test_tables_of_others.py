@@ -165,6 +165,38 @@ def test_groups_that_fill_other_columns_than_their_rows(text: str) -> None:
     assert table_of(markdown(page)) == rows
 
 
+@pytest.mark.parametrize("away", [0.2, 0.5, 1.0])
+def test_a_table_that_is_drawn_twice_is_read_once(away: float) -> None:
+    rows = [
+        ["Name", "Period", "Amount"],
+        ["Water fee", "12.01-12.31", "400,00"],
+        ["Drain fee", "12.01-12.31", "430,00"],
+    ]
+    page = PdfPage()
+    frame(page, (30, 130, 230, 330), (40, 56, 72, 88))
+    for shift in (0.0, away):
+        for number, row in enumerate(rows):
+            for x, text in zip((33, 133, 233), row, strict=True):
+                page.text(x + shift, 51 + 16 * number, text, 9)
+    assert table_of(markdown(page)) == rows
+
+
+def test_a_name_of_two_lines_beside_names_of_one_is_one_head() -> None:
+    page = PdfPage()
+    xs = (20, 100, 180, 270)
+    rows_of_text(page, xs, 48, [("", "SENIOR", "MIDDLE", "")])
+    rows_of_text(page, xs, 57, [("", "LEADERSHIP", "MANAGEMENT", "TOTAL")])
+    body = [
+        ("Female", "39.0%", "51.3%", "44.0%"),
+        ("Male", "61.0%", "48.7%", "56.0%"),
+        ("Other", "0%", "0%", "0%"),
+    ]
+    for number, row in enumerate(body):
+        rows_of_text(page, xs, 72 + 14 * number, [row])
+    head = ["", "SENIOR LEADERSHIP", "MIDDLE MANAGEMENT", "TOTAL"]
+    assert table_of(markdown(page)) == [head, *map(list, body)]
+
+
 def test_rows_in_groups_stay_rows() -> None:
     rows = [("Name", "City", "Colour"), ("Maria", "Leeds", "Red"), ("Jonas", "York", "Blue")]
     rows += [("Anna", "Hull", "Green"), ("Peter", "Selby", "White"), ("Ruth", "Ripon", "Black")]
