@@ -265,11 +265,11 @@ def _drawn_once(runs: list[Run], chars: Chars, invisible: list[bool]) -> list[Ru
     """The runs without those that say what another one says at its place: text is drawn twice to look bold, or for a
     shadow. What is seen does not stand for what is not.
     """
-    known: dict[tuple[str, bool], list[Run]] = {}
+    runs_by_text: dict[tuple[str, bool], list[Run]] = {}
     once: list[Run] = []
     for run in runs:
-        said = "".join(chars.codes[run.first : run.last])
-        others = known.setdefault((said, invisible[run.first]), [])
+        text = "".join(chars.codes[run.first : run.last])
+        others = runs_by_text.setdefault((text, invisible[run.first]), [])
         near = SAME_PLACE * run.size
         if not any(abs(run.left - one.left) < near and abs(run.base - one.base) < near for one in others):
             others.append(run)

@@ -29,7 +29,7 @@ class CentredCells:
     lines: tuple[Line, ...]
 
     def __init__(self, lines: Sequence[Line]) -> None:
-        self._parts: dict[int, tuple[Line, Line]] = {}
+        self._originals: dict[int, tuple[Line, Line]] = {}
         upright = [
             line for line in lines if line.orientation == 0 and not line.vertical and line.text.strip()
         ]
@@ -38,33 +38,33 @@ class CentredCells:
         joined: dict[int, Line | None] = {id(upright[below]): None for _, below in pairs}
         for above, below in pairs:
             line = _join(upright[above], upright[below])
-            self._parts[id(line)] = (upright[above], upright[below])
+            self._originals[id(line)] = (upright[above], upright[below])
             joined[id(upright[above])] = line
         placed = [joined.get(id(line), line) for line in lines]
         self.lines = tuple(line for line in placed if line is not None)
 
     def are_joined(self, lines: Sequence[Line]) -> bool:
         """Whether two of the lines or more are cells of two lines."""
-        return sum(id(line) in self._parts for line in lines) > 1
+        return sum(id(line) in self._originals for line in lines) > 1
 
-    def part(self, lines: Sequence[Line]) -> tuple[Line, ...]:
+    def originals(self, lines: Sequence[Line]) -> tuple[Line, ...]:
         """The lines of the page that these are."""
-        return tuple(one for line in lines for one in self._parts.get(id(line), (line,)))
+        return tuple(one for line in lines for one in self._originals.get(id(line), (line,)))
 
-    def part_cells(self, block: Block) -> Block:
+    def restore_cells(self, block: Block) -> Block:
         """The block of a table with the page's lines in its cells."""
         table = block.content
         if not isinstance(table, Table):
             return block
         cells = []
         for cell in table.cells:
-            lines = self.part(cell.lines)
+            lines = self.originals(cell.lines)
             if len(lines) > len(cell.lines):
                 text, ordered = cell_text(lines)
                 cell = replace(cell, text=text, lines=ordered, bbox=bounding_box(map(line_box, ordered)))
             cells.append(cell)
         table = replace(table, cells=tuple(cells))
-        lines = self.part(block.lines)
+        lines = self.originals(block.lines)
         box = bounding_box([block.bbox, *map(line_box, lines)])
         return replace(block, bbox=box, text=table.text, lines=lines, content=table)
 
@@ -120,6 +120,6 @@ def _in_one_column(upper: Box, lower: Box) -> bool:
 
 def _join(upper: Line, lower: Line) -> Line:
     text, _ = cell_text([upper, lower])
-    place = box_polygon(bounding_box([line_box(upper), line_box(lower)]))
+    polygon = box_polygon(bounding_box([line_box(upper), line_box(lower)]))
     score = min(upper.score, lower.score)
-    return replace(upper, text=text, score=score, polygon=place, words=(Word(text, score, place),))
+    return replace(upper, text=text, score=score, polygon=polygon, words=(Word(text, score, polygon),))

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from ocr.results.geometry import Box, line_box, rows_of
 from ocr.results.lines import Line
 from ocr.tables.cell_text import is_number
-from ocr.tables.text_pieces import Piece, pieces_of, text_height
+from ocr.tables.text_segments import Segment, segments_of, text_height
 
 LEAST_NAMES, NAME_WORDS = 4, 3  # of a head; words of each, at most
 LEAST_ROWS = 3  # below a head
@@ -39,7 +39,7 @@ def _end_of_table(rows: Sequence[Sequence[Line]], number: int) -> int:
     if len(rows) - number <= LEAST_ROWS or len(rows[number]) < 2:
         return number
     height = text_height(rows[number])
-    names = pieces_of(rows[number], height)
+    names = segments_of(rows[number], height)
     texts = [name.line.text for name in names]
     if len(names) < LEAST_NAMES or any(is_number(text) or len(text.split()) > NAME_WORDS for text in texts):
         return number
@@ -47,7 +47,7 @@ def _end_of_table(rows: Sequence[Sequence[Line]], number: int) -> int:
     filled: list[set[int]] = []
     while end < len(rows):
         top = min(line_box(line)[1] for line in rows[end])
-        columns = [_column(piece, names, height) for piece in pieces_of(rows[end], height)]
+        columns = [_column(segment, names, height) for segment in segments_of(rows[end], height)]
         if top - bottom > ROW_GAP * height or None in columns:
             break
         filled.append({column for column in columns if column is not None})
@@ -62,9 +62,9 @@ def _end_of_table(rows: Sequence[Sequence[Line]], number: int) -> int:
     return end if len(filled) >= LEAST_ROWS and sparse and whole else number
 
 
-def _column(piece: Piece, names: Sequence[Piece], height: float) -> int | None:
+def _column(segment: Segment, names: Sequence[Segment], height: float) -> int | None:
     """The number of the name at whose left edge a piece begins, or at whose right edge it ends."""
-    box: Box = piece.box
+    box: Box = segment.box
     for column, name in enumerate(names):
         if min(abs(box[0] - name.box[0]), abs(box[2] - name.box[2])) < EDGE * height:
             following = names[column + 1].box[0] if column + 1 < len(names) else float("inf")

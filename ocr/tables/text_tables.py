@@ -27,7 +27,7 @@ from ocr.tables.full_heads import headed_regions
 from ocr.tables.narrow_columns import MIN_WORDS, is_row_of_numbers, narrow_stripes, words_of
 from ocr.tables.row_groups import group_rows
 from ocr.tables.ruling_lines import RulingLines, merge_lines
-from ocr.tables.text_pieces import STRIPE, Piece, pieces_of, text_height
+from ocr.tables.text_segments import STRIPE, Segment, segments_of, text_height
 from ocr.text.columns import BULLETS, LIST_MARK, find_columns
 from ocr.text.paragraphs import TABLE_CAPTION
 from ocr.text.reading_order import DETECTOR_MARGIN, slope_of
@@ -91,8 +91,8 @@ def find_text_tables(
             blocks.append(block)
             used = set(map(id, region))
             rest = [line for line in rest if id(line) not in used]
-    blocks = [centred.part_cells(block) for block in blocks]
-    return tuple(sorted(blocks, key=lambda block: (block.bbox[1], block.bbox[0]))), centred.part(rest)
+    blocks = [centred.restore_cells(block) for block in blocks]
+    return tuple(sorted(blocks, key=lambda block: (block.bbox[1], block.bbox[0]))), centred.originals(rest)
 
 
 def build_text_table(lines: Sequence[Line], ruling: RulingLines | None = None) -> Block | None:
@@ -148,7 +148,7 @@ def _is_tabular(lines: list[Line], above: np.ndarray, below: np.ndarray, height:
     """
     box = (float(above[1]) - 4, float(above[0]), float(above[2]) + 4, float(below[0]))
     inside, _ = split_lines(lines, box)
-    rows = [pieces_of(row, height) for row in rows_of(inside)]
+    rows = [segments_of(row, height) for row in rows_of(inside)]
     if not rows:
         return False
     return len(rows[0]) > 1 or sum(len(row) > 1 for row in rows) >= 0.4 * len(rows)
@@ -177,7 +177,7 @@ def _runs_of_rows(rows: Sequence[Sequence[Line]], slope: float) -> list[list[Lin
     steady = 0.0  # white between its last rows
     for number, row in enumerate([*rows, []]):
         height = text_height(row) if row else 1.0
-        several = bool(row) and (len(pieces_of(row, height)) > 1 or _is_close_set(rows, number))
+        several = bool(row) and (len(segments_of(row, height)) > 1 or _is_close_set(rows, number))
         gap = _white_between(run[-1], row) if run and row else 0.0
         near = (
             bool(run) and bool(row) and gap < (WIDE_ROW_GAP if gap < REGULAR * steady else ROW_GAP) * height
@@ -289,7 +289,7 @@ def _has_caption(lines: Sequence[Line], region: Sequence[Line]) -> bool:
     )
 
 
-def _stripes(rows: list[list[Piece]], height: float) -> list[tuple[float, float]]:
+def _stripes(rows: list[list[Segment]], height: float) -> list[tuple[float, float]]:
     """White stripes (x0, x1) that the rows leave free, between the first and the last piece of the table."""
     most = max(map(len, rows))
     full = [row for row in rows if len(row) >= max(2, 0.6 * most)]
@@ -312,7 +312,7 @@ def _stripes(rows: list[list[Piece]], height: float) -> list[tuple[float, float]
 
 
 def _stripes_below(
-    rows: list[list[Piece]], stripes: list[tuple[float, float]], height: float
+    rows: list[list[Segment]], stripes: list[tuple[float, float]], height: float
 ) -> list[tuple[float, float]]:
     """The stripes of the rows below the first one where those of all make more columns than any row has pieces, and
     those below as many as the first row has: heads at the left over numbers at the right, as spreadsheets print them.
@@ -324,7 +324,7 @@ def _stripes_below(
 
 
 def _stripes_of_head(
-    rows: list[list[Piece]], stripes: list[tuple[float, float]], height: float
+    rows: list[list[Segment]], stripes: list[tuple[float, float]], height: float
 ) -> list[tuple[float, float]]:
     """White just before each name of a head which has more of them than the stripes of most rows make columns, where
     what stands below begins where its names do: many cells of some columns are empty.
@@ -355,7 +355,7 @@ def _build(
     height = text_height(lines)
     rows_of_lines = rows_of(lines)
     narrow = narrow_stripes(rows_of_lines, height)
-    rows = [pieces_of(row, height, narrow) for row in rows_of_lines]
+    rows = [segments_of(row, height, narrow) for row in rows_of_lines]
     stripes = _stripes(rows, height)
     apart = [cut for cut in narrow if not any(a < cut[1] and cut[0] < b for a, b in stripes)]
     stripes = sorted([*stripes, *apart])
@@ -435,7 +435,7 @@ def _apart(parts: dict[tuple[int, int], list[Line]]) -> list[tuple[int, int]]:
 
 
 def _place(
-    row: list[Piece], stripes: list[tuple[float, float]], middles: list[float]
+    row: list[Segment], stripes: list[tuple[float, float]], middles: list[float]
 ) -> list[tuple[int, int]]:
     """(first column, last column) of each piece. A piece over a whole stripe spans its columns."""
     placed = []
@@ -455,7 +455,7 @@ def _place(
 
 
 def _widened(
-    segment: Piece, first: int, last: int, level: np.ndarray, edges: list[float], height: float, box: Box
+    segment: Segment, first: int, last: int, level: np.ndarray, edges: list[float], height: float, box: Box
 ) -> tuple[int, int]:
     """The columns over which a short rule just below the piece runs: the rule of a group of columns."""
     for y, x0, x1 in level:
@@ -473,7 +473,7 @@ def _widened(
 
 
 def _looks_like_table(
-    rows: list[list[Piece]],
+    rows: list[list[Segment]],
     placed: list[list[tuple[int, int]]],
     groups: list[list[int]],
     columns: int,
@@ -520,7 +520,7 @@ def _looks_like_table(
     return any(numeric[1:]) or (regular and (joined or bool(words <= 2.5)))
 
 
-def _is_list(rows: list[list[Piece]], placed: list[list[tuple[int, int]]], columns: int) -> bool:
+def _is_list(rows: list[list[Segment]], placed: list[list[tuple[int, int]]], columns: int) -> bool:
     """Whether the first of two columns holds nothing but bullets, as hanging indents set them."""
     marks = [
         segment.line.text.strip()
@@ -535,7 +535,9 @@ def _is_monospaced(line: Line) -> bool:
     return line.style is not None and bool(_MONOSPACED.search(line.style.font))
 
 
-def _is_prose_in_columns(rows: list[list[Piece]], placed: list[list[tuple[int, int]]], columns: int) -> bool:
+def _is_prose_in_columns(
+    rows: list[list[Segment]], placed: list[list[tuple[int, int]]], columns: int
+) -> bool:
     """Whether two columns, or one of long lines, are filled from side to side by most of their lines, as paragraphs
     are; justified ones have gaps between words as wide as those between cells.
     """

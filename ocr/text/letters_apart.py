@@ -62,8 +62,8 @@ def add_missed(image: np.ndarray, quads: np.ndarray) -> np.ndarray:
             for x0, _, x1, _ in letters
         ]
         for first, last in _even_rows(letters):
-            known = sum(map(bool, owners[first:last]))
-            if not known or last - first < (LEAST if known > 1 else ALONE):
+            detected = sum(map(bool, owners[first:last]))
+            if not detected or last - first < (LEAST if detected > 1 else ALONE):
                 continue
             for box, owner in zip(letters[first:last], owners[first:last], strict=True):
                 if not owner:

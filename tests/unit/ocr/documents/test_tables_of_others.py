@@ -98,17 +98,17 @@ CENTRED = (
     Steel beams|for the bridge;Harbour Tools;1,250.00
     Paint;Example Works;85.50
     Cables|and anchors;Ropes Ltd;912.00
-    Lamps;Light House;77.20""",
+    Lamps;Lamp Makers;77.20""",
     """Product;Description;Maker
     Bridge;A long crossing|over the river;Harbour Tools
     Tunnel;Under the hill|with two lanes;Northern Stone
     Road;Paved;Example Works
-    Tower;A tall house|of stone;Light House""",
+    Tower;A tall block|of stone;Lamp Makers""",
     """Product;Description;Price
     Bridge|of steel;A long crossing|over the river|by night;1,200.00
     Tunnel;Under the hill|with two lanes;3,400.00
     Road;Paved;50.00
-    Tower|and hall;A tall house|of stone|and glass;780.00""",
+    Tower|and hall;A tall block|of stone|and glass;780.00""",
 )
 
 

@@ -18,7 +18,7 @@ STRIPE = 0.6  # of the text height: the least white between columns
 
 
 @dataclass(frozen=True)
-class Piece:
+class Segment:
     """Words of one row that stand together."""
 
     line: Line
@@ -30,12 +30,14 @@ def text_height(lines: Sequence[Line]) -> float:
     return median(bottom - top for _, top, _, bottom in map(line_box, lines))
 
 
-def pieces_of(row: Sequence[Line], height: float, cuts: Sequence[tuple[float, float]] = ()) -> list[Piece]:
+def segments_of(
+    row: Sequence[Line], height: float, cuts: Sequence[tuple[float, float]] = ()
+) -> list[Segment]:
     """The words of a row, joined where they stand close together and none of the stripes `cuts` parts them.
 
     A text on whose end another one begins, as in a cell that is too narrow for it, ends before that one.
     """
-    segments: list[Piece] = []
+    segments: list[Segment] = []
     for line in row:
         least = -OVERLAP * height if line.style is not None else -np.inf
         groups: list[list] = []
@@ -47,12 +49,12 @@ def pieces_of(row: Sequence[Line], height: float, cuts: Sequence[tuple[float, fl
                 groups[-1].append(word)
             else:
                 groups.append([word])
-        for part in [part_of_line(line, group) for group in groups] or [line]:
-            segments.append(Piece(part, line_box(part)))
+        for text in [part_of_line(line, group) for group in groups] or [line]:
+            segments.append(Segment(text, line_box(text)))
     segments.sort(key=lambda segment: segment.box[0])
     for number, (segment, after) in enumerate(pairwise(segments)):
         left, top, right, bottom = segment.box
         if segment.line.style is not None and right - after.box[0] > OVERLAP * height:
             end = max(left, after.box[0] - 1.5 * STRIPE * height)
-            segments[number] = Piece(segment.line, (left, top, end, bottom))
+            segments[number] = Segment(segment.line, (left, top, end, bottom))
     return segments
