@@ -29,6 +29,7 @@ _FIGURE_TEXT = 0.3  # of a figure's area: where lines cover more it is no figure
 _FIGURE_EDGE = 0.3  # of its height: so much of a detector's box may be its neighbours'
 _SURE_HEADING = 0.5  # its score at least
 _CERTAIN_HEADING = 0.75  # from here on it may look like the lines below it
+_FAR, _VALUE_WORDS = 2.0, 3  # of a label's height, to its value; that one's words, at most
 _EVEN = 0.15  # of the distance of lines, and of their height: by so much those of a list differ at most
 
 
@@ -86,6 +87,7 @@ def regions_of_scan(
     chosen = [one for one in chosen if not any(_share(one.box, table.bbox) > 0.5 for table in tables)]
     parts, _ = assign_lines(lines, [one.box for one in chosen])
     boxes = np.array([line_box(line) for line in lines], np.float64).reshape(-1, 4)
+    rows = rows_of(lines)
     kept = []
     for one, inside in zip(chosen, parts, strict=True):
         if one.label in FIGURES:
@@ -100,6 +102,7 @@ def regions_of_scan(
             good = one.score >= _SURE_HEADING and 0 < len(rows_of(inside)) <= HEADING_ROWS
             good = good and may_be_heading(said)
             good = good and (one.score >= _CERTAIN_HEADING or not _is_one_of_a_list(inside, lines))
+            good = good and not _has_value(inside, rows)
             one = one._replace(box=bounding_box(map(line_box, inside))) if inside else one
         if good:
             kept.append(one)
@@ -128,6 +131,27 @@ def _is_one_of_a_list(inside: Sequence[Line], lines: Sequence[Line]) -> bool:
     level = all(abs(one - step) <= _EVEN * step for one in steps)
     wide = max(box[2] - box[0] for box in below[:2]) > heading[2] - heading[0]
     return level and not wide and heights[0] <= (1 + _EVEN) * max(heights[1:])
+
+
+def _has_value(inside: Sequence[Line], rows: Sequence[Sequence[Line]]) -> bool:
+    """Whether a short text stands far right of a line alone, and so in the row above or below: questions have their
+    answers there, and labels their values.
+    """
+    if len(inside) != 1:
+        return False
+    number = next(n for n, row in enumerate(rows) if inside[0] in row)
+    around = rows[max(number - 1, 0) : number + 2]
+    lefts = [line_box(row[0])[0] for row in around if _is_label_row(row)]
+    left, top, _, bottom = line_box(inside[0])
+    aligned = sum(abs(other - left) < bottom - top for other in lefts)
+    return rows[number][0] is inside[0] and _is_label_row(rows[number]) and aligned > 1
+
+
+def _is_label_row(row: Sequence[Line]) -> bool:
+    if len(row) != 2:
+        return False
+    label, value = map(line_box, row)
+    return value[0] - label[2] >= _FAR * (label[3] - label[1]) and len(row[1].text.split()) <= _VALUE_WORDS
 
 
 def _crosses(line: Box, figure: Box) -> bool:

@@ -56,7 +56,9 @@ _LITTLE = tuple(frozenset(words.split()) for words in _LITTLE_WORDS_LIST.strip()
 _WORD = re.compile(r"[^\W\d_]+")
 _ADDRESS = re.compile(r"\S*(?:://|www\.|@)\S*|\S*[/_\\]\S*|\S*\d\S*")  # and what holds digits
 _COMMON = frozenset("eainrtso")
-_VOWELS = frozenset("aeiouyæøœıwаеиоуыэюя")
+_VOWEL_LETTERS = "aeiouyæøœıwаеиоуыэюя"
+_VOWELS = frozenset(_VOWEL_LETTERS)
+_ODD_CLUSTER = re.compile(rf"[^{_VOWEL_LETTERS}]{{{LONG_CLUSTER}}}|[{_VOWEL_LETTERS}]{{{VOWEL_RUN}}}")
 
 
 def doubtful_fonts(lines: Iterable[Line]) -> dict[str, list[Line]]:
@@ -84,16 +86,14 @@ def is_doubtful(texts: Sequence[str]) -> bool:
         return False
     if any(_speaks(plain, language) for language in _LITTLE):
         return False
-    bare = [
-        "".join(c for c in unicodedata.normalize("NFKD", word) if not unicodedata.combining(c))
-        for word in long
-    ]
-    vowels = sum(char in _VOWELS for word in bare for char in word) / max(sum(map(len, bare)), 1)
-    odd = sum(_has_odd_cluster(word) for word in bare) / len(bare)
-    mute = sum(not any(char in _VOWELS for char in word) for word in bare) / len(bare)
+    bare = [word if word.isascii() else _without_accents(word) for word in long]
+    joined = "".join(bare)
+    vowels = sum(map(_VOWELS.__contains__, joined)) / max(len(joined), 1)
+    odd = sum(_ODD_CLUSTER.search(word) is not None for word in bare) / len(bare)
+    mute = sum(map(_VOWELS.isdisjoint, bare)) / len(bare)
     if len(long) < SAMPLE:  # few words say little
         return vowels < FEW_VOWELS and mute > VOWELLESS
-    common = sum(char in _COMMON for word in bare for char in word) / max(sum(map(len, bare)), 1)
+    common = sum(map(_COMMON.__contains__, joined)) / max(len(joined), 1)
     return not VOWELS[0] <= vowels <= VOWELS[1] or odd > CLUSTERS or mute > VOWELLESS or common < COMMON
 
 
@@ -110,6 +110,5 @@ def _is_latin(word: str) -> bool:
     return all(char < "\u0250" or "\u1e00" <= char < "\u1f00" for char in word)
 
 
-def _has_odd_cluster(word: str) -> bool:
-    kinds = "".join("v" if char in _VOWELS else "c" for char in word)
-    return "c" * LONG_CLUSTER in kinds or "v" * VOWEL_RUN in kinds
+def _without_accents(word: str) -> str:
+    return "".join(c for c in unicodedata.normalize("NFKD", word) if not unicodedata.combining(c))

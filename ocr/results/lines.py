@@ -93,7 +93,8 @@ class Char:
         """
         char = object.__new__(cls)
         polygon = ((left, top), (right, top), (right, bottom), (left, bottom))
-        char.__dict__.update(text=text, score=1.0, polygon=polygon)
+        values = char.__dict__
+        values["text"], values["score"], values["polygon"] = text, 1.0, polygon
         return char
 
 
@@ -113,6 +114,17 @@ class Word:
         _freeze(self)
         object.__setattr__(self, "chars", tuple(self.chars))
         object.__setattr__(self, "spans", tuple(self.spans))
+
+    @classmethod
+    def in_polygon(
+        cls, text: str, polygon: Polygon, chars: tuple[Char, ...], spans: tuple[Span, ...] = ()
+    ) -> Word:
+        """A word of score 1 in a polygon of finite Python floats, see `Char.in_box`."""
+        word = object.__new__(cls)
+        values = word.__dict__
+        values["text"], values["score"], values["polygon"] = text, 1.0, polygon
+        values["chars"], values["spans"] = chars, spans
+        return word
 
     def __repr__(self) -> str:
         return f"Word({self.text!r}, {self.score:.3f})"

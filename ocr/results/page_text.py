@@ -37,6 +37,7 @@ from ocr.results.run_words import (
 from ocr.results.watermarks import find_watermarks
 
 RUN_GAP = 1.0  # between neighbours in the content
+SAME_PLACE = 0.2  # of the size: how far text that is drawn twice stands from itself
 LEVEL_GAP = 0.6  # between runs that are level, but not neighbours: columns stand 1.0 apart and more
 SLANT = 5.0  # degrees off the page's sides
 LONGEST_RAISED, TOUCH = 12, 0.2  # characters and gap, in sizes, of what is raised without being smaller
@@ -256,7 +257,24 @@ def _lines_at(content: Content, members: np.ndarray, angle: float) -> list[tuple
         )
         for s, e in zip(starts.tolist(), ends.tolist(), strict=True)
     ]
+    runs = _drawn_once(runs, chars, [text.styles[n].invisible for n in text.style[members]])
     return [_line(content, chars, run, (along, across), angle) for run in _join(_join_raised(runs))]
+
+
+def _drawn_once(runs: list[Run], chars: Chars, invisible: list[bool]) -> list[Run]:
+    """The runs without those that say what another one says at its place: text is drawn twice to look bold, or for a
+    shadow. What is seen does not stand for what is not.
+    """
+    runs_by_text: dict[tuple[str, bool], list[Run]] = {}
+    once: list[Run] = []
+    for run in runs:
+        text = "".join(chars.codes[run.first : run.last])
+        others = runs_by_text.setdefault((text, invisible[run.first]), [])
+        near = SAME_PLACE * run.size
+        if not any(abs(run.left - one.left) < near and abs(run.base - one.base) < near for one in others):
+            others.append(run)
+            once.append(run)
+    return once
 
 
 def _slanted_extents(
@@ -385,14 +403,16 @@ def _line(
             if not made or made[-1].text != "…":  # leaders are one sign, however many dots they are
                 made.append(Word("…", 1.0, polygon(*box), (Char("…", 1.0, polygon(*box)),)))
             continue
-        parts = tuple(
-            Char.in_box(said[i], left[i], top[i], max(right[i], left[i]), bottom[i])
-            if angle == 0
-            else Char(said[i], 1.0, polygon(left[i], top[i], max(right[i], left[i]), bottom[i]))
-            for i in word
-        )
-        text = "".join(char.text for char in parts)
-        made.append(Word(text, 1.0, polygon(*box), parts, spans(content, chars, word, run)))
+        if angle == 0:
+            parts = tuple(
+                [Char.in_box(said[i], left[i], top[i], max(right[i], left[i]), bottom[i]) for i in word]
+            )
+        else:
+            parts = tuple(
+                Char(said[i], 1.0, polygon(left[i], top[i], max(right[i], left[i]), bottom[i])) for i in word
+            )
+        text = "".join([said[i] for i in word])
+        made.append(Word.in_polygon(text, polygon(*box), parts, spans(content, chars, word, run)))
     at = members[order]
     line = Line(
         " ".join(word.text for word in made),

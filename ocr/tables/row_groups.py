@@ -66,7 +66,11 @@ def group_rows(
         wrapped &= any(filled <= cells[k] for k in groups[-1])
         wrapped &= not _has_other_number(i, groups[-1], numbers, cells)
         header_row = groups == [[0]] and len(placed[0]) < columns and len(placed[i]) > len(placed[0])
-        if same_band and (by_rules or (wrapped and not header_row)):
+        # The names of some columns have a line above the one that all have.
+        stacked = header_row and closer and cells[0] < filled and not spans
+        stacked &= all(first == last for first, last in placed[0])
+        stacked &= not any(map(is_number, [*texts[0], *texts[i]]))
+        if same_band and (by_rules or stacked or (wrapped and not header_row)):
             groups[-1].append(i)
         else:
             groups.append([i])

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from itertools import pairwise
+from dataclasses import replace
 
 import numpy as np
 
@@ -21,19 +20,18 @@ from ocr.tables.cell_text import (
     cell_text,
     count_header_rows,
     is_number,
-    part_of_line,
     split_lines,
 )
+from ocr.tables.centred_cells import CentredCells
+from ocr.tables.full_heads import headed_regions
 from ocr.tables.narrow_columns import MIN_WORDS, is_row_of_numbers, narrow_stripes, words_of
 from ocr.tables.row_groups import group_rows
 from ocr.tables.ruling_lines import RulingLines, merge_lines
+from ocr.tables.text_segments import STRIPE, Segment, segments_of, text_height
 from ocr.text.columns import BULLETS, LIST_MARK, find_columns
 from ocr.text.paragraphs import TABLE_CAPTION
 from ocr.text.reading_order import DETECTOR_MARGIN, slope_of
 
-WORD_JOIN = 0.5  # of the text height: closer words are one piece of a cell
-OVERLAP = 0.1  # of the text height, by which a text must lie on another one to be another cell's
-STRIPE = 0.6  # of the text height: the least white between columns
 # Of the text height: neighbours in a row are so level; boxes of OCR are not as exact.
 LEVEL = {True: 0.25, False: 0.35}
 FULL_ROWS = 0.4  # of the rows of what may be a table have several pieces, at least
@@ -48,14 +46,6 @@ _ITEM = re.compile(rf"[{BULLETS}]\s+\S")  # of a list
 _LEADER = re.compile(r"(\. ?){4,}|…{2,}|·{4,}|_{4,}")
 _AMOUNT = re.compile(r"\W{0,3}\d[\d.,]*[.,]\d\d\W?")
 _MONOSPACED = re.compile(r"mono|courier|consol|menlo|code|typewriter|cmtt", re.IGNORECASE)
-
-
-@dataclass(frozen=True)
-class _Segment:
-    """Words of one row that stand together."""
-
-    line: Line
-    box: Box
 
 
 def find_text_tables(
@@ -74,7 +64,8 @@ def find_text_tables(
     if len(upright) < 4:
         return (), tuple(lines)
     blocks: list[Block] = []
-    rest = list(lines)
+    centred = CentredCells(lines)
+    rest = list(centred.lines)
     for box, level in _ruled_regions(ruling, upright):
         inside, outside = split_lines(rest, box)
         above, inside, level = _cut_caption(inside, level)
@@ -83,16 +74,25 @@ def find_text_tables(
             blocks.append(block)
             rest = [*outside, *above]
     level_lines = [line for line in rest if line.orientation == 0 and not line.vertical]
-    margin = 0.0 if has_styles(lines) else DETECTOR_MARGIN
-    for region in _aligned_regions(level_lines, [block.bbox for block in (*others, *blocks)], margin):
-        caption = _has_caption(rest, region)
-        _, region, _ = _cut_caption(region, np.zeros((0, 3)))
-        block = _build(region, np.zeros((0, 3)), hinted=caption)
+    for region in headed_regions(level_lines):
+        block = _build(region, np.zeros((0, 3)), hinted=False, headed=True)
         if block is not None:
             blocks.append(block)
             used = set(map(id, region))
             rest = [line for line in rest if id(line) not in used]
-    return tuple(sorted(blocks, key=lambda block: (block.bbox[1], block.bbox[0]))), tuple(rest)
+            level_lines = [line for line in level_lines if id(line) not in used]
+    margin = 0.0 if has_styles(lines) else DETECTOR_MARGIN
+    for region in _aligned_regions(level_lines, [block.bbox for block in (*others, *blocks)], margin):
+        caption = _has_caption(rest, region)
+        _, region, _ = _cut_caption(region, np.zeros((0, 3)))
+        wrapped = centred.are_joined(region)
+        block = _build(region, np.zeros((0, 3)), hinted=caption, wrapped=wrapped)
+        if block is not None:
+            blocks.append(block)
+            used = set(map(id, region))
+            rest = [line for line in rest if id(line) not in used]
+    blocks = [centred.restore_cells(block) for block in blocks]
+    return tuple(sorted(blocks, key=lambda block: (block.bbox[1], block.bbox[0]))), centred.originals(rest)
 
 
 def build_text_table(lines: Sequence[Line], ruling: RulingLines | None = None) -> Block | None:
@@ -101,15 +101,11 @@ def build_text_table(lines: Sequence[Line], ruling: RulingLines | None = None) -
     level = np.zeros((0, 3)) if ruling is None else ruling.horizontal
     if ruling is not None and len(level) and upright:
         left, top, right, bottom = bounding_box(map(line_box, upright))
-        reach = 3 * _height(upright)
+        reach = 3 * text_height(upright)
         level = merge_lines(level, 1.5 * ruling.unit, 3 * ruling.unit)
         inside = (level[:, 0] > top - reach) & (level[:, 0] < bottom + reach)
         level = level[inside & (level[:, 2] > left) & (level[:, 1] < right)]
     return _build(upright, level, hinted=True)
-
-
-def _height(lines: Sequence[Line]) -> float:
-    return float(np.median([line_box(line)[3] - line_box(line)[1] for line in lines]))
 
 
 def _ruled_regions(ruling: RulingLines | None, lines: list[Line]) -> list[tuple[Box, np.ndarray]]:
@@ -119,7 +115,7 @@ def _ruled_regions(ruling: RulingLines | None, lines: list[Line]) -> list[tuple[
     unit = ruling.unit
     level = merge_lines(ruling.horizontal, 1.5 * unit, 3 * unit)
     long = level[level[:, 2] - level[:, 1] > 50 * unit]
-    text_height = _height(lines)
+    height = text_height(lines)
     left = list(range(len(long)))
     regions = []
     while left:
@@ -128,14 +124,14 @@ def _ruled_regions(ruling: RulingLines | None, lines: list[Line]) -> list[tuple[
         left = [i for i in left if i not in group]
         run: list[int] = []
         for i in [*group, -1]:
-            if i >= 0 and (not run or _is_tabular(lines, long[run[-1]], long[i], text_height)):
+            if i >= 0 and (not run or _is_tabular(lines, long[run[-1]], long[i], height)):
                 run.append(i)
                 continue
             if len(run) >= 2:
                 top, bottom = long[run[0]][0], long[run[-1]][0]
                 if len(run) > 2:  # rules under each row: the first row stands above all of them
                     above = long[run[0]] - [float(np.median(np.diff(long[run][:, 0]))), 0, 0]
-                    if _is_tabular(lines, above, long[run[0]], text_height):
+                    if _is_tabular(lines, above, long[run[0]], height):
                         top = above[0]
                 pad = 2 * unit
                 box = (float(first[1]) - pad, float(top), float(first[2]) + pad, float(bottom))
@@ -152,38 +148,10 @@ def _is_tabular(lines: list[Line], above: np.ndarray, below: np.ndarray, height:
     """
     box = (float(above[1]) - 4, float(above[0]), float(above[2]) + 4, float(below[0]))
     inside, _ = split_lines(lines, box)
-    rows = [_segments(row, height) for row in rows_of(inside)]
+    rows = [segments_of(row, height) for row in rows_of(inside)]
     if not rows:
         return False
     return len(rows[0]) > 1 or sum(len(row) > 1 for row in rows) >= 0.4 * len(rows)
-
-
-def _segments(row: Sequence[Line], height: float, cuts: Sequence[tuple[float, float]] = ()) -> list[_Segment]:
-    """The words of a row, joined where they stand close together and none of the stripes `cuts` parts them.
-
-    A text on whose end another one begins, as in a cell that is too narrow for it, ends before that one.
-    """
-    segments: list[_Segment] = []
-    for line in row:
-        least = -OVERLAP * height if line.style is not None else -np.inf
-        groups: list[list] = []
-        for word in line.words:
-            box = line_box(word)
-            last = line_box(groups[-1][-1]) if groups else box
-            cut = any(last[0] + last[2] < a + b < box[0] + box[2] for a, b in cuts)
-            if groups and not cut and least < box[0] - last[2] < WORD_JOIN * height:
-                groups[-1].append(word)
-            else:
-                groups.append([word])
-        for part in [part_of_line(line, group) for group in groups] or [line]:
-            segments.append(_Segment(part, line_box(part)))
-    segments.sort(key=lambda segment: segment.box[0])
-    for number, (segment, after) in enumerate(pairwise(segments)):
-        left, top, right, bottom = segment.box
-        if segment.line.style is not None and right - after.box[0] > OVERLAP * height:
-            end = max(left, after.box[0] - 1.5 * STRIPE * height)
-            segments[number] = _Segment(segment.line, (left, top, end, bottom))
-    return segments
 
 
 def _aligned_regions(lines: list[Line], obstacles: Sequence[Box], margin: float) -> list[list[Line]]:
@@ -208,9 +176,9 @@ def _runs_of_rows(rows: Sequence[Sequence[Line]], slope: float) -> list[list[Lin
     count = 0  # of such rows
     steady = 0.0  # white between its last rows
     for number, row in enumerate([*rows, []]):
-        height = _height(row) if row else 1.0
-        several = bool(row) and (len(_segments(row, height)) > 1 or _is_close_set(rows, number))
-        gap = line_box(row[0])[1] - line_box(run[-1][0])[3] if run and row else 0.0
+        height = text_height(row) if row else 1.0
+        several = bool(row) and (len(segments_of(row, height)) > 1 or _is_close_set(rows, number))
+        gap = _white_between(run[-1], row) if run and row else 0.0
         near = (
             bool(run) and bool(row) and gap < (WIDE_ROW_GAP if gap < REGULAR * steady else ROW_GAP) * height
         )
@@ -239,7 +207,11 @@ def _gap_after(rows: Sequence[Sequence[Line]], number: int) -> float:
     after = rows[number + 1 : number + 3]
     if len(after) < 2 or any(len(row) != len(rows[number]) for row in after):
         return 0.0
-    return line_box(after[1][0])[1] - line_box(after[0][0])[3]
+    return _white_between(*after)
+
+
+def _white_between(row: Sequence[Line], below: Sequence[Line]) -> float:
+    return min(line_box(line)[1] for line in below) - max(line_box(line)[3] for line in row)
 
 
 def _is_close_set(rows: Sequence[Sequence[Line]], number: int) -> bool:
@@ -309,7 +281,7 @@ def _cut_caption(lines: Sequence[Line], level: np.ndarray) -> tuple[list[Line], 
 
 def _has_caption(lines: Sequence[Line], region: Sequence[Line]) -> bool:
     left, top, right, bottom = bounding_box(map(line_box, region))
-    reach = 4 * _height(region)
+    reach = 4 * text_height(region)
     return any(
         TABLE_CAPTION.match(line.text.lstrip()) and top - reach < line_box(line)[1] < bottom + reach
         for line in lines
@@ -317,7 +289,7 @@ def _has_caption(lines: Sequence[Line], region: Sequence[Line]) -> bool:
     )
 
 
-def _stripes(rows: list[list[_Segment]], height: float) -> list[tuple[float, float]]:
+def _stripes(rows: list[list[Segment]], height: float) -> list[tuple[float, float]]:
     """White stripes (x0, x1) that the rows leave free, between the first and the last piece of the table."""
     most = max(map(len, rows))
     full = [row for row in rows if len(row) >= max(2, 0.6 * most)]
@@ -340,7 +312,7 @@ def _stripes(rows: list[list[_Segment]], height: float) -> list[tuple[float, flo
 
 
 def _stripes_below(
-    rows: list[list[_Segment]], stripes: list[tuple[float, float]], height: float
+    rows: list[list[Segment]], stripes: list[tuple[float, float]], height: float
 ) -> list[tuple[float, float]]:
     """The stripes of the rows below the first one where those of all make more columns than any row has pieces, and
     those below as many as the first row has: heads at the left over numbers at the right, as spreadsheets print them.
@@ -352,7 +324,7 @@ def _stripes_below(
 
 
 def _stripes_of_head(
-    rows: list[list[_Segment]], stripes: list[tuple[float, float]], height: float
+    rows: list[list[Segment]], stripes: list[tuple[float, float]], height: float
 ) -> list[tuple[float, float]]:
     """White just before each name of a head which has more of them than the stripes of most rows make columns, where
     what stands below begins where its names do: many cells of some columns are empty.
@@ -369,20 +341,27 @@ def _stripes_of_head(
     return [(start - 0.15 * height, start - 0.05 * height) for start in starts[1:]]
 
 
-def _build(lines: Sequence[Line], level: np.ndarray, *, hinted: bool) -> Block | None:
+def _build(
+    lines: Sequence[Line],
+    level: np.ndarray,
+    *,
+    hinted: bool,
+    wrapped: bool = False,
+    headed: bool = False,
+) -> Block | None:
     lines = [line for line in lines if line.text.strip()]
     if len(lines) < 3:
         return None
-    height = _height(lines)
+    height = text_height(lines)
     rows_of_lines = rows_of(lines)
     narrow = narrow_stripes(rows_of_lines, height)
-    rows = [_segments(row, height, narrow) for row in rows_of_lines]
+    rows = [segments_of(row, height, narrow) for row in rows_of_lines]
     stripes = _stripes(rows, height)
     apart = [cut for cut in narrow if not any(a < cut[1] and cut[0] < b for a, b in stripes)]
     stripes = sorted([*stripes, *apart])
     below = _stripes_below(rows, stripes, height)
-    headed = _stripes_of_head(rows, stripes, height)
-    stripes = below or headed or stripes
+    names = _stripes_of_head(rows, stripes, height)
+    stripes = below or names or stripes
     columns = len(stripes) + 1
     if columns < 2 or len(rows) < 2:
         return None
@@ -397,7 +376,7 @@ def _build(lines: Sequence[Line], level: np.ndarray, *, hinted: bool) -> Block |
     texts = [[segment.line.text for segment in row] for row in rows]
     groups = group_rows(texts, placed, tops, bottoms, columns, wide)
     if _is_list(rows, placed, columns) or not (
-        hinted or _looks_like_table(rows, placed, groups, columns, SPARSE[bool(headed)])
+        hinted or _looks_like_table(rows, placed, groups, columns, SPARSE[headed or bool(names)], wrapped)
     ):
         return None
     edges = [box[0], *middles, box[2]]
@@ -456,7 +435,7 @@ def _apart(parts: dict[tuple[int, int], list[Line]]) -> list[tuple[int, int]]:
 
 
 def _place(
-    row: list[_Segment], stripes: list[tuple[float, float]], middles: list[float]
+    row: list[Segment], stripes: list[tuple[float, float]], middles: list[float]
 ) -> list[tuple[int, int]]:
     """(first column, last column) of each piece. A piece over a whole stripe spans its columns."""
     placed = []
@@ -476,7 +455,7 @@ def _place(
 
 
 def _widened(
-    segment: _Segment, first: int, last: int, level: np.ndarray, edges: list[float], height: float, box: Box
+    segment: Segment, first: int, last: int, level: np.ndarray, edges: list[float], height: float, box: Box
 ) -> tuple[int, int]:
     """The columns over which a short rule just below the piece runs: the rule of a group of columns."""
     for y, x0, x1 in level:
@@ -494,13 +473,16 @@ def _widened(
 
 
 def _looks_like_table(
-    rows: list[list[_Segment]],
+    rows: list[list[Segment]],
     placed: list[list[tuple[int, int]]],
     groups: list[list[int]],
     columns: int,
     least: float,
+    joined: bool,
 ) -> bool:
-    """Without rules or caption: short cells, the share `least` of them filled, a column of numbers, no list or code."""
+    """Without rules or caption: short cells, the share `least` of them filled, a column of numbers, no list or code;
+    `joined` says that cells of several lines were told already.
+    """
     segments = [segment for row in rows for segment in row]
     texts = [segment.line.text for segment in segments]
     if len(rows) < 3 or any(_LEADER.search(text) for text in texts):
@@ -535,10 +517,10 @@ def _looks_like_table(
         wrapped = len(groups) < len(rows) and filled >= 0.9 * len(groups) * columns
         return (numeric[1] and not ascending and len(rows) >= 4) or (wrapped and len(groups) >= 4)
     regular = len(groups) >= 4 and filled >= 0.85 * len(groups) * columns
-    return any(numeric[1:]) or (regular and bool(words <= 2.5))
+    return any(numeric[1:]) or (regular and (joined or bool(words <= 2.5)))
 
 
-def _is_list(rows: list[list[_Segment]], placed: list[list[tuple[int, int]]], columns: int) -> bool:
+def _is_list(rows: list[list[Segment]], placed: list[list[tuple[int, int]]], columns: int) -> bool:
     """Whether the first of two columns holds nothing but bullets, as hanging indents set them."""
     marks = [
         segment.line.text.strip()
@@ -554,7 +536,7 @@ def _is_monospaced(line: Line) -> bool:
 
 
 def _is_prose_in_columns(
-    rows: list[list[_Segment]], placed: list[list[tuple[int, int]]], columns: int
+    rows: list[list[Segment]], placed: list[list[tuple[int, int]]], columns: int
 ) -> bool:
     """Whether two columns, or one of long lines, are filled from side to side by most of their lines, as paragraphs
     are; justified ones have gaps between words as wide as those between cells.

@@ -318,8 +318,7 @@ class _Cutter:
         lines = items[items < len(self.signs)]
         if not len(lines):
             return np.zeros((0, 4))
-        boxes = [self.boxes[band] for band in split_at_stripes(self.boxes, lines, axis=1)]
-        return np.array([np.concatenate([b[:, :2].min(axis=0), b[:, 2:].max(axis=0)]) for b in boxes])
+        return np.array([self._bounds(band) for band in split_at_stripes(self.boxes, lines, axis=1)])
 
     def _middles(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         """How far down rows [R, 4] stand, [R], whatever the page's slope."""

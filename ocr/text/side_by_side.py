@@ -21,7 +21,8 @@ from ocr.results.lines import Line
 COLUMN_GAP = 0.6  # of the height of lines: the least white between columns
 RUN_GAP = 1.0  # of the height, between rows: more ends a run of rows
 PROSE_WORDS = 2.0  # the least mean words of the lines of columns
-COLONS = 0.5  # of the lines of labels end so, at least
+EDGE = 0.3  # of the height: how far the right edges of values differ
+COLONS = 0.5  # of the lines of labels end so, or with a question mark, at least
 VALUES = 0.5  # of the lines beside labels have digits, at least
 LABEL_WORDS, LABEL_DIGITS = 3.0, 0.1  # mean words of labels; their share with digits, at most
 LABELLED = 0.6  # of the lines of a column of labels with their values
@@ -93,7 +94,7 @@ def _columns_of(run: _Rows, height: float, whole: bool) -> list[_Rows]:
     columns = [[within(row, column) for row in run] for column in range(len(starts) + 1)]
     if _have_heads(columns) or _are_labelled_right(columns):
         return [[row for row in column if row] for column in columns]
-    if not whole:
+    if not whole or _end_at_one_edge(columns[-1], height):
         return [run]
     columns = [[row for row in column if row] for column in columns]
     texts = [[line.text for row in column for line in row] for column in columns]
@@ -121,6 +122,13 @@ def _have_heads(columns: Sequence[_Rows]) -> bool:
     return (colons or bold or parties) and 2 * len(letters) > len(others) and len(columns) == 2
 
 
+def _end_at_one_edge(column: _Rows, height: float) -> bool:
+    """Whether the lines of a column begin unevenly and end at its right edge, as values do and prose never."""
+    boxes = [line_box(row[-1]) for row in column if row]
+    lefts, rights = ([box[side] for box in boxes] for side in (0, 2))
+    return max(rights) - min(rights) <= EDGE * height and max(lefts) - min(lefts) > height
+
+
 def _are_labelled_right(columns: Sequence[_Rows]) -> bool:
     """Whether the lines of the right one of two columns are labels with their values, and no line of the left one is a
     label: an address beside the number and date of its letter.
@@ -135,7 +143,7 @@ def _are_labelled_right(columns: Sequence[_Rows]) -> bool:
 
 def _are_labels(labels: Sequence[str], values: Sequence[str]) -> bool:
     """Whether the left lines name what the right ones say."""
-    colons = sum(text.rstrip().endswith((":", "：")) for text in labels)
+    colons = sum(text.rstrip().endswith((":", "：", "?", "？")) for text in labels)
     if colons >= COLONS * len(labels):
         return True
     numbers = [sum(any(map(str.isdigit, text)) for text in side) / len(side) for side in (labels, values)]

@@ -22,6 +22,7 @@ from framework.vision.contours import (
 from framework.vision.image import Interpolation, resize
 from ocr.text.batches import fit_batches
 from ocr.text.characters import CharacterSet
+from ocr.text.letters_apart import add_missed
 from ocr.text.postprocess import DBPostprocess, ctc_decode
 from ocr.text.preprocess import DetSize, turned_lines
 
@@ -220,6 +221,26 @@ def text_vectors(rng: np.random.Generator) -> Vectors:
     ]
 
 
+def letter_vectors(rng: np.random.Generator) -> Vectors:
+    """`add_missed`, for rows of bars in boxes and without: some letters have no quad, the quad of thin ones is thin."""
+    out = []
+    for pitch, boxed in ((50, False), (50, True), (64, False), (40, True)):
+        image = np.full((90, 9 * pitch, 3), 255, np.uint8)
+        quads = []
+        for x in range(pitch, 7 * pitch, pitch):
+            wide = int(rng.choice((4, 14, 20)))
+            image[30:54, x - wide // 2 : x + wide // 2] = rng.integers(0, 90)
+            if boxed:
+                image[18:64, [x - pitch // 2, x + pitch // 2]] = 0
+                image[[18, 63], x - pitch // 2 : x + pitch // 2] = 0
+            if rng.random() < 0.6:
+                left, right = x - wide / 2 - 4, x + wide / 2 + 4
+                quads.append([[left, 25], [right, 25], [right, 58.5], [left, 58.5]])
+        expected = add_missed(image, np.array(quads, np.float32).reshape(-1, 4, 2))
+        out.append({"image": pack(image), "quads": quads, "expected": expected.tolist()})
+    return out
+
+
 CASES: dict[str, Callable[[np.random.Generator], Vectors]] = {
     "resize": resize_vectors,
     "float_resize": float_resize_vectors,
@@ -227,6 +248,7 @@ CASES: dict[str, Callable[[np.random.Generator], Vectors]] = {
     "contours": contour_vectors,
     "regions": region_vectors,
     "sizes": size_vectors,
+    "letters": letter_vectors,
     "batches": batch_vectors,
     "texts": text_vectors,
 }

@@ -91,6 +91,16 @@ test("a detector sees images at the same sizes", async () => {
   for (const one of cases("sizes")) assert.deepEqual(detectorSize(one.options, one.size), one.expected);
 });
 
+test("letters that a detector missed are the same quads", async () => {
+  const { addMissed } = await load("lettergaps");
+  for (const one of cases("letters")) {
+    const quads = addMissed(unpack(one.image), one.quads);
+    assert.equal(quads.length, one.expected.length);
+    const difference = largest(quads.flat(2), one.expected.flat(2));
+    assert.ok(difference < 1e-3, `${difference}`);
+  }
+});
+
 test("lines are batched alike", async () => {
   const { fitBatches } = await load("regions");
   for (const one of cases("batches")) {

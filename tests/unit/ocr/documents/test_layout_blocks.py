@@ -252,3 +252,20 @@ def test_the_first_of_equal_lines_is_no_heading(second: float, score: float, hea
     lines = [line(20, y, text) for y, text in zip(heights, words, strict=True)]
     region = Region("paragraph_title", (18, 18, 280, 36), score)
     assert bool(regions_of_scan([region], lines, [])) is heading
+
+
+@pytest.mark.parametrize(
+    ("beside", "heading"),
+    [
+        (("Daily", "No", "12 km"), False),
+        (("Daily", "", ""), True),
+        (("and so on with the day that", "", ""), True),
+    ],
+)
+def test_a_question_with_its_answer_far_right_is_no_heading(beside: tuple[str, ...], heading: bool) -> None:
+    questions = ("1. How often do you ride?", "2. Do you own a bicycle?", "3. How far is it?")
+    lines = []
+    for number, (question, answer) in enumerate(zip(questions, beside, strict=True)):
+        lines += [line(20, 20 + 40 * number, question)]
+        lines += [line(330, 20 + 40 * number, answer)] if answer else []
+    assert bool(regions_of_scan([Region("paragraph_title", (18, 18, 180, 36), 0.9)], lines, [])) is heading

@@ -79,6 +79,20 @@ def test_labels_stay_with_their_values(rows: list[tuple[str, str]]) -> None:
     assert said == ["  ".join(row).split() for row in rows]
 
 
+@pytest.mark.parametrize("right", [True, False])
+def test_answers_far_right_stay_with_their_questions(right: bool) -> None:
+    rows = [("Do you smoke?", "No, not now"), ("Any allergies to food?", "Nuts"), ("Last visit", "March 2023"),
+            ("Who is your doctor?", "Dr. A. Example")]  # fmt: skip
+    if right:
+        rows = [(label.replace("?", ""), value) for label, value in rows]
+    page = PdfPage()
+    for number, (label, value) in enumerate(rows):
+        page.text(16, 30 + 14 * number, label, 9, "Mono")
+        page.text(384 - 5.4 * len(value) if right else 300, 30 + 14 * number, value, 9, "Mono")
+    said = " ".join(markdown(page).split())
+    assert said == " ".join(f"{label} {value}" for label, value in rows)
+
+
 def test_blocks_with_heads_are_read_one_after_the_other() -> None:
     page = PdfPage().text(
         30, 24, "Harbour Tools Ltd, makers of tools for boats and of everything beside them", 8

@@ -93,6 +93,110 @@ def test_lines_of_a_cell_stand_closer_than_rows(middle: bool, rows: list[tuple[s
     assert table_of(markdown(page)) == said(rows)
 
 
+CENTRED = (
+    """Item;Supplier;Price
+    Steel beams|for the bridge;Harbour Tools;1,250.00
+    Paint;Example Works;85.50
+    Cables|and anchors;Ropes Ltd;912.00
+    Lamps;Lamp Makers;77.20""",
+    """Product;Description;Maker
+    Bridge;A long crossing|over the river;Harbour Tools
+    Tunnel;Under the hill|with two lanes;Northern Stone
+    Road;Paved;Example Works
+    Tower;A tall block|of stone;Lamp Makers""",
+    """Product;Description;Price
+    Bridge|of steel;A long crossing|over the river|by night;1,200.00
+    Tunnel;Under the hill|with two lanes;3,400.00
+    Road;Paved;50.00
+    Tower|and hall;A tall block|of stone|and glass;780.00""",
+)
+
+
+def rows_in(text: str) -> list[list[str]]:
+    return [line.strip().split(";") for line in text.split("\n")]
+
+
+@pytest.mark.parametrize("gap", [4, 8])
+@pytest.mark.parametrize("text", CENTRED)
+def test_cells_of_two_lines_beside_cells_of_one_in_their_middle(text: str, gap: int) -> None:
+    page, rows = PdfPage(), rows_in(text)
+    cells_of_lines(page, (30, 150, 270), 40, rows, gap=gap, middle=True)
+    assert table_of(markdown(page)) == said(rows)
+
+
+def test_columns_whose_lines_stand_half_a_line_apart_are_no_cells() -> None:
+    left = (
+        "The council met on Tuesday to",
+        "discuss a new bridge over the",
+        "river and asked how long it",
+        "would take",
+    )
+    page = PdfPage()
+    for number, text in enumerate(left):
+        page.text(30, 40 + 10 * number, text, 8)
+        page.text(220, 45 + 10 * number, text.upper(), 8)
+    text = " ".join(markdown(page).split())
+    assert text == " ".join(left) + " " + " ".join(left).upper()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        """Group;Item;Quantity;Price;Total
+        Fruit;;;;
+        ;Apples;12;0.50;6.00
+        ;Pears;4;0.75;3.00
+        Bread;;;;
+        ;Rolls;20;0.30;6.00""",
+        """Date;Order;Item;Status;Total
+        01/03;A0;;OPEN;
+        ;;IC-7;;$482.10
+        ;;IC-8;;$0.00
+        02/03;A1;;PAID;
+        ;;IC-9;;$31.90""",
+    ],
+)
+def test_groups_that_fill_other_columns_than_their_rows(text: str) -> None:
+    page, rows = PdfPage(), rows_in(text)
+    for number, row in enumerate(rows):
+        for x, cell in zip((20, 100, 180, 260, 330), row, strict=True):
+            if cell:
+                page.text(x, 30 + 12 * number, cell, 8)
+    assert table_of(markdown(page)) == rows
+
+
+@pytest.mark.parametrize("away", [0.2, 0.5, 1.0])
+def test_a_table_that_is_drawn_twice_is_read_once(away: float) -> None:
+    rows = [
+        ["Name", "Period", "Amount"],
+        ["Water fee", "12.01-12.31", "400,00"],
+        ["Drain fee", "12.01-12.31", "430,00"],
+    ]
+    page = PdfPage()
+    frame(page, (30, 130, 230, 330), (40, 56, 72, 88))
+    for shift in (0.0, away):
+        for number, row in enumerate(rows):
+            for x, text in zip((33, 133, 233), row, strict=True):
+                page.text(x + shift, 51 + 16 * number, text, 9)
+    assert table_of(markdown(page)) == rows
+
+
+def test_a_name_of_two_lines_beside_names_of_one_is_one_head() -> None:
+    page = PdfPage()
+    xs = (20, 100, 180, 270)
+    rows_of_text(page, xs, 48, [("", "SENIOR", "MIDDLE", "")])
+    rows_of_text(page, xs, 57, [("", "LEADERSHIP", "MANAGEMENT", "TOTAL")])
+    body = [
+        ("Female", "39.0%", "51.3%", "44.0%"),
+        ("Male", "61.0%", "48.7%", "56.0%"),
+        ("Other", "0%", "0%", "0%"),
+    ]
+    for number, row in enumerate(body):
+        rows_of_text(page, xs, 72 + 14 * number, [row])
+    head = ["", "SENIOR LEADERSHIP", "MIDDLE MANAGEMENT", "TOTAL"]
+    assert table_of(markdown(page)) == [head, *map(list, body)]
+
+
 def test_rows_in_groups_stay_rows() -> None:
     rows = [("Name", "City", "Colour"), ("Maria", "Leeds", "Red"), ("Jonas", "York", "Blue")]
     rows += [("Anna", "Hull", "Green"), ("Peter", "Selby", "White"), ("Ruth", "Ripon", "Black")]

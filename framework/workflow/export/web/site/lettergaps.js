@@ -2,15 +2,17 @@
 import { cutQuad, quadSize } from "./crops.js";
 import { roundEven } from "./image.js";
 import { median } from "./regions.js";
-const LEAST = 3; // letters of a row
-const SHAPE = [0.4, 1.6]; // a letter's width, to its height
-const ALIKE = 1.5; // the highest letter of a row to the lowest
-const [MISSING, MOST] = [1.6, 5.0]; // times the usual pitch
+const [LEAST, ALONE] = [3, 4]; // letters of a row; of one of which the detector has one alone
+const [THINNEST, LONG] = [0.2, 6.0]; // times its height, a quad's width: a longer one is a line of text
+const REACH = 8.0; // times the height: how far beyond its ends a row is looked at
 const INK = 60; // of 255: how far ink is from its ground
-const [LOW, HIGH, WIDE] = [0.45, 1.05, 1.2]; // of the letters' boxes
-const [RULED_ROW, RULED_COLUMN] = [0.6, 0.9]; // more ink is a line of the form
-const BEYOND = 0.35; // of the height: what goes on there is a line of the form
+const [RULE, RULED] = [1.3, 0.9]; // ink as long in a row of pixels, or in a column, is a line of the form
+const [LOWEST, WIDE] = [0.3, 1.2]; // of the quads' height: the height of a letter, at least; its width, at most
+const [APART, EVEN] = [1.2, 0.25]; // of letters' height: the least pitch; share by which a step may differ
+const [TALLER, FEET] = [1.6, 0.25]; // neighbours of a row: heights to each other; how far their feet differ
 const [MARGIN, NARROWEST] = [0.2, 0.9]; // of the height, around a letter; the least width
+const NARROW = 0.6; // of its height: a quad around a letter that is made wider
+const LINE = 0.3; // of its height: where two runs of rows of ink are that high, they are letters of two lines
 const SAME_ROW = 0.5;
 const [GAP, SEARCH] = [0.3, 3.0]; // of a line's height: the space between words, and where it is looked for
 const f = Math.fround;
@@ -41,90 +43,125 @@ export function rowsOfBoxes(boxes) {
 /** The quads with those of single letters that were missed where letters stand in a row at one pitch. */
 export function addMissed(image, quads) {
     const boxes = quads.map(boundsOf);
-    const single = boxes.filter(([x0, y0, x1, y1]) => {
-        const shape = (x1 - x0) / Math.max(y1 - y0, 1);
-        return shape >= SHAPE[0] && shape <= SHAPE[1];
-    });
-    if (quads.length < LEAST || single.length < LEAST)
-        return [...quads];
+    const shape = boxes.map(([x0, y0, x1, y1]) => (x1 - x0) / Math.max(y1 - y0, 1));
+    const short = boxes.map((_, i) => i).filter((i) => shape[i] >= THINNEST && shape[i] <= LONG);
+    const changed = [...quads];
     const more = [];
-    for (const row of rowsOfBoxes(single)) {
-        const letters = row.map((i) => single[i]);
-        const heights = letters.map((box) => box[3] - box[1]);
-        if (row.length < LEAST || Math.max(...heights) > ALIKE * Math.min(...heights))
-            continue;
-        const centres = letters.map((box) => (box[0] + box[2]) / 2);
-        const steps = centres.slice(1).map((x, i) => x - centres[i]);
-        const pitch = Math.max(Math.min(...steps), 0.6 * median(heights));
-        for (let i = 0; i + 1 < letters.length; i++) {
-            const [before, after] = [letters[i], letters[i + 1]];
-            const apart = (after[0] + after[2] - before[0] - before[2]) / 2;
-            if (apart < MISSING * pitch || apart > MOST * pitch)
+    for (const row of rowsOfBoxes(short.map((i) => boxes[i]))) {
+        const seeds = row.map((i) => boxes[short[i]]);
+        const [top, bottom] = [1, 3].map((side) => roundEven(median(seeds.map((box) => box[side]))));
+        const height = bottom - top;
+        const left = Math.max(roundEven(Math.min(...seeds.map((box) => box[0])) - REACH * height), 0);
+        const right = roundEven(Math.max(...seeds.map((box) => box[2])) + REACH * height);
+        const beside = boxes.map((_, i) => i).filter((i) => boxes[i][1] < bottom && boxes[i][3] > top);
+        const letters = inkOfLetters(image, [left, top, right, bottom]);
+        const owners = letters.map(([x0, , x1]) => beside.filter((i) => boxes[i][0] <= (x0 + x1) / 2 && boxes[i][2] >= (x0 + x1) / 2));
+        for (const [first, last] of evenRows(letters)) {
+            const known = owners.slice(first, last).filter((owner) => owner.length > 0).length;
+            if (known === 0 || last - first < (known > 1 ? LEAST : ALONE))
                 continue;
-            const gap = [before[2], Math.min(before[1], after[1]), after[0], Math.max(before[3], after[3])];
-            const free = !boxes.some((b) => b[0] < gap[2] && b[2] > gap[0] && b[1] < gap[3] && b[3] > gap[1]);
-            if (free)
-                more.push(...lettersIn(image, gap));
+            for (let i = first; i < last; i++) {
+                const [owner] = owners[i];
+                if (owner === undefined)
+                    more.push(around(letters[i], height));
+                else if (owners[i].length === 1 && shape[owner] < NARROW) {
+                    const alone = owners.filter((other) => other.length === 1 && other[0] === owner).length === 1;
+                    if (alone)
+                        changed[owner] = around(letters[i], height);
+                }
+            }
         }
     }
-    return [...quads, ...more];
+    return [...changed, ...more];
 }
-function lettersIn(image, gap) {
-    const [left, top, right, bottom] = gap.map(roundEven);
+/** The boxes of ink in a strip that may be letters, and of other ink, which have no height; no lines of a form. */
+function inkOfLetters(image, [left, top, right, bottom]) {
     const height = bottom - top;
-    const reach = roundEven(BEYOND * height);
-    const first = Math.max(top - reach, 0);
-    const last = Math.min(bottom + reach, image.height);
-    const [from, to] = [Math.max(left, 0), Math.min(right, image.width)];
-    const [rows, columns] = [last - first, to - from];
+    const first = Math.max(top, 0);
+    const rows = Math.min(bottom, image.height) - first;
+    const columns = Math.min(right, image.width) - left;
     if (rows <= 0 || columns <= 0)
         return [];
     const grey = new Float64Array(rows * columns);
     for (let y = 0; y < rows; y++) {
         for (let x = 0; x < columns; x++)
-            grey[y * columns + x] = greyAt(image, first + y, from + x);
+            grey[y * columns + x] = greyAt(image, first + y, left + x);
     }
     const ground = median([...grey]);
     const ink = grey.map((value) => (Math.abs(value - ground) > INK ? 1 : 0));
-    for (let y = 0; y < rows; y++) {
-        const line = ink.subarray(y * columns, (y + 1) * columns);
-        if (line.reduce((a, b) => a + b, 0) / columns > RULED_ROW)
-            line.fill(0);
-    }
-    const filled = [];
     for (let x = 0; x < columns; x++) {
         let count = 0;
         for (let y = 0; y < rows; y++)
             count += ink[y * columns + x];
-        const ruled = count / rows > RULED_COLUMN;
-        if (ruled)
+        if (count / rows > RULED)
             for (let y = 0; y < rows; y++)
                 ink[y * columns + x] = 0;
-        filled.push(count > 0 && !ruled);
     }
-    const quads = [];
-    for (let start = 0; start < columns; start++) {
-        if (!filled[start] || (start > 0 && filled[start - 1]))
+    const longest = roundEven(RULE * height);
+    for (let y = 0; y < rows; y++) {
+        const line = ink.subarray(y * columns, (y + 1) * columns);
+        for (const [start, end] of runsOf(line))
+            if (end - start > longest)
+                line.fill(0, start, end);
+    }
+    const filled = Array.from({ length: columns }, (_, x) => {
+        for (let y = 0; y < rows; y++)
+            if (ink[y * columns + x])
+                return 1;
+        return 0;
+    });
+    return runsOf(filled).map(([start, end]) => {
+        const inked = Array.from({ length: rows }, (_, y) => ink.subarray(y * columns + start, y * columns + end).some((value) => value > 0) ? 1 : 0);
+        const runs = runsOf(inked);
+        const [low, high] = [runs[0][0], runs[runs.length - 1][1]];
+        const parts = runs.filter(([from, to]) => to - from >= LINE * (high - low)).length;
+        const letter = parts === 1 && high - low >= LOWEST * height && end - start <= WIDE * height;
+        return [left + start, first + low, left + end, first + (letter ? high : low)];
+    });
+}
+/** Where values are not 0: the first of a run, and the one after its last. */
+function runsOf(values) {
+    const runs = [];
+    for (let start = 0; start < values.length; start++) {
+        if (!values[start])
             continue;
         let end = start;
-        while (end < columns && filled[end])
+        while (end < values.length && values[end])
             end++;
-        const inked = Array.from({ length: rows }, (_, y) => y).filter((y) => ink.subarray(y * columns + start, y * columns + end).some((value) => value > 0));
-        const [low, high] = [inked[0], inked[inked.length - 1]];
-        const share = (high - low + 1) / height;
-        if (end - start > WIDE * height || share < LOW || share > HIGH)
-            continue;
-        const side = Math.max(MARGIN * height, (NARROWEST * height - (end - start)) / 2);
-        const [x0, x1] = [f(left + start - side), f(left + end + side)];
-        const [y0, y1] = [f(first + low - MARGIN * height), f(first + high + 1 + MARGIN * height)];
-        quads.push([
-            [x0, y0],
-            [x1, y0],
-            [x1, y1],
-            [x0, y1],
-        ]);
+        runs.push([start, end]);
+        start = end;
     }
-    return quads;
+    return runs;
+}
+/** The first and the last number (without it) of letters that stand on one line at one pitch. */
+function evenRows(letters) {
+    const rows = [];
+    let [first, pitch] = [0, 0];
+    for (let number = 1; number < letters.length; number++) {
+        const [before, letter] = [letters[number - 1], letters[number]];
+        const step = (letter[0] + letter[2] - before[0] - before[2]) / 2;
+        const heights = [before[3] - before[1], letter[3] - letter[1]];
+        const [low, high] = [Math.min(...heights), Math.max(...heights)];
+        const level = high > 0 && high <= TALLER * low && Math.abs(letter[3] - before[3]) <= FEET * high;
+        const alike = level && step >= APART * high;
+        if (alike && number - first > 1 && Math.abs(step - pitch) <= EVEN * pitch)
+            continue;
+        rows.push([first, number]);
+        [first, pitch] = alike ? [number - 1, step] : [number, 0];
+    }
+    return [...rows, [first, letters.length]];
+}
+/** The quad around the ink of a letter, as wide as a recogniser needs, in a row of quads of a height. */
+function around([x0, y0, x1, y1], height) {
+    const side = Math.max(MARGIN * height, (NARROWEST * height - (x1 - x0)) / 2);
+    const [left, right] = [f(x0 - side), f(x1 + side)];
+    const [top, bottom] = [f(y0 - MARGIN * height), f(y1 + MARGIN * height)];
+    return [
+        [left, top],
+        [right, top],
+        [right, bottom],
+        [left, bottom],
+    ];
 }
 /** OpenCV's grey, with weights of 15 bits. */
 function greyAt(image, y, x) {
