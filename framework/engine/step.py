@@ -184,12 +184,13 @@ def train_step(
     ) -> tuple[tuple[State, Taps], tuple[Losses, State, dict[str, list[Rows]]]]:
         """Gradients of the trained parameters and of the rows of tables; losses, buffers after them, and lookups."""
         key = jax.random.fold_in(root, state.step)
-        if step_scope is not None and (schedule_blocks := step_scope.schedule) is not None:
+        scope = step_scope
+        if scope is not None and (schedule_blocks := scope.schedule) is not None:
 
             def micro_loss(
                 params: Mapping[str, PyTree], data: Arrays, number: jax.Array, blocks: BlockPipeline
             ) -> tuple[jax.Array, tuple[Losses, jax.Array]]:
-                inner = dataclasses.replace(step_scope, blocks=blocks)
+                inner = dataclasses.replace(scope, blocks=blocks)
                 micro_key = jax.random.fold_in(key, number)
                 scaled, (losses, _, _) = run_task(params, None, state, data, micro_key, inner)
                 weight = jax.lax.stop_gradient(jnp.float32(1 if losses.weight is None else losses.weight))

@@ -121,12 +121,12 @@ class CheckpointStore:
         train: Mapping[str, ArrayLike],
         meta: Mapping[str, JSON],
         best: bool = False,
-        further: Callable[[Path], None] | None = None,
+        write_more: Callable[[Path], None] | None = None,
     ) -> Path:
         """Write one checkpoint, mark it as the best if it is, and delete what need not be kept.
 
         Args:
-            further: Writes files of its own into the folder that it is given, before the checkpoint counts as whole.
+            write_more: Writes files of its own into the folder that it is given, before the checkpoint counts as whole.
 
         Raises:
             InputError: the disk is full or the folder cannot be written; earlier checkpoints are as they were.
@@ -137,8 +137,8 @@ class CheckpointStore:
             fresh = self._make(work)
             write_safetensors(fresh / MODEL, {name: np.asarray(a) for name, a in model.items()})
             write_safetensors(fresh / TRAIN, {name: np.asarray(a) for name, a in train.items()})
-            if further is not None:
-                further(fresh)
+            if write_more is not None:
+                write_more(fresh)
             self._publish(folder, work, {"step": step, **meta}, best)
         return folder
 

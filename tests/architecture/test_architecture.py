@@ -136,7 +136,7 @@ ONLY_HERE = {
     "pillow_heif": ("framework/vision/image_formats.py",),
     "pillow_avif": ("framework/vision/image_formats.py",),
     "matplotlib": ("ocr/formulas/cdm.py",),
-    "pyarrow": ("zoo/recommendation/data/formats.py",),
+    "pyarrow": ("framework/workflow/batch/tables.py", "zoo/recommendation/data/formats.py"),
     "xxhash": ("zoo/recommendation/data/hashing.py",),
     "faiss": ("zoo/recommendation/retrieval.py",),
     "PIL": (
@@ -165,7 +165,6 @@ ONLY_HERE = {
         "framework/workflow/batch/parts.py",
     ),
     "ray": (),  # imported by name where it is needed: CI has none of the extra `ray`
-    "pyarrow": ("framework/workflow/batch/tables.py",),
     "tensorboardX": ("framework/engine/loggers.py",),
     "visualdl": ("framework/engine/loggers.py",),
     "wandb": ("framework/engine/loggers.py",),

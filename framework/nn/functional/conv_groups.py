@@ -30,8 +30,8 @@ def groups_of_block(groups: int, channels: int) -> int:
     """How many groups of so many input channels to convolve together; 0 where XLA's own form is as good."""
     divisors = [n for n in range(1, groups + 1) if groups % n == 0]
     narrow = [n for n in divisors if n == 1 or n * channels <= _BLOCK]
-    chosen = max(narrow[-1], next(n for n in divisors if groups // n <= _MOST_BLOCKS))
-    return chosen if chosen == 1 or chosen * channels <= _WIDEST_BLOCK else 0
+    size = max(narrow[-1], next(n for n in divisors if groups // n <= _MOST_BLOCKS))
+    return size if size == 1 or size * channels <= _WIDEST_BLOCK else 0
 
 
 def in_blocks(x: jax.Array, kernel: jax.Array, groups: int, convolve: Convolution) -> jax.Array:
@@ -41,9 +41,9 @@ def in_blocks(x: jax.Array, kernel: jax.Array, groups: int, convolve: Convolutio
     blocks = groups // together
     if together > 1:
         # [kh, kw, group of the input, C, block, group of the output, out]: zeros between different groups.
-        own = kernel.reshape(kh, kw, 1, channels, blocks, together, outputs // groups)
+        square = kernel.reshape(kh, kw, 1, channels, blocks, together, outputs // groups)
         same = jnp.eye(together, dtype=kernel.dtype)[:, None, None, :, None]
-        kernel = lax.optimization_barrier((own * same).reshape(kh, kw, together * channels, outputs))
+        kernel = lax.optimization_barrier((square * same).reshape(kh, kw, together * channels, outputs))
     pairs = zip(jnp.split(x, blocks, -1), jnp.split(kernel, blocks, -1), strict=True)
     return jnp.concatenate([convolve(images, weights) for images, weights in pairs], -1)
 

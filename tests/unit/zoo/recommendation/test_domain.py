@@ -54,12 +54,15 @@ def test_a_table_is_learnt_from_a_stream_and_served_from_raw_rows(
     config = tmp_path / "clicks.yml"
     config.write_text(CONFIG.replace("FOLDER", tmp_path.as_posix()), encoding="utf-8")
     assert main(["train", "-c", str(config)]) == 0
-    rows = [json.loads(line) for line in (tmp_path / "output/clicks/metrics.jsonl").read_text().splitlines()]
+    rows = [
+        json.loads(line)
+        for line in (tmp_path / "output/clicks/metrics.jsonl").read_text("utf-8").splitlines()
+    ]
     last = [row for row in rows if "auc" in row][-1]
     assert last["auc"] > 0.99 and last["gauc"] > 0.99 and last["ne"] < 0.8
     (tmp_path / "raw.csv").write_text("user,item,hour\nu1,i3,5\nu1,i2,5\nu1,i3,late\n", encoding="utf-8")
     assert main(["infer", "-c", str(config), "raw.csv", "--output_dir", "scores"]) == 1
-    lines = [json.loads(line) for line in (tmp_path / "scores/raw.jsonl").read_text().splitlines()]
+    lines = [json.loads(line) for line in (tmp_path / "scores/raw.jsonl").read_text("utf-8").splitlines()]
     # What is served is the best checkpoint, which is the first one.
     assert lines[0]["scores"]["click"] > lines[1]["scores"]["click"] + 0.1
     assert "no number" in lines[2]["error"] and len(lines) == 3
