@@ -362,7 +362,8 @@ class Trainer:
                 if self.store is not None:
                     self.store.wait()
         final = self.evaluated(), self.state.buffers
-        if not self.partitioner.is_divided(self.state):  # else the model has arrays that no process has whole
+        if self.partitioner.deals_tables or not self.partitioner.is_divided(self.state):
+            # Else the model has arrays that no process has whole.
             final = self.partitioner.fetch(final)
         functional_core.update(self.model, *final)
         if (received := self._signals.received) is not None and unfinished:
