@@ -14,6 +14,7 @@ from typing import Literal, TextIO
 
 _LOGGERS = ("oar", "uvicorn", "uvicorn.error")
 _COLLECT = 0.05  # seconds
+_TURNS = 10
 _encode = json.JSONEncoder(ensure_ascii=True, default=str).encode
 
 
@@ -54,10 +55,9 @@ class LineWriter(logging.Handler):
         super().__init__()
         self._stream = stream
         self._lines: deque[str] = deque()
-        self._some = threading.Event()
-        self._writing = threading.Lock()
+        self._writing = threading.RLock()
+        self._running = False
         atexit.register(self.flush)
-        threading.Thread(target=self._work, name="oar-log", daemon=True).start()
 
     def emit(self, record: logging.LogRecord) -> None:
         """Take a line."""
@@ -68,11 +68,18 @@ class LineWriter(logging.Handler):
             return
         if record.levelno >= logging.ERROR:
             self.flush()
-        elif not self._some.is_set():
-            self._some.set()
+        elif not self._running:
+            with self._writing:
+                if not self._running:
+                    self._running = True
+                    threading.Thread(target=self._work, name="oar-log", daemon=True).start()
 
     def flush(self) -> None:
         """Write what has come."""
+        self._write()
+
+    def _write(self) -> bool:
+        """Write what has come; whether there was something."""
         with self._writing:
             lines = [self._lines.popleft() for _ in range(len(self._lines))]
             if lines:
@@ -81,13 +88,18 @@ class LineWriter(logging.Handler):
                     self._stream.flush()
                 except (OSError, ValueError):  # nobody reads it any more
                     pass
+            return bool(lines)
 
     def _work(self) -> None:
+        """Write until nothing has come for some turns; the next line starts another thread."""
+        idle = 0
         while True:
-            self._some.wait()
             time.sleep(_COLLECT)
-            self._some.clear()
-            self.flush()
+            with self._writing:
+                idle = 0 if self._write() else idle + 1
+                if idle == _TURNS:
+                    self._running = False
+                    return
 
 
 def set_up_logs(log_format: Literal["json", "text"]) -> None:

@@ -7,14 +7,19 @@ from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Sequence
-from typing import Literal, Protocol
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Literal, Protocol
 
-import jax
 import numpy as np
 from numpy.typing import ArrayLike
 
 from framework.core.errors import ConfigError, MissingExtraError, ShapeError
+from framework.core.lazy import LazyModule
+
+if TYPE_CHECKING:
+    import jax
+else:
+    jax = LazyModule("jax")  # a domain is known without it
 
 _QUERIES = 128  # that run together
 
@@ -33,9 +38,14 @@ def best_items(scores: np.ndarray, top: int, history: np.ndarray | None) -> tupl
     return (order - 1).tolist(), values[order].tolist()
 
 
-@functools.partial(jax.jit, static_argnames="top")
-def _search(vectors: jax.Array, queries: jax.Array, top: int) -> tuple[jax.Array, jax.Array]:
-    return jax.lax.top_k(queries @ vectors.T, top)
+@functools.cache
+def _search() -> Callable[..., tuple[jax.Array, jax.Array]]:
+    """(vectors [V, D], queries [N, D], top) -> (products, indices), [N, top] each; compiled at its first use."""
+
+    def run(vectors: jax.Array, queries: jax.Array, top: int) -> tuple[jax.Array, jax.Array]:
+        return jax.lax.top_k(queries @ vectors.T, top)
+
+    return jax.jit(run, static_argnames="top")
 
 
 class _Graph(Protocol):
@@ -115,6 +125,6 @@ class ItemIndex:
         for first in range(0, len(queries), _QUERIES):
             block = queries[first : first + _QUERIES]
             padded = np.pad(block, ((0, _QUERIES - len(block)), (0, 0)))  # one shape is compiled
-            scores, indices = _search(self.vectors, padded, count)
+            scores, indices = _search()(self.vectors, padded, count)
             blocks.append((np.array(scores)[: len(block)], np.array(indices)[: len(block)]))
         return np.concatenate([one for one, _ in blocks]), np.concatenate([one for _, one in blocks])
