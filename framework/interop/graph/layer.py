@@ -267,7 +267,7 @@ class Run:
             with np.errstate(all="ignore"):
                 rows = split_rows(node, call.version, inputs) if self._on_host else None
                 if rows is not None:
-                    result = rows.cut(self._compiled(node, operator, call)(*map(_to_output, rows.padded)))
+                    result = rows.run(self._compiled(node, operator, call), _to_output)
                 elif runs_wide(node, inputs, self._graph.wide):
                     with jax.enable_x64(True):
                         result = apply(operator, call, [widen(item) for item in inputs])
