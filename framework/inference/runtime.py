@@ -119,7 +119,7 @@ class Runtime:
             precision = choose_precision(self.precision, "cpu", can, verified)
         else:
             precision = "bfloat16" if self.precision == "bfloat16" else "float32"
-        _say(_whole_name(artifact), engine, reason, precision)
+        _say(_whole_name(artifact), engine, reason, _stored_precision(artifact, engine, precision))
         kind = OpenVINOEngine if engine == "openvino" else ONNXRuntimeEngine
         return kind(find_onnx_file(artifact), device, precision, self.threads, declared_inputs(artifact))
 
@@ -134,6 +134,16 @@ class Runtime:
 
 def _verified(artifact: Artifact) -> bool:
     return bool(artifact.config.get("bf16_verified"))
+
+
+def _stored_precision(artifact: Artifact, engine: str, precision: str) -> str:
+    """The precision of the ONNX file for the log: with int8 layers where it was quantised, and whether they pay."""
+    quantization = artifact.config.get("quantization")
+    if not isinstance(quantization, dict):
+        return precision
+    lines = quantization.get("not_faster")
+    line = lines.get(engine) if isinstance(lines, dict) else None
+    return f"int8 and {precision}" + (f"; where it was measured, {line}" if line else "")
 
 
 def _whole_name(artifact: Artifact) -> str:

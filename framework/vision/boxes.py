@@ -7,10 +7,14 @@ where the input is, float64 otherwise. The twin in programs is `framework.nn.fun
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
 from framework.core.errors import ShapeError
+
+_BLOCK = 64  # boxes whose pairs `suppress` compares at once
+_ROW = 1024  # and of the rest, so that what is compared stays in the cache
 
 
 def _boxes(boxes: np.ndarray, where: str) -> np.ndarray:
@@ -38,7 +42,10 @@ def area(boxes: np.ndarray, offset: float = 0.0) -> np.ndarray:
 
 
 def _shared(a: np.ndarray, b: np.ndarray, offset: float) -> np.ndarray:
-    return _area(np.maximum(a[..., :2], b[..., :2]), np.minimum(a[..., 2:], b[..., 2:]), offset)
+    """The area that boxes share, by coordinate: [4, ...] each, since numpy is slow where the last axis is short."""
+    sides = [np.minimum(a[i + 2], b[i + 2]) - np.maximum(a[i], b[i]) for i in (0, 1)]
+    sides = [np.where(s < 0, 0, s + offset) if offset else np.maximum(s, 0) for s in sides]
+    return sides[0] * sides[1]
 
 
 def _over_union(shared: np.ndarray, areas: np.ndarray) -> np.ndarray:
@@ -50,7 +57,7 @@ def _over_union(shared: np.ndarray, areas: np.ndarray) -> np.ndarray:
 def intersection(a: np.ndarray, b: np.ndarray, offset: float = 0.0) -> np.ndarray:
     """Areas `[N, M]` that each of `a [N, 4]` shares with each of `b [M, 4]`."""
     a, b = _boxes(a, "boxes.intersection"), _boxes(b, "boxes.intersection")
-    return _shared(a[:, None], b[None, :], offset)
+    return _shared(a.T[:, :, None], b.T[:, None], offset)
 
 
 def iou(a: np.ndarray, b: np.ndarray, offset: float = 0.0) -> np.ndarray:
@@ -78,22 +85,62 @@ def suppress(
         eta: Below 1 it lowers the threshold, while that is above 0.5, with each box that stays.
     """
     boxes, areas = _boxes(boxes, "boxes.suppress"), area(boxes, offset)
-    left, overlap = np.arange(len(boxes)), np.zeros(len(boxes), boxes.dtype)
+    sides = np.ascontiguousarray(boxes.T)
+
+    def overlaps(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        shared = _shared(sides[:, a][:, :, None], sides[:, b][:, None], offset)
+        return _over_union(shared, areas[a][:, None] + areas[b][None])
+
+    def clashes(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        shares = overlaps(a, b)
+        clash = ~(shares <= iou_threshold)  # not-a-number drops a box
+        if labels is not None:
+            other = labels[a][:, None] != labels[b][None]
+            clash = np.where(other, shares > other_threshold, clash)
+        return clash
+
+    most = len(boxes) if count is None else count
+    left, kept = np.arange(len(boxes)), np.zeros(0, np.int64)
+    if eta < 1:
+        return _suppress_by_turns(left, overlaps, labels, iou_threshold, other_threshold, most, eta)
+    while left.size and len(kept) < most:
+        block, left = left[:_BLOCK], left[_BLOCK:]
+        open_, clash = np.ones(len(block), bool), clashes(block, block)
+        for i in range(len(block)):
+            if open_[i]:
+                open_[i + 1 :] &= ~clash[i, i + 1 :]
+        best = block[open_][: most - len(kept)]
+        kept = np.concatenate([kept, best])
+        rests = [left[i : i + _ROW] for i in range(0, len(left), _ROW)]
+        left = np.concatenate([left[:0], *(rest[~clashes(best, rest).any(0)] for rest in rests)])
+    return kept
+
+
+def _suppress_by_turns(
+    left: np.ndarray,
+    overlaps: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    labels: np.ndarray | None,
+    iou_threshold: float | np.float32,
+    other_threshold: float,
+    most: int,
+    eta: float | np.float32,
+) -> np.ndarray:
+    """`suppress` where each box that stays lowers the threshold of the next."""
     kept: list[int] = []
-    while left.size and (count is None or len(kept) < count):
-        best, left = int(left[0]), left[1:]
-        kept.append(best)
-        if eta < 1 and iou_threshold > 0.5:
+    worst = np.zeros(len(left))  # the overlap with any box before
+    while left.size and len(kept) < most:
+        best, left = left[0], left[1:]
+        kept.append(int(best))
+        if iou_threshold > 0.5:
             iou_threshold = iou_threshold * eta
-        row = _over_union(_shared(boxes[best], boxes[left], offset), areas[best] + areas[left])
-        gone = np.zeros(len(left), bool)
+        row, gone = overlaps(best[None], left)[0], np.zeros(len(left), bool)
         if labels is not None:
             other = labels[left] != labels[best]
             gone, row = other & (row > other_threshold), np.where(other, 0, row)
-        if eta < 1:  # a box is held against the threshold of its turn, which is no higher than this one
-            row = overlap = np.maximum(overlap[1:], row)
-        stays = (row <= iou_threshold) & ~gone
-        left, overlap = left[stays], overlap[stays] if eta < 1 else overlap
+        # A box is held against the threshold of its turn, which is no higher than this one.
+        worst = np.maximum(worst[1:].astype(row.dtype), row)
+        stays = (worst <= iou_threshold) & ~gone
+        left, worst = left[stays], worst[stays]
     return np.array(kept, np.int64)
 
 

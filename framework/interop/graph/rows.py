@@ -6,12 +6,13 @@ another, so rows are filled up to a power of two, of which there are few.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import jax
 import numpy as np
 
+from framework.core.types import PyTree
 from framework.interop.graph.values import MAX_KNOWN, Item, Value
 from framework.interop.programs.program import Node
 
@@ -36,9 +37,13 @@ class Rows:
     padded: list[Item]
     count: int
 
-    def cut(self, array: jax.Array) -> np.ndarray:
-        """The real rows of what the node made."""
-        return np.asarray(array)[: self.count]
+    def run(self, function: Callable[..., jax.Array], to_array: Callable[[Item], PyTree]) -> np.ndarray:
+        """The real rows of what the node's compiled function makes; without any it is not run."""
+        arrays = [to_array(item) for item in self.padded]
+        if self.count:
+            return np.asarray(function(*arrays))[: self.count]
+        shape = jax.eval_shape(function, *arrays)
+        return np.zeros((0, *shape.shape[1:]), shape.dtype)
 
 
 def split_rows(node: Node, version: int, items: Sequence[Item]) -> Rows | None:

@@ -104,16 +104,16 @@ class Quantization:
     sizes: tuple[int, int]
     rows: tuple[Row, ...]
 
-    def _slower(self) -> list[str]:
+    def _slower(self) -> dict[str, str]:
         """A line for each engine that gains nothing: where small layers stand between those with weights, numbers go
         to 8 bits and back more often than that saves."""
         times = {(row.engine, row.precision): row.milliseconds for row in self.rows}
-        return [
-            f"int8 is {'slower' if small > full else 'not faster'} than float32 in {engine} here ({full:.2f} -> "
-            f"{small:.2f} ms): take it for its size, or leave this model in float32"
+        return {
+            engine: f"int8 is {'slower' if small > full else 'not faster'} than float32 in {engine} here "
+            f"({full:.2f} -> {small:.2f} ms): take it for its size, or leave this model in float32"
             for (engine, precision), full in times.items()
             if precision == "float32" and (small := times.get((engine, "int8"), 0.0)) > 0.95 * full
-        ]
+        }
 
     def describe(self) -> str:
         """The table as lines of text."""
@@ -123,7 +123,7 @@ class Quantization:
         lines += [f"{'engine':<12} {'precision':<10} {self.metric:>12} {'ms':>9}"]
         for row in self.rows:
             lines.append(f"{row.engine:<12} {row.precision:<10} {row.score:>12.4f} {row.milliseconds:>9.2f}")
-        lines += self._slower()
+        lines += self._slower().values()
         if self.in_float:
             more = len(self.in_float) - _MAX_LAYERS
             lines.append(
@@ -140,6 +140,7 @@ class Quantization:
             "layers": self.layers,
             "float32_layers": list(self.in_float),
             "scores": [dataclasses.asdict(row) for row in self.rows],
+            "not_faster": dict(self._slower()),
         }
 
 

@@ -14,6 +14,7 @@ from jax.typing import ArrayLike
 
 from framework.core.errors import ShapeError
 from framework.interop.graph.onnx.conv import Edges, Numbers, spatial_numbers, window_edges
+from framework.interop.graph.onnx.regions import roi_align
 from framework.interop.graph.operator import Call, Table, registrar
 from framework.interop.graph.values import Item, Value, channels_last, count, to_jax, to_value
 from framework.nn import functional as F
@@ -200,52 +201,6 @@ def _max_unpool(call: Call, x: jax.Array, positions: jax.Array, shape: Item = No
     return jnp.pad(y, [(0, want - n) for want, n in zip(target_shape, size)])
 
 
-def roi_align(
-    x: jax.Array,
-    rois: jax.Array,
-    batch: jax.Array,
-    size: tuple[int, int],
-    scale: float,
-    ratio: int,
-    mode: str,
-    half_pixel: bool,
-) -> jax.Array:
-    """Boxes [R, 4] of x [N, H, W, C] as [R, oh, ow, C]; `ratio` samples a bin and axis."""
-    height, width = x.shape[1:3]
-    shift = 0.5 if half_pixel else 0.0
-    left, top, right, bottom = jnp.split(rois * scale - shift, 4, -1)
-    tall, wide = bottom - top, right - left
-    if not half_pixel:
-        tall, wide = jnp.maximum(tall, 1.0), jnp.maximum(wide, 1.0)
-
-    def weights(start: jax.Array, length: jax.Array, bins: int, limit: int) -> tuple[jax.Array, ...]:
-        steps = jnp.asarray((np.arange(bins * ratio) + 0.5) / (bins * ratio), rois.dtype)
-        at = start + steps[None] * length  # [R, bins * ratio]
-        inside = (at >= -1) & (at <= limit)
-        at = jnp.clip(at, 0, limit - 1)
-        low = jnp.minimum(jnp.floor(at).astype(jnp.int32), limit - 1)
-        return low, jnp.minimum(low + 1, limit - 1), at - low.astype(at.dtype), inside
-
-    y0, y1, fy, in_y = weights(top, tall, size[0], height)
-    x0, x1, fx, in_x = weights(left, wide, size[1], width)
-
-    def one(image: jax.Array, *at: jax.Array) -> jax.Array:
-        y0, y1, fy, in_y, x0, x1, fx, in_x = at
-        corners = [
-            image[rows][:, columns] * (a[:, None] * b[None])[..., None]
-            for rows, a in ((y0, 1 - fy), (y1, fy))
-            for columns, b in ((x0, 1 - fx), (x1, fx))
-        ]
-        inside = (in_y[:, None] & in_x[None])[..., None]
-        shape = (size[0], ratio, size[1], ratio, image.shape[-1])
-        if mode == "max":  # the largest of the weighted corners, as the operator is defined
-            best = jnp.stack(corners).max(0)
-            return jnp.where(inside, best, 0).reshape(shape).max((1, 3))
-        return jnp.where(inside, sum(corners), 0).reshape(shape).mean((1, 3))
-
-    return jax.vmap(one)(x[batch], y0, y1, fy, in_y, x0, x1, fx, in_x)
-
-
 @operator("RoiAlign", style="values")
 def _roi_align(call: Call, x: Item, rois: Item, batch: Item) -> Item:
     images, boxes, index = to_value(x).channels_last(), to_jax(rois), to_jax(batch)
@@ -258,32 +213,4 @@ def _roi_align(call: Call, x: Item, rois: Item, batch: Item) -> Item:
         [n for n in (boxes.shape[0], *size, max(ratio, 1) ** 2, images.shape[-1]) if isinstance(n, int)],
         call.where,
     )
-    if ratio > 0:
-        y = roi_align(images, boxes, index, size, scale, ratio, mode, half_pixel)
-        return Value(y, channels_last(4))
-    # Each box has as many samples as its bins have pixels, so the boxes must be known.
-    corners = call.static(rois, "boxes of RoiAlign without sampling_ratio")
-    pooled = []
-    for number, box in enumerate(corners * np.float32(scale)):
-        spans = np.array([box[3] - box[1], box[2] - box[0]])
-        spans = spans if half_pixel else np.maximum(spans, 1)
-        grid = [max(1, math.ceil(span / bins)) for span, bins in zip(spans, size)]
-        pooled.append(_roi_of(images, boxes, index, number, size, scale, grid, mode, half_pixel))
-    return Value(jnp.concatenate(pooled), channels_last(4))
-
-
-def _roi_of(
-    images: jax.Array,
-    boxes: jax.Array,
-    index: jax.Array,
-    number: int,
-    size: tuple[int, int],
-    scale: float,
-    grid: list[int],
-    mode: str,
-    half_pixel: bool,
-) -> jax.Array:
-    """One box; where rows and columns have other numbers of samples, a common multiple serves both."""
-    ratio = math.lcm(*grid) if mode == "avg" and grid[0] == grid[1] else max(grid)
-    one = slice(number, number + 1)
-    return roi_align(images, boxes[one], index[one], size, scale, ratio, mode, half_pixel)
+    return Value(roi_align(images, boxes, index, size, scale, ratio, mode, half_pixel), channels_last(4))

@@ -34,6 +34,26 @@ def test_suppress():
     assert boxes.suppress(rows, 0.8, count=0).tolist() == boxes.suppress(NONE, 0.8).tolist() == []
 
 
+@pytest.mark.parametrize("spread", [5, 60])  # most overlap, and few
+@pytest.mark.parametrize("labelled", [False, True])
+def test_suppress_is_one_box_after_another(spread: int, labelled: bool):
+    """Of many boxes, so that there are several blocks of them, with any `count`."""
+    rng = np.random.default_rng(spread)
+    corner = rng.uniform(0, spread, (1500, 2))
+    rows = np.concatenate([corner, corner + rng.uniform(1, 8, (1500, 2))], 1).astype(np.float32)
+    labels = rng.integers(0, 3, 1500) if labelled else None
+    shares, left, kept = boxes.iou(rows, rows), np.ones(1500, bool), []
+    for i in range(1500):
+        if left[i]:
+            kept.append(i)
+            same = True if labels is None else labels == labels[i]
+            left &= ~np.where(same, shares[i] > 0.4, shares[i] > 0.9)
+    assert len(kept) > 64 or spread == 5
+    for count in (None, 0, 1, 63, 64, 65, 200):
+        got = boxes.suppress(rows, 0.4, labels=labels, other_threshold=0.9, count=count)
+        assert got.tolist() == kept[:count] and got.dtype == np.int64
+
+
 def test_clip():
     assert boxes.clip(np.array([[-3, 1, 50, 60], [30, 30, 40, 40]]), (20, 10)).tolist() == [
         [0, 1, 10, 20],

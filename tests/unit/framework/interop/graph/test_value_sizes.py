@@ -87,3 +87,29 @@ def test_columns_are_added_up_inside_a_compiled_graph():
     session = ort.InferenceSession(content, providers=["CPUExecutionProvider"])
     np.testing.assert_allclose(engine({"x": x})["y"], session.run(None, {"x": x})[0], atol=1e-5)
     assert engine.compile_count == 1
+
+
+@pytest.mark.parametrize("reduction", ["none", "add", "max"])
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_whole_slices_are_scattered(axis: int, reduction: str) -> None:
+    """Indices that are the same along the other axes, as detectors put the boxes of each level back in order."""
+    inputs = [value("x", [5, 4, 6]), value("updates", [3, 3, 3])]
+    index = np.moveaxis(np.broadcast_to(np.array([3, 0, -2])[:, None, None], (3, 3, 3)), 0, axis)
+    several = index.copy()
+    several[(0,) * 3] = 1  # and here not
+    for indices in (index, several):
+        nodes = [
+            node("NonZero", ["updates"], ["all"]),  # makes what follows run on the host
+            node("ReduceMin", ["all"], ["nothing"], keepdims=0),
+            node("Cast", ["nothing"], ["zero"], to=1),
+            node("Add", ["updates", "zero"], ["rows"]),
+            node("ScatterElements", ["x", "indices", "rows"], ["y"], axis=axis, reduction=reduction),
+        ]
+        proto = model(nodes, inputs, arrays={"indices": indices}, opset=18)
+        proto.ir_version = 8
+        content = proto.SerializeToString()
+        engine = GraphEngine(load(Source("m.onnx", memoryview(content))))
+        feed = {"x": RNG.random((5, 4, 6), np.float32), "updates": RNG.random((3, 3, 3), np.float32) + 1}
+        session = ort.InferenceSession(content, providers=["CPUExecutionProvider"])
+        np.testing.assert_allclose(engine(feed)["y"], session.run(None, feed)[0], rtol=1e-6)
+        assert engine._programs[1]

@@ -10,7 +10,9 @@ import pytest
 from framework.commands.eval import main as evaluate
 from framework.commands.quantize import main
 from framework.core.errors import ConfigError, FormatError, InputError
+from framework.core.process_state import state
 from framework.export import load_artifact
+from framework.inference import Runtime
 from framework.interop import write_safetensors
 from framework.vision import image
 from framework.workflow.export.quantize import (
@@ -82,6 +84,11 @@ def test_the_score_is_held_and_the_artifact_says_how(
         assert evaluate(command) == 0
         score = next(iter(evaluate_artifact(folder, config).scores.values()))
         assert score >= before - 0.01
+    artifact.config["quantization"]["not_faster"] = {"onnxruntime": "int8 is slower, by this test"}
+    Runtime(engine="onnxruntime").open(artifact)
+    assert state.engines[-1].endswith(
+        "onnxruntime, in int8 and float32; where it was measured, int8 is slower, by this test"
+    )
     found = predictor(folder)(config.parent / "images" / "bright" / "0.png")
     assert found.classes[0].label in ("bright", "dark")
 
@@ -123,7 +130,9 @@ def test_an_engine_that_int8_does_not_make_faster_is_named() -> None:
         for precision, milliseconds in zip(("float32", "int8"), both, strict=True)
         if milliseconds is not None
     ]
-    told = Quantization("m", "top1", 3, (), (400, 100), tuple(rows)).describe()
+    quantization = Quantization("m", "top1", 3, (), (400, 100), tuple(rows))
+    told = quantization.describe()
+    assert quantization.to_dict()["not_faster"].keys() == {"onnxruntime", "openvino"}
     assert "int8 is slower than float32 in onnxruntime here (1.00 -> 2.50 ms)" in told
     assert "int8 is not faster than float32 in openvino here (4.00 -> 3.90 ms)" in told
     assert told.count("int8 is") == 2
