@@ -391,6 +391,7 @@ def _line(
         words, turned = logical_words(chars, words)
     said = codes if not turned else [mirror(code) if i in turned else code for i, code in enumerate(codes)]
     table = CharTable(said, left, top, right, bottom)
+    may_be_raised = run.has_raised(chars)
     made, boxes = [], []
     for word in words:
         box = (
@@ -405,7 +406,7 @@ def _line(
                 made.append(Word("…", 1.0, polygon(*box), (Char("…", 1.0, polygon(*box)),)))
             continue
         text = "".join([said[i] for i in word])
-        marks = spans(content, chars, word, run)
+        marks = spans(content, chars, word, run, may_be_raised)
         if angle == 0:
             made.append(Word.of_table(text, polygon(*box), table, word, marks))
             continue
