@@ -97,6 +97,6 @@ class _BareLines:
 
     def _strip(self, line: Line) -> Line:
         if id(line) not in self._made:
-            words = tuple(replace(word, chars=()) if word.chars else word for word in line.words)
+            words = tuple(replace(word, chars=()) for word in line.words)
             self._made[id(line)] = line, replace(line, words=words)
         return self._made[id(line)][1]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -86,16 +86,43 @@ class Char:
     def __post_init__(self) -> None:
         _freeze(self)
 
-    @classmethod
-    def in_box(cls, text: str, left: float, top: float, right: float, bottom: float) -> Char:
-        """A character of score 1 in an upright box of finite Python floats: a text layer has thousands on a page, and
-        what makes others plain would take a tenth of its time.
-        """
-        char = object.__new__(cls)
-        polygon = ((left, top), (right, top), (right, bottom), (left, bottom))
+
+class CharTable(NamedTuple):
+    """What the characters of a text layer say, and the sides of their upright boxes: finite Python floats."""
+
+    said: Sequence[str]
+    left: Sequence[float]
+    top: Sequence[float]
+    right: Sequence[float]
+    bottom: Sequence[float]
+
+    def char(self, number: int) -> Char:
+        """A character of score 1; one that is drawn backward has no width."""
+        left, top, bottom = self.left[number], self.top[number], self.bottom[number]
+        right = max(self.right[number], left)
+        char = object.__new__(Char)  # without what makes other values plain
         values = char.__dict__
-        values["text"], values["score"], values["polygon"] = text, 1.0, polygon
+        values["text"], values["score"] = self.said[number], 1.0
+        values["polygon"] = ((left, top), (right, top), (right, bottom), (left, bottom))
         return char
+
+
+class _CharsOnDemand:
+    """The characters of a word that `Word.of_table` made, when they are first asked for: a text layer has thousands on
+    a page, few readers look at any, and to make them takes a tenth of the page's time. It is no data descriptor: the
+    characters of other words, and these once they are made, are a value of the word itself.
+    """
+
+    def __get__(self, word: Word | None, owner: type[Word]) -> tuple[Char, ...]:
+        if word is None:
+            return ()  # the field's default
+        values = word.__dict__
+        made_of = values.get("_table")
+        if made_of is not None:  # else another thread has made them just now
+            table, numbers = made_of
+            values["chars"] = tuple(map(table.char, numbers))
+            values.pop("_table", None)
+        return values["chars"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -107,7 +134,7 @@ class Word:
     text: str
     score: float
     polygon: Polygon
-    chars: tuple[Char, ...] = ()
+    chars: tuple[Char, ...] = cast("tuple[Char, ...]", _CharsOnDemand())
     spans: tuple[Span, ...] = ()
 
     def __post_init__(self) -> None:
@@ -116,14 +143,14 @@ class Word:
         object.__setattr__(self, "spans", tuple(self.spans))
 
     @classmethod
-    def in_polygon(
-        cls, text: str, polygon: Polygon, chars: tuple[Char, ...], spans: tuple[Span, ...] = ()
+    def of_table(
+        cls, text: str, polygon: Polygon, table: CharTable, numbers: Sequence[int], spans: tuple[Span, ...]
     ) -> Word:
-        """A word of score 1 in a polygon of finite Python floats, see `Char.in_box`."""
+        """A word of score 1 in a polygon of finite Python floats, of characters of a table."""
         word = object.__new__(cls)
         values = word.__dict__
         values["text"], values["score"], values["polygon"] = text, 1.0, polygon
-        values["chars"], values["spans"] = chars, spans
+        values["spans"], values["_table"] = spans, (table, numbers)
         return word
 
     def __repr__(self) -> str:

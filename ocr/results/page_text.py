@@ -21,7 +21,7 @@ from ocr.results.bidi import is_right_to_left, may_run_right, mirror
 from ocr.results.char_marks import linked_chars, struck_chars
 from ocr.results.fractions import find_fractions, join_fractions
 from ocr.results.geometry import bounding_box, box_polygon
-from ocr.results.lines import Char, Line, LineStyle, Polygon, Word
+from ocr.results.lines import Char, CharTable, Line, LineStyle, Polygon, Word
 from ocr.results.run_words import (
     RAISED_ALONE,
     Chars,
@@ -390,6 +390,8 @@ def _line(
     if rightward:
         words, turned = logical_words(chars, words)
     said = codes if not turned else [mirror(code) if i in turned else code for i, code in enumerate(codes)]
+    table = CharTable(said, left, top, right, bottom)
+    may_be_raised = run.has_raised(chars)
     made, boxes = [], []
     for word in words:
         box = (
@@ -403,16 +405,15 @@ def _line(
             if not made or made[-1].text != "…":  # leaders are one sign, however many dots they are
                 made.append(Word("…", 1.0, polygon(*box), (Char("…", 1.0, polygon(*box)),)))
             continue
-        if angle == 0:
-            parts = tuple(
-                [Char.in_box(said[i], left[i], top[i], max(right[i], left[i]), bottom[i]) for i in word]
-            )
-        else:
-            parts = tuple(
-                Char(said[i], 1.0, polygon(left[i], top[i], max(right[i], left[i]), bottom[i])) for i in word
-            )
         text = "".join([said[i] for i in word])
-        made.append(Word.in_polygon(text, polygon(*box), parts, spans(content, chars, word, run)))
+        marks = spans(content, chars, word, run, may_be_raised)
+        if angle == 0:
+            made.append(Word.of_table(text, polygon(*box), table, word, marks))
+            continue
+        parts = tuple(
+            Char(said[i], 1.0, polygon(left[i], top[i], max(right[i], left[i]), bottom[i])) for i in word
+        )
+        made.append(Word(text, 1.0, polygon(*box), parts, marks))
     at = members[order]
     line = Line(
         " ".join(word.text for word in made),

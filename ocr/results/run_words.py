@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import statistics
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -78,10 +77,14 @@ class Run:
     first: int  # and of its beginning
     count: int  # of its characters
 
-    def share_off(self, chars: Chars) -> float:
-        """The share of its characters that are off its baseline."""
+    def has_raised(self, chars: Chars) -> bool:
+        """Whether characters off its baseline are raised or lowered: they are few, else it is the large letter that
+        stands out.
+        """
+        if len(self.parts) == 1:
+            return False
         off = sum(abs(chars.base[i] - self.base) > LOWERED * self.size for part in self.parts for i in part)
-        return off / max(self.count, 1)
+        return off / max(self.count, 1) <= 0.5
 
 
 def by_place(chars: Chars, run: Run) -> list[int]:
@@ -144,7 +147,7 @@ def split_words(chars: Chars, order: list[int], rightward: bool) -> list[list[in
     if True in leaders:
         letters = [gap for n, gap in enumerate(gaps) if not leaders[n] and not leaders[n + 1]]
     # Of many words of one letter or digit the middle gap is one between words.
-    spacing = max(statistics.quantiles(letters, n=4)[0], 0.0) if len(letters) > 3 else 0.0
+    spacing = max(_first_quartile(letters), 0.0) if len(letters) > 3 else 0.0
     words: list[list[int]] = [[order[0]]]
     for n, (gap, (before, after)) in enumerate(zip(gaps, pairwise(order), strict=True)):
         em = min(size[after], size[before])
@@ -163,6 +166,13 @@ def split_words(chars: Chars, order: list[int], rightward: bool) -> list[list[in
         else:
             words[-1].append(after)
     return words
+
+
+def _first_quartile(values: Sequence[float]) -> float:
+    """The first of `statistics.quantiles(values, n=4)`, which works out all, of three values or more."""
+    ordered = sorted(values)
+    whole, part = divmod(len(ordered) + 1, 4)
+    return (ordered[whole - 1] * (4 - part) + ordered[whole] * part) / 4
 
 
 def _overlap(chars: Chars, before: int, after: int, gap: float) -> bool:
@@ -225,18 +235,23 @@ def logical_words(chars: Chars, words: list[list[int]]) -> tuple[list[list[int]]
     return [word for word in read if word], {places[at] for at in turned}
 
 
-def spans(content: Content, chars: Chars, word: Sequence[int], run: Run) -> tuple[Span, ...]:
-    """What is raised, lowered, struck out or a link in a word."""
-    if len(run.parts) == 1 and not content.is_marked:
+def spans(
+    content: Content, chars: Chars, word: Sequence[int], run: Run, may_be_raised: bool
+) -> tuple[Span, ...]:
+    """What is raised, lowered, struck out or a link in a word. `may_be_raised` is what `Run.has_raised` says."""
+    if not may_be_raised and not content.is_marked:
         return ()
-    few = len(run.parts) > 1 and run.share_off(chars) <= 0.5  # else it is the large letter that stands out
     marks: list[tuple[int, str, str]] = []  # of each character that has one: its number, style, target
     for number, i in enumerate(word):
         at = int(chars.members[i])
         rise = (run.base - chars.base[i]) / run.size
         small = chars.size[i] < SMALL * run.size
         printable = unicodedata.category(chars.codes[i][0])[0] != "C"
-        if few and printable and ((small and (rise > RAISED or rise < -LOWERED)) or abs(rise) > RAISED_ALONE):
+        if (
+            may_be_raised
+            and printable
+            and ((small and (rise > RAISED or rise < -LOWERED)) or abs(rise) > RAISED_ALONE)
+        ):
             marks.append((number, "superscript" if rise > 0 else "subscript", ""))
         if content.struck[at]:
             marks.append((number, "strike", ""))

@@ -36,8 +36,8 @@ def words_of(row: Sequence[Line]) -> list[Line | Word]:
 
 def is_row_of_numbers(row: Sequence[Line]) -> bool:
     """Whether most of a row's words, four at least, are numbers."""
-    words = words_of(row)
-    return len(words) >= MIN_WORDS and sum(is_number(word.text) for word in words) >= NUMBERS * len(words)
+    texts = [word.text for line in row for word in line.words or (line,)]
+    return len(texts) >= MIN_WORDS and sum(map(is_number, texts)) >= NUMBERS * len(texts)
 
 
 def narrow_stripes(rows: Sequence[Sequence[Line]], height: float) -> list[tuple[float, float]]:

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from ocr.results.geometry import Box, line_box, median
-from ocr.results.lines import Line
+from ocr.results.lines import Line, Word
 from ocr.tables.cell_text import part_of_line
 
 WORD_JOIN = 0.5  # of the text height: closer words are one piece of a cell
@@ -30,6 +30,30 @@ def text_height(lines: Sequence[Line]) -> float:
     return median(bottom - top for _, top, _, bottom in map(line_box, lines))
 
 
+def has_several_segments(row: Sequence[Line], height: float) -> bool:
+    """Whether the words of a row make more than one segment: a line makes one, at least."""
+    return len(row) > 1 or any(len(_words_together(line, height, ())) > 1 for line in row)
+
+
+def _words_together(line: Line, height: float, cuts: Sequence[tuple[float, float]]) -> list[list[Word]]:
+    """The words of a line that stand close together."""
+    least = -OVERLAP * height if line.style is not None else -np.inf
+    groups: list[list[Word]] = []
+    last: Box | None = None
+    for word in line.words:
+        box = line_box(word)
+        if (
+            last is not None
+            and least < box[0] - last[2] < WORD_JOIN * height
+            and not any(last[0] + last[2] < a + b < box[0] + box[2] for a, b in cuts)
+        ):
+            groups[-1].append(word)
+        else:
+            groups.append([word])
+        last = box
+    return groups
+
+
 def segments_of(
     row: Sequence[Line], height: float, cuts: Sequence[tuple[float, float]] = ()
 ) -> list[Segment]:
@@ -39,16 +63,7 @@ def segments_of(
     """
     segments: list[Segment] = []
     for line in row:
-        least = -OVERLAP * height if line.style is not None else -np.inf
-        groups: list[list] = []
-        for word in line.words:
-            box = line_box(word)
-            last = line_box(groups[-1][-1]) if groups else box
-            cut = any(last[0] + last[2] < a + b < box[0] + box[2] for a, b in cuts)
-            if groups and not cut and least < box[0] - last[2] < WORD_JOIN * height:
-                groups[-1].append(word)
-            else:
-                groups.append([word])
+        groups = _words_together(line, height, cuts)
         for text in [part_of_line(line, group) for group in groups] or [line]:
             segments.append(Segment(text, line_box(text)))
     segments.sort(key=lambda segment: segment.box[0])

@@ -27,7 +27,13 @@ from ocr.tables.full_heads import headed_regions
 from ocr.tables.narrow_columns import MIN_WORDS, is_row_of_numbers, narrow_stripes, words_of
 from ocr.tables.row_groups import group_rows
 from ocr.tables.ruling_lines import RulingLines, merge_lines
-from ocr.tables.text_segments import STRIPE, Segment, segments_of, text_height
+from ocr.tables.text_segments import (
+    STRIPE,
+    Segment,
+    has_several_segments,
+    segments_of,
+    text_height,
+)
 from ocr.text.columns import BULLETS, LIST_MARK, find_columns
 from ocr.text.paragraphs import TABLE_CAPTION
 from ocr.text.reading_order import DETECTOR_MARGIN, slope_of
@@ -148,10 +154,8 @@ def _is_tabular(lines: list[Line], above: np.ndarray, below: np.ndarray, height:
     """
     box = (float(above[1]) - 4, float(above[0]), float(above[2]) + 4, float(below[0]))
     inside, _ = split_lines(lines, box)
-    rows = [segments_of(row, height) for row in rows_of(inside)]
-    if not rows:
-        return False
-    return len(rows[0]) > 1 or sum(len(row) > 1 for row in rows) >= 0.4 * len(rows)
+    several = [has_several_segments(row, height) for row in rows_of(inside)]
+    return bool(several) and (several[0] or sum(several) >= 0.4 * len(several))
 
 
 def _aligned_regions(lines: list[Line], obstacles: Sequence[Box], margin: float) -> list[list[Line]]:
@@ -177,7 +181,7 @@ def _runs_of_rows(rows: Sequence[Sequence[Line]], slope: float) -> list[list[Lin
     steady = 0.0  # white between its last rows
     for number, row in enumerate([*rows, []]):
         height = text_height(row) if row else 1.0
-        several = bool(row) and (len(segments_of(row, height)) > 1 or _is_close_set(rows, number))
+        several = bool(row) and (has_several_segments(row, height) or _is_close_set(rows, number))
         gap = _white_between(run[-1], row) if run and row else 0.0
         near = (
             bool(run) and bool(row) and gap < (WIDE_ROW_GAP if gap < REGULAR * steady else ROW_GAP) * height

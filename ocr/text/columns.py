@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -105,8 +105,9 @@ def find_columns(
     )
     everything = np.arange(len(cutter.boxes))
     known: list[tuple[float, float]] = []
-    cutter.cut(everything, known, learn=True)  # the stripes that are sure
-    found = cutter.cut(everything, known, learn=False)
+    found = cutter.cut(everything, known, learn=True)  # the stripes that are sure
+    if known:  # else it stays what it is
+        found = cutter.cut(everything, known, learn=False)
     columns = [Column(tuple(i for i in part.lines if i < len(lines)), part.cut) for part in found]
     return [column for column in columns if column.lines]
 
@@ -124,6 +125,9 @@ class _Cutter:
     height: float
     slope: float
     near: float
+    # By the bytes of the items: the page is cut twice, and mostly into the same.
+    known_groups: dict[bytes, list[tuple[_Items, bool]]] = field(default_factory=dict)
+    known_rows: dict[bytes, NDArray[np.float64]] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -163,7 +167,10 @@ class _Cutter:
                 found.append(Column(tuple(whole), depth > 0))
                 whole.clear()
 
-        for group, heading in self._groups(items):
+        key = items.tobytes()
+        if key not in self.known_groups:
+            self.known_groups[key] = self._groups(items)
+        for group, heading in self.known_groups[key]:
             if heading:
                 flush()
                 found.append(Column(tuple(group.tolist()), depth > 0))
@@ -183,8 +190,11 @@ class _Cutter:
     def _groups(self, items: _Items) -> list[tuple[_Items, bool]]:
         """Bands that belong together, downwards, each with whether they are a heading over columns."""
         bands = split_at_stripes(self.boxes, items, axis=1)
-        sides = [self._bounds(band) for band in bands]
-        inks = [self._ink(band) for band in bands]
+        sides: list[Box] = list(map(tuple, self._bounds(bands).tolist()))
+        inks = [
+            self._ink(band) if len(band) > 1 else [(left, right)]
+            for band, (left, _, right, _) in zip(bands, sides, strict=True)
+        ]
         stripes = list(map(_gaps, inks))
         groups: list[tuple[list[_Items], bool]] = []
         own: list[tuple[float, float]] = []  # the stripes of the last group
@@ -214,17 +224,15 @@ class _Cutter:
                 own, ink = stripes[number], inks[number]
         return [(np.concatenate(parts), heading) for parts, heading in groups]
 
-    def _bounds(self, items: _Items) -> Box:
-        """The box around items."""
-        if len(items) == 1:
-            left, top, right, bottom = self.boxes[items[0]].tolist()
-        else:
-            boxes = self.boxes[items]
-            (left, top), (right, bottom) = (
-                boxes[:, :2].min(axis=0).tolist(),
-                boxes[:, 2:].max(axis=0).tolist(),
-            )
-        return left, top, right, bottom
+    def _bounds(self, bands: Sequence[_Items]) -> NDArray[np.float64]:
+        """The boxes [B, 4] around the items of each band."""
+        boxes = self.boxes[np.concatenate(bands)]
+        if len(boxes) == len(bands):
+            return boxes
+        starts = np.cumsum([0, *map(len, bands[:-1])])
+        return np.hstack(
+            [np.minimum.reduceat(boxes[:, :2], starts), np.maximum.reduceat(boxes[:, 2:], starts)]
+        )
 
     def _begins_within(self, items: _Items, stripe: tuple[float, float]) -> bool:
         """Whether one of the items begins inside a stripe, as a title in the middle does: it stands in no column."""
@@ -240,11 +248,10 @@ class _Cutter:
         left, top, right, bottom = sides[number]
         if number + 1 == len(bands):
             return False
-        if number and not second:
-            # How far a figure reaches is not known so well.
+        if number and not second and top - sides[number - 1][3] < HEADING_GAP * self.height:
             before = bands[number - 1]
-            near = top - sides[number - 1][3] < HEADING_GAP * self.height
-            if near and not self.obstacle[before[np.argmax(self.boxes[before, 3])]]:
+            lowest = before[0] if len(before) == 1 else before[np.argmax(self.boxes[before, 3])]
+            if not self.obstacle[lowest]:  # how far a figure reaches is not known so well
                 return False
         if self.obstacle[band].any():
             return False
@@ -252,8 +259,8 @@ class _Cutter:
         beginning = beginning[self.boxes[beginning, 1] < bottom + BEGIN * self.height]
         if not (self.boxes[beginning, 2] > right + self.height).any():
             return False
-        heights = self.boxes[:, 3] - self.boxes[:, 1]
-        if heights[band].max() < HEADING_SIZE * _median(heights[beginning]):
+        heights = [self.boxes[items, 3] - self.boxes[items, 1] for items in (band, beginning)]
+        if heights[0].max() < HEADING_SIZE * _median(heights[1]):
             return False  # it is a line of the first column
         starts = [start for start, _ in self._stripes(beginning)]
         # What begins right of the first column is no heading over it.
@@ -315,10 +322,12 @@ class _Cutter:
 
     def _rows(self, items: _Items) -> NDArray[np.float64]:
         """Boxes [R, 4] of the rows of text among the items, downwards."""
-        lines = items[items < len(self.signs)]
-        if not len(lines):
-            return np.zeros((0, 4))
-        return np.array([self._bounds(band) for band in split_at_stripes(self.boxes, lines, axis=1)])
+        key = items.tobytes()
+        if key not in self.known_rows:
+            lines = items[items < len(self.signs)]
+            bands = split_at_stripes(self.boxes, lines, axis=1) if len(lines) else []
+            self.known_rows[key] = self._bounds(bands) if bands else np.zeros((0, 4))
+        return self.known_rows[key]
 
     def _middles(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         """How far down rows [R, 4] stand, [R], whatever the page's slope."""

@@ -137,7 +137,10 @@ def upright_boxes(polygons: Sequence[ArrayLike] | NDArray[np.float64]) -> NDArra
     """
     if len(polygons) == 0:
         return np.zeros((0, 4))
-    quads = np.stack([quad_of(polygon) for polygon in polygons])
+    if all(len(polygon) == 4 for polygon in polygons):  # type: ignore[arg-type]
+        quads = np.array(polygons, np.float64)
+    else:
+        quads = np.stack([quad_of(polygon) for polygon in polygons])
     top, side = _edges(quads)
     turn = _page_direction(top, side)
     top, side = top / turn, side / turn

@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from framework.workflow.files.pdf_annotations import Annotations, read_annotations
+from framework.workflow.files.pdf_chars import read_char_values, which_generated
 from framework.workflow.files.pdf_handles import Handle
 from framework.workflow.files.pdf_matrix import Matrix, apply, apply_boxes, invert, multiply
 from framework.workflow.files.pdf_visibility import Drawings, is_in_layer, unseen_chars
 
 if TYPE_CHECKING:
-    from _ctypes import CFuncPtr
-
     from pypdfium2 import PdfFormEnv, PdfPage
 
 Color = tuple[int, int, int, int]  # RGBA
@@ -35,6 +34,10 @@ MAX_DEPTH = 8  # of forms in forms
 _OUTLINED = (1, 5)
 _MONO = ("mono", "courier", "consolas", "menlo", "cmtt", "sftt", "lmtt", "typewriter", "inconsolata")
 _LAM, _ALEFS = "\u0644", "\u0622\u0623\u0625\u0627"
+_USUAL_NAME = 128  # bytes of a font's name; of longer ones PDFium is asked again
+_NO_CHARACTER = (0, 10, 13)
+_SOFT_HYPHENS = (2, 0xAD)
+_HYPHENS = (0x2D, 0x2010)  # PDFium tells whether one breaks a word
 _INVISIBLE = (3, 7)  # text rendering modes: neither filled nor stroked (ISO 32000-1, table 106)
 
 
@@ -173,96 +176,72 @@ def _read_text(page: PdfPage, to_pixels: Matrix, warnings: list[str]) -> tuple[P
         textpage.close()
 
 
-def _by_address(function: CFuncPtr, result: type, pointers: int) -> Callable[..., int]:
-    """A function of PDFium of a text page, a character's number and some pointers, all of them given as addresses: to
-    make objects for them takes longer than what is done there.
-    """
-    kind = ctypes.CFUNCTYPE(result, ctypes.c_void_p, ctypes.c_int, *[ctypes.c_void_p] * pointers)
-    return kind(ctypes.cast(function, ctypes.c_void_p).value or 0)
-
-
 def _read_chars(
     raw: ModuleType, handle: Handle, count: int, to_pixels: Matrix
 ) -> tuple[PageText, list[Handle]]:
     """The characters, and pointers to their text objects by number."""
-    ink, loose = np.zeros((count, 4)), np.zeros((count, 4), np.float32)
-    origin = np.zeros((count, 2))
-    # The results go straight into the arrays: nothing is read back in Python.
-    ink_at, loose_at, origin_at = (array.ctypes.data for array in (ink, loose, origin))
-    get_code = _by_address(raw.FPDFText_GetUnicode, ctypes.c_uint, 0)
-    is_unmapped = _by_address(raw.FPDFText_HasUnicodeMapError, ctypes.c_int, 0)
-    get_object = _by_address(raw.FPDFText_GetTextObject, ctypes.c_void_p, 0)
-    get_ink = _by_address(raw.FPDFText_GetCharBox, ctypes.c_int, 4)
-    get_loose = _by_address(raw.FPDFText_GetLooseCharBox, ctypes.c_int, 1)
-    get_origin = _by_address(raw.FPDFText_GetCharOrigin, ctypes.c_int, 2)
-    page = ctypes.cast(handle, ctypes.c_void_p).value
-    kept: list[int] = []
-    text: list[str] = []
-    style: list[int] = []
-    styles: list[TextStyle] = []
+    values = read_char_values(handle, count)
+    codes = np.array(values.codes, np.int64)
+    if ((codes & 0xF800) == 0xD800).any():
+        codes = np.array(_code_points(values.codes), np.int64)
+    kept = np.flatnonzero(~np.isin(codes, _NO_CHARACTER) & values.has_ink)
+    codes, places = codes[kept], kept.tolist()
+    soft = np.isin(codes, _SOFT_HYPHENS)
+    text = list(map(chr, np.where(soft, 0x2D, np.where(codes < 0x110000, codes, 0xFFFD)).tolist()))
+    keys = [values.objects[i] for i in places]
+    first = dict(zip(reversed(keys), reversed(places), strict=True))  # the first character of each object
+    numbers: dict[TextStyle, int] = {}
     known: dict[int | None, tuple[int, int]] = {}  # by a text object's address: its style, its number
     pointers: list[Handle] = []
-    objects: list[int] = []
-    unmapped, generated, hyphen = [], [], []
-    high = 0
-    for i in range(count):
-        code = get_code(page, i)
-        if 0xD800 <= code < 0xDC00:
-            high = code
-            continue
-        if 0xDC00 <= code < 0xE000 and high:
-            code = 0x10000 + ((high - 0xD800) << 10) + (code - 0xDC00)
-        high = 0
-        if code in (10, 13, 0):
-            continue
-        broken = is_unmapped(page, i) == 1
-        box = ink_at + 32 * i  # where left, right, bottom and top go
-        if not get_ink(page, i, box, box + 16, box + 8, box + 24):
-            continue
-        get_loose(page, i, loose_at + 16 * i)
-        get_origin(page, i, origin_at + 16 * i, origin_at + 16 * i + 8)
-        key = get_object(page, i)
-        numbers = known.get(key)
-        if numbers is None:
-            pointer: Handle | None = raw.FPDFText_GetTextObject(handle, i) if key else None
-            made = _style(raw, handle, i, pointer, to_pixels)
-            number = next((n for n, other in enumerate(styles) if other == made), len(styles))
-            if number == len(styles):
-                styles.append(made)
-            numbers = known[key] = number, len(pointers) if key else -1
-            if pointer is not None:
-                pointers.append(pointer)
-        broken_line = code in (2, 0xAD) or (code in (0x2D, 0x2010) and raw.FPDFText_IsHyphen(handle, i) == 1)
-        kept.append(i)
-        text.append("-" if code in (2, 0xAD) else chr(code) if code < 0x110000 else "\ufffd")
-        style.append(numbers[0])
-        objects.append(numbers[1])
-        unmapped.append(broken)
-        hyphen.append(broken_line)
-        generated.append(code == 32 and raw.FPDFText_IsGenerated(handle, i) == 1)
-    boxes = ink[kept]
-    # FS_RECTF is left, top, right, bottom.
-    cells = loose[kept].astype(np.float64)
-    origins = origin[kept]
+    for key in dict.fromkeys(keys):
+        pointer: Handle | None = raw.FPDFText_GetTextObject(handle, first[key]) if key else None
+        made = _style(raw, handle, first[key], pointer, to_pixels)
+        known[key] = numbers.setdefault(made, len(numbers)), len(pointers) if key else -1
+        if pointer is not None:
+            pointers.append(pointer)
+    style, objects = [known[key][0] for key in keys], [known[key][1] for key in keys]
+    hyphen = soft.copy()
+    for at in np.flatnonzero(np.isin(codes, _HYPHENS)).tolist():
+        hyphen[at] = raw.FPDFText_IsHyphen(handle, places[at]) == 1
+    generated = codes == 32
+    generated[generated] = which_generated(handle, kept[generated].tolist())
+    boxes = values.ink[kept]
+    cells = values.loose[kept].astype(np.float64)
+    origins = values.origins[kept]
     good = np.isfinite(boxes).all(1) & np.isfinite(cells).all(1) & np.isfinite(origins).all(1)
     good &= (np.abs(boxes) < 1e6).all(1) & (np.abs(origins) < 1e6).all(1) & (np.abs(cells) < 1e6).all(1)
     at = np.flatnonzero(good)
     split = _split_ligatures(boxes, cells, origins, text)
     boxes, cells, origins = map(split, (boxes, cells, origins))
     chars = PageText(
-        tuple(text[i] for i in at),
+        tuple(map(text.__getitem__, at.tolist())),
         apply_boxes(to_pixels, boxes[at]),
         apply_boxes(to_pixels, cells[at]),
         apply(to_pixels, origins[at]),
         np.array(style, np.int32)[at] if len(at) else np.zeros(0, np.int32),
-        tuple(styles),
-        np.array(unmapped, bool)[at],
-        np.array(generated, bool)[at],
-        np.array(hyphen, bool)[at],
+        tuple(numbers),
+        (np.array(values.unmapped, int) == 1)[kept[at]],
+        generated[at],
+        hyphen[at],
         np.array(objects, np.int32)[at] if len(at) else np.zeros(0, np.int32),
         np.zeros(len(at), bool),
     )
     return chars, pointers
+
+
+def _code_points(units: list[int]) -> list[int]:
+    """UTF-16 as code points at the second half of each pair; 0 for the first half."""
+    points, high = [], 0
+    for unit in units:
+        if 0xD800 <= unit < 0xDC00:
+            high = unit
+            points.append(0)
+            continue
+        if 0xDC00 <= unit < 0xE000 and high:
+            unit = 0x10000 + ((high - 0xD800) << 10) + (unit - 0xDC00)
+        points.append(unit)
+        high = 0
+    return points
 
 
 def _split_ligatures(
@@ -301,10 +280,10 @@ def _split_ligatures(
 def _style(
     raw: ModuleType, handle: Handle, index: int, pointer: Handle | None, to_pixels: Matrix
 ) -> TextStyle:
-    flags = ctypes.c_int()
-    length = raw.FPDFText_GetFontInfo(handle, index, None, 0, ctypes.byref(flags))
-    buffer = ctypes.create_string_buffer(max(length, 1))
-    if length:
+    flags, buffer = ctypes.c_int(), ctypes.create_string_buffer(_USUAL_NAME)
+    length = raw.FPDFText_GetFontInfo(handle, index, buffer, _USUAL_NAME, ctypes.byref(flags))
+    if length > _USUAL_NAME:
+        buffer = ctypes.create_string_buffer(length)
         raw.FPDFText_GetFontInfo(handle, index, buffer, length, ctypes.byref(flags))
     name = buffer.value.decode("utf-8", "replace")
     if len(name) > 7 and name[6] == "+" and name[:6].isupper():  # a subset's tag
