@@ -27,7 +27,16 @@ from segmentation.test_time_augmentation import Slide, TestTimeAugmentation
 from zoo.classification.multi_label import MultiLabelClassification
 from zoo.classification.tasks import ImageClassification
 
-PACKAGES = ("ocr", "detection", "segmentation", "nlp", "zoo.classification", "zoo", "framework")
+PACKAGES = (
+    "ocr",
+    "detection",
+    "segmentation",
+    "nlp",
+    "zoo.classification",
+    "zoo.recommendation",
+    "zoo",
+    "framework",
+)
 OPTIMIZERS = sorted(available("optimizer", ("framework",)))
 
 # What each schedule takes besides its first argument; those in _PYTHON_ONLY take a function or other schedules.
@@ -215,9 +224,10 @@ TASKS: dict[str, list[tuple[Any, Any, list[Sample]]]] = {
 
 
 def test_every_task_has_a_row() -> None:
-    # Those of texts are in test_texts.py, and those of OCR have no loss.
+    # Those of texts are in test_texts.py, of rows in test_rows.py, and those of OCR have no loss.
     known = available("task", PACKAGES)
-    assert set(TASKS) == {name for name, module in known.items() if not module.startswith(("nlp.", "ocr."))}
+    others = ("nlp.", "ocr.", "zoo.recommendation.")
+    assert set(TASKS) == {name for name, module in known.items() if not module.startswith(others)}
 
 
 @pytest.mark.parametrize("name", TASKS)

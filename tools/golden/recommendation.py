@@ -35,7 +35,8 @@ class Case:
         args: Of the class.
         model: Ours, by name, with the settings of its config besides `paddlerec`.
         inputs: clicks (26 ids, 13 numbers), weighted (39 ids with weights), numbers (499), slots (23 fields of 3 ids),
-            history (items, categories, and those of the target), pairs (user, item).
+            history (items, categories, and those of the target), pairs (user, item), bags (counts of a query and of an
+            answer).
         probability: Whether the output is one, of the second class where there are two; else logits.
     """
 
@@ -78,12 +79,16 @@ CASES = {
                  {**_SIZES, "ctr_fc_sizes": (16,), "cvr_fc_sizes": (16,)}, "slots"),
     "neumf": Case("recall/ncf:NCF_NeuMF_Layer", (50, 60, 8, [64, 32, 16, 8]), "NeuMF",
                   {"num_users": 50, "num_items": 60}, "pairs"),
+    "dssm": Case("match/dssm:DSSMLayer", (40, 1, BATCH, [16, 12, 8], ["relu"] * 3), "DSSM",
+                 {"num_items": 39, "fc_sizes": (16, 12, 8), "fc_acts": ("relu",) * 3}, "bags", False),
 }  # fmt: skip
 
 
 def inputs(kind: str) -> Arrays:
     """`sparse`, `dense` and, of weighted ids, `weight`: the arrays of a batch."""
     rng = np.random.RandomState(3)
+    if kind == "bags":
+        return {name: rng.poisson(0.4, (BATCH, 40)).astype(np.float32) for name in ("query", "answer")}
     dense = rng.uniform(-1, 1, (BATCH, {"clicks": 13, "numbers": 499}.get(kind, 0))).astype(np.float32)
     shape = {
         "clicks": (26,),
@@ -164,6 +169,9 @@ def _load(net: str) -> Any:
 def _run(paddle: Any, net: Any, case: Case) -> np.ndarray:
     """Probabilities [tasks, N], or of the DLRM and DIN logits."""
     arrays = {name: paddle.to_tensor(value) for name, value in inputs(case.inputs).items()}
+    if case.inputs == "bags":
+        with paddle.no_grad():
+            return net([arrays["query"], arrays["answer"]], True)[0].numpy().reshape(1, -1)
     sparse, dense = arrays["sparse"], arrays["dense"]
     with paddle.no_grad():
         if case.inputs == "weighted":

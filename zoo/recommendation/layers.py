@@ -15,10 +15,11 @@ from framework.core.errors import ConfigError
 from framework.nn import functional as F
 from framework.nn import initializer as I
 from zoo.recommendation.contracts import Features
+from zoo.recommendation.tables import TableConfig
 
 
 @dataclass(frozen=True)
-class ClickConfig:
+class ClickConfig(TableConfig):
     """What the models of clicks have in common; the names are those of PaddleRec's config.yaml.
 
     Attributes:
@@ -58,13 +59,11 @@ class ClickConfig:
         return self.init_std or 0.1 / math.sqrt(self.sparse_feature_dim)
 
 
-def table(config: ClickConfig, width: int | None = None, padded: bool = True) -> nn.Embedding:
+def table(config: ClickConfig, width: int | None = None, padded: bool = True) -> nn.Layer:
     """The table of all fields; row 0 is zeros and stays so, unless PaddleRec's code trains it."""
     padding = 0 if padded or not config.paddlerec else None
     init = I.TruncatedNormal(std=config.table_std)
-    return nn.Embedding(
-        config.sparse_feature_number, width or config.sparse_feature_dim, padding, weight_attr=init
-    )
+    return config.make_table(config.sparse_feature_number, width or config.sparse_feature_dim, init, padding)
 
 
 def lookup(embedding: nn.Layer, features: Features) -> jax.Array:

@@ -58,14 +58,16 @@ class NextItem(Task[RowSample, nn.Layer]):
 
     Attributes:
         num_items: Items without padding, as of the model.
-        loss_name: softmax over all items; bce with one drawn negative a position (SASRec's paper); bpr, with it too.
+        loss_name: softmax over all items; bce with one drawn negative a position (SASRec's paper); bpr, with it too;
+            in_batch, a softmax over the item and one of each sequence of the batch, each less the logarithm of its
+            `chance` (Yi et al. 2019, https://doi.org/10.1145/3298689.3346996), for more items than a softmax holds.
         masked: Share of items that are hidden and guessed in both directions (BERT4Rec) instead of the next one.
         topk: Numbers of items that scores are of; the first NDCG chooses the best checkpoint.
         exclude_seen: Whether items of the history are left out of the ranking.
     """
 
     num_items: int
-    loss_name: Literal["softmax", "bce", "bpr"] = "softmax"
+    loss_name: Literal["softmax", "bce", "bpr", "in_batch"] = "softmax"
     masked: float = 0.0
     topk: tuple[int, ...] = (10, 20)
     exclude_seen: bool = True
@@ -88,7 +90,15 @@ class NextItem(Task[RowSample, nn.Layer]):
             raise InputError(
                 "the history is not encoded", where=sample.id, fix="transforms: [{type: EncodeHistory}]"
             )
-        return {"items": sample.arrays["items"]}
+        if self.loss_name != "in_batch" or "target" in sample.arrays:
+            return {"items": sample.arrays["items"]}
+        if "chance" not in sample.arrays:
+            raise InputError(
+                "the sample does not say how frequent its items are",
+                where=sample.id,
+                fix="data.train.dataset: {type: Interactions, split: train}, or another loss_name",
+            )
+        return {name: sample.arrays[name] for name in ("items", "chance")}
 
     def pack_evaluated(self, sample: RowSample) -> dict[str, np.ndarray]:
         return {**self.pack(sample), **pack_target(sample, self.num_items, self.exclude_seen)}
@@ -102,6 +112,8 @@ class NextItem(Task[RowSample, nn.Layer]):
         vectors, table = model(before), model.item_vectors()
         if self.loss_name == "softmax":
             losses = self._entropy(vectors, table, after)
+        elif self.loss_name == "in_batch":
+            losses = _in_batch_entropy(vectors, table, after, valid, batch["chance"][:, 1:])
         else:
             negative = jax.random.randint(next_key(), after.shape, 1, self.num_items + 1)
             good, bad = ((vectors * table[rows]).sum(axis=-1) for rows in (after, negative))
@@ -153,6 +165,23 @@ class NextItem(Task[RowSample, nn.Layer]):
                 allowed=len(labels),
                 fix=f"-o task.num_items={len(labels)}",
             )
+
+
+def _in_batch_entropy(
+    vectors: jax.Array, table: jax.Array, rows: jax.Array, valid: jax.Array, chance: jax.Array
+) -> jax.Array:
+    """Of each position [N, T], over its item and an item of a position of each sequence of the batch that is drawn.
+
+    Candidates that are the position's own item are left out: they would be wrong negatives.
+    """
+    column = jax.random.categorical(next_key(), jnp.where(valid > 0, 0.0, -1e9))[:, None]
+    drawn, known = (jnp.take_along_axis(one, column, axis=1)[:, 0] for one in (rows, valid))
+    penalty = jnp.log(jnp.maximum(chance, 1e-12))
+    logits = vectors @ table[drawn].T - jnp.take_along_axis(penalty, column, axis=1)[:, 0]
+    own = (vectors * table[rows]).sum(axis=-1) - penalty
+    left_out = (rows[..., None] == drawn) | (known == 0)
+    logits = jnp.concatenate([own[..., None], jnp.where(left_out, -1e9, logits)], axis=-1)
+    return jax.nn.logsumexp(logits.astype(jnp.float32), axis=-1) - own
 
 
 class RankingScores:

@@ -250,7 +250,7 @@ class EncodeFeatures(Transform[RowSample]):
             "num_field": (setting_of(model, "num_field", int), fields),
         }
         for name, (received, needed) in needs.items():
-            smaller = received is not None and received < needed
+            smaller = received is not None and received < needed and not setting_of(model, "hashed_ids", bool)
             if received is not None and (smaller if name == "sparse_feature_number" else received != needed):
                 raise ConfigError(
                     "the model does not fit the features",

@@ -34,7 +34,7 @@ def _number(value: Value, where: str, column: str) -> float:
 @dataclass(frozen=True)
 class Interactions(LazyDataset):
     """A sample a user: `history`, the rows of the items before, and of valid and test `target`, the row of the next
-    one.
+    one; of train `chance`, how likely each of them is the item of a user and a place in the history that are drawn.
 
     Leave-one-out by time: the last item of a user is the test's, the one before the validation's; those of train and
     all have no target. Equal times keep the order of the file, so a split is always the same. A user with too few
@@ -83,10 +83,23 @@ class Interactions(LazyDataset):
         user = self._users[index]
         rows = self._log[0][user]
         rows = rows[: len(rows) - _BEHIND[self.split]]
-        if self.split in ("train", "all"):
+        if self.split == "train":
+            arrays = {"history": rows, "chance": self._chances[rows]}
+            return RowSample(values={self.user: user}, arrays=arrays, id=user)
+        if self.split == "all":
             return RowSample(values={self.user: user}, arrays={"history": rows}, id=user)
         arrays = {"history": rows[:-1], "target": rows[-1]}
         return RowSample(values={self.user: user}, arrays=arrays, id=user)
+
+    @cached_property
+    def _chances(self) -> np.ndarray:
+        """Of each row, float32 [V + 1]."""
+        chances = np.zeros(len(self.class_names) + 1)
+        for user in self._users:
+            rows = self._log[0][user]
+            rows = rows[: len(rows) - _BEHIND[self.split]]
+            np.add.at(chances, rows, 1 / (len(rows) * len(self._users)))
+        return chances.astype(np.float32)
 
     @cached_property
     def _users(self) -> list[str]:
@@ -149,7 +162,8 @@ def _frequent(triples: list[tuple[str, str, float]], least: int) -> list[tuple[s
 @register("transform")
 @dataclass(frozen=True)
 class EncodeHistory(Transform[RowSample]):
-    """Gives `items`, the last `length` rows of the history, with padding in front.
+    """Gives `items`, the last `length` rows of the history, with padding in front, and their `chance` where the data
+    have it.
 
     A raw row has the items by name in a column, as a list or with blanks or commas between them; a predictor fills
     `vocabulary` with the items of its model. Items that the model does not know are left out, with a warning of the
@@ -181,14 +195,19 @@ class EncodeHistory(Transform[RowSample]):
             sample = self._read(sample)
         history = sample.arrays["history"]
         width = self.length + 1 if self.crop else self.length
-        if self.crop and len(history) > width:
-            start = int(rng.integers(len(history) - width + 1))
-            window = history[start : start + width]
-        else:
-            window = history[-width:]
-        items = np.zeros(width, np.int32)
-        items[width - len(window) :] = window
-        return sample.replace(arrays={**sample.arrays, "items": items})
+        start = max(0, len(history) - width)
+        if self.crop and start:
+            start = int(rng.integers(start + 1))
+        arrays = {**sample.arrays, "items": self._pad(history, start, width, np.int32)}
+        if "chance" in arrays:
+            arrays["chance"] = self._pad(arrays["chance"], start, width, np.float32)
+        return sample.replace(arrays=arrays)
+
+    def _pad(self, values: np.ndarray, start: int, width: int, kind: type[np.generic]) -> np.ndarray:
+        window = values[start : start + width]
+        padded = np.zeros(width, kind)
+        padded[width - len(window) :] = window
+        return padded
 
     def _read(self, sample: RowSample) -> RowSample:
         value = sample.values.get(self.column)

@@ -25,10 +25,11 @@ from framework.nn import initializer as I
 from zoo.contracts import Contract
 from zoo.recommendation.contracts import Features
 from zoo.recommendation.layers import lookup
+from zoo.recommendation.tables import TableConfig
 
 
 @dataclass(frozen=True)
-class AutoIntConfig:
+class AutoIntConfig(TableConfig):
     """Names and values of PaddleRec's config_bigdata.yaml; `sparse_feature_number` is its `feature_number`.
 
     Attributes:
@@ -100,9 +101,9 @@ class FieldEmbedding(nn.Layer):
         super().__init__()
         self.config = config
         rows, width = config.sparse_feature_number, config.embedding_dim
-        self.feature_embeddings = nn.Embedding(rows, width, weight_attr=I.Normal(std=0.01))
+        self.feature_embeddings = config.make_table(rows, width, I.Normal(std=0.01))
         if config.use_wide:
-            self.feature_bias = nn.Embedding(rows, 1, weight_attr=I.Normal(std=0.001))
+            self.feature_bias = config.make_table(rows, 1, I.Normal(std=0.001))
         sizes = (config.num_field * width, *config.fc_sizes)
         for number, (before, after) in enumerate(itertools.pairwise(sizes)):
             init = I.Normal(std=math.sqrt(2 / (before + after)))

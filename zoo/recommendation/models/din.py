@@ -25,12 +25,13 @@ from framework.nn import functional as F
 from framework.nn import initializer as I
 from zoo.contracts import Contract
 from zoo.recommendation.contracts import Features
+from zoo.recommendation.tables import TableConfig
 
 _HIDDEN = (80, 40)
 
 
 @dataclass(frozen=True)
-class DINConfig:
+class DINConfig(TableConfig):
     """Rows and widths of the tables of items and of categories (`tables` of EncodeFeatures)."""
 
     item_count: int = 63_001
@@ -90,11 +91,11 @@ class DIN(nn.Model[DINConfig]):
         names = ("hist", "target", "target_item_seq") if config.paddlerec else ("hist",)
         for name in names:
             stem = "target_{}_seq" if name == "target_item_seq" else name + "_{}"
-            item = nn.Embedding(config.item_count, config.item_emb_size, weight_attr=I.XavierUniform())
-            cat = nn.Embedding(config.cat_count, config.cat_emb_size, weight_attr=I.XavierUniform())
+            item = config.make_table(config.item_count, config.item_emb_size, I.XavierUniform())
+            cat = config.make_table(config.cat_count, config.cat_emb_size, I.XavierUniform())
             setattr(self, stem.format("item") + "_emb_attr", item)
             setattr(self, stem.format("cat") + "_emb_attr", cat)
-        self.item_b_attr = nn.Embedding(config.item_count, 1, weight_attr=I.Constant(0.0))
+        self.item_b_attr = config.make_table(config.item_count, 1, I.Constant(0.0))
         width = config.item_emb_size + config.cat_emb_size
         self.attention = Attention(4 * width, config.paddlerec)
         self.linearCon = nn.Linear(width, width)

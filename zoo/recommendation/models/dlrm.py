@@ -96,7 +96,7 @@ class DLRM(nn.Model[DLRMConfig]):
         self.top_mlp = MLP((width, *config.top_layer_sizes), config.paddlerec, True)
         if config.paddlerec:
             rows = config.sparse_feature_number
-            self.embedding = nn.Embedding(rows, config.sparse_feature_dim, weight_attr=I.TruncatedNormal())
+            self.embedding = config.make_table(rows, config.sparse_feature_dim, I.TruncatedNormal())
         else:
             self.embedding = table(config)
 

@@ -23,12 +23,13 @@ from framework.nn import initializer as I
 from zoo.contracts import Contract
 from zoo.recommendation.contracts import Features
 from zoo.recommendation.layers import ClickConfig, FirstOrder, lookup, second_order
+from zoo.recommendation.tables import TableConfig
 
 _CONTRACT = Contract(tested_in=("tests/golden/test_recommendation.py",))
 
 
 @dataclass(frozen=True)
-class LRConfig:
+class LRConfig(TableConfig):
     """`num_field` ids a row, each with its weight of a table with `sparse_feature_number` + 1 rows."""
 
     sparse_feature_number: int = 1_086_460
@@ -54,7 +55,7 @@ class LR(nn.Model[LRConfig]):
     def __init__(self, config: LRConfig) -> None:
         super().__init__(config)
         init = I.TruncatedNormal(std=config.init_std)
-        self.embedding = nn.Embedding(config.sparse_feature_number + 1, 1, 0, weight_attr=init)
+        self.embedding = config.make_table(config.sparse_feature_number + 1, 1, init, 0)
         self.b_linear = self.create_parameter((1,), is_bias=True)
 
     def forward(self, features: Features) -> jax.Array:

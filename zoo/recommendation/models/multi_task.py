@@ -202,7 +202,7 @@ class ESMM(nn.Model[ESMMConfig]):
         super().__init__(config)
         if config.paddlerec:
             rows, width = config.sparse_feature_number, config.sparse_feature_dim
-            self.embedding = nn.Embedding(rows, width, 0, weight_attr=I.Uniform())
+            self.embedding = config.make_table(rows, width, I.Uniform(), 0)
         else:
             self.embedding = table(config)
         width = config.num_field * config.sparse_feature_dim

@@ -22,10 +22,11 @@ from framework.nn import functional as F
 from framework.nn import initializer as I
 from zoo.contracts import Contract
 from zoo.recommendation.contracts import Features
+from zoo.recommendation.tables import TableConfig
 
 
 @dataclass(frozen=True)
-class NeuMFConfig:
+class NeuMFConfig(TableConfig):
     """Rows of both tables (`tables` of EncodeFeatures), width of the product, sizes of the perceptron."""
 
     num_users: int = 6040
@@ -52,10 +53,10 @@ class NeuMF(nn.Model[NeuMFConfig]):
     def __init__(self, config: NeuMFConfig) -> None:
         super().__init__(config)
         init, half = I.Normal(std=0.01), config.fc_layers[0] // 2
-        self.MF_Embedding_User = nn.Embedding(config.num_users, config.mf_dim, weight_attr=init)
-        self.MF_Embedding_Item = nn.Embedding(config.num_items, config.mf_dim, weight_attr=init)
-        self.MLP_Embedding_User = nn.Embedding(config.num_users, half, weight_attr=init)
-        self.MLP_Embedding_Item = nn.Embedding(config.num_items, half, weight_attr=init)
+        self.MF_Embedding_User = config.make_table(config.num_users, config.mf_dim, init)
+        self.MF_Embedding_Item = config.make_table(config.num_items, config.mf_dim, init)
+        self.MLP_Embedding_User = config.make_table(config.num_users, half, init)
+        self.MLP_Embedding_Item = config.make_table(config.num_items, half, init)
         for number, (before, after) in enumerate(zip(config.fc_layers, config.fc_layers[1:]), start=1):
             weights = I.TruncatedNormal(std=1 / math.sqrt(before))
             setattr(self, f"layer_{number}", nn.Linear(before, after, weight_attr=weights))

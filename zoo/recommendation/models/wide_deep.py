@@ -44,7 +44,7 @@ class WideDeep(nn.Model[WideDeepConfig]):
             self.wide_part = nn.Linear(config.dense_input_dim, 1, weight_attr=init)
         if config.paddlerec:
             rows, width = config.sparse_feature_number, config.sparse_feature_dim
-            self.embedding = nn.Embedding(rows, width, weight_attr=I.Uniform())
+            self.embedding = config.make_table(rows, width, I.Uniform())
         else:
             self.embedding = table(config)
             self.wide_embedding = table(config, 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 from pathlib import Path
 
 import jax
@@ -11,11 +12,13 @@ import numpy as np
 import pytest
 
 from framework import nn
+from framework.commands.main import main
 from framework.config import build
 from framework.core.errors import ConfigError, InputError, MissingExtraError
 from framework.core.rng import rng_scope
 from framework.optimizer import Adam
 from zoo.recommendation.data.interactions import EncodeHistory, Interactions
+from zoo.recommendation.models.dssm import DSSMConfig
 from zoo.recommendation.models.gru4rec import GRU4RecConfig
 from zoo.recommendation.models.sasrec import BERT4RecConfig, SASRecConfig
 from zoo.recommendation.retrieval import ItemIndex, best_items
@@ -25,7 +28,36 @@ from zoo.recommendation.sequence_tasks import NextItem, RankingScores
 SASREC = SASRecConfig(12, hidden_size=8, inner_size=16, max_length=6)
 BERT = BERT4RecConfig(12, hidden_size=8, inner_size=16, max_length=6)
 GRU = GRU4RecConfig(12, embedding_size=8, hidden_size=8)
+DSSM = DSSMConfig(12, (8, 6), ("relu", "none"))
 RNG = np.random.default_rng(0)
+
+
+CONFIG = """
+domain: recommendation
+data:
+  train:
+    dataset: {type: Interactions, paths: [FOLDER/log.inter]}
+    transforms: [{type: EncodeHistory, length: 6, crop: true}]
+    batch_size: 10
+  eval:
+    dataset: {type: Interactions, paths: [FOLDER/log.inter], split: valid}
+    transforms: [{type: EncodeHistory, length: 6}]
+    batch_size: 10
+optim: {type: Adam, learning_rate: 0.05}
+train: {epochs: 40, eval_every: 40}
+"""
+
+
+def write_log(folder: Path) -> str:
+    """Twenty users, each of whom takes five of the six items of one of two kinds."""
+    rng = np.random.default_rng(0)
+    lines = ["user_id:token\titem_id:token\ttimestamp:float"]
+    for user in range(20):
+        for time, item in enumerate(rng.permutation(6)[:5]):
+            lines.append(f"u{user}\ti{item + 6 * (user % 2)}\t{time}")
+    path = folder / "log.inter"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path.as_posix()
 
 
 def log(folder: Path) -> tuple[str, ...]:
@@ -79,9 +111,9 @@ def test_histories_of_data_and_of_raw_rows() -> None:
         encode(RowSample(values={"user": "1"}), RNG)
 
 
-@pytest.mark.parametrize("config", [SASREC, BERT, GRU], ids=["SASRec", "BERT4Rec", "GRU4Rec"])
+@pytest.mark.parametrize("config", [SASREC, BERT, GRU, DSSM], ids=["SASRec", "BERT4Rec", "GRU4Rec", "DSSM"])
 def test_padding_in_front_changes_nothing_and_gradients_reach_all(
-    config: SASRecConfig | GRU4RecConfig,
+    config: SASRecConfig | GRU4RecConfig | DSSMConfig,
 ) -> None:
     model = build(config).eval()
     short, padded = (jnp.asarray([row], jnp.int32) for row in ([3, 5, 7], [0, 0, 0, 3, 5, 7]))
@@ -102,7 +134,7 @@ def test_padding_in_front_changes_nothing_and_gradients_reach_all(
 
 def test_sasrec_does_not_look_ahead_and_bert4rec_does() -> None:
     rows = np.array([[1, 2, 3, 4, 5, 6], [1, 2, 3, 4, 5, 9]], np.int32)
-    for config, ahead in ((SASREC, False), (BERT, True), (GRU, False)):
+    for config, ahead in ((SASREC, False), (BERT, True), (GRU, False), (DSSM, False)):
         first, second = np.asarray(build(config).eval()(jnp.asarray(rows)))[:, :5]
         assert (np.abs(first - second).max() > 1e-6) == ahead
 
@@ -134,6 +166,62 @@ def test_a_sequence_is_learnt() -> None:
     seen[:, 0] = True
     metric.update({"scores": np.asarray(outputs["scores"])}, {"seen": seen, "target": np.asarray(data[:, 5])})
     assert metric.result()["hr@1"] == 1.0
+
+
+def test_negatives_of_the_batch_are_corrected_by_their_chance() -> None:
+    """Each sequence has one position, so that its item is the candidate that is drawn."""
+    rows, chance = np.array([3, 5, 3]), np.array([0.5, 0.1, 0.5], np.float32)
+    items, chances = np.zeros((3, 4), np.int32), np.zeros((3, 4), np.float32)
+    items[:, 2:] = np.stack([[1, 2, 4], rows], axis=1)
+    chances[:, 2:] = np.stack([[0.2] * 3, chance], axis=1)
+    model = build(DSSM).eval()
+    logits = np.asarray(model(jnp.asarray(items[:, :-1])))[:, -1] @ np.asarray(model.item_vectors()).T
+    expected = []
+    for row, others in enumerate(([1], [0, 2], [1])):  # the same item is no negative
+        names = [row, *others]
+        corrected = logits[row, rows[names]] - np.log(chance[names])
+        expected.append(np.log(np.exp(corrected).sum()) - corrected[0])
+    with rng_scope(jax.random.key(0)):
+        batch = {"items": jnp.asarray(items), "chance": jnp.asarray(chances)}
+        loss = NextItem(12, loss_name="in_batch").loss(model, batch).total
+    assert float(loss) == pytest.approx(float(np.mean(expected)), rel=1e-5)
+
+
+def test_two_towers_are_trained_and_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_log(tmp_path)
+    text = CONFIG.replace("FOLDER", tmp_path.as_posix())
+    lines = [line for line in text.splitlines() if not line.startswith(("model:", "task:", "export:"))]
+    lines += [
+        "model: {type: DSSM, num_items: 12, fc_sizes: [8, 8], fc_acts: [relu, none]}",
+        "task: {type: NextItem, num_items: 12, loss_name: in_batch, topk: [2]}",
+        "export: {inputs: {items: {shape: [n, 6], dtype: int32}}, precisions: [float32]}",
+    ]
+    config = tmp_path / "towers.yml"
+    config.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    assert main(["train", "-c", str(config)]) == 0
+    (tmp_path / "histories.jsonl").write_text('{"history": "i7 i8"}\n{"history": ["i0", "i1"]}\n', "utf-8")
+    assert main(["infer", "histories.jsonl", "-c", str(config), "--top", "3", "--output_dir", "best"]) == 0
+    for line, seen in zip((tmp_path / "best/histories.jsonl").read_text("utf-8").splitlines(), ("78", "01")):
+        numbers = [int(one["item"][1:]) for one in json.loads(line)["items"]]
+        assert len(numbers) == 3 and not {str(number) for number in numbers} & set(seen)
+        assert all((number >= 6) == (seen == "78") for number in numbers[:2]), numbers
+
+
+def test_the_data_say_how_frequent_items_are(tmp_path: Path) -> None:
+    train = Interactions(log(tmp_path), "train")  # two users: a, b and b
+    shares = {
+        int(row): float(share)
+        for one in train
+        for row, share in zip(one.arrays["history"], one.arrays["chance"])
+    }
+    assert shares == {1: 0.75, 2: 0.25}
+    encoded = EncodeHistory(3, crop=True)(train[0], RNG).arrays
+    assert encoded["items"].tolist() == [0, 0, 2, 1] and encoded["chance"].tolist() == [0, 0, 0.25, 0.75]
+    task = NextItem(4, loss_name="in_batch")
+    assert set(task.pack(EncodeHistory(3)(train[0], RNG))) == {"items", "chance"}
+    with pytest.raises(InputError, match="how frequent"):
+        task.pack(RowSample(arrays={"items": encoded["items"]}))
 
 
 def test_items_are_found_by_products() -> None:
