@@ -90,7 +90,7 @@ class Char:
 class CharTable(NamedTuple):
     """What the characters of a text layer say, and the sides of their upright boxes: finite Python floats."""
 
-    said: Sequence[str]
+    texts: Sequence[str]
     left: Sequence[float]
     top: Sequence[float]
     right: Sequence[float]
@@ -102,7 +102,7 @@ class CharTable(NamedTuple):
         right = max(self.right[number], left)
         char = object.__new__(Char)  # without what makes other values plain
         values = char.__dict__
-        values["text"], values["score"] = self.said[number], 1.0
+        values["text"], values["score"] = self.texts[number], 1.0
         values["polygon"] = ((left, top), (right, top), (right, bottom), (left, bottom))
         return char
 
@@ -117,9 +117,9 @@ class _CharsOnDemand:
         if word is None:
             return ()  # the field's default
         values = word.__dict__
-        made_of = values.get("_table")
-        if made_of is not None:  # else another thread has made them just now
-            table, numbers = made_of
+        source = values.get("_table")
+        if source is not None:  # else another thread has made them just now
+            table, numbers = source
             values["chars"] = tuple(map(table.char, numbers))
             values.pop("_table", None)
         return values["chars"]

@@ -171,8 +171,8 @@ def split_words(chars: Chars, order: list[int], rightward: bool) -> list[list[in
 def _first_quartile(values: Sequence[float]) -> float:
     """The first of `statistics.quantiles(values, n=4)`, which works out all, of three values or more."""
     ordered = sorted(values)
-    whole, part = divmod(len(ordered) + 1, 4)
-    return (ordered[whole - 1] * (4 - part) + ordered[whole] * part) / 4
+    index, rest = divmod(len(ordered) + 1, 4)
+    return (ordered[index - 1] * (4 - rest) + ordered[index] * rest) / 4
 
 
 def _overlap(chars: Chars, before: int, after: int, gap: float) -> bool:

@@ -184,12 +184,12 @@ def _read_chars(
     codes = np.array(values.codes, np.int64)
     if ((codes & 0xF800) == 0xD800).any():
         codes = np.array(_code_points(values.codes), np.int64)
-    kept = np.flatnonzero(~np.isin(codes, _NO_CHARACTER) & values.has_ink)
-    codes, places = codes[kept], kept.tolist()
+    used = np.flatnonzero(~np.isin(codes, _NO_CHARACTER) & values.has_ink)
+    codes, indices = codes[used], used.tolist()
     soft = np.isin(codes, _SOFT_HYPHENS)
     text = list(map(chr, np.where(soft, 0x2D, np.where(codes < 0x110000, codes, 0xFFFD)).tolist()))
-    keys = [values.objects[i] for i in places]
-    first = dict(zip(reversed(keys), reversed(places), strict=True))  # the first character of each object
+    keys = [values.objects[i] for i in indices]
+    first = dict(zip(reversed(keys), reversed(indices), strict=True))  # the first character of each object
     numbers: dict[TextStyle, int] = {}
     known: dict[int | None, tuple[int, int]] = {}  # by a text object's address: its style, its number
     pointers: list[Handle] = []
@@ -202,12 +202,12 @@ def _read_chars(
     style, objects = [known[key][0] for key in keys], [known[key][1] for key in keys]
     hyphen = soft.copy()
     for at in np.flatnonzero(np.isin(codes, _HYPHENS)).tolist():
-        hyphen[at] = raw.FPDFText_IsHyphen(handle, places[at]) == 1
+        hyphen[at] = raw.FPDFText_IsHyphen(handle, indices[at]) == 1
     generated = codes == 32
-    generated[generated] = which_generated(handle, kept[generated].tolist())
-    boxes = values.ink[kept]
-    cells = values.loose[kept].astype(np.float64)
-    origins = values.origins[kept]
+    generated[generated] = which_generated(handle, used[generated].tolist())
+    boxes = values.ink[used]
+    cells = values.loose[used].astype(np.float64)
+    origins = values.origins[used]
     good = np.isfinite(boxes).all(1) & np.isfinite(cells).all(1) & np.isfinite(origins).all(1)
     good &= (np.abs(boxes) < 1e6).all(1) & (np.abs(origins) < 1e6).all(1) & (np.abs(cells) < 1e6).all(1)
     at = np.flatnonzero(good)
@@ -220,7 +220,7 @@ def _read_chars(
         apply(to_pixels, origins[at]),
         np.array(style, np.int32)[at] if len(at) else np.zeros(0, np.int32),
         tuple(numbers),
-        (np.array(values.unmapped, int) == 1)[kept[at]],
+        (np.array(values.unmapped, int) == 1)[used[at]],
         generated[at],
         hyphen[at],
         np.array(objects, np.int32)[at] if len(at) else np.zeros(0, np.int32),
