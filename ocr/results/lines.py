@@ -120,7 +120,7 @@ class _CharsOnDemand:
         source = values.get("_table")
         if source is not None:  # else another thread has made them just now
             table, numbers = source
-            values["chars"] = tuple(map(table.char, numbers))
+            values["chars"] = tuple(table.char(number) for number in numbers)
             values.pop("_table", None)
         return values["chars"]
 
