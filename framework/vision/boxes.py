@@ -100,20 +100,20 @@ def suppress(
         return clash
 
     most = len(boxes) if count is None else count
-    left, kept = np.arange(len(boxes)), np.zeros(0, np.int64)
+    left, selected = np.arange(len(boxes)), np.zeros(0, np.int64)
     if eta < 1:
         return _suppress_by_turns(left, overlaps, labels, iou_threshold, other_threshold, most, eta)
-    while left.size and len(kept) < most:
+    while left.size and len(selected) < most:
         block, left = left[:_BLOCK], left[_BLOCK:]
         open_, clash = np.ones(len(block), bool), clashes(block, block)
         for i in range(len(block)):
             if open_[i]:
                 open_[i + 1 :] &= ~clash[i, i + 1 :]
-        best = block[open_][: most - len(kept)]
-        kept = np.concatenate([kept, best])
+        best = block[open_][: most - len(selected)]
+        selected = np.concatenate([selected, best])
         rests = [left[i : i + _ROW] for i in range(0, len(left), _ROW)]
         left = np.concatenate([left[:0], *(rest[~clashes(best, rest).any(0)] for rest in rests)])
-    return kept
+    return selected
 
 
 def _suppress_by_turns(
@@ -126,11 +126,11 @@ def _suppress_by_turns(
     eta: float | np.float32,
 ) -> np.ndarray:
     """`suppress` where each box that stays lowers the threshold of the next."""
-    kept: list[int] = []
+    selected: list[int] = []
     worst = np.zeros(len(left))  # the overlap with any box before
-    while left.size and len(kept) < most:
+    while left.size and len(selected) < most:
         best, left = left[0], left[1:]
-        kept.append(int(best))
+        selected.append(int(best))
         if iou_threshold > 0.5:
             iou_threshold = iou_threshold * eta
         row, gone = overlaps(best[None], left)[0], np.zeros(len(left), bool)
@@ -141,7 +141,7 @@ def _suppress_by_turns(
         worst = np.maximum(worst[1:].astype(row.dtype), row)
         stays = (worst <= iou_threshold) & ~gone
         left, worst = left[stays], worst[stays]
-    return np.array(kept, np.int64)
+    return np.array(selected, np.int64)
 
 
 def clip(boxes: np.ndarray, size_hw: tuple[int, int]) -> np.ndarray:

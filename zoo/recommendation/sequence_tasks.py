@@ -175,13 +175,13 @@ def _in_batch_entropy(
     Candidates that are the position's own item are left out: they would be wrong negatives.
     """
     column = jax.random.categorical(next_key(), jnp.where(valid > 0, 0.0, -1e9))[:, None]
-    drawn, known = (jnp.take_along_axis(one, column, axis=1)[:, 0] for one in (rows, valid))
+    drawn, has_item = (jnp.take_along_axis(one, column, axis=1)[:, 0] for one in (rows, valid))
     penalty = jnp.log(jnp.maximum(chance, 1e-12))
     logits = vectors @ table[drawn].T - jnp.take_along_axis(penalty, column, axis=1)[:, 0]
-    own = (vectors * table[rows]).sum(axis=-1) - penalty
-    left_out = (rows[..., None] == drawn) | (known == 0)
-    logits = jnp.concatenate([own[..., None], jnp.where(left_out, -1e9, logits)], axis=-1)
-    return jax.nn.logsumexp(logits.astype(jnp.float32), axis=-1) - own
+    positive = (vectors * table[rows]).sum(axis=-1) - penalty
+    left_out = (rows[..., None] == drawn) | (has_item == 0)
+    logits = jnp.concatenate([positive[..., None], jnp.where(left_out, -1e9, logits)], axis=-1)
+    return jax.nn.logsumexp(logits.astype(jnp.float32), axis=-1) - positive
 
 
 class RankingScores:

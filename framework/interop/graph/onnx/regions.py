@@ -1,4 +1,4 @@
-"""Boxes of a feature map in one size, as ONNX's RoiAlign pools them. Source: onnx/defs/object_detection, RoiAlign."""
+"""Boxes of a feature map in one size, as ONNX's RoiAlign pools them. Source: ONNX operator specification, RoiAlign."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ def roi_align(
     for low, high, bins, limit in ((top, bottom, size[0], x.shape[1]), (left, right, size[1], x.shape[2])):
         side = high - low if half_pixel else jnp.maximum(high - low, 1.0)
         length = side / bins
-        own = jnp.ceil(length).astype(jnp.int32)
-        points = jnp.full_like(own, ratio) if ratio else jnp.maximum(own, 0)
+        counts = jnp.ceil(length).astype(jnp.int32)
+        points = jnp.full_like(counts, ratio) if ratio else jnp.maximum(counts, 0)
         axes.append(Axis(low + jnp.arange(bins, dtype=length.dtype) * length, length, points, limit))
     rows, columns = axes
     most = [ratio or axis.most for axis in axes]
@@ -106,7 +106,7 @@ def roi_align(
             for j in range(ratio):
                 total = visit(i, j, total)
             return total
-        return lax.fori_loop(0, most[1], lambda j, kept: visit(i, j, kept), total)
+        return lax.fori_loop(0, most[1], lambda j, value: visit(i, j, value), total)
 
     # A loop, also of few steps: XLA would gather number by number where the result is transposed behind it.
     total = lax.fori_loop(0, most[0], visit_row, total)
