@@ -45,7 +45,13 @@ def pages(count: int) -> bytes:
     return make_pdf(*(PdfPage().text(50, 100, f"the words of page {n}") for n in range(1, count + 1)))
 
 
+def new_workers(before: set[int | None]) -> set[int | None]:
+    """Processes that read pages, but for those that other tests of this process keep open."""
+    return {child.pid for child in mp.active_children() if child.name == "oar-pages"} - before
+
+
 def test_pages_come_in_order_and_a_dead_worker_costs_its_own_page_alone() -> None:
+    before = new_workers(set())
     with (
         DocumentReader(Lazy(no_ocr), dpi=72).open(pages(9)) as opened,
         Deadly(Lazy(no_ocr), dpi=72).open(pages(9)) as deadly,
@@ -70,7 +76,7 @@ def test_pages_come_in_order_and_a_dead_worker_costs_its_own_page_alone() -> Non
         left = workers.read(whole, opened.numbers)
         next(left)
         left.close()
-        assert not any(child.name == "oar-pages" for child in mp.active_children())
+        assert not new_workers(before)
         workers.close()
 
 
@@ -150,6 +156,7 @@ def test_files_are_those_of_one_process_and_ctrl_c_loses_no_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(page_workers, "FEW", 1)
+    before = new_workers(set())
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "in.pdf").write_bytes(pages(12))
@@ -157,7 +164,7 @@ def test_files_are_those_of_one_process_and_ctrl_c_loses_no_page(
     assert told == [12, *[1] * 12]
     with pytest.raises(Interrupted):
         convert(tmp_path / "two", 2, stopped=lambda: True)
-    assert not any(child.name == "oar-pages" for child in mp.active_children())
+    assert not new_workers(before)
     kept = sorted((tmp_path / "two" / "work").iterdir())
     assert 1 <= len(kept) < 12 and all(file.suffix == ".json" for file in kept)
     times = [file.stat().st_mtime_ns for file in kept]
