@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -41,6 +42,7 @@ class AbstractStep:
     batch: Shapes
     total_steps: int = 1000
 
+    @functools.cached_property
     def state(self) -> TrainState:
         """The shapes of the state."""
         _, params, buffers = functional_core.abstract(self.model)
@@ -51,7 +53,7 @@ class AbstractStep:
 
     def trace(self) -> Trace:
         """The operations of a step that divides nothing; `sharding_constraint` stands where a parameter is gathered."""
-        state, device = self.state(), jax.devices()[0]
+        state, device = self.state, jax.devices()[0]
         mesh = Mesh(np.array([device]).reshape((1,) * len(AXES)), AXES)
         whole = NamedSharding(mesh, PartitionSpec())
         shardings = StepShardings(
@@ -75,7 +77,7 @@ class AbstractStep:
         stored = divided
         if options.stage != 3:
             stored = {name: without_axis(spec, "fsdp") for name, spec in divided.items()}
-        state = state_specs(self.state(), divided, stored, sizes)
+        state = state_specs(self.state, divided, stored, sizes)
         count = math.prod(sizes[axis] for axis in BATCH_AXES)
         batch = {
             name: PartitionSpec(BATCH_AXES) if leaf.shape[0] % count == 0 else PartitionSpec()
@@ -87,7 +89,7 @@ class AbstractStep:
         """The program of a step on a mesh of these devices. Nothing is computed."""
         partitioner = Partitioner(devices, options)
         partitioner.set_model(self.model)
-        state, (_, groups) = self.state(), trained_graph(self.model, self.optimizer, self.options)
+        state, (_, groups) = self.state, trained_graph(self.model, self.optimizer, self.options)
         step = self._step(partitioner.devices[0], partitioner.step_shardings(state, list(groups)))
         lies = jax.tree.map(
             lambda leaf, where: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=where),

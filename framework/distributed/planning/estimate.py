@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -120,9 +121,7 @@ def _measure(
         operation, moment = program.operations[index], moments[index]
         inner = 0
         if operation.bodies:
-            inner, flops, bytes_inside, more = _loop(
-                operation, spread.bodies[index], sizes, index, combined=False
-            )
+            inner, flops, bytes_inside, more = _loop(operation, spread.bodies[index], sizes, index)
             work, traffic = work + flops, traffic + more
             moved = [moved[0] + bytes_inside[0], moved[1] + bytes_inside[1]]
         bits = spread.divisions[operation.results[0]]
@@ -136,7 +135,7 @@ def _measure(
             if result not in stored:
                 continue
             bytes_made = _bytes(program, spread, result, sizes)
-            if result in outputs:  # over what the step was argument
+            if result in outputs:  # over what the step was given
                 written += bytes_made
                 continue
             if result in sums:
@@ -165,12 +164,12 @@ def _measure(
 
 
 def _loop(
-    operation: Equation, spreads: Sequence[Spread], sizes: Sequence[int], index: int, combined: bool
+    operation: Equation, spreads: Sequence[Spread], sizes: Sequence[int], index: int
 ) -> tuple[int, float, tuple[float, float], list[Traffic]]:
     """Of a loop: its body once in memory, and as often as it runs in time; of a branch the dearest one."""
     times = int(operation.parameters.get("length", 1) or 1)  # type: ignore[call-overload]
     bodies = operation.bodies[-1:] if operation.name == "while" else operation.bodies
-    summed = [_measure(body, spread, sizes, combined) for body, spread in zip(bodies, spreads)]
+    summed = [_measure(body, spread, sizes, False) for body, spread in zip(bodies, spreads)]
     working, work, moved, traffic = max(summed, key=lambda one: one[0])
     repeated = [Traffic(one.kind, one.bits, one.bytes * times, index) for one in traffic]
     return working, work * times, (moved[0] * times, moved[1] * times), repeated
@@ -178,7 +177,7 @@ def _loop(
 
 def _in_memory(program: Trace, spread: Spread) -> set[int]:
     """The arrays that are written to memory; all others are computed where they are read."""
-    consumers = program.consumers()
+    consumers = program.consumers
     result: set[int] = set(program.inputs)
     required: set[int] = {one for one in program.outputs if one is not None}
     readers = [0] * len(program.arrays)  # operations that read an array or one of its aliases
@@ -227,6 +226,7 @@ def _in_memory(program: Trace, spread: Spread) -> set[int]:
     return result
 
 
+@functools.lru_cache(maxsize=16)  # the same for every mesh
 def _moments(program: Trace) -> list[int]:
     """When each operation runs: in the order of the program, but for updates of the state, which follow their
     gradients at once."""
@@ -268,6 +268,7 @@ def _gradients(program: Trace, spread: Spread) -> set[int]:
     return summed
 
 
+@functools.lru_cache(maxsize=16)
 def _inputs_of_products(program: Trace) -> set[int]:
     """The arrays that a later product or loop is computed from."""
     used: set[int] = set()

@@ -97,11 +97,12 @@ def search(
         program = variant.trace()
         counted = dropped if number == 0 else Counter()
         for options, sizes in _divisions(devices, base):
-            reason = _impossible(variant, options, sizes, batch, hardware)
+            specs = variant.layout(options, sizes)
+            reason = _impossible(specs, sizes, batch, hardware)
             if reason is not None:
                 counted[reason] += 1
                 continue
-            division = evaluate(variant, program, options, sizes, hardware)
+            division = evaluate(variant, program, specs, options, sizes, hardware)
             fits = division.needs.memory <= SPACE * hardware.memory
             (fitting if fits else too_large).append(division)
     return Search(
@@ -128,14 +129,13 @@ def _divisors(number: int) -> list[int]:
 
 
 def _impossible(
-    variant: Variant, options: ParallelOptions, sizes: dict[str, int], batch: int, hardware: Hardware
+    specs: Sequence[PartitionSpec], sizes: dict[str, int], batch: int, hardware: Hardware
 ) -> str | None:
     """Why a division is not worth a look, in words."""
     if batch % math.prod(sizes[axis] for axis in BATCH_AXES):
         return f"the batch of {batch} is no multiple of data x fsdp"
     if sizes["tensor"] > hardware.per_node:
         return f"tensor is wider than a node of {hardware.per_node}"
-    specs = variant.layout(options, sizes)
     for axis in ("tensor", "fsdp"):
         if sizes[axis] > 1 and not any(axis in spec for spec in specs):
             return f"{axis} of this size divides no parameter"
@@ -145,14 +145,15 @@ def _impossible(
 def evaluate(
     variant: Variant,
     program: Trace,
+    specs: Sequence[PartitionSpec],
     options: ParallelOptions,
     sizes: dict[str, int],
     hardware: Hardware,
 ) -> Division:
-    """The needs and the times of one division of a variant, whose trace is `program`."""
+    """The needs and the times of one division of a variant, whose trace is `program`, with its arguments laid out as
+    `specs`."""
     counts = tuple(sizes[axis] for axis in AXES)
     arguments = program.inputs[program.constants :]
-    specs = variant.layout(options, sizes)
     divided = frozenset(program.arrays[one].shape for spec, one in zip(specs, arguments) if "fsdp" in spec)
     needs = estimate(program, input_bits(program, specs), counts, divided, combined=hardware.shared)
     work = needs.products / hardware.products / (1.0 if hardware.shared else REACHED)

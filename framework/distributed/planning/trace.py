@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -59,7 +60,7 @@ class Equation:
     bodies: tuple[Trace, ...] = ()
 
 
-@dataclass
+@dataclass(eq=False)
 class Trace:
     """Operations in the order of a jaxpr. Inputs are the constants of the jaxpr, and then its arguments."""
 
@@ -69,6 +70,7 @@ class Trace:
     inputs: tuple[int, ...] = ()
     outputs: tuple[int | None, ...] = ()
 
+    @functools.cached_property
     def consumers(self) -> list[list[int]]:
         """For each array the indices of the operations that read it."""
         result: list[list[int]] = [[] for _ in self.arrays]

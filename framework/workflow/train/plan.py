@@ -123,7 +123,7 @@ def plan(experiment: Experiment, devices: int, hardware: Hardware) -> Plan:
 
     Raises:
         InputError: there is nothing to train on.
-        ConfigError: a rule of names fits no parameter.
+        ConfigError: a rule of names fits no parameter; the model has tables, or the config axes, that are not planned.
     """
     first = abstract_step(experiment)
     tables = [name for name, one in first.model.named_parameters() if isinstance(one, Table)]
@@ -146,7 +146,16 @@ def plan(experiment: Experiment, devices: int, hardware: Hardware) -> Plan:
         step = dataclasses.replace(first, options=options)
         steps[pattern] = step
         variants.append(Variant(pattern, step.trace, step.inputs))
-    base = experiment.parallel if isinstance(experiment.parallel, ParallelOptions) else None
+    base = experiment.parallel if isinstance(experiment.parallel, ParallelOptions) else ParallelOptions()
+    others = {axis: size for axis in ("pipeline", "sequence", "expert") if (size := getattr(base, axis)) > 1}
+    if others:
+        raise ConfigError(
+            "plans divide over data, fsdp and tensor alone",
+            where="parallel",
+            received=", ".join(f"{axis}: {size}" for axis, size in others.items()),
+            allowed="1 device of each other axis",
+            fix="-o " + " ".join(f"parallel.{axis}=1" for axis in others),
+        )
     batch = max((leaf.shape[0] for leaf in first.batch.values() if leaf.ndim), default=1)
     count = sum(math.prod(one.shape) for _, one in first.model.named_parameters())
     return Plan(devices, batch, count, hardware, search(variants, devices, batch, hardware, base), steps)

@@ -67,6 +67,7 @@ def test_what_fits_nowhere(config: Path, capsys: pytest.CaptureFixture[str]) -> 
         (["--devices", "8", "--hardware", "h2000"], "nothing is known of this device"),
         (["--devices", "4096", "--compile", "1"], "cannot be made of a CPU"),
         (["--devices", "8", "-o", "parallel.rules={nowhere: [fsdp]}"], "found in no name"),
+        (["--devices", "8", "-o", "parallel.pipeline=2"], "over data, fsdp and tensor alone"),
         (["--devices", "8", "-o", "data.train.dataset.root=missing"], "missing"),
     ],
 )
