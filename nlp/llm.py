@@ -14,8 +14,7 @@ from pathlib import Path
 from framework.core.errors import InputError
 from framework.interop.weights.model_folder import is_model_folder
 from framework.text.tokenizer import Tokenizer
-from zoo.layers.decoder import Decoder
-from zoo.layers.decoder_weights import load_decoder, save_decoder
+from zoo.layers.decoder_weights import AnyDecoder, load_decoder, save_decoder
 
 TOKENIZER_FILES = (
     "tokenizer.json",
@@ -36,7 +35,7 @@ TOKENIZER_FILES = (
 class LanguageModel:
     """A decoder with its tokenizer, in evaluation mode."""
 
-    model: Decoder
+    model: AnyDecoder
     tokenizer: Tokenizer | None
     """None where the folder has none: texts are then given as ids"""
     folder: Path | None = None
