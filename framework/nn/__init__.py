@@ -161,6 +161,7 @@ from framework.nn.norm import InstanceNorm1D as InstanceNorm1D
 from framework.nn.norm import InstanceNorm2D as InstanceNorm2D
 from framework.nn.norm import InstanceNorm3D as InstanceNorm3D
 from framework.nn.norm import LayerNorm as LayerNorm
+from framework.nn.norm import RMSNorm as RMSNorm
 from framework.nn.norm import SpectralNorm as SpectralNorm
 from framework.nn.norm import SyncBatchNorm as SyncBatchNorm
 from framework.nn.recompute import recompute as recompute

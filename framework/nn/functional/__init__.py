@@ -135,6 +135,7 @@ from framework.nn.functional.rearrange import temporal_shift as temporal_shift
 from framework.nn.functional.rearrange import unfold as unfold
 from framework.nn.functional.rnn import rnn_cell as rnn_cell
 from framework.nn.functional.rnn import rnn_scan as rnn_scan
+from framework.nn.functional.rotary import apply_rotary as apply_rotary
 from framework.nn.functional.sampling import affine_grid as affine_grid
 from framework.nn.functional.sampling import grid_sample as grid_sample
 from framework.nn.functional.sampling import interpolate as interpolate
