@@ -84,13 +84,21 @@ def round_int8(weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.rint(wide / np.where(scale > 0, scale, 1)[:, None]).astype(np.int8), scale
 
 
+def _half(scale: np.ndarray) -> np.ndarray:
+    """Rounded to float16, in float32; what is larger than any float16 stays."""
+    with np.errstate(over="ignore"):
+        rounded = scale.astype(np.float16).astype(np.float32)
+    return np.where(np.isfinite(rounded), rounded, scale).astype(np.float32)
+
+
 def group_steps(grouped: np.ndarray, symmetric: bool) -> tuple[np.ndarray, np.ndarray]:
-    """(scale, zero) [...] float32 of groups [..., size]: 15 steps from the least number, or 0, to the largest."""
+    """(scale, zero) [...] float32 of groups [..., size]: 15 steps from the least number, or 0, to the largest. Scales
+    have the digits of float16, which files keep them in."""
     if symmetric:
-        scale = np.abs(grouped).max(-1) / 7.5
-        return scale.astype(np.float32), np.full(scale.shape, 8, np.float32)
+        scale = _half(np.abs(grouped).max(-1) / 7.5)
+        return scale, np.full(scale.shape, 8, np.float32)
     low, high = np.minimum(grouped.min(-1), 0), np.maximum(grouped.max(-1), 0)
-    scale = np.where(high > low, (high - low) / _MAX_LEVEL, 0).astype(np.float32)
+    scale = _half((high - low) / _MAX_LEVEL)
     return scale, np.clip(np.rint(-low / np.where(scale > 0, scale, 1)), 0, _MAX_LEVEL).astype(np.float32)
 
 
