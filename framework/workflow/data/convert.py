@@ -34,6 +34,13 @@ from framework.workflow.data.labelme import convert_labelme
 
 Format = Literal["yolo", "cvat", "coco", "voc", "labelme", "csv"]
 Target = Literal["yolo", "cvat", "coco", "voc"]
+_OUTPUTS: Mapping[Target, tuple[str, ...]] = {
+    "yolo": ("data.yaml", "labels", "images"),
+    "cvat": ("annotations.xml", "images"),
+    "voc": ("Annotations", "JPEGImages", "ImageSets", "labelmap.txt"),
+    "coco": ("annotations", "images"),
+}
+"""The files and folders that each format has."""
 _MOST_LINES = 10  # of the lines that a report has of what is left out
 
 
@@ -263,16 +270,16 @@ def _write(
         images = [_with_split(image) for image in images]
     if repeated := [name for name, count in Counter(image.name for image in images).items() if count > 1]:
         raise InputError("several images have one name", where=output, received=abbreviate(repeated))
-    targets = [output / name for name in _outputs(images, to)]
-    check_new(targets)
-    with write_whole(targets):
+    names = _OUTPUTS[to]
+    check_new(output / name for name in names)
+    with write_whole(output, names) as new:
         if to == "yolo":
             images = _drop_crowds(images, left_out)
-            _write_yolo(images, read.class_names, output, boxes_only, notes)
+            _write_yolo(images, read.class_names, new, boxes_only, notes)
         elif to == "cvat":
-            write_file(targets[0], cvat_xml(images, read.class_names))
+            write_file(new / names[0], cvat_xml(images, read.class_names))
         elif to == "voc":
-            images = _write_voc(images, output, read.class_names, notes)
+            images = _write_voc(images, new, read.class_names, notes)
         else:
             for split in _splits(images):
                 of_split = [
@@ -281,14 +288,14 @@ def _write(
                     if image.split == split
                 ]
                 text = json.dumps(coco_dict(of_split, read.class_names), ensure_ascii=False)
-                write_file(output / _coco_file(split), text.encode("utf-8"))
+                write_file(new / _coco_file(split), text.encode("utf-8"))
         for image in images:
-            folder = output / ("JPEGImages" if to == "voc" else "images")
+            folder = new / ("JPEGImages" if to == "voc" else "images")
             target = folder / (cvat_file(image) if to == "cvat" else image.name)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(image.path, target)
     counts = Counter(one.label for image in images for one in image.objects)
-    files = (targets[0],)
+    files = (output / names[0],)
     if to == "coco":
         files = tuple(output / _coco_file(split) for split in _splits(images))
     return ConvertReport(
@@ -316,17 +323,6 @@ def _with_split(image: AnnotatedImage) -> AnnotatedImage:
 
 def _splits(images: Sequence[AnnotatedImage]) -> list[str]:
     return sorted({image.split for image in images}, key=lambda name: (*SPLITS, name).index(name))
-
-
-def _outputs(images: Sequence[AnnotatedImage], to: Target) -> list[str]:
-    """The names of the files and folders of the output."""
-    if to == "yolo":
-        return ["data.yaml", "labels", "images"]
-    if to == "cvat":
-        return ["annotations.xml", "images"]
-    if to == "voc":
-        return ["Annotations", "JPEGImages", "ImageSets", "labelmap.txt"]
-    return ["annotations", "images"]
 
 
 def _coco_file(split: str) -> str:
