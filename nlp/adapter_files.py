@@ -1,9 +1,10 @@
 """Adapters of decoders in files: peft's both ways, and PaddleNLP's in.
 
-peft        adapter_config.json, adapter_model.safetensors (or .bin): `base_model.model.<layer>.lora_A.weight` [rank, in],
-            `.lora_B.weight` [out, rank], `.lora_magnitude_vector` [out]; whole layers beside them by their own names
-PaddleNLP   lora_config.json, lora_model_state.pdparams or peft_model.safetensors: `<layer>.lora_A` [in, rank], `.lora_B`
-            [rank, out]
+peft        adapter_config.json, adapter_model.safetensors (or .bin): `base_model.model.<layer>.lora_A.weight`
+            [rank, in], `.lora_B.weight` [out, rank], `.lora_magnitude_vector` [out]; whole layers beside them by their
+            own names
+PaddleNLP   lora_config.json, lora_model_state.pdparams or peft_model.safetensors: `<layer>.lora_A` [in, rank],
+            `.lora_B` [rank, out]
 
 Reference: peft 0.21 utils/save_and_load.py; PaddleNLP 3.0 paddlenlp/peft/lora
 """

@@ -181,7 +181,7 @@ def group_advantages(rewards: jax.Array, scaled: bool = True) -> jax.Array:
 def policy_loss(
     policy: jax.Array, old: jax.Array, advantages: jax.Array, low: float = 0.2, high: float = 0.2
 ) -> jax.Array:
-    """The clipped loss of each token, [N, T]: of its log-probability now and when it was drawn, and of its advantage."""
+    """The clipped loss of each token, [N, T]: of its log-probability now and when drawn, and of its advantage."""
     ratio = jnp.exp(policy - old)
     return -jnp.minimum(ratio * advantages, jnp.clip(ratio, 1 - low, 1 + high) * advantages)
 

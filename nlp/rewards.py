@@ -24,7 +24,7 @@ class Reward(Protocol):
     __dataclass_fields__: ClassVar[dict]
 
     def __call__(self, prompt: str, answer: str, expected: str) -> float:
-        """`expected` is the `answer` of the prompt's entry, "" where it has none. The answer is without its end token."""
+        """`expected` is the `answer` of the entry, "" where it has none. `answer` is without its end token."""
         ...
 
 

@@ -63,7 +63,7 @@ class Experience(Protocol):
 
     def __call__(
         self, params: State, buffers: State, batch: Arrays, step: int, /
-    ) -> dict[str, np.ndarray | jax.Array]:
+    ) -> dict[str, np.ndarray]:
         """The arrays that `Task.loss` reads, from those of the loader, among which are texts.
 
         Args:

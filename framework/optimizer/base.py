@@ -389,8 +389,8 @@ class Optimizer:
         """One step, pure: (new params, new state, info).
 
         `grads` and `params` have exactly the names of `groups`; `lr` is the learning rate of this step, float32 [].
-        `weight`, float32 [], says of how much the gradients are the mean, such as the number of tokens: with `accumulate`
-        they are averaged by it; None: each call counts the same.
+        `weight`, float32 [], says of how much the gradients are the mean, such as the number of tokens: with
+        `accumulate` they are averaged by it; None: each call counts the same.
         `info` holds `grad_norm`, float32 []: the L2 norm of all gradients before clipping (with `accumulate`, of the
         mean of the gradients so far), and `applied`, bool []: False while gradients are only collected.
 

@@ -34,6 +34,11 @@ class Lookup:
     def size(self) -> int:
         return len(self.tokens)
 
+    @property
+    def special_ids(self) -> frozenset[int]:
+        """None but those that the tokenizer names."""
+        return frozenset()
+
     def split(self, text: str) -> SubwordEncoding:
         tokens: list[str] = []
         offsets, start = [np.zeros((0, 2), np.int32)], 0

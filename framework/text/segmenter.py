@@ -43,6 +43,11 @@ class Segmenter(Protocol):
         """Numbers of tokens are below this."""
         ...
 
+    @property
+    def special_ids(self) -> frozenset[int]:
+        """Tokens that the vocabulary itself calls special: they are no text."""
+        ...
+
     def split(self, text: str) -> SubwordEncoding: ...
 
     def split_words(self, words: Sequence[str]) -> SubwordEncoding:

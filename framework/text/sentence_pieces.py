@@ -78,6 +78,8 @@ class SentencePieces:
         self.lower, self.keep_accents, self.special = lower, keep_accents, tuple(special)
         self.model = model
         self.core, self._size = load_model(model, where)
+        self.special_ids = frozenset(n for n in range(self._size) if self.core.IsControl(n))
+        """Tokens such as <s> and </s>"""
         names = sorted(map(re.escape, self.special), key=len, reverse=True)
         self._special = re.compile("|".join(names)) if names else re.compile(r"(?!)")
 

@@ -35,6 +35,9 @@ class Subwords:
         self.core = core
         ids = core.get_vocab(with_added_tokens=True).values()
         self._size = max(ids, default=-1) + 1
+        added = core.get_added_tokens_decoder()
+        self.special_ids = frozenset(number for number, token in added.items() if token.special)
+        """Tokens such as <|im_end|>, which no text without them becomes"""
         # Byte-level vocabularies have "Ġword" for a word behind a space: each word that is given gets one.
         self._space = '"ByteLevel"' in (_stage(core, "pre_tokenizer") + _stage(core, "normalizer"))
 

@@ -198,6 +198,10 @@ class Tokenizer:
         """The token as the vocabulary spells it ("##ing", "Ġthe"), or None where there is none."""
         return self.segmenter.token_of(int(token_id))
 
+    def is_special(self, token_id: int) -> bool:
+        """Whether a token is no text: one of the roles, or what the vocabulary calls special, such as "<|im_end|>"."""
+        return int(token_id) in self._special.values() or int(token_id) in self.segmenter.special_ids
+
     def encode(
         self,
         text: str | Sequence[str],

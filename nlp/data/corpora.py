@@ -109,7 +109,8 @@ class Windows(LazyDataset):
         document = np.searchsorted(starts, np.arange(start, start + self.max_length + 1), "right") - 1
         targets[document[1:] != document[:-1]] = IGNORED
         segments = (document[:-1] - document[0] + 1).astype(np.int32)
-        begins = np.maximum.accumulate(np.where(np.diff(document[:-1], prefix=document[0]) > 0, order, 0))
+        is_first = np.concatenate([[True], document[1:-1] != document[:-2]])
+        begins = np.maximum.accumulate(np.where(is_first, order, 0))
         return TokenSample(ids, targets, (order - begins).astype(np.int32), segments, size, id=name)
 
 

@@ -112,11 +112,9 @@ def _paddle_answers(
     fields: Mapping[str, Any], where: str
 ) -> tuple[list[Message], list[tuple[list[Message], bool]]]:
     """src and tgt are the turns before, of which src has one more: the question that `response` answers."""
-    asked, said = fields.get("src"), fields.get("tgt") or []
-    asked, said = ([one] if isinstance(one, str) else one for one in (asked, said))
-    responses, order = fields["response"], fields["sort"]
-    lists = isinstance(asked, list) and isinstance(responses, list) and isinstance(order, list)
-    if not lists or len(asked) != len(said) + 1 or len(responses) != len(order) or not responses:
+    asked, said = _listed(fields.get("src")), _listed(fields.get("tgt"))
+    responses, order = _listed(fields["response"]), _listed(fields["sort"])
+    if len(asked) != len(said) + 1 or len(responses) != len(order) or not responses:
         raise FormatError(
             "the entry does not fit together",
             where=where,
@@ -130,6 +128,12 @@ def _paddle_answers(
     best = max(order) if len(order) > 1 else 1
     answers = [(as_messages(text, "assistant", where), rank == best) for text, rank in zip(responses, order)]
     return prompt, answers
+
+
+def _listed(value: object) -> list[Any]:
+    if isinstance(value, list):
+        return value
+    return [] if value is None else [value]
 
 
 def _prompt(fields: Mapping[str, Any], where: str) -> list[Message] | None:

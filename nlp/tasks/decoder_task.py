@@ -34,7 +34,7 @@ class DecoderTask(Task[SampleT, Decoder]):
             )
 
     def load_pretrained(self, model: Decoder, path: Path) -> bool:
-        """Start from a file of Hugging Face or PaddleNLP, or from a checkpoint; of a model with adapters what lies under
+        """Start from a file of Hugging Face or PaddleNLP, or from a checkpoint; of a model with adapters what lies below
         them, and the adapters where the checkpoint has some."""
         load_decoder_weights(model, path)
         return True

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, cast
 
 import jax
 import jax.numpy as jnp
@@ -148,10 +148,10 @@ class GRPO(DecoderTask[PromptSample]):
         @jax.jit
         def draw(params: State, buffers: State, batch: Batch, step: jax.Array) -> Answers:
             key = jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), 7), step)
-            model = graphdef.bind(params, buffers)
-            return self.draw(model.eval(), batch, key, self.group, self.temperature)
+            model = cast("Decoder", graphdef.bind(params, buffers).eval())
+            return self.draw(model, batch, key, self.group, self.temperature)
 
-        def act(params: State, buffers: State, batch: Arrays, step: int) -> dict[str, np.ndarray | jax.Array]:
+        def act(params: State, buffers: State, batch: Arrays, step: int) -> dict[str, np.ndarray]:
             numbers = {name: batch[name] for name in ("input_ids", "lengths")}
             answers = Answers(*map(np.asarray, draw(params, buffers, numbers, np.int32(step))))  # pyright: ignore[reportArgumentType]
             texts = (np.repeat(np.asarray(batch[name]), self.group) for name in ("prompt", "expected"))
@@ -234,18 +234,21 @@ class _MeanReward:
         }
 
 
-def join_answers(ids: np.ndarray, lengths: np.ndarray, answers: Answers) -> dict[str, np.ndarray]:
-    """Prompts [N, P] and their answers [N, S] in rows [N, P + S]: "input_ids", "targets" of the answers' tokens alone,
-    and "old", their log p as they were drawn, at the places of the targets."""
-    width = ids.shape[1] + answers.ids.shape[1]
+def join_answers(
+    ids: np.ndarray, lengths: np.ndarray, answers: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """Prompts [N, P] and their answers (the fields of Answers, [N, S]) in rows [N, P + S]: "input_ids", "targets" of the
+    answers' tokens alone, and "old", their log p as they were drawn, at the places of the targets."""
+    drawn, logs = answers["ids"], answers["log_likelihood"]
+    width = ids.shape[1] + drawn.shape[1]
     rows = {
         "input_ids": np.zeros((len(ids), width), np.int32),
         "targets": np.full((len(ids), width), IGNORED, np.int32),
         "old": np.zeros((len(ids), width), np.float32),
     }
-    for row, (start, count) in enumerate(zip(lengths.tolist(), np.asarray(answers.lengths).tolist())):
+    for row, (start, count) in enumerate(zip(lengths.tolist(), answers["lengths"].tolist())):
         rows["input_ids"][row, :start] = ids[row, :start]
-        rows["input_ids"][row, start : start + count] = answers.ids[row, :count]
-        rows["targets"][row, start - 1 : start + count - 1] = answers.ids[row, :count]
-        rows["old"][row, start - 1 : start + count - 1] = answers.log_likelihood[row, :count]
+        rows["input_ids"][row, start : start + count] = drawn[row, :count]
+        rows["targets"][row, start - 1 : start + count - 1] = drawn[row, :count]
+        rows["old"][row, start - 1 : start + count - 1] = logs[row, :count]
     return rows

@@ -240,7 +240,7 @@ def reference_logs(
     @jax.jit
     def logs_of(params: dict, buffers: dict, ids: jax.Array, targets: jax.Array) -> jax.Array:
         with without_adapters():
-            return answer_logs(graphdef.bind(params, buffers), ids, targets)[0]
+            return answer_logs(cast("Decoder", graphdef.bind(params, buffers)), ids, targets)[0]
 
     lengths = np.array([arrays["input_ids"].shape[1] for arrays in packed])
     order = np.argsort(lengths, kind="stable")

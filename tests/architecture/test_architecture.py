@@ -193,6 +193,7 @@ ONLY_HERE = {
     "openpyxl": ("ocr/exporters/xlsx.py",),
     "tokenizers": ("framework/text/",),
     "sentencepiece": ("framework/text/",),
+    "jinja2": ("framework/text/template_sandbox.py",),
     "sacrebleu": ("nlp/metrics.py",),
 }
 EVERYWHERE = {"jax", "numpy", "yaml", "tqdm"}

@@ -230,7 +230,7 @@ def rotary_tables(
         frequencies, scale = _yarn(options, width, length)
     elif options.kind in ("dynamic", "longrope"):
         real = positions if valid is None else jnp.where(valid, positions, 0)
-        longest = real.max(-1, keepdims=True)[..., None] + 1  # [N, 1, 1]
+        longest = (real.max(-1, keepdims=True)[..., None] + 1).astype(jnp.float32)  # [N, 1, 1]
         if options.kind == "dynamic":
             stretch = options.factor * jnp.maximum(longest, length) / length - (options.factor - 1)
             theta = options.theta * stretch ** (width / (width - 2))
