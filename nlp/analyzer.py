@@ -40,6 +40,9 @@ class TextAnalyzer(LanguagePredictor[Any]):
     def pairs(self) -> bool:
         return self.model.pairs
 
+    def count_tokens(self, text: Text) -> int:
+        return self.model.count_tokens(text)
+
     def predict_stream(self, items: Iterable[Text]) -> Iterator[Any]:
         results = self.model.predict_stream(items)
         return results if self.view is None else map(VIEWS[self.view], results)

@@ -21,6 +21,7 @@ from framework.workflow.runners.text_predictor import TextPredictor
 from nlp.analyzer import TextAnalyzer
 from nlp.contracts import TextTask
 from nlp.json_results import result_from_dict
+from nlp.language_models import TEXT_GENERATION
 from nlp.processors import ProcessorContext
 
 # Names of PaddleNLP's Taskflow, and what they answer here.
@@ -67,7 +68,12 @@ class LanguageDomain(Domain[TextOptions]):
     name = "nlp"
     options = TextOptions
     suite = "paddlenlp"
-    capabilities = (TaskAliases(TASKS), FolderImporter(import_folder), ResultReader(result_from_dict))
+    capabilities = (
+        TaskAliases(TASKS),
+        FolderImporter(import_folder),
+        ResultReader(result_from_dict),
+        TEXT_GENERATION,
+    )
 
     def check_dataset(self, dataset: Dataset, observe: Observe) -> Report:
         from nlp.data.check import validate_dataset  # what runs artifacts loads no data sets
