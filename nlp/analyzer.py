@@ -100,6 +100,9 @@ class TextAnalyzer(LanguagePredictor[Any]):
         """D of `embed`; None: the model gives no embeddings."""
         return None if self.embedding is None else self.embedding.size
 
+    def count_tokens(self, text: Text) -> int:
+        return self.model.count_tokens(text)
+
     def predict_stream(self, items: Iterable[Text]) -> Iterator[Any]:
         for attempt in self.predict_attempts(items):
             if isinstance(attempt, OarError):

@@ -21,6 +21,7 @@ from framework.workflow.runners.text_predictor import TextPredictor
 from nlp.analyzer import EmbeddingSettings, TextAnalyzer
 from nlp.contracts import TextTask
 from nlp.json_results import result_from_dict
+from nlp.language_models import TEXT_GENERATION
 from nlp.processors import ProcessorContext
 
 MODULES = "modules.json"  # of folders of sentence-transformers
@@ -72,7 +73,12 @@ class LanguageDomain(Domain[TextOptions]):
     name = "nlp"
     options = TextOptions
     suite = "paddlenlp"
-    capabilities = (TaskAliases(TASKS), FolderImporter(import_folder), ResultReader(result_from_dict))
+    capabilities = (
+        TaskAliases(TASKS),
+        FolderImporter(import_folder),
+        ResultReader(result_from_dict),
+        TEXT_GENERATION,
+    )
 
     def check_dataset(self, dataset: Dataset, observe: Observe) -> Report:
         from nlp.data.check import validate_dataset  # what runs artifacts loads no data sets

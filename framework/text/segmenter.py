@@ -12,7 +12,7 @@ from framework.core.types import JSON
 FORMAT = 1
 ROLES = ("pad", "unk", "cls", "sep", "mask")
 ALL_ROLES = (*ROLES, "bos", "eos")
-Kind = Literal["characters", "words", "wordpiece", "bpe", "unigram"]
+Kind = Literal["characters", "spaced_characters", "words", "wordpiece", "bpe", "unigram"]
 Frame = tuple[tuple[int | str, int], ...]
 """What surrounds texts: (the id of a special token, or "A" or "B" for a text; its type id), in order."""
 

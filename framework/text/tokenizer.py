@@ -116,7 +116,8 @@ class Tokenizer:
         """A tokenizer for these texts, with [PAD] as token 0, [UNK] 1, [CLS] 2, [SEP] 3 and [MASK] 4.
 
         Args:
-            kind: "bpe" is byte-level, so that nothing is unknown; "unigram" is SentencePiece's.
+            kind: "bpe" is byte-level, so that nothing is unknown; "unigram" is SentencePiece's; "characters" leaves
+                white space out, "spaced_characters" has a token for each such character too.
             texts: Texts, or lists of words.
             vocab_size: At most so many tokens.
             lower: Texts are put into lower case; "wordpiece" and "unigram" then drop accents too.

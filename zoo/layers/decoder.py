@@ -20,6 +20,7 @@ from framework.core.errors import ShapeError
 from framework.core.types import PyTree
 from framework.nn import functional as F
 from framework.nn import initializer as I
+from framework.nn.adapters import add_adapters
 from zoo.layers.decoder_cache import Int8LayerCache, extend_cache, new_layer_cache
 from zoo.layers.decoder_cache import LayerCache as LayerCache
 from zoo.layers.decoder_cache import write_cache as write_cache
@@ -199,6 +200,8 @@ class Decoder(nn.Model[ConfigT], Generic[ConfigT]):
         self.model = self.make_stack()
         if not self.size.tie_embeddings:
             self.lm_head = linear(self.size, self.size.hidden_size, self.size.vocab_size, False)
+        if config.adapter is not None:
+            add_adapters(self, config.adapter)
 
     def make_stack(self) -> DecoderStack:
         return DecoderStack(self.config, self.size, self.block_type)
