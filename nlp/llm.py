@@ -16,8 +16,7 @@ from framework.interop.weights.gguf import read_gguf
 from framework.interop.weights.model_folder import is_model_folder
 from framework.text.gguf_tokenizer import gguf_tokenizer
 from framework.text.tokenizer import Tokenizer
-from zoo.layers.decoder import Decoder
-from zoo.layers.decoder_weights import is_gguf, load_decoder, save_decoder
+from zoo.layers.decoder_weights import AnyDecoder, is_gguf, load_decoder, save_decoder
 
 TOKENIZER_FILES = (
     "tokenizer.json",
@@ -38,7 +37,7 @@ TOKENIZER_FILES = (
 class LanguageModel:
     """A decoder with its tokenizer, in evaluation mode."""
 
-    model: Decoder
+    model: AnyDecoder
     tokenizer: Tokenizer | None
     """None where the folder has none: texts are then given as ids"""
     folder: Path | None = None
