@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from framework.core.errors import InputError
+from framework.interop.weights.gguf import read_gguf
 from framework.interop.weights.model_folder import is_model_folder
+from framework.text.gguf_tokenizer import gguf_tokenizer
 from framework.text.tokenizer import Tokenizer
 from zoo.layers.decoder import Decoder
-from zoo.layers.decoder_weights import load_decoder, save_decoder
+from zoo.layers.decoder_weights import is_gguf, load_decoder, save_decoder
 
 TOKENIZER_FILES = (
     "tokenizer.json",
@@ -55,18 +57,22 @@ class LanguageModel:
         return folder
 
 
-def load(name: str | Path, dtype: str | None = None) -> LanguageModel:
-    """The language model of a folder of Hugging Face or PaddleNLP.
+def load(name: str | Path, dtype: str | None = None, weights: str | None = None) -> LanguageModel:
+    """The language model of a folder of Hugging Face or PaddleNLP, or of a GGUF file.
 
     Args:
-        name: The folder: config.json, weights, and a tokenizer.
+        name: The folder: config.json, weights, and a tokenizer. Weights may be quantised by GPTQ, AWQ, FP8,
+            bitsandbytes or compressed-tensors. Or a file of llama.cpp, whose name ends in .gguf.
         dtype: What weights are kept in: "float32", "bfloat16" or "float16"; None: as in the file.
+        weights: "int8" or "int4": matrices are kept in so many bits, see docs/llm_low_precision.md; None: in floats.
 
     Raises:
         InputError: there is no such folder.
         FormatError, ConfigError, WeightError: it holds no decoder, or a file is damaged.
     """
     folder = Path(name).expanduser()
+    if is_gguf(folder):
+        return _load_gguf(folder, dtype, weights)
     if not is_model_folder(folder):
         raise InputError(
             "there is no language model here",
@@ -74,8 +80,15 @@ def load(name: str | Path, dtype: str | None = None) -> LanguageModel:
             received=str(name),
             allowed="a folder with config.json and weights, as save_pretrained of transformers writes it",
         )
-    model = load_decoder(folder, dtype)
+    model = load_decoder(folder, dtype, weights)
     has_tokenizer = any(
         (folder / one).is_file() for one in TOKENIZER_FILES if one[:4] in ("toke", "voca", "spie")
     )
     return LanguageModel(model, Tokenizer.from_file(folder) if has_tokenizer else None, folder)
+
+
+def _load_gguf(path: Path, dtype: str | None, weights: str | None) -> LanguageModel:
+    """The model of a GGUF file, with the tokenizer that is in it."""
+    text = gguf_tokenizer(read_gguf(path).metadata, str(path))
+    tokenizer = Tokenizer.from_json(text, path) if text is not None else None
+    return LanguageModel(load_decoder(path, dtype, weights), tokenizer)
