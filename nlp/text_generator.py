@@ -21,6 +21,7 @@ from nlp.language_models import TextGenerationOptions
 
 _SETTINGS = "generation_config.json"
 _THINK = "<think>"
+_LENGTH = 8192  # tokens of a prompt and its text, where nobody says
 
 
 def make_constraint(kind: str, value: JSON) -> Constraint:
@@ -63,8 +64,9 @@ class TextUnderWay:
     def warnings(self) -> Sequence[str]:
         return self._request.warnings
 
-    def next_delta(self) -> TextDelta | None:
-        chunk = self._request.next_chunk()
+    def next_delta(self, timeout: float | None = None) -> TextDelta | None:
+        """Waits for the next one, `timeout` seconds at most. Raises: TimeoutError; OarError, which ended the text."""
+        chunk = self._request.next_chunk(timeout)
         if chunk is None:
             return None
         scores = tuple(
@@ -87,7 +89,6 @@ class EngineGenerator:
     Args:
         template: How chats are written; None: the model only goes on with texts.
         defaults: Of requests.
-        end_tokens: That end a text, where the defaults name none.
     """
 
     def __init__(
@@ -170,21 +171,26 @@ class EngineGenerator:
 
 def open_generator(source: str, options: TextGenerationOptions) -> EngineGenerator:
     """The language model of a folder, ready for requests. Raises: OarError, where it cannot be opened."""
-    model = llm.load(source, options.dtype)
+    return make_generator(llm.load(source, options.dtype), options)
+
+
+def make_generator(model: llm.LanguageModel, options: TextGenerationOptions) -> EngineGenerator:
+    """An engine of a model, ready for requests. Raises: InputError, where it has no tokenizer."""
     if model.tokenizer is None:
-        raise InputError("the model has no tokenizer", where=source, allowed="a folder with tokenizer.json")
+        raise InputError(
+            "the model has no tokenizer", where=str(model.folder), allowed="a folder with tokenizer.json"
+        )
     longest = model.model.size.max_positions
-    length = min(longest, 8192) if options.max_length is None else options.max_length
     engine = Engine(
         model.model,
         model.tokenizer,
         options.slots,
-        length,
+        min(longest, _LENGTH) if options.max_length is None else options.max_length,
         chunk=options.chunk,
         prefix_tokens=options.prefix_tokens,
     )
-    folder = Path(source).expanduser()
-    defaults = chat_defaults(folder)
+    defaults = chat_defaults(model.folder)
     if not defaults.eos_token_id:
         defaults = defaults.merge(eos_token_id=model.model.size.eos_ids)
-    return EngineGenerator(engine, model.tokenizer, ChatTemplate.from_folder(folder), defaults)
+    template = None if model.folder is None else ChatTemplate.from_folder(model.folder)
+    return EngineGenerator(engine, model.tokenizer, template, defaults)

@@ -1,4 +1,4 @@
-"""A folder of a language model of a few thousand parameters, as transformers writes it, with a tokenizer and a template."""
+"""A folder of a tiny language model, as transformers writes it, with a tokenizer and a chat template."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TEMPLATE = (
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
 SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
-LENGTH = 256
+LENGTH = 2048
 
 
 def write_folder(folder: Path, seed: int = 1, size: int = 32) -> Path:
