@@ -46,7 +46,9 @@ def parser() -> argparse.ArgumentParser:
         prog="oar chat",
         description="Talk to a language model in the terminal. Ctrl+C stops an answer and not the program.",
     )
-    flags.add_argument("model", metavar="MODEL", help="a folder with config.json, weights and a tokenizer")
+    flags.add_argument(
+        "model", metavar="MODEL", help="a folder with config.json, weights and a tokenizer; or a .gguf"
+    )
     flags.add_argument("prompt", nargs="?", help="answer this and end; a text from a pipe is answered so too")
     flags.add_argument("--system", help="what the assistant is told first")
     for name, (kind, help) in _NUMBERS.items():
@@ -56,6 +58,7 @@ def parser() -> argparse.ArgumentParser:
     flags.add_argument(
         "--dtype", choices=("float32", "bfloat16", "float16"), help="default: that of the file"
     )
+    flags.add_argument("--weights", choices=("int8", "int4"), help="quantise them; default: as in the file")
     flags.add_argument(
         *("-o", "--opt"),
         nargs="+",
@@ -104,7 +107,7 @@ class _Terminal:
         from nlp.text_generator import make_generator
 
         settings = TextGenerationOptions(slots=1, max_length=args.max_length)
-        model = llm.load(args.model, args.dtype)
+        model = llm.load(args.model, args.dtype, args.weights)
         self.generator = make_generator(model, settings)
         self.chat = Conversation(
             self.generator, args.system, _options(args), read_pairs(args.template, "--template")

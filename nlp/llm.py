@@ -20,10 +20,13 @@ from typing import TYPE_CHECKING
 
 from framework.core.errors import InputError
 from framework.core.types import JSON
+from framework.interop.weights.gguf import read_gguf
 from framework.interop.weights.model_folder import is_model_folder
+from framework.text.chat_template import ChatTemplate
+from framework.text.gguf_tokenizer import gguf_tokenizer
 from framework.text.tokenizer import Tokenizer
 from zoo.layers.decoder import Decoder
-from zoo.layers.decoder_weights import load_decoder, save_decoder
+from zoo.layers.decoder_weights import is_gguf, load_decoder, save_decoder
 
 if TYPE_CHECKING:
     from nlp.chat import ChatAnswer
@@ -39,9 +42,11 @@ TOKENIZER_FILES = (
     "merges.txt",
     "spiece.model",
     "chat_template.jinja",
+    "chat_template.json",
     "generation_config.json",
 )
 """Files of a folder that are copied beside the weights."""
+_GGUF_TEMPLATE = "tokenizer.chat_template"
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +58,8 @@ class LanguageModel:
     """None where the folder has none: texts are then given as ids"""
     folder: Path | None = None
     """Where it was read from"""
+    template: ChatTemplate | None = None
+    """How chats are written; None: the model only goes on with texts"""
 
     @functools.cached_property
     def generator(self) -> EngineGenerator:
@@ -99,18 +106,22 @@ class LanguageModel:
         return folder
 
 
-def load(name: str | Path, dtype: str | None = None) -> LanguageModel:
-    """The language model of a folder of Hugging Face or PaddleNLP.
+def load(name: str | Path, dtype: str | None = None, weights: str | None = None) -> LanguageModel:
+    """The language model of a folder of Hugging Face or PaddleNLP, or of a GGUF file.
 
     Args:
-        name: The folder: config.json, weights, and a tokenizer.
+        name: The folder: config.json, weights, and a tokenizer. Weights may be quantised by GPTQ, AWQ, FP8,
+            bitsandbytes or compressed-tensors. Or a file of llama.cpp, whose name ends in .gguf.
         dtype: What weights are kept in: "float32", "bfloat16" or "float16"; None: as in the file.
+        weights: "int8" or "int4": matrices are kept in so many bits, see docs/llm_low_precision.md; None: in floats.
 
     Raises:
         InputError: there is no such folder.
         FormatError, ConfigError, WeightError: it holds no decoder, or a file is damaged.
     """
     folder = Path(name).expanduser()
+    if is_gguf(folder):
+        return _load_gguf(folder, dtype, weights)
     if not is_model_folder(folder):
         raise InputError(
             "there is no language model here",
@@ -118,11 +129,29 @@ def load(name: str | Path, dtype: str | None = None) -> LanguageModel:
             received=str(name),
             allowed="a folder with config.json and weights, as save_pretrained of transformers writes it",
         )
-    model = load_decoder(folder, dtype)
+    model = load_decoder(folder, dtype, weights)
     has_tokenizer = any(
         (folder / one).is_file() for one in TOKENIZER_FILES if one[:4] in ("toke", "voca", "spie")
     )
-    return LanguageModel(model, Tokenizer.from_file(folder) if has_tokenizer else None, folder)
+    tokenizer = Tokenizer.from_file(folder) if has_tokenizer else None
+    return LanguageModel(model, tokenizer, folder, ChatTemplate.from_folder(folder))
+
+
+def _load_gguf(path: Path, dtype: str | None, weights: str | None) -> LanguageModel:
+    """The model of a GGUF file, with the tokenizer that is in it."""
+    metadata = read_gguf(path).metadata
+    text, source = gguf_tokenizer(metadata, str(path)), metadata.get(_GGUF_TEMPLATE)
+    tokenizer = Tokenizer.from_json(text, path) if text is not None else None
+    template = None
+    if tokenizer is not None and isinstance(source, str):
+        roles = {"bos_token": "cls", "eos_token": "sep", "unk_token": "unk", "pad_token": "pad"}
+        tokens = {name: tokenizer.roles[role] for name, role in roles.items() if role in tokenizer.roles}
+        for name in ("bos", "eos"):
+            number = metadata.get(f"tokenizer.ggml.{name}_token_id")
+            token = tokenizer.token_of(number) if isinstance(number, int) else None
+            tokens |= {} if token is None else {f"{name}_token": token}
+        template = ChatTemplate(source, tokens, path)
+    return LanguageModel(load_decoder(path, dtype, weights), tokenizer, template=template)
 
 
 if __name__ == "__main__":

@@ -171,7 +171,7 @@ class EngineGenerator:
 
 def open_generator(source: str, options: TextGenerationOptions) -> EngineGenerator:
     """The language model of a folder, ready for requests. Raises: OarError, where it cannot be opened."""
-    return make_generator(llm.load(source, options.dtype), options)
+    return make_generator(llm.load(source, options.dtype, options.weights), options)
 
 
 def make_generator(model: llm.LanguageModel, options: TextGenerationOptions) -> EngineGenerator:
@@ -192,5 +192,4 @@ def make_generator(model: llm.LanguageModel, options: TextGenerationOptions) -> 
     defaults = chat_defaults(model.folder)
     if not defaults.eos_token_id:
         defaults = defaults.merge(eos_token_id=model.model.size.eos_ids)
-    template = None if model.folder is None else ChatTemplate.from_folder(model.folder)
-    return EngineGenerator(engine, model.tokenizer, template, defaults)
+    return EngineGenerator(engine, model.tokenizer, model.template, defaults)

@@ -20,17 +20,14 @@ from framework.core.errors import ShapeError
 from framework.core.types import PyTree
 from framework.nn import functional as F
 from framework.nn import initializer as I
+from framework.nn.adapters import add_adapters
+from zoo.layers.decoder_cache import Int8LayerCache, extend_cache, new_layer_cache
+from zoo.layers.decoder_cache import LayerCache as LayerCache
+from zoo.layers.decoder_cache import write_cache as write_cache
 from zoo.layers.decoder_config import ACTIVATIONS, DecoderConfig, DecoderSize
 from zoo.layers.rope import rotary_tables
 
 ConfigT = TypeVar("ConfigT", bound=DecoderConfig)
-
-
-class LayerCache(NamedTuple):
-    """Keys, after their rotation, and values of the tokens so far: [N, S, KV, D] each."""
-
-    k: jax.Array
-    v: jax.Array
 
 
 Cache = tuple[PyTree, ...]
@@ -57,12 +54,6 @@ class WeightSource(NamedTuple):
     transposed: bool = False
     """Whether the last two axes of each stand the other way round there"""
     stacked: bool = False
-
-
-def write_cache(cache: jax.Array, new: jax.Array, positions: jax.Array) -> jax.Array:
-    """The cache [N, S, ...] with tokens `new` [N, T, ...] at `positions` [N, T]; one from S on writes nothing."""
-    rows = jnp.arange(cache.shape[0])[:, None]
-    return cache.at[rows, positions].set(new.astype(cache.dtype), mode="drop")
 
 
 def linear(size: DecoderSize, inputs: int, outputs: int, bias: bool) -> nn.Linear:
@@ -125,17 +116,16 @@ class DecoderAttention(nn.Layer):
         return self.attend(q, k, v, self.mask_of(at))
 
     def new_cache(self, batch: int, length: int, dtype: DTypeLike) -> PyTree:
-        """An empty cache of `length` tokens for `batch` rows."""
-        shape = (batch, length, self.kv_heads, self.depth)
-        return LayerCache(jnp.zeros(shape, dtype), jnp.zeros(shape, dtype))
+        """An empty cache of `length` tokens for `batch` rows; in 8 bits for the dtype int8."""
+        return new_layer_cache((batch, length, self.kv_heads, self.depth), dtype)
 
     def decode(
-        self, x: jax.Array, at: Positions, positions: jax.Array, cache: LayerCache
-    ) -> tuple[jax.Array, LayerCache]:
+        self, x: jax.Array, at: Positions, positions: jax.Array, cache: LayerCache | Int8LayerCache
+    ) -> tuple[jax.Array, LayerCache | Int8LayerCache]:
         """As `forward`, for tokens [N, T] at `positions` behind those of the cache; and the cache with them."""
         q, k, v = self.project(x, at)
-        cache = LayerCache(write_cache(cache.k, k, positions), write_cache(cache.v, v, positions))
-        return self.attend(q, cache.k.astype(q.dtype), cache.v.astype(q.dtype), self.mask_of(at)), cache
+        cache, keys, values = extend_cache(cache, k, v, positions)
+        return self.attend(q, keys, values, self.mask_of(at)), cache
 
 
 class GatedMLP(nn.Layer):
@@ -210,6 +200,8 @@ class Decoder(nn.Model[ConfigT], Generic[ConfigT]):
         self.model = self.make_stack()
         if not self.size.tie_embeddings:
             self.lm_head = linear(self.size, self.size.hidden_size, self.size.vocab_size, False)
+        if config.adapter is not None:
+            add_adapters(self, config.adapter)
 
     def make_stack(self) -> DecoderStack:
         return DecoderStack(self.config, self.size, self.block_type)
@@ -229,7 +221,7 @@ class Decoder(nn.Model[ConfigT], Generic[ConfigT]):
 
     def embedding(self) -> jax.Array:
         """[vocab_size, hidden_size]"""
-        return self.model.embed_tokens.weight
+        return self.model.embed_tokens.table()
 
     def hidden(
         self, ids: jax.Array, positions: jax.Array | None = None, segments: jax.Array | None = None
@@ -241,7 +233,7 @@ class Decoder(nn.Model[ConfigT], Generic[ConfigT]):
     def logits(self, hidden: jax.Array) -> jax.Array:
         """[..., hidden_size] -> [..., vocab_size] float32."""
         if self.size.tie_embeddings:
-            return F.matmul(hidden, self.embedding(), transpose_y=True).astype(jnp.float32)
+            return self.model.embed_tokens.attend(hidden).astype(jnp.float32)
         return self.lm_head(hidden).astype(jnp.float32)
 
     def forward(
