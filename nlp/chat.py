@@ -140,7 +140,8 @@ def stream_chat(
 ) -> AnswerStream:
     """The assistant's next message as it is written. Arguments and errors: as of LanguageModel.chat."""
     prompt = generator.encode_chat(messages, tools, template or {})
-    return AnswerStream(generator, prompt.ids, generator.make_parser(prompt, tools or ()), options)
+    parser = generator.make_parser(prompt, tools or ())
+    return AnswerStream(generator, prompt.ids, parser, prompt.with_stop(options))
 
 
 def answer_chat(

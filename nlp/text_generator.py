@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from framework.core.errors import ConfigError, InputError
+from framework.core.errors import ConfigError, InputError, OarError
 from framework.core.types import JSON
 from framework.text.chat_answer import AnswerParser, find_tool_form
 from framework.text.chat_template import ChatTemplate
@@ -21,6 +23,8 @@ from nlp.language_models import TextGenerationOptions
 
 _SETTINGS = "generation_config.json"
 _THINK = "<think>"
+_PROBE = "an answer"
+_MARK = re.compile(r"\s*(<[^<>\s]+>)")
 _LENGTH = 8192  # tokens of a prompt and its text, where nobody says
 
 
@@ -40,6 +44,7 @@ def make_constraint(kind: str, value: JSON) -> Constraint:
 
 def encode_marked(tokenizer: Tokenizer, text: str) -> tuple[int, ...]:
     """The tokens of a text that holds its special tokens itself, as rendered chats do: none are put around it."""
+    text = text.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair is no character
     return tuple(int(token) for token in tokenizer.segmenter.split(text).ids)
 
 
@@ -147,7 +152,20 @@ class EngineGenerator:
             )
         settings = {"add_generation_prompt": not settings.get("continue_final_message"), **settings}
         text = self.template.render(messages, tools, **settings)  # type: ignore[arg-type]
-        return ChatPrompt(encode_marked(self.tokenizer, text), text)
+        return ChatPrompt(encode_marked(self.tokenizer, text), text, self.turn_ends)
+
+    @functools.cached_property
+    def turn_ends(self) -> tuple[str, ...]:
+        """The mark that the template puts behind an answer: vocabularies without it as a token spell it out, and
+        config.json may name another end."""
+        assert self.template is not None
+        messages = [{"role": "user", "content": "a"}, {"role": "assistant", "content": _PROBE}]
+        try:
+            text = self.template.render(messages)
+        except OarError:  # it takes no such chat
+            return ()
+        mark = _MARK.match(text.rpartition(_PROBE)[2])
+        return () if mark is None else (mark[1],)
 
     def make_parser(self, prompt: ChatPrompt, tools: Sequence[Mapping[str, JSON]]) -> AnswerParser:
         form = find_tool_form(self.template.source(True)) if tools and self.template else None

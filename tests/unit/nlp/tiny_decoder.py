@@ -59,6 +59,7 @@ def _made(size: int) -> Path:
         "tie_word_embeddings": True,
         "eos_token_id": 2,
         "bos_token_id": 0,
+        "initializer_range": 0.5,
         "torch_dtype": "float32",
     }
     (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
