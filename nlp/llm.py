@@ -10,6 +10,7 @@ from __future__ import annotations
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from framework.core.errors import InputError
 from framework.interop.weights.gguf import read_gguf
@@ -18,6 +19,9 @@ from framework.text.gguf_tokenizer import gguf_tokenizer
 from framework.text.tokenizer import Tokenizer
 from zoo.layers.decoder import Decoder
 from zoo.layers.decoder_weights import is_gguf, load_decoder, save_decoder
+
+if TYPE_CHECKING:
+    from nlp.evaluation.likelihood import TextScore
 
 TOKENIZER_FILES = (
     "tokenizer.json",
@@ -43,6 +47,19 @@ class LanguageModel:
     """None where the folder has none: texts are then given as ids"""
     folder: Path | None = None
     """Where it was read from"""
+
+    def score(self, text: str, context: str = "", max_length: int | None = None) -> TextScore:
+        """How probable a text is behind a context; without one, behind bos or eos.
+
+        Args:
+            max_length: Tokens of both, at most, of which the last count; None: as many as the model was made for.
+
+        Raises:
+            InputError: there is no tokenizer, or the text has more tokens than that.
+        """
+        from nlp.evaluation.likelihood import score_text
+
+        return score_text(self, text, context, max_length)
 
     def save(self, folder: str | Path) -> Path:
         """Write a folder that transformers and `load` open: config.json, weights, and the files of the tokenizer."""
