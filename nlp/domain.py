@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from framework.config import Kind
 from framework.core.errors import FormatError, InputError
@@ -14,7 +14,13 @@ from framework.interop.weights.model_folder import CONFIG
 from framework.io.data_check import Observe, Report
 from framework.io.dataset import Dataset
 from framework.workflow import Domain, option
-from framework.workflow.domain.capabilities import FolderImporter, ResultReader, TaskAlias, TaskAliases
+from framework.workflow.domain.capabilities import (
+    FolderExport,
+    FolderImporter,
+    ResultReader,
+    TaskAlias,
+    TaskAliases,
+)
 from framework.workflow.open.predict import make_predictor_function
 from framework.workflow.runners.image_runner import load_transforms
 from framework.workflow.runners.text_predictor import TextPredictor
@@ -25,6 +31,8 @@ from nlp.language_models import TEXT_GENERATION
 from nlp.processors import ProcessorContext
 
 MODULES = "modules.json"  # of folders of sentence-transformers
+if TYPE_CHECKING:  # what runs artifacts loads no training code
+    from framework.engine.experiment import Experiment
 
 # Names of PaddleNLP's Taskflow, and what they answer here.
 TASKS = {
@@ -67,6 +75,20 @@ def import_folder(folder: Path) -> Artifact | None:
     return pretrained_artifact.import_folder(folder)
 
 
+def is_decoder(experiment: Experiment) -> bool:
+    """Whether a configuration is one of a model that writes."""
+    from nlp import decoder_export  # which loads model code
+
+    return decoder_export.is_decoder(experiment)
+
+
+def export_decoder(experiment: Experiment, config: Path, folder: Path) -> Path:
+    """Write the folder of a model that writes."""
+    from nlp import decoder_export
+
+    return decoder_export.export_decoder(experiment, config, folder)
+
+
 class LanguageDomain(Domain[TextOptions]):
     """Texts."""
 
@@ -76,6 +98,7 @@ class LanguageDomain(Domain[TextOptions]):
     capabilities = (
         TaskAliases(TASKS),
         FolderImporter(import_folder),
+        FolderExport(is_decoder, export_decoder),
         ResultReader(result_from_dict),
         TEXT_GENERATION,
     )

@@ -34,8 +34,8 @@ class DecoderTask(Task[SampleT, Decoder]):
             )
 
     def load_pretrained(self, model: Decoder, path: Path) -> bool:
-        """Start from a file of Hugging Face or PaddleNLP, or from a checkpoint; of a model with adapters what lies below
-        them, and the adapters where the checkpoint has some."""
+        """Start from a file of Hugging Face or PaddleNLP, or from a checkpoint. Of a model with adapters that is what
+        lies below them, and the adapters where the checkpoint has some."""
         load_decoder_weights(model, path)
         return True
 

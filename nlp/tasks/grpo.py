@@ -153,16 +153,16 @@ class GRPO(DecoderTask[PromptSample]):
 
         def act(params: State, buffers: State, batch: Arrays, step: int) -> dict[str, np.ndarray]:
             numbers = {name: batch[name] for name in ("input_ids", "lengths")}
-            answers = Answers(*map(np.asarray, draw(params, buffers, numbers, np.int32(step))))  # pyright: ignore[reportArgumentType]
-            texts = (np.repeat(np.asarray(batch[name]), self.group) for name in ("prompt", "expected"))
-            rewards = self.judge(answers.ids, answers.lengths, *texts)
-            advantages = group_advantages(jnp.asarray(rewards.reshape(-1, self.group)), self.scaled).reshape(
-                -1
-            )
-            prompts = (
-                np.repeat(np.asarray(batch[name]), self.group, axis=0) for name in ("input_ids", "lengths")
-            )
-            return {**join_answers(*prompts, answers), "advantages": advantages, "rewards": rewards}
+            drawn = {
+                name: np.asarray(value)
+                for name, value in draw(params, buffers, numbers, jnp.int32(step))._asdict().items()
+            }
+            each = {name: np.repeat(np.asarray(value), self.group, axis=0) for name, value in batch.items()}
+            rewards = self.judge(drawn["ids"], drawn["lengths"], each["prompt"], each["expected"])
+            groups = jnp.asarray(rewards.reshape(-1, self.group))
+            advantages = np.asarray(group_advantages(groups, self.scaled)).reshape(-1)
+            rows = join_answers(each["input_ids"], each["lengths"], drawn)
+            return {**rows, "advantages": advantages, "rewards": rewards}
 
         return act
 
@@ -237,8 +237,8 @@ class _MeanReward:
 def join_answers(
     ids: np.ndarray, lengths: np.ndarray, answers: Mapping[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
-    """Prompts [N, P] and their answers (the fields of Answers, [N, S]) in rows [N, P + S]: "input_ids", "targets" of the
-    answers' tokens alone, and "old", their log p as they were drawn, at the places of the targets."""
+    """Prompts [N, P] and their answers (the fields of Answers, [N, S]) in rows [N, P + S]: "input_ids", "targets" of
+    the answers' tokens alone, and "old", their log p as they were drawn, at the places of the targets."""
     drawn, logs = answers["ids"], answers["log_likelihood"]
     width = ids.shape[1] + drawn.shape[1]
     rows = {
