@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from nlp.chat import ChatAnswer
     from nlp.text_generator import EngineGenerator
 
+if TYPE_CHECKING:
+    from nlp.evaluation.likelihood import TextScore
+
 TOKENIZER_FILES = (
     "tokenizer.json",
     "tokenizer.model",
@@ -91,6 +94,19 @@ class LanguageModel:
         from nlp.chat import answer_chat
 
         return answer_chat(self.generator, messages, tools, template, **options)
+
+    def score(self, text: str, context: str = "", max_length: int | None = None) -> TextScore:
+        """How probable a text is behind a context; without one, behind bos or eos.
+
+        Args:
+            max_length: Tokens of both, at most, of which the last count; None: as many as the model was made for.
+
+        Raises:
+            InputError: there is no tokenizer, or the text has more tokens than that.
+        """
+        from nlp.evaluation.likelihood import score_text
+
+        return score_text(self, text, context, max_length)
 
     def save(self, folder: str | Path) -> Path:
         """Write a folder that transformers and `load` open: config.json, weights, and the files of the tokenizer."""
