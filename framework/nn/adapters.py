@@ -180,6 +180,7 @@ def add_adapters(model: Layer, adapter: LoRA) -> list[str]:
             received=repr(adapter.targets),
             allowed=f"a regular expression for names that end in {', '.join(ends)}",
         )
+    _check_targets(model, adapter, linear)
     for parameter in model.parameters():
         parameter.trainable = False
     for pattern in adapter.modules_to_save:
@@ -191,6 +192,30 @@ def add_adapters(model: Layer, adapter: LoRA) -> list[str]:
         if leaf == "bias" and (adapter.bias == "all" or (adapter.bias == "lora_only" and owner in chosen)):
             parameter.trainable = True
     return list(chosen)
+
+
+def _check_targets(model: Layer, adapter: LoRA, linear: Mapping[str, Layer]) -> None:
+    """Raises: ConfigError, where a layer that is named gets no adapter: one that is not linear, or one that there is
+    not, such as the lm_head of tied embeddings."""
+    if adapter.targets == "all":
+        return
+    is_list = re.fullmatch(r"[\w.\\|]+", adapter.targets) is not None
+    for pattern in adapter.targets.split("|") if is_list else [adapter.targets]:
+        others = [
+            name
+            for name, layer in model.named_sublayers()
+            if ends_with(name, pattern) and name not in linear and layer._parameters
+        ]
+        if others or not any(ends_with(name, pattern) for name in linear):
+            raise ConfigError(
+                "adapters are of linear layers of the model",
+                where="adapter.targets",
+                received=f"{pattern!r}, "
+                + (f"which is {others[0]}" if others else "which no layer is called"),
+                allowed="names of linear layers",
+                fix="a word embedding is trained whole: adapter.modules_to_save=[embed_tokens]; a tied one is "
+                "the lm_head as well",
+            )
 
 
 def _is_linear(layer: Layer) -> bool:

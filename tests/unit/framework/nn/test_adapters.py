@@ -134,7 +134,7 @@ def test_dropout_is_in_training_alone() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"targets": "lm_head"}, "q_proj, v_proj|out, q_proj"),
+        ({"targets": "lm_head"}, "out, q_proj"),
         ({"modules_to_save": ("lm_head",)}, "tied"),
     ],
 )
@@ -149,3 +149,9 @@ def test_names_that_no_layer_has(settings: dict, message: str) -> None:
 def test_settings_out_of_range(settings: dict) -> None:
     with pytest.raises(ConfigError, match="out of range"):
         LoRA(**settings)
+
+
+def test_a_named_layer_is_never_left_out() -> None:
+    for targets in ("q_proj|lm_head", "q_proj|norm"):
+        with pytest.raises(ConfigError, match="linear layers of the model"):
+            add_adapters(Block(), LoRA(targets=targets))
