@@ -24,11 +24,13 @@ from framework.workflow.domain.capabilities import (
 from framework.workflow.open.predict import make_predictor_function
 from framework.workflow.runners.image_runner import load_transforms
 from framework.workflow.runners.text_predictor import TextPredictor
-from nlp.analyzer import TextAnalyzer
+from nlp.analyzer import EmbeddingSettings, TextAnalyzer
 from nlp.contracts import TextTask
 from nlp.json_results import result_from_dict
+from nlp.language_models import TEXT_GENERATION
 from nlp.processors import ProcessorContext
 
+MODULES = "modules.json"  # of folders of sentence-transformers
 if TYPE_CHECKING:  # what runs artifacts loads no training code
     from framework.engine.experiment import Experiment
 
@@ -55,6 +57,9 @@ class TextOptions:
     view: Literal["words", "pairs"] | None = option(
         None, "of tagged texts: their words, or pairs of words and tags", flag=False
     )
+    prompt: str | None = option(
+        None, "of models that embed texts: stands before each; or the name of one of the model's prompts"
+    )
 
     def __post_init__(self) -> None:
         if self.top < 1:
@@ -63,7 +68,7 @@ class TextOptions:
 
 def import_folder(folder: Path) -> Artifact | None:
     """A folder of a fine-tuned model of transformers or PaddleNLP; None where it is none."""
-    if not (folder / CONFIG).is_file():
+    if not (folder / CONFIG).is_file() and not (folder / MODULES).is_file():
         return None
     from nlp import pretrained_artifact  # which loads model code
 
@@ -95,6 +100,7 @@ class LanguageDomain(Domain[TextOptions]):
         FolderImporter(import_folder),
         FolderExport(is_decoder, export_decoder),
         ResultReader(result_from_dict),
+        TEXT_GENERATION,
     )
 
     def check_dataset(self, dataset: Dataset, observe: Observe) -> Report:
@@ -119,7 +125,10 @@ class LanguageDomain(Domain[TextOptions]):
         texts = TextPredictor(
             runtime.open(artifact), task.processor(context), task.padding or {}, buckets, batch_size
         )
-        return TextAnalyzer(texts, options.view)
+        embedding = artifact.setting("embedding", EmbeddingSettings, None)
+        kind = str(artifact.config["task"].get("type", ""))  # type: ignore[union-attr]
+        reranks = kind == "CrossEncoding" or (kind == "SequenceClassification" and len(labels) == 1)
+        return TextAnalyzer(texts, options.view, embedding, options.prompt, reranks)
 
 
 DOMAIN = LanguageDomain()

@@ -147,17 +147,26 @@ class Int8Linear(Layer):
 
 class Int4Linear(Layer):
     """x [..., in_features] times a matrix of 4 bits with a scale and a zero point for each group of inputs, plus bias.
-    See `functional.linear_int4`."""
+    See `functional.linear_int4`.
+
+    With `ordered`, the inputs of a group are not neighbours: `order` [in_features] says which input stands where, as in
+    files of GPTQ with `desc_act`.
+    """
 
     float32_parameters = True
 
-    def __init__(self, in_features: int, out_features: int, group: int = 128, bias: bool = True) -> None:
+    def __init__(
+        self, in_features: int, out_features: int, group: int = 128, bias: bool = True, ordered: bool = False
+    ) -> None:
         super().__init__()
         self.in_features, self.out_features, self.group = in_features, out_features, group
         groups = in_features // group
         self.weight = self.create_parameter((groups, out_features, group // 2), _FROZEN, "uint8")
         self.scale = self.create_parameter((groups, out_features), _FROZEN)
         self.zero = self.create_parameter((groups, out_features), _FROZEN, "uint8")
+        if ordered:
+            self.order = self.create_parameter((in_features,), _FROZEN, "int32")
+        self.ordered = ordered
         self.bias = self.create_parameter((out_features,), None if bias else False, is_bias=True)
 
     @classmethod
@@ -169,12 +178,22 @@ class Int4Linear(Layer):
 
     @classmethod
     def from_levels(
-        cls, levels: np.ndarray, scale: np.ndarray, zero: np.ndarray, bias: jax.Array | None = None
+        cls,
+        levels: np.ndarray,
+        scale: np.ndarray,
+        zero: np.ndarray,
+        bias: jax.Array | None = None,
+        order: np.ndarray | None = None,
     ) -> Self:
-        """Of whole numbers [out, in] from 0 to 15, and scales and zero points [out, groups]."""
+        """Of whole numbers [out, in] from 0 to 15, and scales and zero points [out, groups].
+
+        Args:
+            order: [in]: the inputs of the first group, of the second and so on; None: they stand in order.
+        """
         outputs, inputs = levels.shape
         group = inputs // scale.shape[1]
-        layer = cls(inputs, outputs, group, bias is not None)
+        layer = cls(inputs, outputs, group, bias is not None, order is not None)
+        levels = levels if order is None else levels[:, order]
         halves = levels.reshape(outputs, -1, 2, group // 2).transpose(1, 2, 0, 3)
         _set(
             layer,
@@ -182,21 +201,28 @@ class Int4Linear(Layer):
             scale=np.asarray(scale, np.float32).T,
             zero=np.asarray(zero).astype(np.uint8).T,
             bias=bias,
+            order=order if order is None else np.asarray(order, np.int32),
         )
         return layer
 
+    def groups(self) -> np.ndarray:
+        """The group of each input, [in] int32."""
+        groups = np.arange(self.in_features, dtype=np.int32) // self.group
+        return groups[np.argsort(np.asarray(self.order))] if self.ordered else groups
+
     def levels(self) -> np.ndarray:
-        """The whole numbers [out, in] uint8."""
+        """The whole numbers [out, in] uint8, in the order of the inputs."""
         packed = np.asarray(self.weight)
-        return np.stack([packed & 15, packed >> 4], 2).transpose(1, 0, 2, 3).reshape(self.out_features, -1)
+        levels = np.stack([packed & 15, packed >> 4], 2).transpose(1, 0, 2, 3).reshape(self.out_features, -1)
+        return levels[:, np.argsort(np.asarray(self.order))] if self.ordered else levels
 
     def dequantize(self) -> np.ndarray:
         """The matrix [out, in], float32."""
-        levels = self.levels().reshape(self.out_features, -1, self.group).astype(np.float32)
-        zero, scale = (np.asarray(array, np.float32).T[..., None] for array in (self.zero, self.scale))
-        return ((levels - zero) * scale).reshape(self.out_features, -1)
+        zero, scale = (np.asarray(array, np.float32).T[:, self.groups()] for array in (self.zero, self.scale))
+        return (self.levels().astype(np.float32) - zero) * scale
 
     def forward(self, x: jax.Array) -> jax.Array:
+        x = jnp.take(x, self.order, -1) if self.ordered else x
         return linear_int4(x, self.weight, self.scale, self.zero, self.bias)
 
 

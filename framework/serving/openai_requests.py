@@ -79,7 +79,8 @@ class TextWork:
     """What a request asks to be written.
 
     Attributes:
-        options: For the model. max_tokens: None, where the request does not say.
+        options: For the model. max_tokens: None, where the request does not say; then it is `default_tokens`, or as many
+            as the model's context has room for.
         constraint: What the text has to be; see TextGenerator.start.
         usage: Whether a stream ends with the number of tokens.
         logprobs: Alternatives of each token, 0 or more; None: no logarithms.
@@ -89,6 +90,7 @@ class TextWork:
     options: Mapping[str, object]
     n: int
     max_tokens: int | None
+    default_tokens: int | None
     stream: bool
     usage: bool
     logprobs: int | None
@@ -209,7 +211,8 @@ def _read_shared(
         model=_model(fields),
         options=options,
         n=_get_int(fields, "n", 1, _TEXTS) or 1,
-        max_tokens=next((one for one in (most, given, default) if one is not None), None),
+        max_tokens=given if most is None else most,
+        default_tokens=default,
         stream=stream,
         usage=_get(stream_options, "include_usage", bool, False),
         logprobs=logprobs,

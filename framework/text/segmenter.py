@@ -11,6 +11,7 @@ from framework.core.types import JSON
 
 FORMAT = 1
 ROLES = ("pad", "unk", "cls", "sep", "mask")
+ALL_ROLES = (*ROLES, "bos", "eos")
 Kind = Literal["characters", "spaced_characters", "words", "wordpiece", "bpe", "unigram"]
 Frame = tuple[tuple[int | str, int], ...]
 """What surrounds texts: (the id of a special token, or "A" or "B" for a text; its type id), in order."""
@@ -45,10 +46,12 @@ class Segmenter(Protocol):
 
     @property
     def special_ids(self) -> frozenset[int]:
-        """Tokens that the vocabulary itself calls special: they are no text."""
+        """Tokens that are no text, such as those around texts and the marks of a chat."""
         ...
 
-    def split(self, text: str) -> SubwordEncoding: ...
+    def split(self, text: str, parse_special: bool = True) -> SubwordEncoding:
+        """`parse_special`: a special token that stands in the text is that token, and else the characters it shows."""
+        ...
 
     def split_words(self, words: Sequence[str]) -> SubwordEncoding:
         """Each word by itself; offsets count within the word."""

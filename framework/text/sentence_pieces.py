@@ -87,8 +87,8 @@ class SentencePieces:
     def size(self) -> int:
         return self._size
 
-    def split(self, text: str) -> SubwordEncoding:
-        tokens = self._split(text)
+    def split(self, text: str, parse_special: bool = True) -> SubwordEncoding:
+        tokens = self._split(text) if parse_special else self._plain(text, 0)
         return encode_pieces([row[0] for row in tokens], [row[1:] for row in tokens], None)
 
     def split_words(self, words: Sequence[str]) -> SubwordEncoding:

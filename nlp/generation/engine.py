@@ -366,10 +366,24 @@ class Engine:
     def _start_step(self, writing: list[_Slot]) -> StepOutput:
         width = self.programs.tokens_per_step
         self._batch.ensure_length(min(max(slot.length for slot in writing) + width, self.max_length))
-        masks = {slot.row: slot.writer.matcher.allowed() for slot in writing if slot.writer.matcher is not None}
+        masks = self._masks(writing)
         for slot in writing:
             slot.length = min(slot.length + width, slot.limit)
         return self._batch.step(masks)
+
+    def _masks(self, writing: list[_Slot]) -> dict[int, np.ndarray]:
+        """Of the rows with a constraint; one whose constraint takes too much ends with an error and leaves `writing`."""
+        masks = {}
+        for slot in list(writing):
+            if slot.writer.matcher is None:
+                continue
+            try:
+                masks[slot.row] = slot.writer.matcher.allowed()
+            except InputError as error:
+                slot.request.put(error)
+                self._free(slot, running=True)
+                writing.remove(slot)
+        return masks
 
     def _read_step(self, started: bool = False) -> None:
         """Hands out the tokens of the last step, while another one is `started`."""

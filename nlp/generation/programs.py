@@ -255,7 +255,7 @@ class Programs:
             logprobs = token_logprobs(logits, token, settings)
             ids = ids.at[index, jnp.where(going, length, size)].set(jnp.maximum(token, 0), mode="drop")
             ends = (settings.flags[index, jnp.maximum(token, 0)] & END) != 0
-            length = length + going
+            length = length + going.astype(jnp.int32)
             ends = going & (ends | (length >= settings.limit) | (token < 0))
             active = active & ~ends
             more = going & ~ends & (token == follows[:, at])

@@ -187,8 +187,8 @@ def neutral_rows(rows: int, vocab_size: int, table: tuple[int, int]) -> RowSetti
 def fit_table(settings: RowSettings, row: RowSettings) -> tuple[RowSettings, RowSettings]:
     """The settings of a batch and those of a row, without axis B, with room for the longer sequences of either; the
     same objects where nothing changes."""
-    wide, long = settings.prefixes.shape[1:]
-    table = max(wide, row.prefixes.shape[0]), max(long, row.prefixes.shape[1])
+    wide, long = settings.prefixes.shape[-2:]
+    table = max(wide, row.prefixes.shape[-2]), max(long, row.prefixes.shape[-1])
     return _widen(settings, table), _widen(row, table)
 
 

@@ -90,7 +90,7 @@ class LayerQuantizer:
             return None
         if matrix.levels.max(initial=0) > 15 or zero.min() < 0 or zero.max() > 15:
             return None
-        return Int4Linear.from_levels(matrix.levels, matrix.scale, zero, layer.bias)
+        return Int4Linear.from_levels(matrix.levels, matrix.scale, zero, layer.bias, matrix.order)
 
 
 def quantized_arrays(
@@ -130,7 +130,7 @@ def _gptq(layer: Int4Linear) -> dict[str, np.ndarray]:
         "qweight": np.ascontiguousarray(pack_bits(layer.levels(), 4).T),
         "qzeros": pack_bits(zero.astype(np.uint8), 4),
         "scales": np.asarray(layer.scale, np.float16),
-        "g_idx": (np.arange(layer.in_features) // layer.group).astype(np.int32),
+        "g_idx": layer.groups(),
     }
 
 
@@ -141,7 +141,7 @@ def _gptq_config(layers: Mapping[str, Int4Linear]) -> dict[str, object]:
         "bits": 4,
         "group_size": next(iter(layers.values())).group,
         "sym": symmetric,
-        "desc_act": False,
+        "desc_act": any(layer.ordered for layer in layers.values()),
         "lm_head": False,
         "checkpoint_format": "gptq_v2",
     }

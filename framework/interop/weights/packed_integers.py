@@ -40,9 +40,19 @@ class GroupedMatrix:
 
     @property
     def group_size(self) -> int | None:
-        """Inputs of a group, where they stand one after the other in groups of equal length."""
+        """Inputs of a group; None: the groups differ in length."""
         inputs, count = self.levels.shape[1], self.scale.shape[1]
-        return None if self.groups is not None or inputs % count else inputs // count
+        if (
+            self.groups is not None
+            and not (np.bincount(self.groups, minlength=count) * count == inputs).all()
+        ):
+            return None
+        return None if inputs % count else inputs // count
+
+    @property
+    def order(self) -> np.ndarray | None:
+        """[in]: the inputs of the first group, of the second and so on; None: they stand in order."""
+        return None if self.groups is None else np.argsort(self.groups, kind="stable")
 
     def dequantize(self) -> np.ndarray:
         """[out, in] float32."""

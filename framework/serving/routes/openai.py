@@ -178,15 +178,15 @@ def _start(
         options["logprobs"] = work.logprobs
     try:
         for ids in prompts:
-            room = generator.max_length - len(ids)
-            if work.max_tokens is not None and work.max_tokens > max(room, 1) and work.max_tokens != 16:
+            room = max(generator.max_length - len(ids), 1)
+            if work.max_tokens is not None and work.max_tokens > room:
                 raise BadRequestError(
                     "the text does not fit into the model's context",
                     where="max_tokens",
                     received=f"{len(ids):,} tokens of the prompt and max_tokens {work.max_tokens:,}",
                     allowed=f"{generator.max_length:,} together",
                 )
-            options["max_tokens"] = max(room, 1) if work.max_tokens is None else work.max_tokens
+            options["max_tokens"] = work.max_tokens or min(room, work.default_tokens or room)
             started += _in_form(lambda ids=ids: generator.start(ids, options, constraint))
     except BaseException:
         for one in started:

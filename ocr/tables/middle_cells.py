@@ -1,0 +1,58 @@
+"""Cells without rules in the middle of two rows, such as a name beside a head of two rows: they span both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ocr.tables.row_groups import Positions
+from ocr.tables.text_segments import Segment
+
+EXACT = 0.2  # of the text's height: how far a middle is off that of the rows above and below
+FURTHEST = 2.6  # of the text's height, from one of the two rows to the other
+
+
+class MiddleCell(NamedTuple):
+    """A piece of text, the columns that it stands over, and the number of the row above it among the others."""
+
+    segment: Segment
+    first: int
+    last: int
+    above: int
+
+
+def middle_cells(
+    rows: Sequence[list[Segment]], placed: Positions, height: float
+) -> tuple[list[int], list[MiddleCell]]:
+    """(the numbers of the rows that are rows, the pieces of the others, which stand between two of them)"""
+    kept: list[int] = []
+    found: list[MiddleCell] = []
+    middles = [_middle(row) for row in rows]
+    for number, row in enumerate(rows):
+        if kept and kept[-1] == number - 1 and number + 1 < len(rows):
+            above, below = middles[number - 1], middles[number + 1]
+            centred = abs(middles[number] - (above + below) / 2) <= EXACT * height
+            around = {*_columns(placed[number - 1]), *_columns(placed[number + 1])}
+            if (
+                centred
+                and below - above <= FURTHEST * height
+                and middles[number] - above < height
+                and not around & set(_columns(placed[number]))
+                and len(rows[number - 1]) > 1
+                and len(rows[number + 1]) > 1
+            ):
+                found += [
+                    MiddleCell(segment, first, last, len(kept) - 1)
+                    for segment, (first, last) in zip(row, placed[number], strict=True)
+                ]
+                continue
+        kept.append(number)
+    return kept, found
+
+
+def _middle(row: Sequence[Segment]) -> float:
+    return sum((segment.box[1] + segment.box[3]) / 2 for segment in row) / len(row)
+
+
+def _columns(positions: Sequence[tuple[int, int]]) -> list[int]:
+    return [column for first, last in positions for column in range(first, last + 1)]
