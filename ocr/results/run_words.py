@@ -146,7 +146,7 @@ def split_words(chars: Chars, order: list[int], rightward: bool) -> list[list[in
     the document, and where two texts overlap.
     """
     members, _, left, right = chars[:4]
-    size, spaces, seen = chars.size, chars.spaces, chars.seen_spaces
+    size, spaces, gaps_seen = chars.size, chars.spaces, chars.seen_spaces
     gaps = [left[after] - right[before] for before, after in pairwise(order)]
     codes = [chars.codes[i] for i in order]
     leaders = _leaders(codes)
@@ -171,7 +171,7 @@ def split_words(chars: Chars, order: list[int], rightward: bool) -> list[list[in
             or (
                 gap > TIGHT_GAP * em
                 and spacing < UNSPACED * em
-                and seen[after] > seen[before]
+                and gaps_seen[after] > gaps_seen[before]
                 and not leaders[n]
             )
             or (are_words and chars.object[before] != chars.object[after])

@@ -25,11 +25,11 @@ def middle_cells(
     rows: Sequence[list[Segment]], placed: Positions, height: float
 ) -> tuple[list[int], list[MiddleCell]]:
     """(the numbers of the rows that are rows, the pieces of the others, which stand between two of them)"""
-    kept: list[int] = []
-    found: list[MiddleCell] = []
+    remaining: list[int] = []
+    cells: list[MiddleCell] = []
     middles = [_middle(row) for row in rows]
     for number, row in enumerate(rows):
-        if kept and kept[-1] == number - 1 and number + 1 < len(rows):
+        if remaining and remaining[-1] == number - 1 and number + 1 < len(rows):
             above, below = middles[number - 1], middles[number + 1]
             centred = abs(middles[number] - (above + below) / 2) <= EXACT * height
             around = {*_columns(placed[number - 1]), *_columns(placed[number + 1])}
@@ -41,13 +41,13 @@ def middle_cells(
                 and len(rows[number - 1]) > 1
                 and len(rows[number + 1]) > 1
             ):
-                found += [
-                    MiddleCell(segment, first, last, len(kept) - 1)
+                cells += [
+                    MiddleCell(segment, first, last, len(remaining) - 1)
                     for segment, (first, last) in zip(row, placed[number], strict=True)
                 ]
                 continue
-        kept.append(number)
-    return kept, found
+        remaining.append(number)
+    return remaining, cells
 
 
 def _middle(row: Sequence[Segment]) -> float:

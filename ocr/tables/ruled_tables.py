@@ -15,7 +15,7 @@ from ocr.results.lines import Line
 from ocr.tables.cell_text import begins_in, cell_text, count_header_rows, overflowing_lines, split_lines
 from ocr.tables.heads_above import add_head_above
 from ocr.tables.ruling_lines import RulingLines, merge_lines
-from ocr.tables.unruled_rows import Place, part_rows
+from ocr.tables.unruled_rows import CellArea, part_rows
 
 NEAR = 3.0  # points: lines closer than this are one (double borders, borders of neighbouring cells)
 GAP = 4.0  # points: gaps in a line (dots, dashes, crossings left free)
@@ -136,16 +136,16 @@ def _table(
     whole = overflowing_lines(inside)
     used = set(map(id, whole))
     inside = [line for line in inside if id(line) not in used]
-    places: list[Place] = []
+    areas: list[CellArea] = []
     for row, column, height, width in spans:
         bounds: Box = (float(xs[column]), float(ys[row]), float(xs[column + width]), float(ys[row + height]))
         mine, inside = split_lines(inside, bounds)
         begun = [line for line in whole if begins_in(line, bounds)]
         whole = [line for line in whole if line not in begun]
-        places.append(Place(row, column, height, width, bounds, [*mine, *begun]))
-    places, rows = part_rows(places, rows)
+        areas.append(CellArea(row, column, height, width, bounds, [*mine, *begun]))
+    areas, rows = part_rows(areas, rows)
     cells, is_bold, fills = [], [], []
-    for row, column, height, width, bounds, mine in places:
+    for row, column, height, width, bounds, mine in areas:
         pad = min((line_box(line)[0] - bounds[0] for line in mine), default=0.0)
         text, ordered = cell_text(mine, bounds[2] - bounds[0] - 2 * max(pad, 0.0))
         cells.append(Cell(row, column, text, height, width, bounds, 1.0, False, ordered))

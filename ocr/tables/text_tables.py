@@ -374,8 +374,8 @@ def _build(
     placed = [_place(row, stripes, middles) for row in rows]
     if below:
         placed[0] = [(column, column) for column in range(columns)]
-    kept, middle = middle_cells(rows, placed, height)
-    rows, placed = [rows[number] for number in kept], [placed[number] for number in kept]
+    remaining, middle = middle_cells(rows, placed, height)
+    rows, placed = [rows[number] for number in remaining], [placed[number] for number in remaining]
     box = bounding_box(map(line_box, lines))
     tops = [min(segment.box[1] for segment in row) for row in rows]
     bottoms = [max(segment.box[3] for segment in row) for row in rows]
