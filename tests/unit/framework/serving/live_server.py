@@ -20,7 +20,7 @@ from framework.serving.settings import BatchSettings, ModelSettings, ServerSetti
 def live(folder: Path, name: str = "mean", **settings: Any) -> Iterator[str]:
     """The address of a server that is ready, with the model of a folder."""
     model = ModelSettings(str(folder), name, batch=BatchSettings(wait_ms=2))
-    app = create_app(ServerSettings((model,), reload_seconds=0.0, **settings))
+    app = create_app(ServerSettings(**{"models": (model,), "reload_seconds": 0.0, **settings}))
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", http="h11"))
     thread = threading.Thread(target=server.run)
     thread.start()
