@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
+from ocr.results.blocks import Cell
+from ocr.results.geometry import bounding_box, line_box
+from ocr.tables.cell_text import cell_text
 from ocr.tables.row_groups import Positions
 from ocr.tables.text_segments import Segment
 
@@ -48,6 +52,38 @@ def middle_cells(
                 continue
         remaining.append(number)
     return remaining, cells
+
+
+def add_middle_cells(
+    cells: Sequence[Cell], middle: Sequence[MiddleCell], groups: Sequence[Sequence[int]]
+) -> list[Cell]:
+    """The cells of a table with those between its rows; where another one stands already, its text goes on with them.
+
+    Args:
+        groups: The numbers of the rows of text that each row of the table has.
+    """
+    new = list(cells)
+    group_of = {row: number for number, members in enumerate(groups) for row in members}
+    for one in middle:
+        line = one.segment.line
+        row, end = group_of[one.above], group_of[one.above + 1] + 1
+        covered = [
+            number
+            for number, cell in enumerate(new)
+            if cell.row < end
+            and row < cell.row + cell.rowspan
+            and cell.column <= one.last
+            and one.first < cell.column + cell.colspan
+        ]
+        if covered:
+            cell = new[covered[0]]
+            text, ordered = cell_text([*cell.lines, line])
+            box = bounding_box(map(line_box, ordered))
+            new[covered[0]] = replace(cell, text=text, lines=ordered, bbox=box)
+        else:
+            span = one.last - one.first + 1
+            new.append(Cell(row, one.first, line.text, end - row, span, line_box(line), 0.9, False, (line,)))
+    return new
 
 
 def _middle(row: Sequence[Segment]) -> float:

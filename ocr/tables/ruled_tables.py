@@ -143,6 +143,9 @@ def _table(
         begun = [line for line in whole if begins_in(line, bounds)]
         whole = [line for line in whole if line not in begun]
         areas.append(CellArea(row, column, height, width, bounds, [*mine, *begun]))
+    filled = sum(any(line.text.strip() for line in area.lines) for area in areas)
+    if len(areas) < 2 or filled < 2 or filled < 0.2 * len(areas) or (rows == 1 and filled < len(areas)):
+        return None
     areas, rows = part_rows(areas, rows)
     cells, is_bold, fills = [], [], []
     for row, column, height, width, bounds, mine in areas:
@@ -151,9 +154,6 @@ def _table(
         cells.append(Cell(row, column, text, height, width, bounds, 1.0, False, ordered))
         is_bold.append(bool(mine) and all(line.is_bold for line in mine))
         fills.append(_fill(ruling, bounds))
-    said = sum(bool(cell.text) for cell in cells)
-    if len(cells) < 2 or said < 2 or said < 0.2 * len(cells) or (rows == 1 and said < len(cells)):
-        return None
     head = count_header_rows(cells, rows, is_bold, fills)
     cells = [replace(cell, header=cell.row < head) for cell in cells]
     table = Table(tuple(cells), rows, columns)

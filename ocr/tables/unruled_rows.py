@@ -7,6 +7,7 @@ before their column's side.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -51,7 +52,7 @@ def part_rows(areas: Sequence[CellArea], rows: int) -> tuple[list[CellArea], int
             continue
         left, top, right, bottom = one.box
         for number, (upper, lower) in enumerate(pairwise([top, *cuts, bottom])):
-            mine = [line for line in one.lines if upper <= _middle(line) < lower]
+            mine = [line for line in one.lines if bisect_right(cuts, _middle(line)) == number]
             area = CellArea(
                 first[one.row] + number, one.column, 1, one.colspan, (left, upper, right, lower), mine
             )
