@@ -1,4 +1,4 @@
-"""Data sets in the formats of YOLO and of CVAT."""
+"""Data sets in the formats of YOLO and of CVAT, and in any that `oar data convert` reads."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from detection.data.records import (
 )
 from framework.config.registry import register
 from framework.vision.annotations.cvat import find_cvat, read_cvat
+from framework.vision.annotations.formats import Format, detect_format, read_set
 from framework.vision.annotations.objects import AnnotatedSet
 from framework.vision.annotations.yolo import read_yolo
 
@@ -80,6 +81,40 @@ class CvatDetection(DetectionDataset):
         file, split = find_cvat(Path(self.root) / self.annotations, self.split)
         folder = None if self.images is None else Path(self.root) / self.images
         return annotated_records(read_cvat(file, folder).select_split(split, file), file)
+
+
+@register("dataset")
+@dataclass(frozen=True)
+class AnnotatedDetection(DetectionDataset):
+    """Objects on images in any format that `oar data convert` reads but labelme's JSON: VIA, DOTA, KITTI, COCO, COCO's
+    panoptic format, Label Studio's JSON, YOLO, CVAT, VOC, LabelMe's XML and tables of boxes; boxes, and the boxes of
+    outlines and masks.
+
+    `annotations` is the file or the folder, seen from `root`, which is the folder itself by default; `images` is the
+    folder of the images, seen from `root`, where the format does not say it. `format` is found out by default. `split`
+    takes the images of one split, which a folder or the name of a file tells ("train", "val", "test"); "" all. The
+    order of the classes is that of the format. The sample's id is the path of the image. `classes`, `orientation` and
+    `value_range` are those of DetectionDataset.
+
+    Raises:
+        ConfigError: as DetectionDataset.
+        InputError, FormatError: at the first use, as `framework.vision.annotations.formats.read_set`, or there is no
+            such split. At an access, the image cannot be read, or has another size than the annotations say.
+    """
+
+    annotations: str = ""
+    images: str | None = None
+    split: str = ""
+    format: Format | None = None
+
+    @property
+    def _source(self) -> Path:
+        return Path(self.root) / self.annotations
+
+    def _read(self) -> Records:
+        folder = None if self.images is None else Path(self.root) / self.images
+        read = read_set(self._source, self.format or detect_format(self._source), folder)
+        return annotated_records(read.select_split(self.split, self._source), self._source)
 
 
 def annotated_records(read: AnnotatedSet, where: Path) -> Records:

@@ -23,6 +23,20 @@ from framework.config.arguments import (
 )
 from framework.config.command_line import find_verbs
 
+_FORMATS = (
+    "yolo",
+    "cvat",
+    "coco",
+    "voc",
+    "labelme",
+    "csv",
+    "via",
+    "dota",
+    "kitti",
+    "panoptic",
+    "labelstudio",
+)
+
 
 def parser() -> argparse.ArgumentParser:
     """The arguments of `oar data`; the verbs of domains are named, and have parsers of their own."""
@@ -59,8 +73,8 @@ def parser() -> argparse.ArgumentParser:
     )
     convert.add_argument(
         "source",
-        help="a data.yaml or folder of YOLO, an .xml of CVAT, a .json of COCO, a folder of VOC or labelme, a .csv of "
-        "boxes, or a folder with one a split",
+        help="a data.yaml or folder of YOLO, an .xml of CVAT, a .json of COCO (panoptic too), VIA or Label Studio, a "
+        "folder of VOC, labelme, DOTA or KITTI, a .csv of boxes or VIA, or a folder with one a split",
     )
     convert.add_argument("output", help="the folder to write: annotations and copies of the images")
     convert.add_argument(
@@ -69,7 +83,7 @@ def parser() -> argparse.ArgumentParser:
     convert.add_argument(
         "--from",
         dest="source_format",
-        choices=("yolo", "cvat", "coco", "voc", "labelme", "csv"),
+        choices=_FORMATS,
         help="the format of the source, where it is not plain",
     )
     convert.add_argument(

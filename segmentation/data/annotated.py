@@ -1,4 +1,4 @@
-"""Masks of classes from the outlines of YOLO's format and the shapes of CVAT's."""
+"""Masks of classes from the outlines of YOLO's format, the shapes of CVAT's, and those of other tools."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import numpy as np
 from framework.config.registry import register
 from framework.core.errors import ConfigError, InputError
 from framework.vision.annotations.cvat import find_cvat, read_cvat
+from framework.vision.annotations.formats import Format, detect_format, read_set
 from framework.vision.annotations.objects import AnnotatedImage, AnnotatedSet
 from framework.vision.annotations.yolo import read_yolo
 from framework.vision.dataset_files import read_image, report_problems
@@ -169,3 +170,34 @@ class CvatMasks(_ShapeMasks):
         folder = None if self.images is None else Path(self.root) / self.images
         file, split = find_cvat(Path(self.root) / self.annotations, self.split)
         return read_cvat(file, folder).select_split(split, file)
+
+
+@register("dataset")
+@dataclass(frozen=True)
+class AnnotatedMasks(_ShapeMasks):
+    """The outlines and masks of any format that `oar data convert` reads but labelme's JSON, drawn into one mask of
+    classes for each image: VIA, DOTA, COCO, COCO's panoptic format, Label Studio's JSON, YOLO, CVAT, LabelMe's XML.
+
+    `annotations` is the file or the folder, seen from `root`, which is the folder itself by default; `images` is the
+    folder of the images, seen from `root`, where the format does not say it. `format` is found out by default. `split`
+    takes the images of one split, which a folder or the name of a file tells; "" all. The classes stand behind the
+    `background`, as in YoloMasks.
+
+    Raises:
+        InputError, FormatError: at the first use, as `framework.vision.annotations.formats.read_set`, there is no such
+            split, no object has an outline, or there are fewer than two classes, or one has the number `ignore_index`.
+            At an access, the image cannot be read, or has another size than the annotations say.
+    """
+
+    annotations: str = ""
+    images: str | None = None
+    format: Format | None = None
+
+    @property
+    def _source(self) -> Path:
+        return Path(self.root) / self.annotations
+
+    def _read(self) -> AnnotatedSet:
+        folder = None if self.images is None else Path(self.root) / self.images
+        read = read_set(self._source, self.format or detect_format(self._source), folder)
+        return read.select_split(self.split, self._source)

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageFont
 
-from detection.data.annotated import CvatDetection, YoloDetection
+from detection.data.annotated import AnnotatedDetection, CvatDetection, YoloDetection
 from detection.data.coco import CocoDetection
 from detection.data.coco_pose import CocoPose
 from detection.data.docbank import DocBank
@@ -37,7 +37,7 @@ from ocr.data.synthetic.tables import SyntheticTables
 from ocr.data.tables import PubTabNet
 from ocr.tables.html import read_contents
 from segmentation.data.ade20k import ADE20K
-from segmentation.data.annotated import CvatMasks, YoloMasks
+from segmentation.data.annotated import AnnotatedMasks, CvatMasks, YoloMasks
 from segmentation.data.camvid import CamVid
 from segmentation.data.cityscapes import Cityscapes
 from segmentation.data.coco import CocoMasks
@@ -449,6 +449,27 @@ def cvat_masks(root: Path) -> Dataset:
     return CvatMasks(root)
 
 
+def _via_file(root: Path, shape: dict[str, object]) -> None:
+    entries = {}
+    for number in range(COUNT):
+        image.write(root / f"{number}.png", pixels(number))
+        regions = [
+            {"shape_attributes": shape, "region_attributes": {"class": name}} for name in ("cat", "dog")
+        ]
+        entries[f"{number}.png9"] = {"filename": f"{number}.png", "size": 9, "regions": regions}
+    (root / "via.json").write_text(json.dumps(entries), encoding="utf-8")
+
+
+def annotated_detection(root: Path) -> Dataset:
+    _via_file(root, {"name": "rect", "x": 1, "y": 1, "width": 3, "height": 4})
+    return AnnotatedDetection(root)
+
+
+def annotated_masks(root: Path) -> Dataset:
+    _via_file(root, {"name": "polygon", "all_points_x": [1, 4, 4], "all_points_y": [1, 1, 5]})
+    return AnnotatedMasks(root)
+
+
 def multi_label_list(root: Path) -> Dataset:
     for number in range(COUNT):
         image.write(root / f"{number}.png", pixels(number))
@@ -459,6 +480,8 @@ def multi_label_list(root: Path) -> Dataset:
 
 FIXTURES: dict[str, Callable[[Path], Dataset]] = {
     "ADE20K": ade20k,
+    "AnnotatedDetection": annotated_detection,
+    "AnnotatedMasks": annotated_masks,
     "CamVid": camvid,
     "Cifar10": cifar10,
     "Cityscapes": cityscapes,

@@ -239,9 +239,6 @@ class Bart(EncoderDecoder[BartConfig]):
     def embedding_name(self) -> str:
         return "model.shared.weight"
 
-    def embedding(self) -> jax.Array:
-        return self.model.shared.weight
-
     def encode(self, ids: jax.Array, mask: jax.Array | None = None) -> jax.Array:
         encoder = self.model.encoder
         x = encoder.embed(self.model.words(ids), jnp.arange(ids.shape[1])[None])

@@ -306,9 +306,6 @@ class T5(EncoderDecoder[T5Config]):
     def embedding_name(self) -> str:
         return "shared.weight"
 
-    def embedding(self) -> jax.Array:
-        return self.shared.weight
-
     def encode(self, ids: jax.Array, mask: jax.Array | None = None) -> jax.Array:
         length = ids.shape[1]
         bias = self.encoder.bias(jnp.arange(length)[None], length)

@@ -19,17 +19,13 @@ from framework.core.errors import ShapeError
 from framework.core.types import PyTree
 from framework.nn import functional as F
 from framework.nn import initializer as I
+from framework.nn.adapters import add_adapters
+from zoo.layers.decoder_cache import LayerCache as LayerCache
+from zoo.layers.decoder_cache import extend_cache, new_layer_cache
+from zoo.layers.decoder_cache import write_cache as write_cache
 from zoo.layers.decoder_config import ACTIVATIONS, DecoderConfig, DecoderSize
 from zoo.layers.pretrained_model import ConfigT, PretrainedModel
 from zoo.layers.rope import rotary_tables
-
-
-class LayerCache(NamedTuple):
-    """Keys, after their rotation, and values of the tokens so far: [N, S, KV, D] each."""
-
-    k: jax.Array
-    v: jax.Array
-
 
 Cache = tuple[PyTree, ...]
 """An entry for each layer, such as a LayerCache. The first axis of every array in it is the row."""
@@ -47,12 +43,6 @@ class Positions(NamedTuple):
     """As `mask`, for layers with a window"""
     near_tables: tuple[jax.Array, jax.Array] | None = None
     """Cosines and sines of layers with a window, where they are others"""
-
-
-def write_cache(cache: jax.Array, new: jax.Array, positions: jax.Array) -> jax.Array:
-    """The cache [N, S, ...] with tokens `new` [N, T, ...] at `positions` [N, T]; one from S on writes nothing."""
-    rows = jnp.arange(cache.shape[0])[:, None]
-    return cache.at[rows, positions].set(new.astype(cache.dtype), mode="drop")
 
 
 def linear(size: DecoderSize, inputs: int, outputs: int, bias: bool) -> nn.Linear:
@@ -119,17 +109,16 @@ class DecoderAttention(nn.Layer):
         return self.attend(q, k, v, self.mask_of(at))
 
     def new_cache(self, batch: int, length: int, dtype: DTypeLike) -> PyTree:
-        """An empty cache of `length` tokens for `batch` rows."""
-        shape = (batch, length, self.kv_heads, self.depth)
-        return LayerCache(jnp.zeros(shape, dtype), jnp.zeros(shape, dtype))
+        """An empty cache of `length` tokens for `batch` rows; in 8 bits for the dtype int8."""
+        return new_layer_cache((batch, length, self.kv_heads, self.depth), dtype)
 
     def decode(
         self, x: jax.Array, at: Positions, positions: jax.Array, cache: PyTree
     ) -> tuple[jax.Array, PyTree]:
         """As `forward`, for tokens [N, T] at `positions` behind those of the cache; and the cache with them."""
         q, k, v = self.project(x, at)
-        cache = LayerCache(write_cache(cache.k, k, positions), write_cache(cache.v, v, positions))
-        return self.attend(q, cache.k.astype(q.dtype), cache.v.astype(q.dtype), self.mask_of(at)), cache
+        cache, keys, values = extend_cache(cache, k, v, positions)
+        return self.attend(q, keys, values, self.mask_of(at)), cache
 
 
 class GatedMLP(nn.Layer):
@@ -216,6 +205,8 @@ class Decoder(PretrainedModel[ConfigT], Generic[ConfigT]):
         setattr(self, self.stack_name, self.stack_type(config, self.size, self.block_type))
         if not self.size.tie_embeddings:
             self.lm_head = linear(self.size, self.size.hidden_size, self.size.vocab_size, False)
+        if config.adapter is not None:
+            add_adapters(self, config.adapter)
 
     @property
     def stack(self) -> DecoderStack:
@@ -230,10 +221,6 @@ class Decoder(PretrainedModel[ConfigT], Generic[ConfigT]):
     @property
     def embedding_name(self) -> str:
         return f"{self.stack_name}.{self.stack.embedding_name}.weight"
-
-    def embedding(self) -> jax.Array:
-        """[vocab_size, hidden_size]"""
-        return getattr(self.stack, self.stack.embedding_name).weight
 
     def hidden(
         self, ids: jax.Array, positions: jax.Array | None = None, segments: jax.Array | None = None

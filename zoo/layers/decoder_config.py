@@ -16,6 +16,7 @@ from framework.config import available, find
 from framework.core.errors import ConfigError, did_you_mean
 from framework.interop.weights.model_folder import CONFIG, is_model_folder, read_settings
 from framework.nn import functional as F
+from framework.nn.adapters import LoRA
 from zoo.layers.rope import RopeOptions, read_rope, write_rope
 
 if TYPE_CHECKING:
@@ -147,6 +148,8 @@ class DecoderConfig:
     pad_id: int | None = None
     dropout: float = 0.0
     """Of the attention's weights, in training"""
+    adapter: LoRA | None = None
+    """Low-rank matrices beside the weights, which alone are trained"""
 
     @classmethod
     def read_entries(cls, settings: Mapping[str, object], where: str) -> dict[str, object]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import jax
@@ -16,12 +16,23 @@ from framework.config import build
 from framework.core.disk import write_file
 from framework.core.errors import ConfigError, WeightError
 from framework.interop import load_weights, write_safetensors
+from framework.interop.weights.gguf import read_gguf
+from framework.interop.weights.gguf_models import gguf_settings, gguf_state
 from framework.interop.weights.mapped import MappedWeights
 from framework.interop.weights.model_folder import CONFIG, INDEX, find_weights, is_paddles, read_settings
+from framework.interop.weights.quantized_state import (
+    KEY,
+    dequantized_state,
+    grouped_matrices,
+    parse_quantization,
+    read_quantization,
+)
+from framework.nn.quantized import WeightScheme, weight_scheme
 from zoo.layers.decoder import Decoder
 from zoo.layers.decoder_config import decoder_family
 from zoo.layers.encoder_decoder import EncoderDecoder
 from zoo.layers.pretrained_model import PretrainedModel, WeightSource
+from zoo.layers.quantized_weights import LayerQuantizer, quantized_arrays
 
 DTYPES = {"float32": jnp.float32, "bfloat16": jnp.bfloat16, "float16": jnp.float16}
 """What weights are kept in."""
@@ -32,30 +43,64 @@ SHARD_BYTES = 5 * 10**9
 
 
 def build_decoder(folder: str | Path) -> AnyDecoder:
-    """The model that the config.json of a folder describes, without values.
+    """The model that the config.json of a folder, or a GGUF file, describes, without values.
 
     Raises:
         FormatError, ConfigError: there is no config.json, or it describes no decoder of zoo.decoder.
     """
     folder = Path(folder).expanduser()
-    settings, where = read_settings(folder), str(folder / CONFIG)
+    if is_gguf(folder):
+        return _build(gguf_settings(read_gguf(folder)), str(folder))
+    return _build(read_settings(folder), str(folder / CONFIG))
+
+
+def _build(settings: Mapping[str, object], where: str) -> AnyDecoder:
     return build(decoder_family(settings, where).config.from_pretrained_config(settings, where)).eval()
 
 
-def load_decoder(folder: str | Path, dtype: str | None = None) -> AnyDecoder:
-    """The model of a folder with its weights, in evaluation mode. Nothing is fetched.
+def is_gguf(path: Path) -> bool:
+    """Whether this is a file of llama.cpp, by its name."""
+    return path.suffix.lower() == ".gguf" and path.is_file()
 
-    The folder holds `config.json` and `model.safetensors`, or an index of several, or a file of torch or Paddle.
+
+def load_decoder(
+    folder: str | Path, dtype: str | None = None, weights: str | WeightScheme | None = None
+) -> AnyDecoder:
+    """The model of a folder or of a GGUF file with its weights, in evaluation mode. Nothing is fetched.
+
+    The folder holds `config.json` and `model.safetensors`, or an index of several, or a file of torch or Paddle. Its
+    weights may be those of GPTQ, AWQ, FP8, bitsandbytes or compressed-tensors, as `quantization_config` says.
 
     Args:
-        dtype: A key of DTYPES; None: that of the file.
+        dtype: A key of DTYPES; None: that of the file; float32 where `weights` are of few bits on a CPU.
+        weights: "int8", "int4" or a scheme: each matrix is rounded as soon as it is read, so that no more than one is
+            in floats. Whole numbers of 4 bits in the file are kept as they are with "int4". None: floats, but for files
+            that say themselves that activations are of 8 bits.
 
     Raises:
         FormatError, ConfigError: a file is missing or damaged, or config.json describes no decoder.
         WeightError: the weights do not fit: names the arrays that are missing, left over or of another shape.
     """
-    model, path = build_decoder(folder), find_weights(Path(folder).expanduser())
-    read_into(model, open_weights(path), path, dtype, is_paddles(path))
+    folder = Path(folder).expanduser()
+    model, matrices, paddle, path = build_decoder(folder), {}, False, folder
+    if is_gguf(folder):
+        arrays: Mapping[str, np.ndarray] = gguf_state(read_gguf(folder))
+        dtype = dtype or "float32"
+    else:
+        path = find_weights(folder)
+        arrays, paddle = open_weights(path), is_paddles(path)
+        said = read_quantization(folder, read_settings(folder))
+        if said is not None:
+            quantized = parse_quantization(said, str(folder / CONFIG))
+            matrices = grouped_matrices(arrays, quantized)
+            weights = "int8" if weights is None and quantized.int8_activations else weights
+            arrays = dequantized_state(arrays, quantized)
+    if weights is None:
+        read_into(model, arrays, path, dtype, paddle)
+        return model
+    dtype = dtype or ("float32" if jax.default_backend() == "cpu" else "bfloat16")
+    done = LayerQuantizer(model, weight_scheme(weights), matrices, DTYPES.get(dtype, jnp.float32))
+    read_into(model, arrays, path, dtype, paddle, done)
     return model
 
 
@@ -72,9 +117,10 @@ def read_into(
     where: object,
     dtype: str | None = None,
     paddle: bool = False,
+    done: Callable[[str], object] | None = None,
 ) -> None:
     """Set all parameters of a model from arrays with the names of Hugging Face; the matrices of linear layers are
-    [in, out] with `paddle`.
+    [in, out] with `paddle`. `done` is called with the name of each parameter that was set.
 
     Raises:
         ConfigError: an unknown dtype. WeightError: the arrays do not fit.
@@ -111,6 +157,8 @@ def read_into(
         value = _to_device(arrays_of_name, shape, np.dtype(kind))
         layer._parameters[leaf].dtype = np.dtype(kind)
         layer._parameters[leaf].set_value(value)
+        if done is not None:
+            done(name)
     if wrong:
         raise WeightError(
             f"{len(wrong)} arrays have another shape than {CONFIG} says",
@@ -190,7 +238,7 @@ def save_decoder(model: PretrainedModel, folder: str | Path, shard_bytes: int = 
     """Write config.json and the weights as transformers does: one file, or shards with an index. Returns the files."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    arrays = state_for_files(model)
+    arrays, quantization = quantized_arrays(model, state_for_files(model))
     kinds = {array.dtype.name for array in arrays.values()}
     dtype = kinds.pop() if len(kinds) == 1 else "float32"
     shards: list[dict[str, np.ndarray]] = [{}]
@@ -217,6 +265,6 @@ def save_decoder(model: PretrainedModel, folder: str | Path, shard_bytes: int = 
         index = {"metadata": {"total_size": total}, "weight_map": weight_map}
         files.append(folder / ("model.safetensors" + INDEX))
         write_file(files[-1], json.dumps(index, indent=2).encode())
-    settings = model.config.to_pretrained_config(dtype)
+    settings = model.config.to_pretrained_config(dtype) | ({KEY: quantization} if quantization else {})
     write_file(folder / CONFIG, json.dumps(settings, indent=2).encode())
     return [*files, folder / CONFIG]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping
 from typing import ClassVar, Generic, NamedTuple, TypeVar
@@ -10,7 +11,6 @@ import jax
 import jax.numpy as jnp
 
 from framework import nn
-from framework.nn import functional as F
 from zoo.layers.decoder_config import DecoderConfig, DecoderSize
 
 ConfigT = TypeVar("ConfigT", bound=DecoderConfig)
@@ -51,14 +51,19 @@ class PretrainedModel(nn.Model[ConfigT], Generic[ConfigT]):
         """The path of the embedding's weight."""
         raise NotImplementedError
 
+    def embedding_layer(self) -> nn.Embedding:
+        """That of the tokens."""
+        path = self.embedding_name.rpartition(".")[0]
+        return functools.reduce(getattr, path.split("."), self)  # type: ignore[return-value]
+
     def embedding(self) -> jax.Array:
         """[vocab_size, hidden_size]"""
-        raise NotImplementedError
+        return self.embedding_layer().table()
 
     def logits(self, hidden: jax.Array) -> jax.Array:
         """[..., hidden_size] -> [..., vocab_size] float32."""
         if self.size.tie_embeddings:
-            return F.matmul(hidden, self.embedding(), transpose_y=True).astype(jnp.float32)
+            return self.embedding_layer().attend(hidden).astype(jnp.float32)
         return self.lm_head(hidden).astype(jnp.float32)
 
     def is_unused(self, name: str) -> bool:

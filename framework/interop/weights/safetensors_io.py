@@ -29,6 +29,7 @@ DTYPES = {
     "C64": np.dtype("c8"),
 }
 _WRITABLE = frozenset(DTYPES.values())
+DTYPES["F8_E8M0"] = src.float8_e8m0fnu  # scales of quantised matrices, which we do not write
 
 
 def read_safetensors(path: str | Path | Source) -> dict[str, np.ndarray]:

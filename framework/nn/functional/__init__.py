@@ -127,6 +127,8 @@ from framework.nn.functional.pooling_places import max_unpool2d as max_unpool2d
 from framework.nn.functional.pooling_places import max_unpool3d as max_unpool3d
 from framework.nn.functional.products import linear as linear
 from framework.nn.functional.products import matmul as matmul
+from framework.nn.functional.quantized import linear_int4 as linear_int4
+from framework.nn.functional.quantized import linear_int8 as linear_int8
 from framework.nn.functional.rearrange import channel_shuffle as channel_shuffle
 from framework.nn.functional.rearrange import fold as fold
 from framework.nn.functional.rearrange import pixel_shuffle as pixel_shuffle

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from framework.core.errors import FormatError, InputError
+from framework.vision.annotations.image_index import ImageIndex
 from framework.vision.annotations.objects import (
     AnnotatedImage,
     AnnotatedObject,
@@ -22,8 +23,8 @@ from framework.vision.annotations.objects import (
     find_split,
     merge_splits,
 )
-from framework.vision.dataset_files import is_file, read_lines
-from framework.vision.image import list_images, read_size
+from framework.vision.dataset_files import read_lines
+from framework.vision.image import read_size
 
 _COLUMNS: Mapping[str, tuple[str, ...]] = {
     "image": ("filename", "filepath", "imageid", "imagepath", "imagename", "image", "path", "file", "img"),
@@ -117,7 +118,7 @@ def _read_table(file: Path, images: Path | None) -> AnnotatedSet:
     rows = _read_rows(file)
     descriptions = _read_names(file)
     folder = images or (file.parent.parent if file.parent.name == "annotations" else file.parent)
-    paths = _ImageIndex(folder)
+    paths = ImageIndex(folder)
     numbers, problems = _numbers(rows)
     filled = [sides for sides in numbers if sides is not None]
     shares = bool(filled) and max(max(sides) for sides in filled) <= _MOST_SHARE
@@ -261,37 +262,3 @@ def _read_names(file: Path) -> Mapping[str, str]:
         rows = csv.reader(read_lines(path, "list of classes"))
         names |= {row[0].strip(): row[1].strip() for row in rows if len(row) == 2 and all(row)}
     return names
-
-
-class _ImageIndex:
-    """The images of a folder, and of all folders in it, by path, name and name without suffix."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder.resolve()
-        self._paths: dict[str, Path] | None = None
-
-    def find(self, name: str, where: str) -> Path:
-        """Raises: InputError, where there is no such image."""
-        relative = name.replace("\\", "/")
-        path = self.folder / relative
-        if is_file(path):
-            return path.resolve()
-        if self._paths is None:
-            listed = list_images(self.folder, recursive=True)
-            self._paths = {one.stem: one for one in listed} | {one.name: one for one in listed}
-        last = relative.rpartition("/")[2]
-        if last not in self._paths:
-            raise InputError(
-                "the image of a row is not there",
-                where=where,
-                received=name or "no name",
-                allowed=f"an image in {self.folder}",
-                fix="name the folder of the images with --images",
-            )
-        return self._paths[last]
-
-    def name(self, path: Path) -> str:
-        """What an image is called in the data set: its path below the folder, or below `images` in it."""
-        if not path.is_relative_to(self.folder):
-            return path.name
-        return path.relative_to(self.folder).as_posix().removeprefix("images/")

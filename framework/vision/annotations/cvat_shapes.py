@@ -13,10 +13,9 @@ from xml.etree.ElementTree import Element
 import numpy as np
 
 from framework.vision.annotations.objects import AnnotatedObject, bounds
+from framework.vision.annotations.shapes import FARTHEST, ellipse_outline, turn
 
-_CORNERS = 48  # of the polygon that stands for an ellipse
 _NO_AREA = ("polyline", "points", "cuboid", "skeleton", "tag")
-_FARTHEST = 1e7  # pixels
 _LARGEST_MASK = 1 << 28  # pixels: more than an image that is read has
 
 
@@ -75,42 +74,31 @@ def _number(shape: Element, name: str, default: float | None = None) -> float:
         value = float(text or "")
     except ValueError:
         value = math.nan
-    if not abs(value) < _FARTHEST:
+    if not abs(value) < FARTHEST:
         raise ValueError(f"{name}={text!r} is no number of pixels")
     return value
 
 
-def _turn(points: np.ndarray, degrees: float) -> np.ndarray:
-    """Points around their centre, clockwise as one sees it."""
-    if not degrees:
-        return points
-    angle, centre = math.radians(degrees), (points.min(axis=0) + points.max(axis=0)) / 2
-    matrix = np.array([[math.cos(angle), math.sin(angle)], [-math.sin(angle), math.cos(angle)]])
-    return (points - centre) @ matrix + centre
-
-
 def _read_box(shape: Element, label: str, attributes: Mapping[str, str]) -> AnnotatedObject:
     x0, y0, x1, y1 = (_number(shape, side) for side in ("xtl", "ytl", "xbr", "ybr"))
-    turn = _number(shape, "rotation", 0.0)
-    if not turn:
+    degrees = _number(shape, "rotation", 0.0)
+    if not degrees:
         return AnnotatedObject(label, (x0, y0, x1, y1), attributes=attributes)
-    outline = _turn(np.array([[x0, y0], [x1, y0], [x1, y1], [x0, y1]]), turn)
+    outline = turn(np.array([[x0, y0], [x1, y0], [x1, y1], [x0, y1]]), degrees)
     return AnnotatedObject(label, bounds([outline]), (outline,), attributes=attributes)
 
 
 def _read_polygon(shape: Element, label: str, attributes: Mapping[str, str]) -> AnnotatedObject:
     pairs = [pair.split(",") for pair in (shape.get("points") or "").split(";") if pair.strip()]
     outline = np.array([[float(x), float(y)] for x, y in pairs], np.float64).reshape(-1, 2)
-    if len(outline) < 3 or not np.isfinite(outline).all() or np.abs(outline).max() > _FARTHEST:
+    if len(outline) < 3 or not np.isfinite(outline).all() or np.abs(outline).max() > FARTHEST:
         raise ValueError(f"{len(outline)} points, but a polygon has three or more")
     return AnnotatedObject(label, bounds([outline]), (outline,), attributes=attributes)
 
 
 def _read_ellipse(shape: Element, label: str, attributes: Mapping[str, str]) -> AnnotatedObject:
     x, y, across, down = (_number(shape, name) for name in ("cx", "cy", "rx", "ry"))
-    angles = np.arange(_CORNERS) * (2 * math.pi / _CORNERS)
-    outline = np.stack([x + across * np.cos(angles), y + down * np.sin(angles)], axis=1)
-    outline = _turn(outline, _number(shape, "rotation", 0.0))
+    outline = ellipse_outline(x, y, across, down, _number(shape, "rotation", 0.0))
     return AnnotatedObject(label, bounds([outline]), (outline,), attributes=attributes)
 
 

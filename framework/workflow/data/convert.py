@@ -1,7 +1,8 @@
-"""Data sets of annotated objects from one format to another: YOLO, CVAT, COCO, VOC, labelme and tables of boxes."""
+"""Data sets of annotated objects from one format to another; see `framework.vision.annotations.formats`."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import shutil
 import tempfile
@@ -15,25 +16,28 @@ import yaml
 
 from framework.core.disk import write_file
 from framework.core.errors import ConfigError, InputError
-from framework.vision.annotations.box_table import find_tables, read_box_tables
 from framework.vision.annotations.coco import coco_dict, read_coco
-from framework.vision.annotations.coco_folder import find_coco_files, read_coco_folder
-from framework.vision.annotations.cvat import cvat_file, cvat_xml, read_cvat
-from framework.vision.annotations.labelme_xml import is_labelme_xml, read_labelme_xml
-from framework.vision.annotations.objects import SUBSETS, AnnotatedImage, AnnotatedSet, merge_splits
-from framework.vision.annotations.voc import read_voc_folder, voc_xml
-from framework.vision.annotations.xml_files import read_xml
-from framework.vision.annotations.yolo import SPLITS, has_names, read_yolo, yolo_lines
-from framework.vision.dataset_files import abbreviate, find_missing, read_annotations
-from framework.vision.image import list_images, read_size
+from framework.vision.annotations.cvat import cvat_file, cvat_xml
+from framework.vision.annotations.formats import Format, detect_format, read_set
+from framework.vision.annotations.objects import AnnotatedImage, AnnotatedSet
+from framework.vision.annotations.voc import voc_xml
+from framework.vision.annotations.yolo import SPLITS, yolo_lines
+from framework.vision.dataset_files import abbreviate, find_missing
+from framework.vision.image import read_size
 from framework.vision.image import write as write_image
 from framework.vision.video import SUFFIXES as VIDEO_SUFFIXES
 from framework.vision.video import VideoReader
 from framework.workflow.data.commands import check_new, write_whole
 from framework.workflow.data.labelme import convert_labelme
 
-Format = Literal["yolo", "cvat", "coco", "voc", "labelme", "csv"]
 Target = Literal["yolo", "cvat", "coco", "voc"]
+_OUTPUTS: Mapping[Target, tuple[str, ...]] = {
+    "yolo": ("data.yaml", "labels", "images"),
+    "cvat": ("annotations.xml", "images"),
+    "voc": ("Annotations", "JPEGImages", "ImageSets", "labelmap.txt"),
+    "coco": ("annotations", "images"),
+}
+"""The files and folders that each format has."""
 _MOST_LINES = 10  # of the lines that a report has of what is left out
 
 
@@ -89,10 +93,11 @@ def convert_data(
       Datumaro take the names of classes from; boxes alone.
 
     Args:
-        source: A data.yaml or a folder of YOLO, an XML file of CVAT or a folder of some, a JSON file of COCO or a
-            folder with one a split, a folder with XML files of VOC, or with .json or XML files of labelme, a .csv of
-            boxes or a folder with one a split; or a folder that has such a one a split, named train, val (valid,
-            validation) and test.
+        source: A data.yaml or a folder of YOLO, an XML file of CVAT or a folder of some, a JSON file of COCO, of COCO's
+            panoptic format, of VIA or of Label Studio, or a folder with one a split, a folder with XML files of VOC,
+            with .json or XML files of labelme, or with text files of DOTA or KITTI, a .csv of boxes or of VIA or a
+            folder with one a split; or a folder that has such a one a split, named train, val (valid, validation) and
+            test.
         source_format: Where it is not plain from the source.
         images: The folder of the images of COCO, CVAT, VOC or LabelMe's XML; else `images` beside it, or its folder. Of
             a video that was annotated with CVAT also the video, whose frames are then taken.
@@ -113,128 +118,20 @@ def convert_data(
         return _write(read, output, to, kind, boxes_only)
 
 
-def detect_format(source: Path) -> Format:
-    """What a file or a folder holds. Raises: InputError, where that is none of the formats."""
-    suffix = source.suffix.lower()
-    if source.is_file() and suffix in (".yaml", ".yml"):
-        return "yolo"
-    if source.is_file() and suffix == ".xml":
-        return "cvat"
-    if source.is_file() and suffix == ".json":
-        return "coco"
-    if source.is_file() and suffix == ".csv":
-        return "csv"
-    if source.is_dir() and (kind := _format_of_folder(source)) is not None:
-        return kind
-    raise InputError(
-        "the format of these data is not known",
-        where=source,
-        received="a folder" if source.is_dir() else "a file" if source.is_file() else "nothing at this path",
-        allowed="a data.yaml or folder of YOLO, an .xml of CVAT, a .json of COCO, a folder of VOC or labelme, or a "
-        ".csv of boxes",
-        fix=f"name the format with --from; the current folder is {Path.cwd()}",
-    )
-
-
-def _format_of_folder(folder: Path) -> Format | None:
-    if next(folder.rglob("*.json"), None) is not None and any(map(_is_labelme, folder.rglob("*.json"))):
-        return "labelme"
-    if (kind := _xml_format(folder)) is not None:
-        return kind
-    if find_coco_files(folder):
-        return "coco"
-    if has_names(folder):
-        return "yolo"
-    if find_tables(folder):
-        return "csv"
-    kinds: list[Format | None] = [_format_of_folder(one) for one in _split_folders(folder).values()]
-    if kinds and kinds[0] is not None and kinds.count(kinds[0]) == len(kinds):
-        return kinds[0]
-    stems = {path.stem for path in list_images(folder, recursive=True)}
-    return "yolo" if any(path.stem in stems for path in folder.rglob("*.txt")) else None
-
-
-def _split_folders(folder: Path) -> Mapping[str, Path]:
-    """The folders of splits, where the folder has nothing but them that tells of objects."""
-    beside = (
-        "*.json",
-        "*.xml",
-        "*.yaml",
-        "*.yml",
-        "*.csv",
-        "*.data",
-        "[Ii]mages",
-        "[Ll]abels",
-        "[Aa]nnotations",
-    )
-    if any(next(folder.glob(pattern), None) is not None for pattern in beside):
-        return {}
-    folders = [path for path in sorted(folder.iterdir()) if path.is_dir() and path.name.lower() in SUBSETS]
-    return {SUBSETS[path.name.lower()]: path for path in folders}
-
-
-def _is_labelme(file: Path) -> bool:
-    try:
-        data = read_annotations(file)
-    except Exception:  # whoever reads it says what is wrong
-        return False
-    return isinstance(data, dict) and "shapes" in data
-
-
-def _xml_format(source: Path) -> Format | None:
-    """The format of the first XML file of a folder, which of VOC and LabelMe may lie in folders of their own."""
-    folders = (source, *(source / name for name in ("annotations", "Annotations", "labels")))
-    files = (path for folder in folders for path in sorted(folder.glob("*.xml")))
-    first = next(files, None) or next(iter(sorted((source / "Annotations").rglob("*.xml"))), None)
-    if first is None:
-        return None
-    root = read_xml(first)
-    if root.tag == "annotations":
-        return "cvat"
-    return "labelme" if is_labelme_xml(root) else "voc"
-
-
 def _read(source: Path, kind: Format, images: Path | None, scratch: Path) -> AnnotatedSet:
     """`scratch` is a folder for what is read from other files than those of the source."""
-    if source.is_dir() and kind != "coco" and (folders := _split_folders(source)):
-        scratches = {split: scratch / split for split in folders}
-        for one in scratches.values():
-            one.mkdir()
-        return merge_splits(
-            {split: _read(one, kind, images, scratches[split]) for split, one in folders.items()}
-        )
-    if kind == "yolo":
-        return read_yolo(source)
-    if kind == "voc":
-        return read_voc_folder(source, images)
-    if kind == "csv":
-        return read_box_tables(source, images)
-    if kind == "labelme":
-        if not any(map(_is_labelme, source.rglob("*.json"))):
-            return read_labelme_xml(source, images)
-        report = convert_labelme(source, scratch / "coco")
+    if kind == "cvat" and images is not None and images.suffix.lower() in VIDEO_SUFFIXES:
+        _write_frames(images, scratch)
+        images = scratch
+    numbers = itertools.count()
+
+    def read_labelme(folder: Path) -> AnnotatedSet:
+        report = convert_labelme(folder, scratch / f"coco{next(numbers)}")
         read = read_coco(report.annotations, report.images)
         shapes = tuple(f"{count} {name}: no area" for name, count in report.left_out.items())
         return replace(read, problems=(*read.problems, *shapes))
-    if kind == "cvat":
-        if images is not None and images.suffix.lower() in VIDEO_SUFFIXES:
-            _write_frames(images, scratch)
-            images = scratch
-        return _read_cvat(source, images)
-    if source.is_dir():
-        return read_coco_folder(source, images)
-    beside = source.parent / "images"
-    return read_coco(source, images or (beside if beside.is_dir() else source.parent))
 
-
-def _read_cvat(source: Path, folder: Path | None) -> AnnotatedSet:
-    """One file, or those of the subsets in a folder (train.xml, val.xml)."""
-    if source.is_dir() and not (source / "annotations.xml").is_file():
-        files = {SUBSETS.get(path.stem.lower(), ""): path for path in sorted(source.glob("*.xml"))}
-        sets = {split: read_cvat(path, folder) for split, path in files.items()}
-        if sets:
-            return merge_splits(sets) if len(sets) > 1 else next(iter(sets.values()))
-    return read_cvat(source / "annotations.xml" if source.is_dir() else source, folder)
+    return read_set(source, kind, images, read_labelme)
 
 
 def _write_frames(video: Path, folder: Path) -> None:
@@ -263,16 +160,16 @@ def _write(
         images = [_with_split(image) for image in images]
     if repeated := [name for name, count in Counter(image.name for image in images).items() if count > 1]:
         raise InputError("several images have one name", where=output, received=abbreviate(repeated))
-    targets = [output / name for name in _outputs(images, to)]
-    check_new(targets)
-    with write_whole(targets):
+    names = _OUTPUTS[to]
+    check_new(output / name for name in names)
+    with write_whole(output, names) as new:
         if to == "yolo":
             images = _drop_crowds(images, left_out)
-            _write_yolo(images, read.class_names, output, boxes_only, notes)
+            _write_yolo(images, read.class_names, new, boxes_only, notes)
         elif to == "cvat":
-            write_file(targets[0], cvat_xml(images, read.class_names))
+            write_file(new / names[0], cvat_xml(images, read.class_names))
         elif to == "voc":
-            images = _write_voc(images, output, read.class_names, notes)
+            images = _write_voc(images, new, read.class_names, notes)
         else:
             for split in _splits(images):
                 of_split = [
@@ -281,14 +178,14 @@ def _write(
                     if image.split == split
                 ]
                 text = json.dumps(coco_dict(of_split, read.class_names), ensure_ascii=False)
-                write_file(output / _coco_file(split), text.encode("utf-8"))
+                write_file(new / _coco_file(split), text.encode("utf-8"))
         for image in images:
-            folder = output / ("JPEGImages" if to == "voc" else "images")
+            folder = new / ("JPEGImages" if to == "voc" else "images")
             target = folder / (cvat_file(image) if to == "cvat" else image.name)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(image.path, target)
     counts = Counter(one.label for image in images for one in image.objects)
-    files = (targets[0],)
+    files = (output / names[0],)
     if to == "coco":
         files = tuple(output / _coco_file(split) for split in _splits(images))
     return ConvertReport(
@@ -316,17 +213,6 @@ def _with_split(image: AnnotatedImage) -> AnnotatedImage:
 
 def _splits(images: Sequence[AnnotatedImage]) -> list[str]:
     return sorted({image.split for image in images}, key=lambda name: (*SPLITS, name).index(name))
-
-
-def _outputs(images: Sequence[AnnotatedImage], to: Target) -> list[str]:
-    """The names of the files and folders of the output."""
-    if to == "yolo":
-        return ["data.yaml", "labels", "images"]
-    if to == "cvat":
-        return ["annotations.xml", "images"]
-    if to == "voc":
-        return ["Annotations", "JPEGImages", "ImageSets", "labelmap.txt"]
-    return ["annotations", "images"]
 
 
 def _coco_file(split: str) -> str:

@@ -84,7 +84,7 @@ def convert_labelme(source: str | Path, output: str | Path) -> LabelmeReport:
     check_new((target, folder))
     images, boxes, sizes_hw, faults = [], [], [], list[str]()
     left_out = Counter[str]()
-    with write_whole((target, folder)):
+    with write_whole(output, (target.name, folder.name)) as new:
         for number, file in enumerate(files, start=1):
             data = _load(file)
             content, suffix = _find_image(data, file)
@@ -92,7 +92,7 @@ def convert_labelme(source: str | Path, output: str | Path) -> LabelmeReport:
             height, width = _check_size(data, file, content)
             sizes_hw.append((height, width))
             boxes.append(_read_objects(data, file, (height, width), left_out, faults))
-            write_file(folder / name, content)
+            write_file(new / folder.name / name, content)
             images.append({"id": number, "file_name": name.as_posix(), "height": height, "width": width})
         if faults:
             raise InputError(
@@ -113,7 +113,7 @@ def convert_labelme(source: str | Path, output: str | Path) -> LabelmeReport:
             annotation["id"] = number
         categories = [{"id": number, "name": name} for name, number in index.items()]
         coco = {"images": images, "annotations": annotations, "categories": categories}
-        write_file(target, json.dumps(coco).encode("ascii"))
+        write_file(new / target.name, json.dumps(coco).encode("ascii"))
     counts = {name: sum(one.label == name for objects in boxes for one in objects) for name in names}
     return LabelmeReport(target, folder, counts, len(images), dict(left_out))
 

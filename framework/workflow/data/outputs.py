@@ -3,29 +3,49 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from framework.core.disk import disk_errors
+from framework.core.disk import disk_errors, whole_folder
 from framework.core.errors import InputError
+from framework.core.whole_folder import remove_leftovers, work_folder
 
 
 @contextmanager
-def write_whole(targets: Sequence[Path]) -> Iterator[None]:
-    """What the block writes to the targets, which are new, stays whole or not at all. Raises: DiskError."""
-    try:
-        with disk_errors(targets[0].parent):
-            yield
-    except BaseException:
-        for target in targets:
-            shutil.rmtree(target, ignore_errors=True)
-            with contextlib.suppress(OSError):
-                target.unlink(missing_ok=True)
-        with contextlib.suppress(OSError):
-            targets[0].parent.rmdir()  # where nothing else is in it
-        raise
+def write_whole(output: Path, names: Sequence[str]) -> Iterator[Path]:
+    """An empty hidden folder to write `names` into, which are then moved into `output`, where they are new.
+
+    A process that is killed leaves nothing there: what it had written is removed by the next one. A new output appears
+    in one step. Where the folder is there with other files, the names are moved one after another, each of them whole,
+    the first one last.
+
+    Raises:
+        DiskError: the disk takes no more; nothing of the names stays.
+    """
+    if not os.path.lexists(output):
+        with disk_errors(output.parent), whole_folder(output) as folder:
+            yield folder
+        return
+    with contextlib.ExitStack() as stack:
+        with disk_errors(output):
+            remove_leftovers(output.resolve())
+            folder = stack.enter_context(work_folder(output / names[0])) / "new"
+            folder.mkdir()
+        with disk_errors(output):
+            yield folder
+        moved: list[Path] = []
+        try:
+            with disk_errors(output):
+                for name in [one for one in (*names[1:], names[0]) if (folder / one).exists()]:
+                    os.replace(folder / name, output / name)
+                    moved.append(output / name)
+        except BaseException:
+            for path in moved:
+                with contextlib.suppress(OSError):
+                    os.replace(path, folder / path.name)
+            raise
 
 
 def check_new(targets: Iterable[Path]) -> None:

@@ -27,6 +27,7 @@ from framework.workflow.data.choose import GroupRule, choose
 from framework.workflow.data.outputs import check_new, write_whole
 
 _SPLITS = ("train", "val")
+_NAMES = "data.yaml"  # of YOLO's format
 _IMAGES = ("images", "image", "JPEGImages", "img")
 _LABELS = ("masks", "mask", "labels", "label", "annotations", "Annotations", "SegmentationClass")
 _ANNOTATIONS = (".xml", ".txt", ".json")  # of which images without objects may have none
@@ -157,16 +158,16 @@ def _split_folder(source: Path, output: Path, rules: _Rules) -> SplitReport:
             source,
             [(folder.name,) for folder, paths in files.items() for _ in paths],
         )
-    with write_whole(targets):
+    with write_whole(output, _SPLITS) as folder:
         for path, number in zip((path for paths in files.values() for path in paths), held_out):
-            _copy(path, targets[number] / path.relative_to(source))
+            _copy(path, folder / _SPLITS[number] / path.relative_to(source))
             counts[number] += 1
     return SplitReport((targets[0], targets[1]), (counts[0], counts[1]))
 
 
 def _split_pairs(source: Path, images: Path, labels: Path, output: Path, rules: _Rules) -> SplitReport:
     targets = tuple(output / part for part in _SPLITS)
-    check_new(targets)
+    check_new((*targets, output / _NAMES))
     of_name = {path.relative_to(labels).with_suffix("").as_posix(): path for path in _list_files(labels)}
     paths = _list_files(images)
     names = [path.relative_to(images).with_suffix("").as_posix() for path in paths]
@@ -184,17 +185,17 @@ def _split_pairs(source: Path, images: Path, labels: Path, output: Path, rules: 
     relative = [path.relative_to(images).as_posix() for path in paths]
     held_out = rules.choose([_hash_file(path) for path in paths], relative, images, classes)
     counts = [0, 0]
-    with write_whole(targets):
+    with write_whole(output, (*_SPLITS, _NAMES)) as folder:
         for path, name, number in zip(paths, names, held_out):
             for one in (path, of_name.get(name)):
                 if one is not None:
-                    _copy(one, targets[number] / one.relative_to(source))
+                    _copy(one, folder / _SPLITS[number] / one.relative_to(source))
             counts[number] += 1
         if kinds & {".txt"} and (class_names := find_names(source)):
             folders = {part: f"{part}/{images.name}" for part in _SPLITS}
             content = {**folders, "nc": len(class_names), "names": dict(enumerate(class_names))}
             text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
-            write_file(output / "data.yaml", text.encode("utf-8"))
+            write_file(folder / _NAMES, text.encode("utf-8"))
     return SplitReport((targets[0], targets[1]), (counts[0], counts[1]), tuple(notes))
 
 
@@ -325,6 +326,7 @@ class _Table(NamedTuple):
 
 
 def _write_texts(targets: Sequence[Path], texts: Sequence[str]) -> None:
-    with write_whole(targets):
-        for target, text in zip(targets, texts):
-            write_file(target, text.encode("utf-8"))
+    names = [target.name for target in targets]
+    with write_whole(targets[0].parent, names) as folder:
+        for name, text in zip(names, texts):
+            write_file(folder / name, text.encode("utf-8"))

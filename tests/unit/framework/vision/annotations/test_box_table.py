@@ -110,7 +110,11 @@ def test_tables_that_are_refused(tmp_path: Path) -> None:
     for lines, error, message in (
         (("filename,label", "a.jpg,cat"), FormatError, "no columns of boxes"),
         (("a.jpg,1,1,9,9,cat", "a.jpg,1"), FormatError, "row 2: a row has too few columns"),
-        (("x.jpg,1,1,9,9,cat",), InputError, "row 1: the image of a row is not there(?s:.)*--images"),
+        (
+            ("x.jpg,1,1,9,9,cat",),
+            InputError,
+            "row 1: an image of the annotations is not there(?s:.)*--images",
+        ),
         (("a.jpg,,,,,",), InputError, "the table has no object"),
     ):
         with pytest.raises(error, match=message):

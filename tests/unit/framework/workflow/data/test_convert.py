@@ -392,9 +392,7 @@ def test_a_test_part_that_is_not_there_is_no_error(tmp_path: Path) -> None:
 def test_files_that_only_look_like_yolo_or_coco(tmp_path: Path) -> None:
     image.write(tmp_path / "a.jpg", PIXELS)
     (tmp_path / "README.txt").write_text("0 0.5 0.5 0.5 0.5\n", encoding="utf-8")
-    entry = {"image_id": 1, "file_name": "a.png", "segments_info": []}
-    panoptic = {"images": [{"id": 1}], "annotations": [entry], "categories": [{"id": 1, "name": "x"}]}
-    (tmp_path / "panoptic_val.json").write_text(json.dumps(panoptic), encoding="utf-8")
+    (tmp_path / "settings.json").write_text(json.dumps({"images": [], "regions": {}}), encoding="utf-8")
     with pytest.raises(InputError, match="the format of these data is not known"):
         detect_format(tmp_path)
 

@@ -1,0 +1,59 @@
+"""Folders with a JSON file of annotations a split."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from framework.core.errors import InputError
+from framework.vision.annotations.objects import AnnotatedSet, find_split, merge_splits
+from framework.vision.dataset_files import read_annotations
+
+
+def holds(file: Path, is_kind: Callable[[object], bool]) -> bool:
+    """Whether a file is JSON of a kind; whoever reads it says what is wrong with it."""
+    try:
+        return is_kind(read_annotations(file))
+    except Exception:
+        return False
+
+
+def find_json_files(folder: Path, is_kind: Callable[[object], bool]) -> Mapping[str, Path]:
+    """The files of a kind in a folder and in `annotations` of it, by split: a word of their name, "" where it tells
+    none. Raises: InputError, where several are of one split."""
+    files: dict[str, Path] = {}
+    for path in (*sorted(folder.glob("*.json")), *sorted((folder / "annotations").glob("*.json"))):
+        if not holds(path, is_kind):
+            continue
+        split = find_split(path.stem)
+        if split in files:
+            raise InputError(
+                "several files of annotations are of one split",
+                where=folder,
+                received=f"{files[split].name}, {path.name}",
+                fix="name one of the files in the place of the folder",
+            )
+        files[split] = path
+    return files
+
+
+def read_json_files(
+    source: Path,
+    images: Path | None,
+    is_kind: Callable[[object], bool],
+    read: Callable[[Path, Path], AnnotatedSet],
+    tool: str,
+) -> AnnotatedSet:
+    """The objects of a file, or of the files of a folder, each of which is a split by its name. `read` takes a file and
+    the folder that its images are searched in. Raises: InputError, where there is no file."""
+    if source.is_file():
+        return read(source, images or source.parent)
+    files = find_json_files(source, is_kind)
+    if not files:
+        raise InputError(f"there are no annotations of {tool}", where=source, allowed="a .json file")
+    sets = {split: read(path, images or source) for split, path in files.items()}
+    if len(sets) == 1:
+        split, one = next(iter(sets.items()))
+        return replace(one, images=tuple(replace(image, split=split) for image in one.images))
+    return merge_splits(sets)
