@@ -31,6 +31,7 @@ from framework.nn.quantized import WeightScheme, weight_scheme
 from zoo.layers.decoder import Decoder
 from zoo.layers.decoder_config import decoder_family
 from zoo.layers.encoder_decoder import EncoderDecoder
+from zoo.layers.fused_weights import split_fused
 from zoo.layers.pretrained_model import PretrainedModel, WeightSource
 from zoo.layers.quantized_weights import LayerQuantizer, quantized_arrays
 
@@ -133,6 +134,8 @@ def read_into(
             allowed=", ".join(DTYPES),
         )
     sources, shapes = model.weight_sources(), model.state_shapes()
+    if paddle:
+        arrays = split_fused(arrays, model.size)
     names = _match_names(model, sources, arrays, where)
     owners = {full: (layer, leaf) for full, layer, leaf in model._slots("_parameters")}
     buffers = {}
