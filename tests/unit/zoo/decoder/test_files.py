@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from framework.config import build
-from framework.core.errors import WeightError
+from framework.core.errors import ConfigError, WeightError
 from framework.interop import write_safetensors
 from framework.interop.named_weights import named_weights
 from zoo.decoder.gpt2 import GPT2Config
@@ -19,6 +19,7 @@ from zoo.decoder.llama import LlamaConfig
 from zoo.decoder.mixtral import MixtralConfig
 from zoo.decoder.qwen import Qwen2Config
 from zoo.layers.decoder_weights import load_decoder, state_for_files
+from zoo.layers.rope import RopeOptions
 
 SMALL: dict[str, Any] = {
     "vocab_size": 31, "hidden_size": 16, "num_layers": 2, "num_heads": 4, "intermediate_size": 24, "max_positions": 32,
@@ -107,6 +108,47 @@ def test_a_head_that_is_the_embedding_may_stand_in_the_file_alone_or_twice(tmp_p
     check(write(tmp_path, model, both), model)
     del both["model.embed_tokens.weight"]
     check(write(tmp_path, model, both), model)
+
+
+def test_a_head_that_differs_from_the_embedding_is_kept(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Though config.json ties them. Source: vllm-project/vllm#51063"""
+    model = made(LlamaConfig(**SMALL))
+    arrays = state_for_files(model)
+    tied = {**model.config.to_pretrained_config(), "tie_word_embeddings": True}
+    folder = write(tmp_path, model, arrays)
+    (folder / "config.json").write_text(json.dumps(tied), encoding="utf-8")
+    check(folder, model)
+    assert "lm_head.weight is another" in caplog.text
+
+
+def test_config_json_as_models_of_all_years_have_it() -> None:
+    """`rope_scaling` with `type` or `rope_type`, several ends of a text, heads wider than their share."""
+    llama31 = {
+        **{"model_type": "llama", "hidden_size": 64, "num_attention_heads": 4, "rope_theta": 5e5},
+        "rope_scaling": {
+            **{"factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "rope_type": "llama3"},
+            "original_max_position_embeddings": 8192,
+        },
+        "eos_token_id": [128001, 128008, 128009],
+    }
+    size = LlamaConfig.from_pretrained_config(llama31).size()
+    assert (size.rope.kind, size.rope.factor, size.rope.original_positions) == ("llama3", 8.0, 8192)
+    assert size.eos_ids == (128001, 128008, 128009) and size.head_width == 16
+    linear = {"model_type": "llama", "rope_scaling": {"type": "linear", "factor": 2.0}}
+    assert LlamaConfig.from_pretrained_config(linear).size().rope == RopeOptions(kind="linear", factor=2.0)
+    nemo = {
+        "model_type": "mistral",
+        "hidden_size": 5120,
+        "num_attention_heads": 32,
+        "head_dim": 128,
+        "sliding_window": None,
+    }
+    assert LlamaConfig.from_pretrained_config(nemo).size().head_width == 128
+    assert LlamaConfig.from_pretrained_config(nemo).size().window is None
+    with pytest.raises(ConfigError, match="unknown kind of rotary embedding"):
+        LlamaConfig.from_pretrained_config({"rope_scaling": {"rope_type": "spiral", "factor": 2.0}})
 
 
 def test_a_head_that_is_missing_is_no_embedding_in_silence(tmp_path: Path) -> None:
