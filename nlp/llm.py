@@ -3,13 +3,17 @@
 from nlp import llm
 
 model = llm.load("models/qwen3-0.6b")
+print(model.generate("Once upon a time", max_new_tokens=64, top_p=0.9, stop=["\\n"]).text)
 """
 
 from __future__ import annotations
 
+import functools
 import shutil
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from framework.core.errors import InputError
 from framework.interop.weights.gguf import read_gguf
@@ -18,6 +22,10 @@ from framework.text.gguf_tokenizer import gguf_tokenizer
 from framework.text.tokenizer import Tokenizer
 from zoo.layers.decoder import Decoder
 from zoo.layers.decoder_weights import is_gguf, load_decoder, save_decoder
+
+if TYPE_CHECKING:
+    from nlp.generation.prompts import Prompt, PromptWriter, TextScore
+    from nlp.generation.request import Chunk, GenerationResult
 
 TOKENIZER_FILES = (
     "tokenizer.json",
@@ -43,6 +51,43 @@ class LanguageModel:
     """None where the folder has none: texts are then given as ids"""
     folder: Path | None = None
     """Where it was read from"""
+
+    @functools.cached_property
+    def writer(self) -> PromptWriter:
+        """What generates texts; `writer.close()` frees its caches."""
+        from nlp.generation.prompts import PromptWriter
+
+        return PromptWriter(self.model, self.tokenizer, self.folder)
+
+    def generate(
+        self, prompt: Prompt | Sequence[Prompt], **options: object
+    ) -> GenerationResult | list[GenerationResult] | list[list[GenerationResult]]:
+        """The text with which a prompt goes on; of an encoder-decoder, what it makes of it.
+
+        Args:
+            prompt: A text, or its tokens; or a list of such, which are written side by side.
+            options: See `GenerationOptions`; by default those of generation_config.json.
+
+        Returns:
+            One of a single prompt, else a list; with `num_return_sequences` above 1 a list for each prompt.
+
+        Raises:
+            InputError: a prompt is empty or too long, or a constraint cannot be followed. ConfigError: an option is
+                unknown or out of range.
+        """
+        return self.writer.generate(prompt, **options)
+
+    def stream(self, prompt: Prompt, **options: object) -> Iterator[Chunk]:
+        """As `generate`, token by token. Who stops to iterate ends the text."""
+        return self.writer.stream(prompt, **options)
+
+    def score(self, text: Prompt, continuation: Prompt | None = None) -> TextScore:
+        """How probable the model holds each token of a text but the first; or of a continuation of the text.
+
+        Raises:
+            InputError: there is no token to score, or the text is too long for the model.
+        """
+        return self.writer.score(text, continuation)
 
     def save(self, folder: str | Path) -> Path:
         """Write a folder that transformers and `load` open: config.json, weights, and the files of the tokenizer."""

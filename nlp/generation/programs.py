@@ -59,26 +59,27 @@ class LayerFunctions:
         self.encodes = hasattr(model, "encode")
         self._dtype = cache_dtype
 
-    def _call(self, params: Params, method: str, *args: object) -> PyTree:
+    def call(self, params: Params, method: str, *args: object) -> PyTree:
+        """A method of the layer on arrays."""
         return nn.apply(self._graphdef, *params, None, *args, method=method)[0]
 
     def decode(
         self, params: Params, ids: jax.Array, positions: jax.Array, cache: PyTree
     ) -> tuple[jax.Array, PyTree]:
-        return self._call(params, "decode", ids, positions, cache)
+        return self.call(params, "decode", ids, positions, cache)
 
     def logits(self, params: Params, hidden: jax.Array) -> jax.Array:
-        return self._call(params, "logits", hidden).astype(jnp.float32)
+        return self.call(params, "logits", hidden).astype(jnp.float32)
 
     def new_cache(self, batch: int, length: int) -> PyTree:
         layer = self._graphdef.bind(*self.params)
         return layer.new_cache(batch, length, **({} if self._dtype is None else {"dtype": self._dtype}))
 
     def encode(self, params: Params, ids: jax.Array, mask: jax.Array) -> jax.Array:
-        return self._call(params, "encode", ids, mask)
+        return self.call(params, "encode", ids, mask)
 
     def start_cache(self, params: Params, memory: jax.Array, mask: jax.Array, length: int) -> PyTree:
-        return self._call(params, "start_cache", memory, mask, length)
+        return self.call(params, "start_cache", memory, mask, length)
 
 
 class DecodeState(NamedTuple):
