@@ -136,7 +136,9 @@ class Engine:
 
     # -- of other threads -------------------------------------------------------------------------------------------
 
-    def submit(self, ids: Sequence[int], options: GenerationOptions | None = None, sample: int = 0) -> Request:
+    def submit(
+        self, ids: Sequence[int], options: GenerationOptions | None = None, sample: int = 0
+    ) -> Request:
         """Puts a prompt into the queue.
 
         Args:
@@ -379,7 +381,7 @@ class Engine:
         return self._batch.step(masks)
 
     def _masks(self, writing: list[_Slot]) -> dict[int, np.ndarray]:
-        """Of the rows with a constraint; one whose constraint takes too much ends with an error and leaves `writing`."""
+        """Of the rows with a constraint; one whose constraint takes too much ends with an error, out of `writing`."""
         masks = {}
         for slot in list(writing):
             if slot.writer.matcher is None:
@@ -447,9 +449,7 @@ class Engine:
         cache = self._batch.single_cache(length, slot.source)
         prompt = np.asarray(slot.prompt, np.int32)
         cache = read_prompt(self._beams, cache, prompt, length, self._chunk)
-        slot.search = BeamSearch(
-            self._beams, cache, length, prompt, slot.request.options, slot.settings
-        )
+        slot.search = BeamSearch(self._beams, cache, length, prompt, slot.request.options, slot.settings)
 
     def _search_beams(self) -> None:
         for slot in self._rows:
@@ -458,8 +458,12 @@ class Engine:
             texts = slot.search.texts()
             request = slot.request
             for text in reversed(texts):  # the best one last, as the request's own
-                one = Request(request.prompt, request.options, request.seed, request.warnings, score=text.score)
-                self._make_writer(one, slot.context, slot.limit).write_all(text.ids, "stop" if text.ended else "length")
+                one = Request(
+                    request.prompt, request.options, request.seed, request.warnings, score=text.score
+                )
+                self._make_writer(one, slot.context, slot.limit).write_all(
+                    text.ids, "stop" if text.ended else "length"
+                )
                 request.beams.insert(0, one.result())
             request.score = texts[0].score
             slot.writer.write_all(texts[0].ids, "stop" if texts[0].ended else "length")

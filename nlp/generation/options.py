@@ -41,7 +41,14 @@ _GREEDY = 1e-5  # a temperature below is 0: what is divided by it overflows
 
 # Keys of generation_config.json that say nothing about the text, or that the tokenizer and the model say.
 _SILENT = {
-    *("_from_model_config", "transformers_version", "use_cache", "pad_token_id", "bos_token_id", "cache_config"),
+    *(
+        "_from_model_config",
+        "transformers_version",
+        "use_cache",
+        "pad_token_id",
+        "bos_token_id",
+        "cache_config",
+    ),
     *("decoder_start_token_id", "cache_implementation", "max_time", "num_assistant_tokens", "is_assistant"),
     *("num_assistant_tokens_schedule", "assistant_confidence_threshold", "prompt_lookup_num_tokens"),
     *("output_attentions", "output_hidden_states", "output_scores", "output_logits", "low_memory"),
@@ -67,7 +74,7 @@ class GenerationOptions:
         max_new_tokens: Tokens behind the prompt, at most. None: until `max_length`, or 20 without that.
         max_length: Tokens with the prompt, at most; counts only where `max_new_tokens` is None.
         min_new_tokens, min_length: No end before so many new tokens; so many with the prompt.
-        do_sample: Draw tokens; else the most probable one. `merge` sets it where a sampling option is set and it is not.
+        do_sample: Draw tokens; else take the most probable one. `merge` sets it with any option of sampling.
         temperature: From 0 (greedy). top_k: So many most probable tokens; 0 or -1 is all. top_p: The fewest most
             probable whose sum reaches it. min_p: Not below this share of the largest probability. typical_p: Of the
             locally typical ones. epsilon_cutoff, eta_cutoff: Not below this probability; 0 is off.

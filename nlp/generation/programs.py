@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, cast
 
 import jax
 import jax.numpy as jnp
@@ -26,11 +26,11 @@ Params = PyTree
 
 
 class DecoderFunctions(Protocol):
-    """A decoder as pure functions of its arrays `params`. Those of an encoder-decoder, `encodes`, start with a cache
-    that sees the encoder's output; other decoders never get `encode` and `start_cache`."""
+    """A decoder as pure functions of its arrays `params`."""
 
     params: Params
     encodes: bool
+    """Whether it is that of an encoder-decoder, and so `EncoderDecoderFunctions`"""
 
     def decode(
         self, params: Params, ids: jax.Array, positions: jax.Array, cache: PyTree
@@ -39,6 +39,10 @@ class DecoderFunctions(Protocol):
     def logits(self, params: Params, hidden: jax.Array) -> jax.Array: ...
 
     def new_cache(self, batch: int, length: int) -> PyTree: ...
+
+
+class EncoderDecoderFunctions(DecoderFunctions, Protocol):
+    """With what gives a cache that sees the encoder's output, in the place of `new_cache`."""
 
     def encode(self, params: Params, ids: jax.Array, mask: jax.Array) -> jax.Array: ...
 
@@ -149,8 +153,9 @@ class Programs:
 
     def _encode(self, params: Params, ids: jax.Array, mask: jax.Array, length: int) -> PyTree:
         """The cache of rows of an encoder-decoder before the first token; `ids`, `mask` [B, M] of the encoder."""
-        memory = self.decoder.encode(params[0], ids, mask)
-        return self.decoder.start_cache(params[0], memory, mask, length)
+        decoder = cast("EncoderDecoderFunctions", self.decoder)
+        memory = decoder.encode(params[0], ids, mask)
+        return decoder.start_cache(params[0], memory, mask, length)
 
     def source_cache_shapes(self, rows: int, source: int, length: int) -> PyTree:
         """The shapes of what `encode` gives."""
@@ -159,7 +164,9 @@ class Programs:
         encode = functools.partial(self._encode, length=length)
         return jax.eval_shape(lambda params, ids, mask: encode(params, ids, mask), self.params, ids, mask)
 
-    def _prefill(self, params: Params, state: DecodeState, ids: jax.Array, start: jax.Array, row: jax.Array) -> DecodeState:
+    def _prefill(
+        self, params: Params, state: DecodeState, ids: jax.Array, start: jax.Array, row: jax.Array
+    ) -> DecodeState:
         """Puts tokens `ids` [T] of a prompt into the cache of `row`, from position `start` on; -1 is padding."""
         length = state.ids.shape[1]
         positions = jnp.where(ids >= 0, start + jnp.arange(ids.shape[0]), length)[None]
@@ -248,7 +255,9 @@ class Programs:
 
         Carry = tuple[jax.Array, jax.Array, jax.Array, jax.Array]
 
-        def choose_next(carry: Carry, at: jax.Array) -> tuple[Carry, tuple[jax.Array, jax.Array, TokenLogprobs]]:
+        def choose_next(
+            carry: Carry, at: jax.Array
+        ) -> tuple[Carry, tuple[jax.Array, jax.Array, TokenLogprobs]]:
             ids, length, going, active = carry
             logits = several_logits[:, at]
             scores = process(logits, ids, length, settings, allowed)

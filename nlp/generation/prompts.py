@@ -75,9 +75,7 @@ class PromptWriter:
     def engine(self, slots: int) -> Engine:
         """That with so many rows."""
         if slots not in self._engines:
-            self._engines[slots] = Engine(
-                self.model, self.tokenizer, slots, speculation=self._speculation
-            )
+            self._engines[slots] = Engine(self.model, self.tokenizer, slots, speculation=self._speculation)
         return self._engines[slots]
 
     def close(self) -> None:

@@ -37,7 +37,9 @@ class TinyDecoder:
         empty = jnp.zeros((batch, length, self.width), jnp.float32)
         return tuple((empty, empty + 0.0) for _ in range(self.layers))
 
-    def decode(self, params: PyTree, ids: jax.Array, positions: jax.Array, cache: PyTree) -> tuple[jax.Array, PyTree]:
+    def decode(
+        self, params: PyTree, ids: jax.Array, positions: jax.Array, cache: PyTree
+    ) -> tuple[jax.Array, PyTree]:
         rows, length = jnp.arange(ids.shape[0])[:, None], cache[0][0].shape[1]
         x = params["embedding"][ids] + params["position"][jnp.minimum(positions, _LONGEST - 1)]
         layers = []
@@ -81,7 +83,9 @@ class TinyEncoderDecoder(TinyDecoder):
     def start_cache(self, params: PyTree, memory: jax.Array, mask: jax.Array, length: int) -> PyTree:
         return (*self.new_cache(memory.shape[0], length), (memory, mask))
 
-    def decode(self, params: PyTree, ids: jax.Array, positions: jax.Array, cache: PyTree) -> tuple[jax.Array, PyTree]:
+    def decode(
+        self, params: PyTree, ids: jax.Array, positions: jax.Array, cache: PyTree
+    ) -> tuple[jax.Array, PyTree]:
         memory, mask = cache[-1]
         mean = memory.sum(1) / jnp.maximum(mask.sum(1), 1).astype(jnp.float32)[:, None]
         shifted = {**params, "head": params["head"]}
@@ -91,7 +95,8 @@ class TinyEncoderDecoder(TinyDecoder):
 
 def byte_tokenizer() -> Tokenizer:
     """A token for each byte and some words, as byte-level BPE has them; "</s>" and "<|im_end|>" are special."""
-    from tokenizers import AddedToken, Tokenizer as Core, decoders, models, pre_tokenizers
+    from tokenizers import AddedToken, decoders, models, pre_tokenizers
+    from tokenizers import Tokenizer as Core
 
     letters = sorted(pre_tokenizers.ByteLevel.alphabet())
     core = Core(models.BPE({letter: n for n, letter in enumerate(letters)}, []))
@@ -103,7 +108,8 @@ def byte_tokenizer() -> Tokenizer:
 
 def fallback_tokenizer() -> Tokenizer:
     """As LLaMA's of SentencePiece: spaces are "▁", what is no word is bytes, and a first space is dropped."""
-    from tokenizers import Tokenizer as Core, decoders, models, normalizers
+    from tokenizers import Tokenizer as Core
+    from tokenizers import decoders, models, normalizers
 
     words = ["▁", "a", "b", "▁a", "▁b", "中", "▁中"]
     vocabulary = ["<unk>", "<s>", "</s>", *(f"<0x{n:02X}>" for n in range(256)), *words]
