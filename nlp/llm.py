@@ -3,6 +3,7 @@
 from nlp import llm
 
 model = llm.load("models/qwen3-0.6b")
+print(model.generate("Once upon a time", max_new_tokens=64, top_p=0.9, stop=["\\n"]).text)
 print(model.chat([{"role": "user", "content": "Why is the sky blue?"}], max_new_tokens=100))
 
 `python -m nlp.llm MODEL` is `oar chat MODEL`.
@@ -13,7 +14,7 @@ from __future__ import annotations
 import functools
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,10 +31,10 @@ from zoo.layers.decoder_weights import AnyDecoder, is_gguf, load_decoder, save_d
 
 if TYPE_CHECKING:
     from nlp.chat import ChatAnswer
-    from nlp.text_generator import EngineGenerator
-
-if TYPE_CHECKING:
     from nlp.evaluation.likelihood import TextScore
+    from nlp.generation.prompts import Prompt, PromptWriter
+    from nlp.generation.request import Chunk, GenerationResult
+    from nlp.text_generator import EngineGenerator
 
 TOKENIZER_FILES = (
     "tokenizer.json",
@@ -108,6 +109,35 @@ class LanguageModel:
         from nlp.evaluation.likelihood import score_text
 
         return score_text(self, text, context, max_length)
+
+    @functools.cached_property
+    def writer(self) -> PromptWriter:
+        """What generates texts; `writer.close()` frees its caches."""
+        from nlp.generation.prompts import PromptWriter
+
+        return PromptWriter(self.model, self.tokenizer, self.folder)
+
+    def generate(
+        self, prompt: Prompt | Sequence[Prompt], **options: object
+    ) -> GenerationResult | list[GenerationResult] | list[list[GenerationResult]]:
+        """The text with which a prompt goes on; of an encoder-decoder, what it makes of it.
+
+        Args:
+            prompt: A text, or its tokens; or a list of such, which are written side by side.
+            options: See `GenerationOptions`; by default those of generation_config.json.
+
+        Returns:
+            One of a single prompt, else a list; with `num_return_sequences` above 1 a list for each prompt.
+
+        Raises:
+            InputError: a prompt is empty or too long, or a constraint cannot be followed. ConfigError: an option is
+                unknown or out of range.
+        """
+        return self.writer.generate(prompt, **options)
+
+    def stream(self, prompt: Prompt, **options: object) -> Iterator[Chunk]:
+        """As `generate`, token by token. Who stops to iterate ends the text."""
+        return self.writer.stream(prompt, **options)
 
     def save(self, folder: str | Path) -> Path:
         """Write a folder that transformers and `load` open: config.json, weights, and the files of the tokenizer."""

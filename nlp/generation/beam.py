@@ -1,5 +1,5 @@
-"""Beam search over a decoder with a cache, for one prompt: the texts whose probability is largest, as far as `num_beams`
-texts at a time lead to them.
+"""Beam search over a decoder with a cache, for one prompt: the most probable texts to which `num_beams` texts at a time
+lead.
 
 penalty "hf": as transformers 5.23 `_beam_search`, with its three kinds of `early_stopping`. penalty "gnmt": scores are
 divided by ((5 + tokens) / 6)^length_penalty, all candidates that end count, and the search ends when no open text could
@@ -172,7 +172,7 @@ class BeamPrograms:
     def _step(
         self, options: BeamOptions, params: Params, state: BeamState, settings: RowSettings
     ) -> BeamState:
-        beams, size = state.ids.shape
+        beams = state.ids.shape[0]
         length = jnp.broadcast_to(state.length, (beams,))
         last = jnp.take_along_axis(state.ids, length[:, None] - 1, axis=1)
         hidden, cache = self._decoder.decode(params, last, length[:, None] - 1, state.cache)

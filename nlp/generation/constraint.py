@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -121,7 +122,7 @@ class Grammar(Constraint):
         return _library().LLMatcher.grammar_from_lark(self.text)
 
 
-def _library() -> Any:
+def _library() -> ModuleType:
     """The module `llguidance`. Raises: MissingExtraError."""
     try:
         import llguidance

@@ -80,7 +80,7 @@ class Engine:
         cache_dtype: Of keys and values. chunk: Tokens of a prompt between two steps of the other requests.
         prefix_tokens: Tokens of earlier prompts whose keys and values are stored for prompts that begin alike.
         speculation: What proposes several tokens a step.
-        start_token: With which the texts of an encoder-decoder begin.
+        start_token: With which the texts of an encoder-decoder begin; by default what config.json says.
 
     Raises:
         ConfigError: an argument is out of range, or the model lacks what it needs.
@@ -100,7 +100,9 @@ class Engine:
         start_token: int | None = None,
     ) -> None:
         decoder = LayerFunctions(model, cache_dtype) if isinstance(model, nn.Layer) else model
-        longest = getattr(getattr(model, "size", None), "max_positions", None)
+        size = getattr(model, "size", None)
+        longest = getattr(size, "max_positions", None)
+        start_token = getattr(size, "start_id", None) if start_token is None else start_token
         max_length = longest if max_length is None else max_length
         if slots < 1 or max_length is None or max_length < 2 or chunk not in _BUCKETS or prefix_tokens < 0:
             raise ConfigError(
@@ -379,7 +381,7 @@ class Engine:
         return self._batch.step(masks)
 
     def _masks(self, writing: list[_Slot]) -> dict[int, np.ndarray]:
-        """Of the rows with a constraint; one whose constraint takes too much ends with an error and leaves `writing`."""
+        """Of the rows with a constraint; one whose constraint takes too much ends with an error, out of `writing`."""
         masks = {}
         for slot in list(writing):
             if slot.writer.matcher is None:

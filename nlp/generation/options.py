@@ -74,7 +74,7 @@ class GenerationOptions:
         max_new_tokens: Tokens behind the prompt, at most. None: until `max_length`, or 20 without that.
         max_length: Tokens with the prompt, at most; counts only where `max_new_tokens` is None.
         min_new_tokens, min_length: No end before so many new tokens; so many with the prompt.
-        do_sample: Draw tokens; else the most probable one. `merge` sets it where a sampling option is set and it is not.
+        do_sample: Draw tokens; else take the most probable one. `merge` sets it with any option of sampling.
         temperature: From 0 (greedy). top_k: So many most probable tokens; 0 or -1 is all. top_p: The fewest most
             probable whose sum reaches it. min_p: Not below this share of the largest probability. typical_p: Of the
             locally typical ones. epsilon_cutoff, eta_cutoff: Not below this probability; 0 is off.

@@ -1,4 +1,4 @@
-"""Keys and values of prompts that came before, by blocks of tokens, so that a prompt that begins alike is not read again.
+"""Keys and values of earlier prompts, by blocks of tokens, so that what begins alike is not read again.
 
 A block is known by the hash of its tokens and of all before them. Blocks that were not used for longest go first.
 """

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, cast
 
 import jax
 import jax.numpy as jnp
@@ -26,11 +26,11 @@ Params = PyTree
 
 
 class DecoderFunctions(Protocol):
-    """A decoder as pure functions of its arrays `params`. Those of an encoder-decoder, `encodes`, start with a cache
-    that sees the encoder's output; other decoders never get `encode` and `start_cache`."""
+    """A decoder as pure functions of its arrays `params`."""
 
     params: Params
     encodes: bool
+    """Whether it is that of an encoder-decoder, and so `EncoderDecoderFunctions`"""
 
     def decode(
         self, params: Params, ids: jax.Array, positions: jax.Array, cache: PyTree
@@ -39,6 +39,10 @@ class DecoderFunctions(Protocol):
     def logits(self, params: Params, hidden: jax.Array) -> jax.Array: ...
 
     def new_cache(self, batch: int, length: int) -> PyTree: ...
+
+
+class EncoderDecoderFunctions(DecoderFunctions, Protocol):
+    """With what gives a cache that sees the encoder's output, in the place of `new_cache`."""
 
     def encode(self, params: Params, ids: jax.Array, mask: jax.Array) -> jax.Array: ...
 
@@ -59,26 +63,27 @@ class LayerFunctions:
         self.encodes = hasattr(model, "encode")
         self._dtype = cache_dtype
 
-    def _call(self, params: Params, method: str, *args: object) -> PyTree:
+    def call(self, params: Params, method: str, *args: object) -> PyTree:
+        """A method of the layer on arrays."""
         return nn.apply(self._graphdef, *params, None, *args, method=method)[0]
 
     def decode(
         self, params: Params, ids: jax.Array, positions: jax.Array, cache: PyTree
     ) -> tuple[jax.Array, PyTree]:
-        return self._call(params, "decode", ids, positions, cache)
+        return self.call(params, "decode", ids, positions, cache)
 
     def logits(self, params: Params, hidden: jax.Array) -> jax.Array:
-        return self._call(params, "logits", hidden).astype(jnp.float32)
+        return self.call(params, "logits", hidden).astype(jnp.float32)
 
     def new_cache(self, batch: int, length: int) -> PyTree:
         layer = self._graphdef.bind(*self.params)
         return layer.new_cache(batch, length, **({} if self._dtype is None else {"dtype": self._dtype}))
 
     def encode(self, params: Params, ids: jax.Array, mask: jax.Array) -> jax.Array:
-        return self._call(params, "encode", ids, mask)
+        return self.call(params, "encode", ids, mask)
 
     def start_cache(self, params: Params, memory: jax.Array, mask: jax.Array, length: int) -> PyTree:
-        return self._call(params, "start_cache", memory, mask, length)
+        return self.call(params, "start_cache", memory, mask, length)
 
 
 class DecodeState(NamedTuple):
@@ -148,8 +153,9 @@ class Programs:
 
     def _encode(self, params: Params, ids: jax.Array, mask: jax.Array, length: int) -> PyTree:
         """The cache of rows of an encoder-decoder before the first token; `ids`, `mask` [B, M] of the encoder."""
-        memory = self.decoder.encode(params[0], ids, mask)
-        return self.decoder.start_cache(params[0], memory, mask, length)
+        decoder = cast("EncoderDecoderFunctions", self.decoder)
+        memory = decoder.encode(params[0], ids, mask)
+        return decoder.start_cache(params[0], memory, mask, length)
 
     def source_cache_shapes(self, rows: int, source: int, length: int) -> PyTree:
         """The shapes of what `encode` gives."""

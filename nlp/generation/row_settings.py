@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, cast
 
 import jax
 import numpy as np
@@ -13,8 +13,6 @@ from nlp.generation.options import GenerationOptions
 
 SUPPRESS, BEGIN_SUPPRESS, END, FORCED_END = 1, 2, 4, 8  # bits of `flags`
 _NEVER = 2**30  # a length that no text reaches
-
-ArrayT = TypeVar("ArrayT", jax.Array, np.ndarray)
 
 
 class RowSettings(NamedTuple):
@@ -128,7 +126,7 @@ def make_row(
     decay = options.exponential_decay_length_penalty
     begin = prompt_length if prompt_length > 1 or forced_bos < 0 else prompt_length + 1
     number, integer = np.float32, np.int32
-    return RowSettings(
+    arrays = dict(
         key=np.asarray(key, np.uint32),
         do_sample=np.bool_(sampled),
         temperature=number(options.temperature if sampled else 1.0),
@@ -158,7 +156,8 @@ def make_row(
         prefixes=prefixes,
         last_tokens=last_tokens,
         sequence_bias=sequence_bias,
-    )  # pyright: ignore[reportArgumentType]  # numpy's arrays are jax's once a program has them
+    )
+    return RowSettings(**cast("dict[str, jax.Array]", arrays))  # of numpy, until a program takes them
 
 
 def _check_tokens(name: str, tokens: Sequence[int] | dict[int, float], size: int) -> None:
@@ -185,7 +184,9 @@ def _power(number: int) -> int:
 def neutral_rows(rows: int, vocab_size: int, table: tuple[int, int]) -> RowSettings:
     """Settings of rows without a request: greedy and at their limit."""
     row = make_row(GenerationOptions(), (), 0, 0, np.zeros(2, np.uint32), vocab_size, table)
-    return RowSettings(*(np.repeat(np.asarray(array)[None], rows, axis=0) for array in row))
+    return RowSettings(
+        *cast("list[jax.Array]", [np.repeat(np.asarray(array)[None], rows, axis=0) for array in row])
+    )
 
 
 def fit_table(settings: RowSettings, row: RowSettings) -> tuple[RowSettings, RowSettings]:
@@ -202,10 +203,10 @@ def _widen(settings: RowSettings, table: tuple[int, int]) -> RowSettings:
         return settings
     more, longer = table[0] - wide, table[1] - long
     rows = [(0, 0)] * (settings.prefixes.ndim - 2)
-    return settings._replace(
-        prefixes=np.pad(settings.prefixes, [*rows, (0, more), (0, longer)], constant_values=-1),
-        last_tokens=np.pad(
-            settings.last_tokens, [*rows, (0, more)], constant_values=settings.flags.shape[-1]
-        ),
-        sequence_bias=np.pad(settings.sequence_bias, [*rows, (0, more)]),
+    padded = (
+        np.pad(settings.prefixes, [*rows, (0, more), (0, longer)], constant_values=-1),
+        np.pad(settings.last_tokens, [*rows, (0, more)], constant_values=settings.flags.shape[-1]),
+        np.pad(settings.sequence_bias, [*rows, (0, more)]),
     )
+    prefixes, last_tokens, sequence_bias = cast("list[jax.Array]", list(padded))
+    return settings._replace(prefixes=prefixes, last_tokens=last_tokens, sequence_bias=sequence_bias)

@@ -2,11 +2,11 @@
 
 A proposal is accepted where it equals the token that the model chooses there, by the same draw as without proposals:
 greedy and sampled texts are token for token those of plain decoding with the same seed. For proposals of certainty, as
-n-grams are, that accepts with probability p(proposal) and else draws from the rest, which is the rule min(1, p/q) with
-q = 1. A draft model draws with the same Gumbel noise as the model, so that both choose alike where they agree.
+n-grams are, that accepts with probability p(proposal) and else draws from the rest: the rule min(1, p/q) with q = 1. A
+draft model draws with the same Gumbel noise as the model, so that both choose alike where they agree.
 
-Source: Leviathan et al. 2023 (arXiv 2211.17192); n-grams: Saxena 2023, "prompt lookup decoding"; common noise: Daliri et
-al. 2025, "Coupling without communication and drafter-invariant speculative decoding" (arXiv 2408.07978).
+Source: Leviathan et al. 2023 (arXiv 2211.17192); n-grams: Saxena 2023, "prompt lookup decoding"; common noise: Daliri
+et al. 2025, "Coupling without communication and drafter-invariant speculative decoding" (arXiv 2408.07978).
 """
 
 from __future__ import annotations

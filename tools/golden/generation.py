@@ -32,7 +32,9 @@ PROCESSORS: dict[str, dict[str, Any]] = {
     "ngram_3": {"no_repeat_ngram_size": 3},
     "ngram_long": {"no_repeat_ngram_size": 30},
     "bad_words": {"bad_words_ids": [[5], [2], [1, 2], [3, 4, 5], [0, 6], [9, 9, 9, 1]]},
-    "sequence_bias": {"sequence_bias": [[[4], 2.5], [[3], -1.5], [[1, 3], 4.0], [[0, 1], -3.0], [[2, 1], 1.0]]},
+    "sequence_bias": {
+        "sequence_bias": [[[4], 2.5], [[3], -1.5], [[1, 3], 4.0], [[0, 1], -3.0], [[2, 1], 1.0]]
+    },
     "min_length": {"min_length": 10},
     "min_new_tokens": {"min_new_tokens": 6},
     "forced_bos": {"forced_bos_token_id": 11},
@@ -51,7 +53,14 @@ PROCESSORS: dict[str, dict[str, Any]] = {
     "eta": {"do_sample": True, "top_k": 0, "eta_cutoff": 0.02},
     "top_k_and_p": {"do_sample": True, "top_k": 40, "top_p": 0.8, "temperature": 1.4},
     "filters": {
-        **{"do_sample": True, "top_k": 100, "top_p": 0.95, "min_p": 0.01, "typical_p": 0.9, "temperature": 1.8},
+        **{
+            "do_sample": True,
+            "top_k": 100,
+            "top_p": 0.95,
+            "min_p": 0.01,
+            "typical_p": 0.9,
+            "temperature": 1.8,
+        },
         **{"epsilon_cutoff": 0.001, "eta_cutoff": 0.002},
     },
     "penalties": {
@@ -63,7 +72,14 @@ PROCESSORS: dict[str, dict[str, Any]] = {
         **{"exponential_decay_length_penalty": [2, 1.1], "suppress_tokens": [9], "do_sample": True},
         **{"temperature": 0.7, "top_k": 60, "top_p": 0.9, "min_p": 0.002},
     },
-    "beam_sample": {"do_sample": True, "num_beams": 3, "top_k": 2, "top_p": 0.1, "min_p": 0.9, "typical_p": 0.2},
+    "beam_sample": {
+        "do_sample": True,
+        "num_beams": 3,
+        "top_k": 2,
+        "top_p": 0.1,
+        "min_p": 0.9,
+        "typical_p": 0.2,
+    },
 }
 
 
@@ -107,7 +123,12 @@ BEAMS: dict[str, dict[str, Any]] = {
 }
 GREEDY: dict[str, dict[str, Any]] = {
     "plain": {"max_new_tokens": 64},
-    "processors": {"max_new_tokens": 40, "repetition_penalty": 1.5, "no_repeat_ngram_size": 2, "min_new_tokens": 8},
+    "processors": {
+        "max_new_tokens": 40,
+        "repetition_penalty": 1.5,
+        "no_repeat_ngram_size": 2,
+        "min_new_tokens": 8,
+    },
 }
 
 
@@ -190,7 +211,9 @@ def _texts(name: str) -> dict[str, np.ndarray]:
     from transformers import AutoConfig, AutoModelForCausalLM
 
     settings = dict(MODELS[name])
-    model = AutoModelForCausalLM.from_config(AutoConfig.for_model(settings.pop("model_type"), **settings)).eval()
+    model = AutoModelForCausalLM.from_config(
+        AutoConfig.for_model(settings.pop("model_type"), **settings)
+    ).eval()
     state = {key: torch.as_tensor(array) for key, array in weights(name).items()}
     missing = model.load_state_dict(state, strict=False)
     assert not missing.unexpected_keys and set(missing.missing_keys) <= {"lm_head.weight"}, missing

@@ -297,7 +297,7 @@ def test_a_stop_string_cuts_the_text(writer: Engine) -> None:
     request = writer.submit([70, 71], text_options(temperature=1.0, seed=0, stop=[stop, "never"]))
     result = request.result(60)
     assert (result.text, result.stop, result.finish_reason) == (whole[: whole.index(stop)], stop, "stop")
-    assert len(result.ids) < 60 and writer.running == 0 or request.finished
+    assert len(result.ids) < 60
 
 
 def test_special_tokens_are_no_text(writer: Engine) -> None:

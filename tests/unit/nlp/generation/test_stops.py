@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -27,7 +29,7 @@ def stream(tokenizer: Tokenizer, ids: list[int], context: list[int]) -> list[str
 
 @pytest.mark.parametrize("make", [byte_tokenizer, fallback_tokenizer])
 @pytest.mark.parametrize("text", TEXTS)
-def test_parts_are_whole_characters(make: type[Tokenizer], text: str) -> None:
+def test_parts_are_whole_characters(make: Callable[[], Tokenizer], text: str) -> None:
     tokenizer = make()
     ids = tokenizer.segmenter.split(text).ids.tolist()
     whole = tokenizer.decode(ids, skip_special=False)
@@ -40,7 +42,7 @@ def test_parts_are_whole_characters(make: type[Tokenizer], text: str) -> None:
 
 @pytest.mark.parametrize("make", [byte_tokenizer, fallback_tokenizer])
 @pytest.mark.parametrize("cut", [1, 2, 5, 7])
-def test_a_text_goes_on_behind_its_prompt(make: type[Tokenizer], cut: int) -> None:
+def test_a_text_goes_on_behind_its_prompt(make: Callable[[], Tokenizer], cut: int) -> None:
     """The space before the first word belongs to the text."""
     tokenizer = make()
     text = "a b a 中 b 😀 a b"
@@ -57,7 +59,7 @@ def test_a_character_comes_with_its_last_token() -> None:
 
 
 @pytest.mark.parametrize("make", [byte_tokenizer, fallback_tokenizer])
-def test_a_text_may_end_the_character_that_its_prompt_began(make: type[Tokenizer]) -> None:
+def test_a_text_may_end_the_character_that_its_prompt_began(make: Callable[[], Tokenizer]) -> None:
     tokenizer = make()
     ids = tokenizer.segmenter.split("a😀b").ids.tolist()
     cut = len(ids) - 2

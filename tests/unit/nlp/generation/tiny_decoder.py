@@ -95,7 +95,8 @@ class TinyEncoderDecoder(TinyDecoder):
 
 def byte_tokenizer() -> Tokenizer:
     """A token for each byte and some words, as byte-level BPE has them; "</s>" and "<|im_end|>" are special."""
-    from tokenizers import AddedToken, Tokenizer as Core, decoders, models, pre_tokenizers
+    from tokenizers import AddedToken, decoders, models, pre_tokenizers
+    from tokenizers import Tokenizer as Core
 
     letters = sorted(pre_tokenizers.ByteLevel.alphabet())
     core = Core(models.BPE({letter: n for n, letter in enumerate(letters)}, []))
@@ -107,7 +108,8 @@ def byte_tokenizer() -> Tokenizer:
 
 def fallback_tokenizer() -> Tokenizer:
     """As LLaMA's of SentencePiece: spaces are "▁", what is no word is bytes, and a first space is dropped."""
-    from tokenizers import Tokenizer as Core, decoders, models, normalizers
+    from tokenizers import Tokenizer as Core
+    from tokenizers import decoders, models, normalizers
 
     words = ["▁", "a", "b", "▁a", "▁b", "中", "▁中"]
     vocabulary = ["<unk>", "<s>", "</s>", *(f"<0x{n:02X}>" for n in range(256)), *words]
