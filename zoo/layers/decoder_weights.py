@@ -115,8 +115,8 @@ def load_decoder(
 
 
 def has_own_head(model: Decoder, arrays: Mapping[str, np.ndarray]) -> bool:
-    """Whether a file has another matrix for the scores of the vocabulary than the embedding, though its config ties them,
-    as after a training that took them apart. transformers keeps both then, too."""
+    """Whether a file has another matrix for the scores of the vocabulary than the embedding, though its config ties
+    them. transformers keeps both then, too."""
     names = (model.embedding_name, "lm_head.weight")
     if not model.size.tie_embeddings or any(name not in arrays for name in names):
         return False

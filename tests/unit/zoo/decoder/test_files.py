@@ -90,7 +90,7 @@ def test_gpt2_of_the_first_years(tmp_path: Path) -> None:
     arrays = {name.removeprefix("transformer."): array for name, array in state_for_files(model).items()}
     for layer in range(2):
         arrays[f"h.{layer}.attn.bias"] = np.ones((1, 1, 32, 32), np.float32)
-        arrays[f"h.{layer}.attn.masked_bias"] = np.float32(-1e4)[None]
+        arrays[f"h.{layer}.attn.masked_bias"] = np.full(1, -1e4, np.float32)
     check(write(tmp_path, model, arrays), model)
 
 

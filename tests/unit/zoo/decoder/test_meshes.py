@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -37,7 +38,13 @@ def test_the_table_follows_from_the_kinds_of_layers() -> None:
 
 
 def test_second_products_by_the_names_of_other_families() -> None:
-    size = {"vocab_size": 64, "hidden_size": 32, "num_layers": 1, "num_heads": 4, "intermediate_size": 48}
+    size: dict[str, Any] = {
+        "vocab_size": 64,
+        "hidden_size": 32,
+        "num_layers": 1,
+        "num_heads": 4,
+        "intermediate_size": 48,
+    }
     gpt2 = parameter_specs(build(GPT2Config(**size)), ParallelOptions(smallest=33), SIZES)
     assert gpt2["transformer.h.0.attn.c_proj.weight"] == gpt2["transformer.h.0.mlp.c_proj.weight"] == ROWS
     assert gpt2["transformer.h.0.attn.c_attn.weight"] == gpt2["transformer.h.0.mlp.c_fc.weight"] == COLUMNS
