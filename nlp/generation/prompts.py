@@ -1,26 +1,18 @@
-"""Texts and tokens of users to an engine and back: what `LanguageModel.generate`, `stream` and `score` do."""
+"""Texts and tokens of users to an engine and back: what `LanguageModel.generate` and `stream` do."""
 
 from __future__ import annotations
 
 import dataclasses
-import functools
-import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
 from framework import nn
 from framework.core.errors import InputError
-from framework.core.types import PyTree
 from nlp.generation.engine import Engine
 from nlp.generation.options import GenerationOptions
-from nlp.generation.programs import LayerFunctions
 from nlp.generation.request import Chunk, GenerationResult, Request
 from nlp.generation.speculation import Speculation
 
@@ -30,26 +22,6 @@ if TYPE_CHECKING:
 
 Prompt = str | Sequence[int]
 _MOST_SLOTS = 8
-_SCORED = 256  # tokens whose logits are there at once
-
-
-@dataclass(frozen=True)
-class TextScore:
-    """How probable a model holds a text, in nats."""
-
-    ids: tuple[int, ...]
-    """The tokens, with those before the ones that are scored"""
-    logprobs: np.ndarray
-    """[T] float32: of the last T tokens, each behind all before it"""
-
-    @property
-    def total(self) -> float:
-        return float(np.sum(self.logprobs, dtype=np.float64))
-
-    @property
-    def perplexity(self) -> float:
-        """The exponential of the mean of -logprobs."""
-        return math.exp(-self.total / len(self.logprobs))
 
 
 class PromptWriter:
@@ -148,60 +120,6 @@ class PromptWriter:
             ids.pop()
         begin = self.model.size.bos_id
         return tuple(ids) if ids or begin < 0 else (begin,)
-
-    def score(self, text: Prompt, continuation: Prompt | None = None) -> TextScore:
-        """See `LanguageModel.score`."""
-        ids = self.encode(text)
-        start = len(ids) if continuation is not None else 1
-        if continuation is not None:
-            if isinstance(text, str) and isinstance(continuation, str):
-                whole = self.encode(text + continuation)
-                start = _common(ids, whole)
-                ids = whole
-            else:
-                ids = (*ids, *self.encode(continuation))
-        longest = self.model.size.max_positions
-        if not 1 <= start < len(ids) <= longest:
-            raise InputError(
-                "there is nothing to score" if len(ids) <= longest else "the text is too long for the model",
-                where="score",
-                received=f"{len(ids):,} tokens, {max(len(ids) - start, 0):,} of them to score",
-                allowed=f"2 to {longest:,} tokens, one at least to score",
-            )
-        size = max(1 << (len(ids) - 1).bit_length(), _SCORED)
-        padded = np.zeros((1, size), np.int32)
-        padded[0, : len(ids)] = ids
-        logs = np.asarray(self._score(self._functions.params, padded))
-        return TextScore(ids, logs[start - 1 : len(ids) - 1])
-
-    @functools.cached_property
-    def _functions(self) -> LayerFunctions:
-        return LayerFunctions(self.model)
-
-    @functools.cached_property
-    def _score(self) -> jax.stages.Wrapped:
-        functions = self._functions
-
-        def score(params: PyTree, ids: jax.Array) -> jax.Array:
-            """[T] float32: of what stands behind each of ids [1, T]."""
-            hidden = functions.call(params, "hidden", ids)[0]
-            targets = jnp.roll(ids[0], -1)
-
-            def chunk(pair: tuple[jax.Array, jax.Array]) -> jax.Array:
-                logits = functions.logits(params, pair[0])
-                picked = jnp.take_along_axis(logits, pair[1][:, None], axis=1)[:, 0]
-                return picked - jax.nn.logsumexp(logits, axis=-1)
-
-            rows = hidden.reshape(-1, _SCORED, hidden.shape[-1])
-            return lax.map(chunk, (rows, targets.reshape(-1, _SCORED))).reshape(-1)
-
-        return jax.jit(score)
-
-
-def _common(context: Sequence[int], whole: Sequence[int]) -> int:
-    """Tokens of a context with which the whole begins; at least one, where a merge over the seam leaves none."""
-    same = next((n for n, (a, b) in enumerate(zip(context, whole)) if a != b), min(len(context), len(whole)))
-    return max(same, 1)
 
 
 def default_options(model: nn.Layer, folder: Path | None) -> tuple[GenerationOptions, list[str]]:
