@@ -18,7 +18,7 @@ from nlp.generation.speculation import Speculation
 
 if TYPE_CHECKING:
     from framework.text.tokenizer import Tokenizer
-    from zoo.layers.decoder import Decoder
+    from zoo.layers.decoder_weights import AnyDecoder
 
 Prompt = str | Sequence[int]
 _MOST_SLOTS = 8
@@ -29,12 +29,12 @@ class PromptWriter:
 
     Args:
         folder: With generation_config.json, whose options are the defaults.
-        speculation: Of all texts. "ngram" proposes what followed the same tokens before; or a smaller model.
+        speculation: Of all texts.
     """
 
     def __init__(
         self,
-        model: Decoder,
+        model: AnyDecoder,
         tokenizer: Tokenizer | None,
         folder: Path | None = None,
         speculation: Speculation | None = None,
