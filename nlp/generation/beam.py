@@ -67,7 +67,7 @@ class BeamOptions(NamedTuple):
     early_stopping: bool | str
     gnmt: bool
     sample: bool
-    count: int
+    texts: int
 
     @classmethod
     def of(cls, options: GenerationOptions) -> BeamOptions:
@@ -84,10 +84,12 @@ class BeamOptions(NamedTuple):
 
 
 class BeamText(NamedTuple):
+    """A text of the search."""
+
     ids: tuple[int, ...]
     """Behind the prompt"""
     score: float
-    ended: bool
+    complete: bool
     """By a token that ends texts, and not at the limit"""
 
 
@@ -143,13 +145,13 @@ class BeamSearch:
             for n in range(options.beams)
             if finished.exists[n] or not options.gnmt
         ]
-        if options.gnmt and len(rows) < options.count:
+        if options.gnmt and len(rows) < options.texts:
             ids, logs, length = jax.device_get((self._state.ids, self._state.logs, self._state.length))
             divisor = float(penalty(int(length) - self._prompt, options.length_penalty))
             rows += [(ids[n, self._prompt : length], float(logs[n]) / divisor) for n in range(options.beams)]
         return [
             BeamText(tuple(map(int, ids)), score, bool(len(ids)) and int(ids[-1]) in self._ends)
-            for ids, score in rows[: options.count]
+            for ids, score in rows[: options.texts]
         ]
 
 
@@ -246,7 +248,7 @@ class BeamPrograms:
         most = settings.limit[0] - settings.prompt_length[0]
         if options.gnmt:
             # What follows makes a text less probable, and no text is divided by more than the longest.
-            return open_logs[0] / penalty(most, options.length_penalty) > finished.scores[options.count - 1]
+            return open_logs[0] / penalty(most, options.length_penalty) > finished.scores[options.texts - 1]
         if options.early_stopping == "never" and options.length_penalty > 0:
             tokens = most
         possible = open_logs[0] / tokens.astype(jnp.float32) ** options.length_penalty

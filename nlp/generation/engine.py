@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from framework import nn
@@ -417,7 +418,7 @@ class Engine:
     def _write_tokens(self, slot: _Slot, result: StepOutput) -> bool:
         """Whether the text goes on."""
         row, options = slot.row, slot.request.options
-        for number in range(int(result.count[row])):
+        for number in range(int(result.counts[row])):
             token = int(result.tokens[row, number])
             if token < 0:
                 raise InputError(
@@ -462,11 +463,11 @@ class Engine:
                     request.prompt, request.options, request.seed, request.warnings, score=text.score
                 )
                 self._make_writer(one, slot.context, slot.limit).write_all(
-                    text.ids, "stop" if text.ended else "length"
+                    text.ids, "stop" if text.complete else "length"
                 )
                 request.beams.insert(0, one.result())
             request.score = texts[0].score
-            slot.writer.write_all(texts[0].ids, "stop" if texts[0].ended else "length")
+            slot.writer.write_all(texts[0].ids, "stop" if texts[0].complete else "length")
             self._rows[slot.row] = None
 
     def _fail(self, error: Exception | None) -> None:
@@ -487,5 +488,5 @@ class Engine:
 def request_key(seed: int, sample: int) -> np.ndarray:
     """[2] uint32: the key of the draws of a request."""
     words = np.array([(seed >> 32) & 0xFFFFFFFF, seed & 0xFFFFFFFF], np.uint32)
-    root = jax.random.wrap_key_data(words, impl="threefry2x32")
+    root = jax.random.wrap_key_data(jnp.asarray(words), impl="threefry2x32")
     return np.asarray(jax.random.key_data(jax.random.fold_in(root, sample)))

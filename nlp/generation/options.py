@@ -8,10 +8,12 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeVar
+
+import numpy as np
 
 from framework.core.errors import ConfigError, FormatError, did_you_mean
 from framework.core.types import JSON
@@ -265,6 +267,13 @@ def _is_int(value: object) -> bool:
     return not isinstance(value, bool) and isinstance(value, int | float) and float(value).is_integer()
 
 
+def _token(value: object) -> int | None:
+    """The number of a token, or None where it is none; numpy's integers too."""
+    if isinstance(value, np.integer):
+        value = int(value)
+    return int(value) if isinstance(value, int | float) and _is_int(value) and value >= 0 else None
+
+
 def _integer(low: int, high: int | None = None) -> Reader:
     allowed = f"an integer from {low}" + (f" to {high}" if high is not None else "")
 
@@ -303,10 +312,11 @@ def _flag(name: str, value: object) -> bool:
 
 def _tokens(name: str, value: object) -> tuple[int, ...]:
     """A token or several, each once."""
-    numbers = value if isinstance(value, list | tuple | set | frozenset) else [value]
-    if not all(_is_int(number) and number >= 0 for number in numbers):
+    numbers: Iterable[object] = value if isinstance(value, list | tuple | set | frozenset) else [value]
+    tokens = [_token(number) for number in numbers]
+    if None in tokens:
         raise _error(name, value, "the number of a token, or a list of numbers, from 0")
-    return tuple(dict.fromkeys(int(number) for number in numbers))
+    return tuple(dict.fromkeys(token for token in tokens if token is not None))
 
 
 def _stops(name: str, value: object) -> tuple[str, ...]:
@@ -326,9 +336,10 @@ def _words(name: str, value: object) -> tuple[Word, ...]:
 def _word(name: str, word: object) -> Word:
     if isinstance(word, str) and word:
         return word
-    if not isinstance(word, list | tuple) or not word or not all(_is_int(n) and n >= 0 for n in word):
+    tokens = [_token(number) for number in word] if isinstance(word, list | tuple) else []
+    if not tokens or None in tokens:
         raise _error(name, word, "a text of one character or more, or a list of tokens")
-    return tuple(int(number) for number in word)
+    return tuple(token for token in tokens if token is not None)
 
 
 def _bias(name: str, value: object) -> dict[int, float]:
@@ -337,21 +348,21 @@ def _bias(name: str, value: object) -> dict[int, float]:
     if not isinstance(value, Mapping):
         raise _error(name, value, "a map from tokens to numbers")
     for key, number in value.items():
-        token = int(key) if isinstance(key, str) and key.strip().isdecimal() else key
-        if not _is_int(token) or token < 0 or isinstance(number, bool) or not isinstance(number, int | float):
+        token = _token(int(key) if isinstance(key, str) and key.strip().isdecimal() else key)
+        if token is None or isinstance(number, bool) or not isinstance(number, int | float):
             raise _error(name, f"{key}: {number}", "a map from tokens to numbers")
         if math.isnan(number) or number == math.inf:
             raise _error(name, f"{key}: {number}", "numbers below infinity")
-        rows[int(token)] = float(number)
+        rows[token] = float(number)
     return rows
 
 
 def _sequence_bias(name: str, value: object) -> dict[tuple[int, ...], float]:
     """A map from token lists to numbers, or transformers' list of pairs."""
-    pairs = value.items() if isinstance(value, Mapping) else value
     rows = {}
     if not isinstance(value, Mapping | Sequence) or isinstance(value, str):
         raise _error(name, value, "a map, or a list of pairs, of token lists and numbers")
+    pairs = value.items() if isinstance(value, Mapping) else value
     for pair in pairs:
         if not isinstance(pair, list | tuple) or len(pair) != 2:
             raise _error(name, pair, "a pair of a token list and a number")
@@ -374,9 +385,11 @@ def _decay(name: str, value: object) -> tuple[int, float]:
 
 
 def _early(name: str, value: object) -> bool | str:
-    if not isinstance(value, bool) and value != "never":
+    if isinstance(value, bool):
+        return value
+    if value != "never":
         raise _error(name, value, 'true, false or "never"')
-    return value
+    return "never"
 
 
 def _one_of(*choices: str) -> Reader:

@@ -23,6 +23,8 @@ from nlp.generation.sampling import TokenLogprobs, choose, token_logprobs, warp
 from nlp.generation.speculation import Speculation, ngram_drafts
 
 Params = PyTree
+_Carry = tuple[jax.Array, jax.Array, jax.Array, jax.Array]
+"""(ids [B, S], length [B], whether a row takes the next token [B], whether it goes on [B])"""
 
 
 class DecoderFunctions(Protocol):
@@ -106,7 +108,7 @@ class StepOutput(NamedTuple):
 
     tokens: jax.Array
     """[B, T] int32"""
-    count: jax.Array
+    counts: jax.Array
     """[B] int32: how many of the T a row got; 0 in rows that rest"""
     active: jax.Array
     """[B] bool: rows that go on"""
@@ -253,11 +255,9 @@ class Programs:
         several_logits = self.decoder.logits(params[0], hidden)  # [B, T, V]: the head is read once
         follows = jnp.pad(drafts, ((0, 0), (0, 1)), constant_values=-2)
 
-        Carry = tuple[jax.Array, jax.Array, jax.Array, jax.Array]
-
         def choose_next(
-            carry: Carry, at: jax.Array
-        ) -> tuple[Carry, tuple[jax.Array, jax.Array, TokenLogprobs]]:
+            carry: _Carry, at: jax.Array
+        ) -> tuple[_Carry, tuple[jax.Array, jax.Array, TokenLogprobs]]:
             ids, length, going, active = carry
             logits = several_logits[:, at]
             scores = process(logits, ids, length, settings, allowed)
@@ -276,13 +276,13 @@ class Programs:
         carry = (state.ids, state.length, state.active, state.active)
         if width == 1:
             carry, one = choose_next(carry, jnp.int32(0))
-            chosen, went, logprobs = jax.tree.map(lambda x: x[:, None], one)
+            tokens, went, logprobs = jax.tree.map(lambda x: x[:, None], one)
         else:
             carry, several = lax.scan(choose_next, carry, offsets)
-            chosen, went, logprobs = jax.tree.map(lambda x: jnp.moveaxis(x, 0, 1), several)
+            tokens, went, logprobs = jax.tree.map(lambda x: jnp.moveaxis(x, 0, 1), several)
         ids, length, _, active = carry
         state = state._replace(cache=cache, ids=ids, length=length, active=active)
-        return state, StepOutput(chosen, went.sum(-1, dtype=jnp.int32), active, logprobs)
+        return state, StepOutput(tokens, went.sum(-1, dtype=jnp.int32), active, logprobs)
 
 
 def _admit(

@@ -29,7 +29,7 @@ class PromptWriter:
 
     Args:
         folder: With generation_config.json, whose options are the defaults.
-        speculation: Of all texts. "ngram" proposes what followed the same tokens before; or a smaller model.
+        speculation: Of all texts.
     """
 
     def __init__(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, cast
 
 import jax
@@ -160,7 +160,7 @@ def make_row(
     return RowSettings(**cast("dict[str, jax.Array]", arrays))  # of numpy, until a program takes them
 
 
-def _check_tokens(name: str, tokens: Sequence[int] | dict[int, float], size: int) -> None:
+def _check_tokens(name: str, tokens: Iterable[int], size: int) -> None:
     beyond = [token for token in tokens if token >= size]
     if beyond:
         raise ConfigError(

@@ -73,8 +73,8 @@ def token_logprobs(logits: jax.Array, token: jax.Array, settings: RowSettings) -
     def compute() -> TokenLogprobs:
         total = jax.nn.logsumexp(logits, axis=-1, keepdims=True)
         top, top_ids = lax.top_k(logits, most)
-        chosen = jnp.take_along_axis(logits, jnp.maximum(token, 0)[:, None], axis=1)
-        return TokenLogprobs((chosen - total)[:, 0], top_ids.astype(jnp.int32), top - total)
+        logit = jnp.take_along_axis(logits, jnp.maximum(token, 0)[:, None], axis=1)
+        return TokenLogprobs((logit - total)[:, 0], top_ids.astype(jnp.int32), top - total)
 
     def nothing() -> TokenLogprobs:
         return TokenLogprobs(

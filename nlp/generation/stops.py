@@ -44,19 +44,19 @@ class TextStream:
         certain = text.rstrip(_REPLACEMENT)
         if len(self._window) - self._boundary > _PENDING:
             certain = text
-        part = certain[len(self._written) :]
+        added = certain[len(self._written) :]
         if len(certain) > len(self._written):
             self._written = certain
-        if certain == text and part:
+        if certain == text and added:
             self._move()
-        return part
+        return added
 
     def finish(self) -> str:
         """What was held back: bytes that never became a character stand as U+FFFD."""
         text = self._decode(self._window)
-        part = text[len(self._written) :]
+        added = text[len(self._written) :]
         self._written = max(text, self._written, key=len)
-        return part
+        return added
 
     def _move(self) -> None:
         """The window begins at the last boundary, so that it stays short; the tokens before remain as context."""

@@ -192,6 +192,7 @@ ONLY_HERE = {
     "docx": ("ocr/exporters/docx.py",),
     "openpyxl": ("ocr/exporters/xlsx.py",),
     "tokenizers": ("framework/text/",),
+    "llguidance": ("nlp/generation/constraint.py",),
     "sentencepiece": ("framework/text/",),
     "jinja2": ("framework/text/template_sandbox.py",),
     "sacrebleu": ("nlp/metrics.py",),

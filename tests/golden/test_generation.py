@@ -149,11 +149,3 @@ def test_a_row_of_a_ragged_batch_is_the_row_alone(model: LanguageModel) -> None:
         for one, other in zip(alone.logprobs, row.logprobs, strict=True):
             assert one.token == other.token
             assert [log for _, log in one.top] == pytest.approx([log for _, log in other.top], abs=1e-5)
-
-
-def test_scores_of_a_text_are_those_of_its_tokens(model: LanguageModel) -> None:
-    ids = prompt("middle")
-    written = model.generate(ids, max_new_tokens=10, logprobs=0)
-    score = model.score(ids, list(written.ids))
-    assert score.logprobs.tolist() == pytest.approx([one.logprob for one in written.logprobs], abs=1e-5)
-    assert score.total == pytest.approx(sum(one.logprob for one in written.logprobs), abs=1e-4)

@@ -6,6 +6,7 @@ by the clock. The first competitor is what the others are compared with: an "x" 
     python -m tools.bench llm                                         float32, bfloat16, int8 and int4 of this toolkit
     python -m tools.bench llm --model FOLDER --torch_python P --openvino_python P --openvino FOLDER
                               --llama_python P --gguf FILE            besides torch, OpenVINO GenAI and llama.cpp
+    python -m tools.bench llm --only float32 --batch 1 8 --torch_python P    the engine with so many texts at once, in float32
 
 Without --model the shapes of Qwen2.5-0.5B get random weights, which takes 1 GB in a temporary folder. FOLDER of
 --openvino is what optimum-intel writes with OVWeightQuantizationConfig(bits=8); FILE is Q8_0.
@@ -27,8 +28,9 @@ OURS = ("int8", "float32", "bfloat16", "int4")
 def llm(argv: list[str]) -> None:
     parser = arguments(
         __doc__, model=None, variant="qwen2.5-0.5b", tokens=16, rounds=5, threads=2, torch_python=None,
-        openvino_python=None, openvino=None, llama_python=None, gguf=None, only=list(OURS),
+        openvino_python=None, openvino=None, llama_python=None, gguf=None, only=list(OURS), batch=["1", "2", "4", "8", "16"],
     )  # fmt: skip
+    parser.set_defaults(batch=[])
     parser.set_defaults(only=list(OURS))
     options = parser.parse_args(argv)
     with tempfile.TemporaryDirectory() as work:
@@ -39,6 +41,19 @@ def llm(argv: list[str]) -> None:
                 form, sys.executable, "tools.bench.llm", "ours", str(folder), tokens, form, threads=threads
             )
             for form in options.only
+        ]
+        workers += [
+            Worker(
+                f"engine x{rows}",
+                sys.executable,
+                "tools.bench.llm",
+                "engine",
+                str(folder),
+                tokens,
+                rows,
+                threads=threads,
+            )
+            for rows in options.batch
         ]
         peers = [
             ("torch bf16", options.torch_python, "torch", folder, "bfloat16"),
@@ -111,6 +126,20 @@ def ours(source: str, count: int, form: str) -> Run:
     return run
 
 
+def engine(source: str, count: int, form: str) -> Run:
+    """`LanguageModel.generate` in float32: as many tokens in all, over so many texts."""
+    from nlp import llm
+
+    model, rows = llm.load(source, dtype="float32"), int(form)
+    prompts = [list(range(row, row + PROMPT)) for row in range(rows)]
+
+    def run() -> list[int]:
+        results = model.generate(prompts, max_new_tokens=count // rows, ignore_eos=True)
+        return [token for result in results for token in result.ids]
+
+    return run
+
+
 def torch(source: str, count: int, form: str) -> Run:
     """transformers in eager mode."""
     import torch as torch_
@@ -164,5 +193,5 @@ def llama_cpp(source: str, count: int, form: str) -> Run:
 
 if __name__ == "__main__":
     kind_, source_, count_, form_ = sys.argv[1:]
-    makers = {"ours": ours, "torch": torch, "openvino": openvino, "llama_cpp": llama_cpp}
+    makers = {"ours": ours, "engine": engine, "torch": torch, "openvino": openvino, "llama_cpp": llama_cpp}
     serve(lambda: (makers[kind_](source_, int(count_), form_), {}))
