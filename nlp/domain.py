@@ -23,6 +23,7 @@ from nlp.contracts import TextTask
 from nlp.json_results import result_from_dict
 from nlp.language_models import TEXT_GENERATION
 from nlp.processors import ProcessorContext
+from nlp.quantize_folder import FOLDER_QUANTIZER
 
 # Names of PaddleNLP's Taskflow, and what they answer here.
 TASKS = {
@@ -73,6 +74,7 @@ class LanguageDomain(Domain[TextOptions]):
         FolderImporter(import_folder),
         ResultReader(result_from_dict),
         TEXT_GENERATION,
+        FOLDER_QUANTIZER,
     )
 
     def check_dataset(self, dataset: Dataset, observe: Observe) -> Report:

@@ -14,6 +14,7 @@ from pathlib import Path
 from framework.core.errors import InputError
 from framework.interop.weights.gguf import read_gguf
 from framework.interop.weights.model_folder import is_model_folder
+from framework.nn.quantized import WeightScheme
 from framework.text.gguf_tokenizer import gguf_tokenizer
 from framework.text.tokenizer import Tokenizer
 from zoo.layers.decoder import Decoder
@@ -57,14 +58,17 @@ class LanguageModel:
         return folder
 
 
-def load(name: str | Path, dtype: str | None = None, weights: str | None = None) -> LanguageModel:
+def load(
+    name: str | Path, dtype: str | None = None, weights: str | WeightScheme | None = None
+) -> LanguageModel:
     """The language model of a folder of Hugging Face or PaddleNLP, or of a GGUF file.
 
     Args:
         name: The folder: config.json, weights, and a tokenizer. Weights may be quantised by GPTQ, AWQ, FP8,
             bitsandbytes or compressed-tensors. Or a file of llama.cpp, whose name ends in .gguf.
         dtype: What weights are kept in: "float32", "bfloat16" or "float16"; None: as in the file.
-        weights: "int8" or "int4": matrices are kept in so many bits, see docs/llm_low_precision.md; None: in floats.
+        weights: "int8", "int4" or a scheme: matrices are kept in so many bits, see
+            docs/llm_low_precision.md; None: in floats.
 
     Raises:
         InputError: there is no such folder.
@@ -87,7 +91,7 @@ def load(name: str | Path, dtype: str | None = None, weights: str | None = None)
     return LanguageModel(model, Tokenizer.from_file(folder) if has_tokenizer else None, folder)
 
 
-def _load_gguf(path: Path, dtype: str | None, weights: str | None) -> LanguageModel:
+def _load_gguf(path: Path, dtype: str | None, weights: str | WeightScheme | None) -> LanguageModel:
     """The model of a GGUF file, with the tokenizer that is in it."""
     text = gguf_tokenizer(read_gguf(path).metadata, str(path))
     tokenizer = Tokenizer.from_json(text, path) if text is not None else None
