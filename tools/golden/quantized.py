@@ -217,7 +217,8 @@ def compressed() -> Arrays:
 
 
 def bitsandbytes() -> Arrays:
-    """bitsandbytes on a CPU: nf4, nf4 with scales in 8 bits, fp4."""
+    """bitsandbytes on a CPU: nf4, nf4 with scales in 8 bits, fp4. Rows are whole blocks: others it (0.50.2) reads with
+    scales of other blocks on a CPU, an error of 28 % where its own packing has one of 9 %."""
     import torch
     from bitsandbytes import functional
 
@@ -225,7 +226,7 @@ def bitsandbytes() -> Arrays:
     for name, kind, nested in (("nf4", "nf4", False), ("nested", "nf4", True), ("fp4", "fp4", False)):
         torch.manual_seed(0)
         packed, state = functional.quantize_4bit(
-            torch.randn(ROWS, 160), blocksize=64, quant_type=kind, compress_statistics=nested
+            torch.randn(ROWS, 192), blocksize=64, quant_type=kind, compress_statistics=nested
         )
         arrays[f"weight.{name}"] = functional.dequantize_4bit(packed, state).numpy()
         arrays[f"file.{name}.weight"] = packed.numpy()
