@@ -89,6 +89,9 @@ class Tokenizer:
                     fix="name it in tokenizer_config.json or special_tokens_map.json beside the file",
                 )
             self._special[role] = number
+        self.special_ids = self._find_special()
+        """Tokens that are no text: those that `decode` leaves out. What stands for an unknown word, or for one to be
+        guessed, is none of them, but where texts are generated: there it is of no use."""
 
     @classmethod
     def from_file(cls, path: str | Path, settings: Mapping[str, JSON] | None = None) -> Tokenizer:
@@ -190,10 +193,7 @@ class Tokenizer:
         """What ends a text; None: nothing does."""
         return self._special.get("eos", self._special.get("sep"))
 
-    @property
-    def special_ids(self) -> frozenset[int]:
-        """Tokens that are no text: those that `decode` leaves out. What stands for an unknown word, or for one to be
-        guessed, is none of them, but where texts are generated: there it is of no use."""
+    def _find_special(self) -> frozenset[int]:
         ends = {self._special[role] for role in ("pad", "cls", "sep", "bos", "eos") if role in self._special}
         special = self.segmenter.special_ids | ends
         if not self._special.keys() & {"bos", "eos"}:
@@ -219,8 +219,8 @@ class Tokenizer:
         return self.segmenter.token_of(int(token_id))
 
     def is_special(self, token_id: int) -> bool:
-        """Whether a token is no text: one of the roles, or what the vocabulary calls special, such as "<|im_end|>"."""
-        return int(token_id) in self._special.values() or int(token_id) in self.segmenter.special_ids
+        """Whether a token is one of `special_ids`."""
+        return int(token_id) in self.special_ids
 
     def encode(
         self,

@@ -123,7 +123,7 @@ def _train_bpe(texts: Iterator[str], vocab_size: int, lower: bool) -> Subwords:
 
 def _train_characters(texts: Iterator[str], vocab_size: int, lower: bool) -> Subwords:
     """Each character is a token, spaces and line ends too: what is decoded is the text."""
-    counts: Counter[str] = Counter()
+    counts: Counter[str] = Counter({"\n": 1})  # files are read line by line, without their ends
     for text in texts:
         counts.update(text.lower() if lower else text)
     ordered = sorted(counts, key=lambda token: (-counts[token], token))

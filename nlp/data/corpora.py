@@ -249,15 +249,33 @@ def tokens_of_texts(texts: TextRows) -> TokenFile:
     prefix = home() / "tokens" / name
     if not prefix.with_suffix(".idx").is_file():
         _log.info(f"dividing {', '.join(str(path) for path in files[:3])} into tokens, once: {prefix}.bin")
-        end = end_token(tokenizer, texts.end)
-        with TokenFileWriter(prefix, smallest_dtype(tokenizer.vocab_size)) as writer:
-            for text in texts.texts():
-                chunks = [plain_ids(tokenizer, piece) for piece in text]
-                ids = np.concatenate([*chunks, np.array([end], np.int32)])
-                if len(ids) > 1:
-                    writer.add([ids])
+        _write(texts, prefix)
     file = read_token_file(prefix)
     return TokenFile(file.tokens, file.starts, files[0])
+
+
+def write_tokens(
+    paths: tuple[Path, ...],
+    output: Path,
+    tokenizer: str,
+    division: Division = "file",
+    column: str = "text",
+    end: str | None = None,
+) -> TokenFile:
+    """Divide texts into tokens and write them as `output`.idx and .bin. See TextRows."""
+    _write(TextRows(paths, tokenizer, 1, division=division, column=column, end=end), output)
+    return read_token_file(output)
+
+
+def _write(texts: TextRows, prefix: Path) -> None:
+    tokenizer = load_tokenizer(texts.tokenizer)
+    end = end_token(tokenizer, texts.end)
+    with TokenFileWriter(prefix, smallest_dtype(tokenizer.vocab_size)) as writer:
+        for text in texts.texts():
+            chunks = [plain_ids(tokenizer, piece) for piece in text]
+            ids = np.concatenate([*chunks, np.array([end], np.int32)])
+            if len(ids) > 1:
+                writer.add([ids])
 
 
 def _plain_texts(path: Path, division: Division, share: tuple[float, float]) -> Iterator[Iterator[str]]:

@@ -195,7 +195,7 @@ class BeamPrograms:
         stops = ends if options.gnmt else ends | full
 
         # What ended counts no more among the open ones; the best of the others go on.
-        open_logs = best + stops * _NEVER
+        open_logs = best + _where_never(stops)
         _, order = lax.top_k(open_logs, beams)
         finished = self._finish(options, state, settings, ids, best, stops)
         new = state.length + 1 - settings.prompt_length[0]
@@ -204,9 +204,7 @@ class BeamPrograms:
         if options.early_stopping is True and not options.gnmt:
             going = going & ~finished.exists.all()
         cache = jax.tree.map(lambda x: jnp.take(x, parent[order], axis=0), cache)
-        return BeamState(
-            cache, ids[order], open_logs[order], state.length + 1, finished, improvable, going
-        )
+        return BeamState(cache, ids[order], open_logs[order], state.length + 1, finished, improvable, going)
 
     @staticmethod
     def _finish(
@@ -227,9 +225,9 @@ class BeamPrograms:
             scores = logs / tokens.astype(jnp.float32) ** options.length_penalty
             counts = stops & (jnp.arange(len(logs)) < beams)  # the others are there to go on
             if options.early_stopping is True:
-                scores = scores + state.finished.exists.all() * _NEVER
-            scores = scores + ~state.improvable * _NEVER
-        scores = scores + ~counts * _NEVER
+                scores = scores + _where_never(state.finished.exists.all())
+            scores = scores + _where_never(~state.improvable)
+        scores = scores + _where_never(~counts)
         before = state.finished
         lengths = jnp.broadcast_to(state.length + 1, scores.shape)
         now = FinishedTexts(ids, scores, lengths, counts)
@@ -239,7 +237,11 @@ class BeamPrograms:
 
     @staticmethod
     def _can_improve(
-        options: BeamOptions, finished: FinishedTexts, open_logs: jax.Array, tokens: jax.Array, settings: RowSettings
+        options: BeamOptions,
+        finished: FinishedTexts,
+        open_logs: jax.Array,
+        tokens: jax.Array,
+        settings: RowSettings,
     ) -> jax.Array:
         most = settings.limit[0] - settings.prompt_length[0]
         if options.gnmt:
@@ -250,6 +252,10 @@ class BeamPrograms:
         possible = open_logs[0] / tokens.astype(jnp.float32) ** options.length_penalty
         worst = jnp.where(finished.exists, finished.scores.min(), _NEVER)
         return (possible > worst).any()
+
+
+def _where_never(condition: jax.Array) -> jax.Array:
+    return jnp.where(condition, jnp.float32(_NEVER), jnp.float32(0.0))
 
 
 def read_prompt(programs: BeamPrograms, cache: PyTree, prompt: np.ndarray, length: int, chunk: int) -> PyTree:

@@ -7,8 +7,6 @@ memory, so that a hostile schema ends in an error.
 from __future__ import annotations
 
 import json
-import re
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -26,6 +24,7 @@ if TYPE_CHECKING:
 _LARGEST = 256 * 1024  # characters of a schema, pattern or grammar
 _DEEPEST = 64  # levels of a schema
 _CHOICES = 10_000
+_WHITESPACE = r"[ \t\n\r]{0,40}"  # bounded: small models write spaces for ever where they may
 
 
 @dataclass(frozen=True)
@@ -44,6 +43,8 @@ class JsonSchema(Constraint):
     Args:
         schema: JSON Schema as data or text.
         whitespace: Whether the text may have spaces and line breaks between items, as models are used to.
+
+    "oneOf" is taken for "anyOf".
     """
 
     schema: JSON = field(default_factory=lambda: {"type": "object"})
@@ -67,16 +68,14 @@ class JsonSchema(Constraint):
                 allowed='{"type": …}, or true',
             )
         _check_depth(schema)
-        text = json.dumps(schema)
+        text = json.dumps({} if schema is True else schema)
         _check_size("schema", text)
+        options = {"whitespace_pattern": _WHITESPACE} if self.whitespace else {"whitespace_flexible": False}
         try:
-            options = {"whitespace_flexible": self.whitespace}
+            options = {**options, "coerce_one_of": True}
             return _library().LLMatcher.grammar_from_json_schema(text, options)  # pyright: ignore[reportArgumentType]
         except ValueError as error:
             raise _refused("schema", str(error)) from error
-
-    def __hash__(self) -> int:
-        return hash((json.dumps(self.schema, default=str), self.whitespace))
 
 
 @dataclass(frozen=True)
@@ -106,10 +105,8 @@ class Choice(Constraint):
                 received=repr(choices)[:100],
                 allowed=f"1 to {_CHOICES:,} texts of one character or more",
             )
-        pattern = "|".join(re.escape(one) for one in choices)
-        _check_size("choices", pattern)
-        # What Python escapes beyond Rust's syntax, such as "\ ", stands for itself.
         rule = " | ".join(json.dumps(one, ensure_ascii=False) for one in choices)
+        _check_size("choices", rule)
         return _library().LLMatcher.grammar_from_lark(f"start: {rule}")
 
 
@@ -165,10 +162,13 @@ def _check_depth(schema: JSON) -> None:
 
 
 def _refused(name: str, reason: str) -> InputError:
+    reason = " ".join(reason.replace("<non-verbose/>", "").split())[:300]
+    if reason.startswith("NoExtension"):
+        reason = "no text satisfies it"
     return InputError(
         f"the {name} cannot be followed",
         where="constraint",
-        received=" ".join(reason.split())[:300],
+        received=reason,
         fix="simplify it, or drop the keyword that is named",
     )
 
@@ -185,10 +185,10 @@ class ConstraintVocabulary:
         self._library = _library()
         self.words = -(-vocab_size // 32)
         self._tokens = self._make(tokenizer, vocab_size, end_tokens)
-        self._lock = threading.Lock()
-        self._grammars: dict[Constraint, str] = {}
 
-    def _make(self, tokenizer: Tokenizer, vocab_size: int, end_tokens: Sequence[int]) -> llguidance.LLTokenizer:
+    def _make(
+        self, tokenizer: Tokenizer, vocab_size: int, end_tokens: Sequence[int]
+    ) -> llguidance.LLTokenizer:
         core = getattr(tokenizer.segmenter, "core", None)
         if core is None or not end_tokens:
             raise InputError(
@@ -203,28 +203,18 @@ class ConstraintVocabulary:
 
     def matcher(self, constraint: Constraint) -> TokenMatcher:
         """A fresh parser of a text. Raises: InputError, where the constraint cannot be followed."""
-        with self._lock:
-            grammar = self._grammars.get(constraint)
-        grammar = constraint.grammar() if grammar is None else grammar
         limits = self._library.LLParserLimits(
-            initial_lexer_fuel=2_000_000,
+            initial_lexer_fuel=500_000,
             step_lexer_fuel=200_000,
             step_max_items=50_000,
             max_lexer_states=50_000,
             max_grammar_size=200_000,
             verbose_errors=False,
         )
-        matcher = self._library.LLMatcher(self._tokens, grammar, log_level=0, limits=limits)
-        name = type(constraint).__name__
-        if matcher.is_error():
-            raise _refused(name, matcher.get_error())
-        result = TokenMatcher(matcher, self.words, name)
+        matcher = self._library.LLMatcher(self._tokens, constraint.grammar(), log_level=0, limits=limits)
+        result = TokenMatcher(matcher, self.words, type(constraint).__name__)
         if not result.allowed().any():
-            raise _refused(name, "no text satisfies it")
-        with self._lock:
-            if len(self._grammars) > 100:
-                self._grammars.clear()
-            self._grammars[constraint] = grammar
+            raise _refused(type(constraint).__name__, "NoExtension")
         return result
 
 
@@ -238,18 +228,21 @@ class TokenMatcher:
         """[words] int32, a bit for each token that may follow.
 
         Raises:
-            InputError: the limits of time and memory are reached.
+            InputError: the limits of time and memory are reached, or nothing may follow.
         """
         mask = np.zeros((1, self._words), np.int32)
-        if self._matcher.is_error():
-            raise _refused(self._name, self._matcher.get_error())
+        self._check()
         self._matcher.unsafe_compute_mask_ptr(mask.ctypes.data, mask.nbytes)
-        if self._matcher.is_error():
-            raise _refused(self._name, self._matcher.get_error())
+        self._check()
         return mask[0]
 
     def add(self, token: int) -> bool:
-        """Takes a token of the text; whether more may follow."""
+        """Takes a token of the text; whether more may follow. Raises: as `allowed`."""
         if not self._matcher.is_stopped():
             self._matcher.consume_token(token)
+            self._check()
         return not self._matcher.is_stopped()
+
+    def _check(self) -> None:
+        if self._matcher.is_error():
+            raise _refused(self._name, self._matcher.get_error())

@@ -127,14 +127,16 @@ class Engine:
         self._waiting: collections.deque[_Slot] = collections.deque()
         self._rows: list[_Slot | None] = [None] * slots
         self._condition = threading.Condition()
-        self._closed = False
+        self._closed = self._cancellations = False
         self._pending: tuple[StepOutput, list[_Slot]] | None = None
         self._thread = threading.Thread(target=self._run, name="oar-generation", daemon=True)
         self._thread.start()
 
     # -- of other threads -------------------------------------------------------------------------------------------
 
-    def submit(self, ids: Sequence[int], options: GenerationOptions | None = None, sample: int = 0) -> Request:
+    def submit(
+        self, ids: Sequence[int], options: GenerationOptions | None = None, sample: int = 0
+    ) -> Request:
         """Puts a prompt into the queue.
 
         Args:
@@ -269,7 +271,9 @@ class Engine:
         return self._special[token]
 
     def _wake(self) -> None:
+        """A request was cancelled."""
         with self._condition:
+            self._cancellations = True
             self._condition.notify()
 
     # -- of the engine's thread -------------------------------------------------------------------------------------
@@ -304,7 +308,10 @@ class Engine:
         self._pending = later
 
     def _drop_cancelled(self) -> None:
+        if not self._cancellations:
+            return
         with self._condition:
+            self._cancellations = False
             dropped = [slot for slot in self._waiting if slot.request.cancelled]
             for slot in dropped:
                 self._waiting.remove(slot)
@@ -366,10 +373,24 @@ class Engine:
     def _start_step(self, writing: list[_Slot]) -> StepOutput:
         width = self.programs.tokens_per_step
         self._batch.ensure_length(min(max(slot.length for slot in writing) + width, self.max_length))
-        masks = {slot.row: slot.writer.matcher.allowed() for slot in writing if slot.writer.matcher is not None}
+        masks = self._masks(writing)
         for slot in writing:
             slot.length = min(slot.length + width, slot.limit)
         return self._batch.step(masks)
+
+    def _masks(self, writing: list[_Slot]) -> dict[int, np.ndarray]:
+        """Of the rows with a constraint; one whose constraint takes too much ends with an error and leaves `writing`."""
+        masks = {}
+        for slot in list(writing):
+            if slot.writer.matcher is None:
+                continue
+            try:
+                masks[slot.row] = slot.writer.matcher.allowed()
+            except InputError as error:
+                slot.request.put(error)
+                self._free(slot, running=True)
+                writing.remove(slot)
+        return masks
 
     def _read_step(self, started: bool = False) -> None:
         """Hands out the tokens of the last step, while another one is `started`."""
@@ -426,9 +447,7 @@ class Engine:
         cache = self._batch.single_cache(length, slot.source)
         prompt = np.asarray(slot.prompt, np.int32)
         cache = read_prompt(self._beams, cache, prompt, length, self._chunk)
-        slot.search = BeamSearch(
-            self._beams, cache, length, prompt, slot.request.options, slot.settings
-        )
+        slot.search = BeamSearch(self._beams, cache, length, prompt, slot.request.options, slot.settings)
 
     def _search_beams(self) -> None:
         for slot in self._rows:
@@ -437,8 +456,12 @@ class Engine:
             texts = slot.search.texts()
             request = slot.request
             for text in reversed(texts):  # the best one last, as the request's own
-                one = Request(request.prompt, request.options, request.seed, request.warnings, score=text.score)
-                self._make_writer(one, slot.context, slot.limit).write_all(text.ids, "stop" if text.ended else "length")
+                one = Request(
+                    request.prompt, request.options, request.seed, request.warnings, score=text.score
+                )
+                self._make_writer(one, slot.context, slot.limit).write_all(
+                    text.ids, "stop" if text.ended else "length"
+                )
                 request.beams.insert(0, one.result())
             request.score = texts[0].score
             slot.writer.write_all(texts[0].ids, "stop" if texts[0].ended else "length")

@@ -145,6 +145,8 @@ class GRPO(DecoderTask[PromptSample]):
         return np.asarray(found, np.float32)
 
     def experience(self, graphdef: GraphDef, dataset: object, seed: int) -> Experience:
+        ends = (end_token(load_tokenizer(self.tokenizer), self.end), *graphdef.static["size"].eos_ids)
+
         @jax.jit
         def draw(params: State, buffers: State, batch: Batch, step: jax.Array) -> Answers:
             key = jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), 7), step)
@@ -153,16 +155,20 @@ class GRPO(DecoderTask[PromptSample]):
 
         def act(params: State, buffers: State, batch: Arrays, step: int) -> dict[str, np.ndarray]:
             numbers = {name: batch[name] for name in ("input_ids", "lengths")}
-            answers = Answers(*map(np.asarray, draw(params, buffers, numbers, np.int32(step))))  # pyright: ignore[reportArgumentType]
-            texts = (np.repeat(np.asarray(batch[name]), self.group) for name in ("prompt", "expected"))
-            rewards = self.judge(answers.ids, answers.lengths, *texts)
-            advantages = group_advantages(jnp.asarray(rewards.reshape(-1, self.group)), self.scaled).reshape(
-                -1
+            drawn = {
+                name: np.asarray(value)
+                for name, value in draw(params, buffers, numbers, jnp.int32(step))._asdict().items()
+            }
+            each = {name: np.repeat(np.asarray(value), self.group, axis=0) for name, value in batch.items()}
+            rewards = self.judge(drawn["ids"], drawn["lengths"], each["prompt"], each["expected"])
+            groups = jnp.asarray(rewards.reshape(-1, self.group))
+            advantages = np.asarray(group_advantages(groups, self.scaled)).reshape(-1)
+            rows = join_answers(each["input_ids"], each["lengths"], drawn)
+            ended = np.isin(
+                np.take_along_axis(drawn["ids"], drawn["lengths"][:, None] - 1, axis=1)[:, 0], ends
             )
-            prompts = (
-                np.repeat(np.asarray(batch[name]), self.group, axis=0) for name in ("input_ids", "lengths")
-            )
-            return {**join_answers(*prompts, answers), "advantages": advantages, "rewards": rewards}
+            cut = (~ended).astype(np.float32)
+            return {**rows, "advantages": advantages, "rewards": rewards, "cut": cut}
 
         return act
 
@@ -171,7 +177,11 @@ class GRPO(DecoderTask[PromptSample]):
         logs = self._logs(model, batch)
         drawn = (targets >= 0).astype(jnp.float32)
         losses = policy_loss(logs, batch["old"], batch["advantages"][:, None], self.low, self.high)
-        parts = {"reward": batch["rewards"].mean(), "answer_tokens": drawn.sum(-1).mean()}
+        parts = {
+            "reward": batch["rewards"].mean(),
+            "answer_tokens": drawn.sum(-1).mean(),
+            "cut_answers": batch["cut"].mean(),  # near 1 nothing can be learned: max_new_tokens is too small
+        }
         if self.beta:
             with without_adapters():
                 reference = jax.lax.stop_gradient(self._logs(model, batch))
@@ -237,8 +247,8 @@ class _MeanReward:
 def join_answers(
     ids: np.ndarray, lengths: np.ndarray, answers: Mapping[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
-    """Prompts [N, P] and their answers (the fields of Answers, [N, S]) in rows [N, P + S]: "input_ids", "targets" of the
-    answers' tokens alone, and "old", their log p as they were drawn, at the places of the targets."""
+    """Prompts [N, P] and their answers (the fields of Answers, [N, S]) in rows [N, P + S]: "input_ids", "targets" of
+    the answers' tokens alone, and "old", their log p as they were drawn, at the places of the targets."""
     drawn, logs = answers["ids"], answers["log_likelihood"]
     width = ids.shape[1] + drawn.shape[1]
     rows = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, cast
 
 import jax
@@ -71,7 +71,7 @@ class Preference(DecoderTask[AnswerPair | JudgedAnswer]):
     """
 
     loss_type: str = "dpo"
-    options: PreferenceOptions = PreferenceOptions()
+    options: PreferenceOptions = field(default_factory=PreferenceOptions)
     sft_weight: float = 0.0
     chunks: int = 1
 

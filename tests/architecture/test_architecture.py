@@ -138,7 +138,7 @@ ONLY_HERE = {
     "matplotlib": ("ocr/formulas/cdm.py",),
     "pyarrow": ("framework/workflow/batch/tables.py", "zoo/recommendation/data/formats.py"),
     "xxhash": ("zoo/recommendation/data/hashing.py",),
-    "faiss": ("zoo/recommendation/retrieval.py",),
+    "faiss": ("framework/inference/vector_index.py",),
     "PIL": (
         "framework/vision/",
         "framework/paddle/vision/",

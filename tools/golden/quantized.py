@@ -20,7 +20,7 @@ SMALL = ("Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "BF16")
 LARGE = {"Q2_K": (80, 82), "Q3_K": (108,), "Q4_K": (0, 2), "Q5_K": (0, 2), "Q6_K": (208,)}
 """Kinds, and where the halves of a block stand."""
 IDS = np.arange(12)[None] * 7 % 64
-ROWS = 16  # of a layer that are stored
+ROWS = 16  # of a layer that are stored; of 3 bits 32, which are whole words
 LAYER = "model.layers.0.self_attn.k_proj"
 Arrays = dict[str, Any]
 
@@ -121,7 +121,7 @@ def gptq() -> Arrays:
             said = json.loads((Path(work) / "gptq" / "config.json").read_text())["quantization_config"]
             loaded = GPTQModel.load(str(Path(work) / "gptq"), device="cpu", backend=BACKEND.TORCH)
             layer = loaded.model.get_submodule(LAYER)
-            weight = layer.dequantize_weight().float().T[:ROWS].numpy()
+            weight = layer.dequantize_weight().float().T[: _rows(said["bits"])].numpy()
             arrays |= _from_file(
                 name, Path(work) / "gptq", ("qweight", "qzeros", "scales", "g_idx"), said["bits"]
             )
@@ -129,6 +129,10 @@ def gptq() -> Arrays:
         arrays[f"config.{name}"] = json.dumps({key: said[key] for key in keys})
         arrays[f"weight.{name}"] = weight
     return arrays
+
+
+def _rows(bits: int) -> int:
+    return 32 if bits == 3 else ROWS
 
 
 def _from_file(name: str, folder: Path, leaves: tuple[str, ...], bits: int) -> Arrays:
@@ -139,7 +143,7 @@ def _from_file(name: str, folder: Path, leaves: tuple[str, ...], bits: int) -> A
     with safe_open(folder / "model.safetensors", "np") as file:
         for leaf in leaves:
             array = file.get_tensor(f"{LAYER}.{leaf}")
-            columns = ROWS * bits // 32 if leaf == "qzeros" else ROWS
+            columns = _rows(bits) * bits // 32 if leaf == "qzeros" else _rows(bits)
             arrays[f"file.{name}.{leaf}"] = array if array.ndim == 1 else array[:, :columns]
     return arrays
 

@@ -178,6 +178,19 @@ class ExportExtras:
 
 
 @dataclass(frozen=True)
+class FolderExport:
+    """Models that are exported as the folder of another toolkit, and not as an artifact.
+
+    Attributes:
+        takes: Whether the model of an experiment is one.
+        write: Writes the folder of an experiment, whose configuration is at the path, and returns it. Raises: OarError.
+    """
+
+    takes: Callable[[Experiment], bool]
+    write: Callable[[Experiment, Path, Path], Path]
+
+
+@dataclass(frozen=True)
 class WebExport:
     """How a page in a browser runs models of the domain.
 

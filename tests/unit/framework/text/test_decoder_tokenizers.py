@@ -9,7 +9,6 @@ import pytest
 
 from framework.core.errors import FormatError
 from framework.text.piece_models import parse_piece_model
-from framework.text.token_stream import TokenStream
 from framework.text.tokenizer import Tokenizer
 
 sentencepiece = pytest.importorskip("sentencepiece")
@@ -143,28 +142,6 @@ def test_qwen_files_divide_numbers_and_lines(tmp_path: Path) -> None:
     assert [tokenizer.token_of(one) for one in tokenizer.encode("12\n\n").ids] == ["1", "2", "Ċ", "Ċ"]
     composed, combining = "caf\u00e9", "cafe\u0301"
     assert tokenizer.encode(combining).ids.tolist() == tokenizer.encode(composed).ids.tolist()
-
-
-@pytest.mark.parametrize("text", ["the  cat", "naïve 😀👍🏽", "你好,世界 x", " a dog", "<s>cat</s>", "\n\n"])
-def test_streams_give_the_text_of_all_tokens(pieces: Path, tmp_path: Path, text: str) -> None:
-    for tokenizer in (llama(pieces, tmp_path / "a"), byte_level(tmp_path / "b", ("<s>", "</s>"))):
-        ids = tokenizer.encode(text).ids.tolist()
-        for skip in (True, False):
-            stream = TokenStream(tokenizer, skip)
-            chunks = [stream.push(one) for one in ids]
-            assert "".join(chunks) == tokenizer.decode(ids, skip)
-            assert stream.finish() == "" and not any("\ufffd" in chunk for chunk in chunks)
-
-
-def test_a_stream_goes_on_from_a_prompt_and_shows_half_characters_at_the_end(
-    pieces: Path, tmp_path: Path
-) -> None:
-    tokenizer = llama(pieces, tmp_path / "a")
-    ids = tokenizer.encode("the cat").ids.tolist()
-    stream = TokenStream(tokenizer, prefix=ids[:-1])
-    assert stream.push(ids[-1]) == tokenizer.decode(ids)[len(tokenizer.decode(ids[:-1])) :]
-    half = tokenizer.id_of("<0xF0>")
-    assert half is not None and stream.push(half) == "" and stream.finish() == "\ufffd"
 
 
 def test_damaged_models_are_refused(pieces: Path) -> None:

@@ -132,8 +132,8 @@ def test_rows_between_rules_of_head_and_body(rows: list[tuple[str, ...]]) -> Non
     "row",
     [
         [
-            ("Removal of old plaster", "house at the river", "120"),
-            ("from walls and ceilings", "and the barn", ""),
+            ("Removal of old plaster", "barn at the river", "120"),
+            ("from walls and ceilings", "and the mill", ""),
         ],
         [("Income of households", "0.52", "0.61"), ("of two", "(0.03)", "(0.02)")],
         [("Mary Jones", "Main Street 4", "12"), ("Dock Road 3", "Porttown", "")],
@@ -213,3 +213,23 @@ def test_words_that_lie_on_one_another() -> None:
         page.text(x, 50, word, 10)
         x += 0.0082 * (sum(widths.get(char, 500) for char in word) + 278)
     assert lines_of(page) == ["Het besluit van de minister is genomen op 12 mei"]
+
+
+@pytest.mark.parametrize("name", ["City", "City of Europe"])
+def test_a_name_beside_a_head_of_two_rows_spans_both(name: str) -> None:
+    """Browsers centre it, and no line parts the head's rows."""
+    page = PdfPage()
+    for y in (30, 58, 106):
+        page.line(30, y, 350, y)
+    page.text(36, 47, name, 8)
+    for x, season in ((140, "Summer"), (270, "Winter")):
+        page.text(x, 41, season, 8).text(x - 14, 53, "Day", 8).text(x + 18, 53, "Night", 8)
+    rows = [
+        ("Oslo", "21", "12", "-2", "-7"),
+        ("Rome", "31", "19", "12", "4"),
+        ("Cairo", "36", "23", "19", "10"),
+    ]
+    rows_of_text(page, (36, 128, 160, 258, 290), 70, rows, step=15)
+    said = markdown(page)
+    assert f'<td rowspan="2">{name}</td><td colspan="2">Summer</td><td colspan="2">Winter</td></tr>' in said
+    assert said.count("<tr>") == 5 and "<tr><td>Day</td><td>Night</td><td>Day</td><td>Night</td></tr>" in said
