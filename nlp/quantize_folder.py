@@ -42,6 +42,7 @@ def write_folder(source: str, output: Path, options: FolderQuantization) -> Sequ
     from framework.nn.quantized import WeightScheme
     from nlp import llm
     from nlp.quantization import quantize_decoder
+    from zoo.layers.decoder import Decoder
 
     if options.bits not in (4, 8):
         raise ConfigError(
@@ -65,8 +66,16 @@ def write_folder(source: str, output: Path, options: FolderQuantization) -> Sequ
         model.save(output)
         return [_sizes(path, output)]
     model = llm.load(path, dtype="float32")
+    decoder = model.model
+    if not isinstance(decoder, Decoder):
+        raise InputError(
+            "examples round decoders alone",
+            where=f"--method {method}",
+            received=f"{type(decoder).__name__}, which has an encoder",
+            fix="--method rtn",
+        )
     examples = list(_examples(model, options))
-    reports = quantize_decoder(model.model, scheme, "awq" if method == "awq" else "gptq", examples)
+    reports = quantize_decoder(decoder, scheme, "awq" if method == "awq" else "gptq", examples)
     _narrow(model, path)
     model.save(output)
     measured = sorted((one for one in reports if not math.isnan(one.error)), key=lambda one: one.error)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import re
+
 import numpy as np
 
 from framework.core.errors import FormatError
