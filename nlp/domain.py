@@ -29,6 +29,7 @@ from nlp.contracts import TextTask
 from nlp.json_results import result_from_dict
 from nlp.language_models import TEXT_GENERATION
 from nlp.processors import ProcessorContext
+from nlp.quantize_folder import FOLDER_QUANTIZER
 
 MODULES = "modules.json"  # of folders of sentence-transformers
 if TYPE_CHECKING:  # what runs artifacts loads no training code
@@ -101,6 +102,7 @@ class LanguageDomain(Domain[TextOptions]):
         FolderExport(is_decoder, export_decoder),
         ResultReader(result_from_dict),
         TEXT_GENERATION,
+        FOLDER_QUANTIZER,
     )
 
     def check_dataset(self, dataset: Dataset, observe: Observe) -> Report:

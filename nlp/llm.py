@@ -23,6 +23,7 @@ from framework.core.errors import InputError
 from framework.core.types import JSON
 from framework.interop.weights.gguf import read_gguf
 from framework.interop.weights.model_folder import is_model_folder
+from framework.nn.quantized import WeightScheme
 from framework.text.chat_template import ChatTemplate
 from framework.text.gguf_tokenizer import gguf_tokenizer
 from framework.text.tokenizer import Tokenizer
@@ -152,7 +153,9 @@ class LanguageModel:
         return folder
 
 
-def load(name: str | Path, dtype: str | None = None, weights: str | None = None) -> LanguageModel:
+def load(
+    name: str | Path, dtype: str | None = None, weights: str | WeightScheme | None = None
+) -> LanguageModel:
     """The language model of a folder of Hugging Face or PaddleNLP, or of a GGUF file.
 
     Args:
@@ -160,7 +163,8 @@ def load(name: str | Path, dtype: str | None = None, weights: str | None = None)
             bitsandbytes or compressed-tensors. Or a file of llama.cpp, whose name ends in .gguf; or a name of the hub,
             such as "qwen3-0.6b", whose files are fetched once.
         dtype: What weights are kept in: "float32", "bfloat16" or "float16"; None: as in the file.
-        weights: "int8" or "int4": matrices are kept in so many bits, see docs/llm_low_precision.md; None: in floats.
+        weights: "int8", "int4" or a scheme: matrices are kept in so many bits, see
+            docs/llm_low_precision.md; None: in floats.
 
     Raises:
         InputError: there is no such folder and no such name. HubError: the files of a name cannot be had.
@@ -186,7 +190,7 @@ def load(name: str | Path, dtype: str | None = None, weights: str | None = None)
     return LanguageModel(model, tokenizer, folder, ChatTemplate.from_folder(folder))
 
 
-def _load_gguf(path: Path, dtype: str | None, weights: str | None) -> LanguageModel:
+def _load_gguf(path: Path, dtype: str | None, weights: str | WeightScheme | None) -> LanguageModel:
     """The model of a GGUF file, with the tokenizer that is in it."""
     metadata = read_gguf(path).metadata
     text, source = gguf_tokenizer(metadata, str(path)), metadata.get(_GGUF_TEMPLATE)

@@ -469,6 +469,23 @@ def _call(layer: Any) -> object:
     return layer(*(np.ones(size, spec.dtype or "float32") for size, spec in zip(sizes, layer.inputs)))
 
 
+def _gguf(folder: Path) -> Path:
+    from tests.unit.framework.interop.weights.test_gguf import decoder
+
+    return _saved("model.gguf", decoder()[0])(folder)
+
+
+def _read_gguf(path: Path) -> object:
+    from framework.interop.weights.gguf import read_gguf
+    from framework.interop.weights.gguf_models import gguf_state
+    from framework.text.gguf_tokenizer import gguf_tokenizer
+
+    file = read_gguf(path)
+    gguf_tokenizer(file.metadata, str(path))
+    state = gguf_state(file)
+    return [state[name] for name in state]
+
+
 def _safetensors(folder: Path) -> Path:
     from framework.interop import write_safetensors
 
@@ -865,6 +882,7 @@ READERS: dict[str, Reader] = {
     ),
     "spiece.model": Reader(_copied(_TOKENIZERS / "albert" / "spiece.model"), _read_tokenizer),
     "lines of text": Reader(_saved("texts.txt", "one\nzwei\n三\n"), _read_lines),
+    "gguf": Reader(_gguf, _read_gguf),
     "safetensors": Reader(_safetensors, _read_weights),
     "shards": Reader(_shards, _read_weights, values=True),
     "tar": Reader(_archive("tar"), _read_weights),

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Mapping
 
 import numpy as np
 
@@ -195,9 +194,3 @@ def _side_by_side(file: GGUFFile, name: str, heads: int) -> np.ndarray:
     array = file.array(name)
     pairs = array.reshape(heads, len(array) // heads // 2, 2, *array.shape[1:])
     return np.ascontiguousarray(pairs.swapaxes(1, 2)).reshape(array.shape)
-
-
-def gguf_texts(metadata: Mapping[str, Value]) -> dict[str, str]:
-    """Texts of the metadata that Hugging Face keeps in files beside the weights: the chat template."""
-    template = metadata.get("tokenizer.chat_template")
-    return {"chat_template.jinja": template} if isinstance(template, str) else {}

@@ -98,6 +98,7 @@ def read_gptq(
     )
     _check(words.shape[0] * _WORD % bits == 0, where, "qweight", words, f"whole numbers of {bits} bits")
     inputs, outputs = words.shape[0] * _WORD // bits, words.shape[1]
+    _check(outputs * bits % _WORD == 0, where, "qweight", words, f"zero points of {bits} bits in whole words")
     _check_scales(scales, where, outputs, inputs)
     count = scales.shape[0]
     expected = (count, outputs * bits // _WORD)

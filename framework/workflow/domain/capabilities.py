@@ -90,6 +90,41 @@ class FolderImporter:
     read: Callable[[Path], Artifact | None]
 
 
+@dataclass(frozen=True)
+class FolderQuantization:
+    """How the weights of a model are rounded.
+
+    Attributes:
+        bits: 4 or 8.
+        method: One of FolderQuantizer.methods; None: the domain's choice.
+        group: Inputs that share a scale, of 4 bits.
+        data: A file of examples; None: there are none.
+        examples, length: How many are taken, and of how many tokens each.
+    """
+
+    bits: int = 8
+    method: str | None = None
+    group: int = 128
+    data: Path | None = None
+    examples: int = 64
+    length: int = 512
+
+
+@dataclass(frozen=True)
+class FolderQuantizer:
+    """Models of other toolkits with weights of few bits, in a folder of the same form.
+
+    Attributes:
+        methods: Names of ways to round.
+        accepts: Whether this is such a model. Opens little.
+        write: Rounds the model of a source and writes the folder; lines that say what it cost. Raises: OarError.
+    """
+
+    methods: tuple[str, ...]
+    accepts: Callable[[str], bool]
+    write: Callable[[str, Path, FolderQuantization], Sequence[str]]
+
+
 class FixedProgram(NamedTuple):
     """A program whose sizes are numbers.
 
