@@ -226,7 +226,8 @@ def test_a_client_that_leaves_frees_its_slot(client: Any, url: str, stream: bool
     with httpx.Client() as http:
         if stream:
             with http.stream("POST", f"{url}/v1/chat/completions", json=body) as answer:
-                next(answer.iter_bytes())
+                chunks = answer.iter_bytes()
+                next(chunks)
                 assert running(url) == 4
         else:
             with pytest.raises(httpx.ReadTimeout):
@@ -350,7 +351,8 @@ def test_a_full_queue(folder: Path) -> None:
             httpx.Client() as http,
             http.stream("POST", f"{url}/v1/chat/completions", json={**body, "n": 2}) as answer,
         ):
-            next(answer.iter_bytes())
+            chunks = answer.iter_bytes()
+            next(chunks)
             refused = httpx.post(f"{url}/v1/chat/completions", json=body)
             assert refused.status_code == 503 and int(refused.headers["retry-after"]) >= 1
             assert refused.json()["error"]["type"] == "server_error"
