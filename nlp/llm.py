@@ -25,12 +25,14 @@ from framework.interop.weights.model_folder import is_model_folder
 from framework.text.chat_template import ChatTemplate
 from framework.text.gguf_tokenizer import gguf_tokenizer
 from framework.text.tokenizer import Tokenizer
-from zoo.layers.decoder import Decoder
-from zoo.layers.decoder_weights import is_gguf, load_decoder, save_decoder
+from zoo.layers.decoder_weights import AnyDecoder, is_gguf, load_decoder, save_decoder
 
 if TYPE_CHECKING:
     from nlp.chat import ChatAnswer
     from nlp.text_generator import EngineGenerator
+
+if TYPE_CHECKING:
+    from nlp.evaluation.likelihood import TextScore
 
 TOKENIZER_FILES = (
     "tokenizer.json",
@@ -53,7 +55,7 @@ _GGUF_TEMPLATE = "tokenizer.chat_template"
 class LanguageModel:
     """A decoder with its tokenizer, in evaluation mode."""
 
-    model: Decoder
+    model: AnyDecoder
     tokenizer: Tokenizer | None
     """None where the folder has none: texts are then given as ids"""
     folder: Path | None = None
@@ -92,6 +94,19 @@ class LanguageModel:
         from nlp.chat import answer_chat
 
         return answer_chat(self.generator, messages, tools, template, **options)
+
+    def score(self, text: str, context: str = "", max_length: int | None = None) -> TextScore:
+        """How probable a text is behind a context; without one, behind bos or eos.
+
+        Args:
+            max_length: Tokens of both, at most, of which the last count; None: as many as the model was made for.
+
+        Raises:
+            InputError: there is no tokenizer, or the text has more tokens than that.
+        """
+        from nlp.evaluation.likelihood import score_text
+
+        return score_text(self, text, context, max_length)
 
     def save(self, folder: str | Path) -> Path:
         """Write a folder that transformers and `load` open: config.json, weights, and the files of the tokenizer."""

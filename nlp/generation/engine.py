@@ -127,7 +127,7 @@ class Engine:
         self._waiting: collections.deque[_Slot] = collections.deque()
         self._rows: list[_Slot | None] = [None] * slots
         self._condition = threading.Condition()
-        self._closed = False
+        self._closed = self._cancellations = False
         self._pending: tuple[StepOutput, list[_Slot]] | None = None
         self._thread = threading.Thread(target=self._run, name="oar-generation", daemon=True)
         self._thread.start()
@@ -271,7 +271,9 @@ class Engine:
         return self._special[token]
 
     def _wake(self) -> None:
+        """A request was cancelled."""
         with self._condition:
+            self._cancellations = True
             self._condition.notify()
 
     # -- of the engine's thread -------------------------------------------------------------------------------------
@@ -306,7 +308,10 @@ class Engine:
         self._pending = later
 
     def _drop_cancelled(self) -> None:
+        if not self._cancellations:
+            return
         with self._condition:
+            self._cancellations = False
             dropped = [slot for slot in self._waiting if slot.request.cancelled]
             for slot in dropped:
                 self._waiting.remove(slot)
