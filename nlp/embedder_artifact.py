@@ -144,7 +144,10 @@ def _read_decoder(about: SentenceFolder, dense: tuple[Any, ...]) -> tuple[Decode
     arrays = _StackArrays(open_weights(weights))
     read_into(model.decoder, arrays, weights, "float32", is_paddles(weights))
     kind = {"type": "DecoderEmbedder", "decoder": plain(config), "dense": plain(dense)}
-    return model, {"model": {**kind, "pooling": about.pooling, "causal": causal}, "width": config.size().hidden_size}
+    return model, {
+        "model": {**kind, "pooling": about.pooling, "causal": causal},
+        "width": config.size().hidden_size,
+    }
 
 
 class _StackArrays(Mapping[str, np.ndarray]):

@@ -12,6 +12,8 @@ from framework.workflow.domain.options import option
 from framework.workflow.domain.text_generation import TextGeneration, TextGenerator
 
 _WRITERS = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration", "LMHead")
+PROGRAMS = "programs.json"
+"""Of a folder of compiled programs: nlp/generation/exported.py"""
 _EMBEDDER = "modules.json"  # of sentence-transformers
 
 
@@ -37,9 +39,9 @@ class TextGenerationOptions:
 
 
 def accepts_source(source: str) -> bool:
-    """Whether this is the folder of a decoder, or a file of llama.cpp. Opens nothing but a config.json."""
+    """Whether this is the folder of a decoder or of programs, or a file of llama.cpp. Reads only config.json."""
     folder = Path(source).expanduser()
-    if folder.suffix.lower() == ".gguf" and folder.is_file():
+    if (folder.suffix.lower() == ".gguf" and folder.is_file()) or (folder / PROGRAMS).is_file():
         return True
     if not is_model_folder(folder) or (folder / _EMBEDDER).is_file():
         return False

@@ -21,16 +21,16 @@ REPO = Path(__file__).resolve().parents[2]
 def test_the_commands_of_the_document(tmp_path: Path) -> None:
     text = (REPO / "docs" / "llm.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```console\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    assert len(blocks) == 4
+    assert len(blocks) == 5
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     script = "set -e\n" + "".join(blocks).replace(":8000", f":{port}").replace(
         "--port 8000", f"--port {port}"
     )
-    (tmp_path / "oar").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m framework "$@"\n', encoding="utf-8")
-    (tmp_path / "oar").chmod(0o755)
-    (tmp_path / "python").symlink_to(sys.executable)
+    for name, start in (("oar", "-m framework "), ("python", "")):
+        (tmp_path / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" {start}"$@"\n', encoding="utf-8")
+        (tmp_path / name).chmod(0o755)
     path = os.pathsep.join((str(tmp_path), os.environ["PATH"]))
     env = {**os.environ, "PATH": path, "PYTHONPATH": str(REPO), "PYTHONUTF8": "1"}
     done = subprocess.run(
@@ -47,3 +47,4 @@ def test_the_commands_of_the_document(tmp_path: Path) -> None:
     assert said.count("Tokyo.") == 1 and '"content":"Lima."' in said.replace('": "', '":"')
     assert "I am a small model that was trained on this page." in said
     assert "Oslo. " in said and "|" in said and "data: [DONE]" in said and "Nairobi. stop" in said
+    assert said.count("Cairo.") == 1
