@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -21,7 +21,7 @@ from nlp.generation.constraint import Choice, Constraint, Grammar, JsonSchema, R
 from nlp.generation.engine import Engine
 from nlp.generation.options import GenerationOptions
 from nlp.generation.programs import DecoderFunctions
-from nlp.generation.request import Request
+from nlp.generation.request import Chunk, Request
 from nlp.language_models import PROGRAMS, TextGenerationOptions
 
 _SETTINGS = "generation_config.json"
@@ -83,8 +83,14 @@ class TextUnderWay:
     def next_delta(self, timeout: float | None = None) -> TextDelta | None:
         """Waits for the next one, `timeout` seconds at most. Raises: TimeoutError; OarError, which ended the text."""
         chunk = self._request.next_chunk(timeout)
-        if chunk is None:
-            return None
+        return None if chunk is None else self.read(chunk)
+
+    def listen(self, function: Callable[[object], None]) -> None:
+        self._request.listen(function)
+
+    def read(self, item: object) -> TextDelta:
+        assert isinstance(item, Chunk)
+        chunk = item
         scores = tuple(
             TokenScore(
                 *self._generator.name_token(one.token),
