@@ -174,7 +174,7 @@ def test_talking(
     for text in ("the file has no name", "temperature", "no such command", "forget the conversation"):
         assert text in err
     saved = json.loads((tmp_path / "chat.json").read_text(encoding="utf-8"))["messages"]
-    assert [message["content"] for message in saved][0] == "hello" and len(saved) == 2
+    assert saved[0]["content"] == "hello" and len(saved) == 2
 
 
 def test_a_key_stops_the_answer_and_not_the_program(

@@ -14,13 +14,12 @@ from typing import Any
 import httpx
 import pytest
 
-openai = pytest.importorskip("openai")
-pytest.importorskip("llguidance")
-
 from framework.serving.settings import Limits, ModelSettings
 from tests.unit.framework.serving.live_server import live
 from tests.unit.nlp.tiny_decoder import LENGTH, write_folder
 
+openai = pytest.importorskip("openai")
+pytest.importorskip("llguidance")
 MESSAGES: list[Any] = [{"role": "user", "content": "hello"}]
 TOOL: Any = {
     "type": "function",
