@@ -95,7 +95,7 @@ def test_a_conversation(model: llm.LanguageModel, tmp_path: Path) -> None:
 
 
 def test_which_sources_are_language_models(folder: Path, tmp_path: Path) -> None:
-    assert accepts_source(str(folder))
+    assert accepts_source(str(folder)) and accepts_source("qwen3-0.6b")
     assert not accepts_source(str(tmp_path)) and not accepts_source("pp_ocrv6_small")
     other = shutil.copytree(folder, tmp_path / "other")
     settings = json.loads((other / "config.json").read_text(encoding="utf-8"))
@@ -212,4 +212,4 @@ def test_wrong_arguments(folder: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert chat_command.main([str(folder), "hello", "-o", "heat"]) == 2
     assert chat_command.main([str(folder), "hello", "-o", "heat=1"]) == 2
     err = capsys.readouterr().err
-    assert "no language model here" in err and "key=value" in err and "no such option" in err
+    assert "no language model of this name" in err and "key=value" in err and "no such option" in err
