@@ -27,6 +27,7 @@ from nlp.language_models import PROGRAMS, TextGenerationOptions
 _SETTINGS = "generation_config.json"
 _THINK = "<think>"
 _PROBE = "an answer"
+_CHARACTERS = 16  # of a token, about as many as any language has
 _MARK = re.compile(r"\s*(<[^<>\s]+>)")
 _LENGTH = 8192  # tokens of a prompt and its text, where nobody says
 
@@ -143,7 +144,23 @@ class EngineGenerator:
         return self.engine.waiting
 
     def encode(self, text: str) -> tuple[int, ...]:
+        self._check_size(text)
         return tuple(int(token) for token in self.tokenizer.encode(text).ids)
+
+    def _check_size(self, text: str) -> None:
+        """Raises: InputError, where the beginning of a long text has more tokens than fit: the rest is not looked at,
+        as a text of millions of characters would take a minute."""
+        size = _CHARACTERS * self.max_length
+        if len(text) <= 2 * size:
+            return
+        count = len(encode_marked(self.tokenizer, text[:size]))
+        if count > self.max_length + _CHARACTERS:
+            raise InputError(
+                "the prompt is too long for the model",
+                where="prompt",
+                received=f"{len(text):,} characters, of which the first {size:,} are {count:,} tokens",
+                allowed=f"at most {self.max_length - 1:,} tokens",
+            )
 
     def decode(self, ids: Sequence[int]) -> str:
         if beyond := [token for token in ids if not 0 <= token < self.tokenizer.vocab_size]:
@@ -169,6 +186,7 @@ class EngineGenerator:
             )
         settings = {"add_generation_prompt": not settings.get("continue_final_message"), **settings}
         text = self.template.render(messages, tools, **settings)  # type: ignore[arg-type]
+        self._check_size(text)
         return ChatPrompt(encode_marked(self.tokenizer, text), text, self.turn_ends)
 
     @functools.cached_property

@@ -331,8 +331,11 @@ def test_lone_surrogates_are_read(url: str) -> None:
 
 def test_a_long_prompt_says_so_as_openai_does(client: Any) -> None:
     with pytest.raises(openai.BadRequestError) as caught:
-        ask(client, messages=[{"role": "user", "content": "a " * 5000}])
+        ask(client, messages=[{"role": "user", "content": "a " * 2100}])
     assert caught.value.code == "context_length_exceeded" and caught.value.param == "max_tokens"
+    with pytest.raises(openai.BadRequestError) as caught:
+        client.completions.create(model="tiny", prompt="a " * 1_000_000)
+    assert caught.value.code == "context_length_exceeded"
     with pytest.raises(openai.BadRequestError) as caught:
         ask(client, messages=[{"role": "user", "content": "a " * 5000}], max_tokens=None)
     assert caught.value.code == "context_length_exceeded"
