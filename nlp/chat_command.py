@@ -102,13 +102,13 @@ class _Terminal:
     """Reads questions and shows answers."""
 
     def __init__(self, args: argparse.Namespace) -> None:
-        from nlp import llm
         from nlp.chat import Conversation
-        from nlp.text_generator import make_generator
+        from nlp.text_generator import open_generator
 
-        settings = TextGenerationOptions(slots=1, max_length=args.max_length)
-        model = llm.load(args.model, args.dtype, args.weights)
-        self.generator = make_generator(model, settings)
+        settings = TextGenerationOptions(
+            slots=1, max_length=args.max_length, dtype=args.dtype, weights=args.weights
+        )
+        self.generator = open_generator(args.model, settings)
         self.chat = Conversation(
             self.generator, args.system, _options(args), read_pairs(args.template, "--template")
         )

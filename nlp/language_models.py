@@ -10,8 +10,11 @@ from framework.core.errors import InputError
 from framework.interop.weights.model_folder import is_model_folder, read_settings
 from framework.workflow.domain.options import option
 from framework.workflow.domain.text_generation import TextGeneration, TextGenerator
+from nlp.model_folders import entry_name
 
 _WRITERS = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration", "LMHead")
+PROGRAMS = "programs.json"
+"""Of a folder of compiled programs: nlp/generation/exported.py"""
 _EMBEDDER = "modules.json"  # of sentence-transformers
 
 
@@ -37,10 +40,13 @@ class TextGenerationOptions:
 
 
 def accepts_source(source: str) -> bool:
-    """Whether this is the folder of a decoder, or a file of llama.cpp. Opens nothing but a config.json."""
+    """Whether this is the folder of a decoder or of programs, a file of llama.cpp, or a name of the hub. Reads only
+    config.json, and fetches nothing."""
     folder = Path(source).expanduser()
-    if folder.suffix.lower() == ".gguf" and folder.is_file():
+    if (folder.suffix.lower() == ".gguf" and folder.is_file()) or (folder / PROGRAMS).is_file():
         return True
+    if not folder.exists():
+        return entry_name(source) is not None
     if not is_model_folder(folder) or (folder / _EMBEDDER).is_file():
         return False
     settings = read_settings(folder)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import functools
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Protocol
 
+from framework import nn
 from framework.core.errors import ConfigError, InputError, OarError
 from framework.core.types import JSON
 from framework.text.chat_answer import AnswerParser, find_tool_form
@@ -18,14 +20,24 @@ from nlp import llm
 from nlp.generation.constraint import Choice, Constraint, Grammar, JsonSchema, Regex
 from nlp.generation.engine import Engine
 from nlp.generation.options import GenerationOptions
-from nlp.generation.request import Request
-from nlp.language_models import TextGenerationOptions
+from nlp.generation.programs import DecoderFunctions
+from nlp.generation.request import Chunk, Request
+from nlp.language_models import PROGRAMS, TextGenerationOptions
 
 _SETTINGS = "generation_config.json"
 _THINK = "<think>"
 _PROBE = "an answer"
+_CHARACTERS = 16  # of a token, about as many as any language has
 _MARK = re.compile(r"\s*(<[^<>\s]+>)")
 _LENGTH = 8192  # tokens of a prompt and its text, where nobody says
+
+
+class _Sizes(Protocol):
+    @property
+    def max_positions(self) -> int: ...
+
+    @property
+    def eos_ids(self) -> tuple[int, ...]: ...
 
 
 def make_constraint(kind: str, value: JSON) -> Constraint:
@@ -72,8 +84,14 @@ class TextUnderWay:
     def next_delta(self, timeout: float | None = None) -> TextDelta | None:
         """Waits for the next one, `timeout` seconds at most. Raises: TimeoutError; OarError, which ended the text."""
         chunk = self._request.next_chunk(timeout)
-        if chunk is None:
-            return None
+        return None if chunk is None else self.read(chunk)
+
+    def listen(self, function: Callable[[object], None]) -> None:
+        self._request.listen(function)
+
+    def read(self, item: object) -> TextDelta:
+        assert isinstance(item, Chunk)
+        chunk = item
         scores = tuple(
             TokenScore(
                 *self._generator.name_token(one.token),
@@ -126,7 +144,23 @@ class EngineGenerator:
         return self.engine.waiting
 
     def encode(self, text: str) -> tuple[int, ...]:
+        self._check_size(text)
         return tuple(int(token) for token in self.tokenizer.encode(text).ids)
+
+    def _check_size(self, text: str) -> None:
+        """Raises: InputError, where the beginning of a long text has more tokens than fit: the rest is not looked at,
+        as a text of millions of characters would take a minute."""
+        size = _CHARACTERS * self.max_length
+        if len(text) <= 2 * size:
+            return
+        count = len(encode_marked(self.tokenizer, text[:size]))
+        if count > self.max_length + _CHARACTERS:
+            raise InputError(
+                "the prompt is too long for the model",
+                where="prompt",
+                received=f"{len(text):,} characters, of which the first {size:,} are {count:,} tokens",
+                allowed=f"at most {self.max_length - 1:,} tokens",
+            )
 
     def decode(self, ids: Sequence[int]) -> str:
         if beyond := [token for token in ids if not 0 <= token < self.tokenizer.vocab_size]:
@@ -152,6 +186,7 @@ class EngineGenerator:
             )
         settings = {"add_generation_prompt": not settings.get("continue_final_message"), **settings}
         text = self.template.render(messages, tools, **settings)  # type: ignore[arg-type]
+        self._check_size(text)
         return ChatPrompt(encode_marked(self.tokenizer, text), text, self.turn_ends)
 
     @functools.cached_property
@@ -188,26 +223,46 @@ class EngineGenerator:
 
 
 def open_generator(source: str, options: TextGenerationOptions) -> EngineGenerator:
-    """The language model of a folder, ready for requests. Raises: OarError, where it cannot be opened."""
-    return make_generator(llm.load(source, options.dtype, options.weights), options)
+    """The language model of a folder, a .gguf file or a folder of programs, ready for requests.
+
+    Raises: OarError, where it cannot be opened.
+    """
+    folder = Path(source).expanduser()
+    if not (folder / PROGRAMS).is_file():
+        return make_generator(llm.load(source, options.dtype, options.weights), options)
+    if options.dtype is not None or options.weights is not None:
+        raise ConfigError(
+            "the weights of programs are as they were exported", where=source, received="dtype or weights"
+        )
+    from nlp.generation.exported import ExportedFunctions
+
+    functions, template = ExportedFunctions(folder), ChatTemplate.from_folder(folder)
+    return _make_generator(functions, functions.size, Tokenizer.from_file(folder), folder, template, options)
 
 
 def make_generator(model: llm.LanguageModel, options: TextGenerationOptions) -> EngineGenerator:
     """An engine of a model, ready for requests. Raises: InputError, where it has no tokenizer."""
-    if model.tokenizer is None:
+    size = model.model.size
+    return _make_generator(model.model, size, model.tokenizer, model.folder, model.template, options)
+
+
+def _make_generator(
+    model: nn.Layer | DecoderFunctions,
+    size: _Sizes,
+    tokenizer: Tokenizer | None,
+    folder: Path | None,
+    template: ChatTemplate | None,
+    options: TextGenerationOptions,
+) -> EngineGenerator:
+    if tokenizer is None:
         raise InputError(
-            "the model has no tokenizer", where=str(model.folder), allowed="a folder with tokenizer.json"
+            "the model has no tokenizer", where=str(folder), allowed="a folder with tokenizer.json"
         )
-    longest = model.model.size.max_positions
+    longest = min(size.max_positions, _LENGTH) if options.max_length is None else options.max_length
     engine = Engine(
-        model.model,
-        model.tokenizer,
-        options.slots,
-        min(longest, _LENGTH) if options.max_length is None else options.max_length,
-        chunk=options.chunk,
-        prefix_tokens=options.prefix_tokens,
+        model, tokenizer, options.slots, longest, chunk=options.chunk, prefix_tokens=options.prefix_tokens
     )
-    defaults = chat_defaults(model.folder)
+    defaults = chat_defaults(folder)
     if not defaults.eos_token_id:
-        defaults = defaults.merge(eos_token_id=model.model.size.eos_ids)
-    return EngineGenerator(engine, model.tokenizer, model.template, defaults)
+        defaults = defaults.merge(eos_token_id=size.eos_ids)
+    return EngineGenerator(engine, tokenizer, template, defaults)

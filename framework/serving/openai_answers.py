@@ -111,7 +111,9 @@ class ChatChoice:
         if content or scores:
             choices.append(self._choice(content, None, scores))
         if delta.finish_reason is not None:
-            self.finish_reason = "tool_calls" if self.calls else _finish(delta)
+            # As OpenAI has it: a text that was cut off says so, and a named function is no choice of the model.
+            ends = self.calls and delta.finish_reason == "stop" and self.forced in (None, "required")
+            self.finish_reason = "tool_calls" if ends else _finish(delta)
             choices.append(self._choice({}, self.finish_reason, []))
         return choices
 

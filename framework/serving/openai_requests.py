@@ -322,6 +322,8 @@ def _read_message(message: JSON, where: str) -> Mapping[str, JSON]:
 
 
 def _text_of(block: JSON, where: str) -> str:
+    if isinstance(block, str):
+        return block
     if isinstance(block, dict) and block.get("type") in ("text", "refusal", "input_text"):
         text = block.get("text", block.get("refusal"))
         if isinstance(text, str):

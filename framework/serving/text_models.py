@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import threading
 import time
+from collections import deque
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -24,6 +25,30 @@ _LOOK = 0.05  # seconds between two looks whether the last request of an old ver
 def find_generation(settings: ModelSettings) -> TextGeneration | None:
     """What opens the model, where it is one that writes texts."""
     return next((one for one in find_capabilities(TextGeneration) if one.accepts(settings.source)), None)
+
+
+class _Mailbox:
+    """Brings what threads of a model put into it to an event loop, all of one step at once: each call that wakes a
+    loop takes longer than many tokens do."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self._items: deque[tuple[asyncio.Queue[tuple[int, object]], tuple[int, object]]] = deque()
+        self._called = False
+
+    def put(self, queue: asyncio.Queue[tuple[int, object]], item: tuple[int, object]) -> None:
+        """Puts an item into a queue of the loop, soon. May be called by any thread."""
+        self._items.append((queue, item))
+        if not self._called:
+            self._called = True
+            with contextlib.suppress(RuntimeError):  # the loop has ended
+                self.loop.call_soon_threadsafe(self._deliver)
+
+    def _deliver(self) -> None:
+        self._called = False  # before the items are looked at, so that none stays behind
+        while self._items:
+            queue, item = self._items.popleft()
+            queue.put_nowait(item)
 
 
 @dataclass
@@ -50,7 +75,7 @@ class ServedGenerator(ServedSource[GeneratorVersion]):
     ) -> None:
         super().__init__(settings, workers)
         self.limits, self._generation = limits, generation
-        self._readers = ThreadPoolExecutor(limits.queue, f"oar-texts-{settings.name}")
+        self._mailbox: _Mailbox | None = None
         self._lock = threading.Lock()
         self._admitted = 0
         self._closing = False
@@ -121,41 +146,30 @@ class ServedGenerator(ServedSource[GeneratorVersion]):
         Raises:
             DeadlineError: they were not written in time. OarError: what ended a text.
         """
-        loop = asyncio.get_running_loop()
-        queue: asyncio.Queue[tuple[int, TextDelta | BaseException | None]] = asyncio.Queue()
-
-        def read(number: int, request: TextRequest) -> None:
-            def put(item: TextDelta | BaseException | None) -> None:
-                with contextlib.suppress(RuntimeError):  # the loop has ended
-                    loop.call_soon_threadsafe(queue.put_nowait, (number, item))
-
-            try:
-                while (delta := request.next_delta()) is not None:
-                    put(delta)
-                put(None)
-            except BaseException as error:
-                put(error)
-
+        queue: asyncio.Queue[tuple[int, object]] = asyncio.Queue()
+        mailbox = self._mailbox_of(asyncio.get_running_loop())
         for number, request in enumerate(requests):
-            self._readers.submit(read, number, request)
+            request.listen(lambda item, number=number: mailbox.put(queue, (number, item)))
         left = len(requests)
         try:
             while left:
                 number, item = await self._next(queue, deadline)
-                if item is None:
-                    left -= 1
-                elif isinstance(item, BaseException):
+                if isinstance(item, BaseException):
                     raise item
-                else:
-                    yield number, item
+                delta = requests[number].read(item)
+                left -= delta.finish_reason is not None
+                yield number, delta
         finally:
             for request in requests:
                 request.cancel()
 
+    def _mailbox_of(self, loop: asyncio.AbstractEventLoop) -> _Mailbox:
+        if self._mailbox is None or self._mailbox.loop is not loop:
+            self._mailbox = _Mailbox(loop)
+        return self._mailbox
+
     @staticmethod
-    async def _next(
-        queue: asyncio.Queue[tuple[int, TextDelta | BaseException | None]], deadline: float
-    ) -> tuple[int, TextDelta | BaseException | None]:
+    async def _next(queue: asyncio.Queue[tuple[int, object]], deadline: float) -> tuple[int, object]:
         if not queue.empty():
             return queue.get_nowait()
         try:
@@ -171,4 +185,3 @@ class ServedGenerator(ServedSource[GeneratorVersion]):
         if self._version is not None:
             generator = self._version.generator
             await asyncio.get_running_loop().run_in_executor(None, generator.close)
-        self._readers.shutdown(wait=False, cancel_futures=True)

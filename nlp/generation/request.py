@@ -84,6 +84,8 @@ class Request:
         self.beams: list[GenerationResult] = []
         self._wake = wake
         self._chunks: queue.SimpleQueue[Chunk | BaseException] = queue.SimpleQueue()
+        self._listener: Callable[[Chunk | BaseException], object] | None = None
+        self._listening = threading.Lock()
         self._cancelled = threading.Event()
         self._history: list[Chunk] = []
         self._error: BaseException | None = None
@@ -149,7 +151,19 @@ class Request:
 
     def put(self, chunk: Chunk | BaseException) -> None:
         """Of the engine: hands out a chunk, or the error that ends the request."""
-        self._chunks.put(chunk)
+        with self._listening:
+            if self._listener is None:
+                self._chunks.put(chunk)
+            else:
+                self._listener(chunk)
+
+    def listen(self, function: Callable[[Chunk | BaseException], object]) -> None:
+        """Gives all chunks that were not read, and the error that ends the request, to a function in their order, in
+        the place of `next_chunk`. It is called in the engine's thread: it must not wait, nor raise."""
+        with self._listening:
+            while not self._chunks.empty():
+                function(self._chunks.get())
+            self._listener = function
 
 
 def check_prompt(prompt: int, options: GenerationOptions, max_length: int) -> int:

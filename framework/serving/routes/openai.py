@@ -80,7 +80,10 @@ async def completions(request: Request) -> Response:
     model, work = await _read(request, read_completion)
 
     def begin(generator: TextGenerator) -> _Texts:
-        prompts = [generator.encode(one) if isinstance(one, str) else tuple(one) for one in work.prompts]
+        prompts = [
+            _in_form(lambda one=one: generator.encode(one)) if isinstance(one, str) else tuple(one)
+            for one in work.prompts
+        ]
         starts = [""] * len(prompts)
         if work.echo:
             starts = [

@@ -42,6 +42,15 @@ class TextRequest(Protocol):
         """Waits for the next one; None behind the last. Raises: OarError, which ended the text."""
         ...
 
+    def listen(self, function: Callable[[object], None]) -> None:
+        """Calls a function with what `read` takes for each delta, in the place of `next_delta`: in a thread of the
+        model, so it must not wait. An error that ends the text is given to it, too."""
+        ...
+
+    def read(self, item: object) -> TextDelta:
+        """What `listen` gave, as a delta."""
+        ...
+
     def cancel(self) -> None:
         """Ends it where it is; may be called by any thread."""
         ...

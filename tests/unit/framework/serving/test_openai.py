@@ -14,13 +14,12 @@ from typing import Any
 import httpx
 import pytest
 
-openai = pytest.importorskip("openai")
-pytest.importorskip("llguidance")
-
 from framework.serving.settings import Limits, ModelSettings
 from tests.unit.framework.serving.live_server import live
 from tests.unit.nlp.tiny_decoder import LENGTH, write_folder
 
+openai = pytest.importorskip("openai")
+pytest.importorskip("llguidance")
 MESSAGES: list[Any] = [{"role": "user", "content": "hello"}]
 TOOL: Any = {
     "type": "function",
@@ -154,7 +153,8 @@ def test_a_call_that_has_to_be(client: Any, choice: Any) -> None:
         assert answer.message.tool_calls is None
         return
     (call,) = answer.message.tool_calls
-    assert answer.finish_reason == "tool_calls" and answer.message.content is None
+    assert answer.finish_reason == ("tool_calls" if choice == "required" else "stop")
+    assert answer.message.content is None
     assert call.function.name == "switch" and isinstance(json.loads(call.function.arguments)["on"], bool)
     chunks = ask(
         client, tools=[TOOL], tool_choice=choice, max_tokens=200, seed=1, temperature=0.1, stream=True
@@ -226,7 +226,8 @@ def test_a_client_that_leaves_frees_its_slot(client: Any, url: str, stream: bool
     with httpx.Client() as http:
         if stream:
             with http.stream("POST", f"{url}/v1/chat/completions", json=body) as answer:
-                next(answer.iter_bytes())
+                chunks = answer.iter_bytes()
+                next(chunks)
                 assert running(url) == 4
         else:
             with pytest.raises(httpx.ReadTimeout):
@@ -330,8 +331,11 @@ def test_lone_surrogates_are_read(url: str) -> None:
 
 def test_a_long_prompt_says_so_as_openai_does(client: Any) -> None:
     with pytest.raises(openai.BadRequestError) as caught:
-        ask(client, messages=[{"role": "user", "content": "a " * 5000}])
+        ask(client, messages=[{"role": "user", "content": "a " * 2100}])
     assert caught.value.code == "context_length_exceeded" and caught.value.param == "max_tokens"
+    with pytest.raises(openai.BadRequestError) as caught:
+        client.completions.create(model="tiny", prompt="a " * 1_000_000)
+    assert caught.value.code == "context_length_exceeded"
     with pytest.raises(openai.BadRequestError) as caught:
         ask(client, messages=[{"role": "user", "content": "a " * 5000}], max_tokens=None)
     assert caught.value.code == "context_length_exceeded"
@@ -350,7 +354,8 @@ def test_a_full_queue(folder: Path) -> None:
             httpx.Client() as http,
             http.stream("POST", f"{url}/v1/chat/completions", json={**body, "n": 2}) as answer,
         ):
-            next(answer.iter_bytes())
+            chunks = answer.iter_bytes()
+            next(chunks)
             refused = httpx.post(f"{url}/v1/chat/completions", json=body)
             assert refused.status_code == 503 and int(refused.headers["retry-after"]) >= 1
             assert refused.json()["error"]["type"] == "server_error"

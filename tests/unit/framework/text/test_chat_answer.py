@@ -18,7 +18,13 @@ CASES: list[tuple[ToolForm | None, bool, str, str, str, list[tuple[str, JSON]]]]
     (None, False, "<thin ice", "<thin ice", "", []),
     (None, False, "a </think> b", "a </think> b", "", []),
     (
-        "hermes", False, 'Look.\n<tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>', "Look.", "", [("f", {"a": 1})]),
+        "hermes",
+        False,
+        'Look.\n<tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>',
+        "Look.",
+        "",
+        [("f", {"a": 1})],
+    ),
     (
         "hermes",
         False,
@@ -45,7 +51,7 @@ CASES: list[tuple[ToolForm | None, bool, str, str, str, list[tuple[str, JSON]]]]
     ("llama3", False, '{"a": 1} is JSON', '{"a": 1} is JSON', "", []),
     ("llama3", False, "No {call}.", "No {call}.", "", []),
     ("mistral", False, '[TOOL_CALLS] [{"name": "f", "arguments": {}, "id": "abcdefgh1"}]', "", "", [("f", {})]),
-    ("mistral", False, 'Well.[TOOL_CALLS]f[ARGS]{}[TOOL_CALLS]g[CALL_ID]x[ARGS]{}', "Well.", "", [("f", {}), ("g", {})]),
+    ("mistral", False, 'A.[TOOL_CALLS]f[ARGS]{}[TOOL_CALLS]g[CALL_ID]x[ARGS]{}', "A.", "", [("f", {}), ("g", {})]),
     ("mistral", False, "[TOOL_CALLS] broken", "[TOOL_CALLS] broken", "", []),
     ("mistral", False, "a list [TOO", "a list [TOO", "", []),
 ]  # fmt: skip

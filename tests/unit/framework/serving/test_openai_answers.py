@@ -1,0 +1,68 @@
+"""Answers of OpenAI's API from deltas: why they end, and what is content. Cases of public reports."""
+
+from __future__ import annotations
+
+import pytest
+
+from framework.serving.errors import BadRequestError
+from framework.serving.openai_answers import ChatChoice, forced_schema, read_forced
+from framework.serving.openai_requests import read_chat
+from framework.text.chat_answer import AnswerParser
+from framework.workflow.domain.text_generation import FinishReason, TextDelta
+
+CALL = '<tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>'
+TOOLS = [{"type": "function", "function": {"name": name, "parameters": {"type": "object"}}} for name in "fg"]
+
+
+def finish(text: str, reason: FinishReason, forced: str | None = None) -> ChatChoice:
+    choice = ChatChoice(0, AnswerParser("hermes"), forced, False)
+    for character in text:
+        choice.add(TextDelta(character, 1))
+    choice.add(TextDelta("", 1, (), reason))
+    return choice
+
+
+@pytest.mark.parametrize(
+    ("text", "reason", "forced", "ends", "calls", "content"),
+    [
+        ("hi", "stop", None, "stop", 0, "hi"),
+        (CALL, "stop", None, "tool_calls", 1, ""),
+        (CALL + CALL[:30], "length", None, "length", 1, CALL[:30]),
+        ('{"name": "f", "arguments": {"a": 1}}', "stop", "required", "tool_calls", 1, ""),
+        ('{"name": "f", "argu', "length", "required", "length", 0, '{"name": "f", "argu'),
+        ('{"a": 1}', "stop", "f", "stop", 1, ""),
+        ('{"a": ', "length", "f", "length", 0, '{"a": '),
+        ("cut", "cancelled", None, "stop", 0, "cut"),
+    ],
+)
+def test_why_an_answer_ends(
+    text: str, reason: FinishReason, forced: str | None, ends: str, calls: int, content: str
+) -> None:
+    choice = finish(text, reason, forced)
+    whole = choice.whole()
+    message = whole["message"]
+    assert isinstance(message, dict)
+    assert whole["finish_reason"] == ends and len(message.get("tool_calls", [])) == calls  # type: ignore[arg-type]
+    assert (message["content"] or "") == content
+
+
+def test_schemas_of_calls() -> None:
+    assert forced_schema(TOOLS, "f") == {"type": "object"}
+    both = forced_schema(TOOLS, "required")
+    assert isinstance(both, dict) and len(both["anyOf"]) == 2  # type: ignore[arg-type]
+    assert read_forced("no JSON", "required").content == "no JSON"
+
+
+def test_contents_of_messages() -> None:
+    blocks = [{"type": "text", "text": "a"}, "b"]
+    work = read_chat({"model": "m", "messages": [{"role": "user", "content": blocks}]})
+    assert work.messages[0]["content"] == "ab"
+    call = {"id": None, "type": "function", "function": {"name": "f", "arguments": ""}}
+    work = read_chat(
+        {"model": "m", "messages": [{"role": "assistant", "content": None, "tool_calls": [call]}]}
+    )
+    calls = work.messages[0]["tool_calls"]
+    assert isinstance(calls, list) and calls[0]["function"]["arguments"] == {}  # type: ignore[index,call-overload]
+    with pytest.raises(BadRequestError, match="arguments"):
+        call["function"] = {"name": "f", "arguments": "{"}
+        read_chat({"model": "m", "messages": [{"role": "assistant", "tool_calls": [call]}]})
