@@ -279,9 +279,9 @@ def _is_alberts(model: bytes, path: Path) -> bool:
 
 
 def _read_piece_model(model: bytes, settings: Mapping[str, object], path: Path) -> TokenizerParts:
-    pieces = parse_piece_model(model, path)
-    core = piece_tokenizer(pieces, settings)
-    named = {role: pieces.pieces[number] for role, (number, _) in pieces.specials.items()}
+    content = parse_piece_model(model, path)
+    core = piece_tokenizer(content, settings)
+    named = {role: content.tokens[number] for role, (number, _) in content.specials.items()}
     usual = class_tokens(settings)
     if not usual:
         settings = {**{f"{role}_token": token for role, token in named.items()}, **settings}
@@ -307,8 +307,8 @@ def _parse_library_file(
 ) -> TokenizerParts:
     core = Subwords.from_json(text, where).core
     frames = _read_frames(data.get("post_processor"), where)
-    parts = _library_parts(core, settings, frames, (_BERT, _ROBERTA, _GPT), where)
-    return parts._replace(single=frames[0], pair=frames[1])
+    tokenizer = _library_parts(core, settings, frames, (_BERT, _ROBERTA, _GPT), where)
+    return tokenizer._replace(single=frames[0], pair=frames[1])
 
 
 def _library_parts(
@@ -377,12 +377,12 @@ def folder_settings(folder: Path) -> dict[str, Any]:
     return settings
 
 
-def _model_type(folder: Path) -> dict[str, Any]:
+def _model_type(folder: Path) -> dict[str, str]:
     """{"model_type": that of the model beside the tokenizer}; {} where config.json says none."""
     if not (folder / _CONFIG).is_file():
         return {}
-    said = _parse_json(_read_text(folder / _CONFIG), folder / _CONFIG).get("model_type")
-    return {"model_type": said} if isinstance(said, str) else {}
+    kind = _parse_json(_read_text(folder / _CONFIG), folder / _CONFIG).get("model_type")
+    return {"model_type": kind} if isinstance(kind, str) else {}
 
 
 def _find_roles(

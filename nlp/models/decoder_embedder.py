@@ -59,8 +59,8 @@ class DecoderEmbedder(nn.Layer):
         if self.causal:
             return self.decoder.hidden(tokens.ids)
         at = self.decoder.see_segments(tokens.ids.shape[1], None, None)
-        seen = tokens.mask[:, None, None, :]  # [N, 1, 1, T]
-        at = at._replace(mask=seen, near=None if at.near is None else seen)
+        mask = tokens.mask[:, None, None, :]  # [N, 1, 1, T]
+        at = at._replace(mask=mask, near=None if at.near is None else mask)
         stack = self.decoder.model
         return stack.norm(nn.run_blocks(stack.blocks(), self.decoder.embed(tokens.ids), at))
 
