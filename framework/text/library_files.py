@@ -91,8 +91,8 @@ def library_frames(
     roles: Mapping[str, str],
     frames: tuple[Frame, Frame],
 ) -> tuple[Frame, Frame]:
-    """What is put around texts where no tokenizer.json says it: what `add_bos_token` and `add_eos_token` say, where
-    either is there, else `frames`, those of the class."""
+    """What is put around texts: what `add_bos_token` and `add_eos_token` say, where either is there, else `frames`,
+    those of tokenizer.json or of the class."""
     explicit = [key in settings for key in ("add_bos_token", "add_eos_token")]
     if not any(explicit) or str(settings.get("tokenizer_class") or "").startswith(("T5", "XLMRoberta")):
         return frames
