@@ -70,7 +70,7 @@ def draw_answers(
         answers = Answers(
             ids.at[:, state.step].set(jnp.where(kept, token, 0)),
             logs.at[:, state.step].set(jnp.where(kept, log, 0.0)),
-            sizes + kept,
+            sizes + kept.astype(jnp.int32),
         )
         ended = jnp.isin(token, jnp.asarray(end_ids, jnp.int32)) if end_ids else jnp.zeros_like(kept)
         return state._replace(step=state.step + 1, token=token, done=state.done | ended, answers=answers)

@@ -36,7 +36,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         base = options.model
         if base is None:
-            settings = json.loads(read_text(options.adapter / PEFT_CONFIG, SETTINGS, "settings of an adapter"))
+            settings = json.loads(
+                read_text(options.adapter / PEFT_CONFIG, SETTINGS, "settings of an adapter")
+            )
             base = settings.get("base_model_name_or_path") or ""
         opened = llm.load(base, options.dtype)
         model = read_adapter(opened.model, options.adapter)

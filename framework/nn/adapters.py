@@ -26,6 +26,7 @@ from framework.nn import functional as F
 from framework.nn import initializer as I
 from framework.nn.common import Linear
 from framework.nn.layer import Layer, ParamAttr, Parameter
+from framework.nn.quantized import Int4Linear, Int8Linear, WeightScheme, linears, replace_layer, weight_scheme
 
 _without = contextvars.ContextVar("without adapters", default=False)
 
@@ -46,6 +47,8 @@ class LoRA:
             ("embed_tokens",).
         bias: Which biases of the model are trained besides: none, those of adapted layers, or all.
         rank_pattern, alpha_pattern: Other ranks and alphas for layers whose names end so.
+        weights: How many bits the linear layers below the adapters, but `lm_head`, are kept in (QLoRA): they are
+            rounded when they are loaded. None: floats.
 
     Raises:
         ConfigError: an entry is out of range, or `targets` is no regular expression.
@@ -61,6 +64,7 @@ class LoRA:
     bias: Literal["none", "lora_only", "all"] = "none"
     rank_pattern: dict[str, int] = field(default_factory=dict)
     alpha_pattern: dict[str, float] = field(default_factory=dict)
+    weights: Literal["int8", "int4"] | None = None
 
     def __post_init__(self) -> None:
         patterns = (self.targets, *self.modules_to_save, *self.rank_pattern, *self.alpha_pattern)
@@ -170,6 +174,8 @@ def add_adapters(model: Layer, adapter: LoRA) -> list[str]:
     Raises:
         ConfigError: no linear layer has such a name; a name of `modules_to_save` is no layer with parameters.
     """
+    if adapter.weights is not None:
+        _make_room(model, weight_scheme(adapter.weights))
     linear = {name: layer for name, layer in model.named_sublayers() if _is_linear(layer)}
     chosen = {name: layer for name, layer in linear.items() if adapter.is_target(name)}
     if not chosen:
@@ -180,6 +186,7 @@ def add_adapters(model: Layer, adapter: LoRA) -> list[str]:
             received=repr(adapter.targets),
             allowed=f"a regular expression for names that end in {', '.join(ends)}",
         )
+    _check_targets(model, adapter, linear)
     for parameter in model.parameters():
         parameter.trainable = False
     for pattern in adapter.modules_to_save:
@@ -191,6 +198,46 @@ def add_adapters(model: Layer, adapter: LoRA) -> list[str]:
         if leaf == "bias" and (adapter.bias == "all" or (adapter.bias == "lora_only" and owner in chosen)):
             parameter.trainable = True
     return list(chosen)
+
+
+def _make_room(model: Layer, scheme: WeightScheme) -> None:
+    """Put layers of few bits, without values, in the place of linear ones."""
+    for owner, name, _ in list(linears(model, ("lm_head",))):
+        layer = owner._sub_layers[name]
+        inputs, outputs, bias = (
+            layer.in_features,
+            layer.out_features,
+            layer._parameters.get("bias") is not None,
+        )
+        group = scheme.group_of(inputs) if scheme.bits == 4 else None
+        small = (
+            Int8Linear(inputs, outputs, bias) if group is None else Int4Linear(inputs, outputs, group, bias)
+        )
+        replace_layer(owner, name, small)
+
+
+def _check_targets(model: Layer, adapter: LoRA, linear: Mapping[str, Layer]) -> None:
+    """Raises: ConfigError, where a layer that is named gets no adapter: one that is not linear, or one that there is
+    not, such as the lm_head of tied embeddings."""
+    if adapter.targets == "all":
+        return
+    is_list = re.fullmatch(r"[\w.\\|]+", adapter.targets) is not None
+    for pattern in adapter.targets.split("|") if is_list else [adapter.targets]:
+        others = [
+            name
+            for name, layer in model.named_sublayers()
+            if ends_with(name, pattern) and name not in linear and layer._parameters
+        ]
+        if others or not any(ends_with(name, pattern) for name in linear):
+            raise ConfigError(
+                "adapters are of linear layers of the model",
+                where="adapter.targets",
+                received=f"{pattern!r}, "
+                + (f"which is {others[0]}" if others else "which no layer is called"),
+                allowed="names of linear layers",
+                fix="a word embedding is trained whole: adapter.modules_to_save=[embed_tokens]; a tied one is "
+                "the lm_head as well",
+            )
 
 
 def _is_linear(layer: Layer) -> bool:
@@ -251,54 +298,61 @@ def adapted_layers(model: Layer) -> dict[str, LowRank]:
 def merge_adapters(model: Layer) -> list[str]:
     """Put the adapters into the weights, in float32, and take them away; returns the names of the layers.
 
-    All parameters are trainable again.
+    Layers with weights of few bits are linear ones in floats afterwards, for a sum of the two would not stay in few
+    bits; those without an adapter too. All parameters are trainable again.
 
     Raises:
-        WeightError: the model has none, or weights are quantised, which a sum of the two would not stay.
+        WeightError: the model has none.
     """
     layers = adapted_layers(model)
     if not layers:
         raise WeightError("the model has no adapters", where="merge_adapters", received=type(model).__name__)
-    for name, layer in layers.items():
-        if not issubclass(layer.plain, Linear):
-            raise WeightError(
-                "an adapter cannot be put into quantised weights",
-                where=name,
-                received=layer.plain.__name__,
-                allowed="weights in floating point",
-                fix="load the model without `weights`, and the adapter into it",
-            )
-        weight = np.asarray(layer.adapted_weight())
-        if "lora_magnitude" in layer._parameters:
-            weight = weight * (np.asarray(layer.lora_magnitude, np.float32) / column_lengths(weight))
-        parameter = layer._parameters["weight"]
-        parameter.set_value(weight.astype(parameter.dtype))
+    for layer in layers.values():
+        weight = _merged_weight(layer)
         for leaf in ADAPTER_LEAVES:
             layer._forget(leaf)
         for setting in ("adapter_scale", "adapter_dropout"):
             del layer.__dict__[setting]
         object.__setattr__(layer, "__class__", layer.plain)
+        if isinstance(layer, Linear):
+            parameter = layer._parameters["weight"]
+            parameter.set_value(weight.astype(parameter.dtype))
+        else:
+            layer.__dict__["merged_weight"] = weight
+    for owner in model.sublayers(include_self=True):
+        for name, layer in list(owner.named_children()):
+            if isinstance(layer, (Int8Linear, Int4Linear)):
+                weight = layer.__dict__.pop("merged_weight", None)
+                replace_layer(
+                    owner, name, _in_floats(layer, layer.dequantize().T if weight is None else weight)
+                )
     for parameter in model.parameters():
         parameter.trainable = True
     return list(layers)
+
+
+def _merged_weight(layer: LowRank) -> np.ndarray:
+    """[in, out] float32"""
+    if not isinstance(layer, Linear):
+        low = np.asarray(layer.lora_A, np.float32) @ np.asarray(layer.lora_B, np.float32)
+        return layer.dequantize().T + low * layer.adapter_scale
+    weight = np.asarray(layer.adapted_weight())
+    if "lora_magnitude" in layer._parameters:
+        weight = weight * (np.asarray(layer.lora_magnitude, np.float32) / column_lengths(weight))
+    return weight
+
+
+def _in_floats(layer: Int8Linear | Int4Linear, weight: np.ndarray) -> Linear:
+    linear = Linear(
+        layer.in_features, layer.out_features, bias_attr=None if layer.bias is not None else False
+    )
+    linear.weight = weight
+    if layer.bias is not None:
+        linear.bias = np.asarray(layer.bias, np.float32)
+    return linear
 
 
 def adapter_state(model: Layer) -> dict[str, np.ndarray]:
     """What is trained of a model with adapters, by name: adapters, and whole layers beside them."""
     trained = {name for name, parameter in model.named_parameters() if parameter.trainable}
     return {name: np.asarray(value) for name, value in model.state_dict().items() if name in trained}
-
-
-def start_adapters(model: Layer, base: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The state of a model with fresh adapters, whose other parameters are `base`.
-
-    Raises:
-        WeightError: `base` lacks some of them.
-    """
-    state = dict(base)
-    for name, layer in adapted_layers(model).items():
-        for leaf in ("lora_A", "lora_B"):
-            state[f"{name}.{leaf}"] = np.asarray(layer._parameters[leaf].value)
-        if "lora_magnitude" in layer._parameters and f"{name}.weight" in base:
-            state[f"{name}.lora_magnitude"] = column_lengths(np.asarray(base[f"{name}.weight"]))
-    return state

@@ -49,9 +49,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     train.add_argument("--output", type=Path, required=True, help="the tokenizer.json to write")
     tokens = commands.add_parser("tokens", help="write x.idx and x.bin, as Megatron and PaddleNLP read them")
     tokens.add_argument("--tokenizer", required=True, help="tokenizer.json, or the folder of a model")
-    tokens.add_argument("--input", type=Path, nargs="+", required=True, help=".txt, .jsonl, .parquet, or folders")
+    tokens.add_argument(
+        "--input", type=Path, nargs="+", required=True, help=".txt, .jsonl, .parquet, or folders"
+    )
     tokens.add_argument("--output", type=Path, required=True, help="x of x.idx and x.bin")
-    tokens.add_argument("--division", choices=get_args(Division), default="file", help="of .txt: what is a text")
+    tokens.add_argument(
+        "--division", choices=get_args(Division), default="file", help="of .txt: what is a text"
+    )
     tokens.add_argument("--column", default="text", help="JSON key, or column, of the text (default: text)")
     tokens.add_argument("--end", help="the token behind each text; default: what the tokenizer calls its end")
     options = parser.parse_args(arguments)

@@ -13,6 +13,7 @@ from framework.core.transform import SampleT
 from framework.engine.task import Task
 from framework.interop.weights.model_folder import CONFIG, is_paddles
 from framework.nn.adapters import ADAPTER_LEAVES
+from framework.nn.quantized import quantize_linears
 from framework.workflow.domain.weights import checkpoint_weights, load_state_into, load_weights_into
 from zoo.layers.decoder import Decoder
 from zoo.layers.decoder_weights import open_weights, read_into
@@ -57,6 +58,9 @@ def load_decoder_weights(model: Decoder, path: Path) -> None:
         base = _without_adapter(model)
         load_weights_into(base, path)
     if base is not model:
+        assert model.config.adapter is not None
+        if model.config.adapter.weights is not None:
+            quantize_linears(base, model.config.adapter.weights)
         ours = dict(model.named_parameters())
         for name, parameter in base.named_parameters():
             ours[name].set_value(parameter.value)

@@ -145,6 +145,8 @@ class GRPO(DecoderTask[PromptSample]):
         return np.asarray(found, np.float32)
 
     def experience(self, graphdef: GraphDef, dataset: object, seed: int) -> Experience:
+        ends = (end_token(load_tokenizer(self.tokenizer), self.end), *graphdef.static["size"].eos_ids)
+
         @jax.jit
         def draw(params: State, buffers: State, batch: Batch, step: jax.Array) -> Answers:
             key = jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), 7), step)
@@ -162,7 +164,11 @@ class GRPO(DecoderTask[PromptSample]):
             groups = jnp.asarray(rewards.reshape(-1, self.group))
             advantages = np.asarray(group_advantages(groups, self.scaled)).reshape(-1)
             rows = join_answers(each["input_ids"], each["lengths"], drawn)
-            return {**rows, "advantages": advantages, "rewards": rewards}
+            ended = np.isin(
+                np.take_along_axis(drawn["ids"], drawn["lengths"][:, None] - 1, axis=1)[:, 0], ends
+            )
+            cut = (~ended).astype(np.float32)
+            return {**rows, "advantages": advantages, "rewards": rewards, "cut": cut}
 
         return act
 
@@ -171,7 +177,11 @@ class GRPO(DecoderTask[PromptSample]):
         logs = self._logs(model, batch)
         drawn = (targets >= 0).astype(jnp.float32)
         losses = policy_loss(logs, batch["old"], batch["advantages"][:, None], self.low, self.high)
-        parts = {"reward": batch["rewards"].mean(), "answer_tokens": drawn.sum(-1).mean()}
+        parts = {
+            "reward": batch["rewards"].mean(),
+            "answer_tokens": drawn.sum(-1).mean(),
+            "cut_answers": batch["cut"].mean(),  # near 1 nothing can be learned: max_new_tokens is too small
+        }
         if self.beta:
             with without_adapters():
                 reference = jax.lax.stop_gradient(self._logs(model, batch))

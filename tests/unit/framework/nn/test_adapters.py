@@ -134,7 +134,7 @@ def test_dropout_is_in_training_alone() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"targets": "lm_head"}, "q_proj, v_proj|out, q_proj"),
+        ({"targets": "lm_head"}, "out, q_proj"),
         ({"modules_to_save": ("lm_head",)}, "tied"),
     ],
 )
@@ -149,3 +149,28 @@ def test_names_that_no_layer_has(settings: dict, message: str) -> None:
 def test_settings_out_of_range(settings: dict) -> None:
     with pytest.raises(ConfigError, match="out of range"):
         LoRA(**settings)
+
+
+def test_a_named_layer_is_never_left_out() -> None:
+    for targets in ("q_proj|lm_head", "q_proj|norm"):
+        with pytest.raises(ConfigError, match="linear layers of the model"):
+            add_adapters(Block(), LoRA(targets=targets))
+
+
+@pytest.mark.parametrize(("weights", "far"), [("int8", 0.05), ("int4", 0.4)])
+def test_weights_of_few_bits_below_adapters(weights: str, far: float) -> None:
+    plain, small = nn.Sequential(nn.Linear(32, 16)), nn.Sequential(nn.Linear(32, 16))
+    add_adapters(small, LoRA(rank=2, targets="0", weights=weights))
+    rounded = nn.Sequential(nn.Linear(32, 16))
+    rounded.set_state_dict(plain.state_dict())
+    nn.quantize_linears(rounded, weights)
+    for name, parameter in rounded.named_parameters():
+        dict(small.named_parameters())[name].set_value(parameter.value)
+    x = jnp.asarray(np.random.default_rng(1).normal(size=(4, 32)).astype(np.float32))
+    np.testing.assert_allclose(small(x), plain(x), atol=far)
+    assert {name for name, one in small.named_parameters() if one.trainable} == {"0.lora_A", "0.lora_B"}
+    dict(small.named_parameters())["0.lora_B"].set_value(np.ones((2, 16), np.float32))
+    unmerged = small(x)
+    merge_adapters(small)
+    assert type(small[0]) is nn.Linear
+    np.testing.assert_allclose(small(x), unmerged, atol=0.05)  # products of int8 rows before, of floats now
