@@ -145,7 +145,7 @@ def _read_decoder(
     config = dataclasses.replace(build_decoder(about.transformer).config, tie_embeddings=True)
     causal = read_settings(about.transformer).get("is_causal") is not False
     model = DecoderEmbedder(config, about.pooling, dense, about.normalized, causal)
-    arrays = _StackArrays(open_weights(weights))
+    arrays = _StackArrays(open_weights(weights), f"{model.decoder.stack_name}.")
     read_into(model.decoder, arrays, weights, "float32", is_paddles(weights))
     kind = {"type": "DecoderEmbedder", "decoder": plain(config), "dense": plain(dense)}
     return model, {**kind, "pooling": about.pooling, "causal": causal}, config.size().hidden_size
@@ -154,11 +154,11 @@ def _read_decoder(
 class _StackArrays(Mapping[str, np.ndarray]):
     """The arrays of a decoder without its scores of words, with the names that they have in a model with them."""
 
-    def __init__(self, arrays: Mapping[str, np.ndarray]) -> None:
-        bare = not any(name.startswith("model.") for name in arrays)
+    def __init__(self, arrays: Mapping[str, np.ndarray], prefix: str) -> None:
+        bare = not any(name.startswith(prefix) for name in arrays)
         self._arrays = arrays
         self._names = {
-            f"model.{name}" if bare else name: name for name in arrays if not name.startswith("lm_head.")
+            f"{prefix}{name}" if bare else name: name for name in arrays if not name.startswith("lm_head.")
         }
 
     def __getitem__(self, name: str) -> np.ndarray:
