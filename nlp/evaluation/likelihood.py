@@ -192,7 +192,14 @@ def encode_pair(tokenizer: Tokenizer, context: str, continuation: str) -> Contin
 
 
 def model_parts(model: LanguageModel) -> tuple[Decoder, Tokenizer]:
-    """The network and the tokenizer. Raises: InputError, where there is no tokenizer."""
+    """The network and the tokenizer. Raises: InputError, where there is no tokenizer, or the model has an encoder."""
+    if not isinstance(model.model, Decoder):
+        raise InputError(
+            "only decoders are measured",
+            where=str(model.folder),
+            received=type(model.model).__name__,
+            allowed="a model that goes on with a text, such as LLaMA or Qwen",
+        )
     if model.tokenizer is None:
         raise InputError(
             "texts cannot be scored without a tokenizer",
