@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -116,7 +116,9 @@ class TextAnalyzer(LanguagePredictor[Any]):
             return
         size = len(self.prompt)
         for attempt in self.model.predict_attempts(_lead(self.prompt, text) for text in texts):
-            yield replace(attempt, text=attempt.text[size:]) if isinstance(attempt, TextVector) else attempt
+            if isinstance(attempt, TextVector):
+                attempt = cast(TextResult, replace(attempt, text=attempt.text[size:]))
+            yield attempt
 
     def embed(
         self,

@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import jax.numpy as jnp
 import numpy as np
 
-from framework import hub, nn
+from framework import hub
 from framework.config import build, plain
 from framework.core.errors import WeightError
 from framework.core.types import JSON
@@ -23,6 +23,7 @@ from framework.text.tokenizer_files import folder_settings
 from framework.text.transforms import Tokenize
 from framework.workflow.domain.weights import load_state_into
 from framework.workflow.export.export import model_artifact
+from nlp.layers.embedding_head import DenseConfig
 from nlp.models.decoder_embedder import DecoderEmbedder
 from nlp.models.sentence_encoder import SentenceEncoder, SentenceEncoderConfig
 from nlp.pretrained import encoder_config, encoder_state
@@ -55,13 +56,13 @@ def export_embedder(folder: str | Path) -> Artifact:
     is_decoder = settings.get("model_type") in decoder_families()
     dense = tuple(config for config, _ in about.dense)
     if is_decoder:
-        model, spelled = _read_decoder(about, dense)
+        model, spelled, width = _read_decoder(about, dense)
         most, inputs = model.max_tokens, {name: _INPUTS[name] for name in ("input_ids", "mask")}
     else:
-        model, spelled = _read_encoder(about, dense, settings, where)
-        most, inputs = cast(Any, model).max_tokens, _INPUTS
+        model, spelled, width = _read_encoder(about, dense, settings, where)
+        most, inputs = model.max_tokens, _INPUTS
     for number, (_, arrays) in enumerate(about.dense):
-        layer = cast(Any, model).dense[number]
+        layer = model.dense[number]
         for name, array in arrays.items():
             parameter = getattr(layer, name)
             if tuple(parameter.shape) != array.shape:
@@ -75,11 +76,11 @@ def export_embedder(folder: str | Path) -> Artifact:
     settings_of_tokens = {"do_lower_case": True} if about.lower else {}
     tokenizer = Tokenizer.from_file(about.transformer, settings_of_tokens)
     length = _max_length(about, most)
-    size = dense[-1].out_features if dense else int(spelled["width"])
+    size = dense[-1].out_features if dense else width
     config: dict[str, JSON] = {
         "domain": "nlp",
         "name": folder.resolve().name,
-        "model": cast(JSON, spelled["model"]),
+        "model": cast(JSON, spelled),
         "batch_size": BATCH,
         "buckets": cast(JSON, buckets(length)),
         "labels": [],
@@ -116,48 +117,48 @@ def buckets(length: int) -> list[int]:
 def _max_length(about: SentenceFolder, positions: int) -> int:
     stated = folder_settings(about.transformer).get("model_max_length")
     usable = isinstance(stated, int | float) and not isinstance(stated, bool) and stated >= 1
-    said = about.max_length or (stated if usable else positions)
-    return int(min(cast(float, said), positions))
+    length = about.max_length or (stated if usable else positions)
+    return int(min(cast(float, length), positions))
 
 
 def _read_encoder(
-    about: SentenceFolder, dense: tuple[Any, ...], settings: Mapping[str, Any], where: str
-) -> tuple[nn.Layer, dict[str, object]]:
+    about: SentenceFolder, dense: tuple[DenseConfig, ...], settings: Mapping[str, object], where: str
+) -> tuple[SentenceEncoder, object, int]:
     weights = find_weights(about.transformer)
     state = remove_wrappers(load_weights(weights))
     encoder = encoder_config(settings, where, paddle=is_paddles(weights))
     encoder = dataclasses.replace(encoder, pooler=False)
-    model = build(SentenceEncoderConfig(encoder, about.pooling, about.normalized, dense))
-    inner = cast(SentenceEncoder, model).text_encoder
+    config = SentenceEncoderConfig(encoder, about.pooling, about.normalized, dense)
+    model: SentenceEncoder = build(config)
+    inner = model.text_encoder
     of_encoder = encoder_state(state, type(inner), str(weights))
     load_state_into(
         inner, type(of_encoder)({k: v for k, v in of_encoder.items() if not k.startswith("pooler.")})
     )
-    return model, {"model": plain(model.config), "width": encoder.size().hidden_size}
+    return model, plain(model.config), encoder.size().hidden_size
 
 
-def _read_decoder(about: SentenceFolder, dense: tuple[Any, ...]) -> tuple[DecoderEmbedder, dict[str, object]]:
+def _read_decoder(
+    about: SentenceFolder, dense: tuple[DenseConfig, ...]
+) -> tuple[DecoderEmbedder, object, int]:
     weights = find_weights(about.transformer)
     config = dataclasses.replace(build_decoder(about.transformer).config, tie_embeddings=True)
     causal = read_settings(about.transformer).get("is_causal") is not False
     model = DecoderEmbedder(config, about.pooling, dense, about.normalized, causal)
-    arrays = _StackArrays(open_weights(weights))
+    arrays = _StackArrays(open_weights(weights), f"{model.decoder.stack_name}.")
     read_into(model.decoder, arrays, weights, "float32", is_paddles(weights))
     kind = {"type": "DecoderEmbedder", "decoder": plain(config), "dense": plain(dense)}
-    return model, {
-        "model": {**kind, "pooling": about.pooling, "causal": causal},
-        "width": config.size().hidden_size,
-    }
+    return model, {**kind, "pooling": about.pooling, "causal": causal}, config.size().hidden_size
 
 
 class _StackArrays(Mapping[str, np.ndarray]):
     """The arrays of a decoder without its scores of words, with the names that they have in a model with them."""
 
-    def __init__(self, arrays: Mapping[str, np.ndarray]) -> None:
-        bare = not any(name.startswith("model.") for name in arrays)
+    def __init__(self, arrays: Mapping[str, np.ndarray], prefix: str) -> None:
+        bare = not any(name.startswith(prefix) for name in arrays)
         self._arrays = arrays
         self._names = {
-            f"model.{name}" if bare else name: name for name in arrays if not name.startswith("lm_head.")
+            f"{prefix}{name}" if bare else name: name for name in arrays if not name.startswith("lm_head.")
         }
 
     def __getitem__(self, name: str) -> np.ndarray:

@@ -39,9 +39,9 @@ def pack_tokens(sample: TextSample) -> dict[str, np.ndarray]:
     return arrays
 
 
-def count_tokens(parts: Sequence[TextSample]) -> int:
+def count_tokens(samples: Sequence[TextSample]) -> int:
     """Of what went through a program for a text."""
-    return sum(len(part.ids) for part in parts if part.ids is not None)
+    return sum(len(sample.ids) for sample in samples if sample.ids is not None)
 
 
 def tokens_of(batch: Batch) -> Tokens:

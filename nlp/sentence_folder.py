@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Literal, cast
 
 import numpy as np
 
@@ -89,7 +89,7 @@ def read_sentence_folder(folder: Path) -> SentenceFolder:
         )
     transformer, pooling, normalized = folder, None, False
     dense: list[tuple[DenseConfig, dict[str, np.ndarray]]] = []
-    for number, row in enumerate(cast(list[dict[str, Any]], rows)):
+    for number, row in enumerate(cast(list[dict[str, object]], rows)):
         kind, path = str(row.get("type", "")).rpartition(".")[2], _inside(folder, row.get("path", ""))
         if kind == "Transformer" and number == 0:
             transformer = path
@@ -133,7 +133,7 @@ def read_sentence_folder(folder: Path) -> SentenceFolder:
     )
 
 
-def reranker_activation(settings: Mapping[str, Any]) -> Literal["identity", "sigmoid"] | None:
+def reranker_activation(settings: Mapping[str, object]) -> Literal["identity", "sigmoid"] | None:
     """What config.json of a CrossEncoder does to its number; None where it is of no CrossEncoder."""
     of_ours = settings.get("sentence_transformers")
     name = of_ours.get("activation_fn") if isinstance(of_ours, dict) else None
@@ -151,7 +151,7 @@ def reranker_activation(settings: Mapping[str, Any]) -> Literal["identity", "sig
     return "identity" if kind == "Identity" else "sigmoid"
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path) -> dict[str, object]:
     return check_mapping(read_json(path, SETTINGS, "config"), path, "config") if path.is_file() else {}
 
 
@@ -165,8 +165,8 @@ def _inside(folder: Path, path: object) -> Path:
 
 
 def _pooling(folder: Path) -> Pooling:
-    said, where = _read(folder / CONFIG), folder / CONFIG
-    modes = said.get("pooling_mode") or [mode for key, mode in _OLD_MODES.items() if said.get(key)]
+    settings, where = _read(folder / CONFIG), folder / CONFIG
+    modes = settings.get("pooling_mode") or [mode for key, mode in _OLD_MODES.items() if settings.get(key)]
     modes = [modes] if isinstance(modes, str) else modes
     if not isinstance(modes, list) or len(modes) != 1 or modes[0] not in _MODES:
         raise ConfigError(
@@ -175,7 +175,7 @@ def _pooling(folder: Path) -> Pooling:
             received=repr(modes)[:120],
             allowed=f"one of {', '.join(_MODES)}",
         )
-    if said.get("include_prompt") is False:
+    if settings.get("include_prompt") is False:
         raise ConfigError(
             "the tokens of prompts cannot be left out of the pooling",
             where=f"{where}: include_prompt",
@@ -186,15 +186,19 @@ def _pooling(folder: Path) -> Pooling:
 
 
 def _dense(folder: Path) -> tuple[DenseConfig, dict[str, np.ndarray]]:
-    said, where = _read(folder / CONFIG), folder / CONFIG
-    bias = said.get("bias", True) is True
-    name = str(said.get("activation_function", "torch.nn.modules.activation.Tanh")).rpartition(".")[2].lower()
+    settings, where = _read(folder / CONFIG), folder / CONFIG
+    bias = settings.get("bias", True) is True
+    name = (
+        str(settings.get("activation_function", "torch.nn.modules.activation.Tanh"))
+        .rpartition(".")[2]
+        .lower()
+    )
     file = next((folder / name for name in _WEIGHTS if (folder / name).is_file()), None)
     if file is None:
         raise FormatError("a linear layer has no weights", where=folder, allowed=" or ".join(_WEIGHTS))
     arrays = load_weights(file)
     names = ("linear.weight", "linear.bias") if bias else ("linear.weight",)
-    sizes = {key: said.get(key) for key in ("in_features", "out_features")}
+    sizes = {key: settings.get(key) for key in ("in_features", "out_features")}
     shape = (sizes["out_features"], sizes["in_features"])
     if any(one not in arrays for one in names) or tuple(arrays[names[0]].shape) != shape:
         raise FormatError(

@@ -11,7 +11,7 @@ for hit in index.search("how do cats sleep", top=5):
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -19,8 +19,9 @@ from framework.inference.vector_index import VectorIndex
 from framework.workflow.domain.capabilities import TextEmbedding, TextReranking
 
 
-class Hit(NamedTuple):
-    """A text that was found: its place among the texts of the index, and how near it is, the larger the nearer."""
+@dataclass(frozen=True)
+class Hit:
+    """A text that was found: its index among the texts of the index, and how near it is, the larger the nearer."""
 
     index: int
     score: float
@@ -63,14 +64,14 @@ class TextIndex:
             reranker: Puts four times as many texts in order by reading each together with the query.
         """
         vector = self.embedder.embed([query], prompt_name=self.query_prompt_name).vectors
-        scores, places = self._index.search(vector, top if reranker is None else 4 * top)
+        scores, indices = self._index.search(vector, top if reranker is None else 4 * top)
         hits = [
-            Hit(int(place), float(score), self.texts[place])
-            for score, place in zip(scores[0], places[0])
-            if place >= 0
+            Hit(int(index), float(score), self.texts[index])
+            for score, index in zip(scores[0], indices[0])
+            if index >= 0
         ]
         if reranker is not None and hits:
             better = reranker.rerank(query, [hit.text for hit in hits]).scores
             order = np.argsort(-better, kind="stable")
-            hits = [hits[one]._replace(score=float(better[one])) for one in order]
+            hits = [replace(hits[one], score=float(better[one])) for one in order]
         return hits[:top]

@@ -7,7 +7,7 @@ Source: TokenizersBackend of transformers 5
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from framework.core.errors import FormatError
 from framework.text.piece_models import set_llama_rules
@@ -73,11 +73,11 @@ def library_roles(
     roles: dict[str, str] = {}
     ends = {key for keys in _KEYS.values() for key in keys}
     for role in ALL_ROLES:
-        said = token_name(settings, role, usual)
+        name = token_name(settings, role, usual)
         # Where the settings name one end of texts, a token that they do not name is none.
         keys = ends if role in _KEYS else (f"{role}_token",)
-        names = [said]
-        if said is None and not usual and not any(key in settings for key in keys):
+        names = [name]
+        if name is None and not usual and not any(key in settings for key in keys):
             names += [tokens[role] for tokens in fallbacks if role in tokens]
         present = [name for name in names if name in vocabulary]
         if present:
@@ -91,8 +91,8 @@ def library_frames(
     roles: Mapping[str, str],
     frames: tuple[Frame, Frame],
 ) -> tuple[Frame, Frame]:
-    """What is put around texts where no tokenizer.json says it: what `add_bos_token` and `add_eos_token` say, where
-    either is there, else `frames`, those of the class."""
+    """What is put around texts: what `add_bos_token` and `add_eos_token` say, where either is there, else `frames`,
+    those of tokenizer.json or of the class."""
     explicit = [key in settings for key in ("add_bos_token", "add_eos_token")]
     if not any(explicit) or str(settings.get("tokenizer_class") or "").startswith(("T5", "XLMRoberta")):
         return frames
@@ -110,7 +110,7 @@ def library_frames(
     return surround("A", 0), surround("A", 0) + surround("B", 1)
 
 
-def apply_settings(core: tokenizers.Tokenizer, settings: Mapping[str, Any], where: object) -> None:
+def apply_settings(core: tokenizers.Tokenizer, settings: Mapping[str, object], where: object) -> None:
     """Adds the tokens that the settings name, makes special ones special, and sets the rules of LLaMA's class.
 
     Raises:
@@ -129,9 +129,9 @@ def apply_settings(core: tokenizers.Tokenizer, settings: Mapping[str, Any], wher
         token = module.AddedToken(str(row["content"]), normalized=normalized, **flags)
         if core.get_added_tokens_decoder().get(number) == token:
             continue
-        known = core.token_to_id(token.content)
-        if known is not None and known != number:
-            raise number_error(token.content, number, known, where)
+        present = core.token_to_id(token.content)
+        if present is not None and present != number:
+            raise number_error(token.content, number, present, where)
         (core.add_special_tokens if flags["special"] else core.add_tokens)([token])
         if core.token_to_id(token.content) != number:
             raise number_error(token.content, number, core.token_to_id(token.content), where)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from framework.core.errors import FormatError
 from framework.text.subwords import library
@@ -36,7 +36,7 @@ class PieceModel(NamedTuple):
         joined: Runs of spaces become one, and those at the ends go.
     """
 
-    pieces: list[str]
+    tokens: list[str]
     scores: list[float]
     kinds: list[int]
     algorithm: int
@@ -50,39 +50,38 @@ class PieceModel(NamedTuple):
 def parse_piece_model(data: bytes, where: object) -> PieceModel:
     """Raises: FormatError, where this is no SentencePiece model of subwords."""
     try:
-        pieces, scores, kinds = [], [], []
-        trainer: dict[int, Any] = {}
-        normalizer: dict[int, Any] = {}
-        for number, value in _fields(data):
+        tokens, scores, kinds = [], [], []
+        trainer, normalizer = _Message(b""), _Message(b"")
+        for number, _, content in _fields(data):
             if number == 1:
-                piece = dict(_fields(value))
-                pieces.append(piece[1].decode("utf-8"))
-                scores.append(struct.unpack("<f", piece.get(2, bytes(4)))[0])
-                kinds.append(piece.get(3, 1))
+                row = _Message(content)
+                tokens.append(row.texts[1].decode("utf-8"))
+                scores.append(struct.unpack("<f", row.texts.get(2, bytes(4)))[0])
+                kinds.append(row.numbers.get(3, 1))
             elif number == 2:
-                trainer = dict(_fields(value))
+                trainer = _Message(content)
             elif number == 3:
-                normalizer = dict(_fields(value))
-        algorithm = trainer.get(3, _UNIGRAM)
-        if not pieces or algorithm not in (_UNIGRAM, _BPE):
-            raise ValueError(f"{len(pieces)} pieces, algorithm {algorithm}")
+                normalizer = _Message(content)
+        algorithm = trainer.numbers.get(3, _UNIGRAM)
+        if not tokens or algorithm not in (_UNIGRAM, _BPE):
+            raise ValueError(f"{len(tokens)} pieces, algorithm {algorithm}")
         defaults = {"unk": (0, "<unk>"), "bos": (1, "<s>"), "eos": (2, "</s>"), "pad": (-1, "<pad>")}
         specials = {}
-        for place, (role, (number, text)) in enumerate(defaults.items()):
-            said = trainer.get(40 + place, number)
-            said = said - (1 << 64) if said >= 1 << 63 else said
-            if 0 <= said < len(pieces):
-                specials[role] = (said, trainer.get(45 + place, text.encode()).decode("utf-8"))
+        for index, (role, (number, text)) in enumerate(defaults.items()):
+            number = trainer.numbers.get(40 + index, number)
+            number = number - (1 << 64) if number >= 1 << 63 else number
+            if 0 <= number < len(tokens):
+                specials[role] = (number, trainer.texts.get(45 + index, text.encode()).decode("utf-8"))
         return PieceModel(
-            pieces,
+            tokens,
             scores,
             kinds,
             algorithm,
-            bool(trainer.get(35, 0)),
+            bool(trainer.numbers.get(35, 0)),
             specials,
-            normalizer.get(2, b""),
-            bool(normalizer.get(3, 1)),
-            bool(normalizer.get(4, 1)),
+            normalizer.texts.get(2, b""),
+            bool(normalizer.numbers.get(3, 1)),
+            bool(normalizer.numbers.get(4, 1)),
         )
     except (ValueError, KeyError, IndexError, TypeError, AttributeError, struct.error) as error:
         raise FormatError(
@@ -94,14 +93,31 @@ def parse_piece_model(data: bytes, where: object) -> PieceModel:
         ) from error
 
 
-def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
-    """Numbers and values of a protobuf message: ints, or bytes. Raises: ValueError, IndexError."""
+class _Message:
+    """The last value of each field of a protobuf message: of whole numbers, and of texts and floats as bytes."""
+
+    def __init__(self, data: bytes) -> None:
+        self.numbers: dict[int, int] = {}
+        self.texts: dict[int, bytes] = {}
+        for field, number, content in _fields(data):
+            if number is None:
+                self.texts[field] = content
+            else:
+                self.numbers[field] = number
+
+
+def _fields(data: bytes) -> Iterator[tuple[int, int | None, bytes]]:
+    """Fields of a protobuf message: (its number, its value as a whole number, its bytes where it is none).
+
+    Raises:
+        ValueError, IndexError: this is no message.
+    """
     at = 0
     while at < len(data):
         key, at = _varint(data, at)
         if key & 7 == 0:
             value, at = _varint(data, at)
-            yield key >> 3, value
+            yield key >> 3, value, b""
             continue
         if key & 7 == 2:
             size, at = _varint(data, at)
@@ -111,7 +127,7 @@ def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
             raise ValueError(f"key {key} is none of protobuf")
         if size > len(data) - at:
             raise ValueError(f"a field of {size} bytes, and {len(data) - at} are left")
-        yield key >> 3, data[at : at + size]
+        yield key >> 3, None, data[at : at + size]
         at += size
 
 
@@ -127,14 +143,14 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
             raise ValueError("a number of more than 10 bytes")
 
 
-def merges_of(vocabulary: Mapping[str, int], pieces: list[str]) -> list[tuple[str, str]]:
+def merges_of(vocabulary: Mapping[str, int], tokens: list[str]) -> list[tuple[str, str]]:
     """Of BPE: every way to make a piece of two, in the order of the pieces, which is that of their scores."""
     merges = []
-    for piece in pieces:
+    for token in tokens:
         pairs = [
-            (piece[:cut], piece[cut:])
-            for cut in range(1, len(piece))
-            if piece[:cut] in vocabulary and piece[cut:] in vocabulary
+            (token[:cut], token[cut:])
+            for cut in range(1, len(token))
+            if token[:cut] in vocabulary and token[cut:] in vocabulary
         ]
         merges += sorted(pairs, key=lambda pair: (vocabulary[pair[0]], vocabulary[pair[1]]))
     return merges
@@ -167,14 +183,14 @@ def _core(model: PieceModel) -> tokenizers.Tokenizer:
     models = library().models
     unknown = model.specials.get("unk")
     if model.algorithm == _UNIGRAM:
-        rows = list(zip(model.pieces, model.scores))
+        rows = list(zip(model.tokens, model.scores))
         return _tokenizer(models.Unigram(rows, None if unknown is None else unknown[0], model.byte_fallback))
-    vocabulary = {piece: number for number, piece in enumerate(model.pieces)}
+    vocabulary = {token: number for number, token in enumerate(model.tokens)}
     normal = [
-        piece for piece, kind in zip(model.pieces, model.kinds) if kind not in (_UNKNOWN, _CONTROL, _BYTE)
+        token for token, kind in zip(model.tokens, model.kinds) if kind not in (_UNKNOWN, _CONTROL, _BYTE)
     ]
     merges = merges_of(vocabulary, normal)
-    text = None if unknown is None else model.pieces[unknown[0]]
+    text = None if unknown is None else model.tokens[unknown[0]]
     return _tokenizer(
         models.BPE(vocabulary, merges, unk_token=text, fuse_unk=True, byte_fallback=model.byte_fallback)
     )
@@ -187,9 +203,9 @@ def _tokenizer(model: object) -> tokenizers.Tokenizer:
 def _add_pieces(core: tokenizers.Tokenizer, model: PieceModel) -> None:
     """Control pieces count as special where they stand in a text, those of the user stay whole."""
     module = library()
-    for piece, kind in zip(model.pieces, model.kinds):
-        if kind in (_CONTROL, _USER, _UNKNOWN) and piece:
-            token = module.AddedToken(piece, normalized=False, special=kind != _USER)
+    for content, kind in zip(model.tokens, model.kinds):
+        if kind in (_CONTROL, _USER, _UNKNOWN) and content:
+            token = module.AddedToken(content, normalized=False, special=kind != _USER)
             (core.add_tokens if kind == _USER else core.add_special_tokens)([token])
 
 
@@ -251,7 +267,7 @@ def _t5(model: PieceModel, settings: Mapping[str, object]) -> tokenizers.Tokeniz
     module = library()
     count = settings.get("extra_ids", _T5_EXTRA)
     extra = [f"<extra_id_{number}>" for number in reversed(range(count if isinstance(count, int) else 0))]
-    rows = [*zip(model.pieces, model.scores), *((token, 0.0) for token in extra)]
+    rows = [*zip(model.tokens, model.scores), *((token, 0.0) for token in extra)]
     core = _tokenizer(module.models.Unigram(rows, model.specials["unk"][0], False))
     _set_word_rules(core, model)
     _add_pieces(core, model)
@@ -263,7 +279,7 @@ def _xlm_roberta(model: PieceModel) -> tokenizers.Tokenizer:
     """XLM-R's: the numbers are fairseq's, whose special tokens come first, and <mask> last."""
     module = library()
     rows = [(token, 0.0) for token in _XLM_R]
-    rows += [(piece, score) for piece, score in list(zip(model.pieces, model.scores))[3:]]
+    rows += list(zip(model.tokens, model.scores))[3:]
     rows.append(("<mask>", 0.0))
     core = _tokenizer(module.models.Unigram(rows, 3, False))
     _set_word_rules(core, model)

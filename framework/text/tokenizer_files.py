@@ -39,6 +39,7 @@ _GPT = {"unk": "<|endoftext|>", "cls": "<|endoftext|>", "sep": "<|endoftext|>"}
 _MODELS = ("spiece.model", "sentencepiece.bpe.model", "tokenizer.model", "spm.model")
 _FILES = ("tokenizer.json", "vocab.txt", "vocab.json", *_MODELS)
 _PLAIN: tuple[Frame, Frame] = ((("A", 0),), (("A", 0), ("B", 1)))
+_AROUND = ("add_bos_token", "add_eos_token")
 _MERGES = "merges.txt"  # beside vocab.json
 _SETTINGS = ("special_tokens_map.json", "tokenizer_config.json")
 _ADDED = "added_tokens.json"
@@ -92,8 +93,11 @@ def damage_errors(where: object) -> Iterator[None]:
 
 def _read_tokenizer(path: Path, settings: Mapping[str, object]) -> TokenizerParts:
     if path.is_dir():
-        settings = {**_model_type(path), **folder_settings(path), **settings}
         files = [path / name for name in _FILES if (path / name).is_file()]
+        of_folder = folder_settings(path)
+        if files and files[0].name == _FILES[0]:  # which has what is put around texts itself
+            of_folder = {key: value for key, value in of_folder.items() if key not in _AROUND}
+        settings = {**_model_type(path), **of_folder, **settings}
         if not files:
             raise InputError(
                 "there is no tokenizer in the folder",
@@ -279,15 +283,26 @@ def _is_alberts(model: bytes, path: Path) -> bool:
 
 
 def _read_piece_model(model: bytes, settings: Mapping[str, object], path: Path) -> TokenizerParts:
-    pieces = parse_piece_model(model, path)
-    core = piece_tokenizer(pieces, settings)
-    named = {role: pieces.pieces[number] for role, (number, _) in pieces.specials.items()}
+    content = parse_piece_model(model, path)
+    names = {
+        number: token
+        for number, token in _added_tokens(settings, path).items()
+        if token not in content.tokens
+    }
+    # Fine-tuned models call an unused piece by another name.
+    content = content._replace(
+        tokens=[names.get(number, token) for number, token in enumerate(content.tokens)]
+    )
+    core = piece_tokenizer(content, settings)
+    named = {role: content.tokens[number] for role, (number, _) in content.specials.items()}
     usual = class_tokens(settings)
     if not usual:
         settings = {**{f"{role}_token": token for role, token in named.items()}, **settings}
     frames = _PLAIN
-    ends = {role: core.token_to_id(token) for role, token in (usual or named).items()}
-    first, last = ends.get("bos"), ends.get("eos")
+    first, last = (
+        None if (token := token_name(settings, role, usual or named)) is None else core.token_to_id(token)
+        for role in ("bos", "eos")
+    )
     name = str(settings.get("tokenizer_class") or "")
     if name.startswith(("T5", "MT5", "UMT5")) and last is not None:
         frames = ((("A", 0), (last, 0)), (("A", 0), (last, 0), ("B", 0), (last, 0)))
@@ -307,8 +322,7 @@ def _parse_library_file(
 ) -> TokenizerParts:
     core = Subwords.from_json(text, where).core
     frames = _read_frames(data.get("post_processor"), where)
-    parts = _library_parts(core, settings, frames, (_BERT, _ROBERTA, _GPT), where)
-    return parts._replace(single=frames[0], pair=frames[1])
+    return _library_parts(core, settings, frames, (_BERT, _ROBERTA, _GPT), where)
 
 
 def _library_parts(
@@ -377,12 +391,12 @@ def folder_settings(folder: Path) -> dict[str, Any]:
     return settings
 
 
-def _model_type(folder: Path) -> dict[str, Any]:
+def _model_type(folder: Path) -> dict[str, str]:
     """{"model_type": that of the model beside the tokenizer}; {} where config.json says none."""
     if not (folder / _CONFIG).is_file():
         return {}
-    said = _parse_json(_read_text(folder / _CONFIG), folder / _CONFIG).get("model_type")
-    return {"model_type": said} if isinstance(said, str) else {}
+    kind = _parse_json(_read_text(folder / _CONFIG), folder / _CONFIG).get("model_type")
+    return {"model_type": kind} if isinstance(kind, str) else {}
 
 
 def _find_roles(

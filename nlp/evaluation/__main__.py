@@ -10,7 +10,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from framework.core import bounded
 from framework.core.errors import InputError, OarError
@@ -25,6 +25,7 @@ _Row = TypeVar("_Row")
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """The arguments; of the process where there are none."""
     parser = argparse.ArgumentParser("python -m nlp.evaluation", description=__doc__)
     parser.add_argument("model", help="a folder of a language model, or a .gguf file")
     parser.add_argument("--perplexity", nargs="+", metavar="FILE", default=[], help="texts, a file each")
@@ -55,7 +56,7 @@ def read_text(path: str) -> str:
     )
 
 
-def evaluate(args: argparse.Namespace) -> dict[str, Any]:
+def evaluate(args: argparse.Namespace) -> dict[str, JSON]:
     """What the arguments ask for, by name."""
     if not (args.perplexity or args.choices or args.writing):
         raise InputError(
@@ -64,7 +65,7 @@ def evaluate(args: argparse.Namespace) -> dict[str, Any]:
     model = llm.load(args.model, args.dtype, args.weights)
     decoder, tokenizer = model_parts(model)
     scorer = Scorer(decoder, args.max_length, args.batch_size)
-    results: dict[str, Any] = {"model": str(args.model), "max_length": scorer.max_length}
+    results: dict[str, JSON] = {"model": str(args.model), "max_length": scorer.max_length}
     if args.perplexity:
         results["perplexity"] = {
             path: measure_perplexity(scorer, tokenizer, [read_text(path)], args.form, args.stride).to_dict()
@@ -86,6 +87,7 @@ def evaluate(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    """Measures and prints; the exit status is 2 where that fails."""
     args = parse(arguments)
     try:
         text = json.dumps(evaluate(args), indent=2, ensure_ascii=False)

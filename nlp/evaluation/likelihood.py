@@ -104,12 +104,12 @@ class Scorer:
         for number, request in enumerate(requests):
             self._check(request, number)
         lengths = [min(len(one.context) + len(one.ids) - 1, self.max_length) for one in requests]
-        order = sorted(range(len(requests)), key=lambda place: -lengths[place])
+        order = sorted(range(len(requests)), key=lambda index: -lengths[index])
         scores: dict[int, TextScore] = {}
         for first in range(0, len(order), self.batch_size):
             rows = order[first : first + self.batch_size]
             scores |= self._run_batch({row: requests[row] for row in rows}, lengths[rows[0]])
-        return [scores[place] for place in range(len(requests))]
+        return [scores[index] for index in range(len(requests))]
 
     def _check(self, request: Continuation, number: int) -> None:
         if not request.context or len(request.ids) > self.max_length:
@@ -133,18 +133,18 @@ class Scorer:
         ids = np.zeros((self.batch_size, length), np.int32)
         targets = np.full((self.batch_size, length), -1, np.int32)
         ends: dict[int, int] = {}
-        for row, (place, request) in enumerate(requests.items()):
+        for row, (index, request) in enumerate(requests.items()):
             whole = (request.context + request.ids)[-(self.max_length + 1) :]
-            ends[place] = end = len(whole) - 1
+            ends[index] = end = len(whole) - 1
             ids[row, :end] = whole[:-1]
             targets[row, end - len(request.ids) : end] = request.ids
         chunks = max(1, -(-ids.size * self._vocab_size // _LOGITS))
-        found = self._run(self._state, ids, targets, min(chunks, length))
-        logs, right = np.asarray(found.log_likelihood), np.asarray(found.right)
+        scores_of_rows = self._run(self._state, ids, targets, min(chunks, length))
+        logs, right = np.asarray(scores_of_rows.log_likelihood), np.asarray(scores_of_rows.right)
         scores = {}
-        for row, (place, request) in enumerate(requests.items()):
-            span = slice(ends[place] - len(request.ids), ends[place])
-            scores[place] = TextScore(
+        for row, (index, request) in enumerate(requests.items()):
+            span = slice(ends[index] - len(request.ids), ends[index])
+            scores[index] = TextScore(
                 request.ids, logs[row, span].astype(np.float64), bool(right[row, span].all())
             )
         return scores
@@ -174,7 +174,8 @@ def encode_pair(tokenizer: Tokenizer, context: str, continuation: str) -> Contin
     """A context and what goes on from it.
 
     White space at the end of the context belongs to the continuation, whose tokens are those of both together behind
-    those of the context alone; an empty context is bos, or eos.
+    those of the context alone; an empty context is bos, or eos. Where a token reaches over the end of the context, so
+    that nothing is left behind it, the continuation is divided by itself.
     """
     if not context:
         first, ids = first_token(tokenizer), encode_text(tokenizer, continuation, add_special=False)
@@ -184,11 +185,21 @@ def encode_pair(tokenizer: Tokenizer, context: str, continuation: str) -> Contin
     before = encode_text(tokenizer, bare)
     if not before:  # white space alone
         return Continuation((first_token(tokenizer),), whole)
-    return Continuation(before, whole[len(before) :])
+    ids = whole[len(before) :]
+    if not ids and continuation:
+        ids = encode_text(tokenizer, context[len(bare) :] + continuation, add_special=False)
+    return Continuation(before, ids)
 
 
 def model_parts(model: LanguageModel) -> tuple[Decoder, Tokenizer]:
-    """The network and the tokenizer. Raises: InputError, where there is no tokenizer."""
+    """The network and the tokenizer. Raises: InputError, where there is no tokenizer, or the model has an encoder."""
+    if not isinstance(model.model, Decoder):
+        raise InputError(
+            "only decoders are measured",
+            where=str(model.folder),
+            received=type(model.model).__name__,
+            allowed="a model that goes on with a text, such as LLaMA or Qwen",
+        )
     if model.tokenizer is None:
         raise InputError(
             "texts cannot be scored without a tokenizer",

@@ -11,24 +11,30 @@ Reference: lm-evaluation-harness 0.4.13 (lm_eval/models/huggingface.py); numbers
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 from framework.core.errors import MissingExtraError
 from nlp import llm
-from nlp.evaluation.likelihood import Continuation, Scorer, encode_text, first_token, model_parts
+from nlp.evaluation.likelihood import Continuation, Scorer, encode_pair, encode_text, first_token, model_parts
 from nlp.evaluation.perplexity import rolling_windows
 from nlp.evaluation.writing import write_until
 from nlp.generation.engine import Engine
 from nlp.generation.options import GenerationOptions
 
 try:
-    from lm_eval.api.model import TemplateLM
-    from lm_eval.api.registry import register_model
+    from lm_eval.api.model import TemplateLM  # pyright: ignore[reportMissingImports]
+    from lm_eval.api.registry import register_model  # pyright: ignore[reportMissingImports]
 except ImportError as error:
     raise MissingExtraError("lm-eval", "lm-eval", "the tasks of lm-evaluation-harness") from error
 
 _NEW_TOKENS = 256  # lm-eval's, where a task says nothing
+
+
+class Question(Protocol):
+    """What is used of lm_eval.api.instance.Instance."""
+
+    args: tuple
 
 
 @register_model("oar")
@@ -75,19 +81,23 @@ class OarModel(TemplateLM):
     def tokenizer_name(self) -> str:
         return str(self.model.folder)
 
-    def tok_encode(self, string: str, add_special_tokens: bool | None = None, **kwargs: Any) -> list[int]:
+    def tok_encode(self, string: str, add_special_tokens: bool | None = None, **kwargs: object) -> list[int]:
         return list(encode_text(self.tokenizer, string, add_special_tokens is not False))
 
     def tok_decode(self, tokens: Sequence[int], skip_special_tokens: bool = True) -> str:
         return self.tokenizer.decode(tokens, skip_special_tokens)
 
+    def _encode_pair(self, context: str, continuation: str) -> tuple[list[int], list[int]]:
+        pair = encode_pair(self.tokenizer, context, continuation)
+        return list(pair.context), list(pair.ids)
+
     def _loglikelihood_tokens(
-        self, requests: list[tuple[Any, list[int], list[int]]], **kwargs: Any
+        self, requests: list[tuple[object, list[int], list[int]]], **kwargs: object
     ) -> list[tuple[float, bool]]:
         pairs = [Continuation(tuple(context), tuple(ids)) for _, context, ids in requests]
         return [(one.log_likelihood, one.greedy) for one in self._scorer.score(pairs)]
 
-    def loglikelihood_rolling(self, requests: list[Any], disable_tqdm: bool = False) -> list[float]:
+    def loglikelihood_rolling(self, requests: Sequence[Question], disable_tqdm: bool = False) -> list[float]:
         totals = []
         for request in requests:
             ids = tuple(self.tok_encode(request.args[0]))
@@ -95,7 +105,7 @@ class OarModel(TemplateLM):
             totals.append(sum(one.log_likelihood for one in self._scorer.score(windows)))
         return totals
 
-    def generate_until(self, requests: list[Any], disable_tqdm: bool = False) -> list[str]:
+    def generate_until(self, requests: Sequence[Question], disable_tqdm: bool = False) -> list[str]:
         if self._engine is None:
             self._engine = Engine(self.model.model, self.tokenizer, self.batch_size, self.max_length)
         prompts, settings = (
@@ -122,17 +132,19 @@ class OarModel(TemplateLM):
         return template.render(chat_history, add_generation_prompt=add_generation_prompt)  # type: ignore[arg-type]
 
 
-def _options(settings: dict[str, Any]) -> GenerationOptions:
+def _options(settings: Mapping[str, float | bool | None]) -> GenerationOptions:
     """lm-eval's: greedy, unless a task asks for sampling with a temperature."""
     temperature = float(settings.get("temperature") or 0.0)
-    sample = bool(settings.get("do_sample", temperature > 0)) and temperature > 0
-    known = {name: settings[name] for name in ("top_p", "top_k", "min_p") if name in settings and sample}
-    return GenerationOptions(do_sample=sample, **({"temperature": temperature} if sample else {}), **known)
+    greedy = GenerationOptions(do_sample=False)
+    if temperature <= 0 or settings.get("do_sample") is False:
+        return greedy
+    limits = {name: settings[name] for name in ("top_p", "top_k", "min_p") if settings.get(name) is not None}
+    return greedy.merge(do_sample=True, temperature=temperature, **limits)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """The command `lm_eval`, which knows `--model oar`."""
-    from lm_eval.__main__ import cli_evaluate
+    from lm_eval.__main__ import cli_evaluate  # pyright: ignore[reportMissingImports]
 
     if arguments is not None:
         sys.argv = ["lm_eval", *arguments]

@@ -73,13 +73,13 @@ def write_until(
                 allowed=f"below {engine.max_length}",
             )
         ids = encode_text(tokenizer, prompt)[-room:]
-        own = replace(
+        merged = replace(
             base if options is None else options[number],
             max_new_tokens=count,
             stop=tuple(stop),
             eos_token_id=ends,
         )
-        requests.append(engine.submit(ids, own))
+        requests.append(engine.submit(ids, merged))
     # The tokens behind the prompt by themselves, as lm-eval reads them: a space that begins them may go.
     texts = [tokenizer.decode(request.result().ids) for request in requests]
     return [_cut(text, stop) for text, stop in zip(texts, stops)]

@@ -9,6 +9,7 @@ Weights: of a decoder of zoo.decoder; its `lm_head` is left out.
 from __future__ import annotations
 
 import jax
+import jax.numpy as jnp
 
 from framework import nn
 from framework.config import build
@@ -58,11 +59,13 @@ class DecoderEmbedder(nn.Layer):
         """[N, T, C] behind the last norm"""
         if self.causal:
             return self.decoder.hidden(tokens.ids)
-        at = self.decoder.see_segments(tokens.ids.shape[1], None, None)
-        seen = tokens.mask[:, None, None, :]  # [N, 1, 1, T]
-        at = at._replace(mask=seen, near=None if at.near is None else seen)
-        stack = self.decoder.model
-        return stack.norm(nn.run_blocks(stack.blocks(), self.decoder.embed(tokens.ids), at))
+        positions = jnp.arange(tokens.ids.shape[1])[None]
+        at = self.decoder.see_segments(positions, None)
+        mask = tokens.mask[:, None, None, :]  # [N, 1, 1, T]
+        at = at._replace(mask=mask, near=None if at.near is None else mask)
+        stack = self.decoder.stack
+        x = self.decoder.embed(tokens.ids, positions)
+        return stack.normalize(nn.run_blocks(stack.blocks(), x, at))
 
     def forward(self, tokens: Tokens) -> jax.Array:
         return self.embed(tokens)

@@ -138,6 +138,7 @@ ONLY_HERE = {
     "matplotlib": ("ocr/formulas/cdm.py",),
     "pyarrow": ("framework/workflow/batch/tables.py", "zoo/recommendation/data/formats.py"),
     "xxhash": ("zoo/recommendation/data/hashing.py",),
+    "lm_eval": ("nlp/evaluation/lm_eval.py",),
     "faiss": ("framework/inference/vector_index.py",),
     "PIL": (
         "framework/vision/",

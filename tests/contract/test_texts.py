@@ -38,7 +38,7 @@ from nlp.data.triples import TextTriples
 from nlp.tasks import SequenceClassification, TokenClassification
 from nlp.tasks.embedding import TextEmbedding
 from nlp.tasks.masked_lm import MaskedLanguageModelling
-from nlp.tasks.matching import InBatchNegatives, PairwiseRanking, TextMatching
+from nlp.tasks.matching import CrossEncoding, InBatchNegatives, PairwiseRanking, TextMatching
 from nlp.tasks.span_extraction import SpanExtraction
 from nlp.tasks.translation import Translation
 from tests.contract.cases import contract_of, sized
@@ -116,6 +116,7 @@ def test_every_registered_name_has_a_row() -> None:
         TextTriples.__name__,
     }
     assert of_texts("task") == {
+        CrossEncoding.__name__,
         InBatchNegatives.__name__,
         MaskedLanguageModelling.__name__,
         PairwiseRanking.__name__,

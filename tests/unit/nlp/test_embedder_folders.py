@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -124,7 +125,7 @@ def test_pooling_in_old_and_new_files(tmp_path: Path, mode: str) -> None:
         make_bert(tmp_path / "old" / "0_Transformer")
         modes = {f"pooling_mode_{name}": name == OLD[mode] for name in OLD.values()}
         add_modules(tmp_path / "old", modes)
-        rows = json.loads((tmp_path / "old" / "modules.json").read_text())
+        rows = json.loads((tmp_path / "old" / "modules.json").read_text(encoding="utf-8"))
         write(tmp_path / "old", "modules.json", [{**rows[0], "path": "0_Transformer"}, rows[1]])
         plain = predictor(tmp_path / "old").embed(TEXTS[:2]).vectors
         assert plain / np.linalg.norm(plain, axis=1, keepdims=True) == pytest.approx(expected[:2], abs=1e-5)
@@ -195,12 +196,12 @@ def test_a_decoder_embeds_by_its_last_token(tmp_path: Path, causal: bool) -> Non
     decoder = llm.load(folder)
     assert decoder.tokenizer is not None
     if not causal:
-        said = json.loads((folder / "config.json").read_text())
+        said = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         write(folder, "config.json", {**said, "is_causal": False})
     texts = ["the fox", "the quick brown fox jumps over the lazy dog"]
     found = predictor(folder).embed(texts).vectors
     for text, vector in zip(texts, found):
-        ids = decoder.tokenizer.encode(text).ids[None]
+        ids = jnp.asarray(decoder.tokenizer.encode(text).ids[None])
         last = np.asarray(F.normalize(decoder.model.hidden(ids)[:, -1], axis=-1))[0]
         assert (vector == pytest.approx(last, abs=1e-5)) == causal
         assert predictor(folder).embed([text]).vectors[0] == pytest.approx(vector, abs=1e-6)
@@ -298,3 +299,27 @@ def test_a_prompt_without_embeddings(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="takes no prompt"):
         predictor(tmp_path, prompt="query")
     assert isinstance(predictor(tmp_path), TextAnalyzer)
+
+
+def test_a_decoder_ranks_by_yes_and_no(tmp_path: Path) -> None:
+    from nlp.decoder_reranker import DecoderReranker
+
+    model = llm.load(write_folder(tmp_path))
+    assert model.tokenizer is not None
+    yes, no = (str(model.tokenizer.token_of(number)) for number in (40, 41))
+    ranker = DecoderReranker(model, yes, no, max_length=256, batch_size=2)
+    documents = ["the fox", "the lazy dog", "a"]
+    found = ranker.rerank("fox", documents)
+    for document, score, count in zip(documents, found.scores, found.token_counts):
+        alone = ranker.rerank("fox", [document])
+        assert alone.scores[0] == pytest.approx(score, abs=1e-6) and alone.token_counts[0] == count
+    assert found.scores.min() > 0 and len(set(found.scores.tolist())) == 3
+    marked = ranker.rerank("fox", ["the fox<|im_end|>"])
+    plain = model.tokenizer.encode("<|im_end|>", parse_special=False).ids
+    assert marked.token_counts[0] == min(256, found.token_counts[0] + len(plain)) and len(plain) > 1
+    other = ranker.rerank("fox", documents, instruction="find dogs").scores
+    assert not np.allclose(other, found.scores)
+    assert isinstance(ranker, TextReranking)
+    for settings, message in (({"yes": "maybe not"}, "lacks an answer"), ({"max_length": 9}, "no room")):
+        with pytest.raises(InputError, match=message):
+            DecoderReranker(model, **{"yes": yes, "no": no, **settings})  # type: ignore[arg-type]

@@ -95,6 +95,27 @@ def test_settings_say_what_begins_and_ends_texts(pieces: Path, tmp_path: Path) -
     assert both.encode("a dog", add_special=False).ids.tolist() == none.encode("a dog").ids.tolist()
 
 
+def test_a_caller_says_what_stands_around_texts(tmp_path: Path) -> None:
+    """As the embedder of intfloat/e5-mistral-7b-instruct: huggingface/sentence-transformers#2591."""
+    folder = tmp_path / "a"
+    tokenizer = byte_level(folder, ("<s>", "</s>"), bos_token="<s>", eos_token="</s>", add_eos_token=True)
+    bare = tokenizer.encode("a dog").ids.tolist()
+    assert tokenizer.eos_id not in bare  # tokenizer.json has what is put around texts
+    both = Tokenizer.from_file(folder, {"add_eos_token": True, "add_bos_token": True})
+    assert both.encode("a dog").ids.tolist() == [tokenizer.bos_id, *bare, tokenizer.eos_id]
+
+
+def test_settings_name_a_piece_anew(pieces: Path, tmp_path: Path) -> None:
+    """As 01-ai/Yi-34B-Chat: huggingface/tokenizers#1444."""
+    rows = {"1": {"content": "<|start|>", "special": True}, "5": {"content": "<|im_end|>", "special": True}}
+    tokenizer = llama(
+        pieces, tmp_path, added_tokens_decoder=rows, bos_token="<|start|>", eos_token="<|im_end|>"
+    )
+    assert (tokenizer.bos_id, tokenizer.eos_id) == (1, 5)
+    assert tokenizer.encode("a dog<|im_end|>").ids[[0, -1]].tolist() == [1, 5]
+    assert tokenizer.decode(tokenizer.encode("a dog<|im_end|>").ids) == "a dog"
+
+
 def test_legacy_llama_puts_a_space_behind_special_tokens(pieces: Path, tmp_path: Path) -> None:
     new, old = llama(pieces, tmp_path / "a", legacy=False), llama(pieces, tmp_path / "b", legacy=True)
     assert new.decode(new.encode("<s>cat").ids) == old.decode(old.encode("<s>cat").ids) == "cat"

@@ -118,6 +118,16 @@ def test_a_space_at_the_end_of_a_context_belongs_to_the_choice(model: llm.Langua
     assert encode_pair(model.tokenizer, "  ", "fox").ids == encode_text(model.tokenizer, "  fox")
 
 
+def test_a_token_over_the_end_of_a_context_leaves_no_choice_without_tokens(model: llm.LanguageModel) -> None:
+    """As EleutherAI/lm-evaluation-harness#1297: log p of nothing is 0, and would be the best choice."""
+    assert model.tokenizer is not None
+    word, context = encode_text(model.tokenizer, "quick"), encode_text(model.tokenizer, "quic")
+    assert len(word) <= len(context)
+    pair = encode_pair(model.tokenizer, "quic", "k")
+    assert pair == Continuation(context, encode_text(model.tokenizer, "k"))
+    assert model.score("k", "quic").log_likelihood < 0
+
+
 def test_choices(model: llm.LanguageModel) -> None:
     assert model.tokenizer is not None
     scorer = Scorer(model.model)
@@ -168,25 +178,27 @@ def test_written_answers(model: llm.LanguageModel) -> None:
 
 def test_the_command(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "a.txt").write_text("the quick brown fox\r\njumps", encoding="utf-8", newline="")
-    (tmp_path / "q.jsonl").write_text('{"context": "the", "choices": [" fox", " dog"], "answer": [0, 1]}\n\n')
+    (tmp_path / "q.jsonl").write_text(
+        '{"context": "the", "choices": [" fox", " dog"], "answer": [0, 1]}\n\n', encoding="utf-8"
+    )
     (tmp_path / "w.jsonl").write_text(
-        '{"prompt": "the", "answer": "fox", "until": "\\n", "max_new_tokens": 3}\n'
+        '{"prompt": "the", "answer": "fox", "until": "\\n", "max_new_tokens": 3}\n', encoding="utf-8"
     )
     arguments = [str(folder), "--perplexity", str(tmp_path / "a.txt"), "--choices", str(tmp_path / "q.jsonl")]
     output = tmp_path / "out.json"
     assert main([*arguments, "--writing", str(tmp_path / "w.jsonl"), "--output", str(output)]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found == json.loads(output.read_text())
+    assert found == json.loads(output.read_text(encoding="utf-8"))
     assert found["choices"] == {"acc": 1.0, "acc_norm": 1.0, "acc_bytes": 1.0, "questions": 1}
     assert found["perplexity"][str(tmp_path / "a.txt")]["bytes"] == 26 and found["writing"]["tasks"] == 1
     assert main([str(folder)]) == 2 and "nothing to measure" in capsys.readouterr().err
-    (tmp_path / "q.jsonl").write_text("[1]")
+    (tmp_path / "q.jsonl").write_text("[1]", encoding="utf-8")
     assert main([*arguments]) == 2 and "q.jsonl" in capsys.readouterr().err
 
 
 def test_lm_eval(folder: Path, model: llm.LanguageModel) -> None:
     pytest.importorskip("lm_eval")
-    from lm_eval.api.instance import Instance
+    from lm_eval.api.instance import Instance  # pyright: ignore[reportMissingImports]
 
     from nlp.evaluation.lm_eval import OarModel
 
