@@ -124,8 +124,8 @@ class Experts(Layer):
     def _compute_few(self, x: jax.Array, selected: jax.Array, weights: jax.Array) -> jax.Array:
         """x [tokens, width] by `selected` [tokens, top_k] with `weights`: only the matrices of these experts are read,
         which pays where there are fewer choices than experts, as for one token at a time."""
-        chosen = selected.reshape(-1)
-        matrices = {name: jnp.take(value, chosen, 0, mode="clip") for name, value in self.weights().items()}
+        flat = selected.reshape(-1)
+        matrices = {name: jnp.take(value, flat, 0, mode="clip") for name, value in self.weights().items()}
         y = self.compute(matrices, jnp.repeat(x, selected.shape[1], 0)[:, None])
         y = y.reshape(*selected.shape, -1) * weights[..., None].astype(y.dtype)
         return jnp.where((selected < self.num_experts)[..., None], y, 0).sum(

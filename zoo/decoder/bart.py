@@ -166,15 +166,15 @@ class BartDecoderBlock(TargetBlock):
         self.final_layer_norm = nn.LayerNorm(size.hidden_size, size.epsilon)
 
     @property
-    def own(self) -> AttentionProjections:
+    def target(self) -> AttentionProjections:
         return self.self_attn
 
     @property
     def source(self) -> AttentionProjections:
         return self.encoder_attn
 
-    def run(self, x: jax.Array, own: Attend, source: Attend) -> jax.Array:
-        x = self.self_attn_layer_norm(x + own(x))
+    def run(self, x: jax.Array, target: Attend, source: Attend) -> jax.Array:
+        x = self.self_attn_layer_norm(x + target(x))
         x = self.encoder_attn_layer_norm(x + source(x))
         return self.final_layer_norm(x + self.fc2(self.activation(self.fc1(x))))
 

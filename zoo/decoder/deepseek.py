@@ -177,8 +177,8 @@ class DeepseekV2Config(MixtureConfig):
             entries |= {"groups": 1, "top_groups": 1}
         layers = entries.get("num_layers", cls.size_type.num_layers)
         expert = entries.get("expert_size", cls.defaults["expert_size"])
-        said = {key: settings.get(key) for key in cls.counts}
-        count = {key: value if isinstance(value, int) else cls.counts[key] for key, value in said.items()}
+        result = {key: settings.get(key) for key in cls.counts}
+        count = {key: value if isinstance(value, int) else cls.counts[key] for key, value in result.items()}
         assert isinstance(layers, int) and isinstance(expert, int)
         dense, step = count["first_k_dense_replace"], max(count["moe_layer_freq"], 1)
         bias = settings.get("attention_bias") is True
@@ -194,10 +194,10 @@ class DeepseekV2Config(MixtureConfig):
     def write_entries(cls, size: DecoderSize) -> dict[str, object]:
         assert isinstance(size, DeepseekSize)
         sparse = [layer for layer in range(size.num_layers) if size.is_sparse(layer)] or [size.num_layers]
-        said = super().write_entries(size)
-        del said["head_dim"]  # there it is that of the rotary channels
+        result = super().write_entries(size)
+        del result["head_dim"]  # there it is that of the rotary channels
         return {
-            **said,
+            **result,
             "attention_bias": size.attention_bias,
             "first_k_dense_replace": sparse[0],
             "moe_layer_freq": sparse[1] - sparse[0] if len(sparse) > 1 else 1,
@@ -242,8 +242,8 @@ class DeepseekV3Config(DeepseekV2Config):
     @classmethod
     def write_entries(cls, size: DecoderSize) -> dict[str, object]:
         assert isinstance(size, DeepseekSize)
-        own = {"topk_method": "noaux_tc", "scoring_func": "sigmoid", "rope_interleave": size.interleaved}
-        return {**super().write_entries(size), **own}
+        extra = {"topk_method": "noaux_tc", "scoring_func": "sigmoid", "rope_interleave": size.interleaved}
+        return {**super().write_entries(size), **extra}
 
 
 class LatentCache(NamedTuple):
@@ -297,16 +297,16 @@ class LatentAttention(DecoderAttention):
 
     def _latents(self, x: jax.Array, at: Positions) -> tuple[jax.Array, jax.Array]:
         """[N, T, latent_rank] and [N, T, 1, rotary_dim], rotated."""
-        found = self.kv_a_proj_with_mqa(x)
-        return self.kv_a_layernorm(found[..., : self.rank]), self.rotate(found[..., None, self.rank :], at)
+        values = self.kv_a_proj_with_mqa(x)
+        return self.kv_a_layernorm(values[..., : self.rank]), self.rotate(values[..., None, self.rank :], at)
 
     def forward(self, x: jax.Array, at: Positions) -> jax.Array:
-        plain, turned = self._queries(x, at)
+        plain, rotary = self._queries(x, at)
         latent, shared = self._latents(x, at)
         both = self.kv_b_proj(latent).reshape(*x.shape[:2], self.heads, self.plain + self.values)
         shared = jnp.broadcast_to(shared, (*both.shape[:3], self.rotary))
         k = jnp.concatenate([both[..., : self.plain], shared], -1)
-        return self.attend(jnp.concatenate([plain, turned], -1), k, both[..., self.plain :], self.mask_of(at))
+        return self.attend(jnp.concatenate([plain, rotary], -1), k, both[..., self.plain :], self.mask_of(at))
 
     def new_cache(self, batch: int, length: int, dtype: DTypeLike) -> LatentCache:
         shape = (batch, length)
@@ -315,7 +315,7 @@ class LatentAttention(DecoderAttention):
     def decode(
         self, x: jax.Array, at: Positions, positions: jax.Array, cache: PyTree
     ) -> tuple[jax.Array, PyTree]:
-        plain, turned = self._queries(x, at)
+        plain, rotary = self._queries(x, at)
         latent, shared = self._latents(x, at)
         cache = LatentCache(
             write_cache(cache.latent, latent, positions), write_cache(cache.key, shared[:, :, 0], positions)
@@ -326,12 +326,12 @@ class LatentAttention(DecoderAttention):
         q = jnp.einsum("nthd,rhd->nthr", plain, matrix[..., : self.plain])
         latent = cache.latent.astype(x.dtype)[:, :, None]  # one head of keys and values for all
         k = jnp.concatenate([latent, cache.key.astype(x.dtype)[:, :, None]], -1)
-        q = jnp.concatenate([q, turned], -1)
-        found = F.scaled_dot_product_attention(
+        q = jnp.concatenate([q, rotary], -1)
+        values = F.scaled_dot_product_attention(
             q, k, latent, self.mask_of(at), training=False, scale=self.scale
         )
-        found = jnp.einsum("nthr,rhd->nthd", found, matrix[..., self.plain :])
-        return self.o_proj(found.reshape(*x.shape[:2], -1)), cache
+        values = jnp.einsum("nthr,rhd->nthd", values, matrix[..., self.plain :])
+        return self.o_proj(values.reshape(*x.shape[:2], -1)), cache
 
 
 class DeepseekBlock(MixtureBlock):

@@ -106,10 +106,10 @@ class GPT2Config(DecoderConfig):
 
     @classmethod
     def write_entries(cls, size: DecoderSize) -> dict[str, object]:
-        said = super().write_entries(size)
+        result = super().write_entries(size)
         for key in ("num_key_value_heads", "head_dim", "rope_parameters"):
-            said.pop(key)
-        return said
+            result.pop(key)
+        return result
 
 
 class GPT2Attention(DecoderAttention):

@@ -52,8 +52,8 @@ class MixtralConfig(MixtureConfig):
 
     @classmethod
     def write_entries(cls, size: DecoderSize) -> dict[str, object]:
-        said = super().write_entries(size)
-        return {**said, "sliding_window": size.window}
+        result = super().write_entries(size)
+        return {**result, "sliding_window": size.window}
 
 
 @register("model", config=MixtralConfig)

@@ -70,10 +70,10 @@ class Phi3Config(DecoderConfig):
 
     @classmethod
     def write_entries(cls, size: DecoderSize) -> dict[str, object]:
-        said = super().write_entries(size)
+        result = super().write_entries(size)
         if size.rope.kind == "longrope":
-            said["original_max_position_embeddings"] = size.rope.original_positions or size.max_positions
-        return said
+            result["original_max_position_embeddings"] = size.rope.original_positions or size.max_positions
+        return result
 
 
 class Phi3Attention(DecoderAttention):

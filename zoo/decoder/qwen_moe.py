@@ -165,8 +165,8 @@ class Qwen3MoeConfig(MixtureConfig):
     @classmethod
     def write_entries(cls, size: DecoderSize) -> dict[str, object]:
         assert isinstance(size, MixtureSize)
-        said = {**super().write_entries(size), **write_sparse(size), "attention_bias": size.attention_bias}
-        return {**said, "use_sliding_window": size.window is not None, "sliding_window": size.window}
+        result = {**super().write_entries(size), **write_sparse(size), "attention_bias": size.attention_bias}
+        return {**result, "use_sliding_window": size.window is not None, "sliding_window": size.window}
 
 
 class Qwen3MoeBlock(MixtureBlock):

@@ -240,23 +240,23 @@ class T5DecoderBlock(TargetBlock):
 
     def __init__(self, size: T5Size, dropout: float, biases: int) -> None:
         super().__init__()
-        parts = [
+        entries = [
             T5Part(size, "SelfAttention", T5Attention(size, dropout, biases)),
             T5Part(size, "EncDecAttention", T5Attention(size, dropout)),
             T5Part(size, "DenseReluDense", T5DenseActDense(size)),
         ]
-        self.layer = nn.LayerList(parts)
+        self.layer = nn.LayerList(entries)
 
     @property
-    def own(self) -> AttentionProjections:
+    def target(self) -> AttentionProjections:
         return self.layer[0].inner
 
     @property
     def source(self) -> AttentionProjections:
         return self.layer[1].inner
 
-    def run(self, x: jax.Array, own: Attend, source: Attend) -> jax.Array:
-        x = x + own(self.layer[0].layer_norm(x))
+    def run(self, x: jax.Array, target: Attend, source: Attend) -> jax.Array:
+        x = x + target(self.layer[0].layer_norm(x))
         x = x + source(self.layer[1].layer_norm(x))
         return x + self.layer[2].inner(self.layer[2].layer_norm(x))
 

@@ -165,8 +165,8 @@ def select_experts(
         grouped = choice.reshape(*choice.shape[:-1], size.groups, -1)
         # DeepSeek-V3 ranks groups by their two best experts, V2 by the best one.
         best = jax.lax.top_k(grouped, min(2, grouped.shape[-1]) if size.corrected else 1)[0].sum(-1)
-        chosen = jax.nn.one_hot(jax.lax.top_k(best, size.top_groups)[1], size.groups, dtype=bool).any(-2)
-        choice = jnp.where(chosen[..., None], grouped, -jnp.inf).reshape(choice.shape)
+        selection = jax.nn.one_hot(jax.lax.top_k(best, size.top_groups)[1], size.groups, dtype=bool).any(-2)
+        choice = jnp.where(selection[..., None], grouped, -jnp.inf).reshape(choice.shape)
     selected = jax.lax.top_k(choice, size.top_k)[1]
     weights = jnp.take_along_axis(scores, selected, axis=-1)
     if size.normalize:

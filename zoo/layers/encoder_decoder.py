@@ -72,7 +72,7 @@ class SourceCache(NamedTuple):
 class View(NamedTuple):
     """What the tokens of a call see."""
 
-    own: jax.Array | None
+    target: jax.Array | None
     """What is added to the scores of the tokens of the target, broadcast to [N, H, T, S]; None: nothing"""
     source: jax.Array | None
     """[N, 1, 1, R] bool"""
@@ -125,7 +125,7 @@ class TargetBlock(nn.Layer):
     """Base of a block of the decoder: attention to the target, attention to the source, and a feed-forward part."""
 
     @property
-    def own(self) -> AttentionProjections:
+    def target(self) -> AttentionProjections:
         """The attention to the target."""
         raise NotImplementedError(f"{type(self).__name__}.own")
 
@@ -134,12 +134,14 @@ class TargetBlock(nn.Layer):
         """The attention to the source."""
         raise NotImplementedError(f"{type(self).__name__}.source")
 
-    def run(self, x: jax.Array, own: Attend, source: Attend) -> jax.Array:
-        """The parts on [N, T, C] in their order, with their norms; `own` and `source` attend."""
+    def run(self, x: jax.Array, target: Attend, source: Attend) -> jax.Array:
+        """The parts on [N, T, C] in their order, with their norms; `target` and `source` attend."""
         raise NotImplementedError(f"{type(self).__name__}.run")
 
     def forward(self, x: jax.Array, memory: jax.Array, view: View) -> jax.Array:
-        return self.run(x, lambda y: self.own(y, y, view.own), lambda y: self.source(y, memory, view.source))
+        return self.run(
+            x, lambda y: self.target(y, y, view.target), lambda y: self.source(y, memory, view.source)
+        )
 
     def decode(
         self, x: jax.Array, positions: jax.Array, view: View, cache: SourceCache
@@ -147,18 +149,20 @@ class TargetBlock(nn.Layer):
         """As `forward`, for tokens [N, T] at `positions` behind those of the cache; and the cache with them."""
         after = cache
 
-        def own(y: jax.Array) -> jax.Array:
+        def target(y: jax.Array) -> jax.Array:
             nonlocal after
-            k, v = self.own.pairs(y)
+            k, v = self.target.pairs(y)
             k, v = write_cache(cache.k, k, positions), write_cache(cache.v, v, positions)
             after = cache._replace(k=k, v=v)
-            return self.own.attend(self.own.queries(y), k.astype(y.dtype), v.astype(y.dtype), view.own)
+            return self.target.attend(
+                self.target.queries(y), k.astype(y.dtype), v.astype(y.dtype), view.target
+            )
 
         def source(y: jax.Array) -> jax.Array:
             k, v = cache.source_k.astype(y.dtype), cache.source_v.astype(y.dtype)
             return self.source.attend(self.source.queries(y), k, v, view.source)
 
-        return self.run(x, own, source), after
+        return self.run(x, target, source), after
 
     def start_cache(self, memory: jax.Array, mask: jax.Array, length: int) -> SourceCache:
         """Of a target of at most `length` tokens."""
@@ -222,11 +226,11 @@ class EncoderDecoder(PretrainedModel[ConfigT], Generic[ConfigT]):
         return self.normalize_target(x)
 
     def _view(self, positions: jax.Array, length: int, mask: jax.Array | None) -> View:
-        own = (jnp.arange(length) <= positions[..., None])[:, None]  # [N or 1, 1, T, S]
+        seen = (jnp.arange(length) <= positions[..., None])[:, None]  # [N or 1, 1, T, S]
         bias = self.target_bias(positions, length)
         if bias is not None:
-            own = bias + additive_mask(own)
-        return View(own, None if mask is None else mask[:, None, None])
+            seen = bias + additive_mask(seen)
+        return View(seen, None if mask is None else mask[:, None, None])
 
     def start_cache(self, memory: jax.Array, mask: jax.Array | None, length: int) -> Cache:
         """The cache of a target of at most `length` tokens for the source that `encode` gave `memory` [N, R,

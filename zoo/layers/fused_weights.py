@@ -26,13 +26,15 @@ def split_fused(arrays: Mapping[str, np.ndarray], size: DecoderSize) -> Mapping[
     for name, array in arrays.items():
         if _QKV in name and array.shape[-1] == (size.num_heads + 2 * size.kv_heads) * size.head_width:
             groups = array.reshape(*array.shape[:-1], size.kv_heads, -1, size.head_width)
-            for label, part in zip(
+            for label, matrix in zip(
                 "qkv", np.split(groups, (-2 % groups.shape[-2], -1), axis=-2), strict=True
             ):
-                result[name.replace(_QKV, f".self_attn.{label}_proj.")] = part.reshape(*array.shape[:-1], -1)
+                result[name.replace(_QKV, f".self_attn.{label}_proj.")] = matrix.reshape(
+                    *array.shape[:-1], -1
+                )
         elif _GATE_UP in name:
-            for label, part in zip(("gate", "up"), np.split(array, 2, axis=-1), strict=True):
-                result[name.replace(_GATE_UP, f".mlp.{label}_proj.")] = part
+            for label, matrix in zip(("gate", "up"), np.split(array, 2, axis=-1), strict=True):
+                result[name.replace(_GATE_UP, f".mlp.{label}_proj.")] = matrix
         else:
             result[name] = array
     return result
