@@ -20,7 +20,7 @@ import yaml
 from framework.commands.main import run
 from framework.core.errors import InputError, OarError
 from framework.core.types import JSON
-from nlp.language_models import TextGenerationOptions
+from nlp.generation.settings import TextGenerationOptions
 
 _NUMBERS = {
     "max_new_tokens": (int, "of an answer, at most; default: until it ends"),
@@ -103,7 +103,7 @@ class _Terminal:
 
     def __init__(self, args: argparse.Namespace) -> None:
         from nlp.chat import Conversation
-        from nlp.text_generator import open_generator
+        from nlp.open_generator import open_generator
 
         settings = TextGenerationOptions(
             slots=1, max_length=args.max_length, dtype=args.dtype, weights=args.weights
@@ -247,3 +247,7 @@ def _chat(args: argparse.Namespace) -> int:
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs `oar chat`; returns the exit status."""
     return run(parser(), _chat, argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

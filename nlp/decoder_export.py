@@ -91,7 +91,8 @@ def export_decoder(experiment: Experiment, config: Path, folder: Path) -> Path:
         end = end_token(tokenizer, _setting(experiment, "end"))
         model.config = dataclasses.replace(model.config, eos_ids=(end,))
     folder.mkdir(parents=True, exist_ok=True)
-    save_decoder(model.eval(), folder)
+    model.eval()
+    save_decoder(model, folder)
     if tokenizer is not None and source is not None:
         write_tokenizer(tokenizer, source, folder)
         _write_template(_setting(experiment, "template"), folder)

@@ -6,14 +6,13 @@ model = llm.load("models/qwen3-0.6b")
 print(model.generate("Once upon a time", max_new_tokens=64, top_p=0.9, stop=["\\n"]).text)
 print(model.chat([{"role": "user", "content": "Why is the sky blue?"}], max_new_tokens=100))
 
-`python -m nlp.llm MODEL` is `oar chat MODEL`.
+`python -m nlp.chat_command MODEL` is `oar chat MODEL`.
 """
 
 from __future__ import annotations
 
 import functools
 import shutil
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,12 +26,14 @@ from framework.nn.quantized import WeightScheme
 from framework.text.chat_template import ChatTemplate
 from framework.text.gguf_tokenizer import gguf_tokenizer
 from framework.text.tokenizer import Tokenizer
+from nlp.generation.settings import TextGenerationOptions
 from nlp.model_folders import fetch_model
 from zoo.layers.decoder_weights import AnyDecoder, is_gguf, load_decoder, save_decoder
 
 if TYPE_CHECKING:
     from nlp.chat import ChatAnswer
     from nlp.evaluation.likelihood import TextScore
+    from nlp.generation.engine import Engine
     from nlp.generation.prompts import Prompt, PromptWriter
     from nlp.generation.request import Chunk, GenerationResult
     from nlp.text_generator import EngineGenerator
@@ -69,10 +70,14 @@ class LanguageModel:
     @functools.cached_property
     def generator(self) -> EngineGenerator:
         """What writes chats, a text at a time. Raises: InputError, where there is no tokenizer."""
-        from nlp.language_models import TextGenerationOptions
-        from nlp.text_generator import make_generator
+        return self.make_generator(TextGenerationOptions(slots=1), self.writer.engine(1))
 
-        return make_generator(self, TextGenerationOptions(slots=1))
+    def make_generator(self, options: TextGenerationOptions, engine: Engine | None = None) -> EngineGenerator:
+        """What writes texts of several clients at once. Raises: InputError, where there is no tokenizer."""
+        from nlp.text_generator import make_engine_generator
+
+        about = (self.model.size, self.tokenizer, self.folder, self.template)
+        return make_engine_generator(self.model, *about, options, engine)
 
     def chat(
         self,
@@ -205,9 +210,3 @@ def _load_gguf(path: Path, dtype: str | None, weights: str | WeightScheme | None
             tokens |= {} if token is None else {f"{name}_token": token}
         template = ChatTemplate(source, tokens, path)
     return LanguageModel(load_decoder(path, dtype, weights), tokenizer, template=template)
-
-
-if __name__ == "__main__":
-    from nlp.chat_command import main
-
-    sys.exit(main())

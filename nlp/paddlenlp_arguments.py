@@ -159,7 +159,7 @@ def _model(name: str, arguments: _Arguments, stage: Stage, notes: list[str]) -> 
     folder = Path(name).expanduser()
     if is_model_folder(folder):
         family = decoder_family(read_settings(folder), str(folder / CONFIG))
-        model = {"type": family.decoder.__name__, "variant": name}
+        model: dict[str, Any] = {"type": family.decoder.__name__, "variant": name}
     else:
         model = _variant(name)
         notes.append(
@@ -168,7 +168,7 @@ def _model(name: str, arguments: _Arguments, stage: Stage, notes: list[str]) -> 
     if arguments.get("lora", default=False):
         rank = int(arguments.get("lora_rank", default=8))
         alpha = arguments.get("lora_alpha", default=2 * rank)
-        adapter = {"rank": rank, "alpha": alpha, "targets": _TARGETS}
+        adapter: dict[str, Any] = {"rank": rank, "alpha": alpha, "targets": _TARGETS}
         if arguments.get("rslora", default=False):
             adapter["rslora"] = True
         model["adapter"] = adapter

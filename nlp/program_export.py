@@ -24,7 +24,7 @@ from framework.nn.functional.lowering import platform_scope
 from nlp import llm
 from nlp.generation.exported import DECODE, FORM, LOGITS, WEIGHTS, CacheArray, ProgramSizes
 from nlp.generation.programs import LayerFunctions
-from nlp.language_models import PROGRAMS
+from nlp.generation.settings import PROGRAMS
 
 _BATCH, _LENGTH = 3, 19  # by which the axes of a cache are told
 

@@ -16,13 +16,12 @@ from framework.text.chat_answer import AnswerParser, find_tool_form
 from framework.text.chat_template import ChatTemplate
 from framework.text.tokenizer import Tokenizer
 from framework.workflow.domain.text_generation import ChatPrompt, TextDelta, TokenScore
-from nlp import llm
 from nlp.generation.constraint import Choice, Constraint, Grammar, JsonSchema, Regex
 from nlp.generation.engine import Engine
 from nlp.generation.options import GenerationOptions
 from nlp.generation.programs import DecoderFunctions
 from nlp.generation.request import Chunk, Request
-from nlp.language_models import PROGRAMS, TextGenerationOptions
+from nlp.generation.settings import TextGenerationOptions
 
 _SETTINGS = "generation_config.json"
 _THINK = "<think>"
@@ -222,46 +221,28 @@ class EngineGenerator:
         self.engine.close()
 
 
-def open_generator(source: str, options: TextGenerationOptions) -> EngineGenerator:
-    """The language model of a folder, a .gguf file or a folder of programs, ready for requests.
-
-    Raises: OarError, where it cannot be opened.
-    """
-    folder = Path(source).expanduser()
-    if not (folder / PROGRAMS).is_file():
-        return make_generator(llm.load(source, options.dtype, options.weights), options)
-    if options.dtype is not None or options.weights is not None:
-        raise ConfigError(
-            "the weights of programs are as they were exported", where=source, received="dtype or weights"
-        )
-    from nlp.generation.exported import ExportedFunctions
-
-    functions, template = ExportedFunctions(folder), ChatTemplate.from_folder(folder)
-    return _make_generator(functions, functions.size, Tokenizer.from_file(folder), folder, template, options)
-
-
-def make_generator(model: llm.LanguageModel, options: TextGenerationOptions) -> EngineGenerator:
-    """An engine of a model, ready for requests. Raises: InputError, where it has no tokenizer."""
-    size = model.model.size
-    return _make_generator(model.model, size, model.tokenizer, model.folder, model.template, options)
-
-
-def _make_generator(
+def make_engine_generator(
     model: nn.Layer | DecoderFunctions,
     size: _Sizes,
     tokenizer: Tokenizer | None,
     folder: Path | None,
     template: ChatTemplate | None,
     options: TextGenerationOptions,
+    engine: Engine | None = None,
 ) -> EngineGenerator:
+    """What writes texts of a model by an engine; by default one of its own, as the options say.
+
+    Raises: InputError, where there is no tokenizer.
+    """
     if tokenizer is None:
         raise InputError(
             "the model has no tokenizer", where=str(folder), allowed="a folder with tokenizer.json"
         )
-    longest = min(size.max_positions, _LENGTH) if options.max_length is None else options.max_length
-    engine = Engine(
-        model, tokenizer, options.slots, longest, chunk=options.chunk, prefix_tokens=options.prefix_tokens
-    )
+    if engine is None:
+        longest = min(size.max_positions, _LENGTH) if options.max_length is None else options.max_length
+        engine = Engine(
+            model, tokenizer, options.slots, longest, chunk=options.chunk, prefix_tokens=options.prefix_tokens
+        )
     defaults = chat_defaults(folder)
     if not defaults.eos_token_id:
         defaults = defaults.merge(eos_token_id=size.eos_ids)

@@ -15,10 +15,11 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from framework.core.bounded import SETTINGS, read_text
-from framework.core.errors import OarError
+from framework.core.errors import InputError, OarError
 from framework.nn.adapters import merge_adapters
 from nlp import llm
 from nlp.adapter_files import PEFT_CONFIG, read_adapter
+from zoo.layers.decoder import Decoder
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -41,6 +42,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             )
             base = settings.get("base_model_name_or_path") or ""
         opened = llm.load(base, options.dtype)
+        if not isinstance(opened.model, Decoder):
+            raise InputError(
+                "adapters are of decoders", where="--model", received=type(opened.model).__name__
+            )
         model = read_adapter(opened.model, options.adapter)
         names = merge_adapters(model)
         model.config = dataclasses.replace(model.config, adapter=None)

@@ -23,7 +23,7 @@ from framework.core.errors import FormatError
 from framework.core.types import PyTree
 from framework.export.artifact import read_exported
 from framework.interop.weights.mapped import MappedWeights
-from nlp.language_models import PROGRAMS
+from nlp.generation.settings import PROGRAMS
 
 DECODE, LOGITS, WEIGHTS = "decode.jaxexp", "logits.jaxexp", "model.safetensors"
 FORM = 1

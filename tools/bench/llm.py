@@ -6,7 +6,7 @@ by the clock. The first competitor is what the others are compared with: an "x" 
     python -m tools.bench llm                                         float32, bfloat16, int8 and int4 of this toolkit
     python -m tools.bench llm --model FOLDER --torch_python P --openvino_python P --openvino FOLDER
                               --llama_python P --gguf FILE            besides torch, OpenVINO GenAI and llama.cpp
-    python -m tools.bench llm --only float32 --batch 1 8 --torch_python P    the engine with so many texts at once, in float32
+    python -m tools.bench llm --only float32 --batch 1 8 --torch_python P    the engine with so many texts at once
 
 Without --model the shapes of Qwen2.5-0.5B get random weights, which takes 1 GB in a temporary folder. FOLDER of
 --openvino is what optimum-intel writes with OVWeightQuantizationConfig(bits=8); FILE is Q8_0.
@@ -28,7 +28,8 @@ OURS = ("int8", "float32", "bfloat16", "int4")
 def llm(argv: list[str]) -> None:
     parser = arguments(
         __doc__, model=None, variant="qwen2.5-0.5b", tokens=16, rounds=5, threads=2, torch_python=None,
-        openvino_python=None, openvino=None, llama_python=None, gguf=None, only=list(OURS), batch=["1", "2", "4", "8", "16"],
+        openvino_python=None, openvino=None, llama_python=None, gguf=None, only=list(OURS),
+        batch=["1", "2", "4", "8", "16"],
     )  # fmt: skip
     parser.set_defaults(batch=[])
     parser.set_defaults(only=list(OURS))

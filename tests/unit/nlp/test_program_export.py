@@ -15,7 +15,8 @@ pytest.importorskip("jinja2")
 from framework.core.errors import ConfigError, FormatError, OarError
 from nlp import chat_command, export_programs_command, llm
 from nlp.generation.exported import ExportedFunctions
-from nlp.language_models import TextGenerationOptions, accepts_source, open_source
+from nlp.generation.settings import TextGenerationOptions
+from nlp.language_models import accepts_source, open_source
 from nlp.program_export import export_programs
 from tests.unit.nlp.tiny_decoder import write_folder
 
