@@ -91,7 +91,8 @@ def export_decoder(experiment: Experiment, config: Path, folder: Path) -> Path:
         end = end_token(tokenizer, _setting(experiment, "end"))
         model.config = dataclasses.replace(model.config, eos_ids=(end,))
     folder.mkdir(parents=True, exist_ok=True)
-    save_decoder(model.eval(), folder)
+    model.eval()
+    save_decoder(model, folder)
     if tokenizer is not None and source is not None:
         write_tokenizer(tokenizer, source, folder)
         _write_template(_setting(experiment, "template"), folder)
@@ -106,8 +107,8 @@ def _setting(experiment: Experiment, name: str) -> str | None:
     """Of the data that the model was trained on, or of its task."""
     loaders = (experiment.data.train, experiment.data.eval)
     holders = (*(one.dataset for one in loaders if one is not None), experiment.task)
-    found = (getattr(one, name, None) for one in holders)
-    return next((one for one in found if isinstance(one, str)), None)
+    candidates = (getattr(one, name, None) for one in holders)
+    return next((one for one in candidates if isinstance(one, str)), None)
 
 
 def write_tokenizer(tokenizer: Tokenizer, source: str, folder: Path) -> None:
