@@ -101,7 +101,7 @@ class TextAnalyzer(LanguagePredictor[Any]):
         return None if self.embedding is None else self.embedding.size
 
     def count_tokens(self, text: Text) -> int:
-        return self.model.count_tokens(text)
+        return self.model.count_tokens(_lead(self.prompt, text))
 
     def predict_stream(self, items: Iterable[Text]) -> Iterator[Any]:
         for attempt in self.predict_attempts(items):

@@ -139,11 +139,12 @@ def _read_encoder(
 def _read_decoder(about: SentenceFolder, dense: tuple[Any, ...]) -> tuple[DecoderEmbedder, dict[str, object]]:
     weights = find_weights(about.transformer)
     config = dataclasses.replace(build_decoder(about.transformer).config, tie_embeddings=True)
-    model = DecoderEmbedder(config, about.pooling, dense, about.normalized)
+    causal = read_settings(about.transformer).get("is_causal") is not False
+    model = DecoderEmbedder(config, about.pooling, dense, about.normalized, causal)
     arrays = _StackArrays(open_weights(weights))
     read_into(model.decoder, arrays, weights, "float32", is_paddles(weights))
     kind = {"type": "DecoderEmbedder", "decoder": plain(config), "dense": plain(dense)}
-    return model, {"model": {**kind, "pooling": about.pooling}, "width": config.size().hidden_size}
+    return model, {"model": {**kind, "pooling": about.pooling, "causal": causal}, "width": config.size().hidden_size}
 
 
 class _StackArrays(Mapping[str, np.ndarray]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from framework.core.errors import InputError
 from framework.interop.weights.model_folder import is_model_folder, read_settings
@@ -23,6 +24,7 @@ class TextGenerationOptions:
         None, "tokens of a prompt and its text; default: the model's, 8192 at most"
     )
     dtype: str | None = option(None, "of weights: float32, bfloat16, float16; default: that of the file")
+    weights: Literal["int8", "int4"] | None = option(None, "quantise the weights when the model is opened")
     chunk: int = option(512, "tokens of a prompt that are read between two steps of the other texts")
     prefix_tokens: int = option(8192, "tokens of earlier prompts whose keys and values are stored")
 
@@ -35,8 +37,10 @@ class TextGenerationOptions:
 
 
 def accepts_source(source: str) -> bool:
-    """Whether this is the folder of a decoder. Opens nothing but its config.json."""
+    """Whether this is the folder of a decoder, or a file of llama.cpp. Opens nothing but a config.json."""
     folder = Path(source).expanduser()
+    if folder.suffix.lower() == ".gguf" and folder.is_file():
+        return True
     if not is_model_folder(folder) or (folder / _EMBEDDER).is_file():
         return False
     settings = read_settings(folder)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from framework.core.errors import ConfigError, InputError
+from framework.core.errors import ConfigError, InputError, OarError
 from framework.core.types import JSON
 from framework.text.chat_answer import AnswerParser, find_tool_form
 from framework.text.chat_template import ChatTemplate
@@ -21,6 +23,9 @@ from nlp.language_models import TextGenerationOptions
 
 _SETTINGS = "generation_config.json"
 _THINK = "<think>"
+_PROBE = "an answer"
+_MARK = re.compile(r"\s*(<[^<>\s]+>)")
+_LENGTH = 8192  # tokens of a prompt and its text, where nobody says
 
 
 def make_constraint(kind: str, value: JSON) -> Constraint:
@@ -39,6 +44,7 @@ def make_constraint(kind: str, value: JSON) -> Constraint:
 
 def encode_marked(tokenizer: Tokenizer, text: str) -> tuple[int, ...]:
     """The tokens of a text that holds its special tokens itself, as rendered chats do: none are put around it."""
+    text = text.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair is no character
     return tuple(int(token) for token in tokenizer.segmenter.split(text).ids)
 
 
@@ -63,8 +69,9 @@ class TextUnderWay:
     def warnings(self) -> Sequence[str]:
         return self._request.warnings
 
-    def next_delta(self) -> TextDelta | None:
-        chunk = self._request.next_chunk()
+    def next_delta(self, timeout: float | None = None) -> TextDelta | None:
+        """Waits for the next one, `timeout` seconds at most. Raises: TimeoutError; OarError, which ended the text."""
+        chunk = self._request.next_chunk(timeout)
         if chunk is None:
             return None
         scores = tuple(
@@ -87,7 +94,6 @@ class EngineGenerator:
     Args:
         template: How chats are written; None: the model only goes on with texts.
         defaults: Of requests.
-        end_tokens: That end a text, where the defaults name none.
     """
 
     def __init__(
@@ -146,7 +152,20 @@ class EngineGenerator:
             )
         settings = {"add_generation_prompt": not settings.get("continue_final_message"), **settings}
         text = self.template.render(messages, tools, **settings)  # type: ignore[arg-type]
-        return ChatPrompt(encode_marked(self.tokenizer, text), text)
+        return ChatPrompt(encode_marked(self.tokenizer, text), text, self.turn_ends)
+
+    @functools.cached_property
+    def turn_ends(self) -> tuple[str, ...]:
+        """The mark that the template puts behind an answer: vocabularies without it as a token spell it out, and
+        config.json may name another end."""
+        assert self.template is not None
+        messages = [{"role": "user", "content": "a"}, {"role": "assistant", "content": _PROBE}]
+        try:
+            text = self.template.render(messages)
+        except OarError:  # it takes no such chat
+            return ()
+        mark = _MARK.match(text.rpartition(_PROBE)[2])
+        return () if mark is None else (mark[1],)
 
     def make_parser(self, prompt: ChatPrompt, tools: Sequence[Mapping[str, JSON]]) -> AnswerParser:
         form = find_tool_form(self.template.source(True)) if tools and self.template else None
@@ -170,21 +189,25 @@ class EngineGenerator:
 
 def open_generator(source: str, options: TextGenerationOptions) -> EngineGenerator:
     """The language model of a folder, ready for requests. Raises: OarError, where it cannot be opened."""
-    model = llm.load(source, options.dtype)
+    return make_generator(llm.load(source, options.dtype, options.weights), options)
+
+
+def make_generator(model: llm.LanguageModel, options: TextGenerationOptions) -> EngineGenerator:
+    """An engine of a model, ready for requests. Raises: InputError, where it has no tokenizer."""
     if model.tokenizer is None:
-        raise InputError("the model has no tokenizer", where=source, allowed="a folder with tokenizer.json")
+        raise InputError(
+            "the model has no tokenizer", where=str(model.folder), allowed="a folder with tokenizer.json"
+        )
     longest = model.model.size.max_positions
-    length = min(longest, 8192) if options.max_length is None else options.max_length
     engine = Engine(
         model.model,
         model.tokenizer,
         options.slots,
-        length,
+        min(longest, _LENGTH) if options.max_length is None else options.max_length,
         chunk=options.chunk,
         prefix_tokens=options.prefix_tokens,
     )
-    folder = Path(source).expanduser()
-    defaults = chat_defaults(folder)
+    defaults = chat_defaults(model.folder)
     if not defaults.eos_token_id:
         defaults = defaults.merge(eos_token_id=model.model.size.eos_ids)
-    return EngineGenerator(engine, model.tokenizer, ChatTemplate.from_folder(folder), defaults)
+    return EngineGenerator(engine, model.tokenizer, model.template, defaults)

@@ -61,9 +61,7 @@ Pack = Callable[[SampleT], dict[str, np.ndarray]]
 class Experience(Protocol):
     """Lets a model act, and gives what is learned from it: the same for the same state and batch."""
 
-    def __call__(
-        self, params: State, buffers: State, batch: Arrays, step: int, /
-    ) -> dict[str, np.ndarray]:
+    def __call__(self, params: State, buffers: State, batch: Arrays, step: int, /) -> dict[str, np.ndarray]:
         """The arrays that `Task.loss` reads, from those of the loader, among which are texts.
 
         Args:

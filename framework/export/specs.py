@@ -20,7 +20,8 @@ PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
 
 @dataclass(frozen=True)
 class TensorSpec:
-    """Shape and dtype of one input; a string is a symbolic size such as "n" or "32*h"."""
+    """Shape and dtype of one input; a string is a symbolic size such as "n" or "32*h". 0 is the size of an input that a
+    model takes and has nothing of, such as numbers of rows that have none."""
 
     shape: tuple[int | str, ...]
     dtype: str = "float32"
@@ -35,12 +36,12 @@ class TensorSpec:
                 allowed="float32, int32, uint8, bool, …",
             ) from None
         try:
-            if not all(isinstance(n, str) or (isinstance(n, int) and n > 0) for n in self.shape):
-                raise ValueError("a size is neither a positive number nor a name")
+            if not all(isinstance(n, str) or (isinstance(n, int) and n >= 0) for n in self.shape):
+                raise ValueError("a size is neither a number from 0 nor a name")
             export.symbolic_shape(",".join(map(str, self.shape)))
         except ValueError as error:
             raise ShapeError(
-                "an input size is positive or symbolic",
+                "an input size is a number or symbolic",
                 received=f"{self.shape}: {str(error).splitlines()[0]}",
                 allowed='1, "n", "32*h"',
             ) from None

@@ -79,8 +79,8 @@ class TextWork:
     """What a request asks to be written.
 
     Attributes:
-        options: For the model. max_tokens: None, where the request does not say; then it is `default_tokens`, or as many
-            as the model's context has room for.
+        options: For the model. max_tokens: None, where the request does not say; then it is `default_tokens`, or as
+            many as the model's context has room for.
         constraint: What the text has to be; see TextGenerator.start.
         usage: Whether a stream ends with the number of tokens.
         logprobs: Alternatives of each token, 0 or more; None: no logarithms.

@@ -71,9 +71,11 @@ def library_roles(
     """
     vocabulary, usual = core.get_vocab(with_added_tokens=True), class_tokens(settings)
     roles: dict[str, str] = {}
+    ends = {key for keys in _KEYS.values() for key in keys}
     for role in ALL_ROLES:
         said = token_name(settings, role, usual)
-        keys = _KEYS.get(role, (f"{role}_token",))
+        # Where the settings name one end of texts, a token that they do not name is none.
+        keys = ends if role in _KEYS else (f"{role}_token",)
         names = [said]
         if said is None and not usual and not any(key in settings for key in keys):
             names += [tokens[role] for tokens in fallbacks if role in tokens]

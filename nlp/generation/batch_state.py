@@ -34,8 +34,8 @@ class BatchState:
         settings = jax.tree.map(jnp.asarray, neutral_rows(rows, programs.vocab_size, (1, 1)))
         draft = programs.draft
         self.state = DecodeState(
-            self._new_cache(rows),
-            draft.new_cache(rows, self._length) if draft else (),
+            _own(self._new_cache(rows)),
+            _own(draft.new_cache(rows, self._length)) if draft else (),
             jnp.zeros((rows, self._length), jnp.int32),
             jnp.zeros(rows, jnp.int32),
             jnp.zeros(rows, bool),
@@ -114,7 +114,7 @@ class BatchState:
     def single_cache(self, length: int, source: Sequence[int]) -> PyTree:
         """A cache of one row that is none of the batch's."""
         if not source:
-            return self._programs.decoder.new_cache(1, length)
+            return _own(self._programs.decoder.new_cache(1, length))
         self._ensure_source(len(source))
         return self._encoded(source, length)
 
@@ -139,3 +139,8 @@ class BatchState:
             allowed = jnp.asarray(host)
         self.state, output = self._programs.step(self._programs.params, self.state, allowed)
         return output
+
+
+def _own(cache: PyTree) -> PyTree:
+    """Arrays of which no two are one: each is donated."""
+    return jax.tree.map(lambda leaf: jnp.array(leaf, copy=True), cache)

@@ -204,9 +204,7 @@ class BeamPrograms:
         if options.early_stopping is True and not options.gnmt:
             going = going & ~finished.exists.all()
         cache = jax.tree.map(lambda x: jnp.take(x, parent[order], axis=0), cache)
-        return BeamState(
-            cache, ids[order], open_logs[order], state.length + 1, finished, improvable, going
-        )
+        return BeamState(cache, ids[order], open_logs[order], state.length + 1, finished, improvable, going)
 
     @staticmethod
     def _finish(
@@ -239,7 +237,11 @@ class BeamPrograms:
 
     @staticmethod
     def _can_improve(
-        options: BeamOptions, finished: FinishedTexts, open_logs: jax.Array, tokens: jax.Array, settings: RowSettings
+        options: BeamOptions,
+        finished: FinishedTexts,
+        open_logs: jax.Array,
+        tokens: jax.Array,
+        settings: RowSettings,
     ) -> jax.Array:
         most = settings.limit[0] - settings.prompt_length[0]
         if options.gnmt:

@@ -186,7 +186,9 @@ class ConstraintVocabulary:
         self.words = -(-vocab_size // 32)
         self._tokens = self._make(tokenizer, vocab_size, end_tokens)
 
-    def _make(self, tokenizer: Tokenizer, vocab_size: int, end_tokens: Sequence[int]) -> llguidance.LLTokenizer:
+    def _make(
+        self, tokenizer: Tokenizer, vocab_size: int, end_tokens: Sequence[int]
+    ) -> llguidance.LLTokenizer:
         core = getattr(tokenizer.segmenter, "core", None)
         if core is None or not end_tokens:
             raise InputError(

@@ -127,14 +127,16 @@ class Engine:
         self._waiting: collections.deque[_Slot] = collections.deque()
         self._rows: list[_Slot | None] = [None] * slots
         self._condition = threading.Condition()
-        self._closed = False
+        self._closed = self._cancellations = False
         self._pending: tuple[StepOutput, list[_Slot]] | None = None
         self._thread = threading.Thread(target=self._run, name="oar-generation", daemon=True)
         self._thread.start()
 
     # -- of other threads -------------------------------------------------------------------------------------------
 
-    def submit(self, ids: Sequence[int], options: GenerationOptions | None = None, sample: int = 0) -> Request:
+    def submit(
+        self, ids: Sequence[int], options: GenerationOptions | None = None, sample: int = 0
+    ) -> Request:
         """Puts a prompt into the queue.
 
         Args:
@@ -269,7 +271,9 @@ class Engine:
         return self._special[token]
 
     def _wake(self) -> None:
+        """A request was cancelled."""
         with self._condition:
+            self._cancellations = True
             self._condition.notify()
 
     # -- of the engine's thread -------------------------------------------------------------------------------------
@@ -304,7 +308,10 @@ class Engine:
         self._pending = later
 
     def _drop_cancelled(self) -> None:
+        if not self._cancellations:
+            return
         with self._condition:
+            self._cancellations = False
             dropped = [slot for slot in self._waiting if slot.request.cancelled]
             for slot in dropped:
                 self._waiting.remove(slot)
@@ -440,9 +447,7 @@ class Engine:
         cache = self._batch.single_cache(length, slot.source)
         prompt = np.asarray(slot.prompt, np.int32)
         cache = read_prompt(self._beams, cache, prompt, length, self._chunk)
-        slot.search = BeamSearch(
-            self._beams, cache, length, prompt, slot.request.options, slot.settings
-        )
+        slot.search = BeamSearch(self._beams, cache, length, prompt, slot.request.options, slot.settings)
 
     def _search_beams(self) -> None:
         for slot in self._rows:
@@ -451,8 +456,12 @@ class Engine:
             texts = slot.search.texts()
             request = slot.request
             for text in reversed(texts):  # the best one last, as the request's own
-                one = Request(request.prompt, request.options, request.seed, request.warnings, score=text.score)
-                self._make_writer(one, slot.context, slot.limit).write_all(text.ids, "stop" if text.ended else "length")
+                one = Request(
+                    request.prompt, request.options, request.seed, request.warnings, score=text.score
+                )
+                self._make_writer(one, slot.context, slot.limit).write_all(
+                    text.ids, "stop" if text.ended else "length"
+                )
                 request.beams.insert(0, one.result())
             request.score = texts[0].score
             slot.writer.write_all(texts[0].ids, "stop" if texts[0].ended else "length")

@@ -41,7 +41,14 @@ _GREEDY = 1e-5  # a temperature below is 0: what is divided by it overflows
 
 # Keys of generation_config.json that say nothing about the text, or that the tokenizer and the model say.
 _SILENT = {
-    *("_from_model_config", "transformers_version", "use_cache", "pad_token_id", "bos_token_id", "cache_config"),
+    *(
+        "_from_model_config",
+        "transformers_version",
+        "use_cache",
+        "pad_token_id",
+        "bos_token_id",
+        "cache_config",
+    ),
     *("decoder_start_token_id", "cache_implementation", "max_time", "num_assistant_tokens", "is_assistant"),
     *("num_assistant_tokens_schedule", "assistant_confidence_threshold", "prompt_lookup_num_tokens"),
     *("output_attentions", "output_hidden_states", "output_scores", "output_logits", "low_memory"),

@@ -20,7 +20,11 @@ NEVER = -jnp.inf
 
 
 def process(
-    scores: jax.Array, ids: jax.Array, length: jax.Array, settings: RowSettings, allowed: jax.Array | None = None
+    scores: jax.Array,
+    ids: jax.Array,
+    length: jax.Array,
+    settings: RowSettings,
+    allowed: jax.Array | None = None,
 ) -> jax.Array:
     """The scores after all processors that count for greedy decoding, too.
 
@@ -87,14 +91,20 @@ def _presence_and_frequency(
     def subtract(scores: jax.Array) -> jax.Array:
         index = jnp.arange(ids.shape[1])
         counted = (index < length[:, None]) & (index >= settings.prompt_length[:, None])
-        counts = jnp.zeros(scores.shape, jnp.float32).at[_rows(ids), ids].add(counted.astype(jnp.float32), mode="drop")
+        counts = (
+            jnp.zeros(scores.shape, jnp.float32)
+            .at[_rows(ids), ids]
+            .add(counted.astype(jnp.float32), mode="drop")
+        )
         presence, frequency = settings.presence_penalty[:, None], settings.frequency_penalty[:, None]
         return scores - frequency * counts - jnp.where(counts > 0, presence, 0.0)
 
     return when((settings.presence_penalty != 0) | (settings.frequency_penalty != 0), subtract, scores)
 
 
-def _no_repeat_ngram(scores: jax.Array, ids: jax.Array, length: jax.Array, settings: RowSettings) -> jax.Array:
+def _no_repeat_ngram(
+    scores: jax.Array, ids: jax.Array, length: jax.Array, settings: RowSettings
+) -> jax.Array:
     size = settings.ngram_size[:, None]
     ends = length[:, None]
 

@@ -158,7 +158,9 @@ class Programs:
         encode = functools.partial(self._encode, length=length)
         return jax.eval_shape(lambda params, ids, mask: encode(params, ids, mask), self.params, ids, mask)
 
-    def _prefill(self, params: Params, state: DecodeState, ids: jax.Array, start: jax.Array, row: jax.Array) -> DecodeState:
+    def _prefill(
+        self, params: Params, state: DecodeState, ids: jax.Array, start: jax.Array, row: jax.Array
+    ) -> DecodeState:
         """Puts tokens `ids` [T] of a prompt into the cache of `row`, from position `start` on; -1 is padding."""
         length = state.ids.shape[1]
         positions = jnp.where(ids >= 0, start + jnp.arange(ids.shape[0]), length)[None]
@@ -247,7 +249,9 @@ class Programs:
 
         Carry = tuple[jax.Array, jax.Array, jax.Array, jax.Array]
 
-        def choose_next(carry: Carry, at: jax.Array) -> tuple[Carry, tuple[jax.Array, jax.Array, TokenLogprobs]]:
+        def choose_next(
+            carry: Carry, at: jax.Array
+        ) -> tuple[Carry, tuple[jax.Array, jax.Array, TokenLogprobs]]:
             ids, length, going, active = carry
             logits = several_logits[:, at]
             scores = process(logits, ids, length, settings, allowed)

@@ -64,7 +64,9 @@ class RowSettings(NamedTuple):
     """[B, W] float32"""
 
 
-def token_sequences(options: GenerationOptions, words: Sequence[tuple[int, ...]]) -> dict[tuple[int, ...], float]:
+def token_sequences(
+    options: GenerationOptions, words: Sequence[tuple[int, ...]]
+) -> dict[tuple[int, ...], float]:
     """{tokens: bias of the last one}, of `sequence_bias` and bad words.
 
     Args:
@@ -133,7 +135,9 @@ def make_row(
         top_p=number(options.top_p if sampled else 1.0),
         min_p=number(options.min_p if sampled else 0.0),
         typical_p=number(options.typical_p if sampled else 1.0),
-        epsilon_cutoff=number(options.epsilon_cutoff % 1.0 if sampled else 0.0),  # 1 is off, as in transformers
+        epsilon_cutoff=number(
+            options.epsilon_cutoff % 1.0 if sampled else 0.0
+        ),  # 1 is off, as in transformers
         eta_cutoff=number(options.eta_cutoff % 1.0 if sampled else 0.0),
         repetition_penalty=number(options.repetition_penalty),
         presence_penalty=number(options.presence_penalty),
@@ -200,6 +204,8 @@ def _widen(settings: RowSettings, table: tuple[int, int]) -> RowSettings:
     rows = [(0, 0)] * (settings.prefixes.ndim - 2)
     return settings._replace(
         prefixes=np.pad(settings.prefixes, [*rows, (0, more), (0, longer)], constant_values=-1),
-        last_tokens=np.pad(settings.last_tokens, [*rows, (0, more)], constant_values=settings.flags.shape[-1]),
+        last_tokens=np.pad(
+            settings.last_tokens, [*rows, (0, more)], constant_values=settings.flags.shape[-1]
+        ),
         sequence_bias=np.pad(settings.sequence_bias, [*rows, (0, more)]),
     )

@@ -78,7 +78,9 @@ def token_logprobs(logits: jax.Array, token: jax.Array, settings: RowSettings) -
 
     def nothing() -> TokenLogprobs:
         return TokenLogprobs(
-            jnp.zeros(rows, jnp.float32), jnp.zeros((rows, most), jnp.int32), jnp.zeros((rows, most), jnp.float32)
+            jnp.zeros(rows, jnp.float32),
+            jnp.zeros((rows, most), jnp.int32),
+            jnp.zeros((rows, most), jnp.float32),
         )
 
     return lax.cond((settings.logprobs >= 0).any(), compute, nothing)
@@ -91,7 +93,9 @@ def _retain(scores: jax.Array, least: jax.Array) -> jax.Array:
 
 def _top_k_and_top_p(scores: jax.Array, settings: RowSettings) -> jax.Array:
     """Both need the largest scores in order: the largest few are enough unless a row filters among more."""
-    limits = jnp.where(settings.top_k > 0, jnp.maximum(settings.top_k, settings.min_retained), scores.shape[1])
+    limits = jnp.where(
+        settings.top_k > 0, jnp.maximum(settings.top_k, settings.min_retained), scores.shape[1]
+    )
     needs_order = (settings.top_k > 0) | (settings.top_p < 1)
 
     def by_order(ordered: jax.Array) -> jax.Array:

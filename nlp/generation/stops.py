@@ -34,7 +34,7 @@ class TextStream:
     def __init__(self, decode: Callable[[Sequence[int]], str], context: Sequence[int] = ()) -> None:
         self._decode = decode
         self._window = list(context[-_CONTEXT:]) if len(context) else []
-        self._written = decode(self._window) if self._window else ""
+        self._written = decode(self._window).rstrip(_REPLACEMENT) if self._window else ""
         self._boundary = len(self._window)  # tokens of the window that are written in full
 
     def add(self, token: int) -> str:

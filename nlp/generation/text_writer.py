@@ -75,7 +75,9 @@ class TextWriter:
             elif self._stream is not None and not (
                 self._request.options.skip_special_tokens and self._is_special(token)
             ):
-                tail = self._stops.add(self._stream.add(token), number + 1 >= self._request.options.min_new_tokens)
+                tail = self._stops.add(
+                    self._stream.add(token), number + 1 >= self._request.options.min_new_tokens
+                )
                 text += tail.text
                 if tail.stop is not None:
                     stop, reason, written = tail.stop, "stop", number + 1

@@ -23,12 +23,19 @@ class DecoderEmbedder(nn.Layer):
 
     Args:
         decoder: Its words should be tied: no scores of words are needed.
+        causal: A token sees those before it; else all of the text, as those of gte-Qwen2 do.
     """
 
     def __init__(
-        self, decoder: DecoderConfig, pooling: Pooling, dense: tuple[DenseConfig, ...], normalized: bool
+        self,
+        decoder: DecoderConfig,
+        pooling: Pooling,
+        dense: tuple[DenseConfig, ...],
+        normalized: bool,
+        causal: bool = True,
     ) -> None:
         super().__init__()
+        self.causal = causal
         self.decoder: Decoder = build(decoder)
         self.pooling: Pooling = pooling
         self.dense = EmbeddingHead(self.decoder.size.hidden_size, dense, normalized)
@@ -45,7 +52,17 @@ class DecoderEmbedder(nn.Layer):
 
     def embed(self, tokens: Tokens) -> jax.Array:
         """[N, D] float32"""
-        return self.dense(pool(self.decoder.hidden(tokens.ids), tokens.mask, self.pooling))
+        return self.dense(pool(self.hidden(tokens), tokens.mask, self.pooling))
+
+    def hidden(self, tokens: Tokens) -> jax.Array:
+        """[N, T, C] behind the last norm"""
+        if self.causal:
+            return self.decoder.hidden(tokens.ids)
+        at = self.decoder.see_segments(tokens.ids.shape[1], None, None)
+        seen = tokens.mask[:, None, None, :]  # [N, 1, 1, T]
+        at = at._replace(mask=seen, near=None if at.near is None else seen)
+        stack = self.decoder.model
+        return stack.norm(nn.run_blocks(stack.blocks(), self.decoder.embed(tokens.ids), at))
 
     def forward(self, tokens: Tokens) -> jax.Array:
         return self.embed(tokens)

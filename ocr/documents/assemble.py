@@ -206,36 +206,34 @@ def _attach_captions(blocks: Sequence[Block], height: float) -> list[Block]:
     between two it goes with the one on the side where the page's other captions of its kind have theirs.
     """
     owners = {n: _owners(block, blocks, height) for n, block in enumerate(blocks) if block.label in _OWNERS}
-    sides = Counter(
-        (blocks[n].label, side) for n, found in owners.items() if len(found) == 1 for side in found
-    )
+    sides = Counter((blocks[n].label, side) for n, near in owners.items() if len(near) == 1 for side in near)
     children: dict[int, list[Block]] = {}
-    taken: set[int] = set()
-    for number, found in owners.items():
-        if not found:
+    attached: set[int] = set()
+    for number, near in owners.items():
+        if not near:
             continue
         block = blocks[number]
-        gaps = [gap for gap, _ in found.values()]
+        gaps = [gap for gap, _ in near.values()]
         clear = 2 * min(gaps) < max(gaps)
-        rank = {side: (0 if clear else -sides[block.label, side], found[side][0]) for side in found}
-        side = min(found, key=rank.__getitem__)
-        children.setdefault(found[side][1], []).append(block)
-        taken.add(number)
+        rank = {side: (0 if clear else -sides[block.label, side], near[side][0]) for side in near}
+        side = min(near, key=rank.__getitem__)
+        children.setdefault(near[side][1], []).append(block)
+        attached.add(number)
     return [
         replace(block, children=(*block.children, *children.get(number, ())))
         for number, block in enumerate(blocks)
-        if number not in taken
+        if number not in attached
     ]
 
 
 def _owners(caption: Block, blocks: Sequence[Block], height: float) -> dict[bool, tuple[float, int]]:
     """The white to the nearest table or figure below a caption, at True, and above it, and the number of each."""
-    found: dict[bool, tuple[float, int]] = {}
+    near: dict[bool, tuple[float, int]] = {}
     for number, other in enumerate(blocks):
         share = min(caption.bbox[2], other.bbox[2]) - max(caption.bbox[0], other.bbox[0])
         below, above = other.bbox[1] - caption.bbox[3], caption.bbox[1] - other.bbox[3]
         gap = max(below, above)
         if other.label in _OWNERS[caption.label] and share > 0 and gap <= CAPTION_GAP * height:
             side = below >= above
-            found[side] = min(found.get(side, (gap, number)), (gap, number))
-    return found
+            near[side] = min(near.get(side, (gap, number)), (gap, number))
+    return near

@@ -82,9 +82,9 @@ def _marks(page: PageContent, least: float, most: float) -> Iterator[Mark]:
         sign = _sign(path)
         if not sign:
             continue
-        parts = path.outlines if len(path.outlines) else path.rectangles
-        for part in parts if len(parts) > 1 else np.array([path.bbox]):
-            left, top, right, bottom = map(float, part)
+        shapes = path.outlines if len(path.outlines) else path.rectangles
+        for shape in shapes if len(shapes) > 1 else np.array([path.bbox]):
+            left, top, right, bottom = map(float, shape)
             shorter, longer = sorted((right - left, bottom - top))
             if least <= longer <= most and longer <= ROUND * shorter:
                 yield Mark((left, top, right, bottom), sign)

@@ -18,6 +18,7 @@ from ocr.results.spans import Span
 
 WORD_GAP = 0.17  # of the font size, over the line's own letter spacing
 TIGHT_GAP, UNSPACED = 0.1, 0.03  # where the reader of the PDF saw a space, and letters stand no further apart
+EVEN, EVEN_SHARE = 0.06, 0.7  # of the font size, by which letters stand apart or overlap; of them, at least
 OVERLAPPING = (
     0.15  # of the texts of a line: so many begin on the end of the one before them where each is a word
 )
@@ -146,7 +147,7 @@ def split_words(chars: Chars, order: list[int], rightward: bool) -> list[list[in
     the document, and where two texts overlap.
     """
     members, _, left, right = chars[:4]
-    size, spaces, seen = chars.size, chars.spaces, chars.seen_spaces
+    size, spaces, gaps_seen = chars.size, chars.spaces, chars.seen_spaces
     gaps = [left[after] - right[before] for before, after in pairwise(order)]
     codes = [chars.codes[i] for i in order]
     leaders = _leaders(codes)
@@ -156,6 +157,7 @@ def split_words(chars: Chars, order: list[int], rightward: bool) -> list[list[in
     # Of many words of one letter or digit the middle gap is one between words.
     spacing = max(_first_quartile(letters), 0.0) if len(letters) > 3 else 0.0
     are_words = not rightward and _are_words(chars, order, gaps)
+    is_tight = spacing < UNSPACED * chars.size[order[0]] and _is_even(chars, order, gaps)
     words: list[list[int]] = [[order[0]]]
     for n, (gap, (before, after)) in enumerate(zip(gaps, pairwise(order), strict=True)):
         em = min(size[after], size[before])
@@ -168,12 +170,7 @@ def split_words(chars: Chars, order: list[int], rightward: bool) -> list[list[in
             leaders[n] != leaders[n + 1]
             or (wide and not leaders[n])
             or (spaced and gap > 0.02 * em and spacing < 0.1 * em and not leaders[n])
-            or (
-                gap > TIGHT_GAP * em
-                and spacing < UNSPACED * em
-                and seen[after] > seen[before]
-                and not leaders[n]
-            )
+            or (is_tight and gap > TIGHT_GAP * em and gaps_seen[after] > gaps_seen[before] and not leaders[n])
             or (are_words and chars.object[before] != chars.object[after])
             or (gap < -OVERLAP[0] * em and _overlap(chars, before, after, gap / em))
         ):
@@ -181,6 +178,16 @@ def split_words(chars: Chars, order: list[int], rightward: bool) -> list[list[in
         else:
             words[-1].append(after)
     return words
+
+
+def _is_even(chars: Chars, order: Sequence[int], gaps: Sequence[float]) -> bool:
+    """Whether nearly all letters of a line touch where no space is seen, which those of scans' text layers do not."""
+    within = [
+        abs(gap) <= EVEN * chars.size[i]
+        for gap, (i, j) in zip(gaps, pairwise(order), strict=True)
+        if chars.seen_spaces[i] == chars.seen_spaces[j] and chars.spaces[i] == chars.spaces[j]
+    ]
+    return sum(within) >= EVEN_SHARE * len(within)
 
 
 def _are_words(chars: Chars, order: Sequence[int], gaps: Sequence[float]) -> bool:

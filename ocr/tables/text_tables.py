@@ -24,7 +24,7 @@ from ocr.tables.cell_text import (
 )
 from ocr.tables.centred_cells import CentredCells
 from ocr.tables.full_heads import headed_regions
-from ocr.tables.middle_cells import middle_cells
+from ocr.tables.middle_cells import add_middle_cells, middle_cells
 from ocr.tables.narrow_columns import MIN_WORDS, is_row_of_numbers, narrow_stripes, words_of
 from ocr.tables.row_groups import group_rows
 from ocr.tables.ruling_lines import RulingLines, merge_lines
@@ -374,8 +374,8 @@ def _build(
     placed = [_place(row, stripes, middles) for row in rows]
     if below:
         placed[0] = [(column, column) for column in range(columns)]
-    kept, middle = middle_cells(rows, placed, height)
-    rows, placed = [rows[number] for number in kept], [placed[number] for number in kept]
+    remaining, middle = middle_cells(rows, placed, height)
+    rows, placed = [rows[number] for number in remaining], [placed[number] for number in remaining]
     box = bounding_box(map(line_box, lines))
     tops = [min(segment.box[1] for segment in row) for row in rows]
     bottoms = [max(segment.box[3] for segment in row) for row in rows]
@@ -404,14 +404,8 @@ def _build(
             cell_box = bounding_box(map(line_box, ordered))
             cells.append(Cell(number, first, text, 1, last - first + 1, cell_box, 0.9, False, ordered))
             bold.append(all(line.is_bold for line in ordered))
-    group_of = {row: number for number, members in enumerate(groups) for row in members}
-    for segment, first, last, above in middle:
-        text, ordered = cell_text([segment.line])
-        at, end = group_of[above], group_of[above + 1] + 1
-        cells.append(
-            Cell(at, first, text, end - at, last - first + 1, line_box(segment.line), 0.9, False, ordered)
-        )
-        bold.append(segment.line.is_bold)
+    cells = add_middle_cells(cells, middle, groups)
+    bold += [cell.lines[0].is_bold for cell in cells[len(bold) :]]
     head = 0
     if len(wide) >= 3:  # top, middle and bottom rule
         inner = wide[np.argsort(wide[:, 0])][1][0]

@@ -14,9 +14,7 @@ LARGER = 1.7  # of the lines' type: an initial
 NEAR = 1.5  # of the lines' type: the most white right of it
 TOP = 0.9  # of the lines' height: how far the tops of both differ
 LINES = (2, 6)  # beside it
-SAME_LEFT = (
-    0.8  # of the lines' type: those beside it begin at one place; the one below the letter's foot may not
-)
+SAME_LEFT = 0.8  # of the lines' type: how far their left sides differ
 LONGEST = 2  # letters, with a quotation mark
 LEAST_CHARS = 12  # of the first line
 
@@ -27,10 +25,10 @@ def join_drop_caps(lines: Sequence[Line]) -> list[Line]:
     """
     lines = list(lines)
     for number, line in enumerate(lines):
-        found = _initial(line)
-        if found is None:
+        start = _initial(line)
+        if start is None:
             continue
-        initial, rest = found
+        initial, rest = start
         cap = line_box(initial)
         beside = _beside(cap, [*lines[:number], *([rest] if rest is not None else []), *lines[number + 1 :]])
         if not beside:
@@ -68,7 +66,7 @@ def _initial(line: Line) -> tuple[Word, Line | None] | None:
 
 def _beside(cap: Box, lines: Sequence[Line]) -> list[Line]:
     """The lines right of an initial, of one left side and smaller type; none where they are too few or too many."""
-    found: list[Line] = []
+    beside: list[Line] = []
     for line in lines:
         if line.style is None or line.orientation or line.vertical:
             continue
@@ -78,15 +76,15 @@ def _beside(cap: Box, lines: Sequence[Line]) -> list[Line]:
             continue
         level = cap[1] - TOP * (bottom - top) < (top + bottom) / 2 < cap[3]
         if level and -0.3 * size < left - cap[2] < NEAR * size:
-            found.append(line)
-    if not LINES[0] <= len(found) <= LINES[1]:
+            beside.append(line)
+    if not LINES[0] <= len(beside) <= LINES[1]:
         return []
-    found.sort(key=lambda line: line_box(line)[1])
-    left, top, _, bottom = line_box(found[0])
-    size = found[0].style.size if found[0].style is not None else bottom - top
-    same = all(abs(line_box(line)[0] - left) < SAME_LEFT * size for line in found)
-    begins = abs(top - cap[1]) < TOP * (bottom - top) and len(found[0].text) >= LEAST_CHARS
-    return found if same and begins else []
+    beside.sort(key=lambda line: line_box(line)[1])
+    left, top, _, bottom = line_box(beside[0])
+    size = beside[0].style.size if beside[0].style is not None else bottom - top
+    same = all(abs(line_box(line)[0] - left) < SAME_LEFT * size for line in beside)
+    begins = abs(top - cap[1]) < TOP * (bottom - top) and len(beside[0].text) >= LEAST_CHARS
+    return beside if same and begins else []
 
 
 def _join(initial: Word, line: Line, texts: Sequence[str]) -> Line:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import jax
 
@@ -101,7 +102,7 @@ class Qwen2Config(DecoderConfig):
     variants = QWEN2
     model_types = ("qwen2",)
     architecture = "Qwen2ForCausalLM"
-    defaults = {"attention_bias": True}
+    defaults: ClassVar[Mapping[str, object]] = {"attention_bias": True}
 
     @classmethod
     def read_entries(cls, settings: Mapping[str, object], where: str) -> dict[str, object]:
@@ -124,7 +125,7 @@ class Qwen3Config(Qwen2Config):
     variants = QWEN3
     model_types = ("qwen3",)
     architecture = "Qwen3ForCausalLM"
-    defaults = {}
+    defaults: ClassVar[Mapping[str, object]] = {}
 
     @classmethod
     def read_entries(cls, settings: Mapping[str, object], where: str) -> dict[str, object]:

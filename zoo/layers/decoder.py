@@ -3,13 +3,12 @@ normalise before the residual, and the base class.
 
 Papers: LLaMA: Touvron et al. 2023, https://arxiv.org/abs/2302.13971; grouped queries: https://arxiv.org/abs/2305.13245
 Reference: transformers 5 models/llama/modeling_llama.py
-Weights: names of Hugging Face; matrices of linear layers are [in, out] here and [out, in] there, see `weight_sources`.
+Weights: names of Hugging Face; matrices of linear layers are [in, out] here and [out, in] there: pretrained_model.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar, Generic, NamedTuple, TypeVar
+from typing import ClassVar, Generic, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -21,14 +20,12 @@ from framework.core.types import PyTree
 from framework.nn import functional as F
 from framework.nn import initializer as I
 from framework.nn.adapters import add_adapters
-from zoo.layers.decoder_cache import Int8LayerCache, extend_cache, new_layer_cache
 from zoo.layers.decoder_cache import LayerCache as LayerCache
+from zoo.layers.decoder_cache import extend_cache, new_layer_cache
 from zoo.layers.decoder_cache import write_cache as write_cache
 from zoo.layers.decoder_config import ACTIVATIONS, DecoderConfig, DecoderSize
+from zoo.layers.pretrained_model import ConfigT, PretrainedModel
 from zoo.layers.rope import rotary_tables
-
-ConfigT = TypeVar("ConfigT", bound=DecoderConfig)
-
 
 Cache = tuple[PyTree, ...]
 """An entry for each layer, such as a LayerCache. The first axis of every array in it is the row."""
@@ -44,16 +41,8 @@ class Positions(NamedTuple):
     """[N or 1, 1, T, S] bool: the keys that a token sees; None: all up to its own"""
     near: jax.Array | None
     """As `mask`, for layers with a window"""
-
-
-class WeightSource(NamedTuple):
-    """Where a parameter stands in files of Hugging Face."""
-
-    names: tuple[str, ...]
-    """One array; or with `stacked` one for each row of ours, in this order"""
-    transposed: bool = False
-    """Whether the last two axes of each stand the other way round there"""
-    stacked: bool = False
+    near_tables: tuple[jax.Array, jax.Array] | None = None
+    """Cosines and sines of layers with a window, where they are others"""
 
 
 def linear(size: DecoderSize, inputs: int, outputs: int, bias: bool) -> nn.Linear:
@@ -106,7 +95,11 @@ class DecoderAttention(nn.Layer):
         values = F.scaled_dot_product_attention(
             q, k, v, mask, dropped, causal, self.training, self.scale, self.softcap
         )
-        return self.o_proj(values.reshape(*values.shape[:2], -1))
+        return self.output(values.reshape(*values.shape[:2], -1))
+
+    def output(self, x: jax.Array) -> jax.Array:
+        """Heads side by side [N, T, H * D] -> [N, T, hidden_size]"""
+        return self.o_proj(x)
 
     def mask_of(self, at: Positions) -> jax.Array | None:
         return at.near if self.windowed else at.mask
@@ -120,8 +113,8 @@ class DecoderAttention(nn.Layer):
         return new_layer_cache((batch, length, self.kv_heads, self.depth), dtype)
 
     def decode(
-        self, x: jax.Array, at: Positions, positions: jax.Array, cache: LayerCache | Int8LayerCache
-    ) -> tuple[jax.Array, LayerCache | Int8LayerCache]:
+        self, x: jax.Array, at: Positions, positions: jax.Array, cache: PyTree
+    ) -> tuple[jax.Array, PyTree]:
         """As `forward`, for tokens [N, T] at `positions` behind those of the cache; and the cache with them."""
         q, k, v = self.project(x, at)
         cache, keys, values = extend_cache(cache, k, v, positions)
@@ -153,9 +146,9 @@ class DecoderBlock(nn.Layer):
         self.input_layernorm = nn.RMSNorm(size.hidden_size, size.epsilon)
         self.self_attn = self.attention_type(size, layer, config.dropout)
         self.post_attention_layernorm = nn.RMSNorm(size.hidden_size, size.epsilon)
-        self.mlp = self.make_mlp(size, layer)
+        self.mlp = self.make_mlp(config, size, layer)
 
-    def make_mlp(self, size: DecoderSize, layer: int) -> nn.Layer:
+    def make_mlp(self, config: DecoderConfig, size: DecoderSize, layer: int) -> nn.Layer:
         """The feed-forward part of layer `layer`."""
         return GatedMLP(size)
 
@@ -170,9 +163,15 @@ class DecoderBlock(nn.Layer):
         x = x + y
         return x + self.mlp(self.post_attention_layernorm(x)), cache
 
+    def new_cache(self, batch: int, length: int, dtype: DTypeLike) -> PyTree:
+        """An empty cache of `length` tokens for `batch` rows."""
+        return self.self_attn.new_cache(batch, length, dtype)
+
 
 class DecoderStack(nn.BlockChain):
     """Embedding, blocks and the last norm: `model.` in the names of Hugging Face."""
+
+    embedding_name: ClassVar[str] = "embed_tokens"
 
     def __init__(self, config: DecoderConfig, size: DecoderSize, block: type[DecoderBlock]) -> None:
         super().__init__()
@@ -181,35 +180,42 @@ class DecoderStack(nn.BlockChain):
         self.layers = nn.LayerList([block(config, size, layer) for layer in range(size.num_layers)])
         self.norm = nn.RMSNorm(size.hidden_size, size.epsilon)
 
+    def embed(self, ids: jax.Array, positions: jax.Array) -> jax.Array:
+        """Tokens [N, T] at positions [N or 1, T] -> [N, T, hidden_size]"""
+        return self.embed_tokens(ids)
 
-class Decoder(nn.Model[ConfigT], Generic[ConfigT]):
+    def normalize(self, x: jax.Array) -> jax.Array:
+        """What stands behind the last block."""
+        return self.norm(x)
+
+
+class Decoder(PretrainedModel[ConfigT], Generic[ConfigT]):
     """Base of the networks that say which token follows: `zoo.contracts.CausalDecoder`.
 
     `forward` is for training and evaluation, `decode` for generation with a cache.
     """
 
     block_type: ClassVar[type[DecoderBlock]] = DecoderBlock
-    unused_weights: ClassVar[tuple[str, ...]] = (r"rotary_emb\.inv_freq$", r"\.attn\.(masked_)?bias$")
-    """Regular expressions of arrays in files that hold no weights of the model"""
-    file_renames: ClassVar[tuple[tuple[str, str], ...]] = ()
-    """Regular expressions and replacements that turn other spellings in files into Hugging Face's"""
+    stack_type: ClassVar[type[DecoderStack]] = DecoderStack
+    stack_name: ClassVar[str] = "model"
+    """The attribute of the stack"""
 
     def __init__(self, config: ConfigT) -> None:
         super().__init__(config)
-        self.size = config.size()
-        self.model = self.make_stack()
+        setattr(self, self.stack_name, self.stack_type(config, self.size, self.block_type))
         if not self.size.tie_embeddings:
             self.lm_head = linear(self.size, self.size.hidden_size, self.size.vocab_size, False)
         if config.adapter is not None:
             add_adapters(self, config.adapter)
 
-    def make_stack(self) -> DecoderStack:
-        return DecoderStack(self.config, self.size, self.block_type)
+    @property
+    def stack(self) -> DecoderStack:
+        return getattr(self, self.stack_name)
 
     # -- tokens to hidden states ----------------------------------------------------------------------------------
 
-    def embed(self, ids: jax.Array) -> jax.Array:
-        """[N, T] int32 -> [N, T, hidden_size]"""
+    def embed(self, ids: jax.Array, positions: jax.Array) -> jax.Array:
+        """Tokens [N, T] int32 at positions [N or 1, T] -> [N, T, hidden_size]"""
         if ids.ndim != 2:
             raise ShapeError(
                 "a decoder takes one id a token",
@@ -217,24 +223,19 @@ class Decoder(nn.Model[ConfigT], Generic[ConfigT]):
                 received=ids.shape,
                 allowed="[N, T]",
             )
-        return self.model.embed_tokens(ids)
+        return self.stack.embed(ids, positions)
 
-    def embedding(self) -> jax.Array:
-        """[vocab_size, hidden_size]"""
-        return self.model.embed_tokens.table()
+    @property
+    def embedding_name(self) -> str:
+        return f"{self.stack_name}.{self.stack.embedding_name}.weight"
 
     def hidden(
         self, ids: jax.Array, positions: jax.Array | None = None, segments: jax.Array | None = None
     ) -> jax.Array:
         """[N, T, hidden_size] behind the last norm. See `forward`."""
-        at = self.see_segments(ids.shape[1], positions, segments)
-        return self.model.norm(nn.run_blocks(self.model.blocks(), self.embed(ids), at))
-
-    def logits(self, hidden: jax.Array) -> jax.Array:
-        """[..., hidden_size] -> [..., vocab_size] float32."""
-        if self.size.tie_embeddings:
-            return self.model.embed_tokens.attend(hidden).astype(jnp.float32)
-        return self.lm_head(hidden).astype(jnp.float32)
+        positions = jnp.arange(ids.shape[1])[None] if positions is None else positions
+        at = self.see_segments(positions, segments)
+        return self.stack.normalize(nn.run_blocks(self.stack.blocks(), self.embed(ids, positions), at))
 
     def forward(
         self, ids: jax.Array, positions: jax.Array | None = None, segments: jax.Array | None = None
@@ -260,10 +261,17 @@ class Decoder(nn.Model[ConfigT], Generic[ConfigT]):
         """Channels of a head that rotary tables are made for."""
         return self.size.head_width
 
-    def see_segments(self, length: int, positions: jax.Array | None, segments: jax.Array | None) -> Positions:
-        """For texts without a cache."""
+    def near_tables(
+        self, positions: jax.Array, valid: jax.Array | None = None
+    ) -> tuple[jax.Array, jax.Array] | None:
+        """As `tables`, of layers with a window; None: the same."""
+        return None
+
+    def see_segments(self, positions: jax.Array, segments: jax.Array | None) -> Positions:
+        """For texts without a cache, whose tokens are at `positions` [N or 1, T]."""
+        length = positions.shape[1]
         order = jnp.arange(length)
-        cos, sin = self.tables(order[None] if positions is None else positions)
+        cos, sin = self.tables(positions)
         mask = near = None
         if segments is not None:
             mask = (order[:, None] >= order) & (segments[:, :, None] == segments[:, None, :])  # [N, T, T]
@@ -272,15 +280,17 @@ class Decoder(nn.Model[ConfigT], Generic[ConfigT]):
             past = order[:, None] - order  # in the row: texts of one row follow one another
             near = (past >= 0) & (past < (self.size.window or length))
             near = near[None, None] if mask is None else near & mask
-        return Positions(cos, sin, mask, near)
+        return Positions(cos, sin, mask, near, self.near_tables(positions))
 
     def see_cache(self, positions: jax.Array, length: int) -> Positions:
         """For tokens at `positions` [N, T] of a cache of `length` tokens."""
-        cos, sin = self.tables(positions, positions < length)
+        valid = positions < length
+        cos, sin = self.tables(positions, valid)
         keys = jnp.arange(length)
         mask = keys <= positions[..., None]  # [N, T, S]
         near = mask & (keys > positions[..., None] - self.size.window) if self.size.window else mask
-        return Positions(cos, sin, mask[:, None], near[:, None] if self.has_windows else None)
+        near = near[:, None] if self.has_windows else None
+        return Positions(cos, sin, mask[:, None], near, self.near_tables(positions, valid))
 
     @property
     def has_windows(self) -> bool:
@@ -290,7 +300,7 @@ class Decoder(nn.Model[ConfigT], Generic[ConfigT]):
 
     def new_cache(self, batch: int, length: int, dtype: DTypeLike = "float32") -> Cache:
         """An empty cache of `length` tokens for `batch` rows."""
-        return tuple(block.self_attn.new_cache(batch, length, dtype) for block in self.model.blocks())
+        return tuple(block.new_cache(batch, length, dtype) for block in self.stack.blocks())
 
     def decode(self, ids: jax.Array, positions: jax.Array, cache: Cache) -> tuple[jax.Array, Cache]:
         """Hidden states [N, T, hidden_size] behind the last norm of tokens at their positions in the cache, which sees
@@ -302,21 +312,8 @@ class Decoder(nn.Model[ConfigT], Generic[ConfigT]):
                 writes nothing, as for padding and rows that are done.
         """
         at = self.see_cache(positions, jax.tree.leaves(cache)[0].shape[1])
-        x, layers = self.embed(ids), []
-        for block, layer in zip(self.model.blocks(), cache, strict=True):
+        x, layers = self.embed(ids, positions), []
+        for block, layer in zip(self.stack.blocks(), cache, strict=True):
             x, layer = block.decode(x, at, positions, layer)
             layers.append(layer)
-        return self.model.norm(x), tuple(layers)
-
-    # -- files ----------------------------------------------------------------------------------------------------
-
-    def weight_sources(self) -> dict[str, WeightSource]:
-        """Where each entry of `state_dict()` stands in files of Hugging Face."""
-        transposed = {
-            f"{path}.{name}" for path, layer in self.named_sublayers() for name in layer.transposed_in_torch
-        }
-        return {name: WeightSource((name,), name in transposed) for name in self.state_shapes()}
-
-    def file_aliases(self) -> Mapping[str, str]:
-        """Second names in files: {theirs: the name of `weight_sources`}."""
-        return {"lm_head.weight": "model.embed_tokens.weight"} if self.size.tie_embeddings else {}
+        return self.stack.normalize(x), tuple(layers)

@@ -20,7 +20,7 @@ from framework.nn.adapters import LoRA
 from zoo.layers.rope import RopeOptions, read_rope, write_rope
 
 if TYPE_CHECKING:
-    from zoo.layers.decoder import Decoder
+    from zoo.layers.decoder_weights import AnyDecoder
 
 ACTIVATIONS = {
     "silu": F.silu,
@@ -295,7 +295,7 @@ def _typed(value: object, example: object, name: str, where: str) -> object:
 class DecoderFamily(NamedTuple):
     """A decoder and what it is built from."""
 
-    decoder: type[Decoder]
+    decoder: type[AnyDecoder]
     config: type[DecoderConfig]
 
 

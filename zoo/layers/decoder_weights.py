@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from framework import nn
 from framework.config import build
 from framework.core.disk import write_file
 from framework.core.errors import ConfigError, WeightError
@@ -27,17 +28,21 @@ from framework.interop.weights.quantized_state import (
     read_quantization,
 )
 from framework.nn.quantized import WeightScheme, weight_scheme
-from zoo.layers.decoder import Decoder, WeightSource
+from zoo.layers.decoder import Decoder
 from zoo.layers.decoder_config import decoder_family
+from zoo.layers.encoder_decoder import EncoderDecoder
+from zoo.layers.pretrained_model import PretrainedModel, WeightSource
 from zoo.layers.quantized_weights import LayerQuantizer, quantized_arrays
 
 DTYPES = {"float32": jnp.float32, "bfloat16": jnp.bfloat16, "float16": jnp.float16}
 """What weights are kept in."""
+AnyDecoder = Decoder | EncoderDecoder
+
 SHARD_BYTES = 5 * 10**9
 """The size of a file beyond which weights are written into several."""
 
 
-def build_decoder(folder: str | Path) -> Decoder:
+def build_decoder(folder: str | Path) -> AnyDecoder:
     """The model that the config.json of a folder, or a GGUF file, describes, without values.
 
     Raises:
@@ -49,7 +54,7 @@ def build_decoder(folder: str | Path) -> Decoder:
     return _build(read_settings(folder), str(folder / CONFIG))
 
 
-def _build(settings: Mapping[str, object], where: str) -> Decoder:
+def _build(settings: Mapping[str, object], where: str) -> AnyDecoder:
     return build(decoder_family(settings, where).config.from_pretrained_config(settings, where)).eval()
 
 
@@ -60,7 +65,7 @@ def is_gguf(path: Path) -> bool:
 
 def load_decoder(
     folder: str | Path, dtype: str | None = None, weights: str | WeightScheme | None = None
-) -> Decoder:
+) -> AnyDecoder:
     """The model of a folder or of a GGUF file with its weights, in evaluation mode. Nothing is fetched.
 
     The folder holds `config.json` and `model.safetensors`, or an index of several, or a file of torch or Paddle. Its
@@ -107,7 +112,7 @@ def open_weights(path: Path) -> Mapping[str, np.ndarray]:
 
 
 def read_into(
-    model: Decoder,
+    model: PretrainedModel,
     arrays: Mapping[str, np.ndarray],
     where: object,
     dtype: str | None = None,
@@ -130,14 +135,20 @@ def read_into(
     sources, shapes = model.weight_sources(), model.state_shapes()
     names = _match_names(model, sources, arrays, where)
     owners = {full: (layer, leaf) for full, layer, leaf in model._slots("_parameters")}
+    buffers = {}
     wrong = []
     for name, source in sources.items():
+        if any(one not in names for one in source.names):  # optional_weights
+            continue
         arrays_of_name = [arrays[names[one]] for one in source.names]
         transposed = source.transposed and not paddle
         arrays_of_name = [array.swapaxes(-1, -2) if transposed else array for array in arrays_of_name]
         shape = (len(arrays_of_name), *arrays_of_name[0].shape) if source.stacked else arrays_of_name[0].shape
         if shape != shapes[name] or any(array.shape != arrays_of_name[0].shape for array in arrays_of_name):
             wrong.append(f"{name}: ours {shapes[name]}, theirs {shape}")
+            continue
+        if name not in owners:
+            buffers[name] = _to_device(arrays_of_name, shape, np.dtype(np.float32))
             continue
         kind = jnp.dtype(DTYPES[dtype]) if dtype is not None else arrays_of_name[0].dtype
         if dtype is None and kind.itemsize > 4:
@@ -155,6 +166,7 @@ def read_into(
             received="\n".join(wrong[:10]),
             fix=f"{CONFIG} must be that of these weights",
         )
+    nn.update(model, buffers=buffers)
 
 
 def _to_device(arrays_of_name: list[np.ndarray], shape: tuple[int, ...], kind: np.dtype) -> jax.Array:
@@ -168,7 +180,10 @@ def _to_device(arrays_of_name: list[np.ndarray], shape: tuple[int, ...], kind: n
 
 
 def _match_names(
-    model: Decoder, sources: Mapping[str, WeightSource], arrays: Mapping[str, np.ndarray], where: object
+    model: PretrainedModel,
+    sources: Mapping[str, WeightSource],
+    arrays: Mapping[str, np.ndarray],
+    where: object,
 ) -> dict[str, str]:
     """Names of the file by those of `weight_sources`. Raises: WeightError."""
     needed = {one for source in sources.values() for one in source.names}
@@ -182,12 +197,16 @@ def _match_names(
                 name = re.sub(pattern, replacement, name)
         if name in needed:
             names[name] = key
-        elif not (name in aliases or any(re.search(one, name) for one in model.unused_weights)):
+        elif not (name in aliases or model.is_unused(name)):
             left_over.append(key)
     for alias, name in aliases.items():
         if name not in names and alias in arrays:
             names[name] = alias
-    missing = sorted(needed - names.keys())
+    missing = sorted(
+        name
+        for name in needed - names.keys()
+        if not any(re.search(one, name) for one in model.optional_weights)
+    )
     if missing or left_over:
         raise WeightError(
             f"the weights do not fit {type(model).__name__}",
@@ -203,7 +222,7 @@ def _match_names(
     return names
 
 
-def state_for_files(model: Decoder) -> dict[str, np.ndarray]:
+def state_for_files(model: PretrainedModel) -> dict[str, np.ndarray]:
     """The arrays of a model with the names and layouts of Hugging Face."""
     state = model.state_dict()
     arrays = {}
@@ -215,7 +234,7 @@ def state_for_files(model: Decoder) -> dict[str, np.ndarray]:
     return arrays
 
 
-def save_decoder(model: Decoder, folder: str | Path, shard_bytes: int = SHARD_BYTES) -> list[Path]:
+def save_decoder(model: PretrainedModel, folder: str | Path, shard_bytes: int = SHARD_BYTES) -> list[Path]:
     """Write config.json and the weights as transformers does: one file, or shards with an index. Returns the files."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)

@@ -22,14 +22,14 @@ from framework.nn.quantized import (
     quantize_layer,
     replace_layer,
 )
-from zoo.layers.decoder import Decoder
+from zoo.layers.pretrained_model import PretrainedModel
 
 HEAD = "lm_head"
 """The scores of the next token: a large share of the time of a small model, and kept in 8 bits in every scheme."""
 Matrices = Mapping[str, Callable[[], GroupedMatrix]]
 
 
-def tied_embedding(model: Decoder) -> str | None:
+def tied_embedding(model: PretrainedModel) -> str | None:
     """The name of the embedding that scores the next token; None where another layer does."""
     if not model.size.tie_embeddings:
         return None
@@ -50,7 +50,7 @@ class LayerQuantizer:
 
     def __init__(
         self,
-        model: Decoder,
+        model: PretrainedModel,
         scheme: WeightScheme,
         matrices: Matrices | None = None,
         dtype: DTypeLike = "float32",
@@ -94,7 +94,7 @@ class LayerQuantizer:
 
 
 def quantized_arrays(
-    model: Decoder, arrays: Mapping[str, np.ndarray]
+    model: PretrainedModel, arrays: Mapping[str, np.ndarray]
 ) -> tuple[dict[str, np.ndarray], dict[str, object] | None]:
     """(arrays for a file, `quantization_config`) of a model whose arrays these are; None where no layer is of few bits.
 

@@ -7,7 +7,7 @@ import base64
 import contextlib
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
@@ -60,7 +60,8 @@ async def chat(request: Request) -> Response:
         constraint = work.constraint
         if work.tool_choice is not None:
             constraint = ("json_schema", forced_schema(work.tools, work.tool_choice))
-        texts = _start(generator, [prompt.ids], work, constraint)
+        chosen = replace(work, options=prompt.with_stop(work.options))
+        texts = _start(generator, [prompt.ids], chosen, constraint)
         choices = [
             ChatChoice(
                 number, generator.make_parser(prompt, work.tools), work.tool_choice, work.logprobs is not None

@@ -92,9 +92,10 @@ def _format_of_folder(folder: Path) -> Format | None:
     if find_tables(folder):
         return "csv"
     of_splits: list[Format | None] = [_format_of_folder(one) for one in split_folders(folder).values()]
-    known: list[Format] = [kind for kind in of_splits if kind is not None]
-    if known and known.count(known[0]) == len(known) and (len(known) == len(of_splits) or known[0] != "yolo"):
-        return known[0]
+    formats: list[Format] = [kind for kind in of_splits if kind is not None]
+    is_one = bool(formats) and formats.count(formats[0]) == len(formats)
+    if is_one and (len(formats) == len(of_splits) or formats[0] != "yolo"):
+        return formats[0]
     stems = {path.stem for path in list_images(folder, recursive=True)}
     return "yolo" if any(path.stem in stems for path in folder.rglob("*.txt")) else None
 

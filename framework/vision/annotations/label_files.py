@@ -54,7 +54,7 @@ def read_label_files(
     listed = list_images(images, recursive=True) if images.is_dir() else []
     by_stem = {path.relative_to(images).with_suffix(""): path for path in listed}
     by_name = {stem.name: path for stem, path in by_stem.items()}
-    seen: set[Path] = set()
+    labelled: set[Path] = set()
     for file in sorted(labels.rglob("*.txt")):
         stem = file.relative_to(labels).with_suffix("")
         path = by_stem.get(stem) or by_name.get(stem.name)
@@ -66,7 +66,7 @@ def read_label_files(
                 allowed=f"an image of this name in {images}",
                 fix="name the folder of the images with --images",
             )
-        seen.add(path)
+        labelled.add(path)
         objects = []
         for number, line in enumerate(read_lines(file, "annotation file"), start=1):
             try:
@@ -80,7 +80,7 @@ def read_label_files(
         yield AnnotatedImage(
             path, path.relative_to(images).as_posix(), read_size(path), tuple(objects), split
         )
-    if missing := [str(path) for path in listed if path not in seen]:
+    if missing := [str(path) for path in listed if path not in labelled]:
         problems.append(f"{len(missing)} images have no file of labels: {abbreviate(missing)}")
 
 

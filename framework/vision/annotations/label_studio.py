@@ -119,19 +119,21 @@ def _image_of(data: Mapping[str, JSON]) -> str | None:
 def _plain_name(location: str) -> str:
     """The path in a URL, or the one that local storage has in its query (`?d=folder/a.jpg`)."""
     try:
-        parts = urlsplit(location)
+        address = urlsplit(location)
     except ValueError:
         return location
-    query = parse_qs(parts.query).get("d")
-    return query[0] if query else unquote(parts.path) if parts.scheme or parts.query else unquote(location)
+    query = parse_qs(address.query).get("d")
+    return (
+        query[0] if query else unquote(address.path) if address.scheme or address.query else unquote(location)
+    )
 
 
 def _find_image(index: ImageIndex, location: str) -> Path | None:
     path = _plain_name(location).replace("\\", "/").lstrip("/")
     name = path.rpartition("/")[2]
     spellings = (path, name, _UPLOAD.sub("", name, count=1))
-    found = (index.look_up(one) for one in spellings)
-    return next((one for one in found if one is not None and one.is_relative_to(index.folder)), None)
+    paths = (index.look_up(one) for one in spellings)
+    return next((one for one in paths if one is not None and one.is_relative_to(index.folder)), None)
 
 
 def _results(task: Mapping[str, JSON], skipped: Counter[str]) -> list[Mapping[str, JSON]] | None:

@@ -1,4 +1,4 @@
-"""The masks of Label Studio's brush: bytes of all four channels of a picture, packed by run lengths of their bits.
+"""The masks of Label Studio's brush: bytes of all four channels of an image, packed by run lengths of their bits.
 
 The packing begins with 32 bits for the number of values, 5 for the bits of a value less one, and four times 4 for the
 bits of the length of a block less one. A block is a bit that says whether it is one value, two for which of the four

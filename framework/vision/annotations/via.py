@@ -129,9 +129,9 @@ def _entries3(data: Mapping[str, JSON]) -> Iterator[tuple[str, list[_Region]]]:
     )
     regions: dict[str, list[_Region]] = {key: [] for key in views}
     for one in metadata.values():
-        numbers, said = one.get("xy"), one.get("av")
+        numbers, values = one.get("xy"), one.get("av")
         attributes: dict[str, object] = {}
-        for key, value in said.items() if isinstance(said, dict) else ():
+        for key, value in values.items() if isinstance(values, dict) else ():
             meaning = attribute.get(key, {})
             options = meaning.get("options")
             text = options.get(str(value), value) if isinstance(options, dict) else value

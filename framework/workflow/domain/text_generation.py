@@ -53,10 +53,20 @@ class ChatPrompt:
 
     Attributes:
         ids: Tokens. text: The same, with the marks of the template.
+        stop: Texts that end an answer, besides those of the request.
     """
 
     ids: tuple[int, ...]
     text: str
+    stop: tuple[str, ...] = ()
+
+    def with_stop(self, options: Mapping[str, object]) -> dict[str, object]:
+        """Options whose `stop` has these texts, too, unless they ignore what ends a text."""
+        own = options.get("stop", ())
+        texts = [own] if isinstance(own, str) else own
+        if not self.stop or options.get("ignore_eos") or not isinstance(texts, list | tuple):
+            return dict(options)
+        return {**options, "stop": [*texts, *self.stop]}
 
 
 class TextGenerator(Protocol):

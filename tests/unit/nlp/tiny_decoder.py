@@ -1,4 +1,4 @@
-"""A folder of a language model of a few thousand parameters, as transformers writes it, with a tokenizer and a template."""
+"""A folder of a tiny language model, as transformers writes it, with a tokenizer and a chat template."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TEMPLATE = (
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
 SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
-LENGTH = 256
+LENGTH = 2048
 
 
 def write_folder(folder: Path, seed: int = 1, size: int = 32) -> Path:
@@ -59,6 +59,7 @@ def _made(size: int) -> Path:
         "tie_word_embeddings": True,
         "eos_token_id": 2,
         "bos_token_id": 0,
+        "initializer_range": 0.5,
         "torch_dtype": "float32",
     }
     (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 
 from framework.config.registry import register
-from framework.core.bounded import VOCABULARY, read_text
+from framework.core.bounded import VOCABULARY, read_bytes, read_text
 from framework.core.errors import ConfigError, FormatError, InputError
 from framework.core.model_config import setting_of
 from framework.core.transform import Transform
@@ -120,7 +120,11 @@ class EncodeFeatures(Transform[RowSample]):
     def _content(self) -> Mapping[str, Sequence[str]] | None:
         """The values of each column that have rows; None: they are hashed."""
         path = self.vocabulary
-        return None if path is None else read_vocabulary(read_text(path, VOCABULARY, "vocabulary"), path)
+        return (
+            None
+            if path is None
+            else read_vocabulary(read_text(path, VOCABULARY, "vocabulary", InputError), path)
+        )
 
     @cached_property
     def _binned(self) -> frozenset[str]:
@@ -264,7 +268,9 @@ class EncodeFeatures(Transform[RowSample]):
         if self.vocabulary is None:
             return self, {}
         name = "vocabulary.json"
-        return replace(self, vocabulary=Path(name)), {name: self.vocabulary.read_bytes()}
+        return replace(self, vocabulary=Path(name)), {
+            name: read_bytes(self.vocabulary, VOCABULARY, "vocabulary", InputError)
+        }
 
     def load_assets(self, files: Mapping[str, bytes]) -> EncodeFeatures:
         if self.vocabulary is None:

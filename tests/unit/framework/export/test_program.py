@@ -202,10 +202,10 @@ def test_a_question_about_a_value_names_its_line(layer, line):
     assert "framework.jit.cond" in str(caught.value) and "branches on shapes" in str(caught.value)
 
 
-@pytest.mark.parametrize("shape", [(0,), (-1, 2), (None,), (1.5,), ("2 h",), ("*",)])
+@pytest.mark.parametrize("shape", [(-1, 2), (None,), (1.5,), ("2 h",), ("*",)])
 def test_sizes_that_are_none(shape):
     with pytest.raises(
-        ShapeError, match=r"positive or symbolic\n  received: .*\n  allowed: 1, \"n\", \"32\*h\""
+        ShapeError, match=r"a number or symbolic\n  received: .*\n  allowed: 1, \"n\", \"32\*h\""
     ):
         TensorSpec(shape)
 

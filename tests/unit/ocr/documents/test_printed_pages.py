@@ -132,8 +132,8 @@ def test_rows_between_rules_of_head_and_body(rows: list[tuple[str, ...]]) -> Non
     "row",
     [
         [
-            ("Removal of old plaster", "house at the river", "120"),
-            ("from walls and ceilings", "and the barn", ""),
+            ("Removal of old plaster", "barn at the river", "120"),
+            ("from walls and ceilings", "and the mill", ""),
         ],
         [("Income of households", "0.52", "0.61"), ("of two", "(0.03)", "(0.02)")],
         [("Mary Jones", "Main Street 4", "12"), ("Dock Road 3", "Porttown", "")],
