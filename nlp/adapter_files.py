@@ -16,7 +16,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 import numpy as np
 
@@ -58,7 +58,7 @@ def read_adapter_config(folder: str | Path) -> LoRA:
     )
 
 
-def _from_peft(settings: Mapping[str, Any], path: Path) -> LoRA:
+def _from_peft(settings: Mapping[str, object], path: Path) -> LoRA:
     kind = settings.get("peft_type", "LORA")
     unknown = {
         "peft_type": kind not in ("LORA", "DORA"),
@@ -83,24 +83,46 @@ def _from_peft(settings: Mapping[str, Any], path: Path) -> LoRA:
             "layers are left out of the adapter", where=f"{path}: exclude_modules", received=excluded
         )
     return LoRA(
-        rank=int(settings.get("r", 8)),
-        alpha=float(settings.get("lora_alpha", 8)),
-        dropout=float(settings.get("lora_dropout") or 0.0),
+        rank=int(_number(settings, "r", 8, path)),
+        alpha=_number(settings, "lora_alpha", 8, path),
+        dropout=_number(settings, "lora_dropout", 0, path),
         targets=_pattern(targets, path),
         rslora=settings.get("use_rslora") is True,
         dora=settings.get("use_dora") is True,
-        modules_to_save=tuple(re.escape(name) for name in settings.get("modules_to_save") or ()),
-        bias=settings.get("bias") or "none",
-        rank_pattern={_end(key): int(value) for key, value in (settings.get("rank_pattern") or {}).items()},
-        alpha_pattern={
-            _end(key): float(value) for key, value in (settings.get("alpha_pattern") or {}).items()
-        },
+        modules_to_save=tuple(re.escape(name) for name in _names(settings, "modules_to_save")),
+        bias=_bias(settings, path),
+        rank_pattern={end: int(rank) for end, rank in _numbers(settings, "rank_pattern", path).items()},
+        alpha_pattern=_numbers(settings, "alpha_pattern", path),
     )
 
 
-def _end(pattern: str) -> str:
-    """A key of peft's patterns, which it searches at the end of a name, behind a dot or its beginning."""
-    return pattern.removeprefix("^").removesuffix("$")
+def _number(settings: Mapping[str, object], name: str, default: float, path: Path) -> float:
+    value = settings.get(name)
+    if value is None:
+        return default
+    if not isinstance(value, int | float):
+        raise FormatError("the entry is no number", where=f"{path}: {name}", received=repr(value)[:80])
+    return float(value)
+
+
+def _names(settings: Mapping[str, object], name: str) -> list[str]:
+    value = settings.get(name)
+    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
+
+
+def _numbers(settings: Mapping[str, object], name: str, path: Path) -> dict[str, float]:
+    """By the ends of names that peft searches, behind a dot or at the beginning."""
+    value = settings.get(name)
+    if not isinstance(value, dict):
+        return {}
+    return {str(key).removeprefix("^").removesuffix("$"): _number(value, str(key), 0, path) for key in value}
+
+
+def _bias(settings: Mapping[str, object], path: Path) -> Literal["none", "lora_only", "all"]:
+    value = settings.get("bias") or "none"
+    if value not in ("none", "lora_only", "all"):
+        raise FormatError("these biases are not known", where=f"{path}: bias", received=repr(value)[:80])
+    return value  # pyright: ignore[reportReturnType]
 
 
 def _pattern(targets: object, path: Path) -> str:
@@ -118,24 +140,22 @@ def _pattern(targets: object, path: Path) -> str:
     )
 
 
-def _from_paddle(settings: Mapping[str, Any], path: Path) -> LoRA:
+def _from_paddle(settings: Mapping[str, object], path: Path) -> LoRA:
     targets = settings.get("target_modules")
     targets = [targets] if isinstance(targets, str) else targets
     if not isinstance(targets, list) or not targets:
         raise FormatError(
             "the adapter names no layers", where=f"{path}: target_modules", received=repr(targets)[:80]
         )
-    rank, scaling = int(settings.get("r", 8)), settings.get("scaling")
-    rslora = settings.get("rslora") is True
-    alpha = float(settings.get("lora_alpha", 8))
-    if isinstance(scaling, int | float) and not settings.get("lora_alpha"):
-        alpha = float(scaling) * (rank**0.5 if rslora else rank)
+    rank, scaling = int(_number(settings, "r", 8, path)), _number(settings, "scaling", 0, path)
+    rslora, alpha = settings.get("rslora") is True, _number(settings, "lora_alpha", 0, path)
+    alpha = alpha or scaling * (rank**0.5 if rslora else rank) or 8.0
     # Theirs are regular expressions that a whole name must have, such as ".*q_proj.*".
     pattern = "|".join(f"(?:.*\\.)?(?:{one.removeprefix('.*').removesuffix('.*')})" for one in targets)
     return LoRA(
         rank=rank,
         alpha=alpha,
-        dropout=float(settings.get("lora_dropout") or 0.0),
+        dropout=_number(settings, "lora_dropout", 0, path),
         targets=pattern,
         rslora=rslora,
     )
@@ -175,7 +195,7 @@ def _as_ours(
 ) -> dict[str, np.ndarray]:
     """The arrays of a file by our names, in our layouts. Raises: WeightError."""
     needed = {name: value.shape for name, value in adapter_state(model).items()}
-    turned = {name for name, source in model.weight_sources().items() if source.transposed}
+    transposed_names = {name for name, source in model.weight_sources().items() if source.transposed}
     state, left_over = {}, []
     for key, value in arrays.items():
         name = key.removeprefix(_PREFIX)
@@ -193,7 +213,7 @@ def _as_ours(
             left_over.append(key)
             continue
         leaf = name.rpartition(".")[2]
-        is_turned = leaf in ("lora_A", "lora_B") or name in turned
+        is_turned = leaf in ("lora_A", "lora_B") or name in transposed_names
         state[name] = np.asarray(value).T if is_turned and not is_paddle else np.asarray(value)
     wrong = [
         f"{name}: {state[name].shape}, ours {needed[name]}"
@@ -279,20 +299,20 @@ def _alpha(adapter: LoRA, name: str) -> float:
     )
 
 
-def _suffixes(model: Decoder, chosen: Sequence[str]) -> list[str]:
+def _suffixes(model: Decoder, adapted_names: Sequence[str]) -> list[str]:
     """Ends of the names of these layers that no other layer has; whole names where there are none."""
-    ends = sorted({name.rpartition(".")[2] for name in chosen})
-    others = [name for name, _ in model.named_sublayers() if name not in set(chosen)]
+    ends = sorted({name.rpartition(".")[2] for name in adapted_names})
+    others = [name for name, _ in model.named_sublayers() if name not in set(adapted_names)]
     clear = not any(ends_with(name, "|".join(map(re.escape, ends))) for name in others)
-    return ends if clear else sorted(chosen)
+    return ends if clear else sorted(adapted_names)
 
 
 def _saved_modules(model: Decoder, adapter: LoRA) -> list[str]:
     names = [name for name, _ in model.named_sublayers()]
-    found = {
+    saved_names = {
         name.rpartition(".")[2]
         for name in names
         for pattern in adapter.modules_to_save
         if ends_with(name, pattern)
     }
-    return sorted(found)
+    return sorted(saved_names)

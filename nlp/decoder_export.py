@@ -107,8 +107,8 @@ def _setting(experiment: Experiment, name: str) -> str | None:
     """Of the data that the model was trained on, or of its task."""
     loaders = (experiment.data.train, experiment.data.eval)
     holders = (*(one.dataset for one in loaders if one is not None), experiment.task)
-    found = (getattr(one, name, None) for one in holders)
-    return next((one for one in found if isinstance(one, str)), None)
+    candidates = (getattr(one, name, None) for one in holders)
+    return next((one for one in candidates if isinstance(one, str)), None)
 
 
 def write_tokenizer(tokenizer: Tokenizer, source: str, folder: Path) -> None:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from framework.core.bounded import SETTINGS, check_mapping, parse_json, read_text
 from framework.core.errors import ConfigError, InputError
@@ -84,8 +84,8 @@ _TARGETS = "(q|k|v|o|gate|up|down)_proj"  # PaddleNLP's own for LLaMA and Qwen
 class Converted:
     """A configuration, and what of the JSON it does not have."""
 
-    config: dict[str, Any]
-    left_out: dict[str, Any] = field(default_factory=dict)
+    config: dict[str, object]
+    left_out: dict[str, object] = field(default_factory=dict)
     """Keys that are not known here, with their values"""
     notes: tuple[str, ...] = ()
 
@@ -93,22 +93,47 @@ class Converted:
 class _Arguments:
     """The JSON, and which of its keys were asked for."""
 
-    def __init__(self, values: Mapping[str, Any]) -> None:
-        self.values, self.read = values, set()
+    def __init__(self, values: Mapping[str, object]) -> None:
+        self.values = values
+        self.read: set[str] = set()
 
-    def get(self, *names: str, default: Any = None) -> Any:
-        """The first of these keys that is there."""
+    def get(self, *names: str) -> object:
+        """The value of the first of these keys that is there; None: there is none."""
         self.read.update(names)
-        return next((self.values[name] for name in names if self.values.get(name) is not None), default)
+        return next((self.values[name] for name in names if self.values.get(name) is not None), None)
+
+    def number(self, *names: str, default: float = 0.0) -> float:
+        """Raises: ConfigError, where the value is no number."""
+        value = self.get(*names)
+        if value is None:
+            return default
+        try:
+            return float(str(value))
+        except ValueError:
+            allowed = "a number"
+            raise ConfigError(
+                "the argument is no number", where=names[0], received=repr(value), allowed=allowed
+            ) from None
+
+    def integer(self, *names: str, default: int = 0) -> int:
+        return round(self.number(*names, default=default))
+
+    def text(self, *names: str, default: str = "") -> str:
+        value = self.get(*names)
+        return default if value is None else str(value)
+
+    def flag(self, *names: str, default: bool = False) -> bool:
+        value = self.get(*names)
+        return default if value is None else value in (True, 1, "true", "True", "1")
 
 
-def read_arguments(path: Path) -> Mapping[str, Any]:
+def read_arguments(path: Path) -> Mapping[str, object]:
     """Raises: InputError, FormatError, where the file is missing or no JSON object."""
     text = read_text(path, SETTINGS, "arguments of PaddleNLP", InputError)
     return check_mapping(parse_json(text, path, "arguments of PaddleNLP"), path, "arguments of PaddleNLP")
 
 
-def stage_of(values: Mapping[str, Any]) -> Stage:
+def stage_of(values: Mapping[str, object]) -> Stage:
     """Of which of their scripts the JSON is, by its keys."""
     if "input_dir" in values:
         return "pretrain"
@@ -120,7 +145,7 @@ def stage_of(values: Mapping[str, Any]) -> Stage:
     return "finetune"
 
 
-def convert_arguments(values: Mapping[str, Any], stage: Stage | None = None) -> Converted:
+def convert_arguments(values: Mapping[str, object], stage: Stage | None = None) -> Converted:
     """The configuration that `oar train -c` takes.
 
     Their batch size is of one device, and ours of all: it is multiplied by their degrees of data and sharding. Their
@@ -131,51 +156,51 @@ def convert_arguments(values: Mapping[str, Any], stage: Stage | None = None) -> 
     """
     arguments, notes = _Arguments(values), []
     stage = stage or stage_of(values)
-    name = str(arguments.get("model_name_or_path", default=""))
-    config: dict[str, Any] = {
+    name = arguments.text("model_name_or_path", default="")
+    config: dict[str, object] = {
         "domain": "nlp",
         "model": _model(name, arguments, stage, notes),
         "task": _task(arguments, stage),
     }
-    if not arguments.get("continue_training", default=True) and stage == "pretrain":
+    if not arguments.flag("continue_training", default=True) and stage == "pretrain":
         notes.append("continue_training is false: the weights start anew")
     else:
         config["pretrained"] = {"weights": name}
-    accumulate = int(arguments.get("gradient_accumulation_steps", default=1))
+    accumulate = arguments.integer("gradient_accumulation_steps", default=1)
     config["data"] = _data(arguments, stage, name, notes)
     config["optim"] = _optimizer(arguments, accumulate)
     config["train"] = _train(arguments, accumulate)
     parallel = _parallel(arguments)
     if parallel:
         config["parallel"] = parallel
-    known = arguments.read | WITHOUT_EFFECT
+    recognized = arguments.read | WITHOUT_EFFECT
     left_out = {
-        key: value for key, value in values.items() if key not in known and value not in (None, False)
+        key: value for key, value in values.items() if key not in recognized and value not in (None, False)
     }
     return Converted(config, left_out, tuple(notes))
 
 
-def _model(name: str, arguments: _Arguments, stage: Stage, notes: list[str]) -> dict[str, Any]:
+def _model(name: str, arguments: _Arguments, stage: Stage, notes: list[str]) -> dict[str, object]:
     folder = Path(name).expanduser()
     if is_model_folder(folder):
         family = decoder_family(read_settings(folder), str(folder / CONFIG))
-        model: dict[str, Any] = {"type": family.decoder.__name__, "variant": name}
+        model: dict[str, object] = {"type": family.decoder.__name__, "variant": name}
     else:
         model = _variant(name)
         notes.append(
             f"model_name_or_path {name} is no folder here: its sizes are those of {model['variant']}"
         )
-    if arguments.get("lora", default=False):
-        rank = int(arguments.get("lora_rank", default=8))
-        alpha = arguments.get("lora_alpha", default=2 * rank)
-        adapter: dict[str, Any] = {"rank": rank, "alpha": alpha, "targets": _TARGETS}
-        if arguments.get("rslora", default=False):
+    if arguments.flag("lora"):
+        rank = arguments.integer("lora_rank", default=8)
+        alpha = arguments.number("lora_alpha", default=2 * rank)
+        adapter: dict[str, object] = {"rank": rank, "alpha": alpha, "targets": _TARGETS}
+        if arguments.flag("rslora"):
             adapter["rslora"] = True
         model["adapter"] = adapter
     return model
 
 
-def _variant(name: str) -> dict[str, Any]:
+def _variant(name: str) -> dict[str, object]:
     """By a name of the hub, such as meta-llama/Meta-Llama-3-8B-Instruct."""
     plain = re.sub(r"^meta-|-(instruct|base|chat|hf)\b", "", name.rpartition("/")[2].lower()).replace(
         "_", "-"
@@ -192,15 +217,15 @@ def _variant(name: str) -> dict[str, Any]:
     )
 
 
-def _task(arguments: _Arguments, stage: Stage) -> dict[str, Any]:
+def _task(arguments: _Arguments, stage: Stage) -> dict[str, object]:
     if stage in ("pretrain", "finetune"):
         return {"type": "CausalLanguageModel", "chunks": 8}
-    loss = str(arguments.get("loss_type", default="kto" if stage == "kto" else "sigmoid"))
+    loss = arguments.text("loss_type", default="kto" if stage == "kto" else "sigmoid")
     if loss not in _LOSSES:
         raise ConfigError(
             "the loss is not known", where="loss_type", received=repr(loss), allowed=", ".join(_LOSSES)
         )
-    options = {"beta": arguments.get("beta", default=0.1)}
+    options = {"beta": arguments.number("beta", default=0.1)}
     for theirs, ours in (
         ("label_smoothing", "smoothing"),
         ("simpo_gamma", "gamma"),
@@ -208,27 +233,32 @@ def _task(arguments: _Arguments, stage: Stage) -> dict[str, Any]:
         ("desirable_weight", "desirable_weight"),
         ("undesirable_weight", "undesirable_weight"),
     ):
-        value = arguments.get(theirs)
+        value = arguments.number(theirs)
         if value:
             options[ours] = value
-    task = {"type": "Preference", "loss_type": _LOSSES[loss], "options": options, "chunks": 8}
-    weight = arguments.get("sft_loss_ratio")
+    task: dict[str, object] = {
+        "type": "Preference",
+        "loss_type": _LOSSES[loss],
+        "options": options,
+        "chunks": 8,
+    }
+    weight = arguments.number("sft_loss_ratio")
     return {**task, "sft_weight": weight} if weight else task
 
 
-def _data(arguments: _Arguments, stage: Stage, name: str, notes: list[str]) -> dict[str, Any]:
+def _data(arguments: _Arguments, stage: Stage, name: str, notes: list[str]) -> dict[str, object]:
     devices = 1
     for degree in ("sharding_parallel_degree", "data_parallel_degree"):
-        devices *= max(1, int(arguments.get(degree, default=1)))
+        devices *= max(1, arguments.integer(degree, default=1))
     sizes = {
-        "train": int(arguments.get("per_device_train_batch_size", default=8)) * devices,
-        "eval": int(arguments.get("per_device_eval_batch_size", default=8)) * devices,
+        "train": arguments.integer("per_device_train_batch_size", default=8) * devices,
+        "eval": arguments.integer("per_device_eval_batch_size", default=8) * devices,
     }
     if stage == "pretrain":
-        length = int(arguments.get("max_seq_length", "max_seq_len", default=1024))
-        parts = [float(one) for one in str(arguments.get("split", default="949,50,1")).split(",")]
-        first, second = parts[0] / sum(parts), sum(parts[:2]) / sum(parts)
-        path = str(arguments.get("input_dir"))
+        length = arguments.integer("max_seq_length", "max_seq_len", default=1024)
+        numbers = [float(one) for one in arguments.text("split", default="949,50,1").split(",")]
+        first, second = numbers[0] / sum(numbers), sum(numbers[:2]) / sum(numbers)
+        path = arguments.text("input_dir")
         notes.append("input_dir names a folder there: write the prefix of its x.idx and x.bin as `path`")
         shares = {"train": [0.0, round(first, 6)], "eval": [round(first, 6), round(second, 6)]}
         sets = {
@@ -236,41 +266,41 @@ def _data(arguments: _Arguments, stage: Stage, name: str, notes: list[str]) -> d
             for part, share in shares.items()
         }
     else:
-        folder = str(arguments.get("dataset_name_or_path", "train_dataset_path", default="data"))
+        folder = arguments.text("dataset_name_or_path", "train_dataset_path", default="data")
         files = {"train": f"{folder}/train.json", "eval": f"{folder}/dev.json"}
         sets = {part: _answers(arguments, stage, path, name) for part, path in files.items()}
     return {part: {"dataset": one, "batch_size": sizes[part]} for part, one in sets.items()}
 
 
-def _answers(arguments: _Arguments, stage: Stage, path: str, name: str) -> dict[str, Any]:
+def _answers(arguments: _Arguments, stage: Stage, path: str, name: str) -> dict[str, object]:
     if stage == "finetune":
         arguments.get("src_length", "zero_padding")  # texts share rows here in any case
-        length = int(arguments.get("max_length", "max_seq_length", "max_seq_len", default=2048))
+        length = arguments.integer("max_length", "max_seq_length", "max_seq_len", default=2048)
         return {"type": "Chats", "paths": [path], "tokenizer": name, "max_length": length}
     kind = "LabelledAnswers" if stage == "kto" else "Preferences"
     return {
         "type": kind,
         "paths": [path],
         "tokenizer": name,
-        "max_length": int(arguments.get("max_seq_len", "max_seq_length", "max_length", default=4096)),
-        "max_prompt_length": int(arguments.get("max_prompt_len", default=2048)),
+        "max_length": arguments.integer("max_seq_len", "max_seq_length", "max_length", default=4096),
+        "max_prompt_length": arguments.integer("max_prompt_len", default=2048),
     }
 
 
-def _optimizer(arguments: _Arguments, accumulate: int) -> dict[str, Any]:
-    rate = float(arguments.get("learning_rate", default=5e-5))
-    least = float(arguments.get("min_learning_rate", "min_lr", default=0.0))
-    kind = str(arguments.get("lr_scheduler_type", default="linear"))
-    decay: Any = {"type": "PolynomialDecay", "learning_rate": rate, "end_lr": least, "power": 1.0}
+def _optimizer(arguments: _Arguments, accumulate: int) -> dict[str, object]:
+    rate = arguments.number("learning_rate", default=5e-5)
+    least = arguments.number("min_learning_rate", "min_lr", default=0.0)
+    kind = arguments.text("lr_scheduler_type", default="linear")
+    decay: object = {"type": "PolynomialDecay", "learning_rate": rate, "end_lr": least, "power": 1.0}
     if kind == "cosine":
         decay = {"type": "CosineAnnealingDecay", "learning_rate": rate, "eta_min": least}
     elif kind.startswith("constant"):
         decay = rate
-    warmup = int(arguments.get("warmup_steps", default=0))
-    ratio = arguments.get("warmup_ratio")
-    steps = arguments.get("max_steps")
-    if not warmup and ratio and steps:
-        warmup = round(float(ratio) * int(steps))
+    warmup = arguments.integer("warmup_steps", default=0)
+    ratio = arguments.number("warmup_ratio")
+    steps = arguments.integer("max_steps", default=-1)
+    if not warmup and ratio and steps > 0:
+        warmup = round(ratio * steps)
     if warmup:
         decay = {
             "type": "LinearWarmup",
@@ -279,51 +309,51 @@ def _optimizer(arguments: _Arguments, accumulate: int) -> dict[str, Any]:
             "start_lr": 0.0,
             "end_lr": rate,
         }
-    optimizer = {
+    optimizer: dict[str, object] = {
         "type": "AdamW",
         "learning_rate": decay,
-        "beta1": float(arguments.get("adam_beta1", default=0.9)),
-        "beta2": float(arguments.get("adam_beta2", default=0.999)),
-        "epsilon": float(arguments.get("adam_epsilon", default=1e-8)),
-        "weight_decay": float(arguments.get("weight_decay", default=0.0)),
+        "beta1": arguments.number("adam_beta1", default=0.9),
+        "beta2": arguments.number("adam_beta2", default=0.999),
+        "epsilon": arguments.number("adam_epsilon", default=1e-8),
+        "weight_decay": arguments.number("weight_decay", default=0.0),
         "decay_norm_and_bias": False,
-        "grad_clip": {"global_norm": float(arguments.get("max_grad_norm", default=1.0))},
+        "grad_clip": {"global_norm": arguments.number("max_grad_norm", default=1.0)},
     }
     return {**optimizer, "accumulate": accumulate} if accumulate > 1 else optimizer
 
 
-def _train(arguments: _Arguments, accumulate: int) -> dict[str, Any]:
-    steps = int(arguments.get("max_steps", default=-1))
-    train: dict[str, Any] = {"iters": steps * accumulate} if steps > 0 else {}
-    epochs = arguments.get("num_train_epochs", default=3)
+def _train(arguments: _Arguments, accumulate: int) -> dict[str, object]:
+    steps = arguments.integer("max_steps", default=-1)
+    train: dict[str, object] = {"iters": steps * accumulate} if steps > 0 else {}
+    epochs = arguments.number("num_train_epochs", default=3)
     if not train:
-        train["epochs"] = max(1, round(float(epochs)))
+        train["epochs"] = max(1, round(epochs))
     for ours, theirs in (
         ("log_every", "logging_steps"),
         ("eval_every", "eval_steps"),
         ("save_every", "save_steps"),
     ):
-        value = arguments.get(theirs)
+        value = arguments.integer(theirs)
         if value:
-            train[ours] = int(value) * accumulate
-    keep, seed = arguments.get("save_total_limit"), arguments.get("seed")
-    train |= {"keep": int(keep)} if keep else {}
-    train |= {"seed": int(seed)} if seed is not None else {}
-    if arguments.get("bf16", default=False):
+            train[ours] = value * accumulate
+    keep, seed = arguments.integer("save_total_limit"), arguments.integer("seed", default=-1)
+    train |= {"keep": keep} if keep else {}
+    train |= {"seed": seed} if seed >= 0 else {}
+    if arguments.flag("bf16"):
         train["amp"] = "bfloat16"
-    elif arguments.get("fp16", default=False):
+    elif arguments.flag("fp16"):
         train["amp"] = "float16"
-    level = arguments.get("fp16_opt_level", default="O1")
+    level = arguments.text("fp16_opt_level", default="O1")
     if "amp" in train and level in ("O1", "O2"):
         train["amp_level"] = level
     arguments.get("recompute_granularity", "recompute_use_reentrant")
-    if arguments.get("recompute", default=False):
+    if arguments.flag("recompute"):
         train["recompute"] = r"layers\.\d+$"
     return train
 
 
-def _parallel(arguments: _Arguments) -> dict[str, Any]:
-    parallel = {}
+def _parallel(arguments: _Arguments) -> dict[str, object]:
+    parallel: dict[str, object] = {}
     for ours, theirs in (
         ("fsdp", "sharding_parallel_degree"),
         ("data", "data_parallel_degree"),
@@ -332,10 +362,10 @@ def _parallel(arguments: _Arguments) -> dict[str, Any]:
         ("sequence", "sep_parallel_degree"),
         ("expert", "expert_parallel_degree"),
     ):
-        degree = int(arguments.get(theirs, default=1))
+        degree = arguments.integer(theirs, default=1)
         if degree > 1:
             parallel[ours] = degree
-    stage = re.search(r"stage([123])", str(arguments.get("sharding", default="")))
+    stage = re.search(r"stage([123])", arguments.text("sharding", default=""))
     if stage and parallel.get("fsdp"):
         parallel["stage"] = int(stage[1])
     arguments.get("sequence_parallel", "context_parallel_degree")
@@ -352,6 +382,7 @@ def as_yaml(converted: Converted, source: str) -> str:
     for name, section in converted.config.items():
         if name == "data":
             lines.append("data:")
+            assert isinstance(section, Mapping)
             lines += [f"  {part}: {_flow(one)}" for part, one in section.items()]
         else:
             lines.append(f"{name}: {_flow(section)}")

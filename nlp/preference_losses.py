@@ -43,7 +43,7 @@ class PreferenceOptions:
 class PairLogs(NamedTuple):
     """Log-probabilities of the answers of N pairs, summed over their tokens; [N] float32 each."""
 
-    chosen: jax.Array
+    preferred: jax.Array
     rejected: jax.Array
     reference_chosen: jax.Array
     reference_rejected: jax.Array
@@ -53,7 +53,7 @@ class PairLogs(NamedTuple):
     @property
     def chosen_ratio(self) -> jax.Array:
         """log of policy / reference"""
-        return self.chosen - self.reference_chosen
+        return self.preferred - self.reference_chosen
 
     @property
     def rejected_ratio(self) -> jax.Array:
@@ -66,7 +66,7 @@ class PairLogs(NamedTuple):
     @property
     def chosen_mean(self) -> jax.Array:
         """A token"""
-        return self.chosen / jnp.maximum(self.chosen_tokens, 1)
+        return self.preferred / jnp.maximum(self.chosen_tokens, 1)
 
     @property
     def rejected_mean(self) -> jax.Array:
@@ -78,16 +78,19 @@ def _ls(x: jax.Array) -> jax.Array:
 
 
 def sigmoid(logs: PairLogs, options: PreferenceOptions) -> jax.Array:
+    """DPO, and with `smoothing` its conservative form."""
     x, smoothing = options.beta * logs.margin, options.smoothing
     return -(1 - smoothing) * _ls(x) - smoothing * _ls(-x)
 
 
 def robust(logs: PairLogs, options: PreferenceOptions) -> jax.Array:
+    """DPO whose mean over wrong labels is that over right ones."""
     x, smoothing = options.beta * logs.margin, options.smoothing
     return (-(1 - smoothing) * _ls(x) + smoothing * _ls(-x)) / (1 - 2 * smoothing)
 
 
 def hinge(logs: PairLogs, options: PreferenceOptions) -> jax.Array:
+    """SLiC."""
     return jnp.maximum(0.0, 1 - options.beta * logs.margin)
 
 
@@ -98,22 +101,25 @@ def ipo(logs: PairLogs, options: PreferenceOptions) -> jax.Array:
 
 def ipo_mean(logs: PairLogs, options: PreferenceOptions) -> jax.Array:
     """Of means a token, as trl from 1.0 on has it."""
-    chosen = logs.chosen_ratio / jnp.maximum(logs.chosen_tokens, 1)
+    preferred = logs.chosen_ratio / jnp.maximum(logs.chosen_tokens, 1)
     rejected = logs.rejected_ratio / jnp.maximum(logs.rejected_tokens, 1)
-    return jnp.square(chosen - rejected - 1 / (2 * options.beta))
+    return jnp.square(preferred - rejected - 1 / (2 * options.beta))
 
 
 def nca(logs: PairLogs, options: PreferenceOptions) -> jax.Array:
+    """Of each answer's own reward."""
     c, r = options.beta * logs.chosen_ratio, options.beta * logs.rejected_ratio
     return -_ls(c) - 0.5 * _ls(-c) - 0.5 * _ls(-r)
 
 
 def sppo(logs: PairLogs, options: PreferenceOptions) -> jax.Array:
+    """Each log ratio against its half of 1 / beta."""
     half = 1 / (2 * options.beta)
     return jnp.square(logs.chosen_ratio - half) + jnp.square(logs.rejected_ratio + half)
 
 
 def dpop(logs: PairLogs, options: PreferenceOptions) -> jax.Array:
+    """DPO that costs more where the chosen answer becomes less probable."""
     loss = jnp.maximum(0.0, -logs.chosen_ratio)
     return -_ls(options.beta * (logs.margin - options.penalty * loss))
 
@@ -122,16 +128,18 @@ def kto_pair(logs: PairLogs, options: PreferenceOptions) -> jax.Array:
     """KTO on pairs, each answer held to the mean log ratio of the other kind."""
     chosen_kl = jnp.maximum(jax.lax.stop_gradient(logs.chosen_ratio.mean()), 0.0)
     rejected_kl = jnp.maximum(jax.lax.stop_gradient(logs.rejected_ratio.mean()), 0.0)
-    chosen = 1 - jax.nn.sigmoid(options.beta * (logs.chosen_ratio - rejected_kl))
-    return chosen + 1 - jax.nn.sigmoid(options.beta * (chosen_kl - logs.rejected_ratio))
+    preferred = 1 - jax.nn.sigmoid(options.beta * (logs.chosen_ratio - rejected_kl))
+    return preferred + 1 - jax.nn.sigmoid(options.beta * (chosen_kl - logs.rejected_ratio))
 
 
 def simpo(logs: PairLogs, options: PreferenceOptions) -> jax.Array:
+    """Means a token, without a reference."""
     x = options.beta * (logs.chosen_mean - logs.rejected_mean) - options.gamma
     return -(1 - options.smoothing) * _ls(x) - options.smoothing * _ls(-x)
 
 
 def orpo(logs: PairLogs, options: PreferenceOptions) -> jax.Array:
+    """Cross-entropy of the chosen answer, and the ratio of the odds; without a reference."""
     return -logs.chosen_mean - options.odds_weight * _ls(log_odds(logs))
 
 

@@ -36,8 +36,8 @@ class SameText:
     case: bool = True
 
     def __call__(self, prompt: str, answer: str, expected: str) -> float:
-        found, right = answer.strip(), expected.strip()
-        return float(found == right if self.case else found.casefold() == right.casefold())
+        actual, right = answer.strip(), expected.strip()
+        return float(actual == right if self.case else actual.casefold() == right.casefold())
 
 
 @register("reward")
@@ -49,10 +49,10 @@ class SameNumber:
     other: float = 0.0
 
     def __call__(self, prompt: str, answer: str, expected: str) -> float:
-        found, right = (_NUMBER.findall(text) for text in (answer, expected))
-        if not found or not right:
+        actual, right = (_NUMBER.findall(text) for text in (answer, expected))
+        if not actual or not right:
             return 0.0
-        return 1.0 if _value(found[-1]) == _value(right[-1]) else self.other
+        return 1.0 if _value(actual[-1]) == _value(right[-1]) else self.other
 
 
 def _value(number: str) -> float:

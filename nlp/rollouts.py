@@ -48,8 +48,8 @@ def draw_answers(
     rows, width = ids.shape
     room = width + max_new_tokens
     order = jnp.arange(width)
-    places = jnp.where(order < lengths[:, None], order, room)  # padding is written nowhere
-    hidden, cache = model.decode(ids, places, model.new_cache(rows, room))
+    positions = jnp.where(order < lengths[:, None], order, room)  # padding is written nowhere
+    hidden, cache = model.decode(ids, positions, model.new_cache(rows, room))
     last = jnp.take_along_axis(hidden, (lengths - 1)[:, None, None], axis=1)[:, 0]
     cache, last, starts = jax.tree.map(lambda one: jnp.repeat(one, group, axis=0), (cache, last, lengths))
     count = rows * group
@@ -61,19 +61,19 @@ def draw_answers(
         else:
             logits = logits / temperature
             token = jax.random.categorical(key, logits).astype(jnp.int32)
-        chosen = jnp.take_along_axis(logits, token[:, None], axis=-1)[:, 0]
-        return token, chosen - jax.nn.logsumexp(logits, axis=-1)
+        token_logit = jnp.take_along_axis(logits, token[:, None], axis=-1)[:, 0]
+        return token, token_logit - jax.nn.logsumexp(logits, axis=-1)
 
     def put(state: _Drawing, token: jax.Array, log: jax.Array) -> _Drawing:
         ids, logs, sizes = state.answers
-        kept = ~state.done
+        is_open = ~state.done
         answers = Answers(
-            ids.at[:, state.step].set(jnp.where(kept, token, 0)),
-            logs.at[:, state.step].set(jnp.where(kept, log, 0.0)),
-            sizes + kept.astype(jnp.int32),
+            ids.at[:, state.step].set(jnp.where(is_open, token, 0)),
+            logs.at[:, state.step].set(jnp.where(is_open, log, 0.0)),
+            sizes + is_open.astype(jnp.int32),
         )
-        ended = jnp.isin(token, jnp.asarray(end_ids, jnp.int32)) if end_ids else jnp.zeros_like(kept)
-        return state._replace(step=state.step + 1, token=token, done=state.done | ended, answers=answers)
+        is_end = jnp.isin(token, jnp.asarray(end_ids, jnp.int32)) if end_ids else jnp.zeros_like(is_open)
+        return state._replace(step=state.step + 1, token=token, done=state.done | is_end, answers=answers)
 
     def go_on(state: _Drawing) -> jax.Array:
         return (state.step < max_new_tokens) & ~state.done.all()
@@ -81,14 +81,14 @@ def draw_answers(
     def advance(state: _Drawing) -> _Drawing:
         at = jnp.where(state.done, room, starts + state.step - 1)
         hidden, cache = model.decode(state.token[:, None], at[:, None], state.cache)
-        key, own = jax.random.split(state.key)
-        return put(state._replace(cache=cache, key=key), *draw(hidden[:, 0], own))
+        key, step_key = jax.random.split(state.key)
+        return put(state._replace(cache=cache, key=key), *draw(hidden[:, 0], step_key))
 
     empty = Answers(
         jnp.zeros((count, max_new_tokens), jnp.int32),
         jnp.zeros((count, max_new_tokens), jnp.float32),
         jnp.zeros(count, jnp.int32),
     )
-    key, own = jax.random.split(key)
+    key, step_key = jax.random.split(key)
     first = _Drawing(jnp.int32(0), jnp.zeros(count, jnp.int32), cache, jnp.zeros(count, bool), empty, key)
-    return jax.lax.while_loop(go_on, advance, put(first, *draw(last, own))).answers
+    return jax.lax.while_loop(go_on, advance, put(first, *draw(last, step_key))).answers

@@ -49,16 +49,16 @@ def token_scores(
 
     def score(hidden: jax.Array, targets: jax.Array) -> TokenScores:
         scores = logits(hidden).astype(jnp.float32)
-        known = targets >= 0
-        chosen = jnp.take_along_axis(scores, jnp.maximum(targets, 0)[..., None], axis=-1)[..., 0]
-        logs = jnp.where(known, chosen - jax.nn.logsumexp(scores, axis=-1), 0.0)
-        return TokenScores(logs, (scores.argmax(-1) == targets) & known)
+        has_target = targets >= 0
+        target_logit = jnp.take_along_axis(scores, jnp.maximum(targets, 0)[..., None], axis=-1)[..., 0]
+        logs = jnp.where(has_target, target_logit - jax.nn.logsumexp(scores, axis=-1), 0.0)
+        return TokenScores(logs, (scores.argmax(-1) == targets) & has_target)
 
     if chunks == 1:
         return score(hidden, targets)
     # Along the tokens, not the texts: those are divided among devices.
     states = jnp.moveaxis(hidden.reshape(rows, chunks, size, -1), 1, 0)
-    parts = jnp.moveaxis(targets.reshape(rows, chunks, size), 1, 0)
-    found = jax.lax.map(lambda both: jax.checkpoint(score)(*both), (states, parts))
-    whole = [jnp.moveaxis(one, 0, 1).reshape(rows, chunks * size)[:, :length] for one in found]
+    target_chunks = jnp.moveaxis(targets.reshape(rows, chunks, size), 1, 0)
+    chunk_scores = jax.lax.map(lambda both: jax.checkpoint(score)(*both), (states, target_chunks))
+    whole = [jnp.moveaxis(one, 0, 1).reshape(rows, chunks * size)[:, :length] for one in chunk_scores]
     return TokenScores(*whole)

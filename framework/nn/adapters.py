@@ -177,8 +177,8 @@ def add_adapters(model: Layer, adapter: LoRA) -> list[str]:
     if adapter.weights is not None:
         _make_room(model, weight_scheme(adapter.weights))
     linear = {name: layer for name, layer in model.named_sublayers() if _is_linear(layer)}
-    chosen = {name: layer for name, layer in linear.items() if adapter.is_target(name)}
-    if not chosen:
+    adapted = {name: layer for name, layer in linear.items() if adapter.is_target(name)}
+    if not adapted:
         ends = sorted({name.rpartition(".")[2] for name in linear})
         raise ConfigError(
             "no linear layer of the model gets an adapter",
@@ -191,13 +191,13 @@ def add_adapters(model: Layer, adapter: LoRA) -> list[str]:
         parameter.trainable = False
     for pattern in adapter.modules_to_save:
         _train_whole(model, pattern)
-    for name, layer in chosen.items():
+    for name, layer in adapted.items():
         _adapt(layer, adapter, name)
     for name, parameter in model.named_parameters():
         owner, _, leaf = name.rpartition(".")
-        if leaf == "bias" and (adapter.bias == "all" or (adapter.bias == "lora_only" and owner in chosen)):
+        if leaf == "bias" and (adapter.bias == "all" or (adapter.bias == "lora_only" and owner in adapted)):
             parameter.trainable = True
-    return list(chosen)
+    return list(adapted)
 
 
 def _make_room(model: Layer, scheme: WeightScheme) -> None:
@@ -247,12 +247,12 @@ def _is_linear(layer: Layer) -> bool:
 
 
 def _train_whole(model: Layer, pattern: str) -> None:
-    found = False
+    is_trained = False
     for name, layer in model.named_sublayers():
         if ends_with(name, pattern):
             for parameter in layer.parameters():
-                parameter.trainable = found = True
-    if not found:
+                parameter.trainable = is_trained = True
+    if not is_trained:
         ends = sorted(
             {name.rpartition(".")[2] for name, layer in model.named_sublayers() if layer._parameters}
         )

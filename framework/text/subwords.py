@@ -68,11 +68,12 @@ class Subwords:
 
     def _literal_core(self) -> tokenizers.Tokenizer:
         """One that takes special tokens in a text for text: a tokenizer has one setting of that for all threads."""
-        if self._literal is None:
+        core = self._literal
+        if core is None:
             core = library().Tokenizer.from_str(self.core.to_str())
             core.encode_special_tokens = True
             self._literal = core
-        return self._literal
+        return core
 
     def split_words(self, words: Sequence[str]) -> SubwordEncoding:
         texts = [f" {word}" for word in words] if self._space else list(words)

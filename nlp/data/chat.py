@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 
 from framework.config.registry import register
 from framework.core.errors import ConfigError, FormatError
+from framework.core.types import JSON
 from framework.io.dataset import LazyDataset
 from framework.text.tokenizer import Tokenizer
 from framework.text.transforms import load_tokenizer
@@ -36,14 +37,14 @@ class ChatRenderer(Protocol):
     def render(
         self,
         messages: Sequence[Message],
-        tools: Sequence[Mapping[str, Any]] | None = None,
+        tools: Sequence[Mapping[str, JSON]] | None = None,
         add_generation_prompt: bool = False,
     ) -> str:
         """The text; with `add_generation_prompt` up to where an answer begins."""
         ...
 
     def render_with_masks(
-        self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] | None = None
+        self, messages: Sequence[Message], tools: Sequence[Mapping[str, JSON]] | None = None
     ) -> Sequence[tuple[str, bool]]:
         """The text in segments: what the assistant wrote, its end token included, is True."""
         ...
@@ -61,14 +62,14 @@ class _BuiltIn:
     def render(
         self,
         messages: Sequence[Message],
-        tools: Sequence[Mapping[str, Any]] | None = None,
+        tools: Sequence[Mapping[str, JSON]] | None = None,
         add_generation_prompt: bool = False,
     ) -> str:
         text = "".join(text for text, _ in self.render_with_masks(messages, tools))
         return text + self.answer if add_generation_prompt else text
 
     def render_with_masks(
-        self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] | None = None
+        self, messages: Sequence[Message], tools: Sequence[Mapping[str, JSON]] | None = None
     ) -> Sequence[tuple[str, bool]]:
         if tools:
             raise ConfigError(
@@ -83,8 +84,8 @@ class _BuiltIn:
                 raise FormatError(
                     "a message is no text", where="template", received=repr(message["content"])[:80]
                 )
-            before, said = self.turn(message)
-            segments += [Segment(before, False), Segment(said, message["role"] == "assistant")]
+            before, content = self.turn(message)
+            segments += [Segment(before, False), Segment(content, message["role"] == "assistant")]
         return segments
 
 
@@ -95,7 +96,7 @@ class PlainText(_BuiltIn):
         self.end = end
 
     def turn(self, message: Message) -> tuple[str, str]:
-        return "", message["content"] + (self.end if message["role"] == "assistant" else "")
+        return "", str(message["content"]) + (self.end if message["role"] == "assistant" else "")
 
 
 class ChatML(_BuiltIn):
@@ -107,7 +108,7 @@ class ChatML(_BuiltIn):
         return f"<|im_start|>{message['role']}\n", f"{message['content']}<|im_end|>"
 
     def render_with_masks(
-        self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] | None = None
+        self, messages: Sequence[Message], tools: Sequence[Mapping[str, JSON]] | None = None
     ) -> Sequence[tuple[str, bool]]:
         segments = super().render_with_masks(messages, tools)
         return [one for pair in zip(segments[::2], segments[1::2]) for one in (*pair, Segment("\n", False))]
@@ -127,15 +128,15 @@ def open_renderer(template: str | None, tokenizer: str) -> ChatRenderer:
     from framework.text.chat_template import ChatTemplate  # which needs jinja2
 
     path = Path(template or tokenizer).expanduser()
-    found = ChatTemplate.from_folder(path if path.is_dir() else path.parent)
-    if found is None:
+    chat_template = ChatTemplate.from_folder(path if path.is_dir() else path.parent)
+    if chat_template is None:
         raise ConfigError(
             "there is no chat template",
             where="template",
             received=str(path),
             allowed='a folder with chat_template.jinja or tokenizer_config.json; "chatml"; "plain"',
         )
-    return found
+    return chat_template
 
 
 def tokens_of_chat(
@@ -145,16 +146,16 @@ def tokens_of_chat(
 
     The text is divided as a whole: what stands at the border of two segments may be one token.
     """
-    text = "".join(piece for piece, _ in segments)
+    text = "".join(span_text for span_text, _ in segments)
     encoding = tokenizer.encode(text)
     inside = ~encoding.special
     ids, starts = encoding.ids[inside], encoding.offsets[inside, 0]
     spoken = np.zeros(len(text) + 1, bool)
-    place, answers = 0, []
-    for piece, is_assistant in segments:
-        if is_assistant and piece:
-            answers.append((place, place + len(piece)))
-        place += len(piece)
+    offset, answers = 0, []
+    for span_text, is_assistant in segments:
+        if is_assistant and span_text:
+            answers.append((offset, offset + len(span_text)))
+        offset += len(span_text)
     for start, end in answers[-1:] if only_last else answers:
         spoken[start:end] = True
     return TokenText(ids.astype(np.int32), spoken[starts])

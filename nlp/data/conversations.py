@@ -14,12 +14,12 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from framework.core.bounded import DATASET, check_file, decode, read_bytes
 from framework.core.errors import FormatError, InputError
+from framework.core.types import JSON
 
-Message = Mapping[str, Any]
+Message = Mapping[str, object]
 """{"role": "system" | "user" | "assistant" | "tool", "content": a text, or what a template takes besides}"""
 
 _ROLES = {
@@ -43,11 +43,11 @@ class Conversation:
     """What was said, in order."""
 
     messages: tuple[Message, ...]
-    tools: tuple[Mapping[str, Any], ...] | None = None
+    tools: tuple[Mapping[str, JSON], ...] | None = None
     where: str = ""
 
 
-def read_objects(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def read_objects(path: Path) -> Iterator[tuple[str, Mapping[str, object]]]:
     """(where it stands, object) of a .jsonl file, or of a .json file with a list.
 
     Raises:
@@ -82,7 +82,7 @@ def _parse(text: str, where: str) -> object:
         ) from None
 
 
-def _object(value: object, where: str) -> tuple[str, Mapping[str, Any]]:
+def _object(value: object, where: str) -> tuple[str, Mapping[str, object]]:
     if not isinstance(value, dict):
         raise FormatError(
             "the entry is no object", where=where, received=repr(value)[:80], allowed='{"messages": […]}'
@@ -90,7 +90,7 @@ def _object(value: object, where: str) -> tuple[str, Mapping[str, Any]]:
     return where, value
 
 
-def read_conversation(fields: Mapping[str, Any], where: str) -> Conversation:
+def read_conversation(fields: Mapping[str, object], where: str) -> Conversation:
     """Raises: FormatError, where the object has none of the forms above, or an entry is no text."""
     tools = fields.get("tools")
     if isinstance(tools, str):
@@ -110,13 +110,13 @@ def read_conversation(fields: Mapping[str, Any], where: str) -> Conversation:
     return Conversation(tuple(messages), tuple(tools) if tools else None, where)
 
 
-def _messages_of(fields: Mapping[str, Any], where: str) -> list[Message]:
+def _messages_of(fields: Mapping[str, object], where: str) -> list[Message]:
     system = fields.get("system")
-    first = [_said("system", system, where)] if isinstance(system, str) and system.strip() else []
-    if isinstance(fields.get("messages"), list):
-        return first + chat_messages(fields["messages"], where)
-    if isinstance(fields.get("conversations") or fields.get("conversation"), list):
-        return first + chat_messages(fields.get("conversations") or fields["conversation"], where)
+    first = [_message("system", system, where)] if isinstance(system, str) and system.strip() else []
+    for name in ("messages", "conversations", "conversation"):
+        turns = fields.get(name)
+        if isinstance(turns, list):
+            return first + chat_messages(turns, where)
     if "instruction" in fields and "output" in fields:
         return first + _alpaca(fields, where)
     if "src" in fields and "tgt" in fields:
@@ -134,36 +134,45 @@ def _messages_of(fields: Mapping[str, Any], where: str) -> list[Message]:
 
 def as_messages(value: object, role: str, where: str) -> list[Message]:
     """Messages as they are, or a text as one of this role. Raises: FormatError."""
-    return chat_messages(value, where) if isinstance(value, list) else [_said(role, value, where)]
+    return chat_messages(value, where) if isinstance(value, list) else [_message(role, value, where)]
 
 
 def chat_messages(entries: Sequence[object], where: str) -> list[Message]:
     """Messages of OpenAI's or ShareGPT's form as OpenAI's. Raises: FormatError."""
     messages: list[Message] = []
     for number, entry in enumerate(entries):
-        place = f"{where}, message {number}"
+        message_where = f"{where}, message {number}"
         if not isinstance(entry, dict):
             raise FormatError(
-                "a message is no object", where=place, received=repr(entry)[:80], allowed="role, content"
+                "a message is no object",
+                where=message_where,
+                received=repr(entry)[:80],
+                allowed="role, content",
             )
         role = _ROLES.get(str(entry.get("role", entry.get("from"))))
         if role is None:
             roles = ", ".join(_ROLES)
             raise FormatError(
-                "nobody said the message", where=place, received=repr(entry)[:80], allowed=f"role: {roles}"
+                "nobody said the message",
+                where=message_where,
+                received=repr(entry)[:80],
+                allowed=f"role: {roles}",
             )
         if "role" in entry:
             if not isinstance(entry.get("content"), str | list) and not entry.get("tool_calls"):
                 raise FormatError(
-                    "a message has no content", where=place, received=repr(entry)[:80], allowed="a text"
+                    "a message has no content",
+                    where=message_where,
+                    received=repr(entry)[:80],
+                    allowed="a text",
                 )
             messages.append({**entry, "role": role, "content": entry.get("content") or ""})
         else:
-            messages.append(_said(role, entry.get("value"), place))
+            messages.append(_message(role, entry.get("value"), message_where))
     return messages
 
 
-def _said(role: str, content: object, where: str) -> Message:
+def _message(role: str, content: object, where: str) -> Message:
     if not isinstance(content, str):
         raise FormatError(
             f"what the {role} says is no text", where=where, received=repr(content)[:80], allowed="a text"
@@ -171,9 +180,10 @@ def _said(role: str, content: object, where: str) -> Message:
     return {"role": role, "content": content}
 
 
-def _alpaca(fields: Mapping[str, Any], where: str) -> list[Message]:
+def _alpaca(fields: Mapping[str, object], where: str) -> list[Message]:
     messages: list[Message] = []
-    for turn in fields.get("history") or []:
+    history = fields.get("history")
+    for turn in history if isinstance(history, list) else []:
         if not isinstance(turn, list) or len(turn) != 2:
             raise FormatError(
                 "an entry of history is no pair",
@@ -181,26 +191,26 @@ def _alpaca(fields: Mapping[str, Any], where: str) -> list[Message]:
                 received=repr(turn)[:80],
                 allowed="[question, answer]",
             )
-        messages += [_said("user", turn[0], where), _said("assistant", turn[1], where)]
+        messages += [_message("user", turn[0], where), _message("assistant", turn[1], where)]
     more = fields.get("input")
-    asked = fields["instruction"]
-    if isinstance(more, str) and more and isinstance(asked, str):
-        asked = f"{asked}\n{more}"
-    return [*messages, _said("user", asked, where), _said("assistant", fields["output"], where)]
+    requested = fields["instruction"]
+    if isinstance(more, str) and more and isinstance(requested, str):
+        requested = f"{requested}\n{more}"
+    return [*messages, _message("user", requested, where), _message("assistant", fields["output"], where)]
 
 
 def _turns(questions: object, answers: object, where: str) -> list[Message]:
-    asked = questions if isinstance(questions, list) else [questions]
-    said = answers if isinstance(answers, list) else [answers]
-    if len(asked) != len(said) or not asked:
+    requested = questions if isinstance(questions, list) else [questions]
+    replies = answers if isinstance(answers, list) else [answers]
+    if len(requested) != len(replies) or not requested:
         raise FormatError(
             "there are not as many answers as questions",
             where=where,
-            received=f"{len(asked)} of src, {len(said)} of tgt",
+            received=f"{len(requested)} of src, {len(replies)} of tgt",
             allowed="as many",
         )
     return [
-        _said(role, text, where)
-        for question, answer in zip(asked, said)
+        _message(role, text, where)
+        for question, answer in zip(requested, replies)
         for role, text in (("user", question), ("assistant", answer))
     ]

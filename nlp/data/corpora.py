@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import hashlib
-import importlib
 import json
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from framework.config.registry import register
 from framework.core.bounded import check_file
-from framework.core.errors import ConfigError, FormatError, InputError, MissingExtraError
+from framework.core.errors import ConfigError, FormatError, InputError
 from framework.core.home import home
 from framework.io.dataset import LazyDataset
 from framework.text.tokenizer import Tokenizer
 from framework.text.transforms import load_tokenizer
 from nlp.data.packing import IGNORED, TokenSample
 from nlp.data.token_files import TokenFile, TokenFileWriter, read_token_file, smallest_dtype
+from zoo.recommendation.data.formats import RowFormat
 
 _log = logging.getLogger("oar")
 _BLOCK = 1 << 20  # characters that are divided into tokens at a time
@@ -292,15 +292,15 @@ def _plain_texts(path: Path, division: Division, share: tuple[float, float]) -> 
     first, last = (round(len(text) * one) for one in share)
     text = text[first:last]
     if division == "file":
-        parts = [text]
+        sections = [text]
     else:
-        parts = text.split("\n\n") if division == "blank_line" else text.split("\n")
-    for part in parts:
-        if part.strip():
-            yield _pieces(part)
+        sections = text.split("\n\n") if division == "blank_line" else text.split("\n")
+    for section in sections:
+        if section.strip():
+            yield _blocks(section)
 
 
-def _pieces(text: str) -> Iterator[str]:
+def _blocks(text: str) -> Iterator[str]:
     """Of at most _BLOCK characters where lines allow it."""
     start = 0
     while start < len(text):
@@ -334,20 +334,15 @@ def _json_texts(path: Path, key: str) -> Iterator[str]:
 
 def _parquet_texts(path: Path, column: str) -> Iterator[str]:
     """Row group by row group: no more than one is in memory."""
-    try:
-        parquet: Any = importlib.import_module("pyarrow.parquet")
-    except ImportError as error:
-        raise MissingExtraError("pyarrow", "recommendation", "Parquet files") from error
-    try:
-        file = parquet.ParquetFile(path)
-    except Exception as error:  # pyarrow has classes of its own
-        raise FormatError("the file is no Parquet file", where=path, received=str(error)[:100]) from error
-    with file:
-        if column not in file.schema_arrow.names:
-            names = ", ".join(file.schema_arrow.names)
-            raise FormatError("there is no such column", where=path, received=repr(column), allowed=names)
-        for batch in file.iter_batches(columns=[column], batch_size=1024):
-            yield from (str(text) for text in batch.column(0).to_pylist() if text is not None)
+    rows = RowFormat()
+    for block in rows.blocks(path):
+        for where, row in rows.read(block):
+            if column not in row:
+                raise FormatError(
+                    "there is no such column", where=where, received=repr(column), allowed=", ".join(row)
+                )
+            if row[column] is not None:
+                yield str(row[column])
 
 
 def _share_of(texts: Iterator[str], path: Path, share: tuple[float, float], column: str) -> Iterator[str]:

@@ -86,15 +86,15 @@ def pack_best_fit(lengths: Sequence[int], room: int) -> list[list[int]]:
     spaces: list[int] = []  # the keys of by_space, ascending
     for index in order:
         need = lengths[index]
-        place = bisect.bisect_left(spaces, need)
-        if place == len(spaces):
+        slot = bisect.bisect_left(spaces, need)
+        if slot == len(spaces):
             row, space = len(rows), room
             rows.append([])
         else:
-            space = spaces[place]
+            space = spaces[slot]
             row = by_space[space].pop()
             if not by_space[space]:
-                del by_space[space], spaces[place]
+                del by_space[space], spaces[slot]
         rows[row].append(index)
         left = space - need
         if left not in by_space:

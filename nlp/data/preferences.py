@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -34,7 +34,7 @@ _log = logging.getLogger("oar")
 class AnswerPair(Sample):
     """Two answers to one prompt, each with the prompt before it; what is learned is the answer."""
 
-    chosen: TokenText
+    preferred: TokenText
     rejected: TokenText
 
 
@@ -48,7 +48,7 @@ class JudgedAnswer(Sample):
     desirable: bool
 
 
-class Judged(NamedTuple):
+class JudgedEntry(NamedTuple):
     """An entry of a file: its prompt, and answers with whether each is the better one, or right."""
 
     prompt: list[Message]
@@ -56,7 +56,7 @@ class Judged(NamedTuple):
     where: str
 
 
-def read_pair(fields: Mapping[str, Any], where: str) -> Judged:
+def read_pair(fields: Mapping[str, object], where: str) -> JudgedEntry:
     """Raises: FormatError, where the entry is no pair."""
     if "response" in fields and "sort" in fields:
         prompt, answers = _paddle_answers(fields, where)
@@ -67,7 +67,7 @@ def read_pair(fields: Mapping[str, Any], where: str) -> Judged:
                 received=f"{len(answers)} responses, sort {fields['sort']}",
                 allowed="two responses with different numbers in sort, the larger the better",
             )
-        return Judged(prompt, sorted(answers, key=lambda one: not one[1]), where)
+        return JudgedEntry(prompt, sorted(answers, key=lambda one: not one[1]), where)
     if "chosen" not in fields or "rejected" not in fields:
         raise FormatError(
             "the entry is no pair of answers",
@@ -75,22 +75,22 @@ def read_pair(fields: Mapping[str, Any], where: str) -> Judged:
             received=f"keys {', '.join(fields) or 'none'}",
             allowed="prompt, chosen and rejected; src, response and sort; conversations, chosen and rejected",
         )
-    chosen, rejected = (_answer(fields[name], where) for name in ("chosen", "rejected"))
+    preferred, rejected = (_answer(fields[name], where) for name in ("chosen", "rejected"))
     prompt = _prompt(fields, where)
     if prompt is None:
         common = 0
-        while common < min(len(chosen), len(rejected)) - 1 and chosen[common] == rejected[common]:
+        while common < min(len(preferred), len(rejected)) - 1 and preferred[common] == rejected[common]:
             common += 1
-        prompt, chosen, rejected = chosen[:common], chosen[common:], rejected[common:]
-    return Judged(prompt, [(chosen, True), (rejected, False)], where)
+        prompt, preferred, rejected = preferred[:common], preferred[common:], rejected[common:]
+    return JudgedEntry(prompt, [(preferred, True), (rejected, False)], where)
 
 
-def read_judged(fields: Mapping[str, Any], where: str) -> Judged:
+def read_judged(fields: Mapping[str, object], where: str) -> JudgedEntry:
     """Raises: FormatError, where the entry is no answer with a label."""
     if "response" in fields and "sort" in fields:
         prompt, answers = _paddle_answers(fields, where)
         if len(answers) == 1:
-            return Judged(prompt, answers, where)
+            return JudgedEntry(prompt, answers, where)
     label = fields.get("label", fields.get("kto_tag"))
     answer = next((fields[name] for name in ("completion", "response", "output") if name in fields), None)
     prompt = _prompt(fields, where)
@@ -105,50 +105,52 @@ def read_judged(fields: Mapping[str, Any], where: str) -> Judged:
             received=f"keys {', '.join(fields) or 'none'}",
             allowed="prompt, completion and label (true or false); src, response and sort; messages and kto_tag",
         )
-    return Judged(prompt, [(_answer(answer, where), bool(label))], where)
+    return JudgedEntry(prompt, [(_answer(answer, where), bool(label))], where)
 
 
 def _paddle_answers(
-    fields: Mapping[str, Any], where: str
+    fields: Mapping[str, object], where: str
 ) -> tuple[list[Message], list[tuple[list[Message], bool]]]:
     """src and tgt are the turns before, of which src has one more: the question that `response` answers."""
-    asked, said = _listed(fields.get("src")), _listed(fields.get("tgt"))
-    responses, order = _listed(fields["response"]), _listed(fields["sort"])
-    if len(asked) != len(said) + 1 or len(responses) != len(order) or not responses:
+    questions, replies = _listed(fields.get("src")), _listed(fields.get("tgt"))
+    responses = _listed(fields["response"])
+    order = [rank for rank in _listed(fields["sort"]) if isinstance(rank, int | float)]
+    if len(questions) != len(replies) + 1 or len(responses) != len(order) or not responses:
         raise FormatError(
             "the entry does not fit together",
             where=where,
-            received=f"src {asked!r}, tgt {said!r}, sort {order!r}"[:160],
+            received=f"src {questions!r}, tgt {replies!r}, sort {order!r}"[:160],
             allowed="one more of src than of tgt, and a number of sort for each response",
         )
     prompt: list[Message] = []
-    for number, question in enumerate(asked):
+    for number, question in enumerate(questions):
         prompt += as_messages(question, "user", where)
-        prompt += as_messages(said[number], "assistant", where) if number < len(said) else []
+        prompt += as_messages(replies[number], "assistant", where) if number < len(replies) else []
     best = max(order) if len(order) > 1 else 1
     answers = [(as_messages(text, "assistant", where), rank == best) for text, rank in zip(responses, order)]
     return prompt, answers
 
 
-def _listed(value: object) -> list[Any]:
+def _listed(value: object) -> list[object]:
     if isinstance(value, list):
         return value
     return [] if value is None else [value]
 
 
-def _prompt(fields: Mapping[str, Any], where: str) -> list[Message] | None:
+def _prompt(fields: Mapping[str, object], where: str) -> list[Message] | None:
     system = fields.get("system")
     first = as_messages(system, "system", where) if isinstance(system, str) and system.strip() else []
     for name in ("prompt", "question"):
         if name in fields:
             return first + as_messages(fields[name], "user", where)
     for name in ("messages", "conversations", "conversation"):
-        if isinstance(fields.get(name), list):
-            return first + chat_messages(fields[name], where)
-    if isinstance(fields.get("instruction"), str):
-        more = fields.get("input")
-        asked = fields["instruction"] + (f"\n{more}" if isinstance(more, str) and more else "")
-        return first + as_messages(asked, "user", where)
+        turns = fields.get(name)
+        if isinstance(turns, list):
+            return first + chat_messages(turns, where)
+    instruction, more = fields.get("instruction"), fields.get("input")
+    if isinstance(instruction, str):
+        text = f"{instruction}\n{more}" if isinstance(more, str) and more else instruction
+        return first + as_messages(text, "user", where)
     return None
 
 
@@ -175,12 +177,12 @@ class JudgedAnswers(LazyDataset):
                 allowed="above 0, below max_length",
             )
 
-    def read(self, fields: Mapping[str, Any], where: str) -> Judged:
+    def read(self, fields: Mapping[str, object], where: str) -> JudgedEntry:
         """An entry of a file."""
         raise NotImplementedError(f"{type(self).__name__}.read")
 
     @cached_property
-    def judged(self) -> list[tuple[Judged, list[TokenText]]]:
+    def entries(self) -> list[tuple[JudgedEntry, list[TokenText]]]:
         """Each entry with the tokens of its answers, the prompt before each."""
         entries, cut = [], 0
         for path in self.paths:
@@ -222,7 +224,7 @@ class JudgedAnswers(LazyDataset):
         return open_renderer(self.template, self.tokenizer)
 
     def __len__(self) -> int:
-        return len(self.judged)
+        return len(self.entries)
 
 
 @register("dataset")
@@ -241,12 +243,12 @@ class Preferences(JudgedAnswers):
         InputError, FormatError: at the first use, a file is missing, or an entry is no pair.
     """
 
-    def read(self, fields: Mapping[str, Any], where: str) -> Judged:
+    def read(self, fields: Mapping[str, object], where: str) -> JudgedEntry:
         return read_pair(fields, where)
 
     def __getitem__(self, index: int) -> AnswerPair:
-        entry, (chosen, rejected) = self.judged[index]
-        return AnswerPair(chosen, rejected, id=entry.where)
+        entry, (preferred, rejected) = self.entries[index]
+        return AnswerPair(preferred, rejected, id=entry.where)
 
 
 @register("dataset")
@@ -254,11 +256,11 @@ class Preferences(JudgedAnswers):
 class LabelledAnswers(JudgedAnswers):
     """Single answers that are desirable or not, for KTO. The fields are those of Preferences."""
 
-    def read(self, fields: Mapping[str, Any], where: str) -> Judged:
+    def read(self, fields: Mapping[str, object], where: str) -> JudgedEntry:
         return read_judged(fields, where)
 
     def __getitem__(self, index: int) -> JudgedAnswer:
-        entry, (answer,) = self.judged[index]
-        other = self.judged[(index + 1) % len(self)][0].answers[0][0]
+        entry, (answer,) = self.entries[index]
+        other = self.entries[(index + 1) % len(self)][0].answers[0][0]
         mismatched, _ = self.text_of(entry.prompt, other, entry.where)
         return JudgedAnswer(answer, mismatched, entry.answers[0][1], id=entry.where)

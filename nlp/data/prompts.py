@@ -63,16 +63,16 @@ class Prompts(LazyDataset):
         prompts = []
         for path in self.paths:
             for where, fields in read_objects(path):
-                asked = fields.get("prompt", fields.get("question"))
+                prompt = fields.get("prompt", fields.get("question"))
                 expected = fields.get("answer", fields.get("solution", ""))
-                if not isinstance(asked, str | list) or not isinstance(expected, str | int | float):
+                if not isinstance(prompt, str | list) or not isinstance(expected, str | int | float):
                     raise FormatError(
                         "the entry is no prompt",
                         where=where,
                         received=f"keys {', '.join(fields) or 'none'}",
                         allowed="prompt (a text or messages) and answer (a text or a number)",
                     )
-                text = renderer.render(as_messages(asked, "user", where), add_generation_prompt=True)
+                text = renderer.render(as_messages(prompt, "user", where), add_generation_prompt=True)
                 ids = plain_ids(tokenizer, text)
                 if not 0 < len(ids) <= self.max_prompt_length:
                     raise FormatError(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import struct
+import zipfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,12 +90,12 @@ def _read_index(index: Path, data: Path) -> TokenFile:
     if _HEADER.size + sequences * 12 + documents * 8 > size:
         raise _damaged(index, f"{size} bytes", f"{_HEADER.size + sequences * 12 + documents * 8} bytes")
     whole_file = np.memmap(index, np.uint8, "r")
-    place = _HEADER.size
-    lengths = whole_file[place : place + 4 * sequences].view("<i4").astype(np.int64)
-    place += 4 * sequences
-    offsets = whole_file[place : place + 8 * sequences].view("<i8")
-    place += 8 * sequences
-    first = np.array(whole_file[place : place + 8 * documents].view("<i8"))
+    position = _HEADER.size
+    lengths = whole_file[position : position + 4 * sequences].view("<i4").astype(np.int64)
+    position += 4 * sequences
+    offsets = whole_file[position : position + 8 * sequences].view("<i8")
+    position += 8 * sequences
+    first = np.array(whole_file[position : position + 8 * documents].view("<i8"))
     kind = np.dtype(DTYPES[code])
     ends = np.concatenate([[0], np.cumsum(lengths)])
     if lengths.size and lengths.min() < 0:
@@ -112,10 +113,10 @@ def _read_index(index: Path, data: Path) -> TokenFile:
 
 def _read_arrays(ids: Path, lengths: Path) -> TokenFile:
     try:
-        tokens = np.load(ids, mmap_mode="r", allow_pickle=False)
-        with np.load(lengths, allow_pickle=False) as arrays:
-            sizes, documents = arrays["lens"].astype(np.int64), arrays["docs"].astype(np.int64)
-    except (ValueError, KeyError, OSError) as error:
+        tokens = np.lib.format.open_memmap(ids, mode="r")
+        with zipfile.ZipFile(lengths) as arrays:
+            sizes, documents = (_read_array(arrays, name).astype(np.int64) for name in ("lens", "docs"))
+    except (ValueError, KeyError, OSError, zipfile.BadZipFile) as error:
         raise _damaged(
             ids, str(error)[:100], f"arrays of PaddleNLP: ids, and lens and docs in {lengths.name}"
         ) from error
@@ -127,6 +128,11 @@ def _read_arrays(ids: Path, lengths: Path) -> TokenFile:
     inside = documents.size and documents.min() >= 0 and documents.max() < len(ends)
     first = np.unique(np.concatenate([[0], documents, [len(sizes)]])) if inside else np.arange(len(ends))
     return TokenFile(tokens, ends[first], ids)
+
+
+def _read_array(arrays: zipfile.ZipFile, name: str) -> np.ndarray:
+    with arrays.open(f"{name}.npy") as file:
+        return np.lib.format.read_array(file, allow_pickle=False)  # pyright: ignore[reportArgumentType]
 
 
 def _damaged(path: Path, received: str, allowed: str) -> FormatError:

@@ -137,12 +137,12 @@ class GRPO(DecoderTask[PromptSample]):
         """[N] float32: the rewards of answers [N, S]."""
         tokenizer = load_tokenizer(self.tokenizer)
         end = end_token(tokenizer, self.end)
-        found = []
-        for row, count, asked, right in zip(ids, lengths, prompt, expected):
+        totals = []
+        for row, count, prompt_text, right in zip(ids, lengths, prompt, expected):
             tokens = row[:count]
             text = tokenizer.decode(tokens[:-1] if count and tokens[-1] == end else tokens)
-            found.append(sum(reward(str(asked), text, str(right)) for reward in self.rewards))
-        return np.asarray(found, np.float32)
+            totals.append(sum(reward(str(prompt_text), text, str(right)) for reward in self.rewards))
+        return np.asarray(totals, np.float32)
 
     def experience(self, graphdef: GraphDef, dataset: object, seed: int) -> Experience:
         ends = (end_token(load_tokenizer(self.tokenizer), self.end), *graphdef.static["size"].eos_ids)
@@ -164,10 +164,10 @@ class GRPO(DecoderTask[PromptSample]):
             groups = jnp.asarray(rewards.reshape(-1, self.group))
             advantages = np.asarray(group_advantages(groups, self.scaled)).reshape(-1)
             rows = join_answers(each["input_ids"], each["lengths"], drawn)
-            ended = np.isin(
+            is_complete = np.isin(
                 np.take_along_axis(drawn["ids"], drawn["lengths"][:, None] - 1, axis=1)[:, 0], ends
             )
-            cut = (~ended).astype(np.float32)
+            cut = (~is_complete).astype(np.float32)
             return {**rows, "advantages": advantages, "rewards": rewards, "cut": cut}
 
         return act
@@ -177,7 +177,7 @@ class GRPO(DecoderTask[PromptSample]):
         logs = self._logs(model, batch)
         drawn = (targets >= 0).astype(jnp.float32)
         losses = policy_loss(logs, batch["old"], batch["advantages"][:, None], self.low, self.high)
-        parts = {
+        logged = {
             "reward": batch["rewards"].mean(),
             "answer_tokens": drawn.sum(-1).mean(),
             "cut_answers": batch["cut"].mean(),  # near 1 nothing can be learned: max_new_tokens is too small
@@ -187,7 +187,7 @@ class GRPO(DecoderTask[PromptSample]):
                 reference = jax.lax.stop_gradient(self._logs(model, batch))
             distance = k3(logs, reference)
             losses = losses + self.beta * distance
-            parts["kl"] = (distance * drawn).sum() / jnp.maximum(drawn.sum(), 1)
+            logged["kl"] = (distance * drawn).sum() / jnp.maximum(drawn.sum(), 1)
         losses = losses * drawn
         if self.normalize == "answer":
             total = (losses.sum(-1) / jnp.maximum(drawn.sum(-1), 1)).mean()
@@ -195,7 +195,7 @@ class GRPO(DecoderTask[PromptSample]):
             total = losses.sum() / (len(targets) * self.max_new_tokens)
         else:
             total = losses.sum() / jnp.maximum(drawn.sum(), 1)
-        return Losses(total, parts, drawn.sum() if self.normalize == "tokens" else None)
+        return Losses(total, logged, drawn.sum() if self.normalize == "tokens" else None)
 
     def _logs(self, model: Decoder, batch: Batch) -> jax.Array:
         """log p [N, T] of the drawn tokens at the temperature."""

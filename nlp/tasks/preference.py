@@ -14,11 +14,11 @@ import numpy as np
 
 from framework import nn
 from framework.config import register
-from framework.core.disk import disk_errors, whole_file
 from framework.core.errors import ConfigError
 from framework.core.home import home
 from framework.core.types import JSON
 from framework.engine.task import Batch, Losses, Metric, Pack
+from framework.interop import load_weights, write_safetensors
 from framework.nn.adapters import without_adapters
 from nlp.data.packing import IGNORED, TokenText
 from nlp.data.preferences import AnswerPair, JudgedAnswer
@@ -102,7 +102,7 @@ class Preference(DecoderTask[AnswerPair | JudgedAnswer]):
         one; of the latter also "desirable" []."""
         if isinstance(sample, AnswerPair):
             self._check(self.loss_type != "kto", "Preferences", "LabelledAnswers for kto")
-            return stack_answers([sample.chosen, sample.rejected])
+            return stack_answers([sample.preferred, sample.rejected])
         self._check(self.loss_type == "kto", "LabelledAnswers", f"Preferences for {self.loss_type}")
         arrays = stack_answers([sample.answer, sample.mismatched])
         return {**arrays, "desirable": np.asarray(sample.desirable)}
@@ -136,23 +136,23 @@ class Preference(DecoderTask[AnswerPair | JudgedAnswer]):
             losses = kto(ratios[:, 0], batch["desirable"], kl, self.options)
             good = batch["desirable"].astype(jnp.float32)
             rewards = self.options.beta * ratios[:, 0]
-            parts = {
+            logged = {
                 "kl": kl,
                 "reward_desirable": (rewards * good).sum() / jnp.maximum(good.sum(), 1),
                 "reward_undesirable": (rewards * (1 - good)).sum() / jnp.maximum((1 - good).sum(), 1),
             }
-            return Losses(losses.mean(), parts)
+            return Losses(losses.mean(), logged)
         pair = PairLogs(logs[:, 0], logs[:, 1], reference[:, 0], reference[:, 1], counts[:, 0], counts[:, 1])
         losses = PAIR_LOSSES[self.loss_type](pair, self.options)
         if self.sft_weight:
             losses = losses - self.sft_weight * pair.chosen_mean
         rewards = self._rewards(logs, reference, counts)
-        parts = {
+        logged = {
             "accuracy": (rewards[:, 0] > rewards[:, 1]).mean(dtype=jnp.float32),
             "margin": (rewards[:, 0] - rewards[:, 1]).mean(),
             "chosen_reward": rewards[:, 0].mean(),
         }
-        return Losses(losses.mean(), parts)
+        return Losses(losses.mean(), logged)
 
     def _reference(self, batch: Batch, logs: jax.Array) -> jax.Array:
         if not self.needs_reference:
@@ -231,10 +231,10 @@ def reference_logs(
     """[N, A] float32: log p of the answers by `model` without its adapters, from OAR_HOME/references where these very
     weights have said it of these very answers."""
     graphdef, params, buffers = nn.split(model.eval())
-    path = home() / "references" / f"{_digest(params, packed)}.npy"
+    path = home() / "references" / f"{_digest(params, packed)}.safetensors"
     if path.is_file():
         _log.info(f"log-probabilities of the reference: {path}")
-        return np.load(path, allow_pickle=False)
+        return load_weights(path)["log_likelihood"]
     _log.info(f"computing log-probabilities of the reference for {len(packed)} samples, once: {path}")
 
     @jax.jit
@@ -246,18 +246,18 @@ def reference_logs(
     order = np.argsort(lengths, kind="stable")
     table = np.zeros((len(packed), packed[0]["input_ids"].shape[0]), np.float32)
     for start in range(0, len(order), batch_size):
-        chosen = order[start : start + batch_size]
-        length = max(_SMALLEST, 1 << int(lengths[chosen].max() - 1).bit_length())
+        batch_rows = order[start : start + batch_size]
+        length = max(_SMALLEST, 1 << int(lengths[batch_rows].max() - 1).bit_length())
         rows = {
-            name: np.stack([_fill(packed[one][name], length, pad) for one in chosen]) for name, pad in _PADS
+            name: np.stack([_fill(packed[one][name], length, pad) for one in batch_rows])
+            for name, pad in _PADS
         }
         full = {name: np.resize(value, (batch_size, *value.shape[1:])) for name, value in rows.items()}
-        table[chosen] = np.asarray(logs_of(params, buffers, full["input_ids"], full["targets"]))[
-            : len(chosen)
+        table[batch_rows] = np.asarray(logs_of(params, buffers, full["input_ids"], full["targets"]))[
+            : len(batch_rows)
         ]
     path.parent.mkdir(parents=True, exist_ok=True)
-    with disk_errors(path), whole_file(path) as work:
-        np.save(work, table, allow_pickle=False)
+    write_safetensors(path, {"log_likelihood": table})
     return table
 
 
@@ -270,13 +270,13 @@ def _fill(array: np.ndarray, length: int, value: int) -> np.ndarray:
 
 def _digest(params: Mapping[str, jax.Array], packed: Sequence[Mapping[str, np.ndarray]]) -> str:
     """A name for what these weights say of these answers."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for name, value in sorted(params.items()):
         if not name.rpartition(".")[2].startswith("lora_"):
-            found.update(name.encode())
-            found.update(np.ascontiguousarray(np.asarray(value)).view(np.uint8).data)
+            digest.update(name.encode())
+            digest.update(np.ascontiguousarray(np.asarray(value)).view(np.uint8).data)
     for arrays in packed:
         for name, _ in _PADS:
-            found.update(str(arrays[name].shape).encode())
-            found.update(np.ascontiguousarray(arrays[name]).data)
-    return found.hexdigest()[:32]
+            digest.update(str(arrays[name].shape).encode())
+            digest.update(np.ascontiguousarray(arrays[name]).data)
+    return digest.hexdigest()[:32]

@@ -29,16 +29,23 @@ from framework.text.tokenizer import Tokenizer
 from framework.text.transforms import Tokenize
 from framework.workflow.export.export import ExportedModel
 from nlp.contracts import Tokens
+from nlp.data.chat import Chats
 from nlp.data.classification import TextClassification
+from nlp.data.corpora import TextRows, TokenRows
 from nlp.data.parallel import ParallelText
 from nlp.data.plain import TextLines
+from nlp.data.preferences import LabelledAnswers, Preferences
+from nlp.data.prompts import Prompts
 from nlp.data.questions import QuestionAnswers
 from nlp.data.tagged import TaggedText
 from nlp.data.triples import TextTriples
 from nlp.tasks import SequenceClassification, TokenClassification
+from nlp.tasks.causal_lm import CausalLanguageModel
 from nlp.tasks.embedding import TextEmbedding
+from nlp.tasks.grpo import GRPO
 from nlp.tasks.masked_lm import MaskedLanguageModelling
 from nlp.tasks.matching import CrossEncoding, InBatchNegatives, PairwiseRanking, TextMatching
+from nlp.tasks.preference import Preference
 from nlp.tasks.span_extraction import SpanExtraction
 from nlp.tasks.translation import Translation
 from tests.contract.cases import contract_of, sized
@@ -108,18 +115,27 @@ def test_every_registered_name_has_a_row() -> None:
         Tokenize.__name__,
     }
     assert of_texts("dataset") == {
+        Chats.__name__,
+        LabelledAnswers.__name__,
         ParallelText.__name__,
+        Preferences.__name__,
+        Prompts.__name__,
         QuestionAnswers.__name__,
         TaggedText.__name__,
         TextClassification.__name__,
         TextLines.__name__,
+        TextRows.__name__,
         TextTriples.__name__,
+        TokenRows.__name__,
     }
     assert of_texts("task") == {
+        CausalLanguageModel.__name__,
         CrossEncoding.__name__,
+        GRPO.__name__,
         InBatchNegatives.__name__,
         MaskedLanguageModelling.__name__,
         PairwiseRanking.__name__,
+        Preference.__name__,
         SequenceClassification.__name__,
         SpanExtraction.__name__,
         TextEmbedding.__name__,

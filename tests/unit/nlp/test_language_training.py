@@ -86,7 +86,10 @@ def test_preferences_are_learned_and_the_exported_folder_is_opened(folder: Path,
     adapter = ", adapter: {rank: 2, targets: all}"
     config = write_config(folder, "dpo", "{type: Preference}", dataset, ", buckets: [16]", adapter)
     train(config, ("train.iters=16", "optim.learning_rate=0.05"), tmp_path / "run")
-    lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    lines = [
+        json.loads(line)
+        for line in (tmp_path / "run" / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
     assert lines[-1]["margin"] > 0.01 and lines[-1]["loss"] < np.log(2)
     written = write_artifact(
         config, tmp_path / "exported", (f"weights={(tmp_path / 'run').as_posix()}",), named=False

@@ -33,15 +33,15 @@ def test_losses_of_a_pair(name: str, options: dict[str, float], value: float) ->
 
 def test_log_odds_of_a_pair_and_of_a_certain_answer() -> None:
     np.testing.assert_allclose(L.log_odds(LOGS), [0.6157152], rtol=1e-6)
-    certain = LOGS._replace(chosen=jnp.zeros(1))
-    grad = jax.grad(lambda x: PAIR_LOSSES["orpo"](certain._replace(chosen=x), PreferenceOptions()).sum())(
-        certain.chosen
+    certain = LOGS._replace(preferred=jnp.zeros(1))
+    grad = jax.grad(lambda x: PAIR_LOSSES["orpo"](certain._replace(preferred=x), PreferenceOptions()).sum())(
+        certain.preferred
     )
     assert np.isfinite(L.log_odds(certain)).all() and np.isfinite(grad).all()
 
 
 def test_dpop_costs_where_the_chosen_answer_lost() -> None:
-    lost = LOGS._replace(chosen=jnp.array([-15.0]))
+    lost = LOGS._replace(preferred=jnp.array([-15.0]))
     expected = -jax.nn.log_sigmoid(0.1 * (0.0 - 50.0 * 1.0))
     np.testing.assert_allclose(PAIR_LOSSES["dpop"](lost, PreferenceOptions()), [expected], rtol=1e-6)
 

@@ -128,7 +128,7 @@ def test_what_is_too_long_is_said(words: str, tmp_path: Path, caplog) -> None:
 def test_files_that_hold_no_chats(words: str, tmp_path: Path) -> None:
     (tmp_path / "list.json").write_text(json.dumps([{"prompt": "a", "completion": "b"}]), encoding="utf-8")
     assert len(Chats((tmp_path / "list.json",), words, 8, template="plain")) == 1
-    (tmp_path / "x.jsonl").write_text("{}\n[1]\n")
+    (tmp_path / "x.jsonl").write_text("{}\n[1]\n", encoding="utf-8")
     assert len(list(read_objects(tmp_path / "list.json"))) == 1
     with pytest.raises(FormatError, match="line 2"):
         list(read_objects(tmp_path / "x.jsonl"))
@@ -185,7 +185,7 @@ def test_prompts_are_cut_at_their_beginning(words: str, tmp_path: Path, caplog) 
     path = write(tmp_path / "x.jsonl", [{"prompt": "abcdef", "chosen": "xyz", "rejected": "w"}])
     caplog.set_level(logging.WARNING, "oar")
     dataset = Preferences((path,), words, 6, 4, template="plain")
-    assert spelled(words, dataset[0].chosen) == ("cdefxy", "xy")
+    assert spelled(words, dataset[0].preferred) == ("cdefxy", "xy")
     assert spelled(words, dataset[0].rejected) == ("cdefw[SEP]", "w[SEP]")
     assert "1 of 1 entries are cut" in caplog.text
     labelled = [

@@ -44,7 +44,9 @@ def test_rows_are_the_text_in_order(words: str, tmp_path: Path, caplog) -> None:
 
 
 def test_texts_of_a_row_are_told_apart(words: str, tmp_path: Path) -> None:
-    (tmp_path / "x.jsonl").write_text("\n".join(json.dumps({"text": text}) for text in ("abc", "de", "fgh")))
+    (tmp_path / "x.jsonl").write_text(
+        "\n".join(json.dumps({"text": text}) for text in ("abc", "de", "fgh")), "utf-8"
+    )
     row = TextRows((tmp_path / "x.jsonl",), words, 9)[0]
     np.testing.assert_array_equal(row.segments, [1, 1, 1, 1, 2, 2, 2, 3, 3])
     np.testing.assert_array_equal(row.positions, [0, 1, 2, 3, 0, 1, 2, 0, 1])
@@ -113,8 +115,8 @@ def test_the_command_writes_what_is_read(words: str, tmp_path: Path, capsys) -> 
 def test_what_cannot_be_read(words: str, tmp_path: Path) -> None:
     (tmp_path / "short.txt").write_text("ab", encoding="utf-8")
     (tmp_path / "bad.txt").write_bytes(b"ab\xff")
-    (tmp_path / "x.jsonl").write_text('{"text": "abcdef"}\n{"body": "abc"}\n')
-    (tmp_path / "y.jsonl").write_text("{\n")
+    (tmp_path / "x.jsonl").write_text('{"text": "abcdef"}\n{"body": "abc"}\n', "utf-8")
+    (tmp_path / "y.jsonl").write_text("{\n", "utf-8")
     (tmp_path / "empty").mkdir()
     for name, error, message in (
         ("short.txt", InputError, "fewer tokens"),

@@ -44,7 +44,7 @@ def test_the_logs_are_those_of_each_answer_alone(model) -> None:
     task = Preference("simpo")
     logs = task.infer(model, stacked([task.pack(pair) for pair in PAIRS]))["log_likelihood"]
     for row, pair in zip(logs, PAIRS):
-        for found, answer in zip(row, (pair.chosen, pair.rejected)):
+        for found, answer in zip(row, (pair.preferred, pair.rejected)):
             chances = jax.nn.log_softmax(model(jnp.asarray(answer.ids)[None]))[0]
             expected = sum(
                 chances[at, token] for at, token in enumerate(answer.ids[1:]) if answer.learned[at + 1]
