@@ -273,7 +273,7 @@ class Recognizer:
             if len(options.widths) == 1:
                 batches = plan_batches(wanted, options.widths, options.columns, options.batch)
                 return [replace(batch, rows=len(batch.lines)) for batch in batches]
-            return fit_batches(wanted, options.widths[-1], options.columns, options.batch)
+            return fit_batches(wanted, options.widths, options.columns, options.batch)
         order = sorted(range(len(wanted)), key=lambda line: wanted[line])
         batches, least = [], options.height * 320 // 48
         for start in range(0, len(order), options.batch):

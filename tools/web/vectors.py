@@ -187,11 +187,11 @@ def batch_vectors(rng: np.random.Generator) -> Vectors:
     out = []
     for count in (0, 1, 7, 40):
         lengths = rng.uniform(10, 3500, count).tolist()
-        batches = fit_batches(lengths, 3200, 1280, 8)
+        batches = fit_batches(lengths, (160, 3200), 1280, 8)
         out.append(
             {
                 "lengths": lengths,
-                "widest": 3200,
+                "widths": [160, 3200],
                 "columns": 1280,
                 "most": 8,
                 "expected": [[batch.width, list(batch.lines)] for batch in batches],

@@ -203,7 +203,7 @@ async function readLines(
   const lengths = crops.map((crop) => ((height * crop.width) / crop.height) * width_scale);
   const texts: Text[] = new Array(crops.length);
   let done = 0;
-  for (const { width, lines } of fitBatches(lengths, widths[widths.length - 1], columns, batch)) {
+  for (const { width, lines } of fitBatches(lengths, widths, columns, batch)) {
     const [data, valid] = packLines(
       lines.map((i) => crops[i]),
       width,

@@ -133,22 +133,29 @@ export interface Batch {
 }
 
 const STEP = 8; // columns of a recogniser's input for one of its output
-const LEAST = 6;
+const FINE = 5; // bits of a width
 
-/** Batches of lines as wide as their widest one, the widest first; lines beyond `widest` are squeezed. */
+/** Batches of lines as wide as their widest one, the widest first; no batch is narrower than the first of `widths`, and lines beyond the last are squeezed. */
 export function fitBatches(
   lengths: readonly number[],
-  widest: number,
+  widths: readonly number[],
   columns: number,
   most: number,
 ): Batch[] {
   let order = lengths.map((_, i) => i).sort((a, b) => lengths[b] - lengths[a] || a - b);
   const batches: Batch[] = [];
   while (order.length) {
-    const width = Math.min(Math.max(Math.ceil(lengths[order[0]] / STEP), LEAST) * STEP, widest);
+    const width = Math.min(Math.max(rounded(lengths[order[0]]), widths[0]), widths[widths.length - 1]);
     const rows = Math.min(Math.max(1, Math.min(most, Math.floor(columns / width))), order.length);
     batches.push({ width, lines: order.slice(0, rows) });
     order = order.slice(rows);
   }
   return batches;
+}
+
+/** The width or up to a sixteenth more: a multiple of STEP that has few bits. */
+function rounded(width: number): number {
+  const columns = Math.ceil(width);
+  const step = Math.max(STEP, 2 ** Math.max(columns.toString(2).length - FINE, 0));
+  return Math.ceil(columns / step) * step;
 }

@@ -104,7 +104,7 @@ test("letters that a detector missed are the same quads", async () => {
 test("lines are batched alike", async () => {
   const { fitBatches } = await load("regions");
   for (const one of cases("batches")) {
-    const out = fitBatches(one.lengths, one.widest, one.columns, one.most);
+    const out = fitBatches(one.lengths, one.widths, one.columns, one.most);
     assert.deepEqual(
       out.map(({ width, lines }) => [width, lines]),
       one.expected,

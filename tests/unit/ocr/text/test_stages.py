@@ -170,11 +170,11 @@ def test_plan():
 def test_an_engine_of_any_shape_gets_no_empty_lines():
     read = recognizer()
     read.engine = FakeEngine(spell, takes_any_shape=True)  # type: ignore[assignment]
-    assert plan(read, 100, 300, 150, 700, 90) == [(640, 1, [3]), (304, 2, [1, 2]), (104, 2, [0, 4])]
-    assert plan(read, *[10] * 4) == [(48, 3, [0, 1, 2]), (48, 1, [3])]
+    assert plan(read, 100, 300, 150, 700, 90) == [(640, 1, [3]), (304, 2, [1, 2]), (160, 2, [0, 4])]
+    assert plan(read, *[10] * 4) == [(160, 3, [0, 1, 2]), (160, 1, [3])]
     crops = [np.full((48, 80, 3), number, np.uint8) for number in (1, 2)]
     assert [text.text for text, _, _ in read(crops)] == ["a", "b"]
-    assert [asked["image"].shape for asked in read.engine.asked] == [(2, 48, 80, 3)]  # type: ignore[attr-defined]
+    assert [asked["image"].shape for asked in read.engine.asked] == [(2, 48, 160, 3)]  # type: ignore[attr-defined]
     engine = FakeEngine(brightness, takes_any_shape=True)
     classify = OrientationClassifier(engine, OrientationOptions(HALF, size_hw=(8, 16), batch=2))  # type: ignore[arg-type]
     np.testing.assert_allclose(

@@ -131,7 +131,7 @@ async function readLines(crops, model, options, progress) {
     const lengths = crops.map((crop) => ((height * crop.width) / crop.height) * width_scale);
     const texts = new Array(crops.length);
     let done = 0;
-    for (const { width, lines } of fitBatches(lengths, widths[widths.length - 1], columns, batch)) {
+    for (const { width, lines } of fitBatches(lengths, widths, columns, batch)) {
         const [data, valid] = packLines(lines.map((i) => crops[i]), width, height, width_scale);
         const outputs = await model.run({
             image: { dtype: "uint8", data, shape: [lines.length, height, width, 3] },

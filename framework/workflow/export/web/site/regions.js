@@ -86,16 +86,22 @@ export function median(values) {
     return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
 }
 const STEP = 8; // columns of a recogniser's input for one of its output
-const LEAST = 6;
-/** Batches of lines as wide as their widest one, the widest first; lines beyond `widest` are squeezed. */
-export function fitBatches(lengths, widest, columns, most) {
+const FINE = 5; // bits of a width
+/** Batches of lines as wide as their widest one, the widest first; no batch is narrower than the first of `widths`, and lines beyond the last are squeezed. */
+export function fitBatches(lengths, widths, columns, most) {
     let order = lengths.map((_, i) => i).sort((a, b) => lengths[b] - lengths[a] || a - b);
     const batches = [];
     while (order.length) {
-        const width = Math.min(Math.max(Math.ceil(lengths[order[0]] / STEP), LEAST) * STEP, widest);
+        const width = Math.min(Math.max(rounded(lengths[order[0]]), widths[0]), widths[widths.length - 1]);
         const rows = Math.min(Math.max(1, Math.min(most, Math.floor(columns / width))), order.length);
         batches.push({ width, lines: order.slice(0, rows) });
         order = order.slice(rows);
     }
     return batches;
+}
+/** The width or up to a sixteenth more: a multiple of STEP that has few bits. */
+function rounded(width) {
+    const columns = Math.ceil(width);
+    const step = Math.max(STEP, 2 ** Math.max(columns.toString(2).length - FINE, 0));
+    return Math.ceil(columns / step) * step;
 }
