@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from framework.config import Kind
 from framework.core.errors import FormatError, InputError
@@ -14,14 +14,25 @@ from framework.interop.weights.model_folder import CONFIG
 from framework.io.data_check import Observe, Report
 from framework.io.dataset import Dataset
 from framework.workflow import Domain, option
-from framework.workflow.domain.capabilities import FolderImporter, ResultReader, TaskAlias, TaskAliases
+from framework.workflow.domain.capabilities import (
+    FolderExport,
+    FolderImporter,
+    ResultReader,
+    TaskAlias,
+    TaskAliases,
+)
 from framework.workflow.open.predict import make_predictor_function
 from framework.workflow.runners.image_runner import load_transforms
 from framework.workflow.runners.text_predictor import TextPredictor
-from nlp.analyzer import TextAnalyzer
+from nlp.analyzer import EmbeddingSettings, TextAnalyzer
 from nlp.contracts import TextTask
 from nlp.json_results import result_from_dict
+from nlp.language_models import TEXT_GENERATION
 from nlp.processors import ProcessorContext
+
+MODULES = "modules.json"  # of folders of sentence-transformers
+if TYPE_CHECKING:  # what runs artifacts loads no training code
+    from framework.engine.experiment import Experiment
 
 # Names of PaddleNLP's Taskflow, and what they answer here.
 TASKS = {
@@ -46,6 +57,9 @@ class TextOptions:
     view: Literal["words", "pairs"] | None = option(
         None, "of tagged texts: their words, or pairs of words and tags", flag=False
     )
+    prompt: str | None = option(
+        None, "of models that embed texts: stands before each; or the name of one of the model's prompts"
+    )
 
     def __post_init__(self) -> None:
         if self.top < 1:
@@ -54,11 +68,25 @@ class TextOptions:
 
 def import_folder(folder: Path) -> Artifact | None:
     """A folder of a fine-tuned model of transformers or PaddleNLP; None where it is none."""
-    if not (folder / CONFIG).is_file():
+    if not (folder / CONFIG).is_file() and not (folder / MODULES).is_file():
         return None
     from nlp import pretrained_artifact  # which loads model code
 
     return pretrained_artifact.import_folder(folder)
+
+
+def is_decoder(experiment: Experiment) -> bool:
+    """Whether a configuration is one of a model that writes."""
+    from nlp import decoder_export  # which loads model code
+
+    return decoder_export.is_decoder(experiment)
+
+
+def export_decoder(experiment: Experiment, config: Path, folder: Path) -> Path:
+    """Write the folder of a model that writes."""
+    from nlp import decoder_export
+
+    return decoder_export.export_decoder(experiment, config, folder)
 
 
 class LanguageDomain(Domain[TextOptions]):
@@ -67,7 +95,13 @@ class LanguageDomain(Domain[TextOptions]):
     name = "nlp"
     options = TextOptions
     suite = "paddlenlp"
-    capabilities = (TaskAliases(TASKS), FolderImporter(import_folder), ResultReader(result_from_dict))
+    capabilities = (
+        TaskAliases(TASKS),
+        FolderImporter(import_folder),
+        FolderExport(is_decoder, export_decoder),
+        ResultReader(result_from_dict),
+        TEXT_GENERATION,
+    )
 
     def check_dataset(self, dataset: Dataset, observe: Observe) -> Report:
         from nlp.data.check import validate_dataset  # what runs artifacts loads no data sets
@@ -91,7 +125,10 @@ class LanguageDomain(Domain[TextOptions]):
         texts = TextPredictor(
             runtime.open(artifact), task.processor(context), task.padding or {}, buckets, batch_size
         )
-        return TextAnalyzer(texts, options.view)
+        embedding = artifact.setting("embedding", EmbeddingSettings, None)
+        kind = str(artifact.config["task"].get("type", ""))  # type: ignore[union-attr]
+        reranks = kind == "CrossEncoding" or (kind == "SequenceClassification" and len(labels) == 1)
+        return TextAnalyzer(texts, options.view, embedding, options.prompt, reranks)
 
 
 DOMAIN = LanguageDomain()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,6 +37,11 @@ def pack_tokens(sample: TextSample) -> dict[str, np.ndarray]:
     if sample.type_ids is not None:
         arrays["type_ids"] = sample.type_ids.astype(np.int32)
     return arrays
+
+
+def count_tokens(parts: Sequence[TextSample]) -> int:
+    """Of what went through a program for a text."""
+    return sum(len(part.ids) for part in parts if part.ids is not None)
 
 
 def tokens_of(batch: Batch) -> Tokens:

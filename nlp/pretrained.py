@@ -19,6 +19,7 @@ from framework import nn
 from framework.config import build
 from framework.core.errors import ConfigError, WeightError, nearest
 from framework.core.model_config import ModelConfig
+from framework.core.torch_state import TorchState
 from framework.interop import load_weights
 from framework.interop.weights.model_folder import CONFIG, find_weights, is_paddles, read_settings
 from framework.interop.weights.wrappers import remove_wrappers
@@ -120,7 +121,7 @@ def _read(folder: Path, head: str | None) -> Pretrained:
     encoder = dataclasses.replace(encoder, pooler=any(".pooler." in f".{name}" for name in state))
     if kind == "encoder":
         config = encoder
-        state = _encoder_state(state, encoder_family(settings, where).encoder, str(path))
+        state = encoder_state(state, encoder_family(settings, where).encoder, str(path))
     else:
         config = _model_config(kind, encoder, settings, len(labels))
     try:
@@ -274,7 +275,7 @@ def _model_config(
     return config(encoder, classes, dropout)
 
 
-def _encoder_state(
+def encoder_state(
     state: Mapping[str, np.ndarray], encoder: type[TextEncoder], where: str
 ) -> dict[str, np.ndarray]:
     """The entries of the encoder, under its own names, whether or not the file is a model's on top of it, and whatever
@@ -286,7 +287,7 @@ def _encoder_state(
                 continue
             of_encoder = {k.removeprefix(start): value for k, value in state.items() if k.startswith(start)}
             if of_encoder:
-                return of_encoder
+                return _same_kind(state, of_encoder)
     prefixes = ("embeddings.", "embeddings_project.", "encoder.", "pooler.")
     of_encoder = {name: value for name, value in state.items() if name.startswith(prefixes)}
     if not of_encoder:
@@ -296,4 +297,9 @@ def _encoder_state(
             received=", ".join(list(state)[:3]),
             allowed=f"names that begin with {encoder.prefix}. or with {', '.join(prefixes)}",
         )
-    return of_encoder
+    return _same_kind(state, of_encoder)
+
+
+def _same_kind(state: Mapping[str, np.ndarray], arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The arrays, with what is known of their layout."""
+    return TorchState(arrays) if isinstance(state, TorchState) else arrays

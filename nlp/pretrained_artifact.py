@@ -22,12 +22,14 @@ from framework.text.tokenizer_files import folder_settings
 from framework.text.transforms import Tokenize
 from framework.workflow.export.export import model_artifact
 from framework.workflow.open.cache import keep_artifact
+from nlp.embedder_artifact import buckets, export_embedder, is_embedder
 from nlp.pretrained import Pretrained, read_pretrained
+from nlp.sentence_folder import is_sentence_folder, read_sentence_folder, reranker_activation
 from nlp.tasks import SequenceClassification, TokenClassification
 from nlp.tasks.masked_lm import MaskedLanguageModelling
+from nlp.tasks.matching import CrossEncoding
 from nlp.tasks.span_extraction import SpanExtraction
 
-_BUCKETS = (16, 32, 64, 128, 256)
 _BATCH = 8
 _DESCRIPTIONS = (".json", ".txt", ".model")
 _INPUTS = {
@@ -40,11 +42,11 @@ _INPUTS = {
 def import_folder(folder: Path) -> Artifact:
     """`export_folder`, from OAR_HOME if it was made before of the same files, else made now and kept there."""
     folder = folder.expanduser()
-    ending = Path(find_weights(folder).name.removesuffix(INDEX)).suffix
-    files = sorted(
-        file for file in folder.iterdir() if file.is_file() and file.suffix in (*_DESCRIPTIONS, ending)
-    )
-    text = "\n".join(file.name for file in files)
+    inner = read_sentence_folder(folder).transformer if is_sentence_folder(folder) else folder
+    ending = Path(find_weights(inner).name.removesuffix(INDEX)).suffix
+    below = folder.rglob("*") if is_sentence_folder(folder) else folder.iterdir()
+    files = sorted(file for file in below if file.is_file() and file.suffix in (*_DESCRIPTIONS, ending))
+    text = "\n".join(file.relative_to(folder).as_posix() for file in files)
     return keep_artifact(folder.resolve().name, text, files, ("nlp",), lambda: export_folder(folder))
 
 
@@ -59,6 +61,8 @@ def export_folder(folder: str | Path, head: str | None = None) -> Artifact:
         InputError: there is no tokenizer. Else as `from_pretrained`.
     """
     folder = Path(folder).expanduser()
+    if head in (None, "encoder") and is_embedder(folder):
+        return export_embedder(folder)
     pretrained = read_pretrained(folder, head)
     if pretrained.kind not in _TASKS:
         raise ConfigError(
@@ -77,7 +81,7 @@ def export_folder(folder: str | Path, head: str | None = None) -> Artifact:
         "name": folder.resolve().name,
         "model": plain(pretrained.config),
         "batch_size": _BATCH,
-        "buckets": [*(bucket for bucket in _BUCKETS if bucket < max_length), max_length],
+        "buckets": buckets(max_length),
         "labels": list(pretrained.labels),
         "bf16_verified": False,
         "provenance": {"weights": weights.name, "sha256": hub.digest(weights)},
@@ -97,6 +101,9 @@ class _Answered(NamedTuple):
 
 def _classification(pretrained: Pretrained, tokenizer: str, most: int) -> _Answered:
     """As the pipelines of transformers: one class alone is a probability, and so is each of a text with several."""
+    activation = reranker_activation(read_settings(pretrained.folder))
+    if activation is not None and len(pretrained.labels) == 1:
+        return _Answered(CrossEncoding(activation), Tokenize(tokenizer, most), {})
     if pretrained.problem == "regression":
         raise ConfigError(
             "a text classifier gives classes and no numbers",

@@ -25,10 +25,15 @@ class Label:
 
 @dataclass(frozen=True)
 class TextLabels(TextResult):
-    """The classes of a text, or of a pair of texts, best first; none of a text that is blank."""
+    """The classes of a text, or of a pair of texts, best first; none of a text that is blank.
+
+    Attributes:
+        token_count: Tokens as the model read them; no part of JSON.
+    """
 
     classes: tuple[Label, ...]
     pair: str | None = None
+    token_count: int = 0
 
     @property
     def label(self) -> str:
@@ -49,13 +54,17 @@ class Similarity(TextResult):
     """How well two texts match: the larger `score` the better.
 
     It is the model's: a probability in [0, 1], or of vectors the cosine in [-1, 1].
+
+    Attributes:
+        token_count: Tokens of both texts as the model read them; no part of JSON.
     """
 
     pair: str
     score: float
+    token_count: int = 0
 
     def to_dict(self) -> dict[str, Json]:
-        return {**vars(self), "score": round(self.score, 6)}
+        return {"text": self.text, "pair": self.pair, "score": round(self.score, 6)}
 
 
 @dataclass(frozen=True)
@@ -139,11 +148,16 @@ def tagged(
 
 @dataclass(frozen=True, eq=False)
 class TextVector:
-    """A text, or a pair of texts, with its embedding [D] float32."""
+    """A text, or a pair of texts, with its embedding [D] float32.
+
+    Attributes:
+        token_count: Tokens of the text as the model read it, its prompt included; no part of JSON.
+    """
 
     text: str
     vector: np.ndarray
     pair: str | None = None
+    token_count: int = 0
 
     def to_dict(self) -> dict[str, Json]:
         pair = {} if self.pair is None else {"pair": self.pair}

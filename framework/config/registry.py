@@ -47,6 +47,7 @@ KINDS = (
     "schedule",
     "pipeline",
     "callback",
+    "reward",
 )
 _Class = TypeVar("_Class", bound=type)
 

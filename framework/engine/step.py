@@ -226,7 +226,7 @@ def train_step(
         if scaler is not None:
             (grads, tapped), finite, scaled = scaler.unscale_and_update((grads, tapped), state.scaler)
         lr = jnp.asarray(schedule.at(state.optimizer["step"]), jnp.float32) * lr_scale * state.lr_factor
-        updated, inner, info = optimizer.update(grads, state.optimizer, trained, lr, how)
+        updated, inner, info = optimizer.update(grads, state.optimizer, trained, lr, how, losses.weight)
         met = row_gradients(rows, tapped) if tables else {}
         if finite is not None:
             met = {name: skip_rows(grad, ~finite) for name, grad in met.items()}

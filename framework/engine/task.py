@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Generic, Protocol, Self, TypeVar
@@ -16,6 +16,7 @@ from framework.core.model_config import ConfigT, ModelConfig, setting_of
 from framework.core.transform import SampleT, Transform
 from framework.core.types import JSON
 from framework.export import TensorSpec
+from framework.nn.functional_core import GraphDef, State
 from framework.nn.layer import Layer
 
 Batch = Mapping[str, jax.Array]
@@ -50,6 +51,22 @@ class Metric(Protocol):
 
     def result(self) -> dict[str, float]:
         """Scores by name, the one that chooses the best checkpoint first."""
+        ...
+
+
+Pack = Callable[[SampleT], dict[str, np.ndarray]]
+"""A sample as arrays"""
+
+
+class Experience(Protocol):
+    """Lets a model act, and gives what is learned from it: the same for the same state and batch."""
+
+    def __call__(self, params: State, buffers: State, batch: Arrays, step: int, /) -> dict[str, np.ndarray]:
+        """The arrays that `Task.loss` reads, from those of the loader, among which are texts.
+
+        Args:
+            step: The steps done.
+        """
         ...
 
 
@@ -105,6 +122,21 @@ class Task(ABC, Generic[SampleT, ModelT]):
     def adapt_pretrained(self, state: dict[str, np.ndarray], model: ModelT) -> dict[str, np.ndarray]:
         """The weights of `pretrained_model` as `model` takes them."""
         return state
+
+    def load_pretrained(self, model: ModelT, path: Path) -> bool:
+        """Load the weights of `pretrained` from a file or a folder that only the domain can read; False: it is read as
+        any other."""
+        return False
+
+    def prepare_pack(self, model: ModelT, dataset: object, train: bool) -> Pack[SampleT] | None:
+        """What packs the samples of a training in the place of `pack` and `pack_evaluated`: with what `model`, as it
+        is before the first step, says of each. None: these two."""
+        return None
+
+    def experience(self, graphdef: GraphDef, dataset: object, seed: int) -> Experience | None:
+        """What makes a batch of what the model itself does, before each step of a training; None: batches are trained
+        on as they are. `graphdef` is the model in training, `dataset` what is trained on."""
+        return None
 
     def loss(self, model: ModelT, batch: Batch) -> Losses:
         """`batch` has what `pack` gave, stacked, and `step`, int32 []: the steps done.

@@ -148,6 +148,14 @@ class Trainer:
             self.partitioner.step_shardings(self.state, list(self.param_groups)),
             tables,
         )
+        self._experience = task.experience(self.graphdef, train.dataset, options.seed)
+        if self._experience is not None and self.partitioner.several_processes:
+            raise ConfigError(
+                "a model that learns from what it does is trained by one process",
+                where="task",
+                received=f"several processes, {type(task).__name__}",
+                allowed="one process, with all of its devices",
+            )
         self.evaluator = None
         if eval is not None:
             names = labels if eval_labels is None else eval_labels
@@ -330,7 +338,7 @@ class Trainer:
                     for batch in batches:
                         for callback in self.callbacks:
                             callback.on_step(self, step)
-                        self.state, values = self.step_fn(self.state, without_texts(batch.data))
+                        self.state, values = self.step_fn(self.state, self._trained_on(batch.data, step))
                         self._pending.append((step, batch.ids, values))
                         step += 1
                         self._waited = waited + batches.waited
@@ -370,6 +378,14 @@ class Trainer:
             checkpoint = self.store.last() if self.store is not None else None
             raise TrainingStopped(received, self.step, checkpoint)
         return scores
+
+    def _trained_on(self, data: PyTree, step: int) -> PyTree:
+        """The arrays of a step: of a batch, or of what the model makes of it."""
+        if self._experience is None:
+            return without_texts(data)
+        return self.partitioner.place_batch(
+            self._experience(self.state.params, self.state.buffers, data, step)
+        )
 
     def _prefetch_rows(self, batches: Generator[Batch, None, None]) -> Iterator[Batch]:
         """Batches as they are; tables on the host read their rows ahead."""

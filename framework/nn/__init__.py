@@ -161,8 +161,14 @@ from framework.nn.norm import InstanceNorm1D as InstanceNorm1D
 from framework.nn.norm import InstanceNorm2D as InstanceNorm2D
 from framework.nn.norm import InstanceNorm3D as InstanceNorm3D
 from framework.nn.norm import LayerNorm as LayerNorm
+from framework.nn.norm import RMSNorm as RMSNorm
 from framework.nn.norm import SpectralNorm as SpectralNorm
 from framework.nn.norm import SyncBatchNorm as SyncBatchNorm
+from framework.nn.quantized import Int4Linear as Int4Linear
+from framework.nn.quantized import Int8Embedding as Int8Embedding
+from framework.nn.quantized import Int8Linear as Int8Linear
+from framework.nn.quantized import WeightScheme as WeightScheme
+from framework.nn.quantized import quantize_linears as quantize_linears
 from framework.nn.recompute import recompute as recompute
 from framework.nn.recompute import recompute_sequential as recompute_sequential
 from framework.nn.recompute import set_recompute as set_recompute

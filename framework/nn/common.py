@@ -89,6 +89,14 @@ class Embedding(Layer):
     def forward(self, x: jax.Array) -> jax.Array:
         return F.embedding(x, self.weight, self.padding_idx)
 
+    def table(self) -> jax.Array:
+        """[num_embeddings, embedding_dim]"""
+        return self.weight
+
+    def attend(self, x: jax.Array) -> jax.Array:
+        """x [..., embedding_dim] times the rows: [..., num_embeddings]. For embeddings that score the next token."""
+        return F.matmul(x, self.weight, transpose_y=True)
+
 
 class Bilinear(Layer):
     """x1' W[o] x2 + bias; weight [out_features, in1_features, in2_features], bias [1, out_features]."""

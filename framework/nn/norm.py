@@ -191,6 +191,34 @@ class InstanceNorm2D(Layer):
         return f"num_features={self.num_features}, epsilon={self.epsilon}"
 
 
+class RMSNorm(Layer):
+    """Divides the last axis by the root of its mean square, and multiplies by `weight` [hidden_size].
+
+    With `unit_offset` it multiplies by 1 + weight, which starts at 0, as in Gemma. See `functional.rms_norm`.
+    """
+
+    float32_parameters = True
+
+    def __init__(
+        self,
+        hidden_size: int,
+        epsilon: float = 1e-6,
+        weight_attr: AttrLike = None,
+        unit_offset: bool = False,
+    ) -> None:
+        super().__init__()
+        self.epsilon, self.unit_offset = epsilon, unit_offset
+        start = I.Constant(0.0 if unit_offset else 1.0)
+        self.weight = self.create_parameter((hidden_size,), weight_attr, default_initializer=start)
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        weight = 1 + self.weight.astype("float32") if self.unit_offset else self.weight
+        return F.rms_norm(x, weight.shape, weight, self.epsilon)
+
+    def extra_repr(self) -> str:
+        return f"{self._parameters['weight'].shape[0]}, epsilon={self.epsilon}"
+
+
 class InstanceNorm1D(InstanceNorm2D):
     """Normalises each channel of each sample of [N, T, C]."""
 

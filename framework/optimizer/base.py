@@ -110,7 +110,7 @@ class Optimizer:
         frozen: Parameters of this pattern, or these, are not trained: no gradient, no state, no part in the gradient's
             norm. A Trainer leaves the running statistics of normalisations that are frozen as they are, as
             `Layer.freeze` does.
-        accumulate: The gradients of so many calls are averaged for one step.
+        accumulate: The gradients of so many calls are averaged for one step, each by its weight, where one is given.
         multi_precision: Keeps a float32 copy of parameters of 16 bits, so that small steps are not lost.
         parameters: Python only: as in Paddle, a list of parameters such as `layer.parameters()`; of the layer that is
             stepped no others are trained. None trains all.
@@ -361,7 +361,7 @@ class Optimizer:
         """The state before the first step: a pytree of arrays whose structure never changes.
 
         `step` (int32 []) counts the steps done, `rule` is the optimizer's own; `master` (float32 copies) is there only
-        with `multi_precision` and parameters of 16 bits, `accumulated` and `micro` only with `accumulate`.
+        with `multi_precision` and parameters of 16 bits, `accumulated`, `micro` and `weight` only with `accumulate`.
 
         Raises:
             WeightError: `params` has other names than `groups`.
@@ -374,6 +374,7 @@ class Optimizer:
         if self.accumulate > 1:
             state["accumulated"] = {name: jnp.zeros_like(value) for name, value in full.items()}
             state["micro"] = jnp.zeros((), jnp.int32)
+            state["weight"] = jnp.zeros((), jnp.float32)
         return state
 
     def update(
@@ -383,10 +384,13 @@ class Optimizer:
         params: Mapping[str, jax.Array],
         lr: jax.Array | float,
         groups: ParamGroups,
+        weight: jax.Array | None = None,
     ) -> tuple[Arrays, dict[str, PyTree], Arrays]:
         """One step, pure: (new params, new state, info).
 
         `grads` and `params` have exactly the names of `groups`; `lr` is the learning rate of this step, float32 [].
+        `weight`, float32 [], says of how much the gradients are the mean, such as the number of tokens: with
+        `accumulate` they are averaged by it; None: each call counts the same.
         `info` holds `grad_norm`, float32 []: the L2 norm of all gradients before clipping (with `accumulate`, of the
         mean of the gradients so far), and `applied`, bool []: False while gradients are only collected.
 
@@ -400,16 +404,21 @@ class Optimizer:
         if self.accumulate == 1:
             new, after = self._apply(full, state, kept, lr, groups)
             return new, after, {"grad_norm": global_norm(full), "applied": jnp.array(True)}
-        before = {name: state[name] for name in state if name not in ("accumulated", "micro")}
+        before = {name: state[name] for name in state if name not in ("accumulated", "micro", "weight")}
         micro = state["micro"] + 1
-        total = {name: state["accumulated"][name] + grad for name, grad in full.items()}
-        mean = {name: value / micro.astype(jnp.float32) for name, value in total.items()}
+        share = jnp.float32(1) if weight is None else jnp.asarray(weight, jnp.float32)
+        weights = state["weight"] + share
+        # Of no tokens at all the mean is no number: they count nothing, whatever their gradients are.
+        counted = {name: jnp.where(share > 0, grad * share, 0) for name, grad in full.items()}
+        total = {name: state["accumulated"][name] + grad for name, grad in counted.items()}
+        mean = {name: value / jnp.maximum(weights, 1e-20) for name, value in total.items()}
         last = micro == self.accumulate
         new, after = jax.lax.cond(
             last, lambda: self._apply(mean, before, kept, lr, groups), lambda: (kept, before)
         )
         after["accumulated"] = {name: jnp.where(last, 0, value) for name, value in total.items()}
         after["micro"] = jnp.where(last, 0, micro)
+        after["weight"] = jnp.where(last, 0, weights)
         return new, after, {"grad_norm": global_norm(mean), "applied": last}
 
     def _apply(

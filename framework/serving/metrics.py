@@ -41,6 +41,18 @@ class Metrics:
             "oar_requests_under_way", "Requests that were taken and not yet answered", ["model"],
             registry=self.registry, multiprocess_mode="livesum",
         )  # fmt: skip
+        self.texts = Gauge(
+            "oar_texts", "Texts that are written, and that wait for a slot", ["model", "state"],
+            registry=self.registry, multiprocess_mode="livesum",
+        )  # fmt: skip
+        self.tokens = Counter(
+            "oar_tokens", "Tokens of prompts, and of texts that were written", ["model", "kind"],
+            registry=self.registry,
+        )  # fmt: skip
+        self.first_token_seconds = Histogram(
+            "oar_first_token_seconds", "From a request to the first token of its text", ["model"],
+            buckets=_SECONDS, registry=self.registry,
+        )  # fmt: skip
         self.ready = Gauge(
             "oar_model_ready", "1 where a model takes requests", ["model"], registry=self.registry,
             multiprocess_mode="livemin",
@@ -51,6 +63,11 @@ class Metrics:
         self.batch_items.labels(model).observe(count)
         self.batch_seconds.labels(model).observe(seconds)
 
+    def count_tokens(self, model: str, prompt: int, generated: int) -> None:
+        """A text was written."""
+        self.tokens.labels(model, "prompt").inc(prompt)
+        self.tokens.labels(model, "generated").inc(generated)
+
     def observe_request(self, route: str, model: str, status: int, seconds: float) -> None:
         """A request was answered. `route` is the pattern of its address, so that no client makes new labels."""
         self.requests.labels(route, model, status).inc()
@@ -58,9 +75,13 @@ class Metrics:
 
     def text(self, store: ModelStore) -> bytes:
         """In Prometheus' format; of several processes all together."""
-        for model in store.models.values():
-            self.under_way.labels(model.name).set(model.batcher.admitted)
+        for model in store.sources:
+            self.under_way.labels(model.name).set(model.admitted)
             self.ready.labels(model.name).set(model.ready)
+        for model in store.generators.values():
+            running, waiting = model.load
+            self.texts.labels(model.name, "running").set(running)
+            self.texts.labels(model.name, "waiting").set(waiting)
         if SHARED not in os.environ:
             return generate_latest(self.registry)
         together = CollectorRegistry()

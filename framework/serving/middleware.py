@@ -82,8 +82,8 @@ class Gate:
 
     def _note(self, scope: Scope, answer: _Answer, request_id: str, seconds: float, received: int) -> None:
         route = getattr(scope.get("route"), "path", "none")
-        name = scope.get("path_params", {}).get("name", "")
-        model = name if name in self.store.models else ""
+        name = scope.get("path_params", {}).get("name", "") or scope["state"].get("model", "")
+        model = name if name in self.store.models or name in self.store.generators else ""
         self.metrics.observe_request(route, model, answer.status, seconds)
         facts = {
             "request_id": request_id,

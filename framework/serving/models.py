@@ -10,7 +10,6 @@ import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import TypeVar
 
 from framework.core.errors import ConfigError, OarError, did_you_mean
@@ -20,9 +19,11 @@ from framework.export import Artifact
 from framework.inference.engine import Engine
 from framework.serving.batching import Batcher, Bucket
 from framework.serving.budget import Budget
-from framework.serving.errors import DeadlineError, RetryError, UnknownModelError
+from framework.serving.errors import DeadlineError, UnknownModelError
 from framework.serving.settings import Limits, ModelSettings, ServerSettings
 from framework.serving.shared_runtime import SharedRuntime
+from framework.serving.source import ServedSource
+from framework.serving.text_models import ServedGenerator, find_generation
 from framework.serving.warmup import BatchTimes, measure
 from framework.workflow.domain.domain import Domain
 from framework.workflow.domain.options import make_options
@@ -140,7 +141,7 @@ class ModelVersion:
         return predictor.predict_stream(items)
 
 
-class ServedModel:
+class ServedModel(ServedSource[ModelVersion]):
     """A model under its name: requests of all clients in, results out.
 
     Args:
@@ -159,8 +160,8 @@ class ServedModel:
         observe: Callable[[str, int, float], object] = lambda name, count, seconds: None,
         runtime_of: Callable[[ModelSettings], SharedRuntime] = make_runtime,
     ) -> None:
-        self.settings, self.limits, self._runtime_of = settings, limits, runtime_of
-        self._workers, self.pixels = workers, pixels
+        super().__init__(settings, workers)
+        self.limits, self._runtime_of, self.pixels = limits, runtime_of, pixels
         self.batcher: Batcher[Item, Outcome] = Batcher(
             settings.name,
             settings.batch.wait_ms / 1000,
@@ -168,25 +169,6 @@ class ServedModel:
             functools.partial(observe, settings.name),
             limits.wait,
         )
-        self._version: ModelVersion | None = None
-        self._signature: Hashable = None
-
-    @property
-    def name(self) -> str:
-        """In addresses."""
-        return self.settings.name
-
-    @property
-    def ready(self) -> bool:
-        """Whether it was opened and has run."""
-        return self._version is not None
-
-    @property
-    def version(self) -> ModelVersion:
-        """What runs new requests. Raises: RetryError, before it is ready."""
-        if self._version is None:
-            raise RetryError("the model is not ready yet", received=self.name, retry_after=5)
-        return self._version
 
     @property
     def predictor(self) -> AnyPredictor:
@@ -195,61 +177,20 @@ class ServedModel:
 
     # -- opening -------------------------------------------------------------------------------------------------------
 
-    async def start(self) -> None:
-        """Open it and run it once. Raises: OarError, where it cannot be opened."""
-        self._signature = await self.in_thread(self._look)
-        self._version = await self.in_thread(self._open_version)
-        log.info("%s is ready", self.name)
+    @property
+    def admitted(self) -> int:
+        return self.batcher.admitted
+
+    @property
+    def _settle_seconds(self) -> float:
+        return min(0.5, self.settings.batch.wait_ms / 1000 + 0.2)
 
     def _open_version(self) -> ModelVersion:
         version = ModelVersion(self.settings, self._runtime_of(self.settings))
         version.warm_up()
         return version
 
-    async def reload_if_changed(self) -> bool:
-        """Open the artifact anew where its folder has changed and is still; whether that was done.
-
-        Requests go to the new one from when it is ready; those before are finished by the old one. One that cannot be
-        opened is logged, and the old one goes on.
-        """
-        signature = await self.in_thread(self._look)
-        if signature is None or signature == self._signature:
-            return False
-        await asyncio.sleep(min(0.5, self.settings.batch.wait_ms / 1000 + 0.2))
-        if await self.in_thread(self._look) != signature:  # it is still being written
-            return False
-        self._signature = signature
-        try:
-            self._version = await self.in_thread(self._open_version)
-        except (OarError, OSError) as error:
-            log.error("%s has changed and cannot be opened; the one before goes on: %s", self.name, error)
-            return False
-        log.info("%s has changed and was opened anew", self.name)
-        return True
-
-    def _look(self) -> Hashable:
-        """What changes with the files of the artifact's folder; None, where the model is no folder or it is gone."""
-        folder = Path(self.settings.source).expanduser()
-        if not folder.is_dir():
-            return None
-        facts = []
-        for file in sorted(folder.rglob("*")):
-            try:
-                stat = file.stat()
-            except OSError:  # it goes while we look
-                return None
-            facts.append((str(file), stat.st_mtime_ns, stat.st_size, stat.st_ino))
-        return tuple(facts)
-
     # -- running -------------------------------------------------------------------------------------------------------
-
-    async def in_thread(self, function: Callable[[], T]) -> T:
-        """What a function gives that takes CPU time or waits for a disk."""
-        return await asyncio.get_running_loop().run_in_executor(self._workers, function)
-
-    def start_in_thread(self, function: Callable[[], object]) -> None:
-        """Call a function in a thread, and wait for nothing."""
-        asyncio.get_running_loop().run_in_executor(self._workers, function)
 
     def deadline(self, seconds: float | None = None, began: float | None = None) -> float:
         """When a request that begins now, or began then, is late, in seconds of `time.monotonic`."""
@@ -311,43 +252,68 @@ class ModelStore:
         self.settings = settings
         self._workers = ThreadPoolExecutor(cpu_count() + 1, "oar-serve")
         self.pixels = Budget(_IMAGES * settings.limits.pixels)
-        self.models: Mapping[str, ServedModel] = {
-            one.name: ServedModel(one, settings.limits, self._workers, self.pixels, observe, runtime_of)
-            for one in settings.models
-        }
+        self.models: dict[str, ServedModel] = {}
+        self.generators: dict[str, ServedGenerator] = {}
+        for one in settings.models:
+            generation = find_generation(one)
+            if generation is not None:
+                self.generators[one.name] = ServedGenerator(one, generation, settings.limits, self._workers)
+            else:
+                self.models[one.name] = ServedModel(
+                    one, settings.limits, self._workers, self.pixels, observe, runtime_of
+                )
         self.draining = False
 
     def get(self, name: str) -> ServedModel:
         """The model of this name. Raises: UnknownModelError."""
         if name not in self.models:
+            generates = name in self.generators
             raise UnknownModelError(
-                "the server has no model of this name",
+                "this model writes texts" if generates else "the server has no model of this name",
                 received=name[:100],
-                allowed=", ".join(self.models) or "none: it was started without models",
-                fix=did_you_mean(name[:100], self.models),
+                allowed=", ".join(self.models) or "none: it was started without such models",
+                fix="POST /v1/chat/completions" if generates else did_you_mean(name[:100], self.models),
             )
         return self.models[name]
+
+    def get_generator(self, name: str) -> ServedGenerator:
+        """The model of this name that writes texts. Raises: UnknownModelError."""
+        if name not in self.generators:
+            raise UnknownModelError(
+                "this model writes no texts"
+                if name in self.models
+                else "the server has no model of this name",
+                received=name[:100],
+                allowed=", ".join(self.generators) or "none: it was started without language models",
+                fix=did_you_mean(name[:100], self.generators),
+            )
+        return self.generators[name]
+
+    @property
+    def sources(self) -> Sequence[ServedModel | ServedGenerator]:
+        """All models."""
+        return (*self.models.values(), *self.generators.values())
 
     @property
     def ready(self) -> bool:
         """Whether all models are, and the server takes requests for long enough yet."""
-        return not self.draining and all(model.ready for model in self.models.values())
+        return not self.draining and all(model.ready for model in self.sources)
 
     async def start(self) -> None:
         """Open all models, one after the other: each uses all CPUs. Raises: OarError, of the first that fails."""
-        for model in self.models.values():
+        for model in self.sources:
             await model.start()
 
     async def watch(self) -> None:
         """Open models anew whose folders change, until it is cancelled."""
         while self.settings.reload_seconds:
             await asyncio.sleep(self.settings.reload_seconds)
-            for model in self.models.values():
+            for model in self.sources:
                 if model.ready:
                     await model.reload_if_changed()
 
     async def close(self) -> None:
         """Finish what is under way, and end all threads."""
-        for model in self.models.values():
+        for model in self.sources:
             await model.close()
         self._workers.shutdown(wait=False, cancel_futures=True)

@@ -106,6 +106,7 @@ class Limits:
         wait: Seconds that a request may have to wait for those before it, as far as the time of the last ones tells;
             more are answered with 503 at once. A bound on latency: about that of one request alone, plus this.
         deadline: Seconds of a request, or of a page of one with several; what is later is answered with 504.
+        text_deadline: Seconds of a text that a language model writes, with its wait.
         read_seconds: Without a byte of a header or of a body, and of a whole header.
         connections: At a time.
     """
@@ -118,13 +119,14 @@ class Limits:
     queue: int = 32
     wait: float = 30.0
     deadline: float = 60.0
+    text_deadline: float = 600.0
     read_seconds: float = 20.0
     connections: int = 1000
 
     def __post_init__(self) -> None:
         for name in ("pixels", "pages", "items", "queue", "connections"):
             _check_least(f"limits.{name}", getattr(self, name), 1)
-        for name in ("body_mb", "bodies_mb", "wait", "deadline", "read_seconds"):
+        for name in ("body_mb", "bodies_mb", "wait", "deadline", "text_deadline", "read_seconds"):
             _check_least(f"limits.{name}", getattr(self, name), 0.001)
 
     @property

@@ -34,10 +34,15 @@ class Lookup:
     def size(self) -> int:
         return len(self.tokens)
 
-    def split(self, text: str) -> SubwordEncoding:
+    @property
+    def special_ids(self) -> frozenset[int]:
+        return frozenset()
+
+    def split(self, text: str, parse_special: bool = True) -> SubwordEncoding:
         tokens: list[str] = []
         offsets, start = [np.zeros((0, 2), np.int32)], 0
-        for number, segment in enumerate(self._special.split(text) if self._special else [text]):
+        special = self._special if parse_special else None
+        for number, segment in enumerate(special.split(text) if special else [text]):
             if number % 2:  # a special token
                 tokens.append(segment)
                 offsets.append(np.array([[start, start + len(segment)]], np.int32))

@@ -11,7 +11,8 @@ from framework.core.types import JSON
 
 FORMAT = 1
 ROLES = ("pad", "unk", "cls", "sep", "mask")
-Kind = Literal["characters", "words", "wordpiece", "bpe", "unigram"]
+ALL_ROLES = (*ROLES, "bos", "eos")
+Kind = Literal["characters", "spaced_characters", "words", "wordpiece", "bpe", "unigram"]
 Frame = tuple[tuple[int | str, int], ...]
 """What surrounds texts: (the id of a special token, or "A" or "B" for a text; its type id), in order."""
 
@@ -43,7 +44,14 @@ class Segmenter(Protocol):
         """Numbers of tokens are below this."""
         ...
 
-    def split(self, text: str) -> SubwordEncoding: ...
+    @property
+    def special_ids(self) -> frozenset[int]:
+        """Tokens that are no text, such as those around texts and the marks of a chat."""
+        ...
+
+    def split(self, text: str, parse_special: bool = True) -> SubwordEncoding:
+        """`parse_special`: a special token that stands in the text is that token, and else the characters it shows."""
+        ...
 
     def split_words(self, words: Sequence[str]) -> SubwordEncoding:
         """Each word by itself; offsets count within the word."""

@@ -78,6 +78,8 @@ class SentencePieces:
         self.lower, self.keep_accents, self.special = lower, keep_accents, tuple(special)
         self.model = model
         self.core, self._size = load_model(model, where)
+        self.special_ids = frozenset(n for n in range(self._size) if self.core.IsControl(n))
+        """Tokens such as <s> and </s>"""
         names = sorted(map(re.escape, self.special), key=len, reverse=True)
         self._special = re.compile("|".join(names)) if names else re.compile(r"(?!)")
 
@@ -85,8 +87,8 @@ class SentencePieces:
     def size(self) -> int:
         return self._size
 
-    def split(self, text: str) -> SubwordEncoding:
-        tokens = self._split(text)
+    def split(self, text: str, parse_special: bool = True) -> SubwordEncoding:
+        tokens = self._split(text) if parse_special else self._plain(text, 0)
         return encode_pieces([row[0] for row in tokens], [row[1:] for row in tokens], None)
 
     def split_words(self, words: Sequence[str]) -> SubwordEncoding:

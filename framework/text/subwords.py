@@ -35,8 +35,12 @@ class Subwords:
         self.core = core
         ids = core.get_vocab(with_added_tokens=True).values()
         self._size = max(ids, default=-1) + 1
+        added = core.get_added_tokens_decoder()
+        self.special_ids = frozenset(number for number, token in added.items() if token.special)
+        """Tokens such as <|im_end|>, which no text without them becomes"""
         # Byte-level vocabularies have "Ġword" for a word behind a space: each word that is given gets one.
         self._space = '"ByteLevel"' in (_stage(core, "pre_tokenizer") + _stage(core, "normalizer"))
+        self._literal: tokenizers.Tokenizer | None = None
 
     @classmethod
     def from_json(cls, text: str, where: object) -> Subwords:
@@ -57,9 +61,18 @@ class Subwords:
     def size(self) -> int:
         return self._size
 
-    def split(self, text: str) -> SubwordEncoding:
-        encoding = self.core.encode(text, add_special_tokens=False)
+    def split(self, text: str, parse_special: bool = True) -> SubwordEncoding:
+        core = self.core if parse_special else self._literal_core()
+        encoding = core.encode(text, add_special_tokens=False)
         return encode_pieces(encoding.ids, encoding.offsets, None)
+
+    def _literal_core(self) -> tokenizers.Tokenizer:
+        """One that takes special tokens in a text for text: a tokenizer has one setting of that for all threads."""
+        if self._literal is None:
+            core = library().Tokenizer.from_str(self.core.to_str())
+            core.encode_special_tokens = True
+            self._literal = core
+        return self._literal
 
     def split_words(self, words: Sequence[str]) -> SubwordEncoding:
         texts = [f" {word}" for word in words] if self._space else list(words)

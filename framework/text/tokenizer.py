@@ -89,6 +89,9 @@ class Tokenizer:
                     fix="name it in tokenizer_config.json or special_tokens_map.json beside the file",
                 )
             self._special[role] = number
+        self.special_ids = self._find_special()
+        """Tokens that are no text: those that `decode` leaves out. What stands for an unknown word, or for one to be
+        guessed, is none of them, but where texts are generated: there it is of no use."""
 
     @classmethod
     def from_file(cls, path: str | Path, settings: Mapping[str, JSON] | None = None) -> Tokenizer:
@@ -113,7 +116,8 @@ class Tokenizer:
         """A tokenizer for these texts, with [PAD] as token 0, [UNK] 1, [CLS] 2, [SEP] 3 and [MASK] 4.
 
         Args:
-            kind: "bpe" is byte-level, so that nothing is unknown; "unigram" is SentencePiece's.
+            kind: "bpe" is byte-level, so that nothing is unknown; "unigram" is SentencePiece's; "characters" leaves
+                white space out, "spaced_characters" has a token for each such character too.
             texts: Texts, or lists of words.
             vocab_size: At most so many tokens.
             lower: Texts are put into lower case; "wordpiece" and "unigram" then drop accents too.
@@ -179,6 +183,23 @@ class Tokenizer:
         """Stands for a token that is to be guessed."""
         return self._role("mask")
 
+    @property
+    def bos_id(self) -> int | None:
+        """What begins a text that a decoder writes on; None: nothing does."""
+        return self._special.get("bos", self._special.get("cls"))
+
+    @property
+    def eos_id(self) -> int | None:
+        """What ends a text; None: nothing does."""
+        return self._special.get("eos", self._special.get("sep"))
+
+    def _find_special(self) -> frozenset[int]:
+        ends = {self._special[role] for role in ("pad", "cls", "sep", "bos", "eos") if role in self._special}
+        special = self.segmenter.special_ids | ends
+        if not self._special.keys() & {"bos", "eos"}:
+            special -= {self._special[role] for role in ("unk", "mask") if role in self._special} - ends
+        return frozenset(special)
+
     def _role(self, role: str) -> int:
         if role not in self._special:
             raise ConfigError(
@@ -197,28 +218,39 @@ class Tokenizer:
         """The token as the vocabulary spells it ("##ing", "Ġthe"), or None where there is none."""
         return self.segmenter.token_of(int(token_id))
 
+    def is_special(self, token_id: int) -> bool:
+        """Whether a token is one of `special_ids`."""
+        return int(token_id) in self.special_ids
+
     def encode(
         self,
         text: str | Sequence[str],
         pair: str | Sequence[str] | None = None,
         max_length: int | None = None,
+        add_special: bool = True,
+        parse_special: bool = True,
     ) -> Encoding:
         """The tokens of a text, or of two, with special tokens around them.
 
         What is longer than `max_length` tokens is cut at the end, token by token from whichever text is longer, the
-        second where both are of one length. A special token that stands in the text is that token.
+        second where both are of one length.
 
         Args:
             text, pair: Texts, or lists of words: then no token reaches over the end of a word.
+            add_special: Put special tokens around the texts. A text that a chat template wrote has them already.
+            parse_special: A special token that stands in a text, such as <|im_start|>, is that token. False takes it
+                for the characters that it shows: for text of strangers, who could else end a turn of a chat.
 
         Raises:
             InputError: this is no text. ConfigError: `max_length` is below the number of special tokens.
         """
-        texts = [self._split(part) for part in ((text,) if pair is None else (text, pair))]
+        texts = [self._split(part, parse_special) for part in ((text,) if pair is None else (text, pair))]
+        frame = self.single if pair is None else self.pair
+        if not add_special:
+            frame = tuple((item, kind) for item, kind in frame if isinstance(item, str))
         if max_length is not None:
-            frame = self.single if pair is None else self.pair
             texts = _truncate(texts, max_length, len(frame) - len(texts))
-        return self._surround(texts)
+        return _surround(texts, frame)
 
     def windows(
         self, first: str, second: str, max_length: int, stride: int, first_length: int
@@ -250,34 +282,15 @@ class Tokenizer:
         windows, start = [], 0
         while True:
             window = SubwordEncoding(*(rows[start : start + room] for rows in two))
-            windows.append((start, self._surround([one, window])))
+            windows.append((start, _surround([one, window], self.pair)))
             if start + room >= len(two.ids):
                 return windows
             start += min(stride, room)
 
-    def _surround(self, encodings: list[SubwordEncoding]) -> Encoding:
-        """One or two texts with their special tokens."""
-        ids, offsets, words, types, texts = [], [], [], [], []
-        for item, type_id in self.single if len(encodings) == 1 else self.pair:
-            if isinstance(item, str):
-                index = "AB".index(item)
-                encoding = encodings[index]
-                word = encoding.words if index == 0 else np.full(len(encoding.ids), -1, np.int32)
-            else:
-                encoding = SubwordEncoding(np.array([item]), np.zeros((1, 2)), np.empty(0))
-                index, word = -1, np.array([-1])
-            ids.append(encoding.ids)
-            offsets.append(encoding.offsets)
-            words.append(word)
-            types.append(np.full(len(encoding.ids), type_id))
-            texts.append(np.full(len(encoding.ids), index))
-        arrays = (np.concatenate(rows).astype(np.int32) for rows in (ids, types, offsets, words, texts))
-        return Encoding(*arrays)
-
-    def _split(self, text: str | Sequence[str]) -> SubwordEncoding:
+    def _split(self, text: str | Sequence[str], parse_special: bool = True) -> SubwordEncoding:
         if isinstance(text, str):
             with damage_errors(self.where):
-                return self.segmenter.split(_SURROGATE.sub("\ufffd", text))
+                return self.segmenter.split(_SURROGATE.sub("\ufffd", text), parse_special)
         if not isinstance(text, list | tuple) or not all(isinstance(word, str) for word in text):
             raise InputError(
                 "the input of a tokenizer must be text",
@@ -293,14 +306,35 @@ class Tokenizer:
         """The text of tokens, as far as it can be told. Numbers beyond the vocabulary are left out.
 
         Args:
-            skip_special: Leave out padding and what begins and ends a text.
+            skip_special: Leave out padding, what begins and ends a text, and all tokens that the tokenizer's files call
+                special.
         """
-        left_out = {self._special.get(role) for role in ("pad", "cls", "sep")} if skip_special else set()
+        left_out = self.special_ids if skip_special else frozenset()
         numbers = [int(one) for one in ids]
         with damage_errors(self.where):
             return self.segmenter.join(
                 [one for one in numbers if 0 <= one < self.vocab_size and one not in left_out]
             )
+
+
+def _surround(encodings: list[SubwordEncoding], frame: Frame) -> Encoding:
+    """One or two texts with their special tokens."""
+    ids, offsets, words, types, texts = [], [], [], [], []
+    for item, type_id in frame:
+        if isinstance(item, str):
+            index = "AB".index(item)
+            encoding = encodings[index]
+            word = encoding.words if index == 0 else np.full(len(encoding.ids), -1, np.int32)
+        else:
+            encoding = SubwordEncoding(np.array([item]), np.zeros((1, 2)), np.empty(0))
+            index, word = -1, np.array([-1])
+        ids.append(encoding.ids)
+        offsets.append(encoding.offsets)
+        words.append(word)
+        types.append(np.full(len(encoding.ids), type_id))
+        texts.append(np.full(len(encoding.ids), index))
+    arrays = (np.concatenate(rows).astype(np.int32) for rows in (ids, types, offsets, words, texts))
+    return Encoding(*arrays)
 
 
 def _check_frame(frame: Frame, texts: str, size: int, where: object) -> None:

@@ -14,8 +14,18 @@ from typing import TYPE_CHECKING, Any
 
 from framework.core import bounded
 from framework.core.errors import FormatError, InputError, OarError
+from framework.text.library_files import (
+    QWEN_WORDS,
+    apply_settings,
+    class_tokens,
+    library_frames,
+    library_roles,
+    number_error,
+    token_name,
+)
 from framework.text.lookup import Lookup
-from framework.text.segmenter import FORMAT, ROLES, Frame, Segmenter, TokenizerParts
+from framework.text.piece_models import parse_piece_model, piece_tokenizer
+from framework.text.segmenter import ALL_ROLES, FORMAT, ROLES, Frame, Segmenter, TokenizerParts
 from framework.text.sentence_pieces import SentencePieces
 from framework.text.subwords import Subwords, library
 
@@ -26,12 +36,13 @@ _BERT = {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask":
 _ROBERTA = {"pad": "<pad>", "unk": "<unk>", "cls": "<s>", "sep": "</s>", "mask": "<mask>"}
 _ALBERT = {"pad": "<pad>", "unk": "<unk>", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}
 _GPT = {"unk": "<|endoftext|>", "cls": "<|endoftext|>", "sep": "<|endoftext|>"}
-_KEYS = {"cls": ("cls_token", "bos_token"), "sep": ("sep_token", "eos_token")}
 _MODELS = ("spiece.model", "sentencepiece.bpe.model", "tokenizer.model", "spm.model")
 _FILES = ("tokenizer.json", "vocab.txt", "vocab.json", *_MODELS)
+_PLAIN: tuple[Frame, Frame] = ((("A", 0),), (("A", 0), ("B", 1)))
 _MERGES = "merges.txt"  # beside vocab.json
 _SETTINGS = ("special_tokens_map.json", "tokenizer_config.json")
 _ADDED = "added_tokens.json"
+_CONFIG = "config.json"  # of the model: its kind
 # Characters that PaddleNLP's WordPiece takes for symbols although Unicode does not.
 _SYMBOLS = r"[\p{S}\x{00AD}\x{00B2}\x{00BA}\x{3007}\x{00B5}\x{00D8}\x{014B}\x{01B1}]"
 
@@ -39,7 +50,7 @@ _SYMBOLS = r"[\p{S}\x{00AD}\x{00B2}\x{00BA}\x{3007}\x{00B5}\x{00D8}\x{014B}\x{01
 def file_states(path: Path) -> tuple[tuple[str, int, int], ...]:
     """Name, size and time of change of each file that `read_tokenizer` reads of a path; () where there is none."""
     if path.is_dir():
-        files = [path / name for name in (*_FILES, _MERGES, *_SETTINGS, _ADDED)]
+        files = [path / name for name in (*_FILES, _MERGES, *_SETTINGS, _ADDED, _CONFIG)]
     else:
         files = [path, path.with_name(_MERGES)]
     states = []
@@ -81,7 +92,7 @@ def damage_errors(where: object) -> Iterator[None]:
 
 def _read_tokenizer(path: Path, settings: Mapping[str, object]) -> TokenizerParts:
     if path.is_dir():
-        settings = {**folder_settings(path), **settings}
+        settings = {**_model_type(path), **folder_settings(path), **settings}
         files = [path / name for name in _FILES if (path / name).is_file()]
         if not files:
             raise InputError(
@@ -197,7 +208,7 @@ def _read_byte_level(path: Path, settings: Mapping[str, object]) -> TokenizerPar
     merges = _read_merges(path.with_name(_MERGES))
     is_roberta = "<s>" in vocabulary and "</s>" in vocabulary
     usual = _ROBERTA if is_roberta else _GPT
-    optional = ("pad", "mask") if is_roberta else ROLES
+    optional = ("pad", "mask") if is_roberta else ALL_ROLES
     roles = _find_roles(settings, usual, vocabulary, path, optional)
     try:
         model = module.models.BPE(vocabulary, merges, unk_token=roles.get("unk"))
@@ -213,9 +224,14 @@ def _read_byte_level(path: Path, settings: Mapping[str, object]) -> TokenizerPar
     core.pre_tokenizer = module.pre_tokenizers.ByteLevel(add_prefix_space=prefix)
     core.post_processor = module.processors.ByteLevel(trim_offsets=True)
     core.decoder = module.decoders.ByteLevel()
-    _add_special(core, roles, settings, path)
     if not is_roberta:
-        return TokenizerParts(Subwords(core), roles, (("A", 0),), (("A", 0), ("B", 1)))
+        if str(settings.get("tokenizer_class") or "").startswith("Qwen2"):
+            core.normalizer = module.normalizers.NFC()
+            words = module.pre_tokenizers.Split(module.Regex(QWEN_WORDS), "isolated")
+            rest = module.pre_tokenizers.ByteLevel(add_prefix_space=prefix, use_regex=False)
+            core.pre_tokenizer = module.pre_tokenizers.Sequence([words, rest])
+        return _library_parts(core, settings, _PLAIN, (_GPT,), path)
+    _add_special(core, roles, settings, path)
     first, last = vocabulary[roles["cls"]], vocabulary[roles["sep"]]
     single = ((first, 0), ("A", 0), (last, 0))
     return TokenizerParts(Subwords(core), roles, single, (*single, (last, 0), ("B", 0), (last, 0)))
@@ -240,15 +256,12 @@ def _read_merges(path: Path) -> list[tuple[str, str]]:
 
 
 def _read_sentence_pieces(path: Path, settings: Mapping[str, object]) -> TokenizerParts:
-    made_for = str(settings.get("tokenizer_class", "Albert"))
-    if not made_for.startswith("Albert"):
-        raise FormatError(
-            "the rules of this SentencePiece tokenizer are not known",
-            where=path,
-            received=f"tokenizer_class {made_for}",
-            allowed="AlbertTokenizer, or a tokenizer.json in its place",
-        )
     model = _read_bytes(path)
+    made_for = settings.get("tokenizer_class")
+    if not str(made_for or "Albert").startswith("Albert") or (
+        made_for is None and not _is_alberts(model, path)
+    ):
+        return _read_piece_model(model, settings, path)
     lower = bool(settings.get("do_lower_case", True))
     keep_accents = bool(settings.get("keep_accents", False))
     bare = SentencePieces(model, lower, keep_accents, (), path)
@@ -256,8 +269,34 @@ def _read_sentence_pieces(path: Path, settings: Mapping[str, object]) -> Tokeniz
     roles = _find_roles(settings, _ALBERT, vocabulary, path, optional=("pad", "mask"))
     for number, token in sorted(_added_tokens(settings, path).items()):
         if vocabulary.get(token) != number:
-            raise _number_error(token, number, vocabulary.get(token), path)
+            raise number_error(token, number, vocabulary.get(token), path)
     return surround_as_bert(SentencePieces(model, lower, keep_accents, tuple(roles.values()), path), roles)
+
+
+def _is_alberts(model: bytes, path: Path) -> bool:
+    """Whether a model that no settings stand beside has ALBERT's special tokens, or is none at all."""
+    return SentencePieces(model, False, False, (), path).id_of(_ALBERT["cls"]) is not None
+
+
+def _read_piece_model(model: bytes, settings: Mapping[str, object], path: Path) -> TokenizerParts:
+    pieces = parse_piece_model(model, path)
+    core = piece_tokenizer(pieces, settings)
+    named = {role: pieces.pieces[number] for role, (number, _) in pieces.specials.items()}
+    usual = class_tokens(settings)
+    if not usual:
+        settings = {**{f"{role}_token": token for role, token in named.items()}, **settings}
+    frames = _PLAIN
+    ends = {role: core.token_to_id(token) for role, token in (usual or named).items()}
+    first, last = ends.get("bos"), ends.get("eos")
+    name = str(settings.get("tokenizer_class") or "")
+    if name.startswith(("T5", "MT5", "UMT5")) and last is not None:
+        frames = ((("A", 0), (last, 0)), (("A", 0), (last, 0), ("B", 0), (last, 0)))
+    elif name.startswith("XLMRoberta") and first is not None and last is not None:
+        single = ((first, 0), ("A", 0), (last, 0))
+        frames = (single, (*single, (last, 0), ("B", 0), (last, 0)))
+    elif first is not None:  # as the models were trained
+        frames = (((first, 0), ("A", 0)), ((first, 0), ("A", 0), (first, 1), ("B", 1)))
+    return _library_parts(core, settings, frames, (), path)
 
 
 # -- tokenizer.json of the library -------------------------------------------------------------------------------------
@@ -266,21 +305,29 @@ def _read_sentence_pieces(path: Path, settings: Mapping[str, object]) -> Tokeniz
 def _parse_library_file(
     text: str, data: dict[str, Any], where: object, settings: Mapping[str, object]
 ) -> TokenizerParts:
-    segmenter = Subwords.from_json(text, where)
-    vocabulary = segmenter.core.get_vocab(with_added_tokens=True)
-    roles = {}
-    for role in ROLES:
-        names = [_token_name(settings, role, {})]
-        names += [usual[role] for usual in (_BERT, _ROBERTA, _GPT) if role in usual]
-        present = [name for name in names if name in vocabulary]
-        if present:
-            roles[role] = present[0]
+    core = Subwords.from_json(text, where).core
     frames = _read_frames(data.get("post_processor"), where)
-    return TokenizerParts(segmenter, roles, *frames)
+    parts = _library_parts(core, settings, frames, (_BERT, _ROBERTA, _GPT), where)
+    return parts._replace(single=frames[0], pair=frames[1])
+
+
+def _library_parts(
+    core: tokenizers.Tokenizer,
+    settings: Mapping[str, object],
+    frames: tuple[Frame, Frame],
+    fallbacks: tuple[Mapping[str, str], ...],
+    where: object,
+) -> TokenizerParts:
+    if "added_tokens" in settings and "added_tokens_decoder" not in settings:
+        rows = {str(number): {"content": token} for number, token in _added_tokens(settings, where).items()}
+        settings = {**settings, "added_tokens_decoder": rows}
+    apply_settings(core, settings, where)
+    roles = library_roles(core, settings, fallbacks)
+    return TokenizerParts(Subwords(core), roles, *library_frames(core, settings, roles, frames))
 
 
 def _read_frames(processor: object, where: object) -> tuple[Frame, Frame]:
-    plain: tuple[Frame, Frame] = ((("A", 0),), (("A", 0), ("B", 1)))
+    plain = _PLAIN
     if not isinstance(processor, dict):
         return plain
     kind = processor.get("type")
@@ -330,13 +377,12 @@ def folder_settings(folder: Path) -> dict[str, Any]:
     return settings
 
 
-def _token_name(settings: Mapping[str, object], role: str, usual: Mapping[str, str]) -> str | None:
-    for key in _KEYS.get(role, (f"{role}_token",)):
-        value = settings.get(key)
-        value = value.get("content") if isinstance(value, dict) else value
-        if isinstance(value, str):
-            return value
-    return usual.get(role)
+def _model_type(folder: Path) -> dict[str, Any]:
+    """{"model_type": that of the model beside the tokenizer}; {} where config.json says none."""
+    if not (folder / _CONFIG).is_file():
+        return {}
+    said = _parse_json(_read_text(folder / _CONFIG), folder / _CONFIG).get("model_type")
+    return {"model_type": said} if isinstance(said, str) else {}
 
 
 def _find_roles(
@@ -350,7 +396,7 @@ def _find_roles(
     roles = {}
     added = set(_added_tokens(settings, where).values())
     for role in ROLES:
-        name = _token_name(settings, role, usual)
+        name = token_name(settings, role, usual)
         if name is not None and (name in vocabulary or name in added):
             roles[role] = name
         elif role not in optional:
@@ -386,21 +432,11 @@ def _add_special(
         if core.token_to_id(token) is None:
             core.add_tokens([module.AddedToken(token, normalized=False)])
         if core.token_to_id(token) != number:
-            raise _number_error(token, number, core.token_to_id(token), where)
+            raise number_error(token, number, core.token_to_id(token), where)
     for role, token in roles.items():
         # A space before the mask belongs to it in byte-level vocabularies, where it would else be a token.
         spaced = role == "mask" and token == "<mask>"
         core.add_special_tokens([module.AddedToken(token, lstrip=spaced, normalized=False, special=True)])
-
-
-def _number_error(token: str, number: int, received: int | None, where: object) -> FormatError:
-    return FormatError(
-        "an added token has another number than the vocabulary gives it",
-        where=where,
-        received=f"{token!r} as {number}",
-        allowed="none: it is not in the model" if received is None else str(received),
-        fix="use the files of one model together",
-    )
 
 
 def surround_as_bert(segmenter: Segmenter, roles: Mapping[str, str]) -> TokenizerParts:

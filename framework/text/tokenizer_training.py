@@ -39,9 +39,12 @@ def train_tokenizer(
         segmenter: Segmenter = _make_lookup(kind, read, vocab_size, lower)
     else:
         plain = (text if isinstance(text, str) else " ".join(text) for text in read)
-        segmenter = {"unigram": _train_unigram, "bpe": _train_bpe, "wordpiece": _train_word_piece}[kind](
-            plain, vocab_size, lower
-        )
+        segmenter = {
+            "unigram": _train_unigram,
+            "bpe": _train_bpe,
+            "wordpiece": _train_word_piece,
+            "spaced_characters": _train_characters,
+        }[kind](plain, vocab_size, lower)
     return surround_as_bert(segmenter, SPECIAL)
 
 
@@ -116,6 +119,27 @@ def _train_bpe(texts: Iterator[str], vocab_size: int, lower: bool) -> Subwords:
     )
     core.train_from_iterator(texts, trainer)
     return _check_size(Subwords(core), vocab_size)
+
+
+def _train_characters(texts: Iterator[str], vocab_size: int, lower: bool) -> Subwords:
+    """Each character is a token, spaces and line ends too: what is decoded is the text."""
+    counts: Counter[str] = Counter({"\n": 1})  # files are read line by line, without their ends
+    for text in texts:
+        counts.update(text.lower() if lower else text)
+    ordered = sorted(counts, key=lambda token: (-counts[token], token))
+    tokens = [*SPECIAL.values(), *ordered[: vocab_size - len(SPECIAL)]]
+    module = subwords.library()
+    core = module.Tokenizer(
+        module.models.WordLevel(
+            {token: number for number, token in enumerate(tokens)}, unk_token=SPECIAL["unk"]
+        )
+    )
+    if lower:
+        core.normalizer = module.normalizers.Lowercase()
+    core.pre_tokenizer = module.pre_tokenizers.Split(module.Regex(r"[\s\S]"), "isolated")
+    core.decoder = module.decoders.Fuse()
+    core.add_special_tokens(list(SPECIAL.values()))
+    return Subwords(core)
 
 
 def _check_size(segmenter: Subwords, vocab_size: int) -> Subwords:

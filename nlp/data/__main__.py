@@ -1,7 +1,8 @@
-"""Check a file of texts, or make a tokenizer from texts.
+"""Check a file of texts, make a tokenizer from texts, or divide texts into tokens for pre-training.
 
 python -m nlp.data check train.tsv --format table
 python -m nlp.data tokenizer --kind unigram --vocab_size 8000 --input train.en train.de --output tokenizer.json
+python -m nlp.data tokens --tokenizer tokenizer.json --input corpus.jsonl more.parquet --output data/corpus
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from framework.text.lines import read_lines
 from framework.text.segmenter import Kind
 from framework.text.tokenizer import Tokenizer
 from nlp.data.check import Columns, Format, validate
+from nlp.data.corpora import Division, write_tokens
 from nlp.data.texts import column, read_table
 
 
@@ -45,10 +47,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
     train.add_argument("--column", type=_column, help="column between tabs, or JSON key, of the text")
     train.add_argument("--lower", action="store_true", help="put texts into lower case")
     train.add_argument("--output", type=Path, required=True, help="the tokenizer.json to write")
+    tokens = commands.add_parser("tokens", help="write x.idx and x.bin, as Megatron and PaddleNLP read them")
+    tokens.add_argument("--tokenizer", required=True, help="tokenizer.json, or the folder of a model")
+    tokens.add_argument(
+        "--input", type=Path, nargs="+", required=True, help=".txt, .jsonl, .parquet, or folders"
+    )
+    tokens.add_argument("--output", type=Path, required=True, help="x of x.idx and x.bin")
+    tokens.add_argument(
+        "--division", choices=get_args(Division), default="file", help="of .txt: what is a text"
+    )
+    tokens.add_argument("--column", default="text", help="JSON key, or column, of the text (default: text)")
+    tokens.add_argument("--end", help="the token behind each text; default: what the tokenizer calls its end")
     options = parser.parse_args(arguments)
     if options.command == "check":
         return print_reports(_reports(options))
     try:
+        if options.command == "tokens":
+            file = write_tokens(
+                tuple(options.input),
+                options.output,
+                options.tokenizer,
+                options.division,
+                options.column,
+                options.end,
+            )
+            print(f"{file.path}: {len(file)} texts, {len(file.tokens)} tokens of {file.tokens.dtype}")
+            return 0
         texts = _texts(options.input, options.column)
         tokenizer = Tokenizer.train(options.kind, texts, options.vocab_size, options.lower)
         print(f"{tokenizer.save(options.output)}: {tokenizer.vocab_size} tokens")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +19,7 @@ from framework.engine.task import Batch, Losses, check_classes
 from framework.nn import functional as F
 from framework.text.sample import TextSample
 from nlp.contracts import Matcher, Tokens
-from nlp.packing import pack_tokens, tokens_of
+from nlp.packing import count_tokens, pack_tokens, tokens_of
 from nlp.processors import Outputs, TextProcessor
 from nlp.results import Similarity
 from nlp.tasks import Metrics, Texts, check_embedder
@@ -86,7 +86,8 @@ class PairProcessor(TextProcessor):
         self, sample: TextSample, parts: Sequence[TextSample], outputs: Sequence[Outputs]
     ) -> Similarity:
         assert sample.pair is not None
-        return Similarity(sample.text, sample.pair, float(outputs[0]["similarity"]))
+        score = float(outputs[0]["similarity"])
+        return Similarity(sample.text, sample.pair, score, count_tokens(parts))
 
 
 class Pairs(Texts):
@@ -145,6 +146,54 @@ class TextMatching(Pairs):
         """{"similarity": the probability that they match, [N]; "scores": of both classes, [N, 2]}, float32."""
         scores = F.softmax(score_pairs(model, inputs).astype(jnp.float32))
         return {"similarity": scores[:, 1], "scores": scores}
+
+
+@register("task")
+@dataclass(frozen=True)
+class CrossEncoding(Pairs):
+    """How well a text answers another, from one number that a model makes of both in one row: a reranker.
+
+    It learns from pairs of class 0 or 1, with binary cross-entropy.
+
+    Source: CrossEncoder of sentence-transformers
+
+    Attributes:
+        activation: What is done to the number for a result: sigmoid makes a probability of it.
+    """
+
+    activation: Literal["identity", "sigmoid"] = "sigmoid"
+    scores: Metrics = ()
+
+    def check(self, model: nn.Layer, labels: tuple[str, ...]) -> None:
+        count = class_count(model)
+        if count != 1:
+            raise ConfigError(
+                "a reranker gives one number for a pair",
+                where="model.num_classes",
+                received=count,
+                allowed="1",
+                fix="a model of two classes learns with TextMatching",
+            )
+
+    def pack(self, sample: TextSample) -> dict[str, np.ndarray]:
+        if sample.label is None:
+            raise InputError("a pair has no class", where=sample.id)
+        return {**self.inputs(sample), "label": np.asarray(sample.label, np.int32)}
+
+    def loss(self, model: nn.Layer, batch: Batch) -> Losses:
+        logits = score_pairs(model, batch)[:, 0].astype(jnp.float32)
+        target = batch["label"].astype(jnp.float32)
+        hits = ((logits > 0) == (target > 0)).mean(dtype=jnp.float32)
+        return Losses(F.binary_cross_entropy_with_logits(logits, target), {"accuracy": hits})
+
+    def describe_outputs(self) -> Mapping[str, Mapping[str, JSON]]:
+        bounds = {"range": [0, 1]} if self.activation == "sigmoid" else {}
+        return {"similarity": {"meaning": "score of the pair, larger fits better", **bounds}}
+
+    def infer(self, model: nn.Layer, inputs: Batch) -> dict[str, jax.Array]:
+        """{"similarity": [N] float32}."""
+        scores = score_pairs(model, inputs)[:, 0].astype(jnp.float32)
+        return {"similarity": F.sigmoid(scores) if self.activation == "sigmoid" else scores}
 
 
 @register("task")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -201,24 +202,38 @@ def _goes_on(heading: Box, box: Box) -> bool:
 
 
 def _attach_captions(blocks: Sequence[Block], height: float) -> list[Block]:
-    """Each caption below the nearest table or figure right above or below it; others stay blocks of their own."""
+    """Each caption below the nearest table or figure right above or below it; others stay blocks of their own. Half way
+    between two it goes with the one on the side where the page's other captions of its kind have theirs.
+    """
+    owners = {n: _owners(block, blocks, height) for n, block in enumerate(blocks) if block.label in _OWNERS}
+    sides = Counter((blocks[n].label, side) for n, near in owners.items() if len(near) == 1 for side in near)
     children: dict[int, list[Block]] = {}
-    taken: set[int] = set()
-    for number, block in enumerate(blocks):
-        kinds = _OWNERS.get(block.label)
-        if kinds is None:
+    attached: set[int] = set()
+    for number, near in owners.items():
+        if not near:
             continue
-        best, nearest = None, CAPTION_GAP * height
-        for other_number, other in enumerate(blocks):
-            share = min(block.bbox[2], other.bbox[2]) - max(block.bbox[0], other.bbox[0])
-            gap = max(other.bbox[1] - block.bbox[3], block.bbox[1] - other.bbox[3])
-            if other.label in kinds and share > 0 and gap <= nearest:
-                best, nearest = other_number, gap
-        if best is not None:
-            children.setdefault(best, []).append(block)
-            taken.add(number)
+        block = blocks[number]
+        gaps = [gap for gap, _ in near.values()]
+        clear = 2 * min(gaps) < max(gaps)
+        rank = {side: (0 if clear else -sides[block.label, side], near[side][0]) for side in near}
+        side = min(near, key=rank.__getitem__)
+        children.setdefault(near[side][1], []).append(block)
+        attached.add(number)
     return [
         replace(block, children=(*block.children, *children.get(number, ())))
         for number, block in enumerate(blocks)
-        if number not in taken
+        if number not in attached
     ]
+
+
+def _owners(caption: Block, blocks: Sequence[Block], height: float) -> dict[bool, tuple[float, int]]:
+    """The white to the nearest table or figure below a caption, at True, and above it, and the number of each."""
+    near: dict[bool, tuple[float, int]] = {}
+    for number, other in enumerate(blocks):
+        share = min(caption.bbox[2], other.bbox[2]) - max(caption.bbox[0], other.bbox[0])
+        below, above = other.bbox[1] - caption.bbox[3], caption.bbox[1] - other.bbox[3]
+        gap = max(below, above)
+        if other.label in _OWNERS[caption.label] and share > 0 and gap <= CAPTION_GAP * height:
+            side = below >= above
+            near[side] = min(near.get(side, (gap, number)), (gap, number))
+    return near

@@ -34,6 +34,7 @@ from framework.workflow.domain.predictor import ImageSource
 from framework.workflow.files.pdf import PdfReader
 from framework.workflow.files.pdf_content import PageContent as PdfContent
 from ocr.documents.check_boxes import find_check_boxes
+from ocr.documents.drawn_bullets import add_drawn_bullets
 from ocr.documents.form_lines import FORM_REACH, add_boxes, form_boxes, form_fields, form_lines
 from ocr.documents.layer_gaps import NO_OCR, LayerGaps
 from ocr.documents.layout_model import LayoutDetector
@@ -68,6 +69,7 @@ from ocr.results.pages import Document, Page
 from ocr.tables.network_tables import TableReader
 from ocr.tables.ruling_lines import ruling_lines_of_page
 from ocr.tables.scanned_ruling_lines import ruling_lines_of_image
+from ocr.text.drop_caps import join_drop_caps
 
 log = logging.getLogger("oar")
 LEAST_FIGURE = 0.01  # of the page's area
@@ -270,7 +272,8 @@ class DocumentReader:
         figures, outlined = self._read_gaps(figures, layer, content, gaps, warnings)
         ruling = ruling_lines_of_page(content)
         drawn, ruling = find_check_boxes(content, ruling)
-        lines = add_boxes((*layer.lines, *outlined, *form_lines(content)), drawn)
+        text = add_drawn_bullets(join_drop_caps(layer.lines), content)
+        lines = add_boxes((*text, *outlined, *form_lines(content)), drawn)
         lines = add_boxes(lines, form_boxes(content), FORM_REACH)
         blocks = self._make_blocks(
             PageContent(

@@ -16,13 +16,15 @@ import numpy as np
 
 from ocr.documents.assemble import UNORDERED
 from ocr.pages.sideways import Rotation, find_rotation
-from ocr.results.blocks import Block, Table
+from ocr.results.blocks import Block, Box, Table
 from ocr.results.geometry import line_box
 from ocr.results.lines import Line
 from ocr.results.pages import Page
 from ocr.text.paragraphs import HEADINGS, OCR_SIZE, heading_depth
 
 EDGE = 0.1  # of the page's height: where headers and footers stand
+FOOT, FOOT_ROOM = 0.2, 1.0  # where a number stands that is alone: of the page's height; of its own, above it
+CENTRED = 0.02  # of the page's width: how far its middle is off the page's
 PLACES = 50  # heights at which a repeated text may stand: its places on two pages are alike where these are
 REPEATED = 4  # a text on more pages than this, at one height, repeats in a document of any length
 LARGER = 1.2  # than most lines of the page: a heading
@@ -147,7 +149,8 @@ def _edges_of(page: Page, rotation: Rotation) -> list[_Edge | None]:
     edges: list[_Edge | None] = []
     for block, box in zip(page.blocks, boxes, strict=True):
         is_header = box[3] <= EDGE * height
-        if block.content is not None or not (is_header or box[1] >= (1 - EDGE) * height):
+        is_edge = is_header or box[1] >= (1 - EDGE) * height or _is_foot(block, box, boxes, rotation.size)
+        if block.content is not None or not is_edge:
             edges.append(None)
             continue
         text = " ".join(block.text.split())
@@ -156,6 +159,18 @@ def _edges_of(page: Page, rotation: Rotation) -> list[_Edge | None]:
         place = round(box[1] / max(height, 1) * PLACES)
         edges.append(("header" if is_header else "footer", text, place))
     return edges
+
+
+def _is_foot(block: Block, box: Box, boxes: Sequence[Box], size: tuple[float, float]) -> bool:
+    """Whether a block is a number in the middle of the page's foot, below all else: paper is often higher than its
+    layout was made for.
+    """
+    width, height = size
+    if box[1] < (1 - FOOT) * height or not _NUMBER.fullmatch(block.text.strip()):
+        return False
+    lowest = max((other[3] for other in boxes if other is not box), default=0.0)
+    apart = box[1] - lowest > FOOT_ROOM * (box[3] - box[1])
+    return apart and abs((box[0] + box[2]) / 2 - width / 2) < CENTRED * width
 
 
 def _without_numbers(text: str) -> str:

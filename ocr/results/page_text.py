@@ -231,7 +231,8 @@ def _lines_at(content: Content, members: np.ndarray, angle: float) -> list[tuple
         joined |= level & either & (back < limit) & (back > -0.7 * em)
     starts = np.flatnonzero(np.concatenate([[True], ~joined]))
     ends = np.append(starts[1:], len(members))
-    spaces = np.cumsum(np.array([code == " " for code in codes]) & ~text.generated)
+    blank = np.array([code == " " for code in codes])
+    spaces, seen_spaces = np.cumsum(blank & ~text.generated), np.cumsum(blank & text.generated)
     chars = Chars(
         members,
         [codes[int(i)] for i in members],
@@ -243,6 +244,7 @@ def _lines_at(content: Content, members: np.ndarray, angle: float) -> list[tuple
         base.tolist(),
         text.objects[members].tolist(),
         spaces[members].tolist(),
+        seen_spaces[members].tolist(),
     )
     runs = [
         Run(

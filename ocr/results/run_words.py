@@ -17,6 +17,12 @@ from ocr.results.bidi import logical_order
 from ocr.results.spans import Span
 
 WORD_GAP = 0.17  # of the font size, over the line's own letter spacing
+TIGHT_GAP, UNSPACED = 0.1, 0.03  # where the reader of the PDF saw a space, and letters stand no further apart
+EVEN, EVEN_SHARE = 0.06, 0.7  # of the font size, by which letters stand apart or overlap; of them, at least
+OVERLAPPING = (
+    0.15  # of the texts of a line: so many begin on the end of the one before them where each is a word
+)
+WORD_CHARS = 2.0  # of such texts, in the mean
 OVERLAP = (0.12, 0.3)  # of the font size, by which texts must overlap to be two words; where one may go on
 RAISED, LOWERED, SMALL = 0.15, 0.06, 0.87  # of the line's type: rise and drop of notes' numbers, their size
 NARROWEST = 0.1  # of the font size, a space between right-to-left words
@@ -47,7 +53,8 @@ class Content:
 
 class Chars(NamedTuple):
     """The characters of one angle: their places in the page's text, what they say, extents along and across the text,
-    sizes of the font, baselines, text objects, and how many spaces of the document come before each.
+    sizes of the font, baselines, text objects, and how many spaces come before each: of the document, and of PDFium,
+    which sees some in the gaps.
     """
 
     members: np.ndarray
@@ -60,6 +67,7 @@ class Chars(NamedTuple):
     base: list[float]
     object: list[int]
     spaces: list[int]
+    seen_spaces: list[int]
 
 
 @dataclass
@@ -139,7 +147,7 @@ def split_words(chars: Chars, order: list[int], rightward: bool) -> list[list[in
     the document, and where two texts overlap.
     """
     members, _, left, right = chars[:4]
-    size, spaces = chars.size, chars.spaces
+    size, spaces, gaps_seen = chars.size, chars.spaces, chars.seen_spaces
     gaps = [left[after] - right[before] for before, after in pairwise(order)]
     codes = [chars.codes[i] for i in order]
     leaders = _leaders(codes)
@@ -148,6 +156,8 @@ def split_words(chars: Chars, order: list[int], rightward: bool) -> list[list[in
         letters = [gap for n, gap in enumerate(gaps) if not leaders[n] and not leaders[n + 1]]
     # Of many words of one letter or digit the middle gap is one between words.
     spacing = max(_first_quartile(letters), 0.0) if len(letters) > 3 else 0.0
+    are_words = not rightward and _are_words(chars, order, gaps)
+    is_tight = spacing < UNSPACED * chars.size[order[0]] and _is_even(chars, order, gaps)
     words: list[list[int]] = [[order[0]]]
     for n, (gap, (before, after)) in enumerate(zip(gaps, pairwise(order), strict=True)):
         em = min(size[after], size[before])
@@ -160,12 +170,38 @@ def split_words(chars: Chars, order: list[int], rightward: bool) -> list[list[in
             leaders[n] != leaders[n + 1]
             or (wide and not leaders[n])
             or (spaced and gap > 0.02 * em and spacing < 0.1 * em and not leaders[n])
+            or (is_tight and gap > TIGHT_GAP * em and gaps_seen[after] > gaps_seen[before] and not leaders[n])
+            or (are_words and chars.object[before] != chars.object[after])
             or (gap < -OVERLAP[0] * em and _overlap(chars, before, after, gap / em))
         ):
             words.append([after])
         else:
             words[-1].append(after)
     return words
+
+
+def _is_even(chars: Chars, order: Sequence[int], gaps: Sequence[float]) -> bool:
+    """Whether nearly all letters of a line touch where no space is seen, which those of scans' text layers do not."""
+    within = [
+        abs(gap) <= EVEN * chars.size[i]
+        for gap, (i, j) in zip(gaps, pairwise(order), strict=True)
+        if chars.seen_spaces[i] == chars.seen_spaces[j] and chars.spaces[i] == chars.spaces[j]
+    ]
+    return sum(within) >= EVEN_SHARE * len(within)
+
+
+def _are_words(chars: Chars, order: Sequence[int], gaps: Sequence[float]) -> bool:
+    """Whether each text object of a line is a word, which no space follows: words that are placed one by one, in a font
+    that is wider than the one they were placed for, begin on the end of the one before.
+    """
+    if chars.spaces[order[0]] != chars.spaces[order[-1]]:
+        return False
+    ends = [n for n, (i, j) in enumerate(pairwise(order)) if chars.object[i] != chars.object[j]]
+    if not ends or len(order) < WORD_CHARS * (len(ends) + 1):
+        return False
+    over = [n for n in ends if gaps[n] < -OVERLAP[0] * chars.size[order[n]]]
+    over = [n for n in over if _can_overlap(chars, order[n], order[n + 1])]
+    return len(over) >= OVERLAPPING * len(ends)
 
 
 def _first_quartile(values: Sequence[float]) -> float:
@@ -179,14 +215,9 @@ def _overlap(chars: Chars, before: int, after: int, gap: float) -> bool:
     """Whether a text begins on the end of another one of its size and line: these are two words. Letters of one word
     may overlap a little, too, where it is set in parts.
     """
-    if chars.object[before] == chars.object[after]:
-        return False
-    level = abs(chars.base[before] - chars.base[after]) < 0.12 * chars.size[after]
-    if not level or abs(chars.size[before] - chars.size[after]) > 0.05 * chars.size[after]:
+    if chars.object[before] == chars.object[after] or not _can_overlap(chars, before, after):
         return False
     first, second = (chars.codes[i] for i in (before, after))
-    if any(unicodedata.category(code[0]) in ("Sk", "Lm", "Mn") for code in (first, second)):
-        return False  # an accent that is drawn by itself
     goes_on = (
         not second.isalnum()
         or (first.isalpha() and second.islower())
@@ -194,6 +225,15 @@ def _overlap(chars: Chars, before: int, after: int, gap: float) -> bool:
         or (first.isdigit() and second.isdigit())
     )
     return gap < -OVERLAP[goes_on and second not in "$€£"]
+
+
+def _can_overlap(chars: Chars, before: int, after: int) -> bool:
+    """Whether two characters are of one size and line, and none an accent that is drawn by itself."""
+    level = abs(chars.base[before] - chars.base[after]) < 0.12 * chars.size[after]
+    if not level or abs(chars.size[before] - chars.size[after]) > 0.05 * chars.size[after]:
+        return False
+    codes = (chars.codes[before], chars.codes[after])
+    return not any(unicodedata.category(code[0]) in ("Sk", "Lm", "Mn") for code in codes)
 
 
 def _leaders(codes: Sequence[str]) -> list[bool]:
@@ -261,6 +301,14 @@ def spans(
     if len(raised) == len(word) and ("subscript" in raised or len(word) > LONGEST_NOTE):
         # A word of its own is a text that stands a little lower or higher, such as a label.
         marks = [mark for mark in marks if mark[1] not in ("superscript", "subscript")]
+    if not any(chars.codes[word[number]].isalnum() for number, style, _ in marks if style.endswith("script")):
+        # Stops and brackets of a smaller type are neither; a sign such as "*" stands above the line.
+        marks = [
+            mark
+            for mark in marks
+            if not mark[1].endswith("script")
+            or (mark[1] == "superscript" and chars.codes[word[mark[0]]] not in ".,;:")
+        ]
     if not marks:
         return ()
     starts = [0]

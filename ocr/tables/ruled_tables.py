@@ -15,6 +15,7 @@ from ocr.results.lines import Line
 from ocr.tables.cell_text import begins_in, cell_text, count_header_rows, overflowing_lines, split_lines
 from ocr.tables.heads_above import add_head_above
 from ocr.tables.ruling_lines import RulingLines, merge_lines
+from ocr.tables.unruled_rows import CellArea, part_rows
 
 NEAR = 3.0  # points: lines closer than this are one (double borders, borders of neighbouring cells)
 GAP = 4.0  # points: gaps in a line (dots, dashes, crossings left free)
@@ -135,21 +136,24 @@ def _table(
     whole = overflowing_lines(inside)
     used = set(map(id, whole))
     inside = [line for line in inside if id(line) not in used]
-    cells, is_bold, fills = [], [], []
+    areas: list[CellArea] = []
     for row, column, height, width in spans:
         bounds: Box = (float(xs[column]), float(ys[row]), float(xs[column + width]), float(ys[row + height]))
         mine, inside = split_lines(inside, bounds)
         begun = [line for line in whole if begins_in(line, bounds)]
         whole = [line for line in whole if line not in begun]
-        mine += begun
+        areas.append(CellArea(row, column, height, width, bounds, [*mine, *begun]))
+    filled = sum(any(line.text.strip() for line in area.lines) for area in areas)
+    if len(areas) < 2 or filled < 2 or filled < 0.2 * len(areas) or (rows == 1 and filled < len(areas)):
+        return None
+    areas, rows = part_rows(areas, rows)
+    cells, is_bold, fills = [], [], []
+    for row, column, height, width, bounds, mine in areas:
         pad = min((line_box(line)[0] - bounds[0] for line in mine), default=0.0)
         text, ordered = cell_text(mine, bounds[2] - bounds[0] - 2 * max(pad, 0.0))
         cells.append(Cell(row, column, text, height, width, bounds, 1.0, False, ordered))
         is_bold.append(bool(mine) and all(line.is_bold for line in mine))
         fills.append(_fill(ruling, bounds))
-    said = sum(bool(cell.text) for cell in cells)
-    if len(cells) < 2 or said < 2 or said < 0.2 * len(cells) or (rows == 1 and said < len(cells)):
-        return None
     head = count_header_rows(cells, rows, is_bold, fills)
     cells = [replace(cell, header=cell.row < head) for cell in cells]
     table = Table(tuple(cells), rows, columns)

@@ -24,6 +24,7 @@ from ocr.tables.cell_text import (
 )
 from ocr.tables.centred_cells import CentredCells
 from ocr.tables.full_heads import headed_regions
+from ocr.tables.middle_cells import add_middle_cells, middle_cells
 from ocr.tables.narrow_columns import MIN_WORDS, is_row_of_numbers, narrow_stripes, words_of
 from ocr.tables.row_groups import group_rows
 from ocr.tables.ruling_lines import RulingLines, merge_lines
@@ -373,6 +374,8 @@ def _build(
     placed = [_place(row, stripes, middles) for row in rows]
     if below:
         placed[0] = [(column, column) for column in range(columns)]
+    remaining, middle = middle_cells(rows, placed, height)
+    rows, placed = [rows[number] for number in remaining], [placed[number] for number in remaining]
     box = bounding_box(map(line_box, lines))
     tops = [min(segment.box[1] for segment in row) for row in rows]
     bottoms = [max(segment.box[3] for segment in row) for row in rows]
@@ -401,6 +404,8 @@ def _build(
             cell_box = bounding_box(map(line_box, ordered))
             cells.append(Cell(number, first, text, 1, last - first + 1, cell_box, 0.9, False, ordered))
             bold.append(all(line.is_bold for line in ordered))
+    cells = add_middle_cells(cells, middle, groups)
+    bold += [cell.lines[0].is_bold for cell in cells[len(bold) :]]
     head = 0
     if len(wide) >= 3:  # top, middle and bottom rule
         inner = wide[np.argsort(wide[:, 0])][1][0]
@@ -408,7 +413,12 @@ def _build(
     if not 0 < head < len(groups):
         head = count_header_rows(cells, len(groups), bold, [None] * len(cells))
     cells = [replace(cell, header=cell.row < head) for cell in cells]
-    filled = {(cell.row, c) for cell in cells for c in range(cell.column, cell.column + cell.colspan)}
+    filled = {
+        (row, column)
+        for cell in cells
+        for row in range(cell.row, cell.row + cell.rowspan)
+        for column in range(cell.column, cell.column + cell.colspan)
+    }
     cells += [
         Cell(r, c, header=r < head)
         for r in range(len(groups))

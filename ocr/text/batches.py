@@ -10,8 +10,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-# Columns of a recogniser's input for one of its output; exact widths are multiples of it, from LEAST times on.
+# Columns of a recogniser's input for one of its output; widths are multiples of it, from LEAST times on.
 STEP, LEAST = 8, 6
+FINE = 5  # bits of a width: 16 sizes from one power of two to the next
 SIZE_COST = 384
 """Columns that a page may cost more if it then needs one size less. Over the 25 receipts of SROIE's test part, against
 batches that are each as wide as their widest line: 5.4 sizes a page instead of 7.0, and as many columns."""
@@ -77,7 +78,9 @@ def plan_batches(wanted: Sequence[float], widths: Sequence[int], columns: int, m
 
 
 def fit_batches(wanted: Sequence[float], widest: int, columns: int, most: int) -> list[Batch]:
-    """Batches for engines that take any shape: as wide as their widest line, without empty rows, the widest first.
+    """Batches for engines that take any shape: about as wide as their widest line, without empty rows, widest first.
+
+    Widths are rounded up a little: OpenVINO prepares its operations for each shape anew and keeps them.
 
     Args:
         wanted, columns, most: See `plan_batches`, whose buckets make 18 % more columns of a receipt's lines.
@@ -86,8 +89,15 @@ def fit_batches(wanted: Sequence[float], widest: int, columns: int, most: int) -
     order = sorted(range(len(wanted)), key=lambda line: -wanted[line])
     batches: list[Batch] = []
     while order:
-        width = min(max(math.ceil(wanted[order[0]] / STEP), LEAST) * STEP, widest)
+        width = min(max(_rounded(wanted[order[0]]), LEAST * STEP), widest)
         rows = min(max(1, min(most, columns // width)), len(order))
         batches.append(Batch(width, rows, tuple(order[:rows])))
         order = order[rows:]
     return batches
+
+
+def _rounded(width: float) -> int:
+    """The width or up to a sixteenth more: a multiple of STEP that has few bits."""
+    columns = math.ceil(width)
+    step = max(STEP, 1 << max(columns.bit_length() - FINE, 0))
+    return math.ceil(columns / step) * step

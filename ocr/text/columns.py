@@ -53,7 +53,7 @@ UNLEVEL_GUTTER = 1.0  # multiples of the height: the white between them
 MIN_ROWS = {False: 3, True: 2}  # of a column; beside a table or figure
 DEEPEST = 6
 BULLETS = "•▪◦‣⁃∙●■▸►·➢✓□❖☐☑☒"  # which begin an item of a list and nothing else
-LIST_MARK = rf"([{BULLETS}–—*-]|\(?\d{{1,3}}[.)]|\(?[a-zA-Z][.)]|\[\d+\])"
+LIST_MARK = rf"([{BULLETS}–—*∗-]|\(?\d{{1,3}}[.)]|\(?[a-zA-Z][.)]|\(?[ivx]{{2,5}}[.)]|\[\d+\])"
 _MARK = re.compile(rf"{LIST_MARK}\s")
 
 

@@ -75,7 +75,7 @@ _PRICE = re.compile(
 _LABELLED = re.compile(r"[^\W\d_a-z][^:.;!?]{0,30}:(\s|$)")
 _LOCATOR = re.compile(r"[\s,]\d+\W*$")  # of an index's entry
 _AMOUNT = re.compile(r"\d[.,]\d\d\W*[A-Za-z]{0,3}$")  # at the end of a row
-_FOOTNOTE_MARK = re.compile(r"(\d{1,2}|[*†‡§¶]|[a-z])\)?\s*\S")
+_FOOTNOTE_MARK = re.compile(r"(\d{1,2}|[*∗†‡§¶]|[a-z])\)?\s*\S")
 
 
 @dataclass(frozen=True)
@@ -471,6 +471,7 @@ def _label(
         and not any(map(_is_tilted, group))
         and len(text) <= HEADING_CHARS
         and may_be_heading(text)
+        and not _SIGN.match(text)
     )
     if short and size >= TITLE * usual and group[0].box[1] < height / 3:
         return "doc_title"
@@ -480,9 +481,10 @@ def _label(
     bold = bold and not _AMOUNT.search(text)
     if short and bold and not text.rstrip().endswith((".", ",", ";", ":")) and size >= 0.95 * usual:
         return "paragraph_title"
-    if _BULLET.match(text) and any(map(str.isalnum, text)):
+    foot = known and size <= FOOTNOTE * usual and group[0].box[1] > height / 2
+    if _BULLET.match(text) and any(map(str.isalnum, text)) and not (foot and text[0] in "*∗"):
         return "list_item"
-    if known and size <= FOOTNOTE * usual and group[0].box[1] > height / 2 and _FOOTNOTE_MARK.match(text):
+    if foot and _FOOTNOTE_MARK.match(text):
         return "footnote"
     return "text"
 

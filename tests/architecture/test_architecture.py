@@ -138,7 +138,7 @@ ONLY_HERE = {
     "matplotlib": ("ocr/formulas/cdm.py",),
     "pyarrow": ("framework/workflow/batch/tables.py", "zoo/recommendation/data/formats.py"),
     "xxhash": ("zoo/recommendation/data/hashing.py",),
-    "faiss": ("zoo/recommendation/retrieval.py",),
+    "faiss": ("framework/inference/vector_index.py",),
     "PIL": (
         "framework/vision/",
         "framework/paddle/vision/",
@@ -193,6 +193,7 @@ ONLY_HERE = {
     "openpyxl": ("ocr/exporters/xlsx.py",),
     "tokenizers": ("framework/text/",),
     "sentencepiece": ("framework/text/",),
+    "jinja2": ("framework/text/template_sandbox.py",),
     "sacrebleu": ("nlp/metrics.py",),
 }
 EVERYWHERE = {"jax", "numpy", "yaml", "tqdm"}

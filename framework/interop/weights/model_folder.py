@@ -79,7 +79,7 @@ def read_shards(source: Source, read: Callable[[Path], Mapping[str, np.ndarray]]
     Raises:
         FormatError: the index is damaged, a file of it is missing or damaged, or an array is not in its file.
     """
-    files = _weight_map(source)
+    files = read_weight_map(source)
     folder = Path(source.name).parent
     names_of: dict[str, list[str]] = {}
     for name, file in files.items():
@@ -111,7 +111,8 @@ def read_shards(source: Source, read: Callable[[Path], Mapping[str, np.ndarray]]
     return TorchState(ordered) if by_torch else ordered
 
 
-def _weight_map(source: Source) -> dict[str, str]:
+def read_weight_map(source: Source) -> dict[str, str]:
+    """The file of each array that an index names. Raises: FormatError, where it is damaged or names files elsewhere."""
     data = parse_json(bytes(source.data), source.name, "index of the weights")
     files = data.get("weight_map") if isinstance(data, dict) else None
     if not isinstance(files, dict) or not files:

@@ -19,7 +19,7 @@ from framework.core.errors import WeightError
 from framework.interop import source as src
 from framework.interop.source import Source, read_source
 
-_DTYPES = {
+DTYPES = {
     "BOOL": np.dtype("?"),
     **{f"{kind}{bits}": np.dtype(f"{kind}{bits // 8}".lower()) for kind in "IU" for bits in (8, 16, 32, 64)},
     **{f"F{bits}": np.dtype(f"f{bits // 8}") for bits in (16, 32, 64)},
@@ -28,7 +28,8 @@ _DTYPES = {
     "F8_E5M2": src.float8_e5m2,
     "C64": np.dtype("c8"),
 }
-_WRITABLE = frozenset(_DTYPES.values())
+_WRITABLE = frozenset(DTYPES.values())
+DTYPES["F8_E8M0"] = src.float8_e8m0fnu  # scales of quantised matrices, which we do not write
 
 
 def read_safetensors(path: str | Path | Source) -> dict[str, np.ndarray]:
@@ -40,12 +41,12 @@ def read_safetensors(path: str | Path | Source) -> dict[str, np.ndarray]:
         raise source.error(f"not a complete safetensors file: {error}") from None
     arrays = {}
     for name, entry in entries:
-        dtype = _DTYPES.get(entry["dtype"])
+        dtype = DTYPES.get(entry["dtype"])
         if dtype is None:
             raise source.error(
                 f"the tensor {name!r} is of a type that numpy cannot hold",
                 received=entry["dtype"],
-                allowed=", ".join(_DTYPES),
+                allowed=", ".join(DTYPES),
                 fix="convert the weights to float32, float16 or bfloat16",
             )
         what = f"the tensor {name!r}"

@@ -127,6 +127,8 @@ from framework.nn.functional.pooling_places import max_unpool2d as max_unpool2d
 from framework.nn.functional.pooling_places import max_unpool3d as max_unpool3d
 from framework.nn.functional.products import linear as linear
 from framework.nn.functional.products import matmul as matmul
+from framework.nn.functional.quantized import linear_int4 as linear_int4
+from framework.nn.functional.quantized import linear_int8 as linear_int8
 from framework.nn.functional.rearrange import channel_shuffle as channel_shuffle
 from framework.nn.functional.rearrange import fold as fold
 from framework.nn.functional.rearrange import pixel_shuffle as pixel_shuffle
@@ -135,6 +137,7 @@ from framework.nn.functional.rearrange import temporal_shift as temporal_shift
 from framework.nn.functional.rearrange import unfold as unfold
 from framework.nn.functional.rnn import rnn_cell as rnn_cell
 from framework.nn.functional.rnn import rnn_scan as rnn_scan
+from framework.nn.functional.rotary import apply_rotary as apply_rotary
 from framework.nn.functional.sampling import affine_grid as affine_grid
 from framework.nn.functional.sampling import grid_sample as grid_sample
 from framework.nn.functional.sampling import interpolate as interpolate

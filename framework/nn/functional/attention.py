@@ -29,14 +29,27 @@ def additive_mask(mask: jax.Array) -> jax.Array:
     return (mask.astype(jnp.float32) - 1) * -HIDDEN
 
 
-@functools.partial(jax.jit, static_argnames=("is_causal", "low"))
+@functools.partial(jax.jit, static_argnames=("is_causal", "low", "scale", "softcap"))
 def _attention_weights(
-    query: jax.Array, key: jax.Array, mask: jax.Array | None, is_causal: bool, low: bool
+    query: jax.Array,
+    key: jax.Array,
+    mask: jax.Array | None,
+    is_causal: bool,
+    low: bool,
+    scale: float | None = None,
+    softcap: float | None = None,
 ) -> jax.Array:
-    """softmax(q k' / sqrt(D) + mask) computed in the wide type, in the type of query. -> [N, H, Tq, Tk]."""
-    out = query.dtype
-    query = query * (1 / math.sqrt(query.shape[-1]))
-    scores = product("nqhd,nkhd->nhqk", query, key, low, wide_type(query.dtype))
+    """softmax(q k' * scale + mask) computed in the wide type, in the type of query. -> [N, H, Tq, Tk]."""
+    out, wide = query.dtype, wide_type(query.dtype)
+    query = query * (1 / math.sqrt(query.shape[-1]) if scale is None else scale)
+    rows, length, heads, depth = query.shape
+    if heads == key.shape[2]:
+        scores = product("nqhd,nkhd->nhqk", query, key, low, wide)
+    else:  # groups of queries share keys, which are not repeated in memory
+        query = query.reshape(rows, length, key.shape[2], -1, depth)
+        scores = product("nqhgd,nkhd->nhgqk", query, key, low, wide).reshape(rows, heads, length, -1)
+    if softcap is not None:
+        scores = jnp.tanh(scores / softcap) * softcap
     if mask is not None:
         scores = scores + additive_mask(mask).astype(scores.dtype)
     if is_causal:
@@ -49,8 +62,13 @@ def _attention_weights(
 
 @functools.partial(jax.jit, static_argnames=("low",))
 def _attention_values(weights: jax.Array, value: jax.Array, low: bool) -> jax.Array:
-    """weights [N, H, Tq, Tk], value [N, Tk, H, D] -> [N, Tq, H, D] in value's type."""
-    return product("nhqk,nkhd->nqhd", weights.astype(value.dtype), value, low)
+    """weights [N, H, Tq, Tk], value [N, Tk, KV, D] -> [N, Tq, H, D] in value's type."""
+    rows, heads, length, keys = weights.shape
+    weights, groups = weights.astype(value.dtype), value.shape[2]
+    if heads == groups:
+        return product("nhqk,nkhd->nqhd", weights, value, low)
+    weights = weights.reshape(rows, groups, -1, length, keys)
+    return product("nhgqk,nkhd->nqhgd", weights, value, low).reshape(rows, length, heads, -1)
 
 
 def attention_weights(
@@ -73,20 +91,45 @@ def scaled_dot_product_attention(
     dropout_p: float = 0.0,
     is_causal: bool = False,
     training: bool = True,
+    scale: float | None = None,
+    softcap: float | None = None,
 ) -> jax.Array:
-    """softmax(q k' / sqrt(D) + mask) v. query [N, Tq, H, D], key and value [N, Tk, H, D] -> [N, Tq, H, D].
+    """softmax(q k' * scale + mask) v. query [N, Tq, H, D], key and value [N, Tk, KV, D] -> [N, Tq, H, D].
 
     `attn_mask` broadcasts to [N, H, Tq, Tk]: booleans and integers say what is visible, floats, such as a bias of
     relative positions, are added. Source: Vaswani et al. 2017, equation 1.
 
+    KV divides H: H / KV heads of queries in succession share a head of keys and values (Ainslie et al. 2023,
+    https://arxiv.org/abs/2305.13245).
+
+    Args:
+        scale: By default 1 / sqrt(D).
+        softcap: Scores s become softcap * tanh(s / softcap) before the mask, as in Gemma 2.
+
     Raises:
-        ShapeError: the heads, D or the number of keys and values differ.
+        ShapeError: the heads, D or the number of keys and values do not agree.
     """
     mesh = current_mesh()
     if mesh is not None and mesh.attention is not None:
         _check(query, key, value)
+        if softcap is not None:
+            raise ShapeError(
+                "attention over divided tokens has no soft cap",
+                where="scaled_dot_product_attention",
+                received=f"softcap {softcap}",
+                allowed="None",
+                fix="leave the axis `sequence` of `parallel` at 1",
+            )
+        if scale is not None:
+            query = query * (scale * math.sqrt(query.shape[-1]))
+        groups = query.shape[2] // key.shape[2]
+        if groups > 1:
+            key, value = (jnp.repeat(one, groups, axis=2) for one in (key, value))
         return mesh.attention(query, key, value, attn_mask, dropout_p, is_causal, training)
-    return attention_with_weights(query, key, value, attn_mask, dropout_p, is_causal, training)[0]
+    _check(query, key, value)
+    low = precision() == "bfloat16"
+    weights = _attention_weights(query, key, attn_mask, is_causal, low, scale, softcap)
+    return attention_values(dropout(weights, dropout_p, training=training), value)
 
 
 def attention_with_weights(
@@ -106,13 +149,14 @@ def attention_with_weights(
 
 def _check(query: jax.Array, key: jax.Array, value: jax.Array) -> None:
     """Raises: ShapeError."""
-    if query.ndim != 4 or key.ndim != 4 or query.shape[2:] != key.shape[2:]:
+    shared = query.ndim == key.ndim == 4 and key.shape[2] > 0 and query.shape[2] % key.shape[2] == 0
+    if not shared or query.shape[3] != key.shape[3]:
         raise ShapeError(
             "attention: query and key do not agree",
             received=f"query {query.shape}, key {key.shape}",
-            allowed="[N, T, heads, D] with the same heads and D",
+            allowed="[N, T, heads, D] with the same D, and heads of keys that divide those of queries",
         )
-    if value.ndim != 4 or value.shape[1] != key.shape[1]:
+    if value.ndim != 4 or value.shape[1:3] != key.shape[1:3]:
         raise ShapeError(
             "attention: as many values as keys",
             received=f"key {key.shape}, value {value.shape}",

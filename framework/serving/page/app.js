@@ -1,5 +1,7 @@
 // The page of a server: a file or a text in, the drawing, the text and the JSON of a model out.
 
+import { showChat } from "./chat.js";
+
 const byId = (id) => document.getElementById(id);
 const view = {
   model: byId("model"), file: byId("file"), fileInput: byId("file-input"), textForm: byId("text-form"),
@@ -21,7 +23,7 @@ let waiting = null; // what is to be done again with a key
 
 class ServerError extends Error {
   constructor(status, facts) {
-    const lines = [facts.problem ?? `The server answered with status ${status}.`];
+    const lines = [facts.problem ?? facts.message ?? `The server answered with status ${status}.`];
     for (const name of ["where", "received", "allowed", "fix"]) {
       if (facts[name]) lines.push(`${name === "fix" ? "what to do" : name}: ${facts[name]}`);
     }
@@ -93,9 +95,12 @@ async function loadModels() {
 const currentModel = () => models.find((one) => one.name === view.model.value);
 
 function showInput() {
-  const takes = currentModel()?.takes ?? "image";
+  const model = currentModel();
+  const takes = model?.takes ?? "image";
+  const writes = takes === "chat" || takes === "prompt";
+  showChat(writes ? model : null, ask, (error) => showError(error));
   view.fileInput.hidden = takes !== "image";
-  view.textForm.hidden = takes === "image";
+  view.textForm.hidden = takes === "image" || writes;
   view.pairRow.hidden = takes !== "text pair";
   view.pair.required = takes === "text pair";
 }
@@ -104,7 +109,7 @@ function showInput() {
 
 async function run(input) {
   const model = currentModel();
-  if (!model || (model.takes !== "image") !== !input.file) return;
+  if (!model || model.slots || (model.takes !== "image") !== !input.file) return;
   last = input;
   running?.abort();
   const control = new AbortController();

@@ -9,11 +9,12 @@ from fastapi import APIRouter
 
 from framework.serving.admission import ErrorBody
 from framework.serving.models import ModelStore, ServedModel
-from framework.serving.routes import health, open_inference, paddlex, page, predict
+from framework.serving.routes import health, open_inference, openai, paddlex, page, predict
 
 ROUTERS: tuple[APIRouter, ...] = (
     health.router,
     predict.router,
+    openai.router,
     open_inference.router,
     paddlex.router,
     page.router,
@@ -33,5 +34,9 @@ def find_target(store: ModelStore, path: str) -> ServedModel | None:
     return None if target is None else store.models.get(target[1] or target[2])
 
 
-ERROR_BODIES: Mapping[str, ErrorBody] = {"/v2": open_inference.write_error, **paddlex.ERROR_BODIES}
+ERROR_BODIES: Mapping[str, ErrorBody] = {
+    "/v2": open_inference.write_error,
+    **openai.ERROR_BODIES,
+    **paddlex.ERROR_BODIES,
+}
 """Of routes of other protocols: how they write errors, by the beginning of their paths."""

@@ -12,6 +12,7 @@ from framework.serving.errors import MethodError
 from framework.serving.formats import find_formats
 from framework.serving.metrics import CONTENT_TYPE, Metrics
 from framework.serving.models import ModelStore, ServedModel
+from framework.serving.text_models import ServedGenerator
 from framework.workflow.domain.predictor import LanguagePredictor
 from framework.workflow.domain.request_options import request_fields
 
@@ -31,7 +32,7 @@ async def healthz() -> dict[str, str]:
 async def readyz(request: Request) -> JSONResponse:
     """200 where all models have run once; 503 before, and while the server stops."""
     store: ModelStore = request.app.state.store
-    models: dict[str, JSON] = {model.name: model.ready for model in store.models.values()}
+    models: dict[str, JSON] = {model.name: model.ready for model in store.sources}
     status = "draining" if store.draining else "ready" if store.ready else "starting"
     return JSONResponse({"status": status, "models": models}, 200 if store.ready else 503)
 
@@ -47,7 +48,10 @@ async def metrics(request: Request) -> Response:
 async def models(request: Request) -> JSONResponse:
     """The models, what each takes, and the options that a request may give."""
     store: ModelStore = request.app.state.store
-    return JSONResponse({"models": [describe(model) for model in store.models.values()]})
+    described = [describe(model) for model in store.sources]
+    return JSONResponse(
+        {"models": described, "object": "list", "data": described}
+    )  # OpenAI's form beside ours
 
 
 @router.get("/v1/models/{name}")
@@ -56,14 +60,19 @@ async def model(request: Request, name: str) -> JSONResponse:
     store: ModelStore = request.app.state.store
     if name.endswith(_PREDICT):
         raise MethodError("a file is sent to this address", received=request.method, allowed="POST")
-    return JSONResponse(describe(store.get(name)))
+    return JSONResponse(describe(store.generators.get(name) or store.get(name)))
 
 
-def describe(model: ServedModel) -> dict[str, JSON]:
-    """What a client has to know of a model."""
+def describe(model: ServedModel | ServedGenerator) -> dict[str, JSON]:
+    """What a client has to know of a model: our names, and those of OpenAI's API."""
     facts: dict[str, JSON] = {"name": model.name, "ready": model.ready}
+    facts |= {"id": model.name, "object": "model", "created": model.created, "owned_by": "oar"}
     if not model.ready:
         return facts
+    if isinstance(model, ServedGenerator):
+        generator = model.version.generator
+        takes = "chat" if generator.has_template else "prompt"
+        return {**facts, "takes": takes, "max_model_len": generator.max_length, "slots": generator.slots}
     version = model.version
     takes = "image"
     if isinstance(version.default, LanguagePredictor):

@@ -15,6 +15,7 @@ _TYPES = {
     "index.html": "text/html",
     "style.css": "text/css",
     "app.js": "text/javascript",
+    "chat.js": "text/javascript",
     "icon.svg": "image/svg+xml",
 }
 _FILES = {name: resources.files("framework.serving").joinpath("page", name).read_bytes() for name in _TYPES}

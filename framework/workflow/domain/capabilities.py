@@ -1,11 +1,14 @@
-"""What only some domains can do: frozen dataclasses that a domain lists and that commands look up by their class."""
+"""What only some domains can do: frozen dataclasses that a domain lists and that commands look up by their class; and
+protocols that only some predictors keep to, which the routes of a server look for."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
 
 from framework.core.errors import HubError
 from framework.core.types import JSON
@@ -140,6 +143,19 @@ class ExportExtras:
 
 
 @dataclass(frozen=True)
+class FolderExport:
+    """Models that are exported as the folder of another toolkit, and not as an artifact.
+
+    Attributes:
+        takes: Whether the model of an experiment is one.
+        write: Writes the folder of an experiment, whose configuration is at the path, and returns it. Raises: OarError.
+    """
+
+    takes: Callable[[Experiment], bool]
+    write: Callable[[Experiment, Path, Path], Path]
+
+
+@dataclass(frozen=True)
 class WebExport:
     """How a page in a browser runs models of the domain.
 
@@ -176,3 +192,77 @@ class ResultFormats:
     """Formats of results, by name, such as "md"."""
 
     formats: Mapping[str, ResultFormat]
+
+
+class EmbeddingBatch(NamedTuple):
+    """Embeddings of N texts.
+
+    Attributes:
+        vectors: [N, D] float32.
+        token_counts: [N] int32: tokens of each text as the model read it, those of its prompt included.
+    """
+
+    vectors: np.ndarray
+    token_counts: np.ndarray
+
+
+class PairScores(NamedTuple):
+    """How well each of N documents answers a query.
+
+    Attributes:
+        scores: [N] float32, the larger the better.
+        token_counts: [N] int32: tokens of each pair as the model read it.
+    """
+
+    scores: np.ndarray
+    token_counts: np.ndarray
+
+
+@runtime_checkable
+class TextEmbedding(Protocol):
+    """A predictor that gives texts embeddings. Whether its model does says `embedding_size`."""
+
+    @property
+    def embedding_size(self) -> int | None:
+        """D; None: this model gives no embeddings."""
+        ...
+
+    def embed(
+        self,
+        texts: Sequence[str],
+        prompt: str | None = None,
+        prompt_name: str | None = None,
+        dimensions: int | None = None,
+    ) -> EmbeddingBatch:
+        """The embeddings of texts.
+
+        Args:
+            prompt: Stands before each text, such as "query: "; "" is none.
+            prompt_name: One of the model's own prompts, such as "query" or "document"; without it and `prompt` the
+                model's default one, if any.
+            dimensions: Only the first of D, at length 1 where the model's are.
+
+        Raises:
+            InputError: a text is none, there is no such prompt or not so many dimensions, or the model gives no
+                embeddings.
+        """
+        ...
+
+
+@runtime_checkable
+class TextReranking(Protocol):
+    """A predictor that says how well documents answer a query. Whether its model does says `reranks`."""
+
+    @property
+    def reranks(self) -> bool: ...
+
+    def rerank(self, query: str, documents: Sequence[str], instruction: str | None = None) -> PairScores:
+        """Scores in the order of the documents.
+
+        Args:
+            instruction: What the query asks for, of models that read one; None: the model's own.
+
+        Raises:
+            InputError: a text is none, the model reads no instruction, or it does not rank.
+        """
+        ...

@@ -206,6 +206,10 @@ class LanguagePredictor(Predictor[Text, Text, R]):
     def read(self, source: Text) -> Text:
         return source
 
+    def count_tokens(self, text: Text) -> int:
+        """Tokens that the model reads of a text; 0 where it reads none. Raises: OarError: it cannot be read."""
+        return 0
+
     @abstractmethod
     def predict_attempts(self, texts: Iterable[Text]) -> Iterator[TextResult | OarError]:
         """One result for each text, in order; in the place of a text that cannot be read stands the error."""

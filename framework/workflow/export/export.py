@@ -28,7 +28,7 @@ from framework.export.program_bytes import Program
 from framework.io.checkpoint import STATE, read_meta, run_folder
 from framework.nn.reparam import fold_norms, reparameterize
 from framework.vision.sample_transforms.resize import Resize
-from framework.workflow.domain.capabilities import ExportExtras, FixedProgram, FixedSizes
+from framework.workflow.domain.capabilities import ExportExtras, FixedProgram, FixedSizes, FolderExport
 from framework.workflow.domain.config_file import ConfigFile, open_config
 from framework.workflow.domain.domain import find_domain
 from framework.workflow.domain.weights import load_model, resolve_weights
@@ -365,11 +365,15 @@ def write_artifact(
 
     Without `named` it is written to `output_dir` itself; with `onnx` the program stands in it as ONNX, too, and so it
     does where the configuration ranks an engine that runs ONNX files: the folder then runs as the configuration does.
+    A domain may write another folder instead (FolderExport).
     """
     config = open_config(config, settings)
     if onnx is None and any(set(names) - {"xla"} for names in config.experiment.export.engines.values()):
         onnx = OnnxOptions(for_engine=True, optional=True)
     folder = output_dir / config.name if named else output_dir
+    folders = find_domain(config.experiment.domain).capability(FolderExport)
+    if folders is not None and folders.takes(config.experiment):
+        return folders.write(config.experiment, config.path, folder)
     return export_config(config, input_shape=input_shape, onnx=onnx).save(folder)
 
 

@@ -79,6 +79,10 @@ class TextPredictor(LanguagePredictor[R]):
     def pairs(self) -> bool:
         return self.processor.pairs
 
+    def count_tokens(self, text: Text) -> int:
+        parts = self.processor.parts(text_sample(text))
+        return sum(0 if part.ids is None else len(part.ids) for part in parts)
+
     def predict_stream(self, items: Iterable[Text]) -> Iterator[R]:
         for attempt in self.predict_attempts(items):
             if isinstance(attempt, OarError):

@@ -38,7 +38,7 @@ from framework.engine.label_alignment import AlignedPack, align_labels, infer_cl
 from framework.engine.loggers import TensorBoard
 from framework.engine.reports import RunReport
 from framework.engine.stopping import TrainingStopped
-from framework.engine.task import Task, check_transforms
+from framework.engine.task import Pack, Task, check_transforms
 from framework.engine.trainer import Trainer
 from framework.io.checkpoint import (
     CHECKPOINTS,
@@ -144,7 +144,8 @@ def make_trainer(
     if held_out is not None:
         if not labels:  # lines of text that a transform turns get their classes from it
             labels = tuple(getattr(held_out.dataset, "class_names", ()))
-        eval_loader, eval_labels = _held_out_loader(held_out, task, options.seed, labels, folder)
+        pack = task.prepare_pack(model, held_out.dataset, False)
+        eval_loader, eval_labels = _held_out_loader(held_out, task, options.seed, labels, folder, pack)
     logs: list[C.Callback] = [C.LogLines()]
     if folder is not None:
         logs += [C.MetricsFile(folder / "metrics.jsonl"), RunReport(folder)]
@@ -160,7 +161,14 @@ def make_trainer(
         model,
         task,
         experiment.optim,
-        make_loader(experiment.data.train, task, options.seed, train=True, folder=folder),
+        make_loader(
+            experiment.data.train,
+            task,
+            options.seed,
+            train=True,
+            pack=task.prepare_pack(model, experiment.data.train.dataset, True),
+            folder=folder,
+        ),
         options,
         eval=eval_loader,
         folder=folder,
@@ -193,7 +201,12 @@ def _parallel_options(experiment: Experiment) -> ParallelOptions:
 
 
 def _held_out_loader(
-    config: LoaderConfig, task: Task, seed: int, labels: tuple[str, ...], folder: Path | None
+    config: LoaderConfig,
+    task: Task,
+    seed: int,
+    labels: tuple[str, ...],
+    folder: Path | None,
+    pack: Pack | None = None,
 ) -> tuple[DataLoader, tuple[str, ...]]:
     """The loader of `data.eval` for a training with these labels, and the names of the classes that it is judged by.
 
@@ -203,7 +216,6 @@ def _held_out_loader(
         InputError: the two have no class in common, or the task does not say which of its arrays are classes.
     """
     other = tuple(getattr(config.dataset, "class_names", labels))
-    pack = None
     if other != labels:
         if not task.label_arrays:
             raise InputError(
@@ -224,6 +236,9 @@ def _start_from(path: Path, model: nn.Layer, task: Task, experiment: Experiment)
     start = experiment.pretrained
     assert start is not None
     config = task.adapt_model(experiment.model_and_task()[0])
+    whole = start.skip is None and start.into is None and not start.partial
+    if whole and task.load_pretrained(model, path):
+        return []
     source = task.pretrained_model(config)
     if source == config:
         return load_pretrained(model, path, start.skip, start.into, start.partial)

@@ -20,7 +20,10 @@ from framework.serving.settings import BatchSettings, ModelSettings, ServerSetti
 def live(folder: Path, name: str = "mean", **settings: Any) -> Iterator[str]:
     """The address of a server that is ready, with the model of a folder."""
     model = ModelSettings(str(folder), name, batch=BatchSettings(wait_ms=2))
-    app = create_app(ServerSettings((model,), reload_seconds=0.0, **settings))
+    failures: list[Exception] = []
+    app = create_app(
+        ServerSettings(**{"models": (model,), "reload_seconds": 0.0, **settings}), failures.append
+    )
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", http="h11"))
     thread = threading.Thread(target=server.run)
     thread.start()
@@ -32,7 +35,7 @@ def live(folder: Path, name: str = "mean", **settings: Any) -> Iterator[str]:
         port = server.servers[0].sockets[0].getsockname()[1]
         address = f"http://127.0.0.1:{port}"
         while not httpx.get(f"{address}/readyz").is_success:
-            assert time.monotonic() < ends
+            assert not failures and time.monotonic() < ends, failures
             time.sleep(0.02)
         yield address
     finally:

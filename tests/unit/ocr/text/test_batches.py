@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ocr.text import batches
-from ocr.text.batches import Batch, plan_batches
+from ocr.text.batches import Batch, fit_batches, plan_batches
 
 WIDTHS = (160, 320, 640)
 
@@ -68,3 +68,12 @@ def test_nothing_is_cheaper(seed: int):
         if done >= 6:
             best = min(best, cost(plan))
     assert cost(plan_batches(wanted, WIDTHS, 640, 4)) == best
+
+
+def test_fitted_widths_are_few_and_hardly_wider():
+    """Each width that comes is prepared and kept by OpenVINO."""
+    widths = {fit_batches([float(wanted)], 3200, 1280, 8)[0].width for wanted in range(1, 3200)}
+    assert len(widths) < 100
+    for wanted in range(100, 3200):
+        (batch,) = fit_batches([float(wanted)], 3200, 1280, 8)
+        assert wanted <= batch.width <= max(wanted + 8, wanted * 17 / 16 + 1) and batch.width % 8 == 0

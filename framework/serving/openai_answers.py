@@ -1,0 +1,281 @@
+"""Answers in the form of OpenAI's API: whole ones, chunks of a stream, errors."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from framework.core.types import JSON
+from framework.serving.errors import error_body, status_of
+from framework.text.chat_answer import AnswerDelta, AnswerParser, ToolCall, make_call_id
+from framework.workflow.domain.text_generation import TextDelta, TokenScore
+
+_TYPES = {
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    429: "rate_limit_error",
+}
+_CODES = {401: "invalid_api_key", 404: "model_not_found"}
+_TOO_LONG = ("the prompt is too long", "the prompt is as long", "the text does not fit")
+DONE = b"data: [DONE]\n\n"
+
+
+def write_error(error: Exception, request_id: str) -> Mapping[str, JSON]:
+    """`{"error": {"message", "type", "param", "code"}}`."""
+    status, facts = status_of(error), error_body(error, request_id)["error"]
+    assert isinstance(facts, dict)
+    problem = str(facts["problem"])
+    texts = [
+        problem,
+        *(f"{name}: {facts[name]}" for name in ("where", "received", "allowed", "fix") if name in facts),
+    ]
+    code = "context_length_exceeded" if problem.startswith(_TOO_LONG) else _CODES.get(status)
+    kind = _TYPES.get(status, "invalid_request_error" if status < 500 else "server_error")
+    param = facts.get("where") if status == 400 else None
+    return {
+        "error": {
+            "message": "; ".join(texts),
+            "type": kind,
+            "param": param,
+            "code": code,
+            "request_id": request_id,
+        }
+    }
+
+
+def event(content: Mapping[str, JSON]) -> bytes:
+    """A server-sent event."""
+    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+    return b"data: " + text.encode("utf-8", "backslashreplace") + b"\n\n"
+
+
+@dataclass
+class Usage:
+    """Tokens of a request."""
+
+    prompt: int = 0
+    completion: int = 0
+
+    def to_dict(self) -> dict[str, JSON]:
+        return {
+            "prompt_tokens": self.prompt,
+            "completion_tokens": self.completion,
+            "total_tokens": self.prompt + self.completion,
+        }
+
+
+def _finish(delta: TextDelta) -> str | None:
+    return "stop" if delta.finish_reason == "cancelled" else delta.finish_reason
+
+
+@dataclass
+class ChatChoice:
+    """One answer of a chat, as it comes.
+
+    Args:
+        forced: The function that is called: the text is its arguments; "required": the text is a call as JSON.
+    """
+
+    index: int
+    parser: AnswerParser
+    forced: str | None
+    logprobs: bool
+    calls: int = 0
+    total: AnswerDelta = field(default_factory=AnswerDelta)
+    scores: list[JSON] = field(default_factory=list)
+    finish_reason: str | None = None
+    text: str = ""
+
+    def add(self, delta: TextDelta) -> list[dict[str, JSON]]:
+        """The choices of the chunks that a delta makes."""
+        scores = [_chat_score(score) for score in delta.scores] if self.logprobs else []
+        answer = self._take(delta)
+        self.total += answer
+        self.scores += scores
+        content: dict[str, JSON] = {}
+        if answer.content:
+            content["content"] = answer.content
+        if answer.reasoning:
+            content["reasoning_content"] = answer.reasoning
+        if answer.tool_calls:
+            content["tool_calls"] = [
+                {"index": self.calls + number, **write_call(call)}
+                for number, call in enumerate(answer.tool_calls)
+            ]
+            self.calls += len(answer.tool_calls)
+        choices = []
+        if content or scores:
+            choices.append(self._choice(content, None, scores))
+        if delta.finish_reason is not None:
+            self.finish_reason = "tool_calls" if self.calls else _finish(delta)
+            choices.append(self._choice({}, self.finish_reason, []))
+        return choices
+
+    def _take(self, delta: TextDelta) -> AnswerDelta:
+        ends = delta.finish_reason is not None
+        if self.forced is None:
+            answer = self.parser.feed(delta.text)
+            return answer + self.parser.finish() if ends else answer
+        self.text += delta.text
+        if not ends:
+            return AnswerDelta()
+        if delta.finish_reason == "length":
+            return AnswerDelta(content=self.text)  # arguments that end too soon are no call
+        return read_forced(self.text, self.forced)
+
+    def _choice(self, content: Mapping[str, JSON], reason: str | None, scores: list[JSON]) -> dict[str, JSON]:
+        logprobs: JSON = {"content": scores, "refusal": None} if scores else None
+        return {"index": self.index, "delta": dict(content), "logprobs": logprobs, "finish_reason": reason}
+
+    def first(self) -> dict[str, JSON]:
+        """The choice of the first chunk."""
+        return self._choice({"role": "assistant", "content": ""}, None, [])
+
+    def whole(self) -> dict[str, JSON]:
+        """The choice of an answer that does not stream."""
+        calls: list[JSON] = [write_call(call) for call in self.total.tool_calls]
+        content = self.total.content
+        message: dict[str, JSON] = {
+            "role": "assistant",
+            "content": None if calls and not content else content,
+        }
+        message["refusal"] = None
+        if self.total.reasoning:
+            message["reasoning_content"] = self.total.reasoning
+        if calls:
+            message["tool_calls"] = calls
+        logprobs: JSON = {"content": self.scores, "refusal": None} if self.logprobs else None
+        return {
+            "index": self.index,
+            "message": message,
+            "logprobs": logprobs,
+            "finish_reason": self.finish_reason,
+        }
+
+
+@dataclass
+class CompletionChoice:
+    """One text of a completion, as it comes. `start` is what `echo` puts before it."""
+
+    index: int
+    start: str
+    logprobs: int | None
+    text: str = ""
+    scores: list[TokenScore] = field(default_factory=list)
+    finish_reason: str | None = None
+
+    def add(self, delta: TextDelta) -> list[dict[str, JSON]]:
+        """The choices of the chunks that a delta makes."""
+        text = delta.text if self.text or self.scores else self.start + delta.text
+        offset = len(self.text)
+        self.text += text
+        self.scores += delta.scores
+        if delta.finish_reason is not None:
+            self.finish_reason = _finish(delta)
+        elif not text and not delta.scores:
+            return []
+        return [self._choice(text, delta.scores, offset)]
+
+    def _choice(self, text: str, scores: Sequence[TokenScore], offset: int) -> dict[str, JSON]:
+        logprobs = None if self.logprobs is None else _completion_scores(scores, offset)
+        return {"index": self.index, "text": text, "logprobs": logprobs, "finish_reason": self.finish_reason}
+
+    def whole(self) -> dict[str, JSON]:
+        """The choice of an answer that does not stream."""
+        return self._choice(self.text, self.scores, 0)
+
+
+@dataclass(frozen=True)
+class Envelope:
+    """What all objects of one answer have in common."""
+
+    kind: str
+    model: str
+    id: str
+    created: int
+
+    @classmethod
+    def make(cls, kind: str, prefix: str, model: str) -> Envelope:
+        """For an answer that begins now."""
+        return cls(kind, model, f"{prefix}-{secrets.token_hex(12)}", int(time.time()))
+
+    def write(
+        self, choices: Sequence[Mapping[str, JSON]], usage: Mapping[str, JSON] | None = None
+    ) -> dict[str, JSON]:
+        """An object with choices."""
+        content: dict[str, JSON] = {
+            "id": self.id,
+            "object": self.kind,
+            "created": self.created,
+            "model": self.model,
+        }
+        content["choices"] = [dict(choice) for choice in choices]
+        return content if usage is None else {**content, "usage": dict(usage)}
+
+
+def write_call(call: ToolCall) -> dict[str, JSON]:
+    """A call of a tool."""
+    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+
+
+def forced_schema(tools: Sequence[Mapping[str, JSON]], choice: str) -> JSON:
+    """The schema of what a model writes that has to call a function: its arguments, or the name with them."""
+    functions = [tool["function"] for tool in tools]
+    schemas: dict[str, JSON] = {}
+    for function in functions:
+        assert isinstance(function, dict)
+        schemas[str(function["name"])] = function.get("parameters") or {"type": "object"}
+    if choice != "required":
+        return schemas[choice]
+    calls: list[JSON] = [
+        {
+            "type": "object",
+            "properties": {"name": {"const": name}, "arguments": schema},
+            "required": ["name", "arguments"],
+            "additionalProperties": False,
+        }
+        for name, schema in schemas.items()
+    ]
+    return calls[0] if len(calls) == 1 else {"anyOf": calls}
+
+
+def read_forced(text: str, choice: str) -> AnswerDelta:
+    """The call that a text of `forced_schema` is."""
+    if choice != "required":
+        return AnswerDelta(tool_calls=(ToolCall(choice, text.strip(), make_call_id()),))
+    try:
+        value = json.loads(text)
+        name, arguments = value["name"], json.dumps(value["arguments"], ensure_ascii=False)
+    except (ValueError, LookupError, TypeError):
+        return AnswerDelta(content=text)
+    return AnswerDelta(tool_calls=(ToolCall(str(name), arguments, make_call_id()),))
+
+
+def _chat_score(score: TokenScore) -> JSON:
+    return {**_score(score), "top_logprobs": [_score(one) for one in score.top]}
+
+
+def _score(score: TokenScore) -> dict[str, JSON]:
+    return {"token": score.text, "logprob": _finite(score.logprob), "bytes": list(score.data)}
+
+
+def _completion_scores(scores: Sequence[TokenScore], offset: int) -> JSON:
+    offsets: list[JSON] = []
+    for score in scores:
+        offsets.append(offset)
+        offset += len(score.text)
+    return {
+        "tokens": [score.text for score in scores],
+        "token_logprobs": [_finite(score.logprob) for score in scores],
+        "top_logprobs": [{one.text: _finite(one.logprob) for one in score.top} for score in scores],
+        "text_offset": offsets,
+    }
+
+
+def _finite(value: float) -> float:
+    """JSON has no infinity: what cannot be has the value that OpenAI's API gives it."""
+    return max(value, -9999.0)

@@ -1,0 +1,313 @@
+"""OpenAI's API: chat, completions and embeddings, with streaming; their models are in GET /v1/models."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import numpy as np
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from framework.core.errors import ConfigError, FormatError, InputError, MissingExtraError, OarError
+from framework.core.types import JSON
+from framework.serving.errors import BadRequestError, UnsupportedError, status_of
+from framework.serving.metrics import Metrics
+from framework.serving.models import ModelStore
+from framework.serving.openai_answers import (
+    DONE,
+    ChatChoice,
+    CompletionChoice,
+    Envelope,
+    Usage,
+    event,
+    forced_schema,
+    write_error,
+)
+from framework.serving.openai_requests import (
+    TextWork,
+    read_chat,
+    read_completion,
+    read_embedding,
+)
+from framework.serving.request_body import read_object
+from framework.serving.text_models import ServedGenerator
+from framework.workflow.domain.predictor import LanguagePredictor
+from framework.workflow.domain.text_generation import TextDelta, TextGenerator, TextRequest
+
+router = APIRouter()
+T = TypeVar("T")
+W = TypeVar("W", bound=TextWork)
+ERROR_BODIES = dict.fromkeys(("/v1/chat/", "/v1/completions", "/v1/embeddings"), write_error)
+_CLOSED = 499  # the client went away: nobody reads this status
+_WAIT = "X-Accel-Buffering"
+
+
+@router.post("/v1/chat/completions", response_class=Response)
+async def chat(request: Request) -> Response:
+    """The next message of a chat."""
+    model, work = await _read(request, read_chat)
+
+    def begin(generator: TextGenerator) -> _Texts:
+        prompt = _in_form(lambda: generator.encode_chat(work.messages, work.tools or None, work.template))
+        constraint = work.constraint
+        if work.tool_choice is not None:
+            constraint = ("json_schema", forced_schema(work.tools, work.tool_choice))
+        chosen = replace(work, options=prompt.with_stop(work.options))
+        texts = _start(generator, [prompt.ids], chosen, constraint)
+        choices = [
+            ChatChoice(
+                number, generator.make_parser(prompt, work.tools), work.tool_choice, work.logprobs is not None
+            )
+            for number in range(work.n)
+        ]
+        return _Texts(texts, choices, Usage(len(prompt.ids)))
+
+    kind = "chat.completion.chunk" if work.stream else "chat.completion"
+    return await _answer(request, model, work, work.n, Envelope.make(kind, "chatcmpl", work.model), begin)
+
+
+@router.post("/v1/completions", response_class=Response)
+async def completions(request: Request) -> Response:
+    """What follows a text."""
+    model, work = await _read(request, read_completion)
+
+    def begin(generator: TextGenerator) -> _Texts:
+        prompts = [generator.encode(one) if isinstance(one, str) else tuple(one) for one in work.prompts]
+        starts = [""] * len(prompts)
+        if work.echo:
+            starts = [
+                one if isinstance(one, str) else _in_form(lambda ids=ids: generator.decode(ids))
+                for one, ids in zip(work.prompts, prompts, strict=True)
+            ]
+        texts = _start(generator, prompts, work, work.constraint)
+        choices = [
+            CompletionChoice(number, starts[number // work.n], work.logprobs) for number in range(len(texts))
+        ]
+        return _Texts(texts, choices, Usage(sum(map(len, prompts))))
+
+    count = work.n * len(work.prompts)
+    return await _answer(
+        request, model, work, count, Envelope.make("text_completion", "cmpl", work.model), begin
+    )
+
+
+@router.post("/v1/embeddings", response_class=Response)
+async def embeddings(request: Request) -> Response:
+    """Vectors of texts."""
+    store: ModelStore = request.app.state.store
+    work = read_embedding(read_object(await request.body()))
+    model = store.get(work.model)
+    request.state.model = model.name
+    predictor = model.predictor
+    if not isinstance(predictor, LanguagePredictor) or predictor.pairs:
+        raise UnsupportedError("this model gives no embeddings", received=model.name)
+    with model.batcher.admit():
+        results = await asyncio.gather(*(model.predict(text) for text in work.texts))
+    rows: list[JSON] = []
+    for number, result in enumerate(results):
+        vector = getattr(result, "vector", None)
+        if not isinstance(vector, np.ndarray):
+            raise UnsupportedError("this model gives no embeddings", received=model.name)
+        vector = vector.astype("<f4")
+        if work.dimensions is not None:
+            if work.dimensions > len(vector):
+                raise BadRequestError(
+                    "the model has fewer dimensions",
+                    where="dimensions",
+                    received=work.dimensions,
+                    allowed=f"at most {len(vector)}",
+                )
+            vector = vector[: work.dimensions] / max(float(np.linalg.norm(vector[: work.dimensions])), 1e-12)
+        encoded = base64.b64encode(vector.tobytes()).decode("ascii")
+        embedding: JSON = encoded if work.base64 else [float(f"{value:.8g}") for value in vector]
+        rows.append({"object": "embedding", "index": number, "embedding": embedding})
+    tokens = await model.in_thread(lambda: sum(map(predictor.count_tokens, work.texts)))
+    usage: dict[str, JSON] = {"prompt_tokens": tokens, "total_tokens": tokens}
+    return JSONResponse({"object": "list", "data": rows, "model": work.model, "usage": usage})
+
+
+# -- what chats and completions share ----------------------------------------------------------------------------------
+
+
+@dataclass
+class _Texts:
+    """Texts under way and what becomes of them."""
+
+    requests: Sequence[TextRequest]
+    choices: Sequence[ChatChoice] | Sequence[CompletionChoice]
+    usage: Usage
+
+
+async def _read(request: Request, read: Callable[[Mapping[str, JSON]], W]) -> tuple[ServedGenerator, W]:
+    store: ModelStore = request.app.state.store
+    work = read(read_object(await request.body()))
+    model = store.get_generator(work.model)
+    request.state.model = model.name
+    return model, work
+
+
+def _in_form(function: Callable[[], T]) -> T:
+    """What a function gives; errors of what a request holds are answered with 400, as OpenAI does."""
+    try:
+        return function()
+    except MissingExtraError:
+        raise
+    except (InputError, FormatError, ConfigError) as error:
+        raise BadRequestError(
+            error.problem, where=error.where, received=error.received, allowed=error.allowed, fix=error.fix
+        ) from error
+
+
+def _start(
+    generator: TextGenerator,
+    prompts: Sequence[Sequence[int]],
+    work: TextWork,
+    constraint: tuple[str, JSON] | None,
+) -> list[TextRequest]:
+    """The texts of all prompts. Raises: BadRequestError; then none is under way."""
+    started: list[TextRequest] = []
+    options: dict[str, object] = {**work.options, "n": work.n}
+    if work.logprobs is not None:
+        options["logprobs"] = work.logprobs
+    try:
+        for ids in prompts:
+            room = max(generator.max_length - len(ids), 1)
+            if work.max_tokens is not None and work.max_tokens > room:
+                raise BadRequestError(
+                    "the text does not fit into the model's context",
+                    where="max_tokens",
+                    received=f"{len(ids):,} tokens of the prompt and max_tokens {work.max_tokens:,}",
+                    allowed=f"{generator.max_length:,} together",
+                )
+            options["max_tokens"] = work.max_tokens or min(room, work.default_tokens or room)
+            started += _in_form(lambda ids=ids: generator.start(ids, options, constraint))
+    except BaseException:
+        for one in started:
+            one.cancel()
+        raise
+    return started
+
+
+async def _answer(
+    request: Request,
+    model: ServedGenerator,
+    work: TextWork,
+    count: int,
+    envelope: Envelope,
+    begin: Callable[[TextGenerator], _Texts],
+) -> Response:
+    began = time.monotonic()
+    resources = contextlib.AsyncExitStack()
+    metrics: Metrics = request.app.state.metrics
+    try:
+        generator = resources.enter_context(model.admit(count))
+        texts = await model.in_thread(lambda: begin(generator))
+    except BaseException:
+        await resources.aclose()
+        raise
+    deadline = began + model.limits.text_deadline
+    resources.callback(lambda: metrics.count_tokens(model.name, texts.usage.prompt, texts.usage.completion))
+    deltas = _counted(model, texts, began, deadline, metrics)
+    if work.stream:
+        return _Stream(_events(texts, work, envelope, deltas, request.state.request_id), resources)
+    async with resources:
+        if not await _until_closed(request.receive, _drain(texts, deltas)):
+            return Response(status_code=_CLOSED)
+    choices = [choice.whole() for choice in texts.choices]
+    content = envelope.write(choices, texts.usage.to_dict())
+    warnings: list[JSON] = [*sorted({text for one in texts.requests for text in one.warnings})]
+    return JSONResponse({**content, "warnings": warnings} if warnings else content)
+
+
+async def _counted(
+    model: ServedGenerator, texts: _Texts, began: float, deadline: float, metrics: Metrics
+) -> AsyncIterator[tuple[int, TextDelta]]:
+    """The deltas; tokens and the time to the first one are counted."""
+    async with contextlib.aclosing(model.read(texts.requests, deadline)) as deltas:
+        async for number, delta in deltas:
+            if delta.tokens and not texts.usage.completion:
+                metrics.first_token_seconds.labels(model.name).observe(time.monotonic() - began)
+            texts.usage.completion += delta.tokens
+            yield number, delta
+
+
+async def _drain(texts: _Texts, deltas: AsyncIterator[tuple[int, TextDelta]]) -> None:
+    async for number, delta in deltas:
+        texts.choices[number].add(delta)
+
+
+async def _until_closed(receive: Receive, work: object) -> bool:
+    """Whether the work was done before the client went away; then it is stopped."""
+    task = asyncio.ensure_future(work)  # type: ignore[arg-type]
+    closed = asyncio.ensure_future(_closed(receive))
+    try:
+        await asyncio.wait((task, closed), return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            task.result()
+            return True
+        return False
+    finally:
+        for one in (task, closed):
+            one.cancel()
+            with contextlib.suppress(asyncio.CancelledError, OarError):
+                await one
+
+
+async def _closed(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _events(
+    texts: _Texts,
+    work: TextWork,
+    envelope: Envelope,
+    deltas: AsyncIterator[tuple[int, TextDelta]],
+    request_id: str,
+) -> AsyncIterator[bytes]:
+    nothing: Mapping[str, JSON] = {"usage": None} if work.usage else {}
+    try:
+        for choice in texts.choices:
+            if isinstance(choice, ChatChoice):
+                yield event({**envelope.write([choice.first()]), **nothing})
+        async for number, delta in deltas:
+            for one in texts.choices[number].add(delta):
+                yield event({**envelope.write([one]), **nothing})
+        if work.usage:
+            yield event(envelope.write([], texts.usage.to_dict()))
+        yield DONE
+    except OarError as error:
+        if status_of(error) == 500:
+            raise
+        yield event(write_error(error, request_id))
+
+
+class _Stream(Response):
+    """Server-sent events as they come; where the client goes away, its texts are cancelled."""
+
+    media_type = "text/event-stream"
+
+    def __init__(self, events: AsyncIterator[bytes], resources: contextlib.AsyncExitStack) -> None:
+        super().__init__(headers={"Cache-Control": "no-cache", _WAIT: "no"})
+        self._events, self._resources = events, resources
+        del self.headers["content-length"]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def write() -> None:
+            await send(
+                {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
+            )
+            async for one in self._events:
+                await send({"type": "http.response.body", "body": one, "more_body": True})
+            await send({"type": "http.response.body", "body": b""})
+
+        async with self._resources:
+            await _until_closed(receive, write())

@@ -1,0 +1,298 @@
+"""Adapters of decoders in files: peft's both ways, and PaddleNLP's in.
+
+peft        adapter_config.json, adapter_model.safetensors (or .bin): `base_model.model.<layer>.lora_A.weight`
+            [rank, in], `.lora_B.weight` [out, rank], `.lora_magnitude_vector` [out]; whole layers beside them by their
+            own names
+PaddleNLP   lora_config.json, lora_model_state.pdparams or peft_model.safetensors: `<layer>.lora_A` [in, rank],
+            `.lora_B` [rank, out]
+
+Reference: peft 0.21 utils/save_and_load.py; PaddleNLP 3.0 paddlenlp/peft/lora
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from framework.config import build
+from framework.core.bounded import SETTINGS, check_mapping, parse_json, read_text
+from framework.core.disk import write_file
+from framework.core.errors import ConfigError, FormatError, InputError, WeightError
+from framework.interop import load_weights, write_safetensors
+from framework.nn.adapters import LoRA, adapted_layers, adapter_state, ends_with
+from zoo.layers.decoder import Decoder
+
+PEFT_CONFIG, PADDLE_CONFIG = "adapter_config.json", "lora_config.json"
+_PEFT_WEIGHTS = ("adapter_model.safetensors", "adapter_model.bin")
+_PADDLE_WEIGHTS = ("lora_model_state.pdparams", "peft_model.safetensors", "lora_model_state.safetensors")
+_PREFIX = "base_model.model."
+
+
+def is_adapter_folder(folder: str | Path) -> bool:
+    """Whether peft or PaddleNLP wrote an adapter there."""
+    return any((Path(folder) / name).is_file() for name in (PEFT_CONFIG, PADDLE_CONFIG))
+
+
+def read_adapter_config(folder: str | Path) -> LoRA:
+    """The settings of an adapter's folder.
+
+    Raises:
+        InputError: there is no adapter. FormatError: its settings are damaged. ConfigError: it is none of LoRA.
+    """
+    folder = Path(folder)
+    for name in (PEFT_CONFIG, PADDLE_CONFIG):
+        path = folder / name
+        if path.is_file():
+            settings = check_mapping(
+                parse_json(read_text(path, SETTINGS, "settings of an adapter"), path, name), path, name
+            )
+            return _from_peft(settings, path) if name == PEFT_CONFIG else _from_paddle(settings, path)
+    raise InputError(
+        "there is no adapter here", where=folder, allowed=f"a folder with {PEFT_CONFIG} or {PADDLE_CONFIG}"
+    )
+
+
+def _from_peft(settings: Mapping[str, Any], path: Path) -> LoRA:
+    kind = settings.get("peft_type", "LORA")
+    unknown = {
+        "peft_type": kind not in ("LORA", "DORA"),
+        "fan_in_fan_out": settings.get("fan_in_fan_out"),
+        "layers_to_transform": settings.get("layers_to_transform"),
+        "layer_replication": settings.get("layer_replication"),
+        "target_parameters": settings.get("target_parameters"),
+        "trainable_token_indices": settings.get("trainable_token_indices"),
+    }
+    for name, is_set in unknown.items():
+        if is_set:
+            raise ConfigError(
+                "the adapter is of a kind that is not read",
+                where=f"{path}: {name}",
+                received=repr(settings.get(name)),
+                allowed="LoRA, rslora and DoRA of linear layers",
+            )
+    targets = settings.get("target_modules")
+    excluded = settings.get("exclude_modules")
+    if excluded:
+        raise ConfigError(
+            "layers are left out of the adapter", where=f"{path}: exclude_modules", received=excluded
+        )
+    return LoRA(
+        rank=int(settings.get("r", 8)),
+        alpha=float(settings.get("lora_alpha", 8)),
+        dropout=float(settings.get("lora_dropout") or 0.0),
+        targets=_pattern(targets, path),
+        rslora=settings.get("use_rslora") is True,
+        dora=settings.get("use_dora") is True,
+        modules_to_save=tuple(re.escape(name) for name in settings.get("modules_to_save") or ()),
+        bias=settings.get("bias") or "none",
+        rank_pattern={_end(key): int(value) for key, value in (settings.get("rank_pattern") or {}).items()},
+        alpha_pattern={
+            _end(key): float(value) for key, value in (settings.get("alpha_pattern") or {}).items()
+        },
+    )
+
+
+def _end(pattern: str) -> str:
+    """A key of peft's patterns, which it searches at the end of a name, behind a dot or its beginning."""
+    return pattern.removeprefix("^").removesuffix("$")
+
+
+def _pattern(targets: object, path: Path) -> str:
+    if targets == "all-linear":
+        return "all"
+    if isinstance(targets, str):
+        return f"(?:.*\\.)?(?:{targets})" if not targets.startswith(".*") else targets
+    if isinstance(targets, list) and targets and all(isinstance(one, str) for one in targets):
+        return "|".join(sorted(map(re.escape, targets)))
+    raise FormatError(
+        "the adapter names no layers",
+        where=f"{path}: target_modules",
+        received=repr(targets)[:80],
+        allowed="a list of names",
+    )
+
+
+def _from_paddle(settings: Mapping[str, Any], path: Path) -> LoRA:
+    targets = settings.get("target_modules")
+    targets = [targets] if isinstance(targets, str) else targets
+    if not isinstance(targets, list) or not targets:
+        raise FormatError(
+            "the adapter names no layers", where=f"{path}: target_modules", received=repr(targets)[:80]
+        )
+    rank, scaling = int(settings.get("r", 8)), settings.get("scaling")
+    rslora = settings.get("rslora") is True
+    alpha = float(settings.get("lora_alpha", 8))
+    if isinstance(scaling, int | float) and not settings.get("lora_alpha"):
+        alpha = float(scaling) * (rank**0.5 if rslora else rank)
+    # Theirs are regular expressions that a whole name must have, such as ".*q_proj.*".
+    pattern = "|".join(f"(?:.*\\.)?(?:{one.removeprefix('.*').removesuffix('.*')})" for one in targets)
+    return LoRA(
+        rank=rank,
+        alpha=alpha,
+        dropout=float(settings.get("lora_dropout") or 0.0),
+        targets=pattern,
+        rslora=rslora,
+    )
+
+
+def read_adapter(model: Decoder, folder: str | Path) -> Decoder:
+    """`model` with the adapter of a folder: a new decoder that shares its arrays.
+
+    Raises:
+        InputError, FormatError: there is no adapter, or it is damaged. ConfigError: it is of a kind that is not read.
+        WeightError: it is of another model.
+    """
+    folder = Path(folder)
+    adapter = read_adapter_config(folder)
+    adapted = build(dataclasses.replace(model.config, adapter=adapter))
+    ours = dict(adapted.named_parameters())
+    for name, parameter in model.named_parameters():
+        if name in ours:
+            ours[name].dtype = parameter.dtype
+            ours[name].set_value(parameter.value)
+    path = next(
+        (folder / name for name in (*_PEFT_WEIGHTS, *_PADDLE_WEIGHTS) if (folder / name).is_file()), None
+    )
+    if path is None:
+        raise InputError(
+            "the adapter has no weights", where=folder, allowed=", ".join((*_PEFT_WEIGHTS, *_PADDLE_WEIGHTS))
+        )
+    is_paddle = not (folder / PEFT_CONFIG).is_file()
+    state = _as_ours(adapted, load_weights(path), path, is_paddle)
+    for name, value in state.items():
+        ours[name].set_value(value.astype(np.float32))
+    return adapted.train() if model.training else adapted.eval()
+
+
+def _as_ours(
+    model: Decoder, arrays: Mapping[str, np.ndarray], path: Path, is_paddle: bool
+) -> dict[str, np.ndarray]:
+    """The arrays of a file by our names, in our layouts. Raises: WeightError."""
+    needed = {name: value.shape for name, value in adapter_state(model).items()}
+    turned = {name for name, source in model.weight_sources().items() if source.transposed}
+    state, left_over = {}, []
+    for key, value in arrays.items():
+        name = key.removeprefix(_PREFIX)
+        if "lora_embedding" in name:
+            raise ConfigError(
+                "adapters of word embeddings are not read",
+                where=path,
+                received=key,
+                allowed="of linear layers",
+            )
+        name = re.sub(r"\.(?:base_layer|original_module|modules_to_save(?:\.default)?)\.", ".", name)
+        name = re.sub(r"\.(lora_[AB])(?:\.default)?\.weight$", r".\1", name)
+        name = re.sub(r"\.lora_magnitude_vector(?:\.default)?(?:\.weight)?$", ".lora_magnitude", name)
+        if name not in needed:
+            left_over.append(key)
+            continue
+        leaf = name.rpartition(".")[2]
+        is_turned = leaf in ("lora_A", "lora_B") or name in turned
+        state[name] = np.asarray(value).T if is_turned and not is_paddle else np.asarray(value)
+    wrong = [
+        f"{name}: {state[name].shape}, ours {needed[name]}"
+        for name in state
+        if state[name].shape != needed[name]
+    ]
+    missing = sorted(needed.keys() - state.keys())
+    if wrong or missing or left_over:
+        raise WeightError(
+            "the adapter does not fit the model",
+            where=path,
+            received="; ".join(
+                f"{len(names)} {label}: {', '.join(names[:5])}"
+                for label, names in (
+                    ("missing", missing),
+                    ("left over", left_over),
+                    ("of another shape", wrong),
+                )
+                if names
+            ),
+            allowed=f"the {len(needed)} arrays of the adapter, for this model",
+        )
+    return state
+
+
+def save_adapter(model: Decoder, folder: str | Path, base: str | None = None) -> Path:
+    """Write the adapter of a model as peft reads it.
+
+    Args:
+        base: The name or the folder of the model under it, for `base_model_name_or_path`.
+
+    Raises:
+        WeightError: the model has none.
+    """
+    adapter, layers, folder = model.config.adapter, adapted_layers(model), Path(folder)
+    if adapter is None or not layers:
+        raise WeightError("the model has no adapter", where="save_adapter", received=type(model).__name__)
+    sources = model.weight_sources()
+    arrays = {}
+    for name, value in adapter_state(model).items():
+        owner, _, leaf = name.rpartition(".")
+        if leaf in ("lora_A", "lora_B"):
+            arrays[f"{_PREFIX}{owner}.{leaf}.weight"] = value.T
+        elif leaf == "lora_magnitude":
+            arrays[f"{_PREFIX}{owner}.lora_magnitude_vector"] = value
+        else:
+            arrays[f"{_PREFIX}{name}"] = value.T if sources[name].transposed else value
+    folder.mkdir(parents=True, exist_ok=True)
+    write_safetensors(
+        folder / _PEFT_WEIGHTS[0],
+        {key: np.ascontiguousarray(value) for key, value in arrays.items()},
+        {"format": "pt"},
+    )
+    settings = {
+        "peft_type": "LORA",
+        "task_type": "CAUSAL_LM",
+        "base_model_name_or_path": base,
+        "inference_mode": True,
+        "r": adapter.rank,
+        "lora_alpha": adapter.alpha,
+        "lora_dropout": adapter.dropout,
+        "target_modules": _suffixes(model, list(layers)),
+        "bias": adapter.bias,
+        "use_rslora": adapter.rslora,
+        "use_dora": adapter.dora,
+        "modules_to_save": _saved_modules(model, adapter) or None,
+        "rank_pattern": {
+            name: adapter.rank_of(name) for name in layers if adapter.rank_of(name) != adapter.rank
+        },
+        "alpha_pattern": {
+            name: alpha for name in layers if (alpha := _alpha(adapter, name)) != adapter.alpha
+        },
+        "fan_in_fan_out": False,
+        "init_lora_weights": True,
+    }
+    write_file(folder / PEFT_CONFIG, json.dumps(settings, indent=2).encode("utf-8"))
+    return folder
+
+
+def _alpha(adapter: LoRA, name: str) -> float:
+    return next(
+        (alpha for end, alpha in adapter.alpha_pattern.items() if ends_with(name, end)), adapter.alpha
+    )
+
+
+def _suffixes(model: Decoder, chosen: Sequence[str]) -> list[str]:
+    """Ends of the names of these layers that no other layer has; whole names where there are none."""
+    ends = sorted({name.rpartition(".")[2] for name in chosen})
+    others = [name for name, _ in model.named_sublayers() if name not in set(chosen)]
+    clear = not any(ends_with(name, "|".join(map(re.escape, ends))) for name in others)
+    return ends if clear else sorted(chosen)
+
+
+def _saved_modules(model: Decoder, adapter: LoRA) -> list[str]:
+    names = [name for name, _ in model.named_sublayers()]
+    found = {
+        name.rpartition(".")[2]
+        for name in names
+        for pattern in adapter.modules_to_save
+        if ends_with(name, pattern)
+    }
+    return sorted(found)

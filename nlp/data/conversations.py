@@ -1,0 +1,206 @@
+"""Conversations and instructions as files have them: one JSON object a line, or one JSON list.
+
+Forms, told by their keys:
+    OpenAI      {"messages": [{"role": "user", "content": "…"}, {"role": "assistant", "content": "…"}], "tools": […]}
+    ShareGPT    {"conversations": [{"from": "human", "value": "…"}, {"from": "gpt", "value": "…"}], "system": "…"}
+    Alpaca      {"instruction": "…", "input": "…", "output": "…", "system": "…", "history": [["…", "…"]]}
+    PaddleNLP   {"src": "…" or ["…"], "tgt": "…" or ["…"]}
+    trl         {"prompt": "…" or messages, "completion": "…" or messages}
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from framework.core.bounded import DATASET, check_file, decode, read_bytes
+from framework.core.errors import FormatError, InputError
+
+Message = Mapping[str, Any]
+"""{"role": "system" | "user" | "assistant" | "tool", "content": a text, or what a template takes besides}"""
+
+_ROLES = {
+    "human": "user",
+    "user": "user",
+    "gpt": "assistant",
+    "assistant": "assistant",
+    "bot": "assistant",
+    "chatgpt": "assistant",
+    "model": "assistant",
+    "system": "system",
+    "developer": "system",
+    "tool": "tool",
+    "observation": "tool",
+    "function_call": "assistant",
+}
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """What was said, in order."""
+
+    messages: tuple[Message, ...]
+    tools: tuple[Mapping[str, Any], ...] | None = None
+    where: str = ""
+
+
+def read_objects(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """(where it stands, object) of a .jsonl file, or of a .json file with a list.
+
+    Raises:
+        InputError: there is no such file. FormatError: it holds no objects.
+    """
+    check_file(path, "file of texts", InputError)
+    if path.suffix == ".json":
+        text = decode(read_bytes(path, DATASET, "file of texts", InputError), path, "file of texts")
+        if text.lstrip()[:1] == "[":
+            rows = _parse(text, str(path))
+            if not isinstance(rows, list):
+                raise FormatError("the file holds no list", where=path, received=type(rows).__name__)
+            for number, row in enumerate(rows, start=1):
+                yield _object(row, f"{path}, entry {number}")
+            return
+    with open(path, encoding="utf-8-sig", newline="\n") as file:
+        try:
+            for number, line in enumerate(file, start=1):
+                if line.strip():
+                    where = f"{path}, line {number}"
+                    yield _object(_parse(line, where), where)
+        except UnicodeDecodeError as error:
+            raise FormatError("the file is not UTF-8", where=path, received=str(error)[:100]) from error
+
+
+def _parse(text: str, where: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise FormatError(
+            "this is no JSON", where=where, received=str(error)[:100], allowed="an object a line"
+        ) from None
+
+
+def _object(value: object, where: str) -> tuple[str, Mapping[str, Any]]:
+    if not isinstance(value, dict):
+        raise FormatError(
+            "the entry is no object", where=where, received=repr(value)[:80], allowed='{"messages": […]}'
+        )
+    return where, value
+
+
+def read_conversation(fields: Mapping[str, Any], where: str) -> Conversation:
+    """Raises: FormatError, where the object has none of the forms above, or an entry is no text."""
+    tools = fields.get("tools")
+    if isinstance(tools, str):
+        tools = _parse(tools, f"{where}: tools") if tools.strip() else None
+    if tools is not None and not isinstance(tools, list):
+        raise FormatError(
+            "tools are no list", where=where, received=repr(tools)[:80], allowed="a list of functions"
+        )
+    messages = _messages_of(fields, where)
+    if not any(message["role"] == "assistant" for message in messages):
+        raise FormatError(
+            "nobody answers in the conversation",
+            where=where,
+            received=f"roles {[message['role'] for message in messages]}",
+            allowed="a message of the assistant, which a model learns to write",
+        )
+    return Conversation(tuple(messages), tuple(tools) if tools else None, where)
+
+
+def _messages_of(fields: Mapping[str, Any], where: str) -> list[Message]:
+    system = fields.get("system")
+    first = [_said("system", system, where)] if isinstance(system, str) and system.strip() else []
+    if isinstance(fields.get("messages"), list):
+        return first + chat_messages(fields["messages"], where)
+    if isinstance(fields.get("conversations") or fields.get("conversation"), list):
+        return first + chat_messages(fields.get("conversations") or fields["conversation"], where)
+    if "instruction" in fields and "output" in fields:
+        return first + _alpaca(fields, where)
+    if "src" in fields and "tgt" in fields:
+        return first + _turns(fields["src"], fields["tgt"], where)
+    if "prompt" in fields and ("completion" in fields or "response" in fields):
+        answer = fields["completion"] if "completion" in fields else fields["response"]
+        return first + as_messages(fields["prompt"], "user", where) + as_messages(answer, "assistant", where)
+    raise FormatError(
+        "the entry is no conversation",
+        where=where,
+        received=f"keys {', '.join(fields) or 'none'}",
+        allowed="messages; conversations; instruction and output; src and tgt; prompt and completion",
+    )
+
+
+def as_messages(value: object, role: str, where: str) -> list[Message]:
+    """Messages as they are, or a text as one of this role. Raises: FormatError."""
+    return chat_messages(value, where) if isinstance(value, list) else [_said(role, value, where)]
+
+
+def chat_messages(entries: Sequence[object], where: str) -> list[Message]:
+    """Messages of OpenAI's or ShareGPT's form as OpenAI's. Raises: FormatError."""
+    messages: list[Message] = []
+    for number, entry in enumerate(entries):
+        place = f"{where}, message {number}"
+        if not isinstance(entry, dict):
+            raise FormatError(
+                "a message is no object", where=place, received=repr(entry)[:80], allowed="role, content"
+            )
+        role = _ROLES.get(str(entry.get("role", entry.get("from"))))
+        if role is None:
+            roles = ", ".join(_ROLES)
+            raise FormatError(
+                "nobody said the message", where=place, received=repr(entry)[:80], allowed=f"role: {roles}"
+            )
+        if "role" in entry:
+            if not isinstance(entry.get("content"), str | list) and not entry.get("tool_calls"):
+                raise FormatError(
+                    "a message has no content", where=place, received=repr(entry)[:80], allowed="a text"
+                )
+            messages.append({**entry, "role": role, "content": entry.get("content") or ""})
+        else:
+            messages.append(_said(role, entry.get("value"), place))
+    return messages
+
+
+def _said(role: str, content: object, where: str) -> Message:
+    if not isinstance(content, str):
+        raise FormatError(
+            f"what the {role} says is no text", where=where, received=repr(content)[:80], allowed="a text"
+        )
+    return {"role": role, "content": content}
+
+
+def _alpaca(fields: Mapping[str, Any], where: str) -> list[Message]:
+    messages: list[Message] = []
+    for turn in fields.get("history") or []:
+        if not isinstance(turn, list) or len(turn) != 2:
+            raise FormatError(
+                "an entry of history is no pair",
+                where=where,
+                received=repr(turn)[:80],
+                allowed="[question, answer]",
+            )
+        messages += [_said("user", turn[0], where), _said("assistant", turn[1], where)]
+    more = fields.get("input")
+    asked = fields["instruction"]
+    if isinstance(more, str) and more and isinstance(asked, str):
+        asked = f"{asked}\n{more}"
+    return [*messages, _said("user", asked, where), _said("assistant", fields["output"], where)]
+
+
+def _turns(questions: object, answers: object, where: str) -> list[Message]:
+    asked = questions if isinstance(questions, list) else [questions]
+    said = answers if isinstance(answers, list) else [answers]
+    if len(asked) != len(said) or not asked:
+        raise FormatError(
+            "there are not as many answers as questions",
+            where=where,
+            received=f"{len(asked)} of src, {len(said)} of tgt",
+            allowed="as many",
+        )
+    return [
+        _said(role, text, where)
+        for question, answer in zip(asked, said)
+        for role, text in (("user", question), ("assistant", answer))
+    ]

@@ -1,0 +1,94 @@
+"""Prompts that a model answers itself, with what a reward needs to judge its answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from framework.config.registry import register
+from framework.core.errors import ConfigError, FormatError
+from framework.core.sample import Sample
+from framework.io.dataset import LazyDataset
+from framework.text.transforms import load_tokenizer
+from nlp.data.chat import open_renderer
+from nlp.data.conversations import as_messages, read_objects
+from nlp.data.corpora import plain_ids
+
+
+@dataclass(frozen=True, eq=False)
+class PromptSample(Sample):
+    """A prompt up to where an answer begins."""
+
+    text: str
+    ids: np.ndarray
+    """[T] int32"""
+    expected: str = ""
+    """What a reward compares answers with"""
+
+
+@register("dataset")
+@dataclass(frozen=True)
+class Prompts(LazyDataset):
+    """Prompts from .jsonl, or a list in .json: {"prompt": "…" or messages, "answer": "…"}, or "question" and "answer".
+
+    Attributes:
+        tokenizer: As in Tokenize, or the folder of a model.
+        max_prompt_length: Tokens of a prompt. An entry with more is refused: cut, it would be another question.
+        template: As in Chats; with "plain" an answer goes on right behind the prompt.
+
+    Raises:
+        InputError, FormatError: at the first use, a file is missing, an entry is no prompt, or too long.
+    """
+
+    paths: tuple[Path, ...]
+    tokenizer: str
+    max_prompt_length: int = 256
+    template: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.max_prompt_length < 1:
+            raise ConfigError(
+                "a prompt needs tokens",
+                where="max_prompt_length",
+                received=self.max_prompt_length,
+                allowed="1 or more",
+            )
+
+    @cached_property
+    def prompts(self) -> list[PromptSample]:
+        tokenizer, renderer = load_tokenizer(self.tokenizer), open_renderer(self.template, self.tokenizer)
+        prompts = []
+        for path in self.paths:
+            for where, fields in read_objects(path):
+                asked = fields.get("prompt", fields.get("question"))
+                expected = fields.get("answer", fields.get("solution", ""))
+                if not isinstance(asked, str | list) or not isinstance(expected, str | int | float):
+                    raise FormatError(
+                        "the entry is no prompt",
+                        where=where,
+                        received=f"keys {', '.join(fields) or 'none'}",
+                        allowed="prompt (a text or messages) and answer (a text or a number)",
+                    )
+                text = renderer.render(as_messages(asked, "user", where), add_generation_prompt=True)
+                ids = plain_ids(tokenizer, text)
+                if not 0 < len(ids) <= self.max_prompt_length:
+                    raise FormatError(
+                        "a prompt does not fit",
+                        where=where,
+                        received=f"{len(ids)} tokens",
+                        allowed=f"1 to {self.max_prompt_length}, max_prompt_length",
+                        fix="a larger max_prompt_length, or leave the entry out",
+                    )
+                prompts.append(PromptSample(text, ids, str(expected), id=where))
+        if not prompts:
+            raise FormatError("there is no prompt in the files", where=", ".join(map(str, self.paths)))
+        return prompts
+
+    def __len__(self) -> int:
+        return len(self.prompts)
+
+    def __getitem__(self, index: int) -> PromptSample:
+        return self.prompts[index]

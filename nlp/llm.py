@@ -1,0 +1,175 @@
+"""Language models that write: open one, and let it go on with a text.
+
+from nlp import llm
+
+model = llm.load("models/qwen3-0.6b")
+print(model.chat([{"role": "user", "content": "Why is the sky blue?"}], max_new_tokens=100))
+
+`python -m nlp.llm MODEL` is `oar chat MODEL`.
+"""
+
+from __future__ import annotations
+
+import functools
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from framework.core.errors import InputError
+from framework.core.types import JSON
+from framework.interop.weights.gguf import read_gguf
+from framework.interop.weights.model_folder import is_model_folder
+from framework.text.chat_template import ChatTemplate
+from framework.text.gguf_tokenizer import gguf_tokenizer
+from framework.text.tokenizer import Tokenizer
+from zoo.layers.decoder_weights import AnyDecoder, is_gguf, load_decoder, save_decoder
+
+if TYPE_CHECKING:
+    from nlp.chat import ChatAnswer
+    from nlp.text_generator import EngineGenerator
+
+if TYPE_CHECKING:
+    from nlp.evaluation.likelihood import TextScore
+
+TOKENIZER_FILES = (
+    "tokenizer.json",
+    "tokenizer.model",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab.json",
+    "merges.txt",
+    "spiece.model",
+    "chat_template.jinja",
+    "chat_template.json",
+    "generation_config.json",
+)
+"""Files of a folder that are copied beside the weights."""
+_GGUF_TEMPLATE = "tokenizer.chat_template"
+
+
+@dataclass(frozen=True, eq=False)
+class LanguageModel:
+    """A decoder with its tokenizer, in evaluation mode."""
+
+    model: AnyDecoder
+    tokenizer: Tokenizer | None
+    """None where the folder has none: texts are then given as ids"""
+    folder: Path | None = None
+    """Where it was read from"""
+    template: ChatTemplate | None = None
+    """How chats are written; None: the model only goes on with texts"""
+
+    @functools.cached_property
+    def generator(self) -> EngineGenerator:
+        """What writes chats, a text at a time. Raises: InputError, where there is no tokenizer."""
+        from nlp.language_models import TextGenerationOptions
+        from nlp.text_generator import make_generator
+
+        return make_generator(self, TextGenerationOptions(slots=1))
+
+    def chat(
+        self,
+        messages: Sequence[Mapping[str, JSON]],
+        tools: Sequence[Mapping[str, JSON]] | None = None,
+        template: Mapping[str, JSON] | None = None,
+        **options: object,
+    ) -> ChatAnswer:
+        """The assistant's next message.
+
+        Args:
+            messages: {"role": "system" | "user" | "assistant" | "tool", "content": text} each.
+            tools: JSON schemas of functions that it may call: {"type": "function", "function": {…}}.
+            template: What the chat template takes besides, such as {"enable_thinking": False}.
+            options: Those of GenerationOptions. Without, generation_config.json says how, and else tokens are drawn at
+                temperature 1, until the model ends.
+
+        Raises:
+            InputError: there is no chat template, it refuses the messages, or they are too long. ConfigError: an option
+            is unknown or out of range.
+        """
+        from nlp.chat import answer_chat
+
+        return answer_chat(self.generator, messages, tools, template, **options)
+
+    def score(self, text: str, context: str = "", max_length: int | None = None) -> TextScore:
+        """How probable a text is behind a context; without one, behind bos or eos.
+
+        Args:
+            max_length: Tokens of both, at most, of which the last count; None: as many as the model was made for.
+
+        Raises:
+            InputError: there is no tokenizer, or the text has more tokens than that.
+        """
+        from nlp.evaluation.likelihood import score_text
+
+        return score_text(self, text, context, max_length)
+
+    def save(self, folder: str | Path) -> Path:
+        """Write a folder that transformers and `load` open: config.json, weights, and the files of the tokenizer."""
+        folder = Path(folder)
+        save_decoder(self.model, folder)
+        for name in TOKENIZER_FILES:
+            if self.folder is not None and (self.folder / name).is_file():
+                if (self.folder / name).resolve() != (folder / name).resolve():
+                    shutil.copyfile(self.folder / name, folder / name)
+            elif self.folder is None and name == TOKENIZER_FILES[0] and self.tokenizer is not None:
+                self.tokenizer.save(folder)
+        return folder
+
+
+def load(name: str | Path, dtype: str | None = None, weights: str | None = None) -> LanguageModel:
+    """The language model of a folder of Hugging Face or PaddleNLP, or of a GGUF file.
+
+    Args:
+        name: The folder: config.json, weights, and a tokenizer. Weights may be quantised by GPTQ, AWQ, FP8,
+            bitsandbytes or compressed-tensors. Or a file of llama.cpp, whose name ends in .gguf.
+        dtype: What weights are kept in: "float32", "bfloat16" or "float16"; None: as in the file.
+        weights: "int8" or "int4": matrices are kept in so many bits, see docs/llm_low_precision.md; None: in floats.
+
+    Raises:
+        InputError: there is no such folder.
+        FormatError, ConfigError, WeightError: it holds no decoder, or a file is damaged.
+    """
+    folder = Path(name).expanduser()
+    if is_gguf(folder):
+        return _load_gguf(folder, dtype, weights)
+    if not is_model_folder(folder):
+        raise InputError(
+            "there is no language model here",
+            where="llm.load",
+            received=str(name),
+            allowed="a folder with config.json and weights, as save_pretrained of transformers writes it",
+        )
+    model = load_decoder(folder, dtype, weights)
+    has_tokenizer = any(
+        (folder / one).is_file() for one in TOKENIZER_FILES if one[:4] in ("toke", "voca", "spie")
+    )
+    tokenizer = Tokenizer.from_file(folder) if has_tokenizer else None
+    return LanguageModel(model, tokenizer, folder, ChatTemplate.from_folder(folder))
+
+
+def _load_gguf(path: Path, dtype: str | None, weights: str | None) -> LanguageModel:
+    """The model of a GGUF file, with the tokenizer that is in it."""
+    metadata = read_gguf(path).metadata
+    text, source = gguf_tokenizer(metadata, str(path)), metadata.get(_GGUF_TEMPLATE)
+    tokenizer = Tokenizer.from_json(text, path) if text is not None else None
+    template = None
+    if tokenizer is not None and isinstance(source, str):
+        roles = {"bos_token": "cls", "eos_token": "sep", "unk_token": "unk", "pad_token": "pad"}
+        tokens = {name: tokenizer.roles[role] for name, role in roles.items() if role in tokenizer.roles}
+        for name in ("bos", "eos"):
+            number = metadata.get(f"tokenizer.ggml.{name}_token_id")
+            token = tokenizer.token_of(number) if isinstance(number, int) else None
+            tokens |= {} if token is None else {f"{name}_token": token}
+        template = ChatTemplate(source, tokens, path)
+    return LanguageModel(load_decoder(path, dtype, weights), tokenizer, template=template)
+
+
+if __name__ == "__main__":
+    from nlp.chat_command import main
+
+    sys.exit(main())

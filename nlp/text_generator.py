@@ -1,0 +1,213 @@
+"""Language models behind a server: chats and prompts in, texts of many clients at once out."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from framework.core.errors import ConfigError, InputError, OarError
+from framework.core.types import JSON
+from framework.text.chat_answer import AnswerParser, find_tool_form
+from framework.text.chat_template import ChatTemplate
+from framework.text.tokenizer import Tokenizer
+from framework.workflow.domain.text_generation import ChatPrompt, TextDelta, TokenScore
+from nlp import llm
+from nlp.generation.constraint import Choice, Constraint, Grammar, JsonSchema, Regex
+from nlp.generation.engine import Engine
+from nlp.generation.options import GenerationOptions
+from nlp.generation.request import Request
+from nlp.language_models import TextGenerationOptions
+
+_SETTINGS = "generation_config.json"
+_THINK = "<think>"
+_PROBE = "an answer"
+_MARK = re.compile(r"\s*(<[^<>\s]+>)")
+_LENGTH = 8192  # tokens of a prompt and its text, where nobody says
+
+
+def make_constraint(kind: str, value: JSON) -> Constraint:
+    """A constraint of a request. Raises: InputError, where it is none."""
+    if kind == "json_schema":
+        return JsonSchema(value)
+    if kind in ("regex", "grammar") and isinstance(value, str):
+        return Regex(value) if kind == "regex" else Grammar(value)
+    if kind == "choice" and isinstance(value, list):
+        return Choice(tuple(value))  # type: ignore[arg-type]
+    allowed = {"choice": "a list of texts", "regex": "a pattern", "grammar": "a grammar of Lark"}
+    raise InputError(
+        "this is no constraint", where=kind, received=repr(value)[:100], allowed=allowed.get(kind)
+    )
+
+
+def encode_marked(tokenizer: Tokenizer, text: str) -> tuple[int, ...]:
+    """The tokens of a text that holds its special tokens itself, as rendered chats do: none are put around it."""
+    text = text.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair is no character
+    return tuple(int(token) for token in tokenizer.segmenter.split(text).ids)
+
+
+def chat_defaults(folder: Path | None) -> GenerationOptions:
+    """What a request says that does not say how: generation_config.json, and beside it what OpenAI's API says."""
+    settings: dict[str, JSON] = {"do_sample": True, "top_k": 0}
+    if folder is not None and (folder / _SETTINGS).is_file():
+        own = json.loads((folder / _SETTINGS).read_text(encoding="utf-8"))
+        settings |= {
+            name: value for name, value in own.items() if value is not None and not name.startswith("max_")
+        }
+    return GenerationOptions.from_pretrained(settings, _SETTINGS)[0]
+
+
+class TextUnderWay:
+    """A text of the engine as a server reads it."""
+
+    def __init__(self, request: Request, generator: EngineGenerator) -> None:
+        self._request, self._generator = request, generator
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        return self._request.warnings
+
+    def next_delta(self, timeout: float | None = None) -> TextDelta | None:
+        """Waits for the next one, `timeout` seconds at most. Raises: TimeoutError; OarError, which ended the text."""
+        chunk = self._request.next_chunk(timeout)
+        if chunk is None:
+            return None
+        scores = tuple(
+            TokenScore(
+                *self._generator.name_token(one.token),
+                one.logprob,
+                tuple(TokenScore(*self._generator.name_token(token), log) for token, log in one.top),
+            )
+            for one in chunk.logprobs
+        )
+        return TextDelta(chunk.text, len(chunk.ids), scores, chunk.finish_reason)
+
+    def cancel(self) -> None:
+        self._request.cancel()
+
+
+class EngineGenerator:
+    """A `TextGenerator` of an engine.
+
+    Args:
+        template: How chats are written; None: the model only goes on with texts.
+        defaults: Of requests.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        tokenizer: Tokenizer,
+        template: ChatTemplate | None,
+        defaults: GenerationOptions,
+    ) -> None:
+        self.engine, self.tokenizer, self.template, self.defaults = engine, tokenizer, template, defaults
+
+    @property
+    def max_length(self) -> int:
+        return self.engine.max_length
+
+    @property
+    def slots(self) -> int:
+        return self.engine.slots
+
+    @property
+    def has_template(self) -> bool:
+        return self.template is not None
+
+    @property
+    def running(self) -> int:
+        return self.engine.running
+
+    @property
+    def waiting(self) -> int:
+        return self.engine.waiting
+
+    def encode(self, text: str) -> tuple[int, ...]:
+        return tuple(int(token) for token in self.tokenizer.encode(text).ids)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        if beyond := [token for token in ids if not 0 <= token < self.tokenizer.vocab_size]:
+            raise InputError("a token is not in the vocabulary", where="prompt", received=beyond[:10])
+        return self.tokenizer.decode(ids, skip_special=False)
+
+    def name_token(self, token: int) -> tuple[str, bytes]:
+        """A token as text and as bytes."""
+        text = self.tokenizer.decode([token], skip_special=False)
+        return text, text.encode("utf-8", "replace")
+
+    def encode_chat(
+        self,
+        messages: Sequence[Mapping[str, JSON]],
+        tools: Sequence[Mapping[str, JSON]] | None,
+        settings: Mapping[str, JSON],
+    ) -> ChatPrompt:
+        if self.template is None:
+            raise InputError(
+                "the model has no chat template",
+                where="messages",
+                fix="use /v1/completions, or put a chat_template.jinja into the model's folder",
+            )
+        settings = {"add_generation_prompt": not settings.get("continue_final_message"), **settings}
+        text = self.template.render(messages, tools, **settings)  # type: ignore[arg-type]
+        return ChatPrompt(encode_marked(self.tokenizer, text), text, self.turn_ends)
+
+    @functools.cached_property
+    def turn_ends(self) -> tuple[str, ...]:
+        """The mark that the template puts behind an answer: vocabularies without it as a token spell it out, and
+        config.json may name another end."""
+        assert self.template is not None
+        messages = [{"role": "user", "content": "a"}, {"role": "assistant", "content": _PROBE}]
+        try:
+            text = self.template.render(messages)
+        except OarError:  # it takes no such chat
+            return ()
+        mark = _MARK.match(text.rpartition(_PROBE)[2])
+        return () if mark is None else (mark[1],)
+
+    def make_parser(self, prompt: ChatPrompt, tools: Sequence[Mapping[str, JSON]]) -> AnswerParser:
+        form = find_tool_form(self.template.source(True)) if tools and self.template else None
+        return AnswerParser(form, tools, thinking=prompt.text.rstrip().endswith(_THINK))
+
+    def start(
+        self, ids: Sequence[int], options: Mapping[str, object], constraint: tuple[str, JSON] | None = None
+    ) -> list[TextUnderWay]:
+        merged = self.defaults.merge(**options)
+        if merged.num_beams > 1:
+            raise ConfigError(
+                "a server searches no beams", where="num_beams", received=merged.num_beams, allowed="1"
+            )
+        if constraint is not None:
+            merged = merged.merge(constraint=make_constraint(*constraint))
+        return [TextUnderWay(request, self) for request in self.engine.submit_all(ids, merged)]
+
+    def close(self) -> None:
+        self.engine.close()
+
+
+def open_generator(source: str, options: TextGenerationOptions) -> EngineGenerator:
+    """The language model of a folder, ready for requests. Raises: OarError, where it cannot be opened."""
+    return make_generator(llm.load(source, options.dtype, options.weights), options)
+
+
+def make_generator(model: llm.LanguageModel, options: TextGenerationOptions) -> EngineGenerator:
+    """An engine of a model, ready for requests. Raises: InputError, where it has no tokenizer."""
+    if model.tokenizer is None:
+        raise InputError(
+            "the model has no tokenizer", where=str(model.folder), allowed="a folder with tokenizer.json"
+        )
+    longest = model.model.size.max_positions
+    engine = Engine(
+        model.model,
+        model.tokenizer,
+        options.slots,
+        min(longest, _LENGTH) if options.max_length is None else options.max_length,
+        chunk=options.chunk,
+        prefix_tokens=options.prefix_tokens,
+    )
+    defaults = chat_defaults(model.folder)
+    if not defaults.eos_token_id:
+        defaults = defaults.merge(eos_token_id=model.model.size.eos_ids)
+    return EngineGenerator(engine, model.tokenizer, model.template, defaults)

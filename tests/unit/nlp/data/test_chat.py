@@ -1,0 +1,206 @@
+"""Chats: their forms, what of them is learned, and what is cut."""
+
+import json
+import logging
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from framework.core.errors import ConfigError, FormatError
+from framework.text.tokenizer import Tokenizer
+from nlp.data.chat import ChatML, Chats, PlainText, tokens_of_chat
+from nlp.data.conversations import read_conversation, read_objects
+from nlp.data.packing import IGNORED
+from nlp.data.preferences import LabelledAnswers, Preferences, read_judged, read_pair
+from nlp.data.prompts import Prompts
+
+EXPECTED = [("user", "Hi"), ("assistant", "Yes"), ("user", "So"), ("assistant", "No")]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"messages": [{"role": role, "content": text} for role, text in EXPECTED]},
+        {
+            "conversations": [
+                {"from": {"user": "human", "assistant": "gpt"}[role], "value": text}
+                for role, text in EXPECTED
+            ]
+        },
+        {"instruction": "So", "input": "", "output": "No", "history": [["Hi", "Yes"]]},
+        {"src": ["Hi", "So"], "tgt": ["Yes", "No"]},
+        {"prompt": [{"role": r, "content": t} for r, t in EXPECTED[:3]], "completion": "No"},
+    ],
+)
+def test_the_forms_say_the_same(fields: dict) -> None:
+    messages = read_conversation(fields, "line 1").messages
+    assert [(message["role"], message["content"]) for message in messages] == EXPECTED
+
+
+def test_system_tools_and_inputs() -> None:
+    chat = read_conversation({"instruction": "Add", "input": "1 2", "output": "3", "system": "Be brief"}, "")
+    assert [message["content"] for message in chat.messages] == ["Be brief", "Add\n1 2", "3"]
+    tools = [{"type": "function", "function": {"name": "f"}}]
+    call = {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{"function": {"name": "f", "arguments": {}}}],
+    }
+    chat = read_conversation({"messages": [call], "tools": json.dumps(tools)}, "")
+    assert chat.tools == tuple(tools) and chat.messages[0]["content"] == ""
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"a": 1}, "no conversation"),
+        ({"messages": [{"role": "user", "content": "x"}]}, "nobody answers"),
+        ({"messages": [{"role": "robot", "content": "x"}]}, "nobody said"),
+        ({"messages": [{"role": "assistant"}]}, "no content"),
+        ({"messages": ["x"]}, "no object"),
+        ({"src": ["a", "b"], "tgt": ["c"]}, "as many answers"),
+        ({"instruction": "a", "output": 3}, "no text"),
+        ({"prompt": "a", "completion": "b", "tools": "{"}, "no JSON"),
+    ],
+)
+def test_what_is_no_conversation(fields: dict, message: str) -> None:
+    with pytest.raises(FormatError, match=message):
+        read_conversation(fields, "line 7")
+
+
+@pytest.fixture
+def words(tmp_path: Path) -> str:
+    letters = "".join(map(chr, range(32, 127)))
+    return str(Tokenizer.train("spaced_characters", [letters], 128).save(tmp_path / "tokenizer.json"))
+
+
+def spelled(words: str, text) -> tuple[str, str]:
+    """The text, and what of it is learned."""
+    tokenizer = Tokenizer.from_file(words)
+    return tokenizer.decode(text.ids, False), tokenizer.decode(text.ids[text.learned], False)
+
+
+def test_the_end_of_an_answer_is_learned(words: str) -> None:
+    tokenizer = Tokenizer.from_file(words)
+    messages = [{"role": role, "content": text} for role, text in EXPECTED]
+    plain = tokens_of_chat(tokenizer, PlainText("[SEP]").render_with_masks(messages))
+    assert spelled(words, plain) == ("HiYes[SEP]SoNo[SEP]", "Yes[SEP]No[SEP]")
+    last = tokens_of_chat(tokenizer, PlainText("[SEP]").render_with_masks(messages), only_last=True)
+    assert spelled(words, last)[1] == "No[SEP]"
+    renderer = ChatML()
+    learned = spelled(words, tokens_of_chat(tokenizer, renderer.render_with_masks(messages)))[1]
+    assert learned == "Yes<|im_end|>No<|im_end|>"
+    prompt = renderer.render(messages[:1], add_generation_prompt=True)
+    assert prompt == "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n"
+    assert renderer.render(messages).startswith(prompt + "Yes")
+
+
+def write(path: Path, rows: list) -> Path:
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    return path
+
+
+def test_chats_share_rows_and_do_not_guess_one_another(words: str, tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "x.jsonl", [{"prompt": "ab", "completion": "cd"}, {"prompt": "e", "completion": "f"}]
+    )
+    packed = Chats((path,), words, 8, template="plain")
+    assert len(packed) == 1
+    row = packed[0]
+    tokenizer = Tokenizer.from_file(words)
+    assert tokenizer.decode(row.targets[row.targets >= 0], False) == "cd[SEP]f[SEP]"
+    np.testing.assert_array_equal(row.segments, [1] * 5 + [2] * 3)
+    assert row.targets[4] == IGNORED  # of the end of the first chat
+    alone = Chats((path,), words, 8, template="plain", packed=False)
+    assert [len(row.ids) for row in alone] == [5, 3] and alone[0].text_bytes == 2
+
+
+def test_what_is_too_long_is_said(words: str, tmp_path: Path, caplog) -> None:
+    rows = [{"prompt": "a" * size, "completion": "bcd"} for size in (1, 5, 9)]
+    path = write(tmp_path / "x.jsonl", rows)
+    caplog.set_level(logging.WARNING, "oar")
+    assert len(Chats((path,), words, 7, template="plain", packed=False)) == 2
+    assert "2 of 3 chats have more than 7 tokens: 1 are cut at their end, 1 are left out" in caplog.text
+    assert len(Chats((path,), words, 7, template="plain", packed=False, too_long="leave_out")) == 1
+
+
+def test_files_that_hold_no_chats(words: str, tmp_path: Path) -> None:
+    (tmp_path / "list.json").write_text(json.dumps([{"prompt": "a", "completion": "b"}]), encoding="utf-8")
+    assert len(Chats((tmp_path / "list.json",), words, 8, template="plain")) == 1
+    (tmp_path / "x.jsonl").write_text("{}\n[1]\n")
+    assert len(list(read_objects(tmp_path / "list.json"))) == 1
+    with pytest.raises(FormatError, match="line 2"):
+        list(read_objects(tmp_path / "x.jsonl"))
+    with pytest.raises(ConfigError, match="no chat template"):
+        len(Chats((tmp_path / "list.json",), words, 8))
+    with pytest.raises(ConfigError, match="no tools"):
+        ChatML().render([], [{"type": "function"}])
+
+
+def test_pairs_in_each_form() -> None:
+    turns = [{"role": "user", "content": "Q"}]
+    good, bad = ({"role": "assistant", "content": text} for text in ("G", "B"))
+    for fields in (
+        {"prompt": "Q", "chosen": "G", "rejected": "B"},
+        {"prompt": turns, "chosen": [good], "rejected": [bad]},
+        {"chosen": [*turns, good], "rejected": [*turns, bad]},
+        {"src": ["Q"], "tgt": [], "response": ["B", "G"], "sort": [0, 1]},
+        {
+            "conversations": [{"from": "human", "value": "Q"}],
+            "chosen": {"from": "gpt", "value": "G"},
+            "rejected": {"from": "gpt", "value": "B"},
+        },
+    ):
+        pair = read_pair(fields, "line 1")
+        said = [[message["content"] for message in answer] for answer, _ in pair.answers]
+        assert [message["content"] for message in pair.prompt] == ["Q"] and said == [["G"], ["B"]], fields
+    with pytest.raises(FormatError, match="which answer is better"):
+        read_pair({"src": ["Q"], "tgt": [], "response": ["B", "G"], "sort": [1, 1]}, "")
+    with pytest.raises(FormatError, match="no pair"):
+        read_pair({"prompt": "Q"}, "")
+    with pytest.raises(FormatError, match="fit together"):
+        read_pair({"src": ["Q"], "tgt": ["A"], "response": ["B", "G"], "sort": [0, 1]}, "")
+
+
+def test_labelled_answers_in_each_form() -> None:
+    for fields in (
+        {"prompt": "Q", "completion": "G", "label": True},
+        {"src": ["Q"], "tgt": [], "response": ["G"], "sort": [1]},
+        {
+            "messages": [{"role": "user", "content": "Q"}, {"role": "assistant", "content": "G"}],
+            "kto_tag": True,
+        },
+        {"instruction": "Q", "output": "G", "kto_tag": True},
+    ):
+        entry = read_judged(fields, "line 1")
+        assert [message["content"] for message in entry.prompt] == ["Q"], fields
+        assert entry.answers[0][0][0]["content"] == "G" and entry.answers[0][1] is True
+    assert read_judged({"src": ["Q"], "tgt": [], "response": ["G"], "sort": [0]}, "").answers[0][1] is False
+    with pytest.raises(FormatError, match="with a label"):
+        read_judged({"prompt": "Q", "completion": "G"}, "")
+
+
+def test_prompts_are_cut_at_their_beginning(words: str, tmp_path: Path, caplog) -> None:
+    path = write(tmp_path / "x.jsonl", [{"prompt": "abcdef", "chosen": "xyz", "rejected": "w"}])
+    caplog.set_level(logging.WARNING, "oar")
+    dataset = Preferences((path,), words, 6, 4, template="plain")
+    assert spelled(words, dataset[0].chosen) == ("cdefxy", "xy")
+    assert spelled(words, dataset[0].rejected) == ("cdefw[SEP]", "w[SEP]")
+    assert "1 of 1 entries are cut" in caplog.text
+    labelled = [
+        {"prompt": "a", "completion": text, "label": bool(number)} for number, text in enumerate("xy")
+    ]
+    answers = LabelledAnswers((write(tmp_path / "k.jsonl", labelled),), words, 8, 4, template="plain")
+    assert spelled(words, answers[0].mismatched)[1] == "y[SEP]" and not answers[0].desirable
+    assert spelled(words, answers[1].mismatched)[1] == "x[SEP]"
+    with pytest.raises(ConfigError, match="no room"):
+        Preferences((path,), words, 4, 4)
+
+
+def test_prompts_for_rewards(words: str, tmp_path: Path) -> None:
+    path = write(tmp_path / "x.jsonl", [{"prompt": "1+1=", "answer": 2}, {"question": "2", "answer": "3"}])
+    prompts = Prompts((path,), words, 6, template="plain")
+    assert prompts[0].text == "1+1=" and prompts[0].expected == "2" and len(prompts[1].ids) == 1
+    with pytest.raises(FormatError, match="does not fit"):
+        len(Prompts((path,), words, 3, template="plain"))

@@ -1,0 +1,151 @@
+"""Adapters in files: peft's both ways, PaddleNLP's in; arrays are named and laid out as those toolkits write them."""
+
+import dataclasses
+import json
+from pathlib import Path
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from framework.config import build
+from framework.core.errors import ConfigError, FormatError, InputError, WeightError
+from framework.interop import load_weights, write_safetensors
+from framework.nn.adapters import LoRA, merge_adapters
+from nlp.adapter_files import is_adapter_folder, read_adapter, read_adapter_config, save_adapter
+from tools.merge_lora import main as merge
+from zoo.decoder.llama import LlamaConfig
+from zoo.layers.decoder_weights import load_decoder, save_decoder
+
+CONFIG = LlamaConfig(
+    vocab_size=11, hidden_size=8, num_layers=1, num_heads=2, intermediate_size=12, max_positions=16
+)
+IDS = jnp.asarray([[1, 2, 3, 4]])
+Q = "model.layers.0.self_attn.q_proj"
+
+
+@pytest.fixture(scope="module")
+def model():
+    return build(CONFIG).eval()
+
+
+def peft_folder(folder: Path, arrays: dict[str, np.ndarray], **settings: object) -> Path:
+    folder.mkdir(exist_ok=True)
+    defaults = {
+        "peft_type": "LORA",
+        "r": 2,
+        "lora_alpha": 6,
+        "target_modules": ["q_proj"],
+        "lora_dropout": 0.0,
+    }
+    (folder / "adapter_config.json").write_text(json.dumps({**defaults, **settings}), encoding="utf-8")
+    write_safetensors(folder / "adapter_model.safetensors", arrays, {"format": "pt"})
+    return folder
+
+
+A = np.random.default_rng(0).normal(size=(2, 8)).astype(np.float32)
+B = np.random.default_rng(1).normal(size=(8, 2)).astype(np.float32)
+PEFT = {f"base_model.model.{Q}.lora_A.weight": A, f"base_model.model.{Q}.lora_B.weight": B}
+
+
+def test_an_adapter_of_peft_is_added_to_the_weights(model, tmp_path: Path) -> None:
+    adapted = read_adapter(model, peft_folder(tmp_path / "a", PEFT))
+    assert is_adapter_folder(tmp_path / "a") and not is_adapter_folder(tmp_path)
+    merge_adapters(adapted)
+    expected = np.asarray(model.state_dict()[f"{Q}.weight"]) + 3.0 * (B @ A).T
+    np.testing.assert_allclose(adapted.state_dict()[f"{Q}.weight"], expected, atol=1e-6)
+
+
+def test_what_is_written_is_what_peft_wrote(model, tmp_path: Path) -> None:
+    folder = peft_folder(tmp_path / "a", PEFT, use_rslora=True)
+    adapted = read_adapter(model, folder)
+    written = save_adapter(adapted, tmp_path / "b", "models/tiny")
+    arrays = load_weights(written / "adapter_model.safetensors")
+    assert arrays.keys() == PEFT.keys()
+    for name, value in PEFT.items():
+        np.testing.assert_array_equal(arrays[name], value)
+    settings = json.loads((written / "adapter_config.json").read_text(encoding="utf-8"))
+    assert settings["target_modules"] == ["q_proj"] and settings["use_rslora"] and settings["r"] == 2
+    assert settings["base_model_name_or_path"] == "models/tiny" and settings["task_type"] == "CAUSAL_LM"
+    np.testing.assert_array_equal(read_adapter(model, written)(IDS), adapted(IDS))
+
+
+def test_magnitudes_patterns_and_whole_layers(model, tmp_path: Path) -> None:
+    config = LoRA(
+        rank=2,
+        targets="q_proj|down_proj",
+        dora=True,
+        modules_to_save=("embed_tokens",),
+        rank_pattern={"down_proj": 3},
+    )
+    adapted = build(dataclasses.replace(CONFIG, adapter=config)).eval()
+    rng = np.random.default_rng(2)
+    for parameter in adapted.parameters():
+        if parameter.trainable:
+            parameter.set_value(rng.normal(size=parameter.shape).astype(np.float32))
+    base = {n: v for n, v in adapted.state_dict().items() if "lora" not in n}
+    plain = build(CONFIG).eval()
+    plain.set_state_dict(
+        {**base, "model.embed_tokens.weight": model.state_dict()["model.embed_tokens.weight"]}
+    )
+    written = save_adapter(adapted, tmp_path / "a")
+    again = read_adapter(plain, written)
+    np.testing.assert_allclose(again(IDS), adapted(IDS), atol=1e-6)
+    names = load_weights(written / "adapter_model.safetensors")
+    assert (
+        f"base_model.model.{Q}.lora_magnitude_vector" in names
+        and "base_model.model.model.embed_tokens.weight" in names
+    )
+
+
+def test_paddlenlp_has_its_matrices_the_other_way_round(model, tmp_path: Path) -> None:
+    folder = tmp_path / "paddle"
+    folder.mkdir()
+    settings = {
+        "r": 2,
+        "lora_alpha": 6,
+        "target_modules": [".*q_proj.*"],
+        "lora_dropout": 0.1,
+        "rslora": False,
+    }
+    (folder / "lora_config.json").write_text(json.dumps(settings), encoding="utf-8")
+    write_safetensors(
+        folder / "peft_model.safetensors", {f"{Q}.lora_A": A.T.copy(), f"{Q}.lora_B": B.T.copy()}
+    )
+    theirs = read_adapter(model, peft_folder(tmp_path / "a", PEFT))
+    np.testing.assert_allclose(read_adapter(model, folder)(IDS), theirs(IDS), atol=1e-6)
+    assert read_adapter_config(folder).dropout == 0.1
+
+
+def test_the_tool_merges(model, tmp_path: Path, capsys) -> None:
+    save_decoder(model, tmp_path / "base")
+    folder = peft_folder(tmp_path / "a", PEFT, base_model_name_or_path=str(tmp_path / "base"))
+    assert merge(["--adapter", str(folder), "--output", str(tmp_path / "merged")]) == 0
+    assert "1 layers" in capsys.readouterr().out
+    np.testing.assert_allclose(
+        load_decoder(tmp_path / "merged")(IDS), read_adapter(model, folder)(IDS), atol=1e-5
+    )
+    assert (
+        merge(
+            ["--adapter", str(tmp_path), "--output", str(tmp_path / "x"), "--model", str(tmp_path / "base")]
+        )
+        == 2
+    )
+
+
+def test_adapters_that_do_not_fit(model, tmp_path: Path) -> None:
+    for arrays, settings, error, message in (
+        ({}, {}, WeightError, "2 missing"),
+        ({**PEFT, "base_model.model.x.lora_A.weight": A}, {}, WeightError, "left over"),
+        ({**PEFT, f"base_model.model.{Q}.lora_A.weight": A[:, :4].copy()}, {}, WeightError, "another shape"),
+        (PEFT, {"target_modules": ["embed_tokens"]}, ConfigError, "no linear layer"),
+        (PEFT, {"target_modules": ["q_proj", "lm_heads"]}, ConfigError, "no layer is called"),
+        (PEFT, {"peft_type": "IA3"}, ConfigError, "kind"),
+        (PEFT, {"target_modules": None}, FormatError, "names no layers"),
+    ):
+        with pytest.raises(error, match=message):
+            read_adapter(model, peft_folder(tmp_path / "a", arrays, **settings))
+    with pytest.raises(InputError, match="no adapter"):
+        read_adapter(model, tmp_path)
+    with pytest.raises(WeightError, match="no adapter"):
+        save_adapter(model, tmp_path / "b")
