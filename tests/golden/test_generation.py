@@ -45,7 +45,9 @@ def processed(scores: jax.Array, ids: jax.Array, length: jax.Array, settings: Ro
 def assert_scores(found: jax.Array, expected: np.ndarray, case: str) -> None:
     finite = np.isfinite(expected)
     assert (np.isfinite(found) == finite).all(), case
-    np.testing.assert_allclose(np.asarray(found)[finite], expected[finite], rtol=1e-5, atol=1e-5, err_msg=case)
+    np.testing.assert_allclose(
+        np.asarray(found)[finite], expected[finite], rtol=1e-5, atol=1e-5, err_msg=case
+    )
 
 
 def test_scores_of_every_processor() -> None:

@@ -27,7 +27,12 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "top_k": {"temperature": 1.4, "top_k": 5, "seed": 2**63, "repetition_penalty": 1.2},
     "top_p": {"top_k": 0, "top_p": 0.7, "min_p": 0.01, "seed": -1, "logprobs": 3},
     "typical": {"typical_p": 0.8, "seed": 5, "presence_penalty": 0.7, "frequency_penalty": 0.2},
-    "bans": {"no_repeat_ngram_size": 2, "bad_words": [[3], [4, 5]], "min_new_tokens": 5, "eos_token_id": [11]},
+    "bans": {
+        "no_repeat_ngram_size": 2,
+        "bad_words": [[3], [4, 5]],
+        "min_new_tokens": 5,
+        "eos_token_id": [11],
+    },
     "bias": {"logit_bias": {"6": 4.0}, "suppress_tokens": [1], "exponential_decay_length_penalty": (3, 1.2)},
 }
 
@@ -228,7 +233,9 @@ def test_speculation_changes_no_token(engine: Engine, draft: int | None) -> None
 
 
 def test_ngram_drafts() -> None:
-    ids = np.array([[1, 2, 3, 9, 1, 2, 3, 0, 0, 0], [5, 6, 7, 6, 7, 0, 0, 0, 0, 0], [1, 2, 3, 4, 0, 0, 0, 0, 0, 0]])
+    ids = np.array(
+        [[1, 2, 3, 9, 1, 2, 3, 0, 0, 0], [5, 6, 7, 6, 7, 0, 0, 0, 0, 0], [1, 2, 3, 4, 0, 0, 0, 0, 0, 0]]
+    )
     tokens, count = ngram_drafts(ids.astype(np.int32), np.array([7, 5, 4], np.int32), 4)
     assert count.tolist() == [4, 2, 0]
     assert (tokens[0].tolist(), tokens[1, :2].tolist()) == ([9, 1, 2, 3], [6, 7])
@@ -304,9 +311,13 @@ def test_special_tokens_are_no_text(writer: Engine) -> None:
 
 def test_bad_words_are_not_written(writer: Engine) -> None:
     changes: dict[str, Any] = {"temperature": 1.0, "seed": 2, "max_new_tokens": 200}
-    letters = [letter for letter, _ in collections.Counter(
-        writer.submit([70], text_options(**changes)).result(60).text
-    ).most_common(3) if letter.isascii()]
+    letters = [
+        letter
+        for letter, _ in collections.Counter(
+            writer.submit([70], text_options(**changes)).result(60).text
+        ).most_common(3)
+        if letter.isascii()
+    ]
     result = writer.submit([70], text_options(**changes, bad_words=letters)).result(60)
     assert letters and not set(letters) & set(result.text)
 
@@ -316,8 +327,17 @@ def test_bad_words_are_not_written(writer: Engine) -> None:
     [
         (Choice(("yes", "no", "naïve中")), r"yes|no|naïve中"),
         (Regex(r"[0-9]{3}-[a-c]{2}"), r"[0-9]{3}-[a-c]{2}"),
-        (JsonSchema({"type": "object", "properties": {"a": {"enum": [1, "x"]}}, "required": ["a"],
-                     "additionalProperties": False}), r'\{\s*"a"\s*:\s*(1|"x")\s*\}'),
+        (
+            JsonSchema(
+                {
+                    "type": "object",
+                    "properties": {"a": {"enum": [1, "x"]}},
+                    "required": ["a"],
+                    "additionalProperties": False,
+                }
+            ),
+            r'\{\s*"a"\s*:\s*(1|"x")\s*\}',
+        ),
     ],
 )
 def test_constraints(writer: Engine, constraint: Any, matches: str) -> None:
@@ -326,11 +346,21 @@ def test_constraints(writer: Engine, constraint: Any, matches: str) -> None:
     for seed in range(4):
         beside = writer.submit([80], text_options(temperature=1.0, seed=seed))
         result = writer.submit(
-            [70], text_options(constraint=constraint, temperature=1.0, seed=seed, max_new_tokens=300, bad_words=["\t", "\n", "\r", " "])
+            [70],
+            text_options(
+                constraint=constraint,
+                temperature=1.0,
+                seed=seed,
+                max_new_tokens=300,
+                bad_words=["\t", "\n", "\r", " "],
+            ),
         ).result(60)
         assert re.fullmatch(matches, result.text), result
         assert result.finish_reason == "stop"
-        assert beside.result(60).ids == writer.submit([80], text_options(temperature=1.0, seed=seed)).result(60).ids
+        assert (
+            beside.result(60).ids
+            == writer.submit([80], text_options(temperature=1.0, seed=seed)).result(60).ids
+        )
 
 
 def test_a_constraint_that_nothing_satisfies(writer: Engine) -> None:

@@ -13,7 +13,10 @@ from nlp.generation.options import GenerationOptions
 @pytest.mark.parametrize(
     "settings, expected",
     [
-        ({"max_tokens": 5, "n": 2, "stop": "x"}, {"max_new_tokens": 5, "num_return_sequences": 2, "stop": ("x",)}),
+        (
+            {"max_tokens": 5, "n": 2, "stop": "x"},
+            {"max_new_tokens": 5, "num_return_sequences": 2, "stop": ("x",)},
+        ),
         ({"stop_strings": ["a", "b", "a"]}, {"stop": ("a", "b")}),
         ({"temperature": 0.7}, {"temperature": 0.7, "do_sample": True}),
         ({"temperature": 0}, {"do_sample": False}),
@@ -90,7 +93,13 @@ def test_what_does_not_go_together(settings: dict[str, Any], message: str) -> No
 def test_a_file_of_options(tmp_path: Path) -> None:
     settings = {
         **{"_from_model_config": True, "transformers_version": "5.23", "bos_token_id": 1, "pad_token_id": 0},
-        **{"eos_token_id": [2, 3], "temperature": 0.6, "top_p": 0.9, "penalty_alpha": 0.6, "num_beam_groups": 1},
+        **{
+            "eos_token_id": [2, 3],
+            "temperature": 0.6,
+            "top_p": 0.9,
+            "penalty_alpha": 0.6,
+            "num_beam_groups": 1,
+        },
     }
     (tmp_path / "generation_config.json").write_text(json.dumps(settings), encoding="utf-8")
     options, warnings = GenerationOptions.from_folder(tmp_path)
@@ -101,7 +110,9 @@ def test_a_file_of_options(tmp_path: Path) -> None:
     assert sampled.do_sample and not sampled.merge(temperature=0).do_sample
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"temperature": -1}', '{"eos_token_id": "x"}', '{"top_k": 1.5}'])
+@pytest.mark.parametrize(
+    "text", ["{", "[]", '{"temperature": -1}', '{"eos_token_id": "x"}', '{"top_k": 1.5}']
+)
 def test_a_file_that_is_damaged(tmp_path: Path, text: str) -> None:
     (tmp_path / "generation_config.json").write_text(text, encoding="utf-8")
     with pytest.raises(FormatError, match="generation_config"):

@@ -14,7 +14,9 @@ from nlp.generation.sampling import choose, warp
 DRAWS = 20_000
 
 
-@pytest.mark.parametrize("changes", [{"temperature": 2.0, "top_k": 9}, {"top_k": 0, "top_p": 0.9}, {"min_p": 0.02}])
+@pytest.mark.parametrize(
+    "changes", [{"temperature": 2.0, "top_k": 9}, {"top_k": 0, "top_p": 0.9}, {"min_p": 0.02}]
+)
 def test_draws_have_the_probabilities_of_the_scores(changes: dict[str, float]) -> None:
     """Of as many seeds, as rows of one batch."""
     size = 12

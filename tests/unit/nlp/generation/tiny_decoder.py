@@ -37,7 +37,9 @@ class TinyDecoder:
         empty = jnp.zeros((batch, length, self.width), jnp.float32)
         return tuple((empty, empty + 0.0) for _ in range(self.layers))
 
-    def decode(self, params: PyTree, ids: jax.Array, positions: jax.Array, cache: PyTree) -> tuple[jax.Array, PyTree]:
+    def decode(
+        self, params: PyTree, ids: jax.Array, positions: jax.Array, cache: PyTree
+    ) -> tuple[jax.Array, PyTree]:
         rows, length = jnp.arange(ids.shape[0])[:, None], cache[0][0].shape[1]
         x = params["embedding"][ids] + params["position"][jnp.minimum(positions, _LONGEST - 1)]
         layers = []
@@ -81,7 +83,9 @@ class TinyEncoderDecoder(TinyDecoder):
     def start_cache(self, params: PyTree, memory: jax.Array, mask: jax.Array, length: int) -> PyTree:
         return (*self.new_cache(memory.shape[0], length), (memory, mask))
 
-    def decode(self, params: PyTree, ids: jax.Array, positions: jax.Array, cache: PyTree) -> tuple[jax.Array, PyTree]:
+    def decode(
+        self, params: PyTree, ids: jax.Array, positions: jax.Array, cache: PyTree
+    ) -> tuple[jax.Array, PyTree]:
         memory, mask = cache[-1]
         mean = memory.sum(1) / jnp.maximum(mask.sum(1), 1).astype(jnp.float32)[:, None]
         shifted = {**params, "head": params["head"]}
