@@ -52,8 +52,9 @@ def read_label_studio(source: Path, images: Path | None = None) -> AnnotatedSet:
     """The objects of a file, or of the files of a folder, each of which is a split by its name.
 
     Rectangles are boxes, turned ones, polygons and ellipses outlines, brushes masks; an object with several labels is
-    one of each. Of several annotations of a task the first that was not cancelled is read, and of several tasks of an image the first. Other kinds of results,
-    tasks that are not annotated, and images that are not there are told in `problems`. Classes are sorted.
+    one of each. Of several annotations of a task the first that was not cancelled is read, of several tasks of an image
+    the first. Other kinds of results, tasks that are not annotated, and images that are not there are told in
+    `problems`. Classes are sorted.
 
     Args:
         images: The folder of the images, which are searched by name, with and without the eight signs that an upload
