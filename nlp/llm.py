@@ -25,6 +25,7 @@ from framework.interop.weights.model_folder import is_model_folder
 from framework.text.chat_template import ChatTemplate
 from framework.text.gguf_tokenizer import gguf_tokenizer
 from framework.text.tokenizer import Tokenizer
+from nlp.model_folders import fetch_model
 from zoo.layers.decoder_weights import AnyDecoder, is_gguf, load_decoder, save_decoder
 
 if TYPE_CHECKING:
@@ -126,24 +127,27 @@ def load(name: str | Path, dtype: str | None = None, weights: str | None = None)
 
     Args:
         name: The folder: config.json, weights, and a tokenizer. Weights may be quantised by GPTQ, AWQ, FP8,
-            bitsandbytes or compressed-tensors. Or a file of llama.cpp, whose name ends in .gguf.
+            bitsandbytes or compressed-tensors. Or a file of llama.cpp, whose name ends in .gguf; or a name of the hub,
+            such as "qwen3-0.6b", whose files are fetched once.
         dtype: What weights are kept in: "float32", "bfloat16" or "float16"; None: as in the file.
         weights: "int8" or "int4": matrices are kept in so many bits, see docs/llm_low_precision.md; None: in floats.
 
     Raises:
-        InputError: there is no such folder.
+        InputError: there is no such folder and no such name. HubError: the files of a name cannot be had.
         FormatError, ConfigError, WeightError: it holds no decoder, or a file is damaged.
     """
     folder = Path(name).expanduser()
     if is_gguf(folder):
         return _load_gguf(folder, dtype, weights)
     if not is_model_folder(folder):
-        raise InputError(
-            "there is no language model here",
-            where="llm.load",
-            received=str(name),
-            allowed="a folder with config.json and weights, as save_pretrained of transformers writes it",
-        )
+        if folder.exists():
+            raise InputError(
+                "there is no language model here",
+                where="llm.load",
+                received=str(name),
+                allowed="a folder with config.json and weights, as save_pretrained of transformers writes it",
+            )
+        folder = fetch_model(str(name))
     model = load_decoder(folder, dtype, weights)
     has_tokenizer = any(
         (folder / one).is_file() for one in TOKENIZER_FILES if one[:4] in ("toke", "voca", "spie")

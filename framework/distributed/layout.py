@@ -21,7 +21,7 @@ from framework.nn.moe import Experts
 Axes = tuple[str | None, ...]
 
 # Second products of a pair: they take the features that the first one has divided (Megatron-LM, arXiv 1909.08053).
-_ROW = re.compile(r"(^|\.)(out_proj|o_proj|proj|down_proj|fc2|linear2|dense_4h_to_h|out|output\.dense)$")
+_ROW = re.compile(r"(^|\.)(out_proj|o_proj|proj|down_proj|c_proj|wo|o|fc2|linear2|dense_4h_to_h|out|output\.dense)$")
 
 
 def parameter_specs(

@@ -121,6 +121,17 @@ class Experts(Layer):
             hidden = self.activation(hidden)
         return F.matmul(hidden, weights["down_proj"])
 
+    def _compute_few(self, x: jax.Array, selected: jax.Array, weights: jax.Array) -> jax.Array:
+        """x [tokens, width] by `selected` [tokens, top_k] with `weights`: only the matrices of these experts are read,
+        which pays where there are fewer choices than experts, as for one token at a time."""
+        chosen = selected.reshape(-1)
+        matrices = {name: jnp.take(value, chosen, 0, mode="clip") for name, value in self.weights().items()}
+        y = self.compute(matrices, jnp.repeat(x, selected.shape[1], 0)[:, None])
+        y = y.reshape(*selected.shape, -1) * weights[..., None].astype(y.dtype)
+        return jnp.where((selected < self.num_experts)[..., None], y, 0).sum(
+            1
+        )  # num_experts: none was chosen
+
     def capacity(self, tokens: int, top_k: int) -> int:
         """How many of a group of tokens one expert takes: all that may come, where no `capacity_factor` is given."""
         if self.capacity_factor is None:
@@ -135,6 +146,9 @@ class Experts(Layer):
             return mesh.experts(self, x, selected, weights)
         top_k = selected.shape[-1]
         flat = x.reshape(-1, x.shape[-1])
+        if not self.training and len(flat) * top_k < self.num_experts:
+            out = self._compute_few(flat, selected.reshape(-1, top_k), weights.reshape(-1, top_k))
+            return out.reshape(x.shape), jnp.zeros((), jnp.float32)
         to = dispatch(selected.reshape(-1, top_k), self.num_experts, self.capacity(len(flat), top_k))
         y = self.compute(self.weights(), gather_tokens(flat, to, self.num_experts))
         out = scatter_tokens(y, to, weights.reshape(-1, top_k))

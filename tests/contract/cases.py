@@ -25,6 +25,7 @@ WITH_DETECTORS = ("ocr", "detection", "segmentation", "zoo", "framework")
 Shape = tuple[int, ...]
 Shapes = Callable[[nn.Layer, int, int, int], "list[Shape] | None"]
 CLASSES = 11
+OF_TEXTS = ("zoo.text", "zoo.decoder")
 # Backbones from before the contract of zoo/contracts.py; the models of their domain cover them. The list only shrinks.
 WITHOUT_FEATURES: set[str] = set()
 
@@ -77,8 +78,9 @@ class Case:
 
 
 def variants_of(entry: Entry) -> dict[str, Any]:
-    """The rows of the module's size table; one without a name where it has none."""
-    return getattr(sys.modules[entry.module], "VARIANTS", {"": None})
+    """The rows of the config's or the module's size table; one without a name where there is none."""
+    own = getattr(entry.config, "variants", None)
+    return dict(own) if own else getattr(sys.modules[entry.module], "VARIANTS", {"": None})
 
 
 def sized(entry: Entry, variant: str, **fields: Any) -> Any:
@@ -182,7 +184,7 @@ def maps(layer: nn.Layer, n: int, h: int, w: int) -> list[Shape]:
 
 def _classifiers() -> Iterator[Case]:
     for name, module in available("model", ("zoo",)).items():
-        if not module.startswith("zoo.text"):
+        if not module.startswith(OF_TEXTS):
             yield from _cases("model", name, outputs=class_scores, fields={"num_classes": CLASSES})
 
 

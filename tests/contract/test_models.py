@@ -30,6 +30,7 @@ from framework.nn.functional.lowering import platform_scope
 from framework.nn.reparam import deploy_state
 from tests.contract.cases import (
     CASES,
+    OF_TEXTS,
     WITH_DETECTORS,
     WITHOUT_FEATURES,
     Case,
@@ -109,8 +110,8 @@ def test_what_other_tests_hold_is_there() -> None:
 
 
 def _is_of_images(module: str) -> bool:
-    """Detectors are in test_detectors.py, encoders and models of texts in test_texts.py."""
-    return not module.startswith(("detection.", "zoo.text"))
+    """Detectors are in test_detectors.py, models of texts in test_texts.py and test_decoders.py."""
+    return not module.startswith(("detection.", *OF_TEXTS))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -79,12 +79,12 @@ def test_published_parameters(kind: str, module: str, name: str) -> None:
     if kind == "backbone" and name in available("model", (module,)):
         return  # a classifier: counted as a model
     source = sys.modules[entry.module]
-    table = getattr(source, "VARIANTS", None)
+    table = getattr(entry.config, "variants", None) or getattr(source, "VARIANTS", None)
     if table is None:
         if "PARAMS" in vars(source):
             assert source.PARAMS in counts(entry.config())
         return
-    missing = [variant for variant, row in table.items() if "params" not in getattr(row, "_fields", ())]
+    missing = [variant for variant, row in table.items() if not hasattr(row, "params")]
     assert bool(missing) == (name in WITHOUT_PARAMS), f"{name}: rows without `params`: {missing}"
     for variant, row in table.items():
         if variant not in missing:

@@ -71,8 +71,9 @@ class Phi3Config(DecoderConfig):
     @classmethod
     def write_entries(cls, size: DecoderSize) -> dict[str, object]:
         said = super().write_entries(size)
-        length = size.rope.original_positions or size.max_positions
-        return {**said, "original_max_position_embeddings": length}
+        if size.rope.kind == "longrope":
+            said["original_max_position_embeddings"] = size.rope.original_positions or size.max_positions
+        return said
 
 
 class Phi3Attention(DecoderAttention):

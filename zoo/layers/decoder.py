@@ -216,13 +216,6 @@ class Decoder(PretrainedModel[ConfigT], Generic[ConfigT]):
 
     def embed(self, ids: jax.Array, positions: jax.Array) -> jax.Array:
         """Tokens [N, T] int32 at positions [N or 1, T] -> [N, T, hidden_size]"""
-        if ids.ndim != 2:
-            raise ShapeError(
-                "a decoder takes one id a token",
-                where=type(self).__name__,
-                received=ids.shape,
-                allowed="[N, T]",
-            )
         return self.stack.embed(ids, positions)
 
     @property
@@ -233,6 +226,13 @@ class Decoder(PretrainedModel[ConfigT], Generic[ConfigT]):
         self, ids: jax.Array, positions: jax.Array | None = None, segments: jax.Array | None = None
     ) -> jax.Array:
         """[N, T, hidden_size] behind the last norm. See `forward`."""
+        if ids.ndim != 2:
+            raise ShapeError(
+                "a decoder takes one id a token",
+                where=type(self).__name__,
+                received=ids.shape,
+                allowed="[N, T]",
+            )
         positions = jnp.arange(ids.shape[1])[None] if positions is None else positions
         at = self.see_segments(positions, segments)
         return self.stack.normalize(nn.run_blocks(self.stack.blocks(), self.embed(ids, positions), at))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import logging
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -31,8 +33,11 @@ from framework.nn.quantized import WeightScheme, weight_scheme
 from zoo.layers.decoder import Decoder
 from zoo.layers.decoder_config import decoder_family
 from zoo.layers.encoder_decoder import EncoderDecoder
+from zoo.layers.fused_weights import split_fused
 from zoo.layers.pretrained_model import PretrainedModel, WeightSource
 from zoo.layers.quantized_weights import LayerQuantizer, quantized_arrays
+
+_log = logging.getLogger("oar")
 
 DTYPES = {"float32": jnp.float32, "bfloat16": jnp.bfloat16, "float16": jnp.float16}
 """What weights are kept in."""
@@ -95,6 +100,11 @@ def load_decoder(
             matrices = grouped_matrices(arrays, quantized)
             weights = "int8" if weights is None and quantized.int8_activations else weights
             arrays = dequantized_state(arrays, quantized)
+    if isinstance(model, Decoder) and not paddle and has_own_head(model, arrays):
+        _log.warning(
+            "%s: the embedding is tied by %s, but lm_head.weight is another: it is kept", path, CONFIG
+        )
+        model = build(dataclasses.replace(model.config, tie_embeddings=False)).eval()
     if weights is None:
         read_into(model, arrays, path, dtype, paddle)
         return model
@@ -102,6 +112,19 @@ def load_decoder(
     done = LayerQuantizer(model, weight_scheme(weights), matrices, DTYPES.get(dtype, jnp.float32))
     read_into(model, arrays, path, dtype, paddle, done)
     return model
+
+
+def has_own_head(model: Decoder, arrays: Mapping[str, np.ndarray]) -> bool:
+    """Whether a file has another matrix for the scores of the vocabulary than the embedding, though its config ties them,
+    as after a training that took them apart. transformers keeps both then, too."""
+    names = (model.embedding_name, "lm_head.weight")
+    if not model.size.tie_embeddings or any(name not in arrays for name in names):
+        return False
+    embedding, head = (arrays[name] for name in names)
+    rows = range(0, len(embedding), 4096)
+    return embedding.shape == head.shape and any(
+        not np.array_equal(embedding[row : row + 4096], head[row : row + 4096]) for row in rows
+    )
 
 
 def open_weights(path: Path) -> Mapping[str, np.ndarray]:
@@ -133,6 +156,8 @@ def read_into(
             allowed=", ".join(DTYPES),
         )
     sources, shapes = model.weight_sources(), model.state_shapes()
+    if paddle:
+        arrays = split_fused(arrays, model.size)
     names = _match_names(model, sources, arrays, where)
     owners = {full: (layer, leaf) for full, layer, leaf in model._slots("_parameters")}
     buffers = {}
