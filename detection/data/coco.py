@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,8 +21,11 @@ from framework.config.registry import register
 from framework.core.errors import FormatError, InputError
 from framework.core.fields import is_number, read_flag, read_list, read_number, read_text
 from framework.core.types import JSON
+from framework.vision.annotations.coco import describe_all_crowds
 from framework.vision.coco_ids import Id, distinct_categories, entries_by_id, read_id
 from framework.vision.dataset_files import abbreviate, image_path, read_annotations
+
+_log = logging.getLogger("oar")
 
 
 @register("dataset")
@@ -31,9 +35,10 @@ class CocoDetection(DetectionDataset):
 
     `annotations` and the folder `images` of the images are relative to `root`. Images come in the order of their
     ids, as COCO's evaluation takes them; classes are numbered in that of the categories' ids, which `category_ids`
-    keeps. A box (left, top, width, height) becomes xyxy and is not clipped; crowds get valid False; `areas` are the
-    annotated ones. Boxes without an area, and those wholly outside of the size that is said of their image, are left
-    out and listed in `problems`; images without boxes stay. The sample's id is that of the image, a number or a text.
+    keeps. A box (left, top, width, height) becomes xyxy and is not clipped; crowds get valid False, but for boxes of a
+    file of crowds alone, as CVAT marks masks; `areas` are the annotated ones. Boxes without an area, and those wholly
+    outside of the size that is said of their image, are left out and listed in `problems`; images without boxes stay.
+    The sample's id is that of the image, a number or a text.
     Of categories of one name those without an annotation are left out. `orientation` and `value_range` are those of
     DetectionDataset.
 
@@ -134,11 +139,11 @@ def coco_records(data: CocoLists, file: Path, folder: Path, keypoints: bool) -> 
             fix="correct the annotations, or add the categories",
         )
     entries = [entry for listed in annotations.values() for entry in listed]
-    if entries and not any(entry[2] for entry in entries):
-        problems.append(
-            f"all {len(entries)} objects are crowds (iscrowd: 1), of which nothing is learnt; CVAT marks masks so: set "
-            "iscrowd to 0, if they are single objects"
-        )
+    if entries and not points and not any(entry[2] for entry in entries):
+        _log.warning("%s: %s", file, describe_all_crowds(len(entries)))
+        annotations = {
+            key: [[*entry[:2], True, *entry[3:]] for entry in listed] for key, listed in annotations.items()
+        }
     check_files(source_images, file)
     names = [read_text(one, "name", f"{file}, category {key}") for key, one in categories]
     problem_count = report_problems(file, problems)

@@ -32,6 +32,7 @@ class ProcessState:
         image_backend: What data sets of images give that are not told: "pil" or "cv2".
         image_tensors: Whether paddle.vision.image_load gives Tensors.
         engines: What runs the artifacts that were opened, a line each: engine, why, and precision.
+        slow_engines: Of these what is slower than it need be, a line each, which results carry as a warning.
         hybrid_groups: The groups of processes that fleet.init of framework.paddle has made.
         backward_watchers: References to what is called after each backward of framework.paddle.
         flags: Paddle's flags that differ from those of the start.
@@ -53,6 +54,7 @@ class ProcessState:
     image_backend: str = "pil"
     image_tensors: bool = False
     engines: list[str] = field(default_factory=list)
+    slow_engines: list[str] = field(default_factory=list)
     hybrid_groups: object = None
     backward_watchers: list[Callable[[], object]] = field(default_factory=list)
     flags: dict[str, bool | int | float | str] = field(default_factory=dict)

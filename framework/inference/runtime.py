@@ -143,6 +143,8 @@ def _stored_precision(artifact: Artifact, engine: str, precision: str) -> str:
         return precision
     lines = quantization.get("not_faster")
     line = lines.get(engine) if isinstance(lines, dict) else None
+    if line and str(line) not in state.slow_engines:
+        state.slow_engines.append(str(line))
     return f"int8 and {precision}" + (f"; where it was measured, {line}" if line else "")
 
 

@@ -60,7 +60,12 @@ def source(config: Path, folder: Path) -> list[str]:
             if isinstance(one, EncodeFeatures)
             for name in (*one.sparse_names, *one.dense_names)
         ]
-        rows = [{name: number for name in columns} for number in (1, 2)]
+        # A column of several numbers (slot format) is as wide as the input that the configuration exports.
+        width = 13 if "dense_feature" in columns else 1
+        rows = [
+            {name: [number] * width if name == "dense_feature" else number for name in columns}
+            for number in (1, 2)
+        ]
         text = "".join(f"{json.dumps(row)}\n" for row in rows)
         (folder / "rows.jsonl").write_text(text, encoding="utf-8")
         return [str(folder / "rows.jsonl")]

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from tests.fuzz import bodies
+from tests.fuzz import annotations, bodies
 
 _TESTS = Path(__file__).resolve().parents[1]
 _INTEROP = _TESTS / "data" / "interop"
@@ -834,6 +834,7 @@ READERS: dict[str, Reader] = {
     "cvat of a video": Reader(_cvat_video, _read_cvat),
     "xml of labelme": Reader(_labelme_xml, _convert),
     "voc to others": Reader(_voc, _convert),
+    **{name: Reader(*parts) for name, parts in annotations.FILES.items()},
     "table of boxes": Reader(_box_table, _read_box_table),
     "tiff by windows": Reader(_tiled, _read_windows),
     "several classes": Reader(_multi_label, _read_multi_label),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -51,6 +52,10 @@ def read_coco(file: Path, images: Path) -> AnnotatedSet:
             objects[image].append(_read_object(one, names[category], sizes[image], f"{file}, {where}"))
         except ValueError as error:
             problems.append(f"{where} on image {image!r}: {error}")
+    every, notes = [one for listed in objects.values() for one in listed], list[str]()
+    if every and not any(one.is_valid for one in every):
+        notes.append(describe_all_crowds(len(every)))
+        objects = {key: [replace(one, is_valid=True) for one in listed] for key, listed in objects.items()}
     read = [
         AnnotatedImage(
             image_path(images, name := read_text(one, "file_name", f"{file}, image {key}")),
@@ -60,7 +65,12 @@ def read_coco(file: Path, images: Path) -> AnnotatedSet:
         )
         for key, one in entries.items()
     ]
-    return AnnotatedSet(tuple(read), tuple(names.values()), tuple(problems))
+    return AnnotatedSet(tuple(read), tuple(names.values()), tuple(problems), tuple(notes))
+
+
+def describe_all_crowds(count: int) -> str:
+    """What is to be said of a file that has crowds alone, of which nothing would be learnt."""
+    return f"all {count} objects are marked as crowds (iscrowd: 1), as CVAT marks masks: they are read as objects"
 
 
 def _entries(data: Mapping[str, JSON], name: str, file: Path) -> list[Mapping[str, JSON]]:

@@ -43,14 +43,18 @@ def read_dota(folder: Path, images: Path | None = None) -> AnnotatedSet:
     Raises:
         InputError: there is no such file, no object in all of them, or an image is not there.
     """
-    folders = find_dota(folder)
+    folders = find_dota(folder) or find_folders(folder, _PAIRS)
     if folders is None:
         raise InputError("there are no annotations of DOTA", where=folder, allowed="text files in labelTxt")
     problems: list[str] = []
     read = tuple(read_label_files(images or folders[0], folders[1], _read_line, problems))
     names = tuple(sorted({one.label for image in read for one in image.objects}))
     if not names:
-        raise InputError("no annotation has an object", where=folders[1], received=f"{len(read)} files")
+        raise InputError(
+            "no annotation has an object",
+            where=folders[1],
+            received="; ".join(problems[:1]) or f"{len(read)} files",
+        )
     return AnnotatedSet(read, names, tuple(problems))
 
 

@@ -42,7 +42,7 @@ def read_kitti(folder: Path, images: Path | None = None) -> AnnotatedSet:
     Raises:
         InputError: there is no such file, no object in all of them, or an image is not there.
     """
-    folders = find_kitti(folder)
+    folders = find_kitti(folder) or find_folders(folder, _PAIRS)
     if folders is None:
         raise InputError("there are no annotations of KITTI", where=folder, allowed="text files in label_2")
     problems: list[str] = []
@@ -57,7 +57,11 @@ def read_kitti(folder: Path, images: Path | None = None) -> AnnotatedSet:
     read = tuple(read_label_files(images or folders[0], folders[1], read_line, problems))
     names = tuple(sorted({one.label for image in read for one in image.objects}))
     if not names:
-        raise InputError("no annotation has an object", where=folders[1], received=f"{len(read)} files")
+        raise InputError(
+            "no annotation has an object",
+            where=folders[1],
+            received="; ".join(problems[:1]) or f"{len(read)} files",
+        )
     notes = [f"{len(ignored)} regions that are marked DontCare are no objects"] if ignored else []
     return AnnotatedSet(read, names, tuple(problems), tuple(notes))
 

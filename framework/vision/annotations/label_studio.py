@@ -52,8 +52,9 @@ def read_label_studio(source: Path, images: Path | None = None) -> AnnotatedSet:
     """The objects of a file, or of the files of a folder, each of which is a split by its name.
 
     Rectangles are boxes, turned ones, polygons and ellipses outlines, brushes masks; an object with several labels is
-    one of each. Of several annotations of a task the first that was not cancelled is read. Other kinds of results,
-    tasks that are not annotated, and images that are not there are told in `problems`. Classes are sorted.
+    one of each. Of several annotations of a task the first that was not cancelled is read, of several tasks of an image
+    the first. Other kinds of results, tasks that are not annotated, and images that are not there are told in
+    `problems`. Classes are sorted.
 
     Args:
         images: The folder of the images, which are searched by name, with and without the eight signs that an upload
@@ -72,7 +73,8 @@ def _read_file(file: Path, folder: Path) -> AnnotatedSet:
     index = ImageIndex(folder)
     problems: list[str] = []
     skipped: Counter[str] = Counter()
-    read = []
+    paths: set[Path] = set()
+    read: list[AnnotatedImage] = []
     for number, task in enumerate(tasks, start=1):
         where = f"{file}, task {task.get('id', number) if isinstance(task, dict) else number}"
         name = (
@@ -91,6 +93,10 @@ def _read_file(file: Path, folder: Path) -> AnnotatedSet:
         if path is None:
             problems.append(f"{where}: the image {name[:80]} is not in {index.folder}")
             continue
+        if path in paths:
+            skipped["a further task of an image"] += 1
+            continue
+        paths.add(path)
         size_hw = read_size(path)
         objects = _read_results(results, size_hw, where, problems, skipped)
         read.append(AnnotatedImage(path, index.name(path), size_hw, tuple(objects)))

@@ -223,9 +223,7 @@ def _drop_crowds(images: Sequence[AnnotatedImage], left_out: list[str]) -> list[
     """The images without crowds and difficult objects, for which YOLO's format has no mark."""
     ignored = sum(not one.is_valid for image in images for one in image.objects)
     if ignored:
-        fix = "; CVAT marks masks so: set iscrowd to 0 in the source, if they are single objects"
-        are_all = ignored == sum(len(image.objects) for image in images)
-        left_out.append(f"{ignored} objects that are crowds or difficult{fix if are_all else ''}")
+        left_out.append(f"{ignored} objects that are crowds or difficult")
     return [replace(image, objects=tuple(one for one in image.objects if one.is_valid)) for image in images]
 
 

@@ -51,9 +51,11 @@ class Predictor(ABC, Generic[S, Item, R]):
     Attributes:
         independent: Whether the result of an item depends on no other item, so that items of several clients can stand
             in one stream.
+        engine_warnings: What the files of its results say of its engines, such as of int8 layers that are slower.
     """
 
     independent: bool = True
+    engine_warnings: tuple[str, ...] = ()
 
     @overload
     def predict(self, source: list[S]) -> list[R]: ...

@@ -16,6 +16,7 @@ from tqdm import tqdm
 from framework.core.bounded import check_file
 from framework.core.disk import DiskError
 from framework.core.errors import ConfigError, InputError, OarError
+from framework.core.types import JSON
 from framework.text.lines import read_lines
 from framework.vision import image as vision_image
 from framework.vision.video import SUFFIXES as VIDEO_SUFFIXES
@@ -156,7 +157,7 @@ def _collect(
         add = stack.enter_context(open_writer(writer, output_dir))
         for number, result in enumerate(predictor.predict_stream(items)):
             stem = fit_name(waiting.popleft(), (".json", ".png", *predictor.extra_suffixes))
-            write_json(output_dir / f"{stem}.json", result.to_dict())
+            write_json(output_dir / f"{stem}.json", _content(result, predictor))
             report.written.append(output_dir / f"{stem}.json")
             add(result, number)
             report.written += write_texts(result, predictor, output_dir, stem)
@@ -211,12 +212,22 @@ def run_texts(predictor: LanguagePredictor[Any], texts: Sequence[Text], output_d
                 report.failed.append((f"text {number}", f"text {number}: {result}"))
                 line = {"text": text if isinstance(text, str) else text[0], "error": str(result)}
             else:
-                line = result.to_dict()
+                line = _content(result, predictor)
             out.write(json.dumps(line, ensure_ascii=False) + "\n")
             if stopped.is_set():
                 break
     report.note_stop(stopped.is_set())
     return report
+
+
+def _content(result: Result, predictor: Predictor[Any, Any, Any]) -> dict[str, JSON]:
+    """What is written of a result: with what is to be said of the engines that gave it."""
+    content = result.to_dict()
+    if not predictor.engine_warnings:
+        return content
+    warnings = content.get("warnings")
+    listed = warnings if isinstance(warnings, list) else []
+    return {**content, "warnings": [*listed, *predictor.engine_warnings]}
 
 
 def run_rows(predictor: RowPredictor[Result], files: Mapping[Path, str], output_dir: Path) -> Report:
@@ -241,7 +252,7 @@ def run_rows(predictor: RowPredictor[Result], files: Mapping[Path, str], output_
                             report.failed.append((f"{files[path]}, row {number}", str(result)))
                             line = {"error": str(result)}
                         else:
-                            line = result.to_dict()
+                            line = _content(result, predictor)
                         out.write(json.dumps(line, ensure_ascii=False) + "\n")
                         if stopped.is_set():
                             break

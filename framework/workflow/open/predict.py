@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar, cast
 
 from framework.core.process import pause_collection
+from framework.core.process_state import state
 from framework.inference.runtime import Runtime
 from framework.workflow.domain.capabilities import TaskAliases
 from framework.workflow.domain.domain import Model, find_domain
@@ -50,7 +51,11 @@ def open_predictor(
     with pause_collection():
         opened = find_artifact(model, overrides, domain, runtime, settings)
         domain_options = make_options(opened.domain.options, settings, f"the domain {opened.domain.name}")
-        return opened.domain.open(opened.artifact, domain_options, runtime)
+        state.slow_engines.clear()
+        made = opened.domain.open(opened.artifact, domain_options, runtime)
+        if state.slow_engines:
+            made.engine_warnings = tuple(state.slow_engines)
+        return made
 
 
 def predictor(

@@ -233,6 +233,7 @@ def test_label_studio(tmp_path: Path) -> None:
         ),
         {"id": 2, "data": {"image": "b.jpg"}, "annotations": [{"result": [], "was_cancelled": True}]},
         task(name="s3://bucket/c.jpg"),
+        task(result("rectanglelabels", **sides), name="https://x.org/a.jpg"),
     ]
     (tmp_path / "project.json").write_text(json.dumps(tasks), encoding="utf-8")
     objects = read(tmp_path / "project.json", "labelstudio")
@@ -243,7 +244,15 @@ def test_label_studio(tmp_path: Path) -> None:
     ]
     assert [one.has_shape for one in objects.images[0].objects] == [False, False, True, True, True, True]
     told = "\n".join(objects.problems)
-    for text in ("too early", "keypointlabels", "choices", "x is None", "not annotated", "c.jpg is not in"):
+    for text in (
+        "too early",
+        "keypointlabels",
+        "choices",
+        "x is None",
+        "not annotated",
+        "c.jpg is not in",
+        "further task",
+    ):
         assert text in told
 
 

@@ -307,14 +307,19 @@ def test_names_of_images_of_another_machine(tmp_path: Path) -> None:
         assert len(CocoMasks(tmp_path / "in", Path("all.json"), "images")) == len(data["images"])
 
 
-def test_objects_that_are_all_crowds_are_told(tmp_path: Path) -> None:
-    """CVAT marks masks as crowds."""
+def test_crowds_alone_are_objects(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """CVAT marks masks as crowds; of a file that has nothing else nothing would be learnt."""
     source = coco(tmp_path, crowd=1)
     data = json.loads(source.read_text(encoding="utf-8"))
+    dataset = CocoDetection(tmp_path, Path("all.json"), "images")
+    assert [dataset[index].valid.tolist() for index in range(2)] == [[True], [False]]
     data["annotations"][0]["iscrowd"] = 1
     source.write_text(json.dumps(data), encoding="utf-8")
-    assert "set iscrowd to 0" in str(convert_data(source, tmp_path / "out", "yolo"))
-    assert "all 2 objects are crowds" in CocoDetection(tmp_path, Path("all.json"), "images").problems[0]
+    report = convert_data(source, tmp_path / "out", "yolo")
+    assert sum(report.counts.values()) == 2 and "all 2 objects are marked as crowds" in str(report)
+    dataset = CocoDetection(tmp_path, Path("all.json"), "images")
+    assert [dataset[index].valid.tolist() for index in range(2)] == [[True], [True]]
+    assert "all 2 objects are marked as crowds" in caplog.text
 
 
 PIXELS = np.full((50, 100, 3), 90, np.uint8)

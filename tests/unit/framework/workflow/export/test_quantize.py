@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 
 from framework.commands.eval import main as evaluate
 from framework.commands.quantize import main
@@ -22,6 +24,7 @@ from framework.workflow.export.quantize import (
     agreement,
     quantize,
 )
+from framework.workflow.files.predict_files import run_images
 from framework.workflow.train.artifact_scores import evaluate_artifact
 from framework.workflow.train.run import evaluate_classes
 from zoo.classification import predictor
@@ -89,6 +92,13 @@ def test_the_score_is_held_and_the_artifact_says_how(
     assert state.engines[-1].endswith(
         "onnxruntime, in int8 and float32; where it was measured, int8 is slower, by this test"
     )
+    photo = config.parent / "images" / "bright" / "0.png"
+    results = tmp_path / "results"
+    settings = yaml.safe_load((folder / "infer_cfg.yml").read_text("utf-8"))
+    settings["quantization"]["not_faster"] = {"onnxruntime": "int8 is slower, by this test"}
+    (folder / "infer_cfg.yml").write_text(yaml.safe_dump(settings), encoding="utf-8")
+    run_images(predictor(folder, engine="onnxruntime"), [photo], results, draw=False)
+    assert json.loads((results / "0.json").read_text("utf-8"))["warnings"] == ["int8 is slower, by this test"]
     found = predictor(folder)(config.parent / "images" / "bright" / "0.png")
     assert found.classes[0].label in ("bright", "dark")
 

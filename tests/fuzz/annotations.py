@@ -1,0 +1,141 @@
+"""Files of annotations of other tools: how a valid one is made, and what reads it."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+_HEIGHT, _WIDTH = 24, 31
+_CLASS = {"class": "cat"}
+_SHAPES = (
+    {"name": "rect", "x": 2, "y": 3, "width": 9, "height": 8},
+    {"name": "polygon", "all_points_x": [2, 12, 12], "all_points_y": [3, 3, 9]},
+    {"name": "ellipse", "cx": 9, "cy": 9, "rx": 4, "ry": 3, "theta": 0.5},
+    {"name": "circle", "cx": 9, "cy": 9, "r": 4},
+)
+_VIA = {
+    "a.png9": {
+        "filename": "a.png",
+        "regions": [{"shape_attributes": shape, "region_attributes": _CLASS} for shape in _SHAPES],
+    }
+}
+_VIA3 = {
+    "project": {},
+    "attribute": {"1": {"aname": "class", "options": {"0": "cat", "1": "dog"}}},
+    "file": {"7": {"fid": "7", "fname": "a.png"}},
+    "view": {"3": {"fid_list": ["7"]}},
+    "metadata": {
+        "x": {"vid": "3", "z": [], "xy": [2, 2, 3, 9, 8], "av": {"1": "1"}},
+        "y": {"vid": "3", "z": [], "xy": [7, 2, 3, 12, 3, 12, 9], "av": {"1": "0"}},
+    },
+}
+_SIDES = {"x": 10, "y": 10, "width": 40, "height": 50}
+_TASK = {
+    "id": 1,
+    "data": {"image": "/data/upload/1/0123abcd-a.png"},
+    "annotations": [
+        {
+            "result": [
+                {"value": {**_SIDES, "rotation": 30, "rectanglelabels": ["cat"]}},
+                {"value": {"points": [[10, 10], [50, 10], [50, 60]], "polygonlabels": ["dog"]}},
+                {"value": {"x": 50, "y": 50, "radiusX": 9, "radiusY": 8, "ellipselabels": ["cat"]}},
+            ]
+        }
+    ],
+}
+_DOTA = "imagesource:GoogleEarth\ngsd:0.1\n2 3 12 3 12 9 2 9 ship 0\n4 3 12 5 9 12 2 9 plane 1\n"
+_KITTI = "Car 0.5 1 1.2 2.0 3.0 12.0 9.0 1.5 1.6 3.7 1.0 2.0 3.0 -1.5\n" * 3
+
+
+def _packed_brush() -> list[int]:
+    """A mask whose values all are inside, in one block."""
+    count = _HEIGHT * _WIDTH * 4
+    text = f"{count:032b}{7:05b}" + "".join(f"{bits:04b}" for bits in (2, 3, 7, 15))
+    text += f"111{count - 1:016b}{255:08b}"
+    text += "0" * (-len(text) % 8)
+    return [int(text[at : at + 8], 2) for at in range(0, len(text), 8)]
+
+
+def _image(path: Path, pixels: np.ndarray | None = None) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    made = np.full((_HEIGHT, _WIDTH, 3), 90, np.uint8) if pixels is None else pixels
+    Image.fromarray(made).save(path)
+
+
+def _written(name: str, text: str, image: str) -> Callable[[Path], Path]:
+    def make(folder: Path) -> Path:
+        _image(folder / image)
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+        return folder / name
+
+    return make
+
+
+def _panoptic(folder: Path) -> Path:
+    numbers = np.zeros((_HEIGHT, _WIDTH, 3), np.uint8)
+    numbers[3:9, 2:12] = (7, 1, 0)
+    _image(folder / "panoptic_val/a.png", numbers)
+    segments = [{"id": 263, "category_id": 3, "iscrowd": 0}]
+    data = {
+        "images": [{"id": 1, "file_name": "a.png", "height": _HEIGHT, "width": _WIDTH}],
+        "annotations": [{"image_id": 1, "file_name": "a.png", "segments_info": segments}],
+        "categories": [{"id": 3, "name": "cat", "isthing": 1}],
+    }
+    return _written("panoptic_val.json", json.dumps(data), "images/a.png")(folder)
+
+
+def _panoptic_png(folder: Path) -> Path:
+    return _panoptic(folder).parent / "panoptic_val/a.png"
+
+
+def _read(path: Path) -> object:
+    from framework.vision.annotations.formats import Format, detect_format
+    from framework.workflow.data.convert import convert_data
+
+    folder = path.parent
+    while not any(one.is_dir() and one.name in ("images", "image_2") for one in folder.iterdir()):
+        folder = folder.parent
+    texts: dict[str, Format] = {"labelTxt": "dota", "label_2": "kitti", "panoptic_val": "panoptic"}
+    kind = texts.get(path.parent.name) or detect_format(path)
+    source = path if path.suffix in (".json", ".csv") else folder
+    with tempfile.TemporaryDirectory() as output:
+        return convert_data(source, Path(output) / "out", "coco", source_format=kind, images=_images(folder))
+
+
+def _images(folder: Path) -> Path:
+    return next(folder / name for name in ("images", "image_2") if (folder / name).is_dir())
+
+
+def _via_table() -> str:
+    row = json.dumps(_SHAPES[0]).replace('"', '""')
+    head = (
+        "filename,file_size,file_attributes,region_count,region_id,region_shape_attributes,region_attributes"
+    )
+    return f'{head}\na.png,9,"{{}}",1,0,"{row}","{{""class"": ""cat""}}"\n'
+
+
+_BRUSH = {"value": {"format": "rle", "rle": _packed_brush(), "brushlabels": ["cat"]}}
+FILES: Mapping[str, tuple[Callable[[Path], Path], Callable[[Path], object], bool]] = {
+    "via": (_written("via.json", json.dumps(_VIA), "images/a.png"), _read, True),
+    "via 3": (_written("via.json", json.dumps(_VIA3), "images/a.png"), _read, True),
+    "csv of via": (_written("via.csv", _via_table(), "images/a.png"), _read, False),
+    "dota": (_written("labelTxt/a.txt", _DOTA, "images/a.png"), _read, False),
+    "kitti": (_written("label_2/a.txt", _KITTI, "image_2/a.png"), _read, False),
+    "panoptic": (_panoptic, _read, True),
+    "png of panoptic": (_panoptic_png, _read, False),
+    "label studio": (_written("tasks.json", json.dumps([_TASK]), "images/a.png"), _read, True),
+    "brush of label studio": (
+        _written(
+            "tasks.json", json.dumps([{**_TASK, "annotations": [{"result": [_BRUSH]}]}]), "images/a.png"
+        ),
+        _read,
+        True,
+    ),
+}
+"""What makes a file, what reads it, and whether its values are changed too."""
