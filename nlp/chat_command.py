@@ -94,8 +94,8 @@ def read_pairs(texts: Sequence[str], where: str) -> dict[str, JSON]:
 
 
 def _options(args: argparse.Namespace) -> Mapping[str, object]:
-    given = {name: value for name in (*_NUMBERS, "stop") if (value := getattr(args, name)) is not None}
-    return {**given, **read_pairs(args.opt, "-o")}
+    options = {name: value for name in (*_NUMBERS, "stop") if (value := getattr(args, name)) is not None}
+    return {**options, **read_pairs(args.opt, "-o")}
 
 
 class _Terminal:

@@ -100,12 +100,12 @@ def _blocks_with_inputs(
 ) -> Iterator[tuple[str, nn.Layer, PyTree, list[jax.Array]]]:
     """(name, block, what it is called with besides, its inputs): after each, what the block as it is then gives becomes
     the input of the next."""
-    blocks = list(model.model.blocks())
+    blocks = list(model.stack.blocks())
     names = {id(layer): name for name, layer in model.named_sublayers()}
-    taken: list[tuple] = []
+    calls: list[tuple] = []
 
     def note(layer: nn.Layer, args: tuple) -> None:
-        taken.append(args)
+        calls.append(args)
         raise _FirstBlock
 
     handle = blocks[0].register_forward_pre_hook(note)
@@ -117,7 +117,7 @@ def _blocks_with_inputs(
                 continue
     finally:
         handle.remove()
-    xs, arguments = [args[0] for args in taken], taken[0][1:]
+    xs, arguments = [args[0] for args in calls], calls[0][1:]
     for block in blocks:
         yield names[id(block)], block, arguments, xs
         graph, params, buffers = nn.split(block)
@@ -207,19 +207,19 @@ def _scale_inputs(
     """Divide what `producer` gives by AWQ's scales and multiply the columns of `targets` with them."""
     layers = dict(block.named_sublayers())
     source = layers.get(producer)
-    found = [layers.get(name) for name in targets]
+    linears = [layers.get(name) for name in targets]
     plain_norm = type(source) is nn.RMSNorm and not source.unit_offset
-    if not (plain_norm or type(source) is nn.Linear) or any(type(one) is not nn.Linear for one in found):
+    if not (plain_norm or type(source) is nn.Linear) or any(type(one) is not nn.Linear for one in linears):
         return
     assert source is not None
-    matrices = [_matrix(one) for one in found if one is not None]
+    matrices = [_matrix(one) for one in linears if one is not None]
     scale = awq_scale(matrices, moments[targets[0]], scheme)
     if source._parameters["weight"].shape[-1] != len(scale):
         return
     for name in ("weight", "bias") if type(source) is nn.Linear else ("weight",):
         if (old := source._parameters.get(name)) is not None:
             old.set_value((old.value.astype(jnp.float32) / scale).astype(old.dtype))
-    for layer, matrix in zip(found, matrices, strict=True):
+    for layer, matrix in zip(linears, matrices, strict=True):
         assert layer is not None
         parameter = layer._parameters["weight"]
         parameter.set_value(jnp.asarray((matrix * scale).T, parameter.dtype))

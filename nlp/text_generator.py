@@ -63,9 +63,11 @@ def chat_defaults(folder: Path | None) -> GenerationOptions:
     """What a request says that does not say how: generation_config.json, and beside it what OpenAI's API says."""
     settings: dict[str, JSON] = {"do_sample": True, "top_k": 0}
     if folder is not None and (folder / _SETTINGS).is_file():
-        own = json.loads((folder / _SETTINGS).read_text(encoding="utf-8"))
+        content = json.loads((folder / _SETTINGS).read_text(encoding="utf-8"))
         settings |= {
-            name: value for name, value in own.items() if value is not None and not name.startswith("max_")
+            name: value
+            for name, value in content.items()
+            if value is not None and not name.startswith("max_")
         }
     return GenerationOptions.from_pretrained(settings, _SETTINGS)[0]
 

@@ -178,10 +178,10 @@ def read_completion(fields: Fields) -> CompletionWork:
 def read_embedding(fields: Fields) -> EmbeddingWork:
     """A request of /v1/embeddings. Raises: BadRequestError."""
     _check_names(fields, _EMBEDDING)
-    given = fields.get("input")
-    texts = [given] if isinstance(given, str) else given
+    content = fields.get("input")
+    texts = [content] if isinstance(content, str) else content
     if not isinstance(texts, list) or not texts or not all(isinstance(one, str) and one for one in texts):
-        raise _error("input", given, "a text, or a list of texts, none of them empty")
+        raise _error("input", content, "a text, or a list of texts, none of them empty")
     if len(texts) > 2048:
         raise _error("input", f"{len(texts)} texts", "at most 2048")
     form = _get(fields, "encoding_format", str, "float")
@@ -194,7 +194,7 @@ def read_embedding(fields: Fields) -> EmbeddingWork:
 def _read_shared(
     fields: Fields, most: int | None, logprobs: int | None, default: int | None = None
 ) -> TextWork:
-    given = _get_int(fields, "max_tokens", 1)
+    max_tokens = _get_int(fields, "max_tokens", 1)
     options = {name: fields[name] for name in _OPTIONS if fields.get(name) is not None}
     stops = options.get("stop")
     if isinstance(stops, list) and len(stops) > _STOPS:
@@ -211,7 +211,7 @@ def _read_shared(
         model=_model(fields),
         options=options,
         n=_get_int(fields, "n", 1, _TEXTS) or 1,
-        max_tokens=given if most is None else most,
+        max_tokens=max_tokens if most is None else most,
         default_tokens=default,
         stream=stream,
         usage=_get(stream_options, "include_usage", bool, False),
@@ -381,16 +381,16 @@ def _is_token(value: JSON) -> bool:
 
 
 def _check_names(fields: Fields, names: Sequence[str]) -> None:
-    known = (*names, *_GUIDED, "structured_outputs") if "prompt" in names or "messages" in names else names
+    allowed = (*names, *_GUIDED, "structured_outputs") if "prompt" in names or "messages" in names else names
     for name, value in fields.items():
-        if name in known or name in _IGNORED or value is None or value in _UNANSWERED.get(name, ()):
+        if name in allowed or name in _IGNORED or value is None or value in _UNANSWERED.get(name, ()):
             continue
         raise BadRequestError(
             "the request has a field that is not known",
             where=name[:100],
             received=repr(value)[:100],
-            allowed=", ".join(sorted(known)),
-            fix=did_you_mean(name[:100], known),
+            allowed=", ".join(sorted(allowed)),
+            fix=did_you_mean(name[:100], allowed),
         )
 
 

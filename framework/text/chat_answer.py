@@ -229,10 +229,10 @@ def parse_llama(text: str) -> tuple[ToolCall, ...]:
             value, end = decoder.raw_decode(text)
         except (ValueError, RecursionError):
             return ()
-        found = _calls_of(value)
-        if not found:
+        more_calls = _calls_of(value)
+        if not more_calls:
             return ()
-        calls += found
+        calls += more_calls
         text = text[end:].lstrip("; \n")
     return tuple(calls)
 
@@ -261,9 +261,11 @@ def _calls_of(value: JSON, size: int = 24) -> tuple[ToolCall, ...]:
         if not isinstance(entry, dict) or not isinstance(name := entry.get("name"), str):
             return ()
         arguments = entry.get("arguments", entry.get("parameters", {}))
-        known = entry.get("id")
+        call_id = entry.get("id")
         call = _make_call(name, arguments, size)
-        calls.append(ToolCall(name, call.arguments, known) if isinstance(known, str) and known else call)
+        calls.append(
+            ToolCall(name, call.arguments, call_id) if isinstance(call_id, str) and call_id else call
+        )
     return tuple(calls)
 
 

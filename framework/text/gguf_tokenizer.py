@@ -46,9 +46,9 @@ def gguf_tokenizer(metadata: Mapping[str, object], where: str) -> str | None:
         raise _error(where, "tokenizer.ggml.tokens are no list of texts")
     types = types if isinstance(types, list) and len(types) == len(tokens) else [1] * len(tokens)
     if kind == "gpt2":
-        parts = _byte_level(metadata, tokens, where)
+        fields = _byte_level(metadata, tokens, where)
     elif kind == "llama":
-        parts = _pieces(metadata, tokens, types, where)
+        fields = _sentence_pieces(metadata, tokens, types, where)
     else:
         raise FormatError(
             "a tokenizer of this kind is not read from GGUF",
@@ -72,7 +72,7 @@ def gguf_tokenizer(metadata: Mapping[str, object], where: str) -> str | None:
     ]
     frame = _frame(metadata, tokens, kind == "llama")
     return json.dumps(
-        {"version": "1.0", "truncation": None, "padding": None, "added_tokens": added, **parts, **frame}
+        {"version": "1.0", "truncation": None, "padding": None, "added_tokens": added, **fields, **frame}
     )
 
 
@@ -122,7 +122,7 @@ def _byte_level(metadata: Mapping[str, object], tokens: Sequence[str], where: st
     }
 
 
-def _pieces(
+def _sentence_pieces(
     metadata: Mapping[str, object], tokens: Sequence[str], types: Sequence[int], where: str
 ) -> dict[str, object]:
     """SentencePiece's pairs: two pieces become one where the result is a piece, the likeliest first."""

@@ -39,6 +39,7 @@ from nlp.generation.request import Request, TokenLogprob, check_prompt
 from nlp.generation.row_settings import RowSettings, make_row, table_size
 from nlp.generation.speculation import Speculation
 from nlp.generation.text_writer import TextWriter
+from zoo.layers.encoder_decoder import EncoderDecoderSize
 
 if TYPE_CHECKING:
     from framework.text.tokenizer import Tokenizer
@@ -103,7 +104,8 @@ class Engine:
         decoder = LayerFunctions(model, cache_dtype) if isinstance(model, nn.Layer) else model
         size = getattr(model, "size", None)
         longest = getattr(size, "max_positions", None)
-        start_token = getattr(size, "start_id", None) if start_token is None else start_token
+        if start_token is None and isinstance(size, EncoderDecoderSize):
+            start_token = size.start_id
         max_length = longest if max_length is None else max_length
         if slots < 1 or max_length is None or max_length < 2 or chunk not in _BUCKETS or prefix_tokens < 0:
             raise ConfigError(

@@ -81,12 +81,6 @@ class ExportedFunctions:
             for array in self.size.cache
         )
 
-    def encode(self, params: PyTree, ids: jax.Array, mask: jax.Array) -> jax.Array:
-        raise NotImplementedError("of encoder-decoders")
-
-    def start_cache(self, params: PyTree, memory: jax.Array, mask: jax.Array, length: int) -> PyTree:
-        raise NotImplementedError("of encoder-decoders")
-
 
 def read_sizes(folder: Path) -> ProgramSizes:
     """What programs.json says. Raises: FormatError."""

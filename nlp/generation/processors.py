@@ -75,14 +75,14 @@ def _sequence_bias(scores: jax.Array, ids: jax.Array, length: jax.Array, setting
 
 
 def _repetition(scores: jax.Array, ids: jax.Array, length: jax.Array, settings: RowSettings) -> jax.Array:
-    def divide(scores: jax.Array) -> jax.Array:
+    def penalize(scores: jax.Array) -> jax.Array:
         counted = jnp.arange(ids.shape[1]) < length[:, None]
         occurs = jnp.zeros(scores.shape, bool).at[_rows(ids), ids].max(counted, mode="drop")
         penalty = settings.repetition_penalty[:, None]
         penalized = jnp.where(scores < 0, scores * penalty, scores / penalty)
         return jnp.where(occurs, penalized, scores)
 
-    return when(settings.repetition_penalty != 1, divide, scores)
+    return when(settings.repetition_penalty != 1, penalize, scores)
 
 
 def _presence_and_frequency(

@@ -118,15 +118,17 @@ def gptq() -> Arrays:
             torch.manual_seed(0)
             quantizer.quantize(rows, batch_size=1)
             quantizer.save(str(Path(work) / "gptq"))
-            said = json.loads((Path(work) / "gptq" / "config.json").read_text())["quantization_config"]
+            settings_written = json.loads((Path(work) / "gptq" / "config.json").read_text(encoding="utf-8"))[
+                "quantization_config"
+            ]
             loaded = GPTQModel.load(str(Path(work) / "gptq"), device="cpu", backend=BACKEND.TORCH)
             layer = loaded.model.get_submodule(LAYER)
-            weight = layer.dequantize_weight().float().T[: _rows(said["bits"])].numpy()
+            weight = layer.dequantize_weight().float().T[: _rows(settings_written["bits"])].numpy()
             arrays |= _from_file(
-                name, Path(work) / "gptq", ("qweight", "qzeros", "scales", "g_idx"), said["bits"]
+                name, Path(work) / "gptq", ("qweight", "qzeros", "scales", "g_idx"), settings_written["bits"]
             )
         keys = ("bits", "group_size", "sym", "desc_act", "checkpoint_format", "quant_method")
-        arrays[f"config.{name}"] = json.dumps({key: said[key] for key in keys})
+        arrays[f"config.{name}"] = json.dumps({key: settings_written[key] for key in keys})
         arrays[f"weight.{name}"] = weight
     return arrays
 
@@ -167,8 +169,14 @@ def awq() -> Arrays:
     )
     weight = dequantize_gemm(packed.qweight, packed.qzeros, packed.scales, 4, group).T.float()
     arrays = {f"file.gemm.{name}": value.numpy() for name, value in packed.state_dict().items()}
-    said = {"quant_method": "awq", "bits": 4, "group_size": group, "version": "gemm", "zero_point": True}
-    return {**arrays, "config.gemm": json.dumps(said), "weight.gemm": weight.numpy()}
+    settings_written = {
+        "quant_method": "awq",
+        "bits": 4,
+        "group_size": group,
+        "version": "gemm",
+        "zero_point": True,
+    }
+    return {**arrays, "config.gemm": json.dumps(settings_written), "weight.gemm": weight.numpy()}
 
 
 def compressed() -> Arrays:
@@ -213,9 +221,9 @@ def compressed() -> Arrays:
             is_float8 = value.dtype == torch.float8_e4m3fn
             leaf = key.removeprefix("0.") + (":f8" if is_float8 else "")
             arrays[f"file.{name}.{leaf}"] = (value.view(torch.uint8) if is_float8 else value).numpy()
-        said = {**config.model_dump(mode="json"), "quant_method": "compressed-tensors"}
+        settings_written = {**config.model_dump(mode="json"), "quant_method": "compressed-tensors"}
         arrays[f"config.{name}"] = json.dumps(
-            {key: said[key] for key in ("quant_method", "config_groups", "format")}
+            {key: settings_written[key] for key in ("quant_method", "config_groups", "format")}
         )
     return arrays
 

@@ -335,6 +335,8 @@ class LatentAttention(DecoderAttention):
 
 
 class DeepseekBlock(MixtureBlock):
+    """With latent attention, and experts behind the first layers."""
+
     attention_type = LatentAttention
 
 

@@ -85,10 +85,14 @@ def _biases(settings: Mapping[str, object]) -> dict[str, object]:
 
 
 class Ernie45Attention(DecoderAttention):
+    """Whose rotation pairs neighbouring channels."""
+
     interleaved = True
 
 
 class Ernie45Block(DecoderBlock):
+    """A block with this rotation."""
+
     attention_type = Ernie45Attention
 
 
@@ -196,6 +200,8 @@ class Ernie45MoeMLP(MixtureMLP):
 
 
 class Ernie45MoeBlock(MixtureBlock):
+    """A block whose feed-forward part may be of experts."""
+
     attention_type = Ernie45Attention
     mixture_type = Ernie45MoeMLP
 

@@ -218,6 +218,8 @@ def _norm(size: DecoderSize, width: int) -> nn.RMSNorm:
 
 
 class Gemma2Attention(DecoderAttention):
+    """With a scale of its own and a soft cap of scores."""
+
     def __init__(self, size: GemmaSize, layer: int, dropout: float = 0.0) -> None:
         super().__init__(size, layer, dropout)
         self.scale, self.softcap = size.query_scale**-0.5, size.attention_cap or None
@@ -269,10 +271,14 @@ class Gemma2Block(DecoderBlock):
 
 
 class Gemma3Block(Gemma2Block):
+    """With norms of heads in place of the soft cap."""
+
     attention_type = Gemma3Attention
 
 
 class GemmaStack(DecoderStack):
+    """With embeddings times the root of their width."""
+
     def __init__(self, config: DecoderConfig, size: DecoderSize, block: type[DecoderBlock]) -> None:
         super().__init__(config, size, block)
         self.norm = _norm(size, size.hidden_size)

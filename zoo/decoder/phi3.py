@@ -77,6 +77,8 @@ class Phi3Config(DecoderConfig):
 
 
 class Phi3Attention(DecoderAttention):
+    """With queries, keys and values of one matrix."""
+
     def __init__(self, size: DecoderSize, layer: int, dropout: float = 0.0) -> None:
         nn.Layer.__init__(self)
         self.heads, self.kv_heads, self.depth, self.dropout = (
@@ -112,6 +114,8 @@ class Phi3MLP(nn.Layer):
 
 
 class Phi3Block(DecoderBlock):
+    """A block whose joined matrices are those of the files."""
+
     attention_type = Phi3Attention
 
     def make_mlp(self, config: DecoderConfig, size: DecoderSize, layer: int) -> nn.Layer:

@@ -130,6 +130,8 @@ class Qwen2MoeMLP(MixtureMLP):
 
 
 class Qwen2MoeBlock(MixtureBlock):
+    """A block with experts, one of which all tokens share."""
+
     mixture_type = Qwen2MoeMLP
 
 
@@ -170,6 +172,8 @@ class Qwen3MoeConfig(MixtureConfig):
 
 
 class Qwen3MoeBlock(MixtureBlock):
+    """A block with experts and norms of heads."""
+
     attention_type = Qwen3Attention
 
 

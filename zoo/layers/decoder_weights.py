@@ -94,9 +94,9 @@ def load_decoder(
     else:
         path = find_weights(folder)
         arrays, paddle = open_weights(path), is_paddles(path)
-        said = read_quantization(folder, read_settings(folder))
-        if said is not None:
-            quantized = parse_quantization(said, str(folder / CONFIG))
+        quantization = read_quantization(folder, read_settings(folder))
+        if quantization is not None:
+            quantized = parse_quantization(quantization, str(folder / CONFIG))
             matrices = grouped_matrices(arrays, quantized)
             weights = "int8" if weights is None and quantized.int8_activations else weights
             arrays = dequantized_state(arrays, quantized)

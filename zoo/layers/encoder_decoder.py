@@ -226,11 +226,11 @@ class EncoderDecoder(PretrainedModel[ConfigT], Generic[ConfigT]):
         return self.normalize_target(x)
 
     def _view(self, positions: jax.Array, length: int, mask: jax.Array | None) -> View:
-        seen = (jnp.arange(length) <= positions[..., None])[:, None]  # [N or 1, 1, T, S]
+        visible = (jnp.arange(length) <= positions[..., None])[:, None]  # [N or 1, 1, T, S]
         bias = self.target_bias(positions, length)
         if bias is not None:
-            seen = bias + additive_mask(seen)
-        return View(seen, None if mask is None else mask[:, None, None])
+            visible = bias + additive_mask(visible)
+        return View(visible, None if mask is None else mask[:, None, None])
 
     def start_cache(self, memory: jax.Array, mask: jax.Array | None, length: int) -> Cache:
         """The cache of a target of at most `length` tokens for the source that `encode` gave `memory` [N, R,

@@ -68,8 +68,8 @@ def gguf_settings(file: GGUFFile) -> dict[str, object]:
     Raises:
         FormatError: an architecture that is not read, experts, or no sizes.
     """
-    said, where = file.metadata, file.source.name
-    name = said.get("general.architecture")
+    metadata, where = file.metadata, file.source.name
+    name = metadata.get("general.architecture")
     if name not in _ARCHITECTURES:
         raise FormatError(
             "a model of this architecture is not read from GGUF",
@@ -78,16 +78,16 @@ def gguf_settings(file: GGUFFile) -> dict[str, object]:
             allowed=", ".join(_ARCHITECTURES),
             fix="take the model's folder with config.json and safetensors",
         )
-    if said.get(f"{name}.expert_count"):
+    if metadata.get(f"{name}.expert_count"):
         raise FormatError(
             "mixtures of experts are not read from GGUF",
             where=f"{where}: {name}.expert_count",
-            received=str(said[f"{name}.expert_count"])[:80],
+            received=str(metadata[f"{name}.expert_count"])[:80],
             fix="take the model's folder with config.json and safetensors",
         )
     settings: dict[str, object] = {"model_type": _ARCHITECTURES[name]}
     for theirs, ours in _SETTINGS.items():
-        value = said.get(f"{name}.{theirs}")
+        value = metadata.get(f"{name}.{theirs}")
         if value is None and theirs in _REQUIRED:
             raise FormatError(
                 f"the metadata has no {name}.{theirs}", where=where, fix="convert the model again"
@@ -95,17 +95,17 @@ def gguf_settings(file: GGUFFile) -> dict[str, object]:
         if value is not None:
             settings[ours] = _number(value, f"{where}: {name}.{theirs}")
     if (
-        "rope.dimension_count" in (key.removeprefix(f"{name}.") for key in said)
+        "rope.dimension_count" in (key.removeprefix(f"{name}.") for key in metadata)
         and "head_dim" not in settings
     ):
-        settings["head_dim"] = _number(said[f"{name}.rope.dimension_count"], where)
+        settings["head_dim"] = _number(metadata[f"{name}.rope.dimension_count"], where)
     embedding = file.tensors.get("token_embd.weight")
     if embedding is not None:
         settings["vocab_size"] = embedding.shape[0]
     settings["tie_word_embeddings"] = "output.weight" not in file.tensors
     if name == "qwen2":
         settings["use_sliding_window"] = False
-    settings |= {ours: said[key] for key, ours in _TOKENS.items() if type(said.get(key)) is int}
+    settings |= {ours: metadata[key] for key, ours in _TOKENS.items() if type(metadata.get(key)) is int}
     scaling = _scaling(file, str(name))
     return settings | ({"rope_scaling": scaling} if scaling else {})
 
@@ -126,11 +126,11 @@ def _number(value: Value, where: str) -> int | float:
 
 def _scaling(file: GGUFFile, name: str) -> dict[str, object]:
     """`rope_scaling`: what the metadata says; of Llama 3, what the factors in the file come to."""
-    said = file.metadata
-    kind = said.get(f"{name}.rope.scaling.type")
-    factor = said.get(f"{name}.rope.scaling.factor")
+    metadata = file.metadata
+    kind = metadata.get(f"{name}.rope.scaling.type")
+    factor = metadata.get(f"{name}.rope.scaling.factor")
     if kind in _SCALINGS and isinstance(factor, int | float):
-        original = said.get(f"{name}.rope.scaling.original_context_length")
+        original = metadata.get(f"{name}.rope.scaling.original_context_length")
         extra = (
             {"original_max_position_embeddings": original} if isinstance(original, int) and original else {}
         )

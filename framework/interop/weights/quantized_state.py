@@ -76,13 +76,16 @@ class QuantizedFile:
 def read_quantization(folder: Path, settings: Mapping[str, object]) -> Mapping[str, object] | None:
     """What a model's folder says of its quantisation: in config.json, or in a file of AutoGPTQ or AutoAWQ; None where
     it is not quantised. Raises: FormatError."""
-    said = settings.get(KEY, settings.get("compression_config"))
-    if said is not None:
-        return check_mapping(said, folder / "config.json", KEY)
+    quantization = settings.get(KEY, settings.get("compression_config"))
+    if quantization is not None:
+        return check_mapping(quantization, folder / "config.json", KEY)
     for name in _FILES:
         if (folder / name).is_file():
-            found = check_mapping(read_json(folder / name, SETTINGS, "config"), folder / name, "config")
-            return {"quant_method": "awq" if "w_bit" in found or "q_group_size" in found else "gptq", **found}
+            content = check_mapping(read_json(folder / name, SETTINGS, "config"), folder / name, "config")
+            return {
+                "quant_method": "awq" if "w_bit" in content or "q_group_size" in content else "gptq",
+                **content,
+            }
     return None
 
 

@@ -61,11 +61,11 @@ def _block_of(shape: Sequence[int], scales: Sequence[int]) -> tuple[int, ...]:
     if len(scales) != len(shape) or len(shape) < 2:
         return ()
     sizes = [1 << n for n in range(4, 13)]
-    found = [
+    block = [
         next((step for step in sizes if -(-size // step) == count), 0)
         for size, count in zip(shape[-2:], scales[-2:])
     ]
-    return tuple(found) if all(found) else ()
+    return tuple(block) if all(block) else ()
 
 
 def dequantize_bitsandbytes(arrays: Mapping[str, np.ndarray], where: str) -> np.ndarray:

@@ -60,8 +60,8 @@ async def chat(request: Request) -> Response:
         constraint = work.constraint
         if work.tool_choice is not None:
             constraint = ("json_schema", forced_schema(work.tools, work.tool_choice))
-        chosen = replace(work, options=prompt.with_stop(work.options))
-        texts = _start(generator, [prompt.ids], chosen, constraint)
+        ending = replace(work, options=prompt.with_stop(work.options))
+        texts = _start(generator, [prompt.ids], ending, constraint)
         choices = [
             ChatChoice(
                 number, generator.make_parser(prompt, work.tools), work.tool_choice, work.logprobs is not None

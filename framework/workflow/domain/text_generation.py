@@ -71,8 +71,8 @@ class ChatPrompt:
 
     def with_stop(self, options: Mapping[str, object]) -> dict[str, object]:
         """Options whose `stop` has these texts, too, unless they ignore what ends a text."""
-        own = options.get("stop", ())
-        texts = [own] if isinstance(own, str) else own
+        stop = options.get("stop", ())
+        texts = [stop] if isinstance(stop, str) else stop
         if not self.stop or options.get("ignore_eos") or not isinstance(texts, list | tuple):
             return dict(options)
         return {**options, "stop": [*texts, *self.stop]}

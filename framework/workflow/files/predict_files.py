@@ -220,7 +220,7 @@ def run_texts(predictor: LanguagePredictor[Any], texts: Sequence[Text], output_d
     return report
 
 
-def _content(result: Result, predictor: Predictor[Any, Any, Any]) -> dict[str, JSON]:
+def _content(result: Result, predictor: AnyPredictor) -> dict[str, JSON]:
     """What is written of a result: with what is to be said of the engines that gave it."""
     content = result.to_dict()
     if not predictor.engine_warnings:

@@ -52,10 +52,10 @@ def open_predictor(
         opened = find_artifact(model, overrides, domain, runtime, settings)
         domain_options = make_options(opened.domain.options, settings, f"the domain {opened.domain.name}")
         state.slow_engines.clear()
-        made = opened.domain.open(opened.artifact, domain_options, runtime)
+        predictor = opened.domain.open(opened.artifact, domain_options, runtime)
         if state.slow_engines:
-            made.engine_warnings = tuple(state.slow_engines)
-        return made
+            predictor.engine_warnings = tuple(state.slow_engines)
+        return predictor
 
 
 def predictor(

@@ -80,8 +80,8 @@ class TextPredictor(LanguagePredictor[R]):
         return self.processor.pairs
 
     def count_tokens(self, text: Text) -> int:
-        parts = self.processor.parts(text_sample(text))
-        return sum(0 if part.ids is None else len(part.ids) for part in parts)
+        samples = self.processor.parts(text_sample(text))
+        return sum(0 if sample.ids is None else len(sample.ids) for sample in samples)
 
     def predict_stream(self, items: Iterable[Text]) -> Iterator[R]:
         for attempt in self.predict_attempts(items):
