@@ -67,10 +67,18 @@ class LanguageModel:
     template: ChatTemplate | None = None
     """How chats are written; None: the model only goes on with texts"""
 
-    @functools.cached_property
+    @property
     def generator(self) -> EngineGenerator:
         """What writes chats, a text at a time. Raises: InputError, where there is no tokenizer."""
-        return self.make_generator(TextGenerationOptions(slots=1), self.writer.engine(1))
+        engine = self.writer.engine(1)
+        if engine not in self._generators:
+            self._generators.clear()
+            self._generators[engine] = self.make_generator(TextGenerationOptions(slots=1), engine)
+        return self._generators[engine]
+
+    @functools.cached_property
+    def _generators(self) -> dict[Engine, EngineGenerator]:
+        return {}
 
     def make_generator(self, options: TextGenerationOptions, engine: Engine | None = None) -> EngineGenerator:
         """What writes texts of several clients at once. Raises: InputError, where there is no tokenizer."""

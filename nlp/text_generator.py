@@ -27,6 +27,7 @@ _SETTINGS = "generation_config.json"
 _THINK = "<think>"
 _PROBE = "an answer"
 _CHARACTERS = 16  # of a token, about as many as any language has
+_MARKED_CALLS = ("mistral", "llama3")  # whose marks of calls are special tokens
 _MARK = re.compile(r"\s*(<[^<>\s]+>)")
 _LENGTH = 8192  # tokens of a prompt and its text, where nobody says
 
@@ -188,7 +189,8 @@ class EngineGenerator:
         settings = {"add_generation_prompt": not settings.get("continue_final_message"), **settings}
         text = self.template.render(messages, tools, **settings)  # type: ignore[arg-type]
         self._check_size(text)
-        return ChatPrompt(encode_marked(self.tokenizer, text), text, self.turn_ends)
+        special = bool(tools) and find_tool_form(self.template.source(True)) in _MARKED_CALLS
+        return ChatPrompt(encode_marked(self.tokenizer, text), text, self.turn_ends, special)
 
     @functools.cached_property
     def turn_ends(self) -> tuple[str, ...]:

@@ -179,6 +179,11 @@ class Engine:
         """Requests that have a row."""
         return sum(slot is not None for slot in self._rows)
 
+    @property
+    def closed(self) -> bool:
+        """Whether it takes no requests any more."""
+        return self._closed
+
     def close(self) -> None:
         """Cancels what is not done and ends the thread."""
         with self._condition:

@@ -46,7 +46,7 @@ class PromptWriter:
 
     def engine(self, slots: int) -> Engine:
         """That with so many rows."""
-        if slots not in self._engines:
+        if slots not in self._engines or self._engines[slots].closed:
             self._engines[slots] = Engine(self.model, self.tokenizer, slots, speculation=self._speculation)
         return self._engines[slots]
 

@@ -214,6 +214,7 @@ def _match_names(
     needed = {one for source in sources.values() for one in source.names}
     names: dict[str, str] = {}
     left_over = []
+    skipped = []
     aliases = model.file_aliases()
     for key in arrays:
         name = key
@@ -222,8 +223,18 @@ def _match_names(
                 name = re.sub(pattern, replacement, name)
         if name in needed:
             names[name] = key
-        elif not (name in aliases or model.is_unused(name)):
+        elif name not in aliases and not model.is_unused(name):
             left_over.append(key)
+        elif name not in aliases and not any(re.search(one, name) for one in model.unused_weights):
+            skipped.append(key)
+    if skipped:
+        _log.warning(
+            "%s: %d arrays are not used by %s, such as %s",
+            where,
+            len(skipped),
+            type(model).__name__,
+            skipped[0],
+        )
     for alias, name in aliases.items():
         if name not in names and alias in arrays:
             names[name] = alias

@@ -63,14 +63,19 @@ class ChatPrompt:
     Attributes:
         ids: Tokens. text: The same, with the marks of the template.
         stop: Texts that end an answer, besides those of the request.
+        special: Whether special tokens belong to an answer: they mark the calls of some models.
     """
 
     ids: tuple[int, ...]
     text: str
     stop: tuple[str, ...] = ()
+    special: bool = False
 
     def with_stop(self, options: Mapping[str, object]) -> dict[str, object]:
-        """Options whose `stop` has these texts, too, unless they ignore what ends a text."""
+        """Options whose `stop` has these texts, too, unless they ignore what ends a text; and which leave the marks of
+        calls in the text."""
+        if self.special:
+            options = {"skip_special_tokens": False, **options}
         stop = options.get("stop", ())
         texts = [stop] if isinstance(stop, str) else stop
         if not self.stop or options.get("ignore_eos") or not isinstance(texts, list | tuple):

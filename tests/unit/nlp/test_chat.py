@@ -71,6 +71,34 @@ def test_wrong_options(model: llm.LanguageModel) -> None:
         model.chat([{"role": "user", "content": "a " * 5000}])
 
 
+def test_a_closed_model_writes_again(folder: Path) -> None:
+    model = llm.load(folder)
+    first = model.chat(MESSAGES, max_new_tokens=2, seed=1, ignore_eos=True)
+    text = model.generate("hello", max_new_tokens=2).text  # type: ignore[union-attr]
+    assert model.generator.engine is model.writer.engine(1)  # one cache for both
+    model.writer.close()
+    assert model.chat(MESSAGES, max_new_tokens=2, seed=1, ignore_eos=True).content == first.content
+    model.generator.close()
+    assert model.generate("hello", max_new_tokens=2).text == text  # type: ignore[union-attr]
+    model.writer.close()
+
+
+@pytest.mark.parametrize(("marks", "kept"), [("[TOOL_CALLS]", True), ("<tool_call>", False)])
+def test_marks_of_calls_that_are_special_tokens_stay(
+    folder: Path, tmp_path: Path, marks: str, kept: bool
+) -> None:
+    shutil.copytree(folder, tmp_path / "model")
+    template = "{% for one in messages %}{{ one.content }}{% endfor %}{% if tools %}" + marks + "{% endif %}"
+    (tmp_path / "model" / "chat_template.jinja").write_text(template, encoding="utf-8")
+    model = llm.load(tmp_path / "model")
+    tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}
+    assert model.generator.encode_chat(MESSAGES, [tool], {}).special == kept
+    options = model.generator.encode_chat(MESSAGES, [tool], {}).with_stop({})
+    assert options.get("skip_special_tokens", True) is not kept
+    assert "skip_special_tokens" not in model.generator.encode_chat(MESSAGES, None, {}).with_stop({})
+    model.writer.close()
+
+
 def test_the_mark_behind_an_answer_ends_it(model: llm.LanguageModel) -> None:
     prompt = model.generator.encode_chat(MESSAGES, None, {})
     assert prompt.stop == ("<|im_end|>",)

@@ -14,6 +14,7 @@ from framework.config import build
 from framework.core.errors import ConfigError, WeightError
 from framework.interop import write_safetensors
 from framework.interop.named_weights import named_weights
+from zoo.decoder.deepseek import DeepseekV3Config
 from zoo.decoder.gpt2 import GPT2Config
 from zoo.decoder.llama import LlamaConfig
 from zoo.decoder.mixtral import MixtralConfig
@@ -167,3 +168,10 @@ def test_experts_of_few_tokens_are_those_of_many() -> None:
     for place in range(IDS.shape[1]):
         hidden, cache = model.decode(IDS[:1, place : place + 1], jnp.full((1, 1), place), cache)
         np.testing.assert_allclose(model.logits(hidden)[0, 0], whole[0, place], rtol=0, atol=2e-5)
+
+
+def test_layers_that_predict_further_tokens_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    model = made(DeepseekV3Config(**SMALL))
+    arrays = state_for_files(model) | {"model.layers.2.eh_proj.weight": np.zeros((16, 32), np.float32)}
+    check(write(tmp_path, model, arrays), model)
+    assert "1 arrays are not used by DeepseekV3, such as model.layers.2.eh_proj.weight" in caplog.text
