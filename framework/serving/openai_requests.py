@@ -1,6 +1,8 @@
-"""Bodies of OpenAI's chat, completion and embedding requests: read and checked, unknown fields refused.
+"""Bodies of OpenAI's chat, completion and embedding requests, and of rankings: read and checked. Unknown fields are
+refused.
 
-Sources: OpenAI's API reference (names, types, ranges, defaults); vLLM's server (fields beyond it).
+Sources: OpenAI's API reference (names, types, ranges, defaults); vLLM's server (fields beyond it); Cohere's and Jina's
+of rankings.
 """
 
 from __future__ import annotations
@@ -52,6 +54,7 @@ _CHAT = (
 )
 _COMPLETION = ("prompt", "echo", "best_of", "suffix")
 _EMBEDDING = ("model", "input", "encoding_format", "dimensions")
+_RANKING = ("model", "query", "documents", "top_n", "return_documents")
 # Fields that say nothing about the text.
 _IGNORED = (
     *(
@@ -130,6 +133,22 @@ class EmbeddingWork:
     dimensions: int | None
 
 
+@dataclass(frozen=True)
+class RankingWork:
+    """A request of ranking.
+
+    Attributes:
+        top: So many of the best; None: all.
+        returned: Whether the answer repeats the documents.
+    """
+
+    model: str
+    query: str
+    documents: Sequence[str]
+    top: int | None
+    returned: bool
+
+
 def read_chat(fields: Fields) -> ChatWork:
     """A request of /v1/chat/completions. Raises: BadRequestError."""
     _check_names(fields, (*_SHARED, *_CHAT))
@@ -189,6 +208,22 @@ def read_embedding(fields: Fields) -> EmbeddingWork:
         raise _error("encoding_format", form, "float or base64")
     dimensions = _get_int(fields, "dimensions", 1)
     return EmbeddingWork(_model(fields), [str(one) for one in texts], form == "base64", dimensions)
+
+
+def read_ranking(fields: Fields) -> RankingWork:
+    """A request of /v1/rerank. Raises: BadRequestError."""
+    _check_names(fields, _RANKING)
+    query, documents = fields.get("query"), _get(fields, "documents", list, [])
+    if not isinstance(query, str) or not query:
+        raise _error("query", query, "a text")
+    texts = [one.get("text") if isinstance(one, dict) else one for one in documents]
+    if not texts or not all(isinstance(one, str) for one in texts):
+        raise _error("documents", documents, 'a list of texts, or of {"text": a text}')
+    if len(texts) > 2048:
+        raise _error("documents", f"{len(texts)} texts", "at most 2048")
+    top = _get_int(fields, "top_n", 1)
+    returned = _get(fields, "return_documents", bool, True)
+    return RankingWork(_model(fields), query, [str(one) for one in texts], top, returned)
 
 
 def _read_shared(

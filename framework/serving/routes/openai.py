@@ -1,4 +1,4 @@
-"""OpenAI's API: chat, completions and embeddings, with streaming; their models are in GET /v1/models."""
+"""OpenAI's API: chat, completions and embeddings, with streaming; their models are in GET /v1/models. And rankings."""
 
 from __future__ import annotations
 
@@ -36,16 +36,18 @@ from framework.serving.openai_requests import (
     read_chat,
     read_completion,
     read_embedding,
+    read_ranking,
 )
 from framework.serving.request_body import read_object
 from framework.serving.text_models import ServedGenerator
+from framework.workflow.domain.capabilities import TextReranking
 from framework.workflow.domain.predictor import LanguagePredictor
 from framework.workflow.domain.text_generation import TextDelta, TextGenerator, TextRequest
 
 router = APIRouter()
 T = TypeVar("T")
 W = TypeVar("W", bound=TextWork)
-ERROR_BODIES = dict.fromkeys(("/v1/chat/", "/v1/completions", "/v1/embeddings"), write_error)
+ERROR_BODIES = dict.fromkeys(("/v1/chat/", "/v1/completions", "/v1/embeddings", "/v1/rerank"), write_error)
 _CLOSED = 499  # the client went away: nobody reads this status
 _WAIT = "X-Accel-Buffering"
 
@@ -135,6 +137,26 @@ async def embeddings(request: Request) -> Response:
     tokens = await model.in_thread(lambda: sum(map(predictor.count_tokens, work.texts)))
     usage: dict[str, JSON] = {"prompt_tokens": tokens, "total_tokens": tokens}
     return JSONResponse({"object": "list", "data": rows, "model": work.model, "usage": usage})
+
+
+@router.post("/v1/rerank", response_class=Response)
+async def rerank(request: Request) -> Response:
+    """Documents by how well they answer a query, the best first."""
+    store: ModelStore = request.app.state.store
+    work = read_ranking(read_object(await request.body()))
+    model = store.get(work.model)
+    request.state.model = model.name
+    predictor = model.predictor
+    if not isinstance(predictor, TextReranking) or not predictor.reranks:
+        raise UnsupportedError("this model ranks no documents", received=model.name)
+    with model.batcher.admit():
+        ranked = await model.in_thread(lambda: predictor.rerank(work.query, work.documents))
+    results: list[JSON] = []
+    for index in np.argsort(-ranked.scores, kind="stable")[: work.top].tolist():
+        row: dict[str, JSON] = {"index": index, "relevance_score": float(f"{ranked.scores[index]:.8g}")}
+        results.append({**row, "document": {"text": work.documents[index]}} if work.returned else row)
+    tokens = int(ranked.token_counts.sum())
+    return JSONResponse({"model": work.model, "results": results, "usage": {"total_tokens": tokens}})
 
 
 # -- what chats and completions share ----------------------------------------------------------------------------------

@@ -170,7 +170,9 @@ def test_experts_of_few_tokens_are_those_of_many() -> None:
         np.testing.assert_allclose(model.logits(hidden)[0, 0], whole[0, place], rtol=0, atol=2e-5)
 
 
-def test_layers_that_predict_further_tokens_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_layers_that_predict_further_tokens_are_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     model = made(DeepseekV3Config(**SMALL))
     arrays = state_for_files(model) | {"model.layers.2.eh_proj.weight": np.zeros((16, 32), np.float32)}
     check(write(tmp_path, model, arrays), model)
