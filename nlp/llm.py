@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import functools
 import shutil
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -129,7 +130,10 @@ class LanguageModel:
         """What generates texts; `writer.close()` frees its caches."""
         from nlp.generation.prompts import PromptWriter
 
-        return PromptWriter(self.model, self.tokenizer, self.folder)
+        writer = PromptWriter(self.model, self.tokenizer, self.folder)
+        # Engines have threads and caches: they end with the model that nobody has any more.
+        weakref.finalize(self, writer.close).atexit = False
+        return writer
 
     def generate(
         self, prompt: Prompt | Sequence[Prompt], **options: object

@@ -148,7 +148,9 @@ class Trainer:
             self.partitioner.step_shardings(self.state, list(self.param_groups)),
             tables,
         )
-        self._experience = task.experience(self.graphdef, train.dataset, options.seed)
+        # Who trains by hand gives what has a loss, and need not derive from Task.
+        learns = isinstance(task, Task)
+        self._experience = task.experience(self.graphdef, train.dataset, options.seed) if learns else None
         if self._experience is not None and self.partitioner.several_processes:
             raise ConfigError(
                 "a model that learns from what it does is trained by one process",

@@ -135,6 +135,8 @@ def read_rope(settings: Mapping[str, object], where: str, theta: float = 10000.0
     if not isinstance(kind, str):
         raise ConfigError("unknown kind of rotary embedding", where=where, received=repr(kind)[:80])
     kind = {"su": "longrope", "mrope": "default"}.get(kind, kind)
+    if kind in ("default", "linear"):
+        options.pop("original_positions", None)  # which nothing reads there
     return RopeOptions(kind=kind, **options)  # type: ignore[arg-type]
 
 

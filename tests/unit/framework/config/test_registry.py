@@ -64,7 +64,7 @@ def message(function: Callable, *args: object, **kwargs: object) -> str:
 
 def test_kinds() -> None:
     assert " ".join(KINDS) == (
-        "model backbone task loss metric dataset transform postprocess optimizer schedule pipeline callback"
+        "model backbone task loss metric dataset transform postprocess optimizer schedule pipeline callback reward"
     )
 
 

@@ -28,6 +28,7 @@ LICENCES = (
     *("Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "MIT"),
     *("CC-BY-SA-4.0", "CC-BY-NC-SA-4.0", "CC0-1.0"),
 )
+OWN_TERMS = ("DeepSeek", "Gemma", "LLaMA", "Qwen")
 UNMEASURED = ("uvdoc",)  # networks for inference whose files were never here
 
 
@@ -48,7 +49,9 @@ StrictLoader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _st
 def test_shipped_family_is_complete(path: Path) -> None:
     yaml.load(path.read_text(encoding="utf-8"), Loader=StrictLoader)
     for item in read_family(path).values():
-        assert item.licence in LICENCES, item.name
+        # Addresses of models under terms of their own, which no package of ours holds.
+        own_terms = item.licence.startswith("LicenseRef-") and item.family in OWN_TERMS
+        assert item.licence in LICENCES or own_terms, item.name
         for file in item.files.values():
             for source in file.sources:
                 unknown = (item.form == "trainable" and source.kind == "url") or item.name in UNMEASURED

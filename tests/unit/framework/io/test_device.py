@@ -20,7 +20,7 @@ def threads() -> list[str]:
     return [
         name
         for name in names
-        if name.startswith("oar-") and not name.startswith(("oar-predict", "oar-prepare"))
+        if name.startswith("oar-") and not name.startswith(("oar-predict", "oar-prepare", "oar-generation"))
     ]
 
 

@@ -104,7 +104,7 @@ def told(batches: Any) -> list[Any]:
 def threads() -> list[str]:
     """Of loaders: what other tests of this process keep open has threads of its own."""
     names = (thread.name for thread in threading.enumerate())
-    others = ("oar-predict", "oar-prepare", "oar-log")
+    others = ("oar-predict", "oar-prepare", "oar-log", "oar-generation")
     return [name for name in names if name.startswith("oar-") and not name.startswith(others)]
 
 
