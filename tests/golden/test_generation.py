@@ -136,12 +136,14 @@ def test_beams(model: LanguageModel, stored: dict[str, np.ndarray], case: str) -
         assert [one.score for one in texts] == pytest.approx(scores.tolist(), rel=1e-6, abs=1e-4)
         for text, row in zip(texts, expected, strict=True):
             assert list(text.ids) == row[: len(text.ids)].tolist()
-            assert set(row[len(text.ids) :].tolist()) <= {0, _first_end(case)}  # what transformers pads with
+            padding = set(row[len(text.ids) :].tolist())
+            assert padding <= {0, _ends(case)[0]}  # what transformers pads with
+            assert not padding or text.ids[-1] in (*_ends(case), *model.model.size.eos_ids)
 
 
-def _first_end(case: str) -> int:
+def _ends(case: str) -> list[int]:
     ends = BEAMS[case].get("eos_token_id", 0)
-    return ends[0] if isinstance(ends, list) else ends
+    return ends if isinstance(ends, list) else [ends]
 
 
 def test_a_row_of_a_ragged_batch_is_the_row_alone(model: LanguageModel) -> None:
