@@ -1,9 +1,8 @@
 from __future__ import annotations
 
 import gc
-import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
@@ -14,18 +13,8 @@ from framework.core.errors import ConfigError, ShapeError
 from framework.io import Batch, DataLoader, prefetch_to_device
 
 
-def threads() -> list[str]:
-    """Of prefetching and of loaders: what other tests of this process keep open has threads of its own."""
-    names = (thread.name for thread in threading.enumerate())
-    return [
-        name
-        for name in names
-        if name.startswith("oar-") and not name.startswith(("oar-predict", "oar-prepare", "oar-generation"))
-    ]
-
-
 @pytest.fixture(autouse=True)
-def no_thread_is_left() -> Iterator[None]:
+def no_thread_is_left(threads: Callable[[], list[str]]) -> Iterator[None]:
     yield
     gc.collect()
     for _ in range(100):
@@ -133,7 +122,7 @@ def test_errors_come_at_their_batch() -> None:
 
 
 @pytest.mark.parametrize("end", ["close", "drop"])
-def test_leaving_it_stops_the_loader_too(end: str) -> None:
+def test_leaving_it_stops_the_loader_too(end: str, threads: Callable[[], list[str]]) -> None:
     loader = DataLoader(list(range(10000)), batch_size=4, num_workers=2)
     moved = prefetch_to_device(loader.batches(0))
     assert next(moved).ids == (0, 1, 2, 3)

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -101,15 +101,8 @@ def told(batches: Any) -> list[Any]:
     ]
 
 
-def threads() -> list[str]:
-    """Of loaders: what other tests of this process keep open has threads of its own."""
-    names = (thread.name for thread in threading.enumerate())
-    others = ("oar-predict", "oar-prepare", "oar-log", "oar-generation")
-    return [name for name in names if name.startswith("oar-") and not name.startswith(others)]
-
-
 @pytest.fixture(autouse=True)
-def no_thread_is_left() -> Iterator[None]:
+def no_thread_is_left(threads: Callable[[], list[str]]) -> Iterator[None]:
     yield
     gc.collect()
     assert threads() == []
@@ -232,7 +225,7 @@ def test_workers_stay_close_to_the_consumer() -> None:
 
 
 @pytest.mark.parametrize("end", ["close", "drop"])
-def test_an_iterator_that_is_left_stops_its_threads(end: str) -> None:
+def test_an_iterator_that_is_left_stops_its_threads(end: str, threads: Callable[[], list[str]]) -> None:
     dataset = Items(100_000, slow=0.02)
     batches = iter(loader(dataset, num_workers=4))
     next(batches)
@@ -245,7 +238,7 @@ def test_an_iterator_that_is_left_stops_its_threads(end: str) -> None:
     assert time.perf_counter() - started < 20 and threads() == []  # the epoch would take minutes
 
 
-def test_no_thread_starts_before_the_first_batch() -> None:
+def test_no_thread_starts_before_the_first_batch(threads: Callable[[], list[str]]) -> None:
     batches = loader(Items(3)).batches(0)
     assert threads() == []
     batches.close()

@@ -10,10 +10,9 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections import namedtuple
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from multiprocessing import shared_memory
 from pathlib import Path
@@ -106,13 +105,12 @@ def orphans(before: set[str]) -> set[str]:
 
 
 @pytest.fixture(autouse=True)
-def nothing_is_left() -> Iterator[None]:
+def nothing_is_left(threads: Callable[[], list[str]]) -> Iterator[None]:
     before = segments()
     yield
     gc.collect()
     assert mp.active_children() == []
-    names = [thread.name for thread in threading.enumerate() if thread.name.startswith("oar-")]
-    assert [name for name in names if not name.startswith("oar-generation")] == []  # of other tests' models
+    assert threads() == []
     # Looked at twice: another process closes its segment a moment before it takes it away.
     if found := orphans(before):
         time.sleep(0.5)
