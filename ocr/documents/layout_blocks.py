@@ -102,7 +102,7 @@ def regions_of_scan(
             good = one.score >= _SURE_HEADING and 0 < len(rows_of(inside)) <= HEADING_ROWS
             good = good and may_be_heading(said)
             good = good and (one.score >= _CERTAIN_HEADING or not _is_one_of_a_list(inside, lines))
-            good = good and not _has_value(inside, rows)
+            good = good and not _has_value(inside, rows) and not _runs_on(inside, rows)
             one = one._replace(box=bounding_box(map(line_box, inside))) if inside else one
         if good:
             kept.append(one)
@@ -145,6 +145,22 @@ def _has_value(inside: Sequence[Line], rows: Sequence[Sequence[Line]]) -> bool:
     left, top, _, bottom = line_box(inside[0])
     aligned = sum(abs(other - left) < bottom - top for other in lefts)
     return rows[number][0] is inside[0] and _is_label_row(rows[number]) and aligned > 1
+
+
+def _runs_on(inside: Sequence[Line], rows: Sequence[Sequence[Line]]) -> bool:
+    """Whether the row below goes on with a small letter, as high and close: the first line of a paragraph is no
+    heading.
+    """
+    last = rows_of(inside)[-1]
+    number = next(n for n, row in enumerate(rows) if any(line is last[0] for line in row))
+    if number + 1 == len(rows) or last[-1].text.rstrip()[-1:] in tuple(".:!?"):
+        return False
+    left, top, _, bottom = bounding_box(map(line_box, last))
+    below = rows[number + 1][0]
+    start, upper, _, lower = line_box(below)
+    height = bottom - top
+    near = abs(start - left) < height and upper - bottom < height
+    return below.text[:1].islower() and near and abs((lower - upper) - height) <= 2 * _EVEN * height
 
 
 def _is_label_row(row: Sequence[Line]) -> bool:

@@ -269,3 +269,16 @@ def test_a_question_with_its_answer_far_right_is_no_heading(beside: tuple[str, .
         lines += [line(20, 20 + 40 * number, question)]
         lines += [line(330, 20 + 40 * number, answer)] if answer else []
     assert bool(regions_of_scan([Region("paragraph_title", (18, 18, 180, 36), 0.9)], lines, [])) is heading
+
+
+@pytest.mark.parametrize(
+    ("first", "below", "heading"),
+    [
+        ("This paper shows that the goods were", "made in the north of the country", False),
+        ("This paper shows that the goods were", "Made in the north of the country", True),
+        ("Goods made in the north:", "made in the north of the country", True),
+    ],
+)
+def test_the_first_line_of_a_paragraph_is_no_heading(first: str, below: str, heading: bool) -> None:
+    lines = [line(20, 20, first), line(20, 34, below)]
+    assert bool(regions_of_scan([Region("paragraph_title", (18, 18, 280, 36), 0.9)], lines, [])) is heading

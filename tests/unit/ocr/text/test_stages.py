@@ -102,7 +102,7 @@ def test_quads_of_a_detector_of_outlines_are_the_smallest_rectangles():
     quads = Detector(engine, DetectOptions(HALF, sides=(320,)))(np.zeros((320, 320, 3), np.uint8))[0]  # type: ignore[arg-type]
     poly = DetectOptions(HALF, sides=(320,), postprocess=DBPostprocess(box_type="poly"))
     detector = Detector(engine, poly)  # type: ignore[arg-type]
-    found, curved, faint = detector.find_lines(np.zeros((320, 320, 3), np.uint8))
+    found, curved, faint, _ = detector.find_lines(np.zeros((320, 320, 3), np.uint8))
     assert detector.finds_outlines and not curved and not faint
     np.testing.assert_allclose(found, quads, atol=3)
     np.testing.assert_array_equal(detector(np.zeros((320, 320, 3), np.uint8))[0], found)
