@@ -130,6 +130,7 @@ class TableFinder:
         full = module.__name__.removeprefix(_ROOT)
         held = contents(full) or Contents()
         module.__dict__.update(_present(held.public))
+        module.__dict__.update(_from_package(module.__name__))
         if held.listed:
             module.__dict__["__all__"] = [name for name in held.listed if name in module.__dict__]
         module.__dict__["__getattr__"] = resolver(module.__name__)
@@ -141,6 +142,15 @@ def _present(public: dict[str, str]) -> Iterator[tuple[str, object]]:
             yield name, find(full)
         except (AttributeError, ModuleNotFoundError):
             continue  # `resolver` gives the reason when it is asked for
+
+
+def _from_package(name: str) -> Iterator[tuple[str, object]]:
+    """What Paddle defines in this module, and what is defined in the package of it here."""
+    package = name.rpartition(".")[0]
+    held, full = contents(package.removeprefix(_ROOT)), name.removeprefix(_ROOT)
+    for attribute, home in held.public.items() if held else ():
+        if home == f"{full}.{attribute}" and attribute in vars(sys.modules[package]):
+            yield attribute, vars(sys.modules[package])[attribute]
 
 
 def install() -> None:

@@ -107,3 +107,18 @@ def test_readers() -> None:
 
     with pytest.raises(OSError, match="gone"):
         list(reader.buffered(fails, 2)())
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("audio.features.layers.MFCC", "audio.functional.window.get_window", "audio.datasets.esc50.ESC50"),
+        *("quantization.quanters.abs_max.FakeQuanterWithAbsMaxObserver", "nn.quant.qat.conv.QuantedConv2D"),
+        *("quantization.config.QuantConfig", "quantization.base_observer.BaseObserver", "nn.quant.stub.Stub"),
+    ],
+)
+def test_what_a_package_defines_stands_in_the_modules_of_paddle_too(name: str) -> None:
+    module, _, attribute = name.rpartition(".")
+    package = module.rpartition(".")[0]
+    one = getattr(importlib.import_module(f"framework.paddle.{module}"), attribute)
+    assert one is getattr(importlib.import_module(f"framework.paddle.{package}"), attribute, one)
