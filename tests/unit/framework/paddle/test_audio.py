@@ -159,7 +159,11 @@ def test_data_sets_are_read_from_their_archives(tmp_path: Path, monkeypatch: pyt
     sounds = made(tmp_path, "esc.zip", {"ESC-50-master/meta/esc50.csv": "\n".join(rows).encode(), **files})
     train = paddle.audio.datasets.ESC50(archive=sounds)
     assert len(train) == 8 and len(paddle.audio.datasets.ESC50("dev", 2, archive=sounds)) == 2
-    assert train.label_list == ["cat", "dog"] and train[0][0].shape == [4000] and train.labels == [1, 0, 1, 0, 0, 1, 0, 1]
+    assert (
+        train.label_list == ["cat", "dog"]
+        and train[0][0].shape == [4000]
+        and train.labels == [1, 0, 1, 0, 0, 1, 0, 1]
+    )
     features = paddle.audio.datasets.ESC50("dev", feat_type="mfcc", archive=sounds, n_mfcc=13)
     assert features[0][0].shape[0] == 13 and features.sample_rate == 16000
     names = ("OAF_back_sad", "YAF_back_ps", "OAF_dog_Fear")

@@ -78,9 +78,11 @@ def test_the_model_prints_as_in_paddle() -> None:
     text = str(quantization.QAT(both(FakeQuanterWithAbsMaxObserver())).quantize(net()))
     assert "QuantedConv2D" in text and "(weight_quanter): FakeQuanterWithAbsMaxObserverLayer()" in text
     assert "(_observed): ReLU()" in text and "QuanterStub" in text
-    assert str(both(FakeQuanterWithAbsMaxObserver())).startswith(
-        "Global config:\nactivation: FakeQuanterWithAbsMaxObserver(name=None,moving_rate=0.9,bit_length=8,dtype=float32)"
+    factory = FakeQuanterWithAbsMaxObserver()
+    assert (
+        str(factory) == "FakeQuanterWithAbsMaxObserver(name=None,moving_rate=0.9,bit_length=8,dtype=float32)"
     )
+    assert str(both(factory)).startswith(f"Global config:\nactivation: {factory}\nweight: {factory}")
 
 
 def test_observers_measure_and_the_converted_model_is_close(tmp_path: Path) -> None:
