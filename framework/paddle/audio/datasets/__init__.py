@@ -6,22 +6,19 @@ Archives are those that Paddle publishes; they are kept, and unpacked, in OAR_HO
 from __future__ import annotations
 
 import csv
-import shutil
-import tempfile
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from framework.core.errors import FormatError
 from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.audio import features
 from framework.paddle.audio.backends import load
 from framework.paddle.io.dataset import Dataset
 from framework.paddle.nn.layer import Layer
+from framework.paddle.utils.download import unpacked
 from framework.paddle.vision.datasets.files import RemoteFile, find_file
 
 __all__ = ["ESC50", "TESS"]
@@ -99,7 +96,7 @@ class ESC50(AudioClassificationDataset):
             raise ValueError(
                 f"ESC50: The selected split should be integer, and 1 <= split <= 5, but got {split}"
             )
-        root = _unpacked("ESC50", archive or self.archive) / "ESC-50-master"
+        root = _folder("ESC50", archive or self.archive)
         with (root / "meta" / "esc50.csv").open(encoding="utf-8", newline="") as file:
             rows = [row for row in csv.DictReader(file) if (int(row["fold"]) == split) != (mode == "train")]
         self.label_list = _names(root / "meta" / "esc50.csv")
@@ -137,7 +134,7 @@ class TESS(AudioClassificationDataset):
             raise ValueError(
                 f"TESS: The selected split should be integer and 1 <= split <= {n_folds}, but got {split}"
             )
-        root = _unpacked("TESS", archive or self.archive) / "TESS_Toronto_emotional_speech_set"
+        root = _folder("TESS", archive or self.archive)
         paths = sorted(root.rglob("*.wav"))
         fold = np.arange(len(paths)) % n_folds + 1
         chosen = [path for path, number in zip(paths, fold) if (number == split) != (mode == "train")]
@@ -152,24 +149,10 @@ def _names(table: Path) -> list[str]:
     return [names[target] for target in sorted(names)]
 
 
-def _unpacked(name: str, archive: Mapping[str, str]) -> Path:
-    """The folder of the archive's files: unpacked beside it once, whole or not at all."""
+def _folder(name: str, archive: Mapping[str, str]) -> Path:
+    """The one folder of the archive."""
     path = find_file(None, RemoteFile(name.lower(), archive["url"], archive["md5"]), True, f"{name}.archive")
-    folder = path.with_suffix("")
-    if folder.is_dir():
-        return folder
-    part = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=path.parent))
-    try:
-        with zipfile.ZipFile(path) as archive_file:
-            archive_file.extractall(part)
-    except (zipfile.BadZipFile, EOFError, NotImplementedError) as error:
-        shutil.rmtree(part)
-        raise FormatError("the archive is damaged", where=str(path), received=str(error)) from error
-    except OSError:
-        shutil.rmtree(part)
-        raise
-    part.replace(folder)
-    return folder
+    return unpacked(path, path.parent)
 
 
 if not TYPE_CHECKING:
