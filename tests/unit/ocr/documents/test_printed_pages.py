@@ -268,3 +268,13 @@ def test_a_paragraph_that_a_table_cuts_is_whole(on_pages: bool) -> None:
 def test_paragraphs_around_a_table_stay_two(start: str, end: str, indent: float) -> None:
     said = markdown(*halves(start, end, indent=indent))
     assert said.index("Moss") < said.index("shops on")
+
+
+def test_a_short_title_in_the_middle_of_three_columns_comes_first() -> None:
+    page = PdfPage().text(158, 30, "Harbour News", 13)
+    for number, x in enumerate((20, 140, 260)):
+        page.text(x, 60, f"Story {'ABC'[number]}", 10, "Bold")
+        prose(page, x, 74, 12, words=5)
+    said = markdown(page)
+    places = [said.index(text) for text in ("Harbour News", "Story A", "Story B", "Story C")]
+    assert places == sorted(places)
