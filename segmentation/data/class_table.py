@@ -80,9 +80,9 @@ def _make_table(rows: list[_Row], file: Path) -> ClassTable:
     if is_drawn and not any(row.name.strip("_").lower() == _BACKGROUND for row in rows):
         rows = [_Row(_BACKGROUND, ()), *rows]
     names = tuple(row.name for row in rows)
-    if not names or len(set(names)) < len(names) or not all(names):
+    if len(names) < 2 or len(set(names)) < len(names) or not all(names):
         raise FormatError(
-            "the table has no name of its own for each class",
+            "the table has no name of its own for each of two or more classes",
             where=file,
             received=abbreviate(list(names)) if names else "no class",
             allowed="a class a line, each with another name",

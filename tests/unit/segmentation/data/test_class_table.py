@@ -67,6 +67,7 @@ def test_numbers_of_classes(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("", "no name of its own"),
+        ("cat:1,2,3::\n", "two or more"),
         ("cat:1,2,3::\ncat:3,2,1::\n", "no name of its own"),
         ("cat:1,2,3::\ndog:::\n", "some have none"),
         ("cat:1,2,3::\ndog:1,2,3::\n", "same colour"),
