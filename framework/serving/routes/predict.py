@@ -20,18 +20,19 @@ from framework.serving.formats import (
     OutputFormat,
     choose_format,
     find_formats,
-    to_json,
+    takes_any,
     to_line,
     write,
 )
 from framework.serving.images import PageFailure, PageReader, Upload, open_upload, predict_pages
 from framework.serving.models import ModelStore, ServedModel
 from framework.serving.request_body import PredictRequest, read_request
+from framework.serving.routes.direct import DirectRoute
 from framework.vision import image as vision_image
 from framework.workflow.domain.predictor import LanguagePredictor
 from framework.workflow.domain.result import ImageResult, Result
 
-router = APIRouter()
+router = APIRouter(route_class=DirectRoute)
 WARNINGS = "X-Oar-Warnings"
 """A header with a JSON list: what of the file is not in the result."""
 
@@ -62,8 +63,10 @@ async def predict(request: Request, name: str) -> Response:
         version = model.version
         resources.enter_context(model.batcher.admit())
         work = await read_request(request, model, store)
-        formats = find_formats(version, await model.predictor_of(work.options))
-        output = choose_format(formats, work.format, request.headers.get("accept"))
+        predictor = await model.predictor_of(work.options)
+        accept, output = request.headers.get("accept"), None
+        if not takes_any(work.format, accept):
+            output = choose_format(find_formats(version, predictor), work.format, accept)
         answer = await _answer(model, work, output, resources)
     except BaseException:
         await resources.aclose()
@@ -99,7 +102,7 @@ async def _answer(
         return await _deliver(_page_lines(_chain((first, second), pages), model, work), output, resources)
     item, result = first
     headers = {WARNINGS: json.dumps(item.warnings)} if item.warnings else {}
-    return Response(to_json(await _describe(result, model, work)), media_type=JSON_TYPE, headers=headers)
+    return Response(to_line(await _describe(result, model, work)), media_type=JSON_TYPE, headers=headers)
 
 
 Pages = AsyncIterator[tuple[object, Result] | PageFailure]
@@ -117,7 +120,7 @@ async def _deliver(
 ) -> Response:
     """A line an entry as they come, or one list of them where JSON is work for by name."""
     if output is not None and not output.in_pieces:
-        return Response(to_json([entry async for entry in entries]), media_type=JSON_TYPE)
+        return Response(to_line([entry async for entry in entries]), media_type=JSON_TYPE)
     first = await anext(entries, None)  # where the first page fails, the status says so
 
     async def lines() -> AsyncIterator[bytes]:
@@ -158,7 +161,7 @@ async def _predict_all(model: ServedModel, work: PredictRequest) -> AsyncIterato
                 yield (await _predict_text(model, one, work)).to_dict()
                 continue
             async with open_upload(model, one) as reader:
-                pages = predict_pages(model, reader, work.options, work.timeout)
+                pages = predict_pages(model, reader, work.options, work.timeout, is_request=False)
                 async for entry in _page_lines(pages, model, work):
                     yield entry
         except OarError as error:
@@ -173,7 +176,9 @@ async def _predict_text(model: ServedModel, text: str | tuple[str, str], work: P
         )
     if predictor.pairs and isinstance(text, str):
         raise UnsupportedError("this model takes two texts", received="one", allowed='{"text": …, "pair": …}')
-    return await model.predict(text, work.options, model.deadline(work.timeout))
+    return await model.predict(
+        text, work.options, model.deadline(work.timeout), can_be_refused=not work.several
+    )
 
 
 async def _answer_file(

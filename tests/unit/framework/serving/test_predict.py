@@ -37,7 +37,9 @@ def test_the_json_is_that_of_oar_infer(start: Start, tiny: Path, tmp_path: Path)
     assert done.returncode == 0, done.stderr
     answer = start().post(URL, files={"file": ("folder/a.png", png(100))})
     assert answer.status_code == 200
-    assert answer.content == (tmp_path / "out" / "a.json").read_bytes()
+    file = (tmp_path / "out" / "a.json").read_text(encoding="utf-8")
+    assert json.dumps(answer.json(), ensure_ascii=False, indent=1) + "\n" == file
+    assert answer.text.count("\n") == 1
     assert answer.headers["content-type"] == "application/json"
 
 
