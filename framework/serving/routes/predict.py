@@ -54,7 +54,8 @@ async def predict(request: Request, name: str) -> Response:
     """Run a model.
 
     The body is a file as it is, multipart/form-data, or JSON: {"image": base64}, {"url": address}, {"text": text} or
-    {"inputs": [...]} of several, with {"options": {...}}. `?format=` or `Accept` choose what comes back.
+    {"inputs": [...]} of several, with {"options": {...}}; {"instances": [...]} is answered with {"predictions": [...]},
+    as KServe's and TensorFlow Serving's first protocol has it. `?format=` or `Accept` choose what comes back.
     """
     store: ModelStore = request.app.state.store
     model = store.get(name)
@@ -84,6 +85,9 @@ async def _answer(
             raise UnsupportedError(
                 "several inputs are answered with JSON", received=output.name, allowed="json, ndjson"
             )
+        if work.instances:
+            entries = [entry async for entry in _predict_all(model, work)]
+            return Response(to_line({"predictions": entries}), media_type=JSON_TYPE)
         return await _deliver(_predict_all(model, work), output, resources)
     (only,) = work.inputs
     if not isinstance(only, Upload):
@@ -165,6 +169,8 @@ async def _predict_all(model: ServedModel, work: PredictRequest) -> AsyncIterato
                 async for entry in _page_lines(pages, model, work):
                     yield entry
         except OarError as error:
+            if work.instances:
+                raise
             yield {"input": number, **error_body(error)}
 
 

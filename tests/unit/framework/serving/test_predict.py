@@ -120,6 +120,37 @@ def test_several_inputs_and_one_that_cannot_be_read(start: Start) -> None:
     assert [json.loads(line)["source"] for line in answer.text.splitlines()] == ["1.png", "2.png"]
 
 
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda text: text,
+        lambda text: {"b64": text},
+        lambda text: {"image": {"b64": text}},
+        lambda text: {"data": text},
+        lambda text: {"image_bytes": {"b64": text}},
+    ],
+)
+def test_instances_are_answered_with_predictions(start: Start, wrap: Callable[[str], object]) -> None:
+    client = start()
+    texts = [base64.b64encode(png(value)).decode() for value in (10, 240)]
+    body: dict[str, object] = {"instances": [wrap(text) for text in texts]}
+    answer = client.post(URL, json={**body, "signature_name": "serving_default"})
+    assert list(answer.json()) == ["predictions"]
+    scores = [score_of(one) for one in answer.json()["predictions"]]
+    assert scores == pytest.approx([10 / 255, 240 / 255], abs=1e-5)
+    bad = client.post(URL, json={"instances": [wrap(texts[0]), wrap(base64.b64encode(b"x" * 99).decode())]})
+    assert bad.status_code == 422 and "known format" in bad.text
+
+
+def test_a_list_of_images_as_hub_serving_takes_it(start: Start) -> None:
+    texts = [base64.b64encode(png(value)).decode() for value in (10, 240)]
+    answer = start().post(URL, json={"images": texts, "options": {"top": 1}})
+    lines = [json.loads(line) for line in answer.text.splitlines()]
+    assert [one["classes"][0]["label"] for one in lines] == ["dark", "bright"]
+    nothing = start().post(URL, json={"key": ["image"], "value": texts})
+    assert nothing.status_code == 400 and "received" in nothing.text and "key, value" in nothing.text
+
+
 def test_requests_that_say_nothing_or_too_much(start: Start) -> None:
     client = start()
     for body, status in (
