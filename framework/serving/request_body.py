@@ -7,6 +7,7 @@ import binascii
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from urllib.parse import parse_qsl
 
 from fastapi import Request
 from starlette.datastructures import UploadFile
@@ -20,12 +21,14 @@ from framework.serving.models import ModelStore, ServedModel
 from framework.serving.settings import Limits
 from framework.workflow.domain.predictor import ImagePredictor, Text
 
+_FORM = "application/x-www-form-urlencoded"
 _FILES = (
     "",
     "application/octet-stream",
     "application/pdf",
-    "application/x-www-form-urlencoded",
-)  # curl's own
+    _FORM,
+)  # with --data-binary curl calls a file a form
+_FIELD = re.compile(rb"(?:image|file|url|text)=")
 _SOURCES = ("image", "file", "url", "text")
 _NAME_LENGTH = 200
 _DATA_URL = re.compile(r"data:[\w/+.;=-]*;base64,", re.ASCII | re.IGNORECASE)
@@ -81,6 +84,9 @@ async def read_request(request: Request, model: ServedModel, store: ModelStore) 
         body = await request.body()
         entries = await model.in_thread(lambda: read_object(body))
         await _read_entries(entries, work, model, store)
+    elif kind == _FORM and _FIELD.match(body := await request.body()):
+        fields = dict(parse_qsl(body.decode("utf-8", "replace")))
+        await _read_entries(dict[str, JSON](fields), work, model, store)
     elif kind == "text/plain":
         work.inputs.append(_decode_text(await request.body()))
     elif kind in _FILES or kind.startswith("image/"):

@@ -43,7 +43,7 @@ def test_the_json_is_that_of_oar_infer(start: Start, tiny: Path, tmp_path: Path)
     assert answer.headers["content-type"] == "application/json"
 
 
-@pytest.mark.parametrize("way", ["form", "json", "data url", "raw", "curl", "urlsafe"])
+@pytest.mark.parametrize("way", ["form", "json", "data url", "raw", "curl", "urlsafe", "encoded form"])
 def test_ways_to_send_an_image(start: Start, way: str) -> None:
     client, data = start(), png(200)
     text = base64.b64encode(data).decode()
@@ -51,6 +51,8 @@ def test_ways_to_send_an_image(start: Start, way: str) -> None:
         answer = client.post(URL, files={"anything": data}, data={"top": "1"})
     elif way == "raw":
         answer = client.post(URL + "?top=1", content=data, headers={"content-type": "image/png"})
+    elif way == "encoded form":
+        answer = client.post(URL, data={"image": text, "top": "1"})
     elif way == "curl":  # --data-binary
         kind = {"content-type": "application/x-www-form-urlencoded"}
         answer = client.post(URL + "?top=1", content=data, headers=kind)
