@@ -27,7 +27,7 @@ from framework.engine.trainer import Trainer
 from framework.io import BucketBatchSampler, DataLoader, Dataset
 from framework.io.collate import PadToBucket
 from framework.nn.layer import Layer
-from framework.optimizer import AdamW, Momentum
+from framework.optimizer import SGD, AdamW
 from framework.vision.sample import Sample
 from tests.unit.framework.distributed.axes_run import Classifier, Rows, TextTask, Texts
 
@@ -101,7 +101,7 @@ def _images(name: str) -> tuple[Layer, Any, DataLoader, Any]:
     config = bind(model, Annotated[Any, Kind("model")], packages)
     dataset = Boxes() if name == "picodet" else Images()
     loader = DataLoader(dataset, batch_size=BATCH, pack=bound.pack, shuffle=True, drop_last=True)
-    return build(config), bound, loader, Momentum(learning_rate=1e-3, momentum=0.9, weight_decay=1e-4)
+    return build(config), bound, loader, SGD(learning_rate=1e-3)
 
 
 def _texts() -> tuple[Layer, Any, DataLoader, Any]:
