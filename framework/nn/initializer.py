@@ -121,7 +121,7 @@ class TruncatedNormal(Initializer):
     b: float = 2.0
 
     def __call__(self, rng: np.random.Generator, shape: Shape) -> np.ndarray:
-        values = self.mean + self.std * rng.standard_normal(shape)
+        values = np.asarray(self.mean + self.std * rng.standard_normal(shape))
         while (outside := (values < self.a) | (values > self.b)).any():
             values[outside] = self.mean + self.std * rng.standard_normal(int(outside.sum()))
         return values.astype(np.float32)
