@@ -34,7 +34,11 @@ def parser() -> argparse.ArgumentParser:
     arguments.add_argument(
         "--devices", type=int, required=True, metavar="N", help="how many devices there are"
     )
-    arguments.add_argument("--hardware", default="h100", help="their kind: a100, h100, h200, tpu-v5p, …; cpu: devices that this machine's CPU is divided into, measured")
+    arguments.add_argument(
+        "--hardware",
+        default="h100",
+        help="their kind: a100, h100, h200, tpu-v5p, …; cpu: devices that this machine's CPU is divided into, measured",
+    )
     arguments.add_argument("--memory", help="of each device, such as 80GB; default: that of the kind")
     arguments.add_argument("--top", type=int, default=5, metavar="N", help="divisions that are shown")
     arguments.add_argument(

@@ -117,7 +117,7 @@ def collective_seconds(traffic: Traffic, sizes: Sequence[int], hardware: Hardwar
         return 0.0
     if hardware.shared:  # whatever the groups, each device meets others, reads and writes
         rounds = 2 if traffic.kind == "all-reduce" else 1
-        return math.prod(sizes) * (hardware.latency + rounds * traffic.bytes / hardware.bandwidth)
+        return math.prod(sizes) * (hardware.latency + rounds * traffic.bytes / hardware.link)
     # The innermost axes lie in a node: those that an axis spans are its own times all that are further in.
     span = math.prod(sizes[min(axes) :])
     within = span <= hardware.per_node
