@@ -62,8 +62,8 @@ class Plan:
                 received=str(devices[0]),
                 fix="plan without --compile",
             )
-        made = analysis.output_size_in_bytes - analysis.alias_size_in_bytes
-        return analysis.argument_size_in_bytes, analysis.temp_size_in_bytes + made
+        besides = analysis.temp_size_in_bytes + analysis.output_size_in_bytes - analysis.alias_size_in_bytes
+        return analysis.argument_size_in_bytes, besides
 
     def describe(self, top: int = 5) -> str:
         """The best divisions as a table, and why others lose."""
