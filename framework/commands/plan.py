@@ -79,12 +79,13 @@ def _plan(args: argparse.Namespace) -> int:
         )
     # Of arrays there are none, so the devices of this machine do not matter.
     jax.config.update("jax_platforms", "cpu")
-    made = args.devices if args.compile and is_virtual else min(args.devices, _MEASURED) if args.hardware == "cpu" else 1
+    measured = min(args.devices, _MEASURED) if args.hardware == "cpu" else 1
+    made = args.devices if args.compile and is_virtual else measured
     if made > 1:
         jax.config.update("jax_num_cpu_devices", made)
     if args.hardware == "cpu":
-        hardware = calibrate(jax.devices()[: min(made, _MEASURED)])
-        hardware = with_memory(hardware, hardware.memory * min(made, _MEASURED) / args.devices)
+        hardware = calibrate(jax.devices()[:measured])
+        hardware = with_memory(hardware, hardware.memory * measured / args.devices)
     else:
         hardware = find_hardware(args.hardware)
     hardware = with_memory(hardware, parse_memory(args.memory) if args.memory else None)
