@@ -29,7 +29,7 @@ from framework.io.collate import PadToBucket
 from framework.nn.layer import Layer
 from framework.optimizer import SGD, AdamW
 from framework.vision.sample import Sample
-from tests.unit.framework.distributed.axes_run import Classifier, Rows, TextTask, Texts
+from tests.unit.framework.distributed.axes_run import Classifier, Rows, Texts, TextTask
 
 BATCH, BATCHES = 16, 4
 BUCKETS = (4, 8, 12)
