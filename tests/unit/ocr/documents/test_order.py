@@ -96,3 +96,17 @@ def test_what_stands_below_two_lists_follows_both():
     assert order_boxes(boxes, items_of_lists=[*listed, False]).tolist() == [0, 1, 2, 3, 4, 5, 6]
     assert order_boxes(boxes, items_of_lists=[*listed, True]).tolist() == [0, 1, 2, 6, 3, 4, 5]
     assert order_boxes(boxes).tolist() == [0, 1, 2, 6, 3, 4, 5]  # paragraphs of two columns
+
+
+@pytest.mark.parametrize("columns", [3, 4, 5])
+def test_a_title_in_the_middle_of_columns_comes_before_them(columns: int) -> None:
+    """It may be as narrow as the middle column, and no stripe goes through it."""
+    body = [(110 * n, 40 if n % 2 else 60, 110 * n + 100, 300) for n in range(columns)]
+    middle = (110 * columns - 10) / 2
+    title, below = (middle - 40, 10, middle + 40, 25), (middle - 20, 28, middle + 20, 38)
+    assert order_boxes([*body, below, title]).tolist() == [columns + 1, columns, *range(columns)]
+
+
+def test_what_begins_a_column_beside_its_middle_stays_in_it() -> None:
+    body = [(0, 40, 100, 300), (110, 40, 210, 300), (220, 40, 320, 300)]
+    assert order_boxes([*body, (110, 10, 170, 25)]).tolist() == [0, 3, 1, 2]
