@@ -37,7 +37,13 @@ from ocr.text.letters_apart import add_missed, as_letters
 from ocr.text.postprocess import Text
 from ocr.text.preprocess import crop_lines, turned_lines
 from ocr.text.reading_order import quad_of, reading_order, upright_boxes, words_from_chars
-from ocr.text.stacked_letters import LEAST_STACKED, find_stacks, join_stack, letters_in_a_row
+from ocr.text.stacked_letters import (
+    LEAST_STACKED,
+    add_missed_below,
+    find_stacks,
+    join_stack,
+    letters_in_a_row,
+)
 from ocr.text.stages import DetectedLines, Detector, OrientationClassifier, Recognizer, RecognizerGroup
 from ocr.text.tiles import detect_in_grid, detect_in_tiles, split_long
 
@@ -182,7 +188,7 @@ class OCRPipeline:
                     quads = self._detect_closer(image, quads)
                     detected = detected._replace(faint=0, in_tiles=True)
                 assert quads is not None
-                quads = add_missed(image, self._split_long(image, quads))
+                quads = add_missed_below(image, add_missed(image, self._split_long(image, quads)))
                 detected = detected._replace(quads=quads)
         else:
             quads, _ = detect_in_tiles(self.detector, image, most)
