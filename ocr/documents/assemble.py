@@ -27,6 +27,7 @@ SHORT_ROWS, SHORT_WORDS = 8, 5.0  # of a text such as an address: rows and words
 TRIM = 0.05  # of a block's height: neighbours touch
 ONE_ROW = 1.5  # of a line's height, at most
 CAPTION_GAP = 0.03  # of the page's height, between a caption and what it belongs to
+NO_PROSE = ("table", "list_item", "image", "chart")
 UNORDERED = ("header", "footer", "number", "aside_text")
 _FIGURES = ("image", "chart")
 _OWNERS = {"table_title": ("table",), "figure_title": ("image", "chart")}
@@ -75,7 +76,7 @@ def _order_in_rows(blocks: Sequence[Block], boxes: Sequence[Box], separators: Se
     cuts = tops if len(tops) > 1 else _ends_of_short_rows(blocks, boxes)
     rightward = starts_right("".join(block.text for block in blocks))
     everything = [*boxes, *separators]
-    listed = [*(block.label == "list_item" for block in blocks), *(False for _ in separators)]
+    kinds = [*(block.label if block.label in NO_PROSE else "" for block in blocks), *("" for _ in separators)]
     rows: list[list[int]] = [[] for _ in range(len(cuts) + 1)]
     for i, box in enumerate(everything):
         rows[bisect_right(cuts, box[1])].append(i)
@@ -84,7 +85,7 @@ def _order_in_rows(blocks: Sequence[Block], boxes: Sequence[Box], separators: Se
         for row in rows
         if row
         for i in order_boxes(
-            [everything[i] for i in row], right_to_left=rightward, items_of_lists=[listed[i] for i in row]
+            [everything[i] for i in row], right_to_left=rightward, kinds=[kinds[i] for i in row]
         )
     ]
     return [i for i in ordered if i < len(boxes)]

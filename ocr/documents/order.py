@@ -17,12 +17,14 @@ from itertools import combinations, pairwise
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ocr.results.geometry import mirrored, part_below, split_at_stripes
+from ocr.results.geometry import mirrored, split_at_stripes
 
 TRIM = 0.05  # of a box's sides: boxes of detectors touch and overlap a little
 CENTRED = 0.02  # of the width of columns: how far the middle of a title over them is off theirs
 INSIDE = 0.1  # of the width of the white between columns: what begins so far inside stands in none
-GAP_BELOW = 0.5  # of the lowest block's height: the white above what stands below columns
+# What stands below columns: rows of it at most; the white above it, to its height; how far the beginnings and the ends
+# of what stands above it are apart, to that white.
+FEW_BELOW, GAP_BELOW, LEVEL = 3, 0.5, 0.5
 _Boxes = NDArray[np.float64]
 _Items = NDArray[np.intp]
 
@@ -31,13 +33,14 @@ def order_boxes(
     boxes: ArrayLike | Sequence[Sequence[float]],
     *,
     right_to_left: bool = False,
-    items_of_lists: Sequence[bool] = (),
+    kinds: Sequence[str] = (),
 ) -> _Items:
     """Indices [N] of boxes [N, 4] (left, top, right, bottom) in the order in which a person reads them.
 
     Args:
         right_to_left: Columns follow one another from right to left, as in Arabic or in vertical Japanese.
-        items_of_lists: [N], which of them are items of lists: what is none may follow two lists, not the first.
+        kinds: [N], of what is no prose: what stands below two tables, or two lists, and is none itself follows both.
+            "" is prose.
     """
     array = np.array(boxes, np.float64).reshape(-1, 4)
     if right_to_left:
@@ -47,25 +50,51 @@ def order_boxes(
         sides = array[:, 2:] - array[:, :2]
         trim = np.minimum(sides * TRIM, TRIM * 2 * np.median(sides.min(axis=1)))
         array = np.concatenate([array[:, :2] + trim, array[:, 2:] - trim], axis=1)
-    return np.array(
-        _order(array, np.arange(len(array)), np.array(items_of_lists or [False] * len(array), np.bool_)),
-        np.intp,
-    )
+    named = np.array(kinds or [""] * len(array), np.str_)
+    return np.array(_order(array, np.arange(len(array)), named), np.intp)
 
 
-def _order(boxes: _Boxes, items: _Items, rows: NDArray[np.bool_]) -> list[int]:
+def _order(boxes: _Boxes, items: _Items, kinds: NDArray[np.str_]) -> list[int]:
     if len(items) < 2:
         return items.tolist()
     columns = split_at_stripes(boxes, items, axis=0)
     if len(columns) > 1 and _stand_beside(boxes, columns) and not _have_title(boxes, columns):
-        least = float((boxes[items, 3] - boxes[items, 1]).min()) * GAP_BELOW
-        columns, below = part_below(boxes, columns, least, rows=rows)
+        columns, below = _part_below(boxes, columns, kinds)
         parts = [*columns, below] if len(below) else columns
-        return [index for part in parts for index in _order(boxes, part, rows)]
+        return [index for part in parts for index in _order(boxes, part, kinds)]
     bands = _join_bands(boxes, split_at_stripes(boxes, items, axis=1))
     if len(bands) > 1:
-        return [index for band in bands for index in _order(boxes, band, rows)]
+        return [index for band in bands for index in _order(boxes, band, kinds)]
     return _order_by_precedence(boxes, items)
+
+
+def _part_below(boxes: _Boxes, columns: list[_Items], kinds: NDArray[np.str_]) -> tuple[list[_Items], _Items]:
+    """Columns, and the few items that stand in one of them, below all, and are no part of it: a remark below two tables
+    that stand side by side, or what follows a list in two columns.
+
+    The columns end in things of one kind and at one height. Prose in columns ends so by chance.
+    """
+    bottoms = [boxes[column, 3].max() for column in columns]
+    longest = int(np.argmax(bottoms))
+    end = max(bottom for number, bottom in enumerate(bottoms) if number != longest)
+    column = columns[longest]
+    is_below = boxes[column, 1] >= end
+    below = column[is_below]
+    parted = [column[~is_below] if number == longest else one for number, one in enumerate(columns)]
+    unchanged = columns, column[:0]
+    if not len(below) or not len(parted[longest]) or len(split_at_stripes(boxes, below, axis=1)) > FEW_BELOW:
+        return unchanged
+    lasts = [one[np.argmax(boxes[one, 3])] for one in parted]
+    highest = below[np.argmin(boxes[below, 1])]
+    gap = boxes[highest, 1] - boxes[lasts, 3].max()
+    one_kind = bool(kinds[lasts[0]]) and bool((kinds[lasts] == kinds[lasts[0]]).all())
+    is_level = np.ptp(boxes[lasts, 1]) <= gap and np.ptp(boxes[lasts, 3]) <= LEVEL * gap
+    white = gap >= GAP_BELOW * float((boxes[below, 3] - boxes[below, 1]).min())
+    return (
+        (parted, below)
+        if one_kind and kinds[highest] != kinds[lasts[0]] and is_level and white
+        else unchanged
+    )
 
 
 def _join_bands(boxes: _Boxes, bands: list[_Items]) -> list[_Items]:
