@@ -60,8 +60,8 @@ def _order(boxes: _Boxes, items: _Items, kinds: NDArray[np.str_]) -> list[int]:
     columns = split_at_stripes(boxes, items, axis=0)
     if len(columns) > 1 and _stand_beside(boxes, columns) and not _have_title(boxes, columns):
         columns, below = _part_below(boxes, columns, kinds)
-        parts = [*columns, below] if len(below) else columns
-        return [index for part in parts for index in _order(boxes, part, kinds)]
+        groups = [*columns, below] if len(below) else columns
+        return [index for group in groups for index in _order(boxes, group, kinds)]
     bands = _join_bands(boxes, split_at_stripes(boxes, items, axis=1))
     if len(bands) > 1:
         return [index for band in bands for index in _order(boxes, band, kinds)]

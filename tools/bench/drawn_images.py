@@ -90,13 +90,13 @@ def draw_texts(
     return np.asarray(image), drawn
 
 
-def read_as_drawn(drawn: Sequence[DrawnText], found: Sequence[ReadText]) -> Iterator[tuple[str, str]]:
+def read_as_drawn(drawn: Sequence[DrawnText], detections: Sequence[ReadText]) -> Iterator[tuple[str, str]]:
     """(text drawn, text read) of each: what has its centre in the box of the drawn text or up to 8 pixels beside it."""
     for one in drawn:
         left, top, right, bottom = one.box
         inside = [
             text.text
-            for text in sorted(found, key=lambda text: text.centre)
+            for text in sorted(detections, key=lambda text: text.centre)
             if left - 8 < text.centre[0] < right + 8 and top - 8 < text.centre[1] < bottom + 8
         ]
         yield one.text, " ".join(inside)
@@ -126,14 +126,16 @@ def rapid_reader() -> Reader:
     read_page = RapidOCR()
 
     def read(rgb: np.ndarray) -> list[ReadText]:
-        found = read_page(np.ascontiguousarray(rgb[..., ::-1]))
-        quads = () if found.boxes is None else found.boxes
-        return [ReadText(text, tuple(quad.mean(0).tolist())) for text, quad in zip(found.txts or (), quads)]
+        detections = read_page(np.ascontiguousarray(rgb[..., ::-1]))
+        quads = () if detections.boxes is None else detections.boxes
+        return [
+            ReadText(text, tuple(quad.mean(0).tolist())) for text, quad in zip(detections.txts or (), quads)
+        ]
 
     return read
 
 
-def turned_points(found: Sequence[ReadText], quarters: int, hw: tuple[int, int]) -> list[ReadText]:
+def turned_points(detections: Sequence[ReadText], quarters: int, hw: tuple[int, int]) -> list[ReadText]:
     """Texts of an image that `np.rot90` turned so many quarters, with centres in pixels of the image of this size."""
     height, width = hw
     back = {
@@ -142,7 +144,7 @@ def turned_points(found: Sequence[ReadText], quarters: int, hw: tuple[int, int])
         2: lambda x, y: (width - x, height - y),
         3: lambda x, y: (y, height - x),
     }[quarters]
-    return [ReadText(one.text, back(*one.centre)) for one in found]
+    return [ReadText(one.text, back(*one.centre)) for one in detections]
 
 
 def short_texts(argv: list[str]) -> None:
@@ -163,13 +165,13 @@ def short_texts(argv: list[str]) -> None:
         for quarters in (0, 1, 2, 3) if args.directions and name == "oar" else (0,):
             pairs = []
             for image, drawn in pages:
-                found = read(np.ascontiguousarray(np.rot90(image, quarters)))
-                pairs += read_as_drawn(drawn, turned_points(found, quarters, image.shape[:2]))
-            turned = [pair for pair in pairs if is_turned(*pair)]
+                detections = read(np.ascontiguousarray(np.rot90(image, quarters)))
+                pairs += read_as_drawn(drawn, turned_points(detections, quarters, image.shape[:2]))
+            upside_down = [pair for pair in pairs if is_turned(*pair)]
             right = sum(text == drawn for drawn, text in pairs)
             print(
                 f"{name:<9} pages turned by {90 * quarters:3}: {len(pages)} pages, {len(pairs)} texts, {right} right,"
-                f" {len(turned)} turned"
+                f" {len(upside_down)} turned"
             )
             if args.show:
                 print(*(f"  {drawn!r} is read {text!r}" for drawn, text in pairs if text != drawn), sep="\n")
