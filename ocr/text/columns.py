@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ocr.results.geometry import Box, mirrored, split_at_stripes
+from ocr.results.geometry import Box, mirrored, part_below, split_at_stripes
 
 _Items = NDArray[np.intp]
 
@@ -191,8 +191,11 @@ class _Cutter:
                 whole.extend(group.tolist())
                 continue
             flush()
+            columns, below = part_below(self.boxes, columns, self.height)
             for column in columns:
                 found += self.cut(column, known, learn=learn, depth=depth + 1)
+            if len(below):
+                found += self.cut(below, known, learn=learn, depth=depth)
         flush()
         return found
 
