@@ -32,7 +32,7 @@ from ocr.commands.document_flags import (
     upstream_model,
     upstream_settings,
 )
-from ocr.documents.config import read_document_config
+from ocr.documents.config import open_ocr_config, read_document_config
 from ocr.documents.options import DocumentOptions
 from ocr.exporters.files import parse_formats
 from ocr.pipeline.options import DEFAULT_MODEL
@@ -143,7 +143,8 @@ def _document(args: argparse.Namespace, names: Sequence[str]) -> int:
         settings(given, args.model_path),
     )
     options: dict[str, object] = {}
-    if args.config is not None and (found := read_document_config(args.config, overrides)) is not None:
+    file = None if args.config is None else open_ocr_config(args.config)
+    if file is not None and (found := read_document_config(file, overrides)) is not None:
         model, overrides, options = found[0], tuple(found[1]), dict(found[2])
     overrides += upstream_settings(values)
     options |= {name: values[name] for name in names if values[name] is not None}
@@ -154,7 +155,8 @@ def _document(args: argparse.Namespace, names: Sequence[str]) -> int:
         options["fields"] = True
     chosen = make_options(DocumentOptions, options, "oar document")
     keep_memory()
-    converter = open_converter(model or DEFAULT_MODEL, chosen, choose_runtime(args), overrides)
+    opened = file if file is not None and model == args.config else model or DEFAULT_MODEL  # it is read once
+    converter = open_converter(opened, chosen, choose_runtime(args), overrides)
     formats = _choose_formats(args, converter.formats)
     kept = {name: value for name, value in dataclasses.asdict(chosen).items() if name not in _UNRECORDED}
     output_dir = Path(args.output_dir)

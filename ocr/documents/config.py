@@ -16,7 +16,7 @@ from framework.config import register
 from framework.core.errors import ConfigError
 from framework.core.types import JSON
 from framework.engine.task import Pipeline, Stage
-from framework.workflow.domain.config_file import open_config
+from framework.workflow.domain.config_file import ConfigFile, open_config
 from framework.workflow.domain.domain import Model, config_names
 from ocr.documents.options import DocumentOptions
 from ocr.pipeline.options import DEFAULT_MODEL
@@ -62,21 +62,32 @@ class DocumentConfig(NamedTuple):
     options: Mapping[str, object]
 
 
-def read_document_config(config: Model, settings: Sequence[str] = ()) -> DocumentConfig | None:
+def open_ocr_config(config: Model) -> ConfigFile | None:
+    """The configuration of a name of configs/ocr or of a file, as it stands; None of a folder and of other names.
+
+    Raises: ConfigError: the file cannot be read.
+    """
+    path = Path(config)
+    if path.is_dir() or (path.suffix not in (".yml", ".yaml") and str(config) not in config_names("ocr")):
+        return None
+    return open_config(config, domain="ocr")
+
+
+def read_document_config(config: Model | ConfigFile, settings: Sequence[str] = ()) -> DocumentConfig | None:
     """The configuration of a name of configs/ocr/structure or of a file; None where it is one of another kind, an
     artifact's folder, or unknown.
 
     Args:
+        config: Its name or path, or what `open_ocr_config` has read.
         settings: Changes such as "pipeline.layout_model=PP-DocLayout-S".
 
     Raises:
         ConfigError: it does not bind; file and line are named.
     """
-    path = Path(config)
-    if path.is_dir() or (path.suffix not in (".yml", ".yaml") and str(config) not in config_names("ocr")):
-        return None
-    file = open_config(config, domain="ocr")
-    if not _is_of_documents(file.plain):  # settings of a recogniser are read where it is opened
+    file = config if isinstance(config, ConfigFile) else open_ocr_config(config)
+    if file is None or not _is_of_documents(
+        file.plain
+    ):  # settings of a recogniser are read where it is opened
         return None
     file = file.with_settings(settings)
     bound = file.experiment.pipeline

@@ -21,6 +21,7 @@ import numpy as np
 from framework.core.disk import whole_file
 from framework.inference import Runtime
 from framework.vision import image as vision_image
+from framework.workflow.domain.config_file import ConfigFile
 from framework.workflow.domain.domain import Model
 from framework.workflow.domain.outputs import text_file, write_json
 from framework.workflow.files.documents import Conversion, DocumentConverter, Interrupted, Progress
@@ -350,7 +351,7 @@ _WHOLE_FILES: dict[str, Callable[[_Job], list[Path]]] = {
 
 
 def open_converter(
-    model: Model, options: DocumentOptions, runtime: Runtime, overrides: Sequence[str] = ()
+    model: Model | ConfigFile, options: DocumentOptions, runtime: Runtime, overrides: Sequence[str] = ()
 ) -> OCRDocuments:
     """The converter that these options ask for; the model is opened for the first page that needs it."""
     ocr = lazy_ocr(model, runtime, overrides, options.ocr_options())

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Mapping, Sequence
 from typing import cast
 
 from framework.core.errors import InputError
 from framework.inference import Runtime
 from framework.workflow import open_predictor
+from framework.workflow.domain.config_file import ConfigFile
+from framework.workflow.domain.domain import Model
 from ocr.documents.field_model import open_fields
 from ocr.documents.layout_model import LayoutDetector, open_layout
 from ocr.documents.lazy import Lazy
@@ -23,7 +24,7 @@ DEFAULT_LAYOUT = "picodet_s_layout_synthetic"
 
 
 def lazy_ocr(
-    model: str | os.PathLike[str],
+    model: Model | ConfigFile,
     runtime: Runtime,
     overrides: Sequence[str] = (),
     options: Mapping[str, object] | None = None,

@@ -228,9 +228,13 @@ def _mark_continuations(
         continued = (
             last is not None and box[1] < last_middle and _goes_on(last, block, last_middle == math.inf)
         )
-        below = text is not None and 0 < floats <= MOST_FLOATS and _goes_on(text, block, False)
-        below = below and _begins_within_sentence(block)
-        below = below and (box[1] < text_middle or _fills_up(text, block, rotation))
+        below = (
+            text is not None
+            and 0 < floats <= MOST_FLOATS
+            and _goes_on(text, block, False)
+            and _begins_within_sentence(block)
+            and (box[1] < text_middle or _fills_up(text, block, rotation))
+        )
         if continued or below:
             block = replace(block, continued=True)
         marked.append(block)

@@ -56,6 +56,7 @@ DEEPEST = 6
 BULLETS = "•▪◦‣⁃∙●■▸►·➢✓□❖☐☑☒"  # which begin an item of a list and nothing else
 LIST_MARK = rf"([{BULLETS}–—*∗-]|\(?\d{{1,3}}[.)]|\(?[a-zA-Z][.)]|\(?[ivx]{{2,5}}[.)]|\[\d+\])"
 _MARK = re.compile(rf"{LIST_MARK}\s")
+_END = re.compile(r"[.!?:;…][\"'”’)\]]*$")
 
 
 class Column(NamedTuple):
@@ -116,13 +117,15 @@ def find_columns(
 @dataclass(frozen=True)
 class _Cutter:
     """Boxes of lines, obstacles and headings, trimmed, [N + M + H, 4], and which of them are obstacles; of the lines
-    also how many letters and characters they have and whether they begin with a list's mark, [N, 3]. Rows go down by
-    `slope` a pixel to the right; those of two sides within `near` of the height are level.
+    also how many letters and characters they have and whether they begin with a list's mark, [N, 3], and whether they
+    begin with a small letter and whether they end a sentence, [N, 2]. Rows go down by `slope` a pixel to the right;
+    those of two sides within `near` of the height are level.
     """
 
     boxes: NDArray[np.float64]
     obstacle: NDArray[np.bool_]
     signs: NDArray[np.float64]
+    flow: NDArray[np.bool_]
     height: float
     slope: float
     near: float
@@ -150,10 +153,17 @@ class _Cutter:
             (sum(map(str.isalpha, text)), len("".join(text.split())), _MARK.match(text) is not None)
             for text in texts
         ]
+        flow = [(text.lstrip()[:1].islower(), _END.search(text.rstrip()) is not None) for text in texts]
         places = np.arange(len(boxes))
         obstacle = (places >= len(lines)) & (places < len(lines) + len(obstacles))
         return cls(
-            boxes, obstacle, np.array(signs, np.float64).reshape(-1, 3), max(height, 1e-6), slope, near
+            boxes,
+            obstacle,
+            np.array(signs, np.float64).reshape(-1, 3),
+            np.array(flow, bool).reshape(-1, 2),
+            max(height, 1e-6),
+            slope,
+            near,
         )
 
     def cut(
@@ -308,7 +318,11 @@ class _Cutter:
             if not len(left) or not len(right):
                 parted = True  # a figure or a table beside something
             elif self._are_prose(parts[number], parts[number + 1], left, right) or (
-                self._are_words(parts[number], parts[number + 1]) and self._are_long(stripe, left, right)
+                self._are_words(parts[number], parts[number + 1])
+                and (
+                    self._are_long(stripe, left, right)
+                    or self._read_on(stripe, parts[number], parts[number + 1])
+                )
             ):
                 parted = True
                 if learn and stripe not in known:
@@ -372,6 +386,25 @@ class _Cutter:
         first, second = map(self._middles, long)
         apart = abs(first[:, None] - second[None]).min(axis=1)
         return bool((apart <= LEVEL * self.height).sum() >= 2)
+
+    def _read_on(self, stripe: tuple[float, float], *sides: _Items) -> bool:
+        """Whether each side has a sentence that goes on from a long row, which fills its column, to the one below."""
+        if stripe[1] - stripe[0] < UNLEVEL_GUTTER * self.height:
+            return False
+        return all(map(self._has_sentence_over_rows, sides))
+
+    def _has_sentence_over_rows(self, items: _Items) -> bool:
+        lines = items[items < len(self.signs)]
+        if not len(lines):
+            return False
+        width = max(LONG_ROW * self.height, FILLED * float(np.ptp(self.boxes[lines, ::2])))
+        for upper, lower in pairwise(split_at_stripes(self.boxes, lines, axis=1)):
+            last = upper[np.argmax(self.boxes[upper, 2])]
+            first = lower[np.argmin(self.boxes[lower, 0])]
+            filled = self.boxes[last, 2] - self.boxes[upper, 0].min() >= width
+            if filled and self.flow[first, 0] and not self.flow[last, 1]:
+                return True
+        return False
 
     def _are_prose(
         self, first: _Items, second: _Items, left: NDArray[np.float64], right: NDArray[np.float64]

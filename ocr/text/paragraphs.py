@@ -19,6 +19,7 @@ from ocr.results.blocks import Block, Box
 from ocr.results.geometry import bounding_box, line_box, rows_of
 from ocr.results.lines import Line, has_styles
 from ocr.text.columns import BULLETS, LIST_MARK, find_columns
+from ocr.text.hanging_indents import hanging_rows
 from ocr.text.hyphens import NO_WORDS, WordList, join_at_hyphen
 from ocr.text.list_levels import Mark, list_levels
 from ocr.text.reading_order import DETECTOR_MARGIN, is_unspaced, join_texts, reading_regions, slope_of
@@ -29,6 +30,7 @@ PARAGRAPH_GAP = 0.45  # beyond the usual distance of lines
 LEADING = 0.25  # of the distances are this or less: among short paragraphs most may be those between them
 LEADINGS = (1.0, 1.9)
 INDENT = (0.8, 4.0)  # of a first line: the least, the greatest
+HANGING = 6.0  # of all lines but the first: the greatest
 CELL_GAP = 1.0  # lines of a row nearer than this are one cell
 EVEN = 1.5  # the widest white between words to the narrowest, in a row that is justified
 ROW_GAP = 1.5  # between two cells of a row that does not run on
@@ -347,8 +349,9 @@ def _split_paragraphs(rows: Sequence[Row], left: float, right: float, known: boo
     flush &= sum(row.box[0] - left > INDENT[0] * size for row in rows) * 2 >= len(rows)
     least, most = (size * part * (1.0 if known else OCR_SIZE) for part in LEADINGS)
     leading = min(max(usual, least), most)
+    entries, below = (set(), set()) if flush else _hanging_rows(rows, left, right, size)
     groups = [[rows[0]]]
-    for before, row in pairwise(rows):
+    for number, (before, row) in enumerate(pairwise(rows), 1):
         sizes = sorted((before.size, row.size))
         scale = max(1.0, sizes[0] / size) if known else 1.0  # lines of a large heading stand further apart
         gap = row.middle - before.middle - scale * leading > scale * PARAGRAPH_GAP * size * (
@@ -364,6 +367,7 @@ def _split_paragraphs(rows: Sequence[Row], left: float, right: float, known: boo
             and other < indent  # else it is centred
             and not flush
             and not _BULLET.match(before.text)  # else it hangs below its bullet
+            and number not in below
         )
         starts = _starts_item(row.text, groups[-1][0].text, before.text)
         # What follows a check box's label begins anew, unless it hangs below the label.
@@ -388,6 +392,7 @@ def _split_paragraphs(rows: Sequence[Row], left: float, right: float, known: boo
         if (
             gap
             or indented
+            or number in entries
             or starts
             or section
             or ended
@@ -399,6 +404,21 @@ def _split_paragraphs(rows: Sequence[Row], left: float, right: float, known: boo
             groups.append([])
         groups[-1].append(row)
     return groups
+
+
+def _hanging_rows(rows: Sequence[Row], left: float, right: float, size: float) -> tuple[set[int], set[int]]:
+    """The rows that hang out of their paragraphs, and those below them: `hanging_rows`; items of lists are none."""
+    if any(row.rightward for row in rows):
+        return set(), set()
+    texts = [row.text for row in rows]
+    if any(_BULLET.match(text) for text in texts):
+        return set(), set()
+
+    def is_full(number: int) -> bool:
+        return not _has_room(rows[number], rows[number + 1], texts[number + 1], left, right)
+
+    reach = (INDENT[0] * size, HANGING * size)
+    return hanging_rows([row.box[0] - left for row in rows], texts, is_full, reach)
 
 
 def _starts_item(text: str, first: str, before: str) -> bool:

@@ -11,6 +11,7 @@ from framework.core.process import pause_collection
 from framework.core.process_state import state
 from framework.inference.runtime import Runtime
 from framework.workflow.domain.capabilities import TaskAliases
+from framework.workflow.domain.config_file import ConfigFile
 from framework.workflow.domain.domain import Model, find_domain
 from framework.workflow.domain.options import make_options, options_signature
 from framework.workflow.domain.predictor import AnyPredictor
@@ -20,7 +21,7 @@ P = TypeVar("P", bound=AnyPredictor)
 
 
 def open_predictor(
-    model: Model,
+    model: Model | ConfigFile,
     *,
     domain: str | None = None,
     runtime: Runtime | None = None,
@@ -31,7 +32,8 @@ def open_predictor(
 
     Args:
         model: The name of a configuration, or of a task that a domain knows, such as "ner"; a configuration file
-            (.yml); an artifact's folder; or a folder of another toolkit that a domain can import.
+            (.yml), or one that is read already; an artifact's folder; or a folder of another toolkit that a domain can
+            import.
         domain: The only domain that is meant.
         runtime: Device, precision and engine, and whether code that artifacts name may run.
         overrides: Settings of the configuration, as `-o` of the tools.

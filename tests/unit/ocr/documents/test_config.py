@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 import ocr
-from framework.core.errors import ConfigError
+from framework.core.errors import ConfigError, InputError
+from framework.workflow.domain import config_file
+from framework.workflow.domain.config_file import open_config
 from framework.workflow.domain.domain import config_names
 from framework.workflow.export.export import export_config
 from ocr.documents import convert
@@ -138,5 +140,24 @@ def test_the_command_takes_files_and_flags(tmp_path: Path, monkeypatch: pytest.M
         100,
     )
     assert (mine[0], mine[1].dpi, mine[2]) == (DEFAULT_MODEL, 90, ("a=1",))
-    assert (tiny[0], tiny[1].table_model, tiny[2]) == ("pp_ocrv6_tiny", "SLANet_plus", ("a.b=1",))
+    assert (tiny[0].name, tiny[1].table_model, tiny[2]) == ("pp_ocrv6_tiny", "SLANet_plus", ("a.b=1",))
     assert version[0] == "pp_ocrv5_server"
+
+
+def test_a_recogniser_s_config_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    files: list[Path] = []
+    read = config_file.read
+
+    def count(path: Path) -> Any:
+        files.append(path)
+        return read(path)
+
+    def open_converter(model: Any, *_: Any) -> None:
+        open_config(model, domain="ocr")  # as whoever opens the model does
+        raise InputError("that is enough")
+
+    monkeypatch.setattr(config_file, "read", count)
+    monkeypatch.setattr(convert, "open_converter", open_converter)
+    done = run_tool("document", "in.pdf", "-c", "pp_ocrv6_small")
+    assert done.returncode and "that is enough" in done.stderr
+    assert files == [config_names("ocr")["pp_ocrv6_small"]]

@@ -197,3 +197,39 @@ def test_a_sender_beside_the_number_of_his_letter() -> None:
     rows_of_text(page, (30, 260), 40, list(zip(left, right, strict=True)), step=11)
     prose(page, 30, 76, 3)
     assert markdown(page).split()[: len(" ".join(left + right).split())] == " ".join(left + right).split()
+
+
+def test_two_columns_of_few_rows_in_which_sentences_go_on() -> None:
+    """As signatures stand below a contract: one sentence and a name each."""
+    page = PdfPage()
+    prose(page, 30, 30, 4, words=12)
+    sides = (
+        (
+            "For the seller, who declares today that all",
+            "these goods are free of any claim:",
+            "Anna Vik",
+            "Director",
+        ),
+        ("For the buyer, who has now seen all these goods", "on the third of May:", "Per Moe", ""),
+    )
+    rows_of_text(page, (30, 210), 100, list(zip(*sides, strict=True)), step=11)
+    said = " ".join(markdown(page).split())
+    assert (
+        said.index("all these goods are free of any claim")
+        < said.index("Director")
+        < said.index("For the buyer")
+    )
+    assert "goods on the third of May" in said
+
+
+def test_long_names_beside_long_values_are_rows() -> None:
+    page = PdfPage()
+    prose(page, 30, 30, 4, words=12)
+    rows = [
+        ("Name of the boat and of its present owner", "Havfruen, which belongs to Anna Vik"),
+        ("Length", "11.4 m"),
+        ("Built in", "1987"),
+    ]
+    rows_of_text(page, (30, 210), 100, rows, step=11)
+    said = " ".join(markdown(page).split())
+    assert said.index("Havfruen") < said.index("Length") < said.index("11.4 m") < said.index("Built in")
