@@ -25,6 +25,7 @@ from framework.distributed import Partitioner
 from framework.distributed.agreement import agree
 from framework.distributed.processes import Heartbeat, is_main
 from framework.engine.callbacks import Callback
+from framework.engine.compile_notice import CompileNotice
 from framework.engine.evaluator import EvaluationCancelled, Evaluator
 from framework.engine.experiment import TrainOptions
 from framework.engine.label_report import find_bad_labels, name_samples
@@ -148,6 +149,7 @@ class Trainer:
             self.partitioner.step_shardings(self.state, list(self.param_groups)),
             tables,
         )
+        self._compile_notice = CompileNotice("the training step")
         # Who trains by hand gives what has a loss, and need not derive from Task.
         learns = isinstance(task, Task)
         self._experience = task.experience(self.graphdef, train.dataset, options.seed) if learns else None
@@ -340,7 +342,9 @@ class Trainer:
                     for batch in batches:
                         for callback in self.callbacks:
                             callback.on_step(self, step)
-                        self.state, values = self.step_fn(self.state, self._trained_on(batch.data, step))
+                        data = self._trained_on(batch.data, step)
+                        with self._compile_notice.around(data):
+                            self.state, values = self.step_fn(self.state, data)
                         self._pending.append((step, batch.ids, values))
                         step += 1
                         self._waited = waited + batches.waited

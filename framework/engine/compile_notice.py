@@ -1,0 +1,56 @@
+"""Tells that a program compiles where that takes long, so that nobody takes a first step for a run that hangs."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Iterator
+
+import jax
+import numpy as np
+
+from framework.core.types import PyTree
+
+log = logging.getLogger("oar")
+
+_FIRST, _EVERY = 2.0, 10.0  # seconds until the first line, and between two
+
+
+class CompileNotice:
+    """Around the calls of one jitted function: a line after two seconds of a call with arrays of new shapes, one every
+    ten seconds while it goes on, and one when it is done. Calls that take less say nothing.
+
+    Args:
+        what: What compiles, as the lines name it.
+    """
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        self._seen: set[tuple[object, ...]] = set()
+
+    @contextlib.contextmanager
+    def around(self, arrays: PyTree) -> Iterator[None]:
+        """The call that takes these arrays."""
+        shapes = tuple((np.shape(leaf), str(getattr(leaf, "dtype", ""))) for leaf in jax.tree.leaves(arrays))
+        if shapes in self._seen:
+            yield
+            return
+        self._seen.add(shapes)
+        began, done = time.perf_counter(), threading.Event()
+        teller = threading.Thread(target=self._tell, args=(began, done), daemon=True)
+        teller.start()
+        try:
+            yield
+        finally:
+            done.set()
+            teller.join()
+        if (took := time.perf_counter() - began) >= _FIRST:
+            log.info(f"{self.what} compiled in {took:.0f} s")
+
+    def _tell(self, began: float, done: threading.Event) -> None:
+        pause = _FIRST
+        while not done.wait(pause):
+            log.info(f"{self.what} compiles: {time.perf_counter() - began:.0f} s until now")
+            pause = _EVERY
