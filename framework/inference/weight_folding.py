@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import cast
 
 import jax
 import numpy as np
@@ -105,8 +106,11 @@ class _Trace:
         self.steps.append(_Step(equation, inputs, tuple(outputs)))
         return outputs
 
-    def evaluate(self, steps: Iterable[_Step], values: dict[int, jax.Array], wanted: Iterable[int]) -> list:
-        values = {**self.constants, **values}
+    def evaluate(
+        self, steps: Iterable[_Step], inputs: Mapping[int, jax.Array], wanted: Iterable[int]
+    ) -> list[jax.Array]:
+        # Operations take numpy's arrays as they are.
+        values = cast("dict[int, jax.Array]", {**self.constants, **inputs})
         for step in steps:
             values.update(zip(step.outputs, step.run([values[number] for number in step.inputs])))
         return [values[number] for number in wanted]
