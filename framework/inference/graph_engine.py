@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ from framework.core.lazy import LazyModule
 from framework.core.process import check_process
 from framework.export.program import from_kernel_layout, kernel_names, to_kernel_layout
 from framework.inference.engine import TensorShape, describe
+from framework.inference.weight_folding import FoldedFunction
 from framework.interop import detect, load_program
 from framework.interop.graph.layer import GraphLayer
 from framework.interop.graph.parts import names_read, nodes_like, split_program
@@ -26,6 +28,7 @@ from framework.interop.graph.roles import kernel_values
 from framework.interop.programs.program import TEXT_NAME, TensorSpec
 from framework.interop.source import Source, read_source
 from framework.nn import functional_core
+from framework.nn.functional.lowering import folding_scope
 from framework.nn.functional_core import State
 
 if TYPE_CHECKING:
@@ -121,7 +124,17 @@ class GraphEngine:
             )
             return out
 
-        run_head = jax.jit(run, compiler_options=compile_options(self.device) or None)
+        options = compile_options(self.device) or None
+        run_head: Callable[[Mapping[str, jax.Array]], State]
+        if self.device.platform == "cpu":
+
+            def run_folding(*arguments: State) -> State:
+                with folding_scope():
+                    return run(*arguments)
+
+            run_head = FoldedFunction(run_folding, self._weights, options)
+        else:
+            run_head = functools.partial(jax.jit(run, compiler_options=options), *self._weights)
         read = names_read(layer.program, programs.tail) | set(self.outputs)
         held = {name: value for name, value in self._prepared.items() if name in read}
         self._programs = run_head, programs.tail, held  # all at once, for other threads
@@ -163,7 +176,7 @@ class GraphEngine:
         while self._is_compiled:
             head, tail, held = self._programs
             try:
-                values = head(*self._weights, placed)
+                values = head(placed)
             except TraceError as error:
                 if not self._move(error):
                     self._is_compiled = False

@@ -296,39 +296,60 @@ def _pointwise(x: jax.Array, w: jax.Array, stride: Pair, pads: Pads, low: bool, 
     return y.reshape(n, h, width, w.shape[0])
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(2, 3))
-def _winograd(x: jax.Array, w: jax.Array, pads: Pads, at_once: int | None) -> jax.Array:
+@functools.partial(jax.custom_jvp, nondiff_argnums=(2, 3, 4))
+def _winograd(x: jax.Array, w: jax.Array, pads: Pads, dilation: Pair, at_once: int | None) -> jax.Array:
     """A 3x3 convolution of stride 1. Where a derivative is taken all is plain: in a training step of ResNet50 this form
     saves nothing."""
-    height, width = out_size(x.shape[1:3], (3, 3), (1, 1), (1, 1), pads)
-    fill = winograd.blocks_of(width) * winograd.OUTPUTS - width
-    x = pad_edges(x, (pads[0], (pads[1][0], pads[1][1] + fill)))
-    return winograd.convolve(x, _hwio(w), (height, width), at_once)
+    apart, columns_apart = dilation
+    height, width = out_size(x.shape[1:3], (3, 3), (1, 1), dilation, pads)
+    fill = winograd.blocks_of(width, columns_apart) * winograd.OUTPUTS * columns_apart - width
+    below = -height % apart if apart > 1 else 0
+    x = pad_edges(x, ((pads[0][0], pads[0][1] + below), (pads[1][0], pads[1][1] + fill)))
+    if apart == 1:
+        return winograd.convolve(x, _hwio(w), (height, width), at_once, columns_apart)
+    # Rows that a kernel sees together are images of their own.
+    n, rows, *line = x.shape
+    x = x.reshape(n, rows // apart, apart, *line).swapaxes(1, 2).reshape(n * apart, rows // apart, *line)
+    lines = (height + below) // apart
+    y = winograd.convolve(x, _hwio(w), (lines, width), at_once, columns_apart)
+    y = y.reshape(n, apart, *y.shape[1:]).swapaxes(1, 2)
+    return y.reshape(n, lines * apart, width, -1)[:, :height]
 
 
-def _3x3(x: jax.Array, w: jax.Array, pads: Pads) -> jax.Array:
-    return _plain(x, w, (1, 1), pads, (1, 1), 1)
+def _3x3(x: jax.Array, w: jax.Array, pads: Pads, dilation: Pair) -> jax.Array:
+    return _plain(x, w, (1, 1), pads, dilation, 1)
 
 
 @_winograd.defjvp
 def _winograd_jvp(
-    pads: Pads, at_once: int | None, primals: Operands, tangents: Operands
+    pads: Pads, dilation: Pair, at_once: int | None, primals: Operands, tangents: Operands
 ) -> tuple[jax.Array, jax.Array]:
-    return jax.jvp(lambda x, w: _3x3(x, w, pads), primals, tangents)
+    return jax.jvp(lambda x, w: _3x3(x, w, pads, dilation), primals, tangents)
 
 
-def _conv_3x3(x: jax.Array, w: jax.Array, pads: Pads) -> jax.Array:
+def _conv_3x3(x: jax.Array, w: jax.Array, pads: Pads, dilation: Pair, folds: bool) -> jax.Array:
     """A 3x3 convolution of stride 1 with half of the multiplications where that is faster, and never in 16 bits, which
-    have no digits to spare. Where sizes are symbolic both forms are in the program, and compiling chooses one."""
-    images, pixels = x.shape[0], math.prod(out_size(x.shape[1:3], (3, 3), (1, 1), (1, 1), pads))
-    least, most = winograd.worthwhile(x.shape[3], w.shape[0])
+    have no digits to spare. Where sizes are symbolic both forms are in the program, and compiling chooses one; dilated
+    kernels are plain there."""
+    images, (height, width) = x.shape[0], out_size(x.shape[1:3], (3, 3), (1, 1), dilation, pads)
+    pixels, is_dilated = math.prod((height, width)), dilation != (1, 1)
+    least, most = winograd.worthwhile(x.shape[3], w.shape[0], folds)
     if x.dtype in (jnp.bfloat16, jnp.float16) or least > most:
-        return _3x3(x, w, pads)
+        return _3x3(x, w, pads, dilation)
     if isinstance(images, int) and isinstance(pixels, int):
-        at_once = winograd.images_at_once(images, pixels, x.shape[3], w.shape[0])
-        return _winograd(x, w, pads, at_once) if at_once else _3x3(x, w, pads)
+        if is_dilated:
+            images *= dilation[0]
+            lines = -(-height // dilation[0])
+            filled = winograd.blocks_of(width, dilation[1]) * winograd.OUTPUTS * dilation[1]
+            if lines * dilation[0] * filled > winograd.MOST_FILLED * pixels:
+                return _3x3(x, w, pads, dilation)
+            pixels = lines * filled
+        at_once = winograd.images_at_once(images, pixels, x.shape[3], w.shape[0], folds)
+        return _winograd(x, w, pads, dilation, at_once) if at_once else _3x3(x, w, pads, dilation)
+    if is_dilated:
+        return _3x3(x, w, pads, dilation)
     total = jnp.asarray(images * pixels)
-    forms = (lambda x, w: _winograd(x, w, pads, None), lambda x, w: _3x3(x, w, pads))
+    forms = (lambda x, w: _winograd(x, w, pads, dilation, None), lambda x, w: _3x3(x, w, pads, dilation))
     return lax.cond((least <= total) & (total <= most), *forms, x, w)
 
 
@@ -402,7 +423,7 @@ def _used_taps(
     return (slices[0], slices[1]), (rest[0], rest[1])
 
 
-@functools.partial(jax.jit, static_argnames=("stride", "pads", "dilation", "groups", "on", "low"))
+@functools.partial(jax.jit, static_argnames=("stride", "pads", "dilation", "groups", "on", "low", "folds"))
 def _conv2d(
     x: jax.Array,
     weight: jax.Array,
@@ -413,6 +434,7 @@ def _conv2d(
     groups: int,
     on: Platform,
     low: bool,
+    folds: bool,
 ) -> jax.Array:
     def plain(x: jax.Array, w: jax.Array) -> jax.Array:
         if low and x.dtype == jnp.float32 and groups == 1:
@@ -431,7 +453,7 @@ def _conv2d(
             "depthwise": lambda x, w: _depthwise(x, _channels_last(w), stride, pads, dilation),
             "groups": lambda x, w: _in_groups(x, w, stride, pads, dilation, groups),
             "space_to_depth": lambda x, w: _space_to_depth(x, w, stride, pads, dilation),
-            "winograd": lambda x, w: _conv_3x3(x, w, pads),
+            "winograd": lambda x, w: _conv_3x3(x, w, pads, dilation, folds),
             # bfloat16 convolutions are slow on a CPU: there only dots run in low precision.
             "plain": lambda x, w: _plain(x, w, stride, pads, dilation, groups),
             # Never on a GPU with a stride: XLA of jaxlib 0.11 ends the process where a dot takes every second pixel.
@@ -467,7 +489,8 @@ def conv2d(
                 allowed=f"at least {(k - 1) * d + 1} pixels, padding included",
             )
     low = precision() == "bfloat16"
-    return _conv2d(x, weight, bias, strides, pads, dilations, groups, lowering.platform(), low)
+    scopes = lowering.platform(), low, lowering.folds_weights()
+    return _conv2d(x, weight, bias, strides, pads, dilations, groups, *scopes)
 
 
 def conv1d(

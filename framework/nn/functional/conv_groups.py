@@ -1,9 +1,10 @@
 """Convolutions in groups, as a CPU computes them: XLA's own form goes through groups one by one and leaves vectors of 2
 to 16 channels half empty.
 
-Milliseconds of CPU time on 2 cores (Zen 5), jax 0.10.2, float32, XLA's own form first: 3x3 over 56x56x128 in 32 groups
-of 4: 9.8, 1.4 in blocks, 1.0 as sums; 64x64x64 to 128 in 32 groups of 2: 9.6, 1.4, 0.7; 14x14x512 in 32 groups of 16:
-0.80, 0.46 in blocks; 128x128x64 in 4 groups of 16, dilated by 8: 13.9, 5.3.
+Milliseconds of CPU time on 2 cores (Zen 5), float32, XLA's own form first: 56x56x128 in 32 groups of 4, 3x3:
+9.8, 1.4 in blocks, 1.0 as sums; 64x64x64 to 128 in 32 groups of 2: 9.6, 1.4, 0.7; 14x14x512 in 32 groups of 16: 0.80,
+0.46 in blocks; 128x128x64 in 4 groups of 16, dilated by 8: 13.9, 5.3. Groups of 8 in blocks and as sums: 56x56x24 0.42,
+0.30; 14x14x152 0.26, 0.16; 7x7x368 0.19, 0.12; 28x28x256 1.0, 1.0.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from jax import lax
 
 Convolution = Callable[[jax.Array, jax.Array], jax.Array]  # x [N, H, W, C], kernel [kh, kw, C, out]
 
-# Terms of an output up to which a group is a sum of products of vectors that lie over all groups: 3x3 over 4 channels.
-MOST_TERMS = 36
+# Terms of an output up to which a group is a sum of products of vectors that lie over all groups: 3x3 over 8 channels.
+MOST_TERMS = 72
 _BLOCK = 16  # channels that are convolved together, with zeros between the groups of a block
 # Blocks are operations of their own, which all have to be compiled, so with many groups they grow, up to where the
 # zeros take more time than XLA's own form.

@@ -96,7 +96,7 @@ def _by_frames(
     return functools.reduce(jnp.add, [convolve(frames(i), weight[:, :, i]) for i in range(kernel)])
 
 
-@functools.partial(jax.jit, static_argnames=("stride", "pads", "dilation", "groups", "on"))
+@functools.partial(jax.jit, static_argnames=("stride", "pads", "dilation", "groups", "on", "folds"))
 def _conv3d(
     x: jax.Array,
     weight: jax.Array,
@@ -106,6 +106,7 @@ def _conv3d(
     dilation: Axes,
     groups: int,
     on: Platform,
+    folds: bool,  # what `conv2d` reads from its scope: the trace is cached by it
 ) -> jax.Array:
     def plain(x: jax.Array, w: jax.Array) -> jax.Array:
         return lax.conv_general_dilated(
@@ -144,7 +145,8 @@ def conv3d(
     strides, dilations = per_axis(stride, 3, "stride"), per_axis(dilation, 3, "dilation")
     pads = spatial_padding(padding, weight.shape[2:], strides, x.shape[1:-1], dilations)
     weight = jnp.asarray(weight, x.dtype)
-    return _conv3d(x, weight, bias, strides, pads, dilations, groups, lowering.platform())
+    scopes = lowering.platform(), lowering.folds_weights()
+    return _conv3d(x, weight, bias, strides, pads, dilations, groups, *scopes)
 
 
 @functools.partial(jax.jit, static_argnames=("stride", "pads", "output_padding", "dilation", "groups", "on"))

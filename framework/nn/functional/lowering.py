@@ -29,7 +29,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 Platform = Literal["cpu", "other", "any", "graph"]
-Scopes = tuple[Precision, Autocast | None, Platform, MeshScope | None]
+Scopes = tuple[Precision, Autocast | None, Platform, MeshScope | None, bool]
 ConvPlan = Literal["plain", "depthwise", "groups", "space_to_depth", "pointwise", "winograd"]
 
 # jax lets GPUs and TPUs compute dots and convolutions of float32 with the digits of TF32 or bfloat16. Results are then
@@ -40,6 +40,7 @@ if jax.config.jax_default_matmul_precision is None:  # type: ignore[attr-defined
 set_process_flags()
 
 _platform: contextvars.ContextVar[Platform | None] = contextvars.ContextVar("oar_platform", default=None)
+_folds_weights: contextvars.ContextVar[bool] = contextvars.ContextVar("oar_folds_weights", default=False)
 
 # Input channels up to which a strided convolution is laid out over blocks of pixels: 3x3x3 stride 2 on 640x640 takes
 # 4.4 ms (5.0 with Eigen, 22 with YNN; broadcast multiply-adds take 17 and are computed again for every consumer).
@@ -69,6 +70,22 @@ def platform_scope(value: Platform) -> Iterator[None]:
         _platform.reset(token)
 
 
+def folds_weights() -> bool:
+    """Whether what operations compute of weights alone is computed once for all calls, see `folding_scope`."""
+    return _folds_weights.get()
+
+
+@contextlib.contextmanager
+def folding_scope() -> Iterator[None]:
+    """Write operations inside the block for weights that stay: forms that first combine a kernel pay at smaller
+    sizes."""
+    token = _folds_weights.set(True)
+    try:
+        yield
+    finally:
+        _folds_weights.reset(token)
+
+
 def describe(operation: str, **settings: object) -> contextlib.AbstractContextManager[object]:
     """A scope of a trace that says which operation stands in it and how it is set: what a jaxpr does not keep of
     static arguments, and what an exporter needs that knows the operation as one. See `settings_of`."""
@@ -83,7 +100,7 @@ def settings_of(name_stack: str, operation: str) -> dict[str, Any] | None:
 
 def current_scopes() -> Scopes:
     """What operations read from their scopes while they are traced: a static argument of whatever caches a trace."""
-    return precision(), autocast(), platform(), current_mesh()
+    return precision(), autocast(), platform(), current_mesh(), folds_weights()
 
 
 def choose(on: Platform, cpu: Callable[[*Ts], T], plain: Callable[[*Ts], T], *args: *Ts) -> T:
@@ -116,8 +133,6 @@ def conv_plan(
         return "groups"
     if kernel_hw == (1, 1):
         return "pointwise"
-    if dilation != (1, 1):
-        return "plain"
     if stride == (1, 1):
         return "winograd" if kernel_hw == (3, 3) else "plain"
-    return "space_to_depth" if in_channels <= FEW_CHANNELS else "plain"
+    return "space_to_depth" if in_channels <= FEW_CHANNELS and dilation == (1, 1) else "plain"

@@ -50,7 +50,8 @@ def test_plans_of_plain_cases():
     assert plan(8, (3, 3), 8, 16, (1, 1), (1, 1)) == "groups"  # two outputs a channel
     assert plan(8, (1, 1), 1, 16, (2, 2), (1, 1)) == "pointwise"
     assert plan(64, (3, 3), 1, 64, (1, 1), (1, 1)) == "winograd"
-    assert plan(64, (3, 3), 1, 64, (1, 1), (2, 2)) == "plain"
+    assert plan(64, (3, 3), 1, 64, (1, 1), (2, 2)) == "winograd"
+    assert plan(64, (3, 3), 1, 64, (2, 2), (2, 2)) == "plain"
 
 
 @pytest.mark.parametrize(

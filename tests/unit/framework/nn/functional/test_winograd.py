@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import contextlib
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,7 +10,7 @@ from jax import export
 
 from framework.nn import functional as F
 from framework.nn.functional import conv, winograd
-from framework.nn.functional.lowering import platform_scope
+from framework.nn.functional.lowering import folding_scope, platform_scope
 
 PADS = ((1, 1), (1, 1))
 
@@ -46,10 +48,51 @@ def test_it_is_the_plain_convolution(shape, at_once, pads):
     # In float64, where a wrong factor could not pass for rounding.
     with jax.enable_x64(True):
         x, w = arrays(shape, 7, np.float64)
-        found = conv._winograd(jnp.asarray(x), jnp.asarray(w), pads, at_once)
+        found = conv._winograd(jnp.asarray(x), jnp.asarray(w), pads, (1, 1), at_once)
         expected = plain(x, w, pads)
         assert found.dtype == jnp.float64
         np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("shape", "dilation", "at_once", "pads"),
+    [
+        ((1, 12, 16, 5), (2, 2), 2, ((2, 2), (2, 2))),
+        ((2, 7, 13, 5), (3, 2), 6, ((3, 3), (2, 2))),  # rows and columns that fill no whole blocks
+        ((2, 9, 11, 3), (4, 1), 1, ((0, 0), (1, 1))),
+        ((1, 6, 17, 4), (1, 5), 1, ((0, 2), (3, 7))),
+        ((1, 14, 14, 4), (2, 2), 1, ((-1, 2), (2, -1))),  # cut, not padded
+    ],
+)
+def test_dilated_kernels(shape, dilation, at_once, pads):
+    with jax.enable_x64(True):
+        x, w = map(jnp.asarray, arrays(shape, 7, np.float64))
+        found = conv._winograd(x, w, pads, dilation, at_once)
+        expected = conv._plain(x, w, (1, 1), pads, dilation, 1)
+        np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("size", "dilation", "folds", "is_plain"),
+    [
+        ((48, 64), 2, False, False),
+        ((48, 64), 4, False, False),
+        ((48, 60), 20, False, True),  # a block would be 80 columns
+        ((24, 24), 1, False, True),
+        ((24, 24), 1, True, False),  # where the kernel is combined once
+        ((12, 12), 1, True, True),
+    ],
+)
+def test_which_sizes_are_combined(size, dilation, folds, is_plain):
+    x, w = map(jnp.asarray, arrays((1, *size, 64), 64))
+    scope = folding_scope() if folds else contextlib.nullcontext()
+    with platform_scope("cpu"), scope:
+        run = jax.jit(lambda x, w: F.conv2d(x, w, None, 1, dilation, dilation))
+        text = run.lower(x, w).as_text()
+    assert ("stablehlo.convolution" in text) == is_plain
+    edge = (dilation, dilation)
+    expected = conv._plain(x, w, (1, 1), (edge, edge), edge, 1)
+    np.testing.assert_allclose(run(x, w), expected, atol=3e-5)
 
 
 def test_the_error_in_float32():
@@ -83,7 +126,7 @@ def test_derivatives_are_those_of_the_plain_form():
 def test_mapped_over_an_axis():
     x, w = arrays((3, 16, 32, 32), 64)
     with platform_scope("cpu"):
-        found = jax.vmap(lambda image: conv._winograd(image[None], jnp.asarray(w), PADS, 1)[0])(
+        found = jax.vmap(lambda image: conv._winograd(image[None], jnp.asarray(w), PADS, (1, 1), 1)[0])(
             jnp.asarray(x)
         )
     np.testing.assert_allclose(found, plain(x, w), atol=2e-5)
