@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from framework.distributed import ParallelOptions
 
 _MOST_VIRTUAL = 2048  # devices that jax makes of a CPU
+_MEASURED = 16  # of them, on which their speed is measured
 
 
 def parser() -> argparse.ArgumentParser:
@@ -33,7 +34,11 @@ def parser() -> argparse.ArgumentParser:
     arguments.add_argument(
         "--devices", type=int, required=True, metavar="N", help="how many devices there are"
     )
-    arguments.add_argument("--hardware", default="h100", help="their kind: cpu, a100, h100, h200, tpu-v5p, …")
+    arguments.add_argument(
+        "--hardware",
+        default="h100",
+        help="their kind: a100, h100, h200, tpu-v5p, …; cpu: devices that this machine's CPU is divided into, measured",
+    )
     arguments.add_argument("--memory", help="of each device, such as 80GB; default: that of the kind")
     arguments.add_argument("--top", type=int, default=5, metavar="N", help="divisions that are shown")
     arguments.add_argument(
@@ -41,7 +46,8 @@ def parser() -> argparse.ArgumentParser:
         type=int,
         default=0,
         metavar="N",
-        help="compile the N best ones for as many devices of a CPU, and say what the compiler reports",
+        help="compile the N best ones, and say what the compiler reports: for these devices where jax's plugin for "
+        "them is installed (jax[cuda13]), else for as many of a CPU",
     )
     add_settings(arguments, weights=False)
     return arguments
@@ -50,7 +56,9 @@ def parser() -> argparse.ArgumentParser:
 def _plan(args: argparse.Namespace) -> int:
     import jax
 
+    from framework.distributed.planning.calibration import calibrate
     from framework.distributed.planning.hardware import find_hardware, parse_memory, with_memory
+    from framework.distributed.planning.topology import GPUS, absent_devices, has_compiler
     from framework.workflow.train.plan import plan
 
     if args.devices < 1 or args.top < 1 or args.compile < 0:
@@ -60,7 +68,8 @@ def _plan(args: argparse.Namespace) -> int:
             received=f"--devices {args.devices} --top {args.top} --compile {args.compile}",
             allowed="1 or more devices and rows, 0 or more to compile",
         )
-    if args.compile and args.devices > _MOST_VIRTUAL:
+    is_virtual = not has_compiler(args.hardware)
+    if args.compile and is_virtual and args.devices > _MOST_VIRTUAL:
         raise ConfigError(
             "so many devices cannot be made of a CPU",
             where="--compile",
@@ -70,19 +79,28 @@ def _plan(args: argparse.Namespace) -> int:
         )
     # Of arrays there are none, so the devices of this machine do not matter.
     jax.config.update("jax_platforms", "cpu")
-    if args.compile:
-        jax.config.update("jax_num_cpu_devices", args.devices)
-    hardware = with_memory(find_hardware(args.hardware), parse_memory(args.memory) if args.memory else None)
+    measured = min(args.devices, _MEASURED) if args.hardware == "cpu" else 1
+    made = args.devices if args.compile and is_virtual else measured
+    if made > 1:
+        jax.config.update("jax_num_cpu_devices", made)
+    if args.hardware == "cpu":
+        hardware = calibrate(jax.devices()[:measured])
+        hardware = with_memory(hardware, hardware.memory * measured / args.devices)
+    else:
+        hardware = find_hardware(args.hardware)
+    hardware = with_memory(hardware, parse_memory(args.memory) if args.memory else None)
     result = plan(
         open_data_config(args, read_overrides(args, training=True)).experiment, args.devices, hardware
     )
     print(result.describe(args.top))
     for division in result.search.fitting[: args.compile]:
-        needed = result.compile(division, jax.devices()[: args.devices])
-        options = division.options
+        devices = jax.devices() if is_virtual else absent_devices(args.hardware, args.devices)
+        state, working = result.compile(division, devices[: args.devices])
+        options, kind = division.options, "devices of a CPU" if is_virtual else GPUS[args.hardware].title
         print(
-            f"compiled for {args.devices} devices of a CPU: data {options.data} x fsdp {options.fsdp} x tensor "
-            f"{options.tensor}, stage {options.stage}: {needed / 2**30:.3f} GiB on each"
+            f"compiled for {args.devices} {kind}: data {options.data} x fsdp {options.fsdp} x tensor "
+            f"{options.tensor}, stage {options.stage}: {(state + working) / 2**30:.3f} GiB on each, "
+            f"{state / 2**30:.3f} of them for the state"
         )
     if result.best is None:
         return 1
