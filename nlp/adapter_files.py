@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -32,6 +33,7 @@ PEFT_CONFIG, PADDLE_CONFIG = "adapter_config.json", "lora_config.json"
 _PEFT_WEIGHTS = ("adapter_model.safetensors", "adapter_model.bin")
 _PADDLE_WEIGHTS = ("lora_model_state.pdparams", "peft_model.safetensors", "lora_model_state.safetensors")
 _PREFIX = "base_model.model."
+_SAFE_RANK = 1024  # layers of it are made whatever the arrays are, to tell which do not fit
 
 
 def is_adapter_folder(folder: str | Path) -> bool:
@@ -83,7 +85,7 @@ def _from_peft(settings: Mapping[str, object], path: Path) -> LoRA:
             "layers are left out of the adapter", where=f"{path}: exclude_modules", received=excluded
         )
     return LoRA(
-        rank=int(_number(settings, "r", 8, path)),
+        rank=_rank(_number(settings, "r", 8, path), f"{path}: r"),
         alpha=_number(settings, "lora_alpha", 8, path),
         dropout=_number(settings, "lora_dropout", 0, path),
         targets=_pattern(targets, path),
@@ -91,7 +93,10 @@ def _from_peft(settings: Mapping[str, object], path: Path) -> LoRA:
         dora=settings.get("use_dora") is True,
         modules_to_save=tuple(re.escape(name) for name in _names(settings, "modules_to_save")),
         bias=_bias(settings, path),
-        rank_pattern={end: int(rank) for end, rank in _numbers(settings, "rank_pattern", path).items()},
+        rank_pattern={
+            end: _rank(rank, f"{path}: rank_pattern.{end}")
+            for end, rank in _numbers(settings, "rank_pattern", path).items()
+        },
         alpha_pattern=_numbers(settings, "alpha_pattern", path),
     )
 
@@ -100,9 +105,15 @@ def _number(settings: Mapping[str, object], name: str, default: float, path: Pat
     value = settings.get(name)
     if value is None:
         return default
-    if not isinstance(value, int | float):
+    if not isinstance(value, int | float) or not math.isfinite(value):
         raise FormatError("the entry is no number", where=f"{path}: {name}", received=repr(value)[:80])
     return float(value)
+
+
+def _rank(value: float, where: str) -> int:
+    if value < 1 or not value.is_integer():
+        raise FormatError("a rank is a whole number", where=where, received=value, allowed="1 or more")
+    return int(value)
 
 
 def _names(settings: Mapping[str, object], name: str) -> list[str]:
@@ -143,11 +154,14 @@ def _pattern(targets: object, path: Path) -> str:
 def _from_paddle(settings: Mapping[str, object], path: Path) -> LoRA:
     targets = settings.get("target_modules")
     targets = [targets] if isinstance(targets, str) else targets
-    if not isinstance(targets, list) or not targets:
+    if not isinstance(targets, list) or not targets or not all(isinstance(one, str) for one in targets):
         raise FormatError(
             "the adapter names no layers", where=f"{path}: target_modules", received=repr(targets)[:80]
         )
-    rank, scaling = int(_number(settings, "r", 8, path)), _number(settings, "scaling", 0, path)
+    rank, scaling = (
+        _rank(_number(settings, "r", 8, path), f"{path}: r"),
+        _number(settings, "scaling", 0, path),
+    )
     rslora, alpha = settings.get("rslora") is True, _number(settings, "lora_alpha", 0, path)
     alpha = alpha or scaling * (rank**0.5 if rslora else rank) or 8.0
     # Theirs are regular expressions that a whole name must have, such as ".*q_proj.*".
@@ -170,12 +184,6 @@ def read_adapter(model: Decoder, folder: str | Path) -> Decoder:
     """
     folder = Path(folder)
     adapter = read_adapter_config(folder)
-    adapted = build(dataclasses.replace(model.config, adapter=adapter))
-    ours = dict(adapted.named_parameters())
-    for name, parameter in model.named_parameters():
-        if name in ours:
-            ours[name].dtype = parameter.dtype
-            ours[name].set_value(parameter.value)
     path = next(
         (folder / name for name in (*_PEFT_WEIGHTS, *_PADDLE_WEIGHTS) if (folder / name).is_file()), None
     )
@@ -183,11 +191,31 @@ def read_adapter(model: Decoder, folder: str | Path) -> Decoder:
         raise InputError(
             "the adapter has no weights", where=folder, allowed=", ".join((*_PEFT_WEIGHTS, *_PADDLE_WEIGHTS))
         )
+    arrays = load_weights(path)
+    _check_ranks(adapter, arrays, path)
+    adapted = build(dataclasses.replace(model.config, adapter=adapter))
+    ours = dict(adapted.named_parameters())
+    for name, parameter in model.named_parameters():
+        if name in ours:
+            ours[name].dtype = parameter.dtype
+            ours[name].set_value(parameter.value)
     is_paddle = not (folder / PEFT_CONFIG).is_file()
-    state = _as_ours(adapted, load_weights(path), path, is_paddle)
+    state = _as_ours(adapted, arrays, path, is_paddle)
     for name, value in state.items():
         ours[name].set_value(value.astype(np.float32))
     return adapted.train() if model.training else adapted.eval()
+
+
+def _check_ranks(adapter: LoRA, arrays: Mapping[str, np.ndarray], path: Path) -> None:
+    """Before layers of them are made. Raises: WeightError, where the settings say more than any array has."""
+    largest = max((max(np.shape(value), default=0) for value in arrays.values()), default=0)
+    if (rank := max(adapter.rank, *adapter.rank_pattern.values(), 0)) > max(largest, _SAFE_RANK):
+        raise WeightError(
+            "the adapter does not fit its settings",
+            where=path,
+            received=f"arrays of {largest} rows or columns at most",
+            allowed=f"arrays of the rank {rank} that the settings say",
+        )
 
 
 def _as_ours(

@@ -170,7 +170,7 @@ def _stored(folder: Path) -> dict[str, dict[str, ocp.metadata.ArrayMetadata]]:
     try:
         with ocp.StandardCheckpointer() as checkpointer:
             stored = checkpointer.metadata(folder).item_metadata
-    except (ValueError, OSError) as error:
+    except Exception as error:  # orbax raises anything for damaged files: KeyError, AttributeError
         raise _unreadable(folder, error) from error
     return stored.tree if stored is not None else {}
 

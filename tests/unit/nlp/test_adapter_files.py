@@ -149,3 +149,26 @@ def test_adapters_that_do_not_fit(model, tmp_path: Path) -> None:
         read_adapter(model, tmp_path)
     with pytest.raises(WeightError, match="no adapter"):
         save_adapter(model, tmp_path / "b")
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        ({"r": 0}, FormatError, "a rank is a whole number"),
+        ({"r": 2.5}, FormatError, "a rank is a whole number"),
+        ({"r": float("nan")}, FormatError, "no number"),
+        ({"rank_pattern": {"q_proj": float("inf")}}, FormatError, "no number"),
+        ({"lora_alpha": float("nan")}, FormatError, "no number"),
+        ({"r": 99_999_999_999}, WeightError, "does not fit its settings"),
+        ({"rank_pattern": {"q_proj": 10_000}}, WeightError, "does not fit its settings"),
+    ],
+)
+def test_ranks_are_checked_before_layers_are_made(model, tmp_path: Path, settings, error, message) -> None:
+    with pytest.raises(error, match=message):
+        read_adapter(model, peft_folder(tmp_path / "a", PEFT, **settings))
+
+
+def test_layers_of_paddles_adapters_are_texts(model, tmp_path: Path) -> None:
+    (tmp_path / "lora_config.json").write_text(json.dumps({"r": 2, "target_modules": [7]}), encoding="utf-8")
+    with pytest.raises(FormatError, match=r"names no layers(?s:.)*\[7\]"):
+        read_adapter_config(tmp_path)

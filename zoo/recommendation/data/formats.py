@@ -154,7 +154,7 @@ class RowFormat:
             )
         if kind != "csv" or columns:
             return columns, False
-        cells = next(csv.reader([_first_line(path)], delimiter=self._separator(path)[:1]), [])
+        cells = _cells(_first_line(path), self._separator(path)[:1], str(path))
         names = (
             tuple(_first_line(path).split(self._separator(path))) if "::" in self._separator(path) else cells
         )
@@ -184,7 +184,14 @@ class RowFormat:
             separator = self._separator(Path(where.rpartition(", byte")[0]))
         if len(separator) > 1 or kind == "criteo":
             return _table_row(line.split(separator), columns, where)
-        return _table_row(next(csv.reader([line], delimiter=separator)), columns, where)
+        return _table_row(_cells(line, separator, where), columns, where)
+
+
+def _cells(line: str, separator: str, where: str) -> list[str]:
+    try:
+        return next(csv.reader([line], delimiter=separator), [])
+    except csv.Error as error:
+        raise FormatError("this is no line of a table", where=where, received=error) from None
 
 
 def _is_number(text: str) -> bool:

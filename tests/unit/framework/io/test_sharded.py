@@ -11,7 +11,7 @@ import pytest
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from framework.core.errors import FormatError, InputError
-from framework.io.sharded import load_sharded, save_sharded
+from framework.io.sharded import load_arrays, load_sharded, save_sharded
 
 
 def placed(spec: PartitionSpec, count: int = 2) -> NamedSharding:
@@ -44,3 +44,13 @@ def test_errors(tmp_path: Path) -> None:
         load_sharded(folder, {"other": written["w"]})
     with pytest.raises(FormatError, match=r"\['w'\]: \(4, 2\), wanted \(2, 2\)"):
         load_sharded(folder, {**written, "w": jnp.zeros((2, 2))})
+
+
+@pytest.mark.parametrize(
+    "text", ["{}", "[]", "7", '{"tree_metadata": 7}', '{"tree_metadata": {"a": {}}}', "{"]
+)
+def test_damaged_metadata(tmp_path: Path, text: str) -> None:
+    folder = save_sharded(tmp_path / "a", {"params": {"w": jnp.ones(3)}})
+    (folder / "_METADATA").write_text(text, encoding="utf-8")
+    with pytest.raises(FormatError, match="cannot be read"):
+        load_arrays(folder)

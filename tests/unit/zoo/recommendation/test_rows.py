@@ -160,3 +160,10 @@ def test_hashes_do_not_depend_on_the_process() -> None:
     rows = [hashing.hash_feature("C1", str(n), 1_000_001) for n in range(1000)]
     digest = hashlib.sha256(json.dumps(rows).encode()).hexdigest()[:16]
     assert digest == "15600ad22114b4d0"
+
+
+@pytest.mark.parametrize("text", ["user\ra,item\n1,2\n", "user,item\n1,2\ra\n"])
+def test_a_carriage_return_inside_of_a_line_is_told(tmp_path: Path, text: str) -> None:
+    path = write(tmp_path, "rows.csv", text)
+    with pytest.raises(FormatError, match=r"rows\.csv"):
+        list(RowStream((path,), shuffle=False))
