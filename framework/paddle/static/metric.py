@@ -7,6 +7,7 @@ from jax import lax
 
 from framework.paddle._kernel.dispatch import Array, operation
 from framework.paddle._kernel.tensor import Tensor
+from framework.paddle.static.program import create_global_var
 
 
 def auc(
@@ -32,8 +33,6 @@ def auc(
 
     Raises: NotImplementedError: another curve.
     """
-    from framework.paddle.static import create_global_var
-
     if curve != "ROC":
         raise NotImplementedError(f"paddle.static.auc: curve={curve!r}; only ROC")
     bins = num_thresholds + 1
