@@ -93,8 +93,12 @@ class Admission:
             self._metrics.observe_request(route, target.name, status, time.monotonic() - started)
             if isinstance(error, RetryError):
                 self._note_refusal(target.name)
-            return Refusal(status, [*answer, (b"x-request-id", request_id.encode())], body)
+            return Refusal(status, [*answer, *self.id_headers(request_id)], body)
         return None
+
+    def id_headers(self, request_id: str) -> Headers:
+        """What tells a client the id of its request; none on Ray, whose proxy does that."""
+        return [] if self.store.settings.ray is not None else [(b"x-request-id", request_id.encode())]
 
     def answer(self, error: Exception, path: str, request_id: str) -> tuple[int, Headers, bytes]:
         """Status, headers and body that tell of an error."""

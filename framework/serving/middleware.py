@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from framework.core.errors import OarError
-from framework.serving.admission import Admission, Refusal, choose_id
+from framework.serving.admission import Admission, Headers, Refusal, choose_id
 from framework.serving.budget import Budget
 from framework.serving.errors import (
     RetryError,
@@ -50,7 +50,8 @@ class Gate:
         if (refusal := self._admission.refuse(scope["path"], scope["headers"])) is not None:
             await _send_refusal(refusal, body, send)
             return
-        answer = _Answer(send, body, request_id, lambda: self.store.draining)
+        id_headers = self._admission.id_headers(request_id)
+        answer = _Answer(send, body, id_headers, lambda: self.store.draining)
         try:
             self._check(scope, headers)
             await self.app(scope, body.receive, answer.send)
@@ -201,16 +202,16 @@ class _Body:
 class _Answer:
     """Sends the answer, with the request's id."""
 
-    def __init__(self, send: Send, body: _Body, request_id: str, draining: Callable[[], bool]) -> None:
+    def __init__(self, send: Send, body: _Body, id_headers: Headers, draining: Callable[[], bool]) -> None:
         self._send, self._body, self._draining = send, body, draining
-        self._request_id = request_id
+        self._id_headers = id_headers
         self.status = self.sent = 0
 
     async def send(self, message: Message) -> None:
         """A message to the client."""
         if message["type"] == "http.response.start":
             await self._body.drain()
-            headers = [*message.get("headers", ()), (b"x-request-id", self._request_id.encode())]
+            headers = [*message.get("headers", ()), *self._id_headers]
             if self._draining() or not self._body.complete:
                 headers.append((b"connection", b"close"))
             message = {**message, "headers": headers}

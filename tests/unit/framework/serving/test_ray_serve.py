@@ -28,6 +28,7 @@ from framework.serving.errors import DeadlineError
 from framework.serving.exchange import Retries
 from framework.serving.ray_engine import EngineFacts, RemoteEngine, StageRuntime
 from framework.serving.settings import ModelSettings, RaySettings, ServerSettings
+from tests.unit.framework.serving.conftest import Start
 from tests.unit.framework.serving.tiny import make_artifact, png, score_of
 
 REPO = Path(__file__).resolve().parents[4]
@@ -172,6 +173,17 @@ def test_stages_without_a_deployment_run_here(
     stages = load_artifact(tmp_path / "net").stages
     assert isinstance(runtime.open(stages["first"]), RemoteEngine)
     assert not isinstance(runtime.open(stages["second"]), RemoteEngine)
+
+
+@pytest.mark.parametrize("ray", [None, RaySettings()])
+def test_a_request_has_one_id(start: Start, ray: RaySettings | None) -> None:
+    client = start(ray=ray)  # Ray's proxy says the id itself
+    batcher = client.app.state.store.get("tiny").batcher  # type: ignore[attr-defined]
+    for capacity in (32, 0):
+        batcher.load.capacity = capacity
+        answer = client.post("/v1/models/tiny:predict", content=png(1), headers={"x-request-id": "mine"})
+        assert answer.status_code == (200 if capacity else 503)
+        assert answer.headers.get_list("x-request-id") == ([] if ray else ["mine"])
 
 
 def test_a_client_asks_again_where_a_replica_has_gone() -> None:
