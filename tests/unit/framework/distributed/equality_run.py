@@ -29,7 +29,7 @@ from framework.io.collate import PadToBucket
 from framework.nn.layer import Layer
 from framework.optimizer import SGD, AdamW
 from framework.vision.sample import Sample
-from tests.unit.framework.distributed.axes_run import Classifier, Rows, TextTask, Texts
+from tests.unit.framework.distributed.axes_run import Classifier, Rows, Texts, TextTask
 
 BATCH, BATCHES = 16, 4
 BUCKETS = (4, 8, 12)
@@ -113,9 +113,8 @@ def _texts() -> tuple[Layer, Any, DataLoader, Any]:
     return Classifier(), task, loader, AdamW(learning_rate=1e-3)
 
 
-def main(name: str, steps: str, text: str) -> None:
-    init_parallel_env()
-    options = json.loads(text)
+def train(name: str, steps: int, options: dict[str, Any] | None) -> dict[str, Any]:
+    """What a run prints."""
     framework.seed(0)
     model, task, loader, optimizer = _texts() if name == "bert" else _images(name)
     losses: list[float] = []
@@ -124,7 +123,7 @@ def main(name: str, steps: str, text: str) -> None:
         task,
         optimizer,
         loader,
-        TrainOptions(iters=int(steps), log_every=1),
+        TrainOptions(iters=steps, log_every=1),
         callbacks=(Rows(losses),),
         partitioner=Partitioner(
             jax.devices()[:1] if options is None else None,
@@ -136,7 +135,12 @@ def main(name: str, steps: str, text: str) -> None:
         key: [float(np.mean(value)), float(np.min(value)), float(np.max(value))]
         for key, value in trainer.partitioner.fetch(trainer.state.buffers).items()
     }
-    print(json.dumps({"losses": losses, "statistics": statistics}), flush=True)
+    return {"losses": losses, "statistics": statistics}
+
+
+def main(name: str, steps: str, text: str) -> None:
+    init_parallel_env()
+    print(json.dumps(train(name, int(steps), json.loads(text))), flush=True)
 
 
 if __name__ == "__main__":
