@@ -46,7 +46,8 @@ def parser() -> argparse.ArgumentParser:
         type=int,
         default=0,
         metavar="N",
-        help="compile the N best ones for as many devices of a CPU, and say what the compiler reports",
+        help="compile the N best ones, and say what the compiler reports: for these devices where jax's plugin for "
+        "them is installed (jax[cuda13]), else for as many of a CPU",
     )
     add_settings(arguments, weights=False)
     return arguments
@@ -57,6 +58,7 @@ def _plan(args: argparse.Namespace) -> int:
 
     from framework.distributed.planning.calibration import calibrate
     from framework.distributed.planning.hardware import find_hardware, parse_memory, with_memory
+    from framework.distributed.planning.topology import GPUS, absent_devices, has_compiler
     from framework.workflow.train.plan import plan
 
     if args.devices < 1 or args.top < 1 or args.compile < 0:
@@ -66,7 +68,8 @@ def _plan(args: argparse.Namespace) -> int:
             received=f"--devices {args.devices} --top {args.top} --compile {args.compile}",
             allowed="1 or more devices and rows, 0 or more to compile",
         )
-    if args.compile and args.devices > _MOST_VIRTUAL:
+    is_virtual = not has_compiler(args.hardware)
+    if args.compile and is_virtual and args.devices > _MOST_VIRTUAL:
         raise ConfigError(
             "so many devices cannot be made of a CPU",
             where="--compile",
@@ -76,12 +79,13 @@ def _plan(args: argparse.Namespace) -> int:
         )
     # Of arrays there are none, so the devices of this machine do not matter.
     jax.config.update("jax_platforms", "cpu")
-    made = args.devices if args.compile else min(args.devices, _MEASURED) if args.hardware == "cpu" else 1
+    measured = min(args.devices, _MEASURED) if args.hardware == "cpu" else 1
+    made = args.devices if args.compile and is_virtual else measured
     if made > 1:
         jax.config.update("jax_num_cpu_devices", made)
     if args.hardware == "cpu":
-        hardware = calibrate(jax.devices()[: min(made, _MEASURED)])
-        hardware = with_memory(hardware, hardware.memory * min(made, _MEASURED) / args.devices)
+        hardware = calibrate(jax.devices()[:measured])
+        hardware = with_memory(hardware, hardware.memory * measured / args.devices)
     else:
         hardware = find_hardware(args.hardware)
     hardware = with_memory(hardware, parse_memory(args.memory) if args.memory else None)
@@ -90,11 +94,13 @@ def _plan(args: argparse.Namespace) -> int:
     )
     print(result.describe(args.top))
     for division in result.search.fitting[: args.compile]:
-        needed = result.compile(division, jax.devices()[: args.devices])
-        options = division.options
+        devices = jax.devices() if is_virtual else absent_devices(args.hardware, args.devices)
+        state, working = result.compile(division, devices[: args.devices])
+        options, kind = division.options, "devices of a CPU" if is_virtual else GPUS[args.hardware].title
         print(
-            f"compiled for {args.devices} devices of a CPU: data {options.data} x fsdp {options.fsdp} x tensor "
-            f"{options.tensor}, stage {options.stage}: {needed / 2**30:.3f} GiB on each"
+            f"compiled for {args.devices} {kind}: data {options.data} x fsdp {options.fsdp} x tensor "
+            f"{options.tensor}, stage {options.stage}: {(state + working) / 2**30:.3f} GiB on each, "
+            f"{state / 2**30:.3f} of them for the state"
         )
     if result.best is None:
         return 1

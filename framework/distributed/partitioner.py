@@ -30,6 +30,7 @@ from framework.distributed.scope import StepScope
 from framework.nn.functional.tables import BUCKETS, LARGE, collect_rows, deal_rows
 from framework.nn.layer import Layer, Parameter
 from framework.nn.lookups import Table
+from framework.nn.mesh_scope import Gathered
 
 Tree = TypeVar("Tree")
 _BLOCK = 1 << 20  # numbers that are drawn at once
@@ -51,7 +52,7 @@ class StepShardings:
     mesh: Mesh
     state: PyTree
     log: NamedSharding
-    gathered: dict[str, NamedSharding]
+    gathered: dict[str, Gathered]
     gradients: dict[str, NamedSharding] | None
     scope: StepScope | None
 
@@ -149,7 +150,7 @@ class Partitioner:
     def scope(self, training: bool = True) -> StepScope | None:
         """How layers compute on this mesh; None: as they are written. In evaluation blocks run one after the other."""
         sizes, is_pipeline = self.sizes, training and self.sizes["pipeline"] > 1
-        if sizes["sequence"] == sizes["expert"] == 1 and not is_pipeline:
+        if sizes["sequence"] == sizes["expert"] == sizes["tensor"] == 1 and not is_pipeline:
             return None
         turns = is_pipeline and self.options.schedule == "1f1b"
         return StepScope(
@@ -157,6 +158,7 @@ class Partitioner:
             ExpertParallel(self.mesh) if sizes["expert"] > 1 else None,
             GPipe(self.mesh, self._micro_batches) if is_pipeline and not turns else None,
             OneForwardOneBackward(self.mesh, self._micro_batches, self._blocks) if turns else None,
+            sizes["tensor"],
         )
 
     def parameter_specs(self) -> dict[str, PartitionSpec]:
@@ -229,7 +231,7 @@ class Partitioner:
         if self.options.stage == 2:
             gradients = {name: self.sharding(self._parameters[name]) for name in trained}
         gathered = {
-            name: self.sharding(without_axis(spec, "fsdp"))
+            name: Gathered(self.sharding(without_axis(spec, "fsdp")), self.sharding(spec))
             for name, spec in self.parameter_specs().items()
             if "fsdp" in spec and name not in self._tables
         }

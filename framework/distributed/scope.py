@@ -17,12 +17,18 @@ class StepScope:
 
     Attributes:
         schedule: Computes losses and gradients itself, in place of jax.grad.
+        tensor: Devices among which large products, and with them heads, are divided.
     """
 
     attention: RingAttention | None
     experts: ExpertParallel | None
     blocks: BlockPipeline | None
     schedule: OneForwardOneBackward | None
+    tensor: int = 1
+
+    def has_whole_heads(self, count: int) -> bool:
+        """See `nn.mesh_scope.MeshScope`. Within a pipeline the compiler does not divide heads itself."""
+        return self.blocks is None and self.schedule is None and count % self.tensor == 0
 
     def check_use(self) -> None:
         """Called after a trace. Raises: ConfigError, where an axis has divided nothing."""

@@ -20,7 +20,9 @@ from framework.engine.experiment import TrainOptions
 from framework.engine.step import Step, TrainState, init_state, train_step, trained_graph
 from framework.engine.task import Task
 from framework.nn import functional_core
+from framework.nn.functional.lowering import platform_scope
 from framework.nn.layer import Layer
+from framework.nn.mesh_scope import Gathered
 from framework.optimizer.base import Optimizer
 
 Shapes = Mapping[str, jax.ShapeDtypeStruct]
@@ -60,7 +62,7 @@ class AbstractStep:
             mesh=mesh,
             state=jax.tree.map(lambda _: whole, state),
             log=whole,
-            gathered={name: whole for name in state.params},
+            gathered={name: Gathered(whole, whole) for name in state.params},
             gradients=None,
             scope=None,
         )
@@ -104,7 +106,8 @@ class AbstractStep:
             )
             for name, leaf in self.batch.items()
         }
-        return step.lower(lies, batch).compile()
+        with platform_scope("cpu" if devices[0].platform == "cpu" else "other"):
+            return step.lower(lies, batch).compile()
 
     def _step(self, device: Device, shardings: StepShardings | None) -> Step:
         graphdef, groups = trained_graph(self.model, self.optimizer, self.options)

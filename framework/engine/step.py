@@ -28,7 +28,7 @@ from framework.nn.functional.tables import Rows
 from framework.nn.functional_core import GraphDef, State
 from framework.nn.layer import Layer
 from framework.nn.lookups import Taps, lookups, row_gradients, skip_rows, zero_taps
-from framework.nn.mesh_scope import BlockPipeline, MeshScope, mesh_scope
+from framework.nn.mesh_scope import BlockPipeline, MeshScope, gather, mesh_scope
 from framework.nn.moe import MoE
 from framework.nn.recompute import set_recompute
 from framework.optimizer.base import Optimizer, ParamGroup
@@ -197,7 +197,7 @@ def train_step(
                 return scaled, (Losses(losses.total, dict(losses.parts)), weight)
 
             whole = {
-                name: jax.lax.with_sharding_constraint(value, gathered[name]) if name in gathered else value
+                name: gather(value, gathered[name]) if name in gathered else value
                 for name, value in state.params.items()
             }
             gradients, losses = schedule_blocks(micro_loss, whole, dict(batch), key)

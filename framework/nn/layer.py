@@ -32,6 +32,7 @@ from framework.core.errors import ConfigError, ShapeError, TraceError, WeightErr
 from framework.core.foreign_names import LAYER_KEYWORDS, constructor_arguments, foreign_name
 from framework.core.torch_state import TorchState
 from framework.nn import initializer as I
+from framework.nn.mesh_scope import Gathered, gather
 from framework.nn.recompute import gather_again, has_divided, recompute, record
 
 _ARRAYS = (jax.Array, np.ndarray)
@@ -88,7 +89,7 @@ class Parameter:
         self.shape, self.dtype, self.attr, self.initializer = tuple(shape), np.dtype(dtype), attr, initializer
         self.rng = rng.next_initializer_rng()
         self._value: jax.Array | None = None
-        self.gathered: jax.sharding.NamedSharding | None = None
+        self.gathered: Gathered | None = None
 
     @property
     def value(self) -> jax.Array:
@@ -285,7 +286,7 @@ class Layer:
             if policy is not None and not self.float32_parameters:
                 value = policy.parameter(value)
             if parameter.gathered is not None:
-                value = jax.lax.with_sharding_constraint(value, parameter.gathered)
+                value = gather(value, parameter.gathered)
             return value
         for registry in ("_buffers", "_sub_layers"):
             if name in state.get(registry, ()):

@@ -9,13 +9,40 @@ from __future__ import annotations
 import contextlib
 import contextvars
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import jax
+from jax.sharding import NamedSharding
 
 if TYPE_CHECKING:
     from framework.nn.layer import Layer
     from framework.nn.moe import Experts
+
+
+class Gathered(NamedTuple):
+    """Of a parameter that is divided among devices."""
+
+    whole: NamedSharding
+    """Where layers have it while they compute"""
+    divided: NamedSharding
+    """Where it lies between two steps, and its gradient is summed"""
+
+
+def _gather(value: jax.Array, where: Gathered) -> jax.Array:
+    return jax.lax.with_sharding_constraint(value, where.whole)
+
+
+_gather_divided = jax.custom_vjp(_gather, nondiff_argnums=(1,))
+# The transpose of a constraint is the same one: every device would sum the gradient of all of the parameter.
+_gather_divided.defvjp(
+    lambda value, where: (_gather(value, where), None),
+    lambda where, _, cotangent: (jax.lax.with_sharding_constraint(cotangent, where.divided),),
+)
+
+
+def gather(value: jax.Array, where: Gathered) -> jax.Array:
+    """A divided parameter, whole on every device. Its gradient is summed and divided in one (reduce-scatter)."""
+    return _gather_divided(value, where)
 
 
 class SequenceAttention(Protocol):
@@ -65,6 +92,10 @@ class MeshScope(Protocol):
 
     @property
     def blocks(self) -> BlockPipeline | None: ...
+
+    def has_whole_heads(self, count: int) -> bool:
+        """Whether each device computes attention for some of `count` heads of keys, each of which it has whole."""
+        ...
 
 
 _scope: contextvars.ContextVar[MeshScope | None] = contextvars.ContextVar("oar_mesh", default=None)

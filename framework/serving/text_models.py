@@ -11,7 +11,6 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from framework.core.errors import OarError
 from framework.serving.errors import BadRequestError, DeadlineError, RetryError
 from framework.serving.settings import Limits, ModelSettings
 from framework.serving.source import ServedSource
@@ -147,19 +146,23 @@ class ServedGenerator(ServedSource[GeneratorVersion]):
             DeadlineError: they were not written in time. OarError: what ended a text.
         """
         queue: asyncio.Queue[tuple[int, object]] = asyncio.Queue()
-        mailbox = self._mailbox_of(asyncio.get_running_loop())
+        loop = asyncio.get_running_loop()
+        mailbox = self._mailbox_of(loop)
         for number, request in enumerate(requests):
             request.listen(lambda item, number=number: mailbox.put(queue, (number, item)))
+        late = DeadlineError("the text was not written before the deadline of the request")
+        alarm = loop.call_later(max(deadline - time.monotonic(), 0.001), queue.put_nowait, (0, late))
         left = len(requests)
         try:
             while left:
-                number, item = await self._next(queue, deadline)
+                number, item = await queue.get()
                 if isinstance(item, BaseException):
                     raise item
                 delta = requests[number].read(item)
                 left -= delta.finish_reason is not None
                 yield number, delta
         finally:
+            alarm.cancel()
             for request in requests:
                 request.cancel()
 
@@ -167,18 +170,6 @@ class ServedGenerator(ServedSource[GeneratorVersion]):
         if self._mailbox is None or self._mailbox.loop is not loop:
             self._mailbox = _Mailbox(loop)
         return self._mailbox
-
-    @staticmethod
-    async def _next(queue: asyncio.Queue[tuple[int, object]], deadline: float) -> tuple[int, object]:
-        if not queue.empty():
-            return queue.get_nowait()
-        try:
-            async with asyncio.timeout(max(deadline - time.monotonic(), 0.001)):
-                return await queue.get()
-        except TimeoutError as error:
-            if isinstance(error, OarError):
-                raise
-            raise DeadlineError("the text was not written before the deadline of the request") from None
 
     async def close(self) -> None:
         self._closing = True

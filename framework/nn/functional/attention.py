@@ -12,6 +12,8 @@ from jax import lax
 from framework.core.dtypes import precision, wide_type
 from framework.core.errors import ShapeError
 from framework.nn.functional.common import dropout
+from framework.nn.functional.fused_attention import fused_attention, may_fuse
+from framework.nn.functional.lowering import platform
 from framework.nn.functional.products import product
 from framework.nn.mesh_scope import current_mesh
 
@@ -128,8 +130,30 @@ def scaled_dot_product_attention(
         return mesh.attention(query, key, value, attn_mask, dropout_p, is_causal, training)
     _check(query, key, value)
     low = precision() == "bfloat16"
+    divides_well = mesh is None or mesh.has_whole_heads(key.shape[2])
+    if platform() == "other" and divides_well and softcap is None and not (training and dropout_p):
+        arrays = [
+            one.astype(jnp.bfloat16) if low and one.dtype == jnp.float32 else one
+            for one in (query, key, value)
+        ]
+        if may_fuse(*arrays, attn_mask, is_causal):
+            fused = functools.partial(fused_attention, is_causal=is_causal, scale=scale)
+            plain = functools.partial(_plain_attention, is_causal=is_causal, scale=scale)
+            return lax.platform_dependent(*arrays, attn_mask, cuda=fused, default=plain).astype(value.dtype)
     weights = _attention_weights(query, key, attn_mask, is_causal, low, scale, softcap)
     return attention_values(dropout(weights, dropout_p, training=training), value)
+
+
+def _plain_attention(
+    query: jax.Array,
+    key: jax.Array,
+    value: jax.Array,
+    mask: jax.Array | None,
+    is_causal: bool,
+    scale: float | None,
+) -> jax.Array:
+    """As `fused_attention`."""
+    return _attention_values(_attention_weights(query, key, mask, is_causal, False, scale), value, False)
 
 
 def attention_with_weights(

@@ -6,12 +6,10 @@ import contextlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-import jax.numpy as jnp
-
 from framework.core.errors import OarError
 from framework.paddle._kernel.arguments import DTypeLike, Integers
 from framework.paddle._kernel.modules import resolver as _resolver
-from framework.paddle._kernel.tensor import Parameter, Tensor, as_array, wrap
+from framework.paddle._kernel.tensor import Parameter, Tensor
 from framework.paddle.jit.spec import InputSpec as InputSpec
 from framework.paddle.nn.layer import create_parameter as _create_parameter
 from framework.paddle.static import nn as nn
@@ -32,8 +30,10 @@ from framework.paddle.static.io import save as save
 from framework.paddle.static.io import save_inference_model as save_inference_model
 from framework.paddle.static.io import save_to_file as save_to_file
 from framework.paddle.static.io import set_program_state as set_program_state
+from framework.paddle.static.metric import auc as auc
 from framework.paddle.static.program import Program as Program
 from framework.paddle.static.program import PublicVariable
+from framework.paddle.static.program import create_global_var as create_global_var
 from framework.paddle.static.program import declare as _declare
 from framework.paddle.static.program import default_main_program as default_main_program
 from framework.paddle.static.program import default_startup_program as default_startup_program
@@ -41,7 +41,6 @@ from framework.paddle.static.program import disable_static as disable_static
 from framework.paddle.static.program import enable_static as enable_static
 from framework.paddle.static.program import in_dynamic_mode as in_dynamic_mode
 from framework.paddle.static.program import program_guard as program_guard
-from framework.paddle.utils import unique_name
 
 if TYPE_CHECKING:
     from framework.paddle.device.places import Place
@@ -76,25 +75,6 @@ def create_parameter(
     if parameter is not None:
         default_main_program().made[id(parameter)] = parameter
     return parameter
-
-
-def create_global_var(
-    shape: Any,
-    value: float,
-    dtype: Any,
-    persistable: bool = False,
-    force_cpu: bool = False,
-    name: str | None = None,
-) -> Tensor:
-    """A Tensor of one value that stays between runs."""
-    from framework.paddle._kernel.dtypes import to_numpy
-    from framework.paddle._kernel.watch import unwatched
-
-    with unwatched():
-        tensor = wrap(as_array(jnp.full(tuple(shape), value), to_numpy(dtype)))
-    tensor.name, tensor.persistable = name or unique_name.generate("global_var"), persistable
-    default_main_program().made[id(tensor)] = tensor
-    return tensor
 
 
 @contextlib.contextmanager

@@ -365,6 +365,24 @@ def default_main_program() -> Program:
     return _state.main
 
 
+def create_global_var(
+    shape: Any,
+    value: float,
+    dtype: Any,
+    persistable: bool = False,
+    force_cpu: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """A Tensor of one value that stays between runs."""
+    from framework.paddle._kernel.watch import unwatched
+
+    with unwatched():
+        tensor = wrap(as_array(np.full(tuple(shape), value), types.to_numpy(dtype)))
+    tensor.name, tensor.persistable = name or unique_name.generate("global_var"), persistable
+    default_main_program().made[id(tensor)] = tensor
+    return tensor
+
+
 def default_startup_program() -> Program:
     """Parameters have their first values as soon as they are made: this program is empty."""
     return _state.startup

@@ -50,8 +50,9 @@ class Plan:
         """The fastest one that fits."""
         return self.search.fitting[0] if self.search.fitting else None
 
-    def compile(self, division: Division, devices: Sequence[Device]) -> int:
-        """Bytes on each of these devices that the compiler says that a step of `division` needs."""
+    def compile(self, division: Division, devices: Sequence[Device]) -> tuple[int, int]:
+        """Bytes on each of these devices that the compiler says that a step of `division` needs: for the state and the
+        batch, and besides."""
         options = dataclasses.replace(division.options, data=None)
         analysis = self.steps[division.recompute].compile(devices, options).memory_analysis()
         if analysis is None:
@@ -61,12 +62,8 @@ class Plan:
                 received=str(devices[0]),
                 fix="plan without --compile",
             )
-        return (
-            analysis.argument_size_in_bytes
-            + analysis.temp_size_in_bytes
-            + analysis.output_size_in_bytes
-            - analysis.alias_size_in_bytes
-        )
+        besides = analysis.temp_size_in_bytes + analysis.output_size_in_bytes - analysis.alias_size_in_bytes
+        return analysis.argument_size_in_bytes, besides
 
     def describe(self, top: int = 5) -> str:
         """The best divisions as a table, and why others lose."""

@@ -35,6 +35,7 @@ from framework.engine.abstract_step import AbstractStep
 from framework.engine.experiment import TrainOptions
 from framework.engine.task import Batch, Losses, Task
 from framework.nn import functional_core
+from framework.nn.mesh_scope import Gathered
 from framework.nn.recompute import set_recompute
 from framework.workflow.train.plan import find_blocks
 
@@ -209,12 +210,15 @@ def test_divided_parameters_are_gathered_again() -> None:
             bound = graph.bind(params, buffers)
             for name, parameter in bound.named_parameters() if mark else ():
                 if name.endswith("weight"):
-                    parameter.gathered = NamedSharding(mesh, P())
+                    parameter.gathered = Gathered(NamedSharding(mesh, P()), NamedSharding(mesh, P("fsdp")))
             return (bound(x) ** 2).mean()
 
         x = jnp.ones((4, 16))
         program = flatten(jax.make_jaxpr(jax.grad(loss))(params, x))
         names = [one.name for one in program.operations]
+        shardings = [one.parameters.get("sharding") for one in program.operations]
+        divided = [one for one in shardings if isinstance(one, NamedSharding) and "fsdp" in one.spec]
+        assert len(divided) == (6 if mark else 0)  # gradients are summed where the parameters lie
         found.append(jax.grad(loss)(params, x))
         return names.count("sharding_constraint"), names.count("tanh")
 
