@@ -248,7 +248,8 @@ def test_one_device_equals_a_dense_table() -> None:
 
 def test_eight_devices_equal_a_dense_table() -> None:
     run_on_eight_devices(
-        "check_temporaries()\ncompare_with_dense(8)\ncompare_with_dense(6, ParallelOptions(fsdp=3, tensor=2), ('adam',))"
+        "check_temporaries()\ncompare_with_dense(8)\n"
+        "compare_with_dense(6, ParallelOptions(fsdp=3, tensor=2), ('adam',))"
     )
 
 
