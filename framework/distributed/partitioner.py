@@ -318,7 +318,7 @@ class Partitioner:
 def _draw(parameter: Parameter, rng: np.random.Generator, sharding: NamedSharding) -> jax.Array:
     """A parameter that was not read yet, as its initializer draws it. In memory there are a block and the shares of the
     devices of this process."""
-    indices = sharding.addressable_devices_indices_map(parameter.shape)
+    indices = {d: one or () for d, one in sharding.addressable_devices_indices_map(parameter.shape).items()}
     shares: dict[tuple[tuple[int, int, int], ...], np.ndarray] = {}
     for index in indices.values():
         ranges = _ranges(index, parameter.shape)

@@ -93,6 +93,7 @@ class PadToBucket:
         buckets: Lengths, ascending; the smallest one that holds the longest array of the batch is taken.
         fill: The value that pads, by key. Other keys are only stacked.
         axes: The axis that is padded, by key, where it is not the first.
+        of_whole_batch: The bucket was chosen by lengths that a sampler knew, for samples that others read too.
 
     Raises:
         ShapeError: an array is longer than the last bucket.
@@ -101,10 +102,11 @@ class PadToBucket:
     buckets: tuple[int, ...]
     fill: Mapping[str, int | float | bool]
     axes: Mapping[str, int] = field(default_factory=dict)
+    of_whole_batch: bool = False
 
     def for_length(self, length: int) -> PadToBucket:
         """The same with one bucket: what pads some samples of a batch as the whole batch is padded."""
-        return replace(self, buckets=(length,))
+        return replace(self, buckets=(length,), of_whole_batch=True)
 
     def __post_init__(self) -> None:
         check_buckets("PadToBucket.buckets", self.buckets)
@@ -123,7 +125,10 @@ class PadToBucket:
                 where="PadToBucket",
                 received=f"length {longest}",
                 allowed=f"up to {self.buckets[-1]}",
-                fix="cut samples, or add a larger bucket",
+                fix="several processes take the lengths that are known before samples are read: where transforms "
+                "change them at random, give one bucket"
+                if self.of_whole_batch
+                else "cut samples, or add a larger bucket",
             )
         return default_collate(
             [{key: self._pad(key, value, length) for key, value in s.items()} for s in samples]

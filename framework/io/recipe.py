@@ -175,10 +175,11 @@ class Recipe:
             there += there[-1:] * (self.pad_to - len(there))
         ids = tuple(part.id for part in there)
         try:
+            samples: list[Any] = [part.data for part in there]
             collate = self.collate
-            if job.length is not None and isinstance(collate, PadToBucket):
-                collate = collate.for_length(job.length)
-            data = collate([part.data for part in there])
+            if job.length is not None and isinstance(self.collate, PadToBucket):
+                collate = self.collate.for_length(job.length)
+            data = collate(samples)
             if self.pad_to is not None:
                 data = _with_valid(data, np.arange(self.pad_to) < count)
         except Exception as error:

@@ -67,7 +67,7 @@ def calibrate(devices: Sequence[Device]) -> Hardware:
         "few": prepare(reduce, (_FEW,)),
         "many": prepare(reduce, (_NUMBERS,)),
     }
-    # What computes is timed by the processors' clock, which other programs hardly change; what waits by the wall's.
+    # What computes is timed by the processors' clock, which other programs change little; what waits by the wall's.
     waits, works = (dict.fromkeys(chains, math.inf) for _ in range(2))
     for turn in range(_ROUNDS + 1):
         for name, run in chains.items():

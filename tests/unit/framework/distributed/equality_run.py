@@ -60,7 +60,7 @@ SECTIONS: dict[str, tuple[tuple[str, ...], dict[str, Any], dict[str, Any]]] = {
 
 
 class Images(Dataset):
-    """Images [64, 64, 3] of noise with a bright square of one of four colours, and what tasks ask of it."""
+    """Images [64, 64, 3] of noise with a brighter square of one of four colours, and what tasks ask of it."""
 
     def __len__(self) -> int:
         return BATCH * BATCHES
@@ -69,8 +69,9 @@ class Images(Dataset):
         rng = np.random.default_rng((7, index))
         image = rng.integers(0, 120, (64, 64, 3)).astype(np.uint8)
         kind, (top, left), size = index % 4, rng.integers(0, 32, 2), int(rng.integers(16, 32))
-        colour = np.array([[255, 60, 60], [60, 255, 60], [60, 60, 255], [255, 255, 60]])[kind]
-        image[top : top + size, left : left + size] = colour
+        colour = np.array([[215, 40, 40], [40, 215, 40], [40, 40, 215], [215, 215, 40]])[kind]
+        # Noise here too: of equal pixels rounding alone would choose the largest, and the gradient with it.
+        image[top : top + size, left : left + size] = colour + rng.integers(-20, 40, (size, size, 3))
         mask = np.zeros((64, 64), np.int32)
         mask[top : top + size, left : left + size] = kind
         return Sample(image, mask, labels=np.array(kind), id=str(index))
@@ -82,7 +83,7 @@ class Boxes(Images):
     def __getitem__(self, index: int) -> Sample:
         sample = super().__getitem__(index)
         assert sample.labels is not None
-        lit = np.argwhere(sample.image.max(axis=-1) > 200)
+        lit = np.argwhere(sample.image.max(axis=-1) > 190)
         box = np.array([[*lit.min(0)[::-1], *(lit.max(0)[::-1] + 1)]], np.float32)
         return Sample(sample.image, boxes=box, labels=sample.labels[None], id=sample.id)
 
@@ -113,9 +114,8 @@ def _texts() -> tuple[Layer, Any, DataLoader, Any]:
     return Classifier(), task, loader, AdamW(learning_rate=1e-3)
 
 
-def main(name: str, steps: str, text: str) -> None:
-    init_parallel_env()
-    options = json.loads(text)
+def train(name: str, steps: int, options: dict[str, Any] | None) -> dict[str, Any]:
+    """What a run prints."""
     framework.seed(0)
     model, task, loader, optimizer = _texts() if name == "bert" else _images(name)
     losses: list[float] = []
@@ -124,7 +124,7 @@ def main(name: str, steps: str, text: str) -> None:
         task,
         optimizer,
         loader,
-        TrainOptions(iters=int(steps), log_every=1),
+        TrainOptions(iters=steps, log_every=1),
         callbacks=(Rows(losses),),
         partitioner=Partitioner(
             jax.devices()[:1] if options is None else None,
@@ -136,7 +136,12 @@ def main(name: str, steps: str, text: str) -> None:
         key: [float(np.mean(value)), float(np.min(value)), float(np.max(value))]
         for key, value in trainer.partitioner.fetch(trainer.state.buffers).items()
     }
-    print(json.dumps({"losses": losses, "statistics": statistics}), flush=True)
+    return {"losses": losses, "statistics": statistics}
+
+
+def main(name: str, steps: str, text: str) -> None:
+    init_parallel_env()
+    print(json.dumps(train(name, int(steps), json.loads(text))), flush=True)
 
 
 if __name__ == "__main__":

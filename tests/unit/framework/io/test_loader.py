@@ -15,16 +15,18 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from framework.core.errors import ConfigError, InputError
+from framework.core.errors import ConfigError, InputError, ShapeError
 from framework.core.transform import MixTransform, Transform
 from framework.io import (
     BatchSampler,
+    BucketBatchSampler,
     DataLoader,
     Dataset,
     DistributedBatchSampler,
     IterableDataset,
     get_worker_info,
 )
+from framework.io.collate import PadToBucket
 
 REPO = Path(__file__).resolve().parents[4]
 
@@ -419,3 +421,44 @@ def test_the_package_loads_no_jax() -> None:
 
 def test_no_time_limit_is_said_as_in_paddle() -> None:
     assert DataLoader(Items(4), timeout=0).timeout is None
+
+
+class Lines(Dataset):
+    """Ids of 1 to 9 words."""
+
+    def __len__(self) -> int:
+        return 37
+
+    def __getitem__(self, index: int) -> dict[str, np.ndarray]:
+        return {"ids": np.full(1 + index * 5 % 9, index + 1)}
+
+
+def test_shares_of_a_batch_are_padded_as_the_whole() -> None:
+    """What several processes read of batches of several buckets are the rows of those that one reads."""
+
+    def make(rows: list[int] | None) -> DataLoader:
+        lengths = [1 + index * 5 % 9 for index in range(37)]
+        sampler = BucketBatchSampler(lengths, (3, 6, 9), 4, shuffle=True, drop_last=True)
+        loader = DataLoader(Lines(), batch_sampler=sampler, collate_fn=PadToBucket((3, 6, 9), {"ids": 0}))
+        loader.select_rows(rows)
+        return loader
+
+    for epoch in (0, 1):
+        whole = [batch.data["ids"] for batch in make(None).batches(epoch)]
+        shares = [[batch.data["ids"] for batch in make(rows).batches(epoch)] for rows in ([0, 1], [2, 3])]
+        assert len({batch.shape for batch in whole}) == 3
+        for batch, first, second in zip(whole, *shares, strict=True):
+            np.testing.assert_array_equal(np.concatenate([first, second]), batch)
+
+
+def test_lengths_that_a_sampler_does_not_know() -> None:
+    """Else one process would pad to another length, and all would wait for ever."""
+    collate = PadToBucket((3, 9), {"ids": 0})
+    loader = DataLoader(Lines(), batch_size=4, collate_fn=collate)
+    with pytest.raises(ConfigError, match="length of the whole batch"):
+        loader.select_rows([0, 1])
+    sampler = BucketBatchSampler([1] * 37, (3, 9), 4)  # of samples that are in fact longer
+    loader = DataLoader(Lines(), batch_sampler=sampler, collate_fn=collate)
+    loader.select_rows([0, 1])
+    with pytest.raises(ShapeError, match=r"(?s)fits no bucket.*length 6.*up to 3.*one bucket"):
+        list(loader.batches(0))
