@@ -35,6 +35,7 @@ _FORMATS = (
     "kitti",
     "panoptic",
     "labelstudio",
+    "datumaro",
 )
 
 

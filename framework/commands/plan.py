@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from framework.distributed import ParallelOptions
 
 _MOST_VIRTUAL = 2048  # devices that jax makes of a CPU
+_MEASURED = 16  # of them, on which their speed is measured
 
 
 def parser() -> argparse.ArgumentParser:
@@ -33,7 +34,11 @@ def parser() -> argparse.ArgumentParser:
     arguments.add_argument(
         "--devices", type=int, required=True, metavar="N", help="how many devices there are"
     )
-    arguments.add_argument("--hardware", default="h100", help="their kind: cpu, a100, h100, h200, tpu-v5p, …")
+    arguments.add_argument(
+        "--hardware",
+        default="h100",
+        help="their kind: a100, h100, h200, tpu-v5p, …; cpu: devices that this machine's CPU is divided into, measured",
+    )
     arguments.add_argument("--memory", help="of each device, such as 80GB; default: that of the kind")
     arguments.add_argument("--top", type=int, default=5, metavar="N", help="divisions that are shown")
     arguments.add_argument(
@@ -51,6 +56,7 @@ def parser() -> argparse.ArgumentParser:
 def _plan(args: argparse.Namespace) -> int:
     import jax
 
+    from framework.distributed.planning.calibration import calibrate
     from framework.distributed.planning.hardware import find_hardware, parse_memory, with_memory
     from framework.distributed.planning.topology import GPUS, absent_devices, has_compiler
     from framework.workflow.train.plan import plan
@@ -73,9 +79,16 @@ def _plan(args: argparse.Namespace) -> int:
         )
     # Of arrays there are none, so the devices of this machine do not matter.
     jax.config.update("jax_platforms", "cpu")
-    if args.compile and is_virtual:
-        jax.config.update("jax_num_cpu_devices", args.devices)
-    hardware = with_memory(find_hardware(args.hardware), parse_memory(args.memory) if args.memory else None)
+    measured = min(args.devices, _MEASURED) if args.hardware == "cpu" else 1
+    made = args.devices if args.compile and is_virtual else measured
+    if made > 1:
+        jax.config.update("jax_num_cpu_devices", made)
+    if args.hardware == "cpu":
+        hardware = calibrate(jax.devices()[:measured])
+        hardware = with_memory(hardware, hardware.memory * measured / args.devices)
+    else:
+        hardware = find_hardware(args.hardware)
+    hardware = with_memory(hardware, parse_memory(args.memory) if args.memory else None)
     result = plan(
         open_data_config(args, read_overrides(args, training=True)).experiment, args.devices, hardware
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -27,11 +28,12 @@ from framework.distributed.pipeline import GPipe
 from framework.distributed.ring import RingAttention
 from framework.distributed.scope import StepScope
 from framework.nn.functional.tables import BUCKETS, LARGE, collect_rows, deal_rows
-from framework.nn.layer import Layer
+from framework.nn.layer import Layer, Parameter
 from framework.nn.lookups import Table
 from framework.nn.mesh_scope import Gathered
 
 Tree = TypeVar("Tree")
+_BLOCK = 1 << 20  # numbers that are drawn at once
 
 
 @dataclass(frozen=True)
@@ -169,15 +171,19 @@ class Partitioner:
         """(parameters, buffers) of a model by name, for `build`. The model stays as it is.
 
         Of one device they are the model's own. Of several they are copies on the mesh: parameters that were not read
-        yet are drawn one after the other, and no device has the whole of one that is divided.
+        yet are drawn one after the other, block by block, of which each process keeps what its devices have.
         """
         buffers = dict(model.named_buffers())
         if len(self.devices) == 1:
             return {name: parameter.value for name, parameter in model.named_parameters()}, buffers
         specs, params = self.parameter_specs(), {}
         for name, parameter in model.named_parameters():
+            sharding = self.sharding(specs.get(name, PartitionSpec()))
             if parameter._value is None:
                 rng = copy.deepcopy(parameter.rng)  # the model draws the same when it is read itself
+                if name not in self._tables:
+                    params[name] = _draw(parameter, rng, sharding)
+                    continue
                 value = parameter.initializer(rng, parameter.shape).astype(parameter.dtype)
             else:
                 value = parameter.value
@@ -186,7 +192,7 @@ class Partitioner:
                     deal_rows(np.asarray(value), len(self.devices)), self.dealt, copy=True
                 )
             else:
-                params[name] = self._put(value, self.sharding(specs.get(name, PartitionSpec())), copy=True)
+                params[name] = self._put(value, sharding, copy=True)
         return params, self.place(buffers, copy=True)
 
     def shardings(self, tree: Tree, params: str = "params") -> Tree:
@@ -207,11 +213,15 @@ class Partitioner:
 
     def build(self, make: Callable[..., Tree], *arguments: PyTree) -> Tree:
         """What `make` makes of the arrays of `init_arrays`, laid out by `shardings`, and on no device whole on the way.
-        It shares no memory with the model's."""
+        It shares no memory with the model's. On several devices the arguments are donated."""
         if len(self.devices) == 1:
             return self.place(make(*arguments), copy=True)
         shapes = jax.eval_shape(make, *arguments)
-        return jax.jit(make, out_shardings=self.shardings(shapes))(*arguments)
+        # The arrays of `init_arrays` are copies, so what `make` leaves as it is needs no second one.
+        donated = tuple(range(len(arguments)))
+        with warnings.catch_warnings():  # what becomes of another type or shape cannot be taken over
+            warnings.filterwarnings("ignore", message="Some donated buffers were not usable")
+            return jax.jit(make, out_shardings=self.shardings(shapes), donate_argnums=donated)(*arguments)
 
     def step_shardings(self, state: PyTree, trained: Sequence[str]) -> StepShardings | None:
         """Of a training step of this state; None where there is one device."""
@@ -303,6 +313,37 @@ class Partitioner:
         return jax.make_array_from_callback(
             array.shape, sharding, lambda index: np.array(array[index], copy=True)
         )
+
+
+def _draw(parameter: Parameter, rng: np.random.Generator, sharding: NamedSharding) -> jax.Array:
+    """A parameter that was not read yet, as its initializer draws it. In memory there are a block and the shares of the
+    devices of this process."""
+    indices = sharding.addressable_devices_indices_map(parameter.shape)
+    shares: dict[tuple[tuple[int, int, int], ...], np.ndarray] = {}
+    for index in indices.values():
+        ranges = _ranges(index, parameter.shape)
+        shares.setdefault(ranges, np.empty([stop - start for start, stop, _ in ranges], parameter.dtype))
+    first = 0
+    for block in parameter.initializer.blocks(rng, parameter.shape, _BLOCK):
+        for ranges, share in shares.items():
+            if not ranges:
+                share[...] = block
+                continue
+            (start, stop, _), columns = ranges[0], tuple(slice(*one) for one in ranges[1:])
+            low, high = max(start, first), min(stop, first + len(block))
+            if low < high:
+                share[low - start : high - start] = block[(slice(low - first, high - first), *columns)]
+        first += len(block) if block.ndim else 0
+    arrays = [  # copies, as training donates them
+        jax.device_put(shares[_ranges(index, parameter.shape)], device, may_alias=False)
+        for device, index in indices.items()
+    ]
+    return jax.make_array_from_single_device_arrays(parameter.shape, sharding, arrays)
+
+
+def _ranges(index: tuple[slice, ...], shape: tuple[int, ...]) -> tuple[tuple[int, int, int], ...]:
+    """The slices of a share as numbers."""
+    return tuple(one.indices(size) for one, size in zip(index, shape))
 
 
 def _names(path: tuple[object, ...]) -> list[str]:

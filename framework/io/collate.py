@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -101,6 +101,10 @@ class PadToBucket:
     buckets: tuple[int, ...]
     fill: Mapping[str, int | float | bool]
     axes: Mapping[str, int] = field(default_factory=dict)
+
+    def for_length(self, length: int) -> PadToBucket:
+        """The same with one bucket: what pads some samples of a batch as the whole batch is padded."""
+        return replace(self, buckets=(length,))
 
     def __post_init__(self) -> None:
         check_buckets("PadToBucket.buckets", self.buckets)

@@ -16,7 +16,7 @@ from framework.io.collate import default_collate
 from framework.io.dataset import Indexed, IterableDataset
 from framework.io.processes import ProcessPool
 from framework.io.recipe import Batch, Job, Recipe
-from framework.io.sampler import BatchSampler, HasEpoch, Indices, check_integer
+from framework.io.sampler import BatchSampler, BucketBatchSampler, HasEpoch, Indices, check_integer
 from framework.io.skipped import SkipLog
 from framework.io.workers import InitFn, Pool, ThreadPool
 
@@ -166,13 +166,14 @@ class DataLoader:
                 allowed="a dataset with an index, and a batch_size",
                 fix="train it with one process",
             )
-        if rows is not None and len(getattr(self._recipe.collate, "buckets", ())) > 1:
+        buckets = getattr(self._recipe.collate, "buckets", ())
+        if rows is not None and len(buckets) > 1 and not isinstance(self.batch_sampler, BucketBatchSampler):
             raise ConfigError(
-                "several processes pad their parts of a batch to one length",
+                "several processes pad their samples to the length of the whole batch",
                 where="buckets",
-                received=f"{list(self._recipe.collate.buckets)}",  # pyright: ignore[reportFunctionMemberAccess]
-                allowed="one bucket",
-                fix="give the last one alone",
+                received=f"{list(buckets)}, and a {type(self.batch_sampler).__name__} that knows no lengths",
+                allowed="a BucketBatchSampler, which tells the bucket of a batch before it is read, or one bucket",
+                fix="give the last bucket alone",
             )
         self._rows = None if rows is None else list(rows)
 
@@ -253,7 +254,13 @@ class DataLoader:
         numbered = itertools.islice(enumerate(chunks), start, None)
         for number, chunk in numbered:
             samples = _indices(chunk, self.batch_sampler)
-            yield Job(number, epoch, samples if self._rows is None else [samples[row] for row in self._rows])
+            if self._rows is None:
+                yield Job(number, epoch, samples)
+                continue
+            # Of the whole batch, so that all processes compute in one shape.
+            sampler = self.batch_sampler
+            length = sampler.padded_length(samples) if isinstance(sampler, BucketBatchSampler) else None
+            yield Job(number, epoch, [samples[row] for row in self._rows], length)
 
     def _timeout_error(self, job: Job) -> InputError:
         samples = ", ".join(map(str, job.samples[:8]))

@@ -15,6 +15,7 @@ from framework.core.errors import ConfigError, InputError, OarError
 from framework.core.host_rng import host_rng_scope
 from framework.core.transform import MixTransform, Transform
 from framework.core.types import PyTree
+from framework.io.collate import PadToBucket
 from framework.io.dataset import Indexed, IterableDataset
 from framework.io.skipped import UNREADABLE, SkippedSample, describe_skipped
 
@@ -38,11 +39,15 @@ class Batch:
 
 @dataclass(frozen=True)
 class Job:
-    """One batch to be made: its place in the epoch and the indices (running numbers for a stream) of its samples."""
+    """One batch to be made: its place in the epoch and the indices (running numbers for a stream) of its samples.
+
+    `length` is the bucket to which they are padded; None: the one that they need themselves.
+    """
 
     index: int
     epoch: int
     samples: Sequence[int]
+    length: int | None = None
 
 
 @dataclass(frozen=True)
@@ -170,7 +175,10 @@ class Recipe:
             there += there[-1:] * (self.pad_to - len(there))
         ids = tuple(part.id for part in there)
         try:
-            data = self.collate([part.data for part in there])
+            collate = self.collate
+            if job.length is not None and isinstance(collate, PadToBucket):
+                collate = collate.for_length(job.length)
+            data = collate([part.data for part in there])
             if self.pad_to is not None:
                 data = _with_valid(data, np.arange(self.pad_to) < count)
         except Exception as error:

@@ -258,13 +258,17 @@ class BucketBatchSampler(Sampler):
             )
         self.batch_size, self.shuffle, self.drop_last, self.seed = batch_size, shuffle, drop_last, seed
         self._bucket_of = np.searchsorted(buckets, np.asarray(lengths, np.int64))
-        self._buckets = len(buckets)
+        self._lengths = tuple(buckets)
+
+    def padded_length(self, batch: Sequence[int]) -> int:
+        """The bucket of a batch of these samples: the smallest one that holds all of them."""
+        return self._lengths[int(self._bucket_of[list(batch)].max())]
 
     def __iter__(self) -> Iterator[list[int]]:
         rng = order_rng(self.seed, self.epoch)
         batches: list[list[int]] = []
         rest: list[int] = []
-        for bucket in range(self._buckets):
+        for bucket in range(len(self._lengths)):
             group = np.flatnonzero(self._bucket_of == bucket)
             if self.shuffle:
                 group = rng.permutation(group)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import jax
@@ -56,6 +56,14 @@ class _ZeroRow(I.Initializer):
         values = self.inner(rng, shape)
         values[self.row] = 0.0
         return values
+
+    def blocks(self, rng: np.random.Generator, shape: tuple[int, ...], numbers: int) -> Iterator[np.ndarray]:
+        row = self.row % shape[0]
+        for values in self.inner.blocks(rng, shape, numbers):
+            if 0 <= row < len(values):
+                values[row] = 0.0
+            row -= len(values)
+            yield values
 
 
 class Embedding(Layer):

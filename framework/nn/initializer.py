@@ -9,6 +9,7 @@ Fans follow Paddle: a Linear weight is [in, out]; a convolution weight is [out, 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,30 @@ class Initializer:
 
     def __call__(self, rng: np.random.Generator, shape: Shape) -> np.ndarray:
         raise NotImplementedError
+
+    def blocks(self, rng: np.random.Generator, shape: Shape, numbers: int) -> Iterator[np.ndarray]:
+        """The bits of `self(rng, shape)` as blocks of rows one after the other, each of about so many numbers, so that
+        what keeps a share of a large parameter never has all of it. One block, where rows need one another."""
+        yield self(rng, shape)
+
+
+class Elementwise(Initializer):
+    """Base of those whose numbers are drawn one after the other, each by itself: `draw(rng, shape, whole)` gives those
+    of `shape`, rows of a parameter of the shape `whole`."""
+
+    def draw(self, rng: np.random.Generator, shape: Shape, whole: Shape) -> np.ndarray:
+        raise NotImplementedError
+
+    def __call__(self, rng: np.random.Generator, shape: Shape) -> np.ndarray:
+        return self.draw(rng, shape, shape)
+
+    def blocks(self, rng: np.random.Generator, shape: Shape, numbers: int) -> Iterator[np.ndarray]:
+        if not shape:
+            yield self(rng, shape)
+            return
+        rows = max(1, numbers // max(1, math.prod(shape[1:])))
+        for start in range(0, max(1, shape[0]), rows):
+            yield self.draw(rng, (min(rows, shape[0] - start), *shape[1:]), shape)
 
 
 def fans(shape: Shape) -> tuple[int, int]:
@@ -66,23 +91,23 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
 
 
 @dataclass(frozen=True)
-class Constant(Initializer):
+class Constant(Elementwise):
     """One value everywhere."""
 
     value: float = 0.0
 
-    def __call__(self, rng: np.random.Generator, shape: Shape) -> np.ndarray:
+    def draw(self, rng: np.random.Generator, shape: Shape, whole: Shape) -> np.ndarray:
         return np.full(shape, self.value, np.float32)
 
 
 @dataclass(frozen=True)
-class Normal(Initializer):
+class Normal(Elementwise):
     """Normal values."""
 
     mean: float = 0.0
     std: float = 1.0
 
-    def __call__(self, rng: np.random.Generator, shape: Shape) -> np.ndarray:
+    def draw(self, rng: np.random.Generator, shape: Shape, whole: Shape) -> np.ndarray:
         return (self.mean + self.std * rng.standard_normal(shape)).astype(np.float32)
 
 
@@ -96,25 +121,25 @@ class TruncatedNormal(Initializer):
     b: float = 2.0
 
     def __call__(self, rng: np.random.Generator, shape: Shape) -> np.ndarray:
-        values = self.mean + self.std * rng.standard_normal(shape)
+        values = np.asarray(self.mean + self.std * rng.standard_normal(shape))
         while (outside := (values < self.a) | (values > self.b)).any():
             values[outside] = self.mean + self.std * rng.standard_normal(int(outside.sum()))
         return values.astype(np.float32)
 
 
 @dataclass(frozen=True)
-class Uniform(Initializer):
+class Uniform(Elementwise):
     """Values evenly from `low` up to `high`."""
 
     low: float = -1.0
     high: float = 1.0
 
-    def __call__(self, rng: np.random.Generator, shape: Shape) -> np.ndarray:
+    def draw(self, rng: np.random.Generator, shape: Shape, whole: Shape) -> np.ndarray:
         return rng.uniform(self.low, self.high, shape).astype(np.float32)
 
 
 @dataclass(frozen=True)
-class _Xavier(Initializer):
+class _Xavier(Elementwise):
     """Source: Glorot and Bengio 2010. `fan_in` and `fan_out` replace those of the shape."""
 
     fan_in: float | None = None
@@ -130,8 +155,8 @@ class _Xavier(Initializer):
 class XavierUniform(_Xavier):
     """Uniform within `gain * sqrt(6 / (fan_in + fan_out))`. Source: Glorot and Bengio 2010."""
 
-    def __call__(self, rng: np.random.Generator, shape: Shape) -> np.ndarray:
-        bound = self.gain * math.sqrt(6.0 / self.total(shape))
+    def draw(self, rng: np.random.Generator, shape: Shape, whole: Shape) -> np.ndarray:
+        bound = self.gain * math.sqrt(6.0 / self.total(whole))
         return rng.uniform(-bound, bound, shape).astype(np.float32)
 
 
@@ -139,13 +164,13 @@ class XavierUniform(_Xavier):
 class XavierNormal(_Xavier):
     """Normal with the deviation `gain * sqrt(2 / (fan_in + fan_out))`. Source: Glorot and Bengio 2010."""
 
-    def __call__(self, rng: np.random.Generator, shape: Shape) -> np.ndarray:
-        deviation = self.gain * math.sqrt(2.0 / self.total(shape))
+    def draw(self, rng: np.random.Generator, shape: Shape, whole: Shape) -> np.ndarray:
+        deviation = self.gain * math.sqrt(2.0 / self.total(whole))
         return (deviation * rng.standard_normal(shape)).astype(np.float32)
 
 
 @dataclass(frozen=True)
-class KaimingNormal(Initializer):
+class KaimingNormal(Elementwise):
     """Source: He et al. 2015."""
 
     fan_in: float | None = None
@@ -156,16 +181,16 @@ class KaimingNormal(Initializer):
         gain = calculate_gain(self.nonlinearity, self.negative_slope)
         return gain / math.sqrt(self.fan_in or fans(shape)[0])
 
-    def __call__(self, rng: np.random.Generator, shape: Shape) -> np.ndarray:
-        return (self.std(shape) * rng.standard_normal(shape)).astype(np.float32)
+    def draw(self, rng: np.random.Generator, shape: Shape, whole: Shape) -> np.ndarray:
+        return (self.std(whole) * rng.standard_normal(shape)).astype(np.float32)
 
 
 @dataclass(frozen=True)
 class KaimingUniform(KaimingNormal):
     """Source: He et al. 2015."""
 
-    def __call__(self, rng: np.random.Generator, shape: Shape) -> np.ndarray:
-        bound = math.sqrt(3.0) * self.std(shape)
+    def draw(self, rng: np.random.Generator, shape: Shape, whole: Shape) -> np.ndarray:
+        bound = math.sqrt(3.0) * self.std(whole)
         return rng.uniform(-bound, bound, shape).astype(np.float32)
 
 

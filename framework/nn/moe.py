@@ -8,7 +8,7 @@ Papers: Shazeer et al. 2017, https://arxiv.org/abs/1701.06538; GShard, https://a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -34,6 +34,10 @@ class _EachExpert(I.Initializer):
 
     def __call__(self, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
         return np.stack([self.inner(rng, shape[1:]) for _ in range(shape[0])])
+
+    def blocks(self, rng: np.random.Generator, shape: tuple[int, ...], numbers: int) -> Iterator[np.ndarray]:
+        for _ in range(shape[0]):
+            yield self.inner(rng, shape[1:])[None]
 
 
 class Dispatch(NamedTuple):

@@ -57,6 +57,7 @@ __version__ = "2.6.2"  # of the Paddle whose names, arguments and results these 
 _PACKAGES = (
     *(
         "amp",
+        "audio",
         "autograd",
         "base",
         "callbacks",

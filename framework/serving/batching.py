@@ -19,11 +19,11 @@ from typing import Generic, TypeVar
 
 from framework.core.errors import OarError
 from framework.serving.errors import DeadlineError, RetryError
+from framework.serving.overload import LoadControl
 
 Item = TypeVar("Item")
 R = TypeVar("R")
 log = logging.getLogger("oar.serving")
-_SMOOTH = 0.2  # weight of the newest batch in the mean time of an item
 
 
 @dataclass(eq=False)
@@ -31,6 +31,7 @@ class _Job(Generic[Item, R]):
     item: Item
     deadline: float
     since: float
+    can_be_refused: bool
     future: Future[R] = field(default_factory=Future)
 
 
@@ -59,6 +60,9 @@ class Batcher(Generic[Item, R]):
         capacity: Requests under way at a time: see `admit`.
         longest_wait: Seconds that a request may have to wait for those before it, as far as can be told.
         observe: Called with the number of items of each batch and the seconds that it took.
+
+    Attributes:
+        load: Says how many requests are let in, and learns from those that were.
     """
 
     def __init__(
@@ -69,14 +73,13 @@ class Batcher(Generic[Item, R]):
         observe: Callable[[int, float], object] = lambda count, seconds: None,
         longest_wait: float = math.inf,
     ) -> None:
-        self.max_wait, self.capacity, self._observe = max_wait, capacity, observe
-        self.longest_wait = longest_wait
+        self.max_wait, self._observe = max_wait, observe
+        self.load = LoadControl(capacity, longest_wait)
         self._queues: OrderedDict[Hashable, tuple[Bucket[Item, R], deque[_Job[Item, R]]]] = OrderedDict()
         self._changed = threading.Condition()
         self._admitted = self._coming = self._waiting = self._running = 0
         self._closing = False
         self._last_end = 0.0
-        self.seconds_per_item = 0.0
         self._thread = threading.Thread(target=self._work, name=f"oar-batch-{name}", daemon=True)
         self._thread.start()
 
@@ -93,20 +96,19 @@ class Batcher(Generic[Item, R]):
     @property
     def expected_wait(self) -> float:
         """Seconds until a request that comes now would begin to run, about."""
-        return max(self._admitted, self._waiting + self._running) * self.seconds_per_item
+        return max(self._admitted, self._waiting + self._running) * self.load.seconds_per_item
 
     @property
     def is_full(self) -> bool:
-        """Whether `capacity` requests are under way, or would be waited for too long."""
-        return self._admitted >= self.capacity or (
-            self._admitted > 0 and self.expected_wait > self.longest_wait
-        )
+        """Whether a request that comes now is refused."""
+        return self.load.is_full(self._admitted, self._waiting + self._running)
 
     def check_admission(self) -> None:
         """Raises: RetryError, where it is full or closing."""
         if self._closing:
             raise RetryError("the server is stopping")
         if self.is_full:
+            self.load.note_refused()
             raise RetryError(
                 "the server has as many requests as it can answer in time",
                 received=f"{self._admitted} requests under way",
@@ -121,6 +123,7 @@ class Batcher(Generic[Item, R]):
         """
         with self._changed:
             self.check_admission()
+            self.load.note_admitted()
             self._admitted += 1
             self._coming += 1
         try:
@@ -131,13 +134,16 @@ class Batcher(Generic[Item, R]):
                 self._coming = min(self._coming, self._admitted)  # where it failed before its item came
                 self._changed.notify()  # a batch may have waited for this request
 
-    def submit(self, bucket: Bucket[Item, R], item: Item, deadline: float) -> Future[R]:
+    def submit(
+        self, bucket: Bucket[Item, R], item: Item, deadline: float, can_be_refused: bool = False
+    ) -> Future[R]:
         """The future result of an item of an admitted request.
 
         Args:
             deadline: In seconds of `time.monotonic`; an item that has not begun by then is dropped: DeadlineError.
+            can_be_refused: Whether an overloaded model may drop it where it has waited for too long: RetryError.
         """
-        job: _Job[Item, R] = _Job(item, deadline, time.monotonic())
+        job: _Job[Item, R] = _Job(item, deadline, time.monotonic(), can_be_refused)
         with self._changed:
             if self._closing and not self._admitted:
                 raise RetryError("the server is stopping")
@@ -180,8 +186,9 @@ class Batcher(Generic[Item, R]):
                     continue
                 key, (bucket, queue) = min(self._queues.items(), key=lambda entry: entry[1][1][0].since)
                 left = queue[0].since + self.max_wait - time.monotonic()
-                if len(queue) >= bucket.size or left <= 0 or not self._coming:
-                    jobs = [queue.popleft() for _ in range(min(len(queue), bucket.size))]
+                size = self.load.batch_limit(bucket.size)
+                if len(queue) >= size or left <= 0 or not self._coming:
+                    jobs = [queue.popleft() for _ in range(min(len(queue), size))]
                     if not queue:
                         del self._queues[key]
                     self._waiting -= len(jobs)
@@ -193,7 +200,15 @@ class Batcher(Generic[Item, R]):
         """Whether somebody still waits for the job."""
         if not job.future.set_running_or_notify_cancel():
             return False
-        late = time.monotonic() - job.deadline
+        now = time.monotonic()
+        late = now - job.deadline
+        if late <= 0 and job.can_be_refused and self.load.is_stale(now - job.since):
+            job.future.set_exception(
+                RetryError(
+                    "the server has more requests than it can answer in time", retry_after=self.expected_wait
+                )
+            )
+            return False
         if late > 0:
             job.future.set_exception(
                 DeadlineError(
@@ -226,6 +241,6 @@ class Batcher(Generic[Item, R]):
         others are read and written too, or from when the first of its requests came."""
         end = time.monotonic()
         each = (end - max(self._last_end, min(job.since for job in jobs))) / len(jobs)
-        self._last_end, before = end, self.seconds_per_item
-        self.seconds_per_item = each if not before else before + _SMOOTH * (each - before)
+        self._last_end = end
+        self.load.note_batch(each, len(jobs) == self._admitted == 1)
         self._observe(len(jobs), end - started)

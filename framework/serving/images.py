@@ -202,11 +202,14 @@ async def predict_pages(
     reader: PageReader,
     options: Options | None = None,
     seconds: float | None = None,
+    is_request: bool = True,
 ) -> AsyncIterator[tuple[ImageItem, Result] | PageFailure]:
     """The result of each page, in order; few pages are under way at a time, however fast they are asked for.
 
     Args:
         seconds: Of each page; None: what the limits say.
+        is_request: Whether the file is all of its request, which an overloaded model may still refuse then, where it
+            has one page.
 
     Raises:
         DeadlineError: one was not there in time. OarError: the image cannot be read, or an option is wrong.
@@ -232,7 +235,8 @@ async def predict_pages(
                 if (
                     not more and not waiting
                 ):  # the only page, or the last of those that are asked for one by one
-                    yield await _predict(model, item, pixels, options, deadline)
+                    alone = is_request and reader.pages_read == 1
+                    yield await _predict(model, item, pixels, options, deadline, alone)
                     return
                 waiting.append(asyncio.create_task(_predict(model, item, pixels, options, deadline)))
             if waiting:
@@ -262,10 +266,11 @@ async def _predict(
     pixels: int,
     options: Options | None,
     deadline: float,
+    can_be_refused: bool = False,
 ) -> tuple[ImageItem, Result] | PageFailure:
     try:
         if isinstance(item, PageFailure):
             return item
-        return item, await model.predict(item, options, deadline)
+        return item, await model.predict(item, options, deadline, can_be_refused)
     finally:
         model.pixels.give(pixels)

@@ -104,6 +104,8 @@ class LineWriter(logging.Handler):
 
 def set_up_logs(log_format: Literal["json", "text"]) -> None:
     """Let all that a server says go to standard error in one format."""
+    # What no line says is not asked for: a request has a line.
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     handler = LineWriter(sys.stderr)
     handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
     for name in _LOGGERS:

@@ -20,6 +20,7 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
+        self._of_requests: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
         self.requests = Counter(
             "oar_requests",
             "Requests that were answered",
@@ -70,8 +71,13 @@ class Metrics:
 
     def observe_request(self, route: str, model: str, status: int, seconds: float) -> None:
         """A request was answered. `route` is the pattern of its address, so that no client makes new labels."""
-        self.requests.labels(route, model, status).inc()
-        self.seconds.labels(route, model).observe(seconds)
+        key = route, model, status
+        if (found := self._of_requests.get(key)) is None:
+            found = self.requests.labels(*key), self.seconds.labels(route, model)
+            self._of_requests[key] = found
+        counter, histogram = found
+        counter.inc()
+        histogram.observe(seconds)
 
     def text(self, store: ModelStore) -> bytes:
         """In Prometheus' format; of several processes all together."""

@@ -83,6 +83,8 @@ class Gate:
     def _note(self, scope: Scope, answer: _Answer, request_id: str, seconds: float, received: int) -> None:
         route = getattr(scope.get("route"), "path", "none")
         name = scope.get("path_params", {}).get("name", "") or scope["state"].get("model", "")
+        if answer.status == 405:  # the path has other methods: no route has answered
+            route = name = "none"
         model = name if name in self.store.models or name in self.store.generators else ""
         self.metrics.observe_request(route, model, answer.status, seconds)
         facts = {

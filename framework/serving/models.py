@@ -188,6 +188,7 @@ class ServedModel(ServedSource[ModelVersion]):
     def _open_version(self) -> ModelVersion:
         version = ModelVersion(self.settings, self._runtime_of(self.settings))
         version.warm_up()
+        self.batcher.load.seconds_alone = version.times.alone
         return version
 
     # -- running -------------------------------------------------------------------------------------------------------
@@ -204,22 +205,27 @@ class ServedModel(ServedSource[ModelVersion]):
         return await self.in_thread(lambda: version.predictor(options)) if options else version.default
 
     async def predict(
-        self, item: Item, options: Options | None = None, deadline: float | None = None
+        self,
+        item: Item,
+        options: Options | None = None,
+        deadline: float | None = None,
+        can_be_refused: bool = False,
     ) -> Result:
         """The result of one item, in a batch with those of other clients.
 
         Args:
             options: Of the domain's predictor, by name.
             deadline: As `deadline` gives it.
+            can_be_refused: Whether it is all of a request, which an overloaded model may still refuse.
 
         Raises:
-            DeadlineError: it was not there in time. RetryError: the model is not ready. OarError: the item cannot be
-            read, or an option is not one of the model's.
+            DeadlineError: it was not there in time. RetryError: the model is not ready, or has too much to do.
+            OarError: the item cannot be read, or an option is not one of the model's.
         """
         version = self.version
         predictor = await self.predictor_of(options or {}, version)
         deadline = self.deadline() if deadline is None else deadline
-        future = self.batcher.submit(version.bucket(predictor, item), item, deadline)
+        future = self.batcher.submit(version.bucket(predictor, item), item, deadline, can_be_refused)
         outcome = await self.within(asyncio.wrap_future(future), deadline)
         if isinstance(outcome, OarError):
             raise outcome

@@ -7,6 +7,7 @@ import binascii
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from urllib.parse import parse_qsl
 
 from fastapi import Request
 from starlette.datastructures import UploadFile
@@ -18,14 +19,16 @@ from framework.serving.fetch import fetch
 from framework.serving.images import Upload
 from framework.serving.models import ModelStore, ServedModel
 from framework.serving.settings import Limits
-from framework.workflow.domain.predictor import Text
+from framework.workflow.domain.predictor import ImagePredictor, Text
 
+_FORM = "application/x-www-form-urlencoded"
 _FILES = (
     "",
     "application/octet-stream",
     "application/pdf",
-    "application/x-www-form-urlencoded",
-)  # curl's own
+    _FORM,
+)  # with --data-binary curl calls a file a form
+_FIELD = re.compile(rb"(?:image|file|url|text)=")
 _SOURCES = ("image", "file", "url", "text")
 _NAME_LENGTH = 200
 _DATA_URL = re.compile(r"data:[\w/+.;=-]*;base64,", re.ASCII | re.IGNORECASE)
@@ -39,6 +42,8 @@ class PredictRequest:
     Attributes:
         inputs: Files and texts, in order.
         several: Whether they came as a list, so that results do too.
+        instances: Whether as `{"instances": [...]}`, the first protocol of KServe and TensorFlow Serving, which answers
+            `{"predictions": [...]}`, and with an error where one instance has one.
         options: Of the predictor.
         format: By name; None: what the header `Accept` says.
         timeout: Seconds; None: what the limits say.
@@ -47,6 +52,7 @@ class PredictRequest:
 
     inputs: list[Upload | Text] = field(default_factory=list)
     several: bool = False
+    instances: bool = False
     options: dict[str, JSON] = field(default_factory=dict)
     format: str | None = None
     timeout: float | None = None
@@ -78,6 +84,9 @@ async def read_request(request: Request, model: ServedModel, store: ModelStore) 
         body = await request.body()
         entries = await model.in_thread(lambda: read_object(body))
         await _read_entries(entries, work, model, store)
+    elif kind == _FORM and _FIELD.match(body := await request.body()):
+        fields = dict(parse_qsl(body.decode("utf-8", "replace")))
+        await _read_entries(dict[str, JSON](fields), work, model, store)
     elif kind == "text/plain":
         work.inputs.append(_decode_text(await request.body()))
     elif kind in _FILES or kind.startswith("image/"):
@@ -90,11 +99,7 @@ async def read_request(request: Request, model: ServedModel, store: ModelStore) 
             "application/octet-stream",
         )
     if not work.inputs:
-        raise BadRequestError(
-            "there is nothing to predict",
-            allowed='a file, {"image": base64}, {"url": address} or {"text": text}',
-            fix="curl -F file=@image.png …",
-        )
+        raise _nothing()
     if any(isinstance(one, Upload) and not one.data for one in work.inputs):
         raise BadRequestError("the file is empty", received="0 bytes")
     return work
@@ -168,6 +173,14 @@ async def _read_entries(
 ) -> None:
     rest = dict(entries)
     items = rest.pop("inputs", None)
+    for key in ("images", "instances"):
+        listed = rest.get(key)
+        if items is None and isinstance(listed, list):
+            del rest[key]
+            items = [_read_instance(one, model) for one in listed]
+            work.instances = key == "instances"
+    if work.instances:
+        rest.pop("signature_name", None)
     name = rest.get("name")
     _take_settings(work, rest)
     options = rest.pop("options", None) or {}
@@ -176,8 +189,9 @@ async def _read_entries(
     one = {key: rest.pop(key) for key in (*_SOURCES, "pair") if key in rest}
     work.options |= {**rest, **options}
     if items is None:
-        if one:
-            work.inputs.append(await _read_entry({**one, "name": name}, model, store))
+        if not one:
+            raise _nothing(", ".join(sorted(map(str, entries)))[:200] or "an empty object")
+        work.inputs.append(await _read_entry({**one, "name": name}, model, store))
         return
     if not isinstance(items, list) or one:
         raise BadRequestError(
@@ -199,6 +213,25 @@ async def _read_entries(
                 "an input must be an object or a text", received=type(item).__name__, allowed='{"image": …}'
             )
         work.inputs.append(await _read_entry(entry, model, store))
+
+
+def _nothing(received: str | None = None) -> BadRequestError:
+    return BadRequestError(
+        "there is nothing to predict",
+        received=received,
+        allowed='a file, {"image": base64}, {"url": address}, {"text": text}, or {"inputs": [...]} of several',
+        fix="curl -F file=@image.png …",
+    )
+
+
+def _read_instance(instance: JSON, model: ServedModel) -> JSON:
+    """As an entry of `inputs`: `{"b64": …}`, also as what stands below `image`, `data` or another single name, or a
+    text alone."""
+    while isinstance(instance, dict) and len(instance) == 1 and not instance.keys() & {"text", "url"}:
+        (instance,) = instance.values()
+    if isinstance(instance, str) and isinstance(model.predictor, ImagePredictor):
+        return {"image": instance}
+    return instance
 
 
 async def _read_entry(entry: Mapping[str, JSON], model: ServedModel, store: ModelStore) -> Upload | Text:

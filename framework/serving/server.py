@@ -44,17 +44,24 @@ _LOOK = 0.2  # seconds between two looks at the workers
 
 class Server(uvicorn.Server):
     """uvicorn's, which goes on for a moment after SIGTERM while it says that it is not ready: balancers and clients
-    with open connections go elsewhere before the socket is closed."""
+    with open connections go elsewhere before the socket is closed. Not where a model cannot be opened: it never was
+    ready then."""
 
     def __init__(self, config: uvicorn.Config, store: ModelStore) -> None:
         super().__init__(config)
         self.store = store
+        self.failures: list[Exception] = []
+
+    def fail(self, error: Exception) -> None:
+        """A model cannot be opened: end."""
+        self.failures.append(error)
+        self.should_exit = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Take requests for `drain_seconds` more, then none; answer those that are under way."""
         self.store.draining = True
         ends = asyncio.get_running_loop().time() + self.store.settings.drain_seconds
-        while not self.force_exit and asyncio.get_running_loop().time() < ends:
+        while not (self.force_exit or self.failures) and asyncio.get_running_loop().time() < ends:
             await asyncio.sleep(0.05)
         # Connections that are made but not taken yet would be reset: none come any more, and these are taken first.
         # Then those that were taken last have a moment to send their request.
@@ -109,13 +116,7 @@ def run_server(settings: ServerSettings, sock: socket.socket) -> int:
     """Serve in this process; returns the exit status."""
     keep_memory()
     sys.setswitchinterval(_SWITCH)
-    failures: list[Exception] = []
-
-    def stop(error: Exception) -> None:
-        failures.append(error)
-        server.should_exit = server.force_exit = True
-
-    app = create_app(settings, on_failure=stop)
+    app = create_app(settings, on_failure=lambda error: server.fail(error))
     config = uvicorn.Config(
         app,
         http=connection_class(settings.limits.read_seconds, app.state.admission.refuse),
@@ -142,11 +143,11 @@ def run_server(settings: ServerSettings, sock: socket.socket) -> int:
         ) from None
     server = Server(config, app.state.store)
     server.run(sockets=[sock])
-    for error in failures:
+    for error in server.failures:
         if not isinstance(error, OarError):
             raise error
         log.error("a model cannot be opened: %s", error)
-    return _FAILED if failures else 0
+    return _FAILED if server.failures else 0
 
 
 # -- several processes -------------------------------------------------------------------------------------------------

@@ -102,7 +102,8 @@ class Limits:
         pages: Of one PDF or image file.
         items: Images or texts of one request.
         queue: Requests of one model that are under way at a time: that are read, decoded, waiting or running. More are
-            answered with 503 at once, so that those that are taken are not late.
+            answered with 503 at once, so that those that are taken are not late. Where that goes on, fewer are taken:
+            `framework.serving.overload`.
         wait: Seconds that a request may have to wait for those before it, as far as the time of the last ones tells;
             more are answered with 503 at once. A bound on latency: about that of one request alone, plus this.
         deadline: Seconds of a request, or of a page of one with several; what is later is answered with 504.

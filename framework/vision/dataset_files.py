@@ -112,7 +112,14 @@ def split_columns(line: str, root: Path) -> tuple[str, str] | None:
     pairs = [pair for pair in pairs if all(pair)]
     if len(set(pairs)) == 1:
         return pairs[0]
-    return next((pair for pair in pairs if all(is_file(root / one) for one in pair)), None)
+    return next(
+        (
+            pair
+            for pair in pairs
+            if all(is_file(root / one) or is_file(root / one.lstrip("/")) for one in pair)
+        ),
+        None,
+    )
 
 
 def read_annotations(path: Path) -> object:

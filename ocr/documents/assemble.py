@@ -75,6 +75,7 @@ def _order_in_rows(blocks: Sequence[Block], boxes: Sequence[Box], separators: Se
     cuts = tops if len(tops) > 1 else _ends_of_short_rows(blocks, boxes)
     rightward = starts_right("".join(block.text for block in blocks))
     everything = [*boxes, *separators]
+    listed = [*(block.label == "list_item" for block in blocks), *(False for _ in separators)]
     rows: list[list[int]] = [[] for _ in range(len(cuts) + 1)]
     for i, box in enumerate(everything):
         rows[bisect_right(cuts, box[1])].append(i)
@@ -82,7 +83,9 @@ def _order_in_rows(blocks: Sequence[Block], boxes: Sequence[Box], separators: Se
         row[i]
         for row in rows
         if row
-        for i in order_boxes([everything[i] for i in row], right_to_left=rightward)
+        for i in order_boxes(
+            [everything[i] for i in row], right_to_left=rightward, items_of_lists=[listed[i] for i in row]
+        )
     ]
     return [i for i in ordered if i < len(boxes)]
 

@@ -17,19 +17,27 @@ from itertools import combinations, pairwise
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ocr.results.geometry import mirrored, split_at_stripes
+from ocr.results.geometry import mirrored, part_below, split_at_stripes
 
 TRIM = 0.05  # of a box's sides: boxes of detectors touch and overlap a little
+CENTRED = 0.02  # of the width of columns: how far the middle of a title over them is off theirs
 INSIDE = 0.1  # of the width of the white between columns: what begins so far inside stands in none
+GAP_BELOW = 0.5  # of the lowest block's height: the white above what stands below columns
 _Boxes = NDArray[np.float64]
 _Items = NDArray[np.intp]
 
 
-def order_boxes(boxes: ArrayLike | Sequence[Sequence[float]], *, right_to_left: bool = False) -> _Items:
+def order_boxes(
+    boxes: ArrayLike | Sequence[Sequence[float]],
+    *,
+    right_to_left: bool = False,
+    items_of_lists: Sequence[bool] = (),
+) -> _Items:
     """Indices [N] of boxes [N, 4] (left, top, right, bottom) in the order in which a person reads them.
 
     Args:
         right_to_left: Columns follow one another from right to left, as in Arabic or in vertical Japanese.
+        items_of_lists: [N], which of them are items of lists: what is none may follow two lists, not the first.
     """
     array = np.array(boxes, np.float64).reshape(-1, 4)
     if right_to_left:
@@ -39,18 +47,24 @@ def order_boxes(boxes: ArrayLike | Sequence[Sequence[float]], *, right_to_left: 
         sides = array[:, 2:] - array[:, :2]
         trim = np.minimum(sides * TRIM, TRIM * 2 * np.median(sides.min(axis=1)))
         array = np.concatenate([array[:, :2] + trim, array[:, 2:] - trim], axis=1)
-    return np.array(_order(array, np.arange(len(array))), np.intp)
+    return np.array(
+        _order(array, np.arange(len(array)), np.array(items_of_lists or [False] * len(array), np.bool_)),
+        np.intp,
+    )
 
 
-def _order(boxes: _Boxes, items: _Items) -> list[int]:
+def _order(boxes: _Boxes, items: _Items, rows: NDArray[np.bool_]) -> list[int]:
     if len(items) < 2:
         return items.tolist()
     columns = split_at_stripes(boxes, items, axis=0)
-    if len(columns) > 1 and _stand_beside(boxes, columns):
-        return [index for column in columns for index in _order(boxes, column)]
+    if len(columns) > 1 and _stand_beside(boxes, columns) and not _have_title(boxes, columns):
+        least = float((boxes[items, 3] - boxes[items, 1]).min()) * GAP_BELOW
+        columns, below = part_below(boxes, columns, least, rows=rows)
+        parts = [*columns, below] if len(below) else columns
+        return [index for part in parts for index in _order(boxes, part, rows)]
     bands = _join_bands(boxes, split_at_stripes(boxes, items, axis=1))
     if len(bands) > 1:
-        return [index for band in bands for index in _order(boxes, band)]
+        return [index for band in bands for index in _order(boxes, band, rows)]
     return _order_by_precedence(boxes, items)
 
 
@@ -68,15 +82,33 @@ def _join_bands(boxes: _Boxes, bands: list[_Items]) -> list[_Items]:
 
 
 def _keeps_stripe(boxes: _Boxes, above: _Items, band: _Items) -> bool:
-    """Whether what is above columns stands in one of them: a title in the middle begins in the white between them, and
-    leaves a little of it free where they begin with short lines.
+    """Whether what is above columns stands in one of them: a title in the middle stands in none, though it may be as
+    narrow as the middle one; of two columns it begins in the white between them, and leaves a little of it free where
+    they begin with short lines.
     """
     own = _stripes(boxes, band)
     if not own or _stripes(boxes, above):
         return True
+    if _is_centred(boxes, above, band):
+        return False
     starts = boxes[above, 0]
     edges = [(left + INSIDE * (right - left), right - INSIDE * (right - left)) for left, right in own]
     return not all(bool(((starts > left) & (starts < right)).any()) for left, right in edges)
+
+
+def _have_title(boxes: _Boxes, columns: Sequence[_Items]) -> bool:
+    """Whether what stands above all of three columns or more is in their middle."""
+    if len(columns) < 3:
+        return False
+    top, *rest = split_at_stripes(boxes, np.concatenate(columns), axis=1)
+    return bool(rest) and not _stripes(boxes, top) and _is_centred(boxes, top, np.concatenate(rest))
+
+
+def _is_centred(boxes: _Boxes, above: _Items, below: _Items) -> bool:
+    (left, right), (first, last) = (
+        (float(boxes[items, 0].min()), float(boxes[items, 2].max())) for items in (above, below)
+    )
+    return abs(left + right - first - last) < 2 * CENTRED * (last - first)
 
 
 def _stripes(boxes: _Boxes, items: _Items) -> list[tuple[float, float]]:

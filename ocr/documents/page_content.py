@@ -29,6 +29,7 @@ class PageContent:
         paragraphs: Blocks of the lines that stood in none of those.
         separators: Rules across the page, which end columns, as boxes without height.
         watermarks: Lines that lie across the page's text.
+        line_numbers: Numbers of the page's lines, of each margin.
         blocks: All of them in reading order, when that is known.
         rotation: How the page lay before it was turned upright; `sources` has the line of the page for each that was
             turned.
@@ -46,6 +47,7 @@ class PageContent:
     paragraphs: tuple[Block, ...] = ()
     separators: tuple[Box, ...] = ()
     watermarks: tuple[Line, ...] = ()
+    line_numbers: tuple[tuple[Line, ...], ...] = ()
     blocks: tuple[Block, ...] = ()
     rotation: Rotation | None = None
     sources: Mapping[Line, Line] = field(default_factory=dict)

@@ -16,6 +16,7 @@ from ocr.documents.layout_blocks import add_regions, regions_of_scan
 from ocr.documents.layout_model import LayoutDetector
 from ocr.documents.layout_regions import Region
 from ocr.documents.lazy import Lazy
+from ocr.documents.line_numbers import find_line_numbers
 from ocr.documents.page_content import PageContent
 from ocr.documents.seals import read_seals
 from ocr.documents.separators import separators_of
@@ -56,6 +57,12 @@ def turn_upright(page: PageContent) -> PageContent:
         rotation=rotation,
         sources=dict(zip(upright, page.lines, strict=True)),
     )
+
+
+def take_line_numbers(page: PageContent) -> PageContent:
+    """Numbers of lines in the margin are not read along."""
+    columns, lines = find_line_numbers(page.lines)
+    return replace(page, line_numbers=tuple(map(tuple, columns)), lines=tuple(lines)) if columns else page
 
 
 def add_code(page: PageContent) -> PageContent:
@@ -195,6 +202,9 @@ def _aside_block(lines: Sequence[Line]) -> Block:
 def arrange_blocks(page: PageContent) -> PageContent:
     """Captions join what they belong to, and the blocks get their reading order; watermarks are not read along."""
     asides = [Block("aside_text", line_box(line), line.text, (line,)) for line in page.watermarks]
+    for numbers in page.line_numbers:
+        text = " ".join(line.text for line in numbers)
+        asides.append(Block("aside_text", bounding_box(map(line_box, numbers)), text, numbers))
     blocks = in_reading_order((*page.unordered, *asides))
     return replace(page, blocks=arrange(blocks, page.height, page.separators))
 

@@ -52,6 +52,7 @@ from ocr.documents.processors import (
     add_code,
     add_ruled_tables,
     arrange_blocks,
+    take_line_numbers,
     turn_back,
     turn_upright,
 )
@@ -142,6 +143,7 @@ class DocumentReader:
         """The steps from a page's lines to its blocks."""
         return (
             turn_upright,
+            take_line_numbers,
             *([add_code] if self.layout is None else []),
             add_turned_tables,
             add_ruled_tables,

@@ -7,20 +7,23 @@ takes them again, in order. What is held in between is a few short texts and num
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from ocr.documents.assemble import UNORDERED
 from ocr.pages.sideways import Rotation, find_rotation
-from ocr.results.blocks import Block, Box, Table
-from ocr.results.geometry import line_box
+from ocr.results.blocks import FLOATS, MOST_FLOATS, Block, Box, Table
+from ocr.results.geometry import line_box, rows_of
 from ocr.results.lines import Line
 from ocr.results.pages import Page
 from ocr.text.paragraphs import HEADINGS, OCR_SIZE, heading_depth
+from ocr.text.reading_order import is_unspaced
 
 EDGE = 0.1  # of the page's height: where headers and footers stand
 FOOT, FOOT_ROOM = 0.2, 1.0  # where a number stands that is alone: of the page's height; of its own, above it
@@ -40,6 +43,14 @@ _CHAPTER = re.compile(
 )
 _END = re.compile(r"[.!?:;。！？…][\"'”’)\]]*$")
 _Edge = tuple[str, str, int]  # "header" or "footer", the text with numbers as "#", its height
+
+
+class _Read(NamedTuple):
+    """What of a document was read last."""
+
+    last: Block | None  # but footnotes
+    text: Block | None  # but tables and figures, that may go on after them
+    floats: int  # tables, figures and captions since then
 
 
 def finish_document(pages: Sequence[Page]) -> tuple[Page, ...]:
@@ -90,7 +101,7 @@ class DocumentFacts:
         for size in sorted(headings, reverse=True):
             if not sizes or size < LEVELS * sizes[-1]:
                 sizes.append(size)
-        last: Block | None = None  # that is read before
+        before = _Read(None, None, 0)
         for page in pages:
             rotation = _rotation_of(page)
             edges = _edges_of(page, rotation)
@@ -103,7 +114,7 @@ class DocumentFacts:
             read = [block for block in blocks if block.label not in UNORDERED]
             read = [replace(block, order=number) for number, block in enumerate(read)]
             rest = [replace(block, order=None) for block in blocks if block.label in UNORDERED]
-            read, last = _mark_continuations(read, last, rotation)
+            read, before = _mark_continuations(read, before, rotation)
             yield replace(page, blocks=(*read, *rest))
 
     def _repeats(self, edge: _Edge) -> bool:
@@ -200,24 +211,35 @@ def _size(block: Block) -> float:
 
 
 def _mark_continuations(
-    blocks: Sequence[Block], before: Block | None, rotation: Rotation
-) -> tuple[list[Block], Block | None]:
-    """Sets `continued`, over column breaks and over the page break after `before`; also the last block of the text."""
+    blocks: Sequence[Block], before: _Read, rotation: Rotation
+) -> tuple[list[Block], _Read]:
+    """Sets `continued`: over column breaks, over the page break after `before`, and over the tables and figures that
+    stand within a paragraph; also what was read last.
+    """
     marked: list[Block] = []
-    last, new_page = before, True
-    middle = 0.0  # of the last block's height
+    last, text, floats = before
+    last_middle = text_middle = math.inf  # of their heights; on the page before they stand beside everything
     for block in blocks:
         if block.label == "footnote":
             marked.append(block)
             continue
         # Within a page only what begins beside the last block, or higher up, stands in another column.
         box = rotation.box(block.bbox)
-        breaks = new_page or box[1] < middle
-        if last is not None and breaks and _goes_on(last, block, new_page):
+        continued = (
+            last is not None and box[1] < last_middle and _goes_on(last, block, last_middle == math.inf)
+        )
+        below = text is not None and 0 < floats <= MOST_FLOATS and _goes_on(text, block, False)
+        below = below and _begins_within_sentence(block)
+        below = below and (box[1] < text_middle or _fills_up(text, block, rotation))
+        if continued or below:
             block = replace(block, continued=True)
         marked.append(block)
-        last, new_page, middle = block, False, (box[1] + box[3]) / 2
-    return marked, last
+        last, last_middle = block, (box[1] + box[3]) / 2
+        if block.label in FLOATS:
+            floats += 1
+        else:  # a paragraph is cut once, so that few pages are held until it is whole
+            text, text_middle, floats = None if below else block, last_middle, 0
+    return marked, _Read(last, text, floats)
 
 
 def _goes_on(last: Block, first: Block, new_page: bool) -> bool:
@@ -231,3 +253,27 @@ def _goes_on(last: Block, first: Block, new_page: bool) -> bool:
         text = first.text.lstrip()
         return bool(text) and not _END.search(last.text.rstrip()) and not text[0].isupper()
     return False
+
+
+def _begins_within_sentence(block: Block) -> bool:
+    first = block.text.lstrip()[0]
+    return first.islower() or is_unspaced(first)
+
+
+def _fills_up(last: Block, first: Block, rotation: Rotation) -> bool:
+    """Whether two texts below one another may be one paragraph that something cuts: both begin at the same place, the
+    second one without an indent; and they have several lines each, or the first one no room for the next word.
+    """
+    if not last.lines or not first.lines:
+        return False
+    upper, lower = rotation.box(last.bbox), rotation.box(first.bbox)
+    start = first.lines[0]
+    left, top, right, bottom = rotation.box(line_box(start))
+    height = bottom - top
+    if abs(upper[0] - lower[0]) >= height or left - lower[0] >= 0.5 * height:
+        return False
+    if min(len(rows_of(block.lines)) for block in (last, first)) > 1:
+        return True
+    said = start.words[0].text if start.words else start.text.split()[0]
+    word = height if is_unspaced(said[0]) else (right - left) * len(said) / len(start.text) + 0.6 * height
+    return max(upper[2], lower[2]) - rotation.box(line_box(last.lines[-1]))[2] < word

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ocr.results.blocks import Block, Cell, Table
+from ocr.results.blocks import FLOATS, MOST_FLOATS, Block, Cell, Table
 from ocr.tables.cell_text import is_number
 from ocr.text.hyphens import join_at_hyphen
 from ocr.text.reading_order import join_texts
@@ -20,28 +20,35 @@ IGNORED = ("header", "header_image", "footer", "footer_image", "number", "aside_
 
 
 def joined_blocks(pages: Iterable[Page], ignore: Sequence[str] = IGNORED) -> Iterator[Block]:
-    """The blocks of the pages in reading order; those marked `continued` are joined with the one before them.
+    """The blocks of the pages in reading order; those marked `continued` are joined with the last one of their kind, a
+    table or text, before them. A paragraph that tables or figures cut so stands whole before them.
 
-    Pages are taken one by one, and no more is held than a block that may still go on, and the footnotes after it.
+    Pages are taken one by one, and no more is held than a block that may still go on and what stood since: footnotes
+    and a few tables and figures.
     """
-    parts: list[Block] = []  # of a block that may still go on
-    notes: list[Block] = []  # that stand between it and its continuation
+    held: list[list[Block]] = []  # the parts of each block, from the one that may still go on
     for page in pages:
         for block in page.blocks:
             if block.label in ignore:
                 continue
-            if block.label == "footnote":
-                notes.append(block)
-            elif block.continued and parts:
+            earlier = (parts for parts in reversed(held) if block.continued and _is_of_kind(parts[0], block))
+            parts = next(earlier, None)
+            if parts is not None:
                 parts.append(block)
-            else:
-                if parts:
-                    yield join_blocks(parts)
-                yield from notes
-                parts, notes = [block], []
-    if parts:
-        yield join_blocks(parts)
-    yield from notes
+                continue
+            floats = sum(parts[0].label in FLOATS for parts in held)
+            if block.label != "footnote" and (block.label not in FLOATS or floats > MOST_FLOATS):
+                yield from map(join_blocks, held)
+                held = []
+            held.append([block])
+    yield from map(join_blocks, held)
+
+
+def _is_of_kind(block: Block, other: Block) -> bool:
+    """Whether both are tables, or both texts that are read along."""
+    if isinstance(other.content, Table):
+        return isinstance(block.content, Table)
+    return block.label not in (*FLOATS, "footnote")
 
 
 def join_blocks(parts: Sequence[Block]) -> Block:

@@ -2,22 +2,26 @@
 
 A screenshot of 3840 x 2160 pixels is seen at a quarter of its size, where letters of 14 pixels have three or four. What
 tells: lines that read badly, and regions that the detector takes for text and not for sure. Of 25 receipts none has
-more than one in ten of them, of such images a fifth to all.
+more than one in ten of them, of such images a fifth to all. Or characters that are too narrow where they are seen,
+however sure their line is read: one whose first letter was cut off reads as surely as a whole one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from unicodedata import east_asian_width
 
 import numpy as np
 
 from framework.vision.contours import quad_sizes
 from ocr.results.lines import Line
+from ocr.text.reading_order import quad_of
 from ocr.text.stages import SHRUNK
 
 READ_WELL = 0.8  # score of a line
 _SHARE, _LEAST = 0.15, 3  # of all lines, and how many: so many that are not read well call for another look
 _FAR = 0.35  # at this scale and below the edges of a line are off by three pixels and more
+_NARROW = 2.8  # pixels of a character from left to right: of lines whose have less one in ten and more is read wrongly
 _LOW = 12.5  # pixels of a line where it is seen, with the detector's margin: lower ones are cut badly then
 _HEIGHT = 24.0  # pixels that a line has to have where it is looked at again
 _TALL = 48.0  # pixels: lines that were seen so high are not looked at again
@@ -34,6 +38,19 @@ def badly_read(lines: Sequence[Line], detected: int, faint: int) -> int:
 def are_low(quads: np.ndarray, scale: float) -> bool:
     """Whether most lines, quads [N, 4, 2] in pixels of an image seen at `scale`, are lower than is good for them."""
     return scale <= _FAR and len(quads) >= _LEAST and _median_height(quads) * scale < _LOW
+
+
+def are_narrow(lines: Sequence[Line], scale: float) -> bool:
+    """Whether many lines of an image seen at `scale` have characters too narrow for their ends to be found well.
+
+    East Asian characters are two others wide.
+    """
+    widths = [sum(2 if east_asian_width(char) in "WF" else 1 for char in line.text) for line in lines]
+    if scale > _FAR or not any(widths):
+        return False
+    longest = quad_sizes(np.stack([quad_of(line.polygon) for line in lines])).max(axis=1)
+    narrow = int((longest * scale < _NARROW * np.array(widths)).sum())
+    return narrow >= max(_LEAST, _SHARE * len(lines))
 
 
 def closer_scale(quads: np.ndarray, scale: float) -> float | None:

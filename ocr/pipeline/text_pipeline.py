@@ -20,7 +20,15 @@ from framework.vision.image import rotate90
 from framework.workflow import ImageItem
 from ocr.pages.preparation import PagePreparation, PreparedImage
 from ocr.pages.stages import PageOrientationClassifier, Unwarper
-from ocr.pipeline.small_letters import READ_WELL, are_among, are_low, badly_read, closer_scale, merge_looks
+from ocr.pipeline.small_letters import (
+    READ_WELL,
+    are_among,
+    are_low,
+    are_narrow,
+    badly_read,
+    closer_scale,
+    merge_looks,
+)
 from ocr.results.pages import Char, Line, Page, Word
 from ocr.text.char_boxes import char_spans, text_quads, upright_quads
 from ocr.text.characters import reading_indices
@@ -171,13 +179,15 @@ class OCRPipeline:
             if not self.detector.finds_outlines:
                 quads = detected.quads
                 if are_low(quads, self.detector.view_scale(image.shape[:2])):
-                    quads, detected = self._detect_closer(image, quads), detected._replace(faint=0)
+                    quads = self._detect_closer(image, quads)
+                    detected = detected._replace(faint=0, in_tiles=True)
                 assert quads is not None
                 quads = add_missed(image, self._split_long(image, quads))
                 detected = detected._replace(quads=quads)
         else:
             quads, _ = detect_in_tiles(self.detector, image, most)
-            detected = DetectedLines(add_missed(image, self._split_long(image, quads)), {})
+            quads = add_missed(image, self._split_long(image, quads))
+            detected = DetectedLines(quads, {}, in_tiles=True)
         return detected, {"detect": time.perf_counter() - started}
 
     def _split_long(self, image: np.ndarray, quads: np.ndarray) -> np.ndarray:
@@ -212,7 +222,9 @@ class OCRPipeline:
         bad = 0 if detected.curved else badly_read(page.lines, len(detected.quads), detected.faint)
         image = rotate90(item.image, -quarter) if quarter else item.image
         started = time.perf_counter()
-        quads = self._detect_closer(image, detected.quads) if bad else None
+        seen_whole = not detected.curved and not detected.in_tiles
+        narrow = seen_whole and are_narrow(page.lines, self.detector.view_scale(image.shape[:2]))
+        quads = self._detect_closer(image, detected.quads) if bad or narrow else None
         if quads is None:
             return page
         closer = _turn_back(DetectedLines(quads, {}), quarter, page.size_hw)

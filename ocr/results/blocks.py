@@ -49,6 +49,9 @@ BLOCK_LABELS = (
     "footnote",
     "number",
 )
+# What may stand within a paragraph, and how many of them at most.
+FLOATS = ("table", "table_title", "image", "figure_title", "chart", "chart_title")
+MOST_FLOATS = 6
 
 
 def as_box(values: Iterable[float], where: str) -> Box:

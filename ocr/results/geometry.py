@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -12,6 +13,9 @@ from ocr.results.lines import Line, Polygon
 
 Box = tuple[float, float, float, float]
 SAME_ROW = 0.5  # share of the lower one's height by which neighbours in a row overlap
+# What stands below columns: rows of it at most; how far the ends of columns are apart, and the white between rows, to
+# the white above it; how much higher than it what ends above it is.
+FEW_BELOW, LEVEL_ENDS, MORE_WHITE, MUCH_HIGHER = 3, 0.5, 1.15, 2.0
 
 
 class HasPolygon(Protocol):
@@ -101,3 +105,49 @@ def split_at_stripes(boxes: np.ndarray, items: NDArray[np.intp], axis: int) -> l
     cuts = (np.flatnonzero(first[order][1:] >= ends[:-1]) + 1).tolist()
     ordered = items[order]
     return [ordered[start:end] for start, end in zip([0, *cuts], [*cuts, len(ordered)], strict=True)]
+
+
+def part_below(
+    boxes: np.ndarray,
+    columns: list[NDArray[np.intp]],
+    least_gap: float,
+    *,
+    rows: NDArray[np.bool_] | None = None,
+) -> tuple[list[NDArray[np.intp]], NDArray[np.intp]]:
+    """Columns, and the few items that stand in one of them, below all, and are no part of it: a remark below two tables
+    that stand side by side.
+
+    All columns end at one height, and the white below it is more than that between the rows of the column, or what ends
+    there begins at one height, too, and is much higher than the remark or the end of a list, as the remark is not.
+    Prose in columns ends so by chance alone.
+
+    Args:
+        boxes: [N, 4].
+        columns: Items of each, two or more.
+        least_gap: Of the white, in the unit of the boxes.
+        rows: [N], which of them are items of a list.
+    """
+    bottoms = [boxes[column, 3].max() for column in columns]
+    longest = int(np.argmax(bottoms))
+    end = max(bottom for number, bottom in enumerate(bottoms) if number != longest)
+    column = columns[longest]
+    is_below = boxes[column, 1] >= end
+    below = column[is_below]
+    parted = [column[~is_below] if number == longest else one for number, one in enumerate(columns)]
+    unchanged = columns, column[:0]
+    if not len(below) or not len(parted[longest]) or len(split_at_stripes(boxes, below, axis=1)) > FEW_BELOW:
+        return unchanged
+    ends = [one[np.argmax(boxes[one, 3])] for one in parted]
+    lasts = boxes[ends]
+    gap = boxes[below, 1].min() - lasts[:, 3].max()
+    if gap < least_gap or np.ptp(lasts[:, 3]) > LEVEL_ENDS * gap:
+        return unchanged
+    highest = below[np.argmin(boxes[below, 1])]
+    is_list = rows is not None and bool(rows[ends].all()) and not rows[highest]
+    height = float((boxes[below, 3] - boxes[below, 1]).min())
+    is_row = np.ptp(lasts[:, 1]) <= gap and (
+        is_list or (lasts[:, 3] - lasts[:, 1]).min() >= MUCH_HIGHER * height
+    )
+    bands = split_at_stripes(boxes, parted[longest], axis=1)
+    gaps = [boxes[after, 1].min() - boxes[before, 3].max() for before, after in pairwise(bands)]
+    return (parted, below) if is_row or gap >= MORE_WHITE * max(gaps, default=0.0) else unchanged

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from framework.workflow.files.pdf_content import PageContent
+from framework.workflow.files.pdf_content import PageContent, PagePath
 from ocr.results.blocks import Box
 
 THIN = 4.0  # points: a filled rectangle up to this thickness is a line
@@ -39,6 +39,8 @@ def ruling_lines_of_page(page: PageContent) -> RulingLines:
         if path.fill is None or path.fill[3] == 0:
             continue
         boxes = path.rectangles
+        if not len(boxes) and _is_mitred(path, unit):
+            boxes = np.array([path.bbox])
         if len(boxes) > 1 and (frames := _frames(boxes, unit)) is not None:
             _add_segments(frames, unit, level, upright)
             continue
@@ -70,6 +72,20 @@ def _add_segments(
     for at in np.flatnonzero((wide <= 0.7 * unit) & (high > wide)):
         x0, y0, x1, y1 = segments[at]
         upright.append(np.array([(x0 + x1) / 2, min(y0, y1), max(y0, y1)]))
+
+
+def _is_mitred(path: PagePath, unit: float) -> bool:
+    """Whether a filled path is a thin line whose ends are cut askew, as browsers draw a border beside one of another
+    colour: two long sides along the page, and short ones between them.
+    """
+    width, height = path.bbox[2] - path.bbox[0], path.bbox[3] - path.bbox[1]
+    if path.curved or not 3 <= len(path.segments) <= 4 or min(width, height) > THIN * unit:
+        return False
+    along, across = np.abs(path.segments[:, 2:] - path.segments[:, :2]).T
+    if height > width:
+        along, across = across, along
+    long = (across < 0.1) & (along >= max(width, height) - 2.5 * min(width, height))
+    return int(long.sum()) == 2
 
 
 def _frames(boxes: np.ndarray, unit: float) -> np.ndarray | None:

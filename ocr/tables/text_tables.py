@@ -52,6 +52,7 @@ _MARK = re.compile(rf"{LIST_MARK}$")
 _ITEM = re.compile(rf"[{BULLETS}]\s+\S")  # of a list
 _LEADER = re.compile(r"(\. ?){4,}|…{2,}|·{4,}|_{4,}")
 _AMOUNT = re.compile(r"\W{0,3}\d[\d.,]*[.,]\d\d\W?")
+_YEAR = re.compile(r"(19|20)\d\d")
 _MONOSPACED = re.compile(r"mono|courier|consol|menlo|code|typewriter|cmtt", re.IGNORECASE)
 
 
@@ -406,10 +407,7 @@ def _build(
             bold.append(all(line.is_bold for line in ordered))
     cells = add_middle_cells(cells, middle, groups)
     bold += [cell.lines[0].is_bold for cell in cells[len(bold) :]]
-    head = 0
-    if len(wide) >= 3:  # top, middle and bottom rule
-        inner = wide[np.argsort(wide[:, 0])][1][0]
-        head = sum(bottoms[members[-1]] < inner + 0.3 * height for members in groups)
+    head = _rows_above_rule(cells, [bottoms[members[-1]] for members in groups], wide, 0.3 * height)
     if not 0 < head < len(groups):
         head = count_header_rows(cells, len(groups), bold, [None] * len(cells))
     cells = [replace(cell, header=cell.row < head) for cell in cells]
@@ -430,6 +428,25 @@ def _build(
     if len(wide):
         box = (box[0], min(box[1], float(wide[:, 0].min())), box[2], max(box[3], float(wide[:, 0].max())))
     return Block("table", box, table.text, ordered_lines, 0.9 if hinted else 0.7, content=table)
+
+
+def _rows_above_rule(cells: Sequence[Cell], bottoms: Sequence[float], wide: np.ndarray, near: float) -> int:
+    """How many rows stand above the rule below the head: the second one of three or more, or the first one where the
+    names of the columns stand above it; 0 where no rule tells.
+
+    Args:
+        bottoms: Of the rows of the table.
+        wide: Its rules [K, 3] from side to side, as (y, x0, x1).
+        near: By how much a row may reach below its rule.
+    """
+    if len(wide) < 2:
+        return 0
+    first, second = np.sort(wide[:, 0])[:2]
+    head = sum(bottom < first + near for bottom in bottoms)
+    if head:
+        names = [cell.text for cell in cells if cell.row < head]
+        return 0 if any(is_number(name) and not _YEAR.fullmatch(name) for name in names) else head
+    return sum(bottom < second + near for bottom in bottoms) if len(wide) >= 3 else 0
 
 
 def _apart(parts: dict[tuple[int, int], list[Line]]) -> list[tuple[int, int]]:

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ocr.results.geometry import Box, mirrored, split_at_stripes
+from ocr.results.geometry import Box, mirrored, part_below, split_at_stripes
 
 _Items = NDArray[np.intp]
 
@@ -31,6 +31,7 @@ ABOVE = 0.5  # of the margin at either end of a line: how far boxes stand out ab
 TRIM = 0.2  # of a line's height at either side: boxes of neighbours touch
 HEADING_GAP = 1.0  # above a heading over columns, between trimmed boxes
 HEADING_SIZE = 0.9  # its height, at least, to that of what begins below it
+CENTRED = 0.02  # how far its middle is off that of the columns, at most, as a part of their width
 BEGIN = 3.0  # below it, until columns begin
 LEVEL = 0.25  # rows of both sides that are so near are level, as cells of a table are: more is asked of them
 EXACT = 0.15  # the same of a text layer, where rows are told not to be level
@@ -180,8 +181,11 @@ class _Cutter:
                 whole.extend(group.tolist())
                 continue
             flush()
+            columns, below = part_below(self.boxes, columns, self.height)
             for column in columns:
                 found += self.cut(column, known, learn=learn, depth=depth + 1)
+            if len(below):
+                found += self.cut(below, known, learn=learn, depth=depth)
         flush()
         return found
 
@@ -263,8 +267,10 @@ class _Cutter:
         if heights[0].max() < HEADING_SIZE * _median(heights[1]):
             return False  # it is a line of the first column
         starts = [start for start, _ in self._stripes(beginning)]
-        # What begins right of the first column is no heading over it.
-        over = bool(starts) and left < starts[0]
+        # What begins right of the first column is no heading over it, unless it stands in the middle of them all.
+        first, last = self.boxes[beginning, 0].min(), self.boxes[beginning, 2].max()
+        centred = abs(left + right - first - last) < 2 * CENTRED * (last - first)
+        over = bool(starts) and (left < starts[0] or centred)
         return over and any(start < self.boxes[beginning, 0].max() for start in starts)
 
     # ---- stripes between columns

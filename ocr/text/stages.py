@@ -96,11 +96,13 @@ class DetectedLines(NamedTuple):
         quads: [N, 4, 2] float32 in its pixels, clockwise.
         curved: Those that are curved, by their number.
         faint: How many regions may be text and are too faint to count; 0 where the image is hardly shrunk.
+        in_tiles: Whether the image was seen in tiles.
     """
 
     quads: np.ndarray
     curved: Mapping[int, Band]
     faint: int = 0
+    in_tiles: bool = False
 
 
 class Detector:

@@ -39,6 +39,8 @@ _CAMVID = (
     "Tree 808000 5, Truck_Bus c080c0 8, Tunnel 400040 1, VegetationMisc c0c000 5, Void 000000 255, "
     "Wall 40c000 1"
 )
+CAMVID_NAMES = frozenset(entry.split()[0] for entry in _CAMVID.split(", "))
+"""The 32 names of the original annotation."""
 CAMVID_COLORS = tuple(
     ((red, green, blue), int(index))
     for _, color, index in map(str.split, _CAMVID.split(", "))

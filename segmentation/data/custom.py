@@ -17,6 +17,7 @@ from framework.vision.dataset_files import abbreviate
 from framework.vision.deep_samples import ValueRange
 from framework.vision.image import SUFFIXES
 from segmentation import palettes
+from segmentation.data.class_table import ClassTable, find_table, read_class_table
 from segmentation.data.label_map import Color, LabelMap, name_classes
 from segmentation.data.records import MaskDataset, Pair, read_pairs
 
@@ -28,7 +29,7 @@ class _CustomDataset(MaskDataset):
     """The settings that both have."""
 
     root: Path
-    classes: int | tuple[str, ...]
+    classes: int | tuple[str, ...] | str
     ignore_index: int = field(default=255, kw_only=True)
     label_map: dict[str, int] | None = field(default=None, kw_only=True)
     colors: tuple[Color, ...] | None = field(default=None, kw_only=True)
@@ -36,13 +37,6 @@ class _CustomDataset(MaskDataset):
     value_range: ValueRange | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        if self.colors is not None and len(self.colors) != len(self.class_names):
-            raise ConfigError(
-                "colours do not fit the classes",
-                where=f"{self._name}.colors",
-                received=f"{len(self.colors)} colours",
-                allowed=f"one for each of the {len(self.class_names)} classes",
-            )
         if self.channels is not None and self.channels < 1:
             raise ConfigError(
                 "an image has channels",
@@ -50,26 +44,46 @@ class _CustomDataset(MaskDataset):
                 received=self.channels,
                 allowed="1 or more, or null for 8-bit RGB",
             )
-        _ = self._label_map
+        if not isinstance(self.classes, str):  # whose file is read at the first use
+            _ = self._label_map
 
     @property
     def _name(self) -> str:
         return type(self).__name__
 
+    @cached_property
+    def _table(self) -> ClassTable | None:
+        if not isinstance(self.classes, str):
+            return None
+        return read_class_table(find_table(self.classes, Path(self.root)))
+
     @property
     def class_names(self) -> tuple[str, ...]:
-        return name_classes(self.classes, self._name)
+        classes = self.classes if self._table is None else self._table.names
+        assert not isinstance(classes, str)
+        return name_classes(classes, self._name)
+
+    @property
+    def _colors(self) -> tuple[Color, ...]:
+        return self.colors or (() if self._table is None else self._table.colors)
 
     @property
     def palette(self) -> np.ndarray:
-        """The colours that are set, else Pascal VOC's."""
-        if self.colors is not None:
-            return np.array(self.colors, np.uint8)
+        """The colours that are set, or those of the table of classes, else Pascal VOC's."""
+        if self._colors:
+            return np.array(self._colors, np.uint8)
         return palettes.of_classes(len(self.class_names))
 
     @cached_property
     def _label_map(self) -> LabelMap:
-        values = None
+        if self.colors is not None and len(self.colors) != len(self.class_names):
+            raise ConfigError(
+                "colours do not fit the classes",
+                where=f"{self._name}.colors",
+                received=f"{len(self.colors)} colours",
+                allowed=f"one for each of the {len(self.class_names)} classes",
+            )
+        values = None if self._table is None else self._table.values
         if self.label_map is not None:
             texts = [str(text) for text in self.label_map]
             if wrong := [text for text in texts if not text.isdecimal()]:
@@ -79,8 +93,8 @@ class _CustomDataset(MaskDataset):
                     received=", ".join(wrong),
                     allowed="whole numbers: {255: 1}",
                 )
-            values = dict(zip(map(int, texts), self.label_map.values()))
-        colors = tuple((color, index) for index, color in enumerate(self.colors or ()))
+            values = {**(values or {}), **dict(zip(map(int, texts), self.label_map.values()))}
+        colors = tuple((color, index) for index, color in enumerate(self._colors))
         return LabelMap(len(self.class_names), self.ignore_index, values, colors)
 
     def find_pairs(self) -> list[Pair]:
@@ -103,6 +117,8 @@ class _CustomDataset(MaskDataset):
         occurring: set[int] = set()
         for mask in masks[:: max(1, len(masks) // _SAMPLED)][:_SAMPLED]:
             values = raw_images.read_labels(mask)
+            if values.ndim == 3 and self._colors:
+                return
             occurring |= set(np.unique(values).tolist())
         if occurring == {0, 255}:
             raise InputError(
@@ -125,7 +141,9 @@ class MaskFolder(_CustomDataset):
     masks without an image are not. Files whose names begin with a dot are left out.
 
     Attributes:
-        classes: Their names by index, or how many they are.
+        classes: Their names by index, how many they are, or the table of them that a tool wrote beside the masks, seen
+            from `root` or from the folder around it: labelmap.txt, label_colors.txt, class_dict.csv, _classes.csv; its
+            colours are those of the masks. See `segmentation.data.class_table.read_class_table`.
         ignore_index: Stands for pixels without a class, in the files and in the samples.
         label_map: Stored value to class or `ignore_index`, for values that are not the class itself: {255: 1}.
         colors: The colour of each class, for masks in colours, and for drawing.

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from framework.config.registry import register
+from framework.vision.dataset_files import is_file
+from framework.vision.image import SUFFIXES
 from segmentation import palettes
+from segmentation.data.class_table import LABELMAP, ClassTable, read_class_table
 from segmentation.data.classes import PASCAL_VOC
 from segmentation.data.records import BenchmarkDataset, Pair, read_list, read_pairs
 
@@ -23,6 +27,9 @@ class PascalVOC(BenchmarkDataset):
     `<root>/SegmentationClass` or else in `<root>/SegmentationClassAug`; a line may also name both files, as lists of
     the augmented set do (`/JPEGImages/a.jpg /SegmentationClassAug/a.png`). Several splits are joined by a plus:
     "train+aug". Masks are PNG with a palette, or grey.
+
+    A `labelmap.txt` in `root`, as CVAT ("Segmentation mask 1.1") and Datumaro write it, has other classes and colours
+    than VOC's, which the masks may then hold; its images need not be JPEG.
 
     Raises:
         InputError: at the first use, a list cannot be read, is empty or names files that are not there. At an
@@ -48,7 +55,18 @@ class PascalVOC(BenchmarkDataset):
             # The leading slash stands for root.
             pairs = read_pairs(file, Path())
             return [Pair(*(root / path.as_posix().lstrip("/") for path in pair)) for pair in pairs]
-        return [Pair(root / "JPEGImages" / f"{name}.jpg", self._find_mask(name)) for name in lines]
+        return [Pair(self._find_image(name), self._find_mask(name)) for name in lines]
+
+    def _find_image(self, name: str) -> Path:
+        first, *others = (
+            Path(self.root) / "JPEGImages" / f"{name}{suffix}" for suffix in (".jpg", *SUFFIXES)
+        )
+        return next((image for image in (first, *others) if os.path.isfile(image)), first)
+
+    @cached_property
+    def _table(self) -> ClassTable | None:
+        file = Path(self.root) / LABELMAP
+        return read_class_table(file) if is_file(file) else None
 
     def _find_mask(self, name: str) -> Path:
         masks = [Path(self.root) / folder / f"{name}.png" for folder in _MASKS]

@@ -14,9 +14,17 @@ import numpy as np
 from framework.core.errors import InputError
 from framework.core.process import cpu_count
 from framework.io.dataset import LazyDataset
-from framework.vision.dataset_files import abbreviate, find_missing, read_image, read_lines, split_columns
+from framework.vision.dataset_files import (
+    abbreviate,
+    find_missing,
+    is_file,
+    read_image,
+    read_lines,
+    split_columns,
+)
 from framework.vision.deep_samples import ValueRange
 from framework.vision.sample import Sample
+from segmentation.data.class_table import ClassTable
 from segmentation.data.label_map import LabelMap
 
 
@@ -125,18 +133,28 @@ class MaskDataset(SegmentationDataset):
 
 
 class BenchmarkDataset(MaskDataset):
-    """A public data set, whose classes and their colours are known."""
+    """A public data set, whose classes and their colours are known, or own classes in its format."""
 
     _names: ClassVar[tuple[str, ...]]
     _colors: ClassVar[np.ndarray]
 
+    @cached_property
+    def _table(self) -> ClassTable | None:
+        """The own classes, where a tool wrote a table of them into the folder."""
+        return None
+
     @property
     def class_names(self) -> tuple[str, ...]:
-        return self._names
+        return self._names if self._table is None else self._table.names
 
     @property
     def palette(self) -> np.ndarray:
-        return self._colors
+        return self._colors if self._table is None else np.array(self._table.colors, np.uint8)
+
+    @cached_property
+    def _label_map(self) -> LabelMap:
+        colors = () if self._table is None else self._table.colors
+        return LabelMap(len(self.class_names), colors=tuple(zip(colors, range(len(colors)))))
 
 
 def make_sample(pixels: np.ndarray, mask: np.ndarray, pair: Pair) -> Sample:
@@ -199,6 +217,13 @@ def _split(line: str, separator: str) -> tuple[str, str] | None:
     return (columns[0], columns[1]) if len(columns) == 2 and all(columns) else None
 
 
+def find_below(root: Path, name: str) -> Path:
+    """A file of a list; tools also write a leading slash for the folder of the data set."""
+    path = root / name
+    inside = root / name.lstrip("/")
+    return inside if not is_file(path) and is_file(inside) else path
+
+
 def read_pairs(file: Path, root: Path, separator: str | None = None) -> list[Pair]:
     """The pairs of a list, `image mask` a line, relative to `root`; None: separated by blanks or tabs.
 
@@ -211,7 +236,7 @@ def read_pairs(file: Path, root: Path, separator: str | None = None) -> list[Pai
         if columns is None:
             wrong.append(line[:80])
         else:
-            pairs.append(Pair(root / columns[0], root / columns[1]))
+            pairs.append(Pair(find_below(root, columns[0]), find_below(root, columns[1])))
     if wrong:
         separator_text = "a blank" if separator is None else repr(separator)
         raise InputError(

@@ -23,6 +23,7 @@ from framework.core.errors import DeviceError, FormatError, InputError, MissingE
 from framework.export import Artifact, TensorSpec, load_artifact, lower_program
 from framework.inference import Engine, Runtime
 from framework.inference import runtime as runtime_module
+from framework.inference.engines import openvino as openvino_module
 
 ONNX_ENGINES = ("onnxruntime", "openvino")
 NAMES = ("xla", *ONNX_ENGINES)
@@ -131,6 +132,25 @@ def test_results_are_those_of_xla(name: str, opened: Callable[[str], Engine]):
             assert found[key].dtype == array.dtype
             np.testing.assert_allclose(found[key], array, atol=1e-4)
     assert opened(name).compile_count == 1
+
+
+def test_openvino_keeps_a_bounded_number_of_prepared_shapes(
+    artifact: Artifact, monkeypatch: pytest.MonkeyPatch
+):
+    """Its default is 5,000 operations: a reader of pages of mixed sizes grew to four times its memory over 300."""
+    core = openvino_module._open_core(openvino_module.import_openvino())
+    asked: list[dict[str, Any]] = []
+
+    class Watched:
+        available_devices, read_model = core.available_devices, core.read_model
+
+        def compile_model(self, model: Any, device: str, settings: dict[str, Any]) -> Any:
+            asked.append(settings)
+            return core.compile_model(model, device, settings)
+
+    monkeypatch.setattr(openvino_module, "_open_core", lambda _: Watched())
+    Runtime("cpu", engine="openvino").open(artifact)
+    assert 0 < asked[0]["CPU_RUNTIME_CACHE_CAPACITY"] <= 500
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -120,6 +120,45 @@ def _via_table() -> str:
     return f'{head}\na.png,9,"{{}}",1,0,"{row}","{{""class"": ""cat""}}"\n'
 
 
+def _datumaro(folder: Path) -> Path:
+    shapes = [
+        {"type": "bbox", "label_id": 0, "bbox": [2, 3, 9, 8], "attributes": {"rotation": 30.0}, "group": 0},
+        {"type": "polygon", "label_id": 1, "points": [2, 3, 12, 3, 12, 9], "group": 1},
+        {"type": "ellipse", "label_id": 0, "points": [2, 3, 12, 9]},
+        {"type": "rotated_bbox", "label_id": 0, "points": [9, 9, 4, 3, 20]},
+        {"type": "mask", "label_id": 1, "rle": {"size": [_HEIGHT, _WIDTH], "counts": [50, 90, 604]}},
+    ]
+    labels = [{"name": "cat"}, {"name": "dog"}]
+    item = {"id": "a", "annotations": shapes, "image": {"path": "a.png", "size": [_HEIGHT, _WIDTH]}}
+    data = {"categories": {"label": {"labels": labels}}, "items": [item]}
+    return _written("annotations/default.json", json.dumps(data), "images/default/a.png")(folder)
+
+
+def _label_studio_table() -> str:
+    value = json.dumps([{**_SIDES, "rectanglelabels": ["cat"]}]).replace('"', '""')
+    return f'annotation_id,annotator,id,image,label,lead_time\n1,me,1,/data/a.png,"{value}",1.5\n'
+
+
+def _colors(folder: Path) -> Path:
+    _image(folder / "masks/a.png", np.zeros((_HEIGHT, _WIDTH, 3), np.uint8))
+    text = "# label:color_rgb:parts:actions\nbackground:0,0,0::\ncat:128,0,0:head,foot:\ndog:::\n"
+    return _written("labelmap.txt", text.replace("dog:::", "dog:0,128,0::"), "images/a.png")(folder)
+
+
+def _class_csv(folder: Path) -> Path:
+    _image(folder / "masks/a.png", np.zeros((_HEIGHT, _WIDTH, 3), np.uint8))
+    return _written("classes.csv", "name,r,g,b,id\nbackground,0,0,0,0\ncat,128,0,0,4\n", "images/a.png")(
+        folder
+    )
+
+
+def _read_masks(path: Path) -> object:
+    from segmentation.data.custom import MaskFolder
+
+    data = MaskFolder(path.parent, path.name)
+    return data.class_names, data.palette, data[0]
+
+
 _BRUSH = {"value": {"format": "rle", "rle": _packed_brush(), "brushlabels": ["cat"]}}
 FILES: Mapping[str, tuple[Callable[[Path], Path], Callable[[Path], object], bool]] = {
     "via": (_written("via.json", json.dumps(_VIA), "images/a.png"), _read, True),
@@ -130,6 +169,10 @@ FILES: Mapping[str, tuple[Callable[[Path], Path], Callable[[Path], object], bool
     "panoptic": (_panoptic, _read, True),
     "png of panoptic": (_panoptic_png, _read, False),
     "label studio": (_written("tasks.json", json.dumps([_TASK]), "images/a.png"), _read, True),
+    "table of label studio": (_written("tasks.csv", _label_studio_table(), "images/a.png"), _read, False),
+    "datumaro": (_datumaro, _read, True),
+    "table of colours": (_colors, _read_masks, False),
+    "table of classes": (_class_csv, _read_masks, False),
     "brush of label studio": (
         _written(
             "tasks.json", json.dumps([{**_TASK, "annotations": [{"result": [_BRUSH]}]}]), "images/a.png"

@@ -5,13 +5,15 @@
 Clients are connections of one other process beside the server, on the same CPUs (`tools.bench.load`), which takes a
 twentieth of one. The loop reads the same files one by one. With `--overload` so many clients ask at once, and those of
 status 503 come again after a moment; then `--rate` requests a second, whether there are answers or not. The lines say
-what was accepted, its 99th percentile against that of one client before and after, and the server's memory.
+what was accepted, its 99th percentile against that of one client before and after, the server's memory, and its CPU
+time a request that was answered with 200, which other processes of the machine change little.
 """
 
 from __future__ import annotations
 
 import http.client
 import json
+import os
 import socket
 import statistics
 import subprocess
@@ -33,11 +35,11 @@ predict = open_predictor(sys.argv[1])
 files = [Path(name).read_bytes() for name in sys.argv[3:]]
 for file in files[:4]:
     predict.predict(file)
-began, count = time.perf_counter(), 0
+began, cpu, count = time.perf_counter(), time.process_time(), 0
 while time.perf_counter() - began < float(sys.argv[2]):
     predict.predict(files[count % len(files)])
     count += 1
-print(count / (time.perf_counter() - began))
+print(count / (time.perf_counter() - began), (time.process_time() - cpu) / count * 1000)
 """
 
 
@@ -58,11 +60,12 @@ def serving(argv: Sequence[str]) -> int:
     files = sorted(path for path in args.folder.rglob("*") if path.suffix.lower() in SUFFIXES)[:64]
     rows = []
     for _ in range(args.rounds):
-        loop = _loop(args.model, args.seconds, files)
-        row = {"loop": loop}
+        loop, cpu_ms = _loop(args.model, args.seconds, files)
+        row = {"loop": loop, "loop_cpu_ms": cpu_ms}
         for name, size in (("batches", None), ("alone", 1)):
             with _server(args.model, size) as port:
-                row[name] = _load(port, args.folder, args.clients, args.seconds)["accepted_per_second"]
+                line = _load(port, args.folder, args.clients, args.seconds)
+                row |= {name: line["accepted_per_second"], f"{name}_cpu_ms": line["cpu_ms"]}
         row |= {"against_loop": row["batches"] / loop, "against_alone": row["batches"] / row["alone"]}
         print({name: round(value, 3) for name, value in row.items()}, flush=True)
         rows.append(row)
@@ -83,11 +86,12 @@ def serving(argv: Sequence[str]) -> int:
     return 0
 
 
-def _loop(model: str, seconds: float, files: list[Path]) -> float:
+def _loop(model: str, seconds: float, files: list[Path]) -> tuple[float, float]:
+    """Images a second, and milliseconds of CPU time an image."""
     command = [sys.executable, "-c", LOOP, model, str(seconds), *map(str, files)]
-    return float(
-        subprocess.run(command, cwd=REPO, capture_output=True, text=True, check=True).stdout.split()[-1]
-    )
+    done = subprocess.run(command, cwd=REPO, capture_output=True, text=True, check=True)
+    rate, cpu_ms = map(float, done.stdout.split()[-2:])
+    return rate, cpu_ms
 
 
 _processes: dict[int, int] = {}  # of servers, by port
@@ -130,8 +134,14 @@ def _memory(port: int) -> int:
     return int(text.split("VmRSS:")[1].split()[0]) // 1024
 
 
+def _cpu_seconds(port: int) -> float:
+    """CPU time of the server so far."""
+    fields = Path(f"/proc/{_processes[port]}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def _load(port: int, folder: Path, clients: int, seconds: float, rate: float = 0.0) -> dict[str, float]:
-    """The line of `tools.bench.load`."""
+    """The line of `tools.bench.load`, and the server's CPU time of an accepted request in milliseconds."""
     command = [
         sys.executable,
         "-m",
@@ -140,5 +150,8 @@ def _load(port: int, folder: Path, clients: int, seconds: float, rate: float = 0
         str(folder),
     ]
     command += ["--clients", str(clients), "--seconds", str(seconds), "--rate", str(rate)]
+    before = _cpu_seconds(port)
     done = subprocess.run(command, cwd=REPO, stdout=subprocess.PIPE, text=True, check=False)
-    return json.loads(done.stdout.splitlines()[-1])
+    line = json.loads(done.stdout.splitlines()[-1])
+    accepted = line["statuses"].get("200", 0)
+    return {**line, "cpu_ms": round((_cpu_seconds(port) - before) / max(accepted, 1) * 1000, 3)}

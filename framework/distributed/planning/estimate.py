@@ -83,8 +83,9 @@ def estimate(
     spreader = Spreader(sizes, scatter)
     spread = spreader.spread(program, [*[None] * program.constants, *inputs])
     state = sum(_bytes(program, spread, one, sizes) for one in program.inputs)
-    working, work, moved, traffic = _measure(program, spread, sizes, combined)
-    working = int(_GAPS * working)
+    peak, together, work, moved, traffic = _measure(program, spread, sizes, combined)
+    # The operands of one all-reduce and its results are two blocks without gaps.
+    working = max(int(_GAPS * peak), 2 * together)
     for argument, left in zip(program.inputs[program.constants :], program.outputs):
         traffic += _regather(program, spread, argument, left, sizes)
     return Needs(state, working, work, *moved, tuple(traffic))
@@ -106,7 +107,9 @@ def _regather(
 
 def _measure(
     program: Trace, spread: Spread, sizes: Sequence[int], combined: bool
-) -> tuple[int, float, tuple[float, float], list[Traffic]]:
+) -> tuple[int, int, float, tuple[float, float], list[Traffic]]:
+    """(most bytes at once, bytes of gradients that are summed in one, products, (bytes that these move, that all else
+    moves), collectives)."""
     stored = _in_memory(program, spread)
     moments = _moments(program)
     last = _last_uses(program, stored, moments)
@@ -115,7 +118,7 @@ def _measure(
     work, moved = 0.0, [0.0, 0.0]  # bytes of products, of all else
     traffic = list(spread.traffic)
     freed: dict[int, list[int]] = {}
-    sums = _gradients(program, spread) if combined else set()
+    sums = _gradients(program, spread) if combined else {}
     together = 0
     for index in sorted(range(len(program.operations)), key=lambda one: moments[one]):
         operation, moment = program.operations[index], moments[index]
@@ -139,7 +142,7 @@ def _measure(
                 written += bytes_made
                 continue
             if result in sums:
-                together += bytes_made
+                together += sums[result]
                 continue
             size += bytes_made
             if last[result] > moment:
@@ -160,7 +163,7 @@ def _measure(
             for result in operation.results
             if result in stored and result not in outputs and result not in sums and last[result] <= moment
         )
-    return max(peak, 2 * together), work, (moved[0], moved[1]), traffic
+    return peak, together, work, (moved[0], moved[1]), traffic
 
 
 def _loop(
@@ -170,7 +173,7 @@ def _loop(
     times = int(operation.parameters.get("length", 1) or 1)  # type: ignore[call-overload]
     bodies = operation.bodies[-1:] if operation.name == "while" else operation.bodies
     summed = [_measure(body, spread, sizes, False) for body, spread in zip(bodies, spreads)]
-    working, work, moved, traffic = max(summed, key=lambda one: one[0])
+    working, _, work, moved, traffic = max(summed, key=lambda one: one[0])
     repeated = [Traffic(one.kind, one.bits, one.bytes * times, index) for one in traffic]
     return working, work * times, (moved[0] * times, moved[1] * times), repeated
 
@@ -257,14 +260,17 @@ def _last_uses(program: Trace, stored: set[int], moments: Sequence[int]) -> list
     return last
 
 
-def _gradients(program: Trace, spread: Spread) -> set[int]:
-    """The arrays that a CPU's compiler sums over samples in one all-reduce: those that no product takes afterwards."""
+def _gradients(program: Trace, spread: Spread) -> dict[int, int]:
+    """The arrays that a CPU's compiler sums over samples in one all-reduce, each with its bytes: those that no product
+    takes afterwards. They are whole even where devices keep a shard of them alone."""
     used = _inputs_of_products(program)
-    summed = set()
+    summed: dict[int, int] = {}
     for one in spread.traffic:
         operation = program.operations[one.operation]
         if one.kind != "all-gather" and not operation.bodies and one.bits & _SAMPLES:
-            summed.update(target for target in operation.results if target not in used)
+            for target in operation.results:
+                if target not in used:
+                    summed[target] = max(one.bytes, summed.get(target, 0))
     return summed
 
 

@@ -7,12 +7,8 @@ direction.
 from __future__ import annotations
 
 import math
-import os
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-
-import numpy as np
 
 from framework.core.device import Device
 from framework.core.errors import ConfigError, did_you_mean
@@ -35,6 +31,7 @@ class Hardware:
         network: Those to devices of other nodes, for each device.
         per_node: Devices of a node, or of all that `link` joins.
         shared: All devices are one machine's, which does their work one after the other: virtual devices of a CPU.
+        latency: Seconds that a device of such a machine takes to meet the others, for each collective.
     """
 
     products: float
@@ -44,6 +41,7 @@ class Hardware:
     network: float
     per_node: int
     shared: bool = False
+    latency: float = 0.0
 
 
 _GB = 1e9
@@ -63,13 +61,11 @@ HARDWARE = {
 
 
 def find_hardware(name: str) -> Hardware:
-    """The device of this name; "cpu" is this machine, measured in a tenth of a second.
+    """The device of this name.
 
     Raises:
         ConfigError: there is none of this name.
     """
-    if name == "cpu":
-        return _this_machine()
     if name not in HARDWARE:
         near = did_you_mean(name, HARDWARE)
         raise ConfigError(
@@ -81,10 +77,8 @@ def find_hardware(name: str) -> Hardware:
     return HARDWARE[name]
 
 
-def hardware_of(device: Device) -> Hardware:
+def kind_of(device: Device) -> Hardware:
     """The kind of a device that is here, with its own memory; one that nothing is known of is taken for an A100."""
-    if device.platform == "cpu":
-        return _this_machine()
     words = device.device_kind.lower().replace(" ", "")
     names = sorted(HARDWARE, key=len, reverse=True)
     name = next((one for one in names if one.replace("-", "") in words.replace("-", "")), "a100")
@@ -121,34 +115,12 @@ def collective_seconds(traffic: Traffic, sizes: Sequence[int], hardware: Hardwar
     count = math.prod(sizes[axis] for axis in axes)
     if count == 1:
         return 0.0
-    if hardware.shared:  # each device writes what it gets
-        return traffic.bytes * count * (2 if traffic.kind == "all-reduce" else 1) / hardware.bandwidth
+    if hardware.shared:  # whatever the groups, each device meets others, reads and writes
+        rounds = 2 if traffic.kind == "all-reduce" else 1
+        return math.prod(sizes) * (hardware.latency + rounds * traffic.bytes / hardware.link)
     # The innermost axes lie in a node: those that an axis spans are its own times all that are further in.
     span = math.prod(sizes[min(axes) :])
     within = span <= hardware.per_node
     speed, hop = (hardware.link, 8e-6) if within else (hardware.network, 20e-6)
     rounds = 2 if traffic.kind == "all-reduce" else 1
     return rounds * (traffic.bytes * (count - 1) / count / speed + hop * math.log2(count))
-
-
-def _this_machine() -> Hardware:
-    """Products and copies of this machine, timed once."""
-    a = np.ones((768, 768), np.float32)
-    big = np.ones(1 << 24, np.float32)
-    np.dot(a, a)
-    began = time.perf_counter()
-    for _ in range(8):
-        np.dot(a, a)
-    products = 8 * 2 * 768**3 / (time.perf_counter() - began)
-    began = time.perf_counter()
-    big.copy()
-    speed = 2 * big.nbytes / (time.perf_counter() - began)
-    memory = _machine_memory()
-    return Hardware(products, memory, speed, speed, speed, 1 << 20, shared=True)
-
-
-def _machine_memory() -> float:
-    try:
-        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    except (AttributeError, ValueError, OSError):  # Windows
-        return 16e9

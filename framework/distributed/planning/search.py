@@ -160,16 +160,17 @@ def evaluate(
     computing = max(work, needs.moved_by_products / hardware.bandwidth) + needs.moved / hardware.bandwidth
     tensor = 1 << AXES.index("tensor")
     hidden = exposed = 0.0
-    together: Counter[tuple[str, int]] = Counter()
+    together: Counter[tuple[str, int]] = Counter()  # of parameters and gradients: compilers make few of many
     for one in needs.traffic:
-        if one.bits & tensor or hardware.shared:
+        combined = one.kind != "all-gather" if hardware.shared else True
+        if one.bits & tensor or not combined:
             exposed += collective_seconds(one, counts, hardware)
-        else:  # of parameters and gradients: compilers make few of many
+        else:
             together[one.kind, one.bits] += one.bytes
     for (kind, bits), size in together.items():
-        buckets = -(-size // _BUCKET)
+        buckets = 1 if hardware.shared else -(-size // _BUCKET)
         hidden += buckets * collective_seconds(Traffic(kind, bits, size // buckets, -1), counts, hardware)
-    if hardware.shared:
-        count = math.prod(counts)
-        computing *= count
+    if hardware.shared:  # nothing goes on beside: the devices have the same cores
+        exposed, hidden = exposed + hidden, 0.0
+        computing *= math.prod(counts)
     return Division(options, counts, variant.recompute, needs, computing, hidden, exposed)

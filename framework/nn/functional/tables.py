@@ -232,7 +232,7 @@ def update_rows(
     if table.ndim == 2:
         row = _single(rows)
         row = jnp.where(row < 0, len(table), row)
-        return _update_local(table, state, row, grads, apply, lambda local: local)
+        return _update_local(table, state, row, (), grads, apply, lambda local: local)
     assert mesh is not None, "a table that is dealt out is updated over its mesh"
     devices, axes = table.shape[1], tuple(mesh.axis_names)
     dealt, even = PartitionSpec(None, axes), PartitionSpec(axes)
@@ -269,10 +269,10 @@ def _push(
         sums = _exchange(sums.at[owner, plan.number].add(grads[plan.order], mode="drop"), axes)
         sums = sums.reshape(-1, grads.shape[1])
         return _update_local(
-            *tables, named.reshape(-1), sums, apply, lambda local: local * jnp.uint32(devices) + here
+            *tables, named.reshape(-1), (0,), sums, apply, lambda local: local * jnp.uint32(devices) + here
         )
 
-    tables = _flat(table), {name: _flat(value) for name, value in state.items()}
+    tables = table, state
     usual = _capacity(count, devices)
     many = lax.pmax(plan.most, axes) > usual
     tables = push(tables, usual, many)
@@ -282,21 +282,24 @@ def _push(
             lambda carry: (push(carry[0], count, False), jnp.array(False)),
             (tables, many),
         )
-    block, slots = tables
-    return block.reshape(table.shape), {
-        name: value.reshape(state[name].shape) for name, value in slots.items()
-    }
+    return tables
 
 
 def _update_local(
     table: jax.Array,
     state: Slots,
     rows: jax.Array,
+    device: tuple[int, ...],
     grads: jax.Array,
     apply: ApplyRule,
     globally: Callable[[jax.Array], jax.Array],
 ) -> tuple[jax.Array, Slots]:
-    """`rows` [K] may repeat; `len(table)` is none. `globally` gives the numbers of rows in the whole table."""
+    """`rows` [K] may repeat; `len(table)` is none. `globally` gives the numbers of rows in the whole table.
+
+    Args:
+        device: Behind the row in the arrays: (0,) of a share [lines, 1, ...]. A reshape in place of it costs a copy of
+            the whole share at every step, as XLA chooses another layout for it.
+    """
     count = len(rows)
     ordered, order = lax.sort((rows, jnp.arange(count, dtype=jnp.int32)), num_keys=1)
     number = jnp.cumsum(_changes(ordered), dtype=jnp.int32) - 1
@@ -307,10 +310,11 @@ def _update_local(
     distinct = jnp.where(distinct < none, distinct, none + jnp.arange(count, dtype=jnp.int32))
 
     def read(array: jax.Array) -> jax.Array:
-        return array.at[distinct].get(mode="fill", fill_value=0)
+        return array.at[(distinct, *device)].get(mode="fill", fill_value=0)
 
     def write(array: jax.Array, value: jax.Array) -> jax.Array:
-        return array.at[distinct].set(value.astype(array.dtype), mode="drop", unique_indices=True)
+        index = (distinct, *device)
+        return array.at[index].set(value.astype(array.dtype), mode="drop", unique_indices=True)
 
     numbers = globally(distinct.astype(jnp.uint32))
     new, slots = apply(read(table), sums, {name: read(value) for name, value in state.items()}, numbers)

@@ -6,14 +6,11 @@ import re
 
 # The first pattern that matches a full name (paddle.nn.Layer) counts.
 _REASONS: tuple[tuple[str, str], ...] = (
-    (r"paddle\.audio\b.*", "not yet: spectrograms and their data sets; paddle.signal.stft is there"),
     (
-        r"paddle\.quantization\b.*",
-        "not yet: compression is a task of its own; oar export writes bfloat16 programs",
-    ),
-    (
-        r"paddle\.nn\.quant\b.*",
-        "not yet: compression is a task of its own; oar export writes bfloat16 programs",
+        r"paddle\.(quantization\.imperative|nn\.quant\.(lsq|quant_layers|quantized_linear)|static\.quantization)\b.*"
+        r"|paddle\.quantization\.(Imperative.*|.*Quantizer|PTQ(Config|Registry)|default_ptq_config)"
+        r"|paddle\.nn\.quant\.(weight_.*|llm_int8_linear|QuantStub)",
+        "older interfaces of quantisation, and kernels of one GPU: paddle.quantization has QuantConfig, QAT and PTQ",
     ),
     (r"paddle\.onnx\b.*", "not yet: paddle.jit.save writes an artifact that runs here"),
     (
@@ -22,8 +19,8 @@ _REASONS: tuple[tuple[str, str], ...] = (
         "internals of Paddle's static graphs and of its tensors in several processes",
     ),
     (
-        r"paddle\.static\.(auc|(de)?serialize_.*)",
-        "not yet: paddle.metric.Auc; static.save_inference_model and load_inference_model",
+        r"paddle\.static\.(de)?serialize_.*",
+        "not yet: static.save_inference_model and load_inference_model",
     ),
     (r"paddle\.static\.nn\.(data_norm|static_pylayer)", "not yet: paddle.autograd.PyLayer in eager mode"),
     (r"paddle\.sparse\b.*", "not yet: make it dense with to_dense(), then use paddle.nn"),

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import importlib.util
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +23,10 @@ _PRIVATE = {
     "paddle.nn.layer.norm": {
         "_BatchNormBase": "paddle.nn.norm._BatchNorm",
         "_InstanceNormBase": "paddle.nn.norm._InstanceNorm",
+    },
+    "paddle.io.dataloader.collate": {
+        "default_collate_fn": "paddle.io.default_collate_fn",
+        "default_convert_fn": "paddle.io.default_convert_fn",
     },
 }
 
@@ -84,11 +87,9 @@ def resolver(module: str) -> Callable[[str], object]:
             raise AttributeError(f"{full}.{name}")
         if name in held.public:
             return find(held.public[name])
-        why = reason(f"{full}.{name}")
-        if f"{full}.{name}" in _lines() and (why is None or importlib.util.find_spec(f"{module}.{name}")):
-            return importlib.import_module(f"{module}.{name}")
-        why = why or "no such name; docs/paddle_api.md lists all that are here"
-        raise AttributeError(f"{full}.{name}: {why}")
+        if f"{full}.{name}" in _lines():
+            return _imported(f"{full}.{name}")
+        raise AttributeError(_absent(f"{full}.{name}"))
 
     return __getattr__
 
@@ -96,7 +97,35 @@ def resolver(module: str) -> Callable[[str], object]:
 def find(name: str) -> object:
     """What a full public name means here ("paddle.nn.ReLU"). Raises AttributeError: it is not here."""
     module, _, attribute = name.rpartition(".")
-    return getattr(importlib.import_module(_ROOT + module), attribute)
+    return getattr(_imported(module), attribute)
+
+
+def _imported(full: str) -> ModuleType:
+    """A module by its name in Paddle. Raises AttributeError: it is not here."""
+    try:
+        return importlib.import_module(_ROOT + full)
+    except ModuleNotFoundError as error:
+        if not (error.name or "").startswith(f"{_ROOT}paddle"):
+            raise  # a package that is not installed
+        raise AttributeError(_absent(full)) from error
+
+
+def complete(name: str) -> None:
+    """Let a module of this room, a file, give the rest of what Paddle's has: names and modules from elsewhere.
+
+    Args:
+        name: Its `__name__`.
+    """
+    module = sys.modules[name]
+    full = name.removeprefix(_ROOT)
+    if "__getattr__" not in vars(module):
+        module.__dict__["__getattr__"] = resolver(name)
+    if "__path__" not in vars(module) and any(line.startswith(f"{full}.") for line in _lines()):
+        module.__dict__["__path__"] = []  # a package in Paddle
+
+
+def _absent(name: str) -> str:
+    return f"{name}: {reason(name) or 'no such name; docs/paddle_api.md lists all that are here'}"
 
 
 def _has(module: ModuleType, name: str) -> bool:
@@ -130,6 +159,7 @@ class TableFinder:
         full = module.__name__.removeprefix(_ROOT)
         held = contents(full) or Contents()
         module.__dict__.update(_present(held.public))
+        module.__dict__.update(_from_package(module.__name__))
         if held.listed:
             module.__dict__["__all__"] = [name for name in held.listed if name in module.__dict__]
         module.__dict__["__getattr__"] = resolver(module.__name__)
@@ -139,8 +169,17 @@ def _present(public: dict[str, str]) -> Iterator[tuple[str, object]]:
     for name, full in public.items():
         try:
             yield name, find(full)
-        except (AttributeError, ModuleNotFoundError):
+        except AttributeError:
             continue  # `resolver` gives the reason when it is asked for
+
+
+def _from_package(name: str) -> Iterator[tuple[str, object]]:
+    """What Paddle defines in this module, and what is defined in the package of it here."""
+    package = name.rpartition(".")[0]
+    held, full = contents(package.removeprefix(_ROOT)), name.removeprefix(_ROOT)
+    for attribute, home in held.public.items() if held else ():
+        if home == f"{full}.{attribute}" and attribute in vars(sys.modules[package]):
+            yield attribute, vars(sys.modules[package])[attribute]
 
 
 def install() -> None:

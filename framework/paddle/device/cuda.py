@@ -8,6 +8,7 @@ import jax
 
 from framework.core.device import Device
 from framework.core.errors import DeviceError
+from framework.paddle._kernel.modules import complete as _complete
 from framework.paddle.device.places import Place, device_of
 from framework.paddle.device.streams import Event as Event
 from framework.paddle.device.streams import Stream as Stream
@@ -95,3 +96,6 @@ def get_device_capability(device: str | Place | int | None = None) -> tuple[int,
     """Compute capability: (major, minor)."""
     found = get_device_properties(device)
     return found.major, found.minor
+
+
+_complete(__name__)

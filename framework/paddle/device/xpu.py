@@ -2,4 +2,7 @@
 
 from __future__ import annotations
 
+from framework.paddle._kernel.modules import complete as _complete
 from framework.paddle.device.streams import synchronize as synchronize
+
+_complete(__name__)

@@ -17,6 +17,7 @@ from framework.distributed import collectives
 from framework.distributed.collectives import Reduction
 from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.methods import replace_value
+from framework.paddle._kernel.modules import complete as _complete
 from framework.paddle._kernel.tape import no_grad
 from framework.paddle._kernel.tensor import Tensor, wrap
 from framework.paddle._kernel.x64 import x64
@@ -431,3 +432,6 @@ def gloo_barrier() -> None:
 
 def gloo_release() -> None:
     """Nothing to release."""
+
+
+_complete(__name__)

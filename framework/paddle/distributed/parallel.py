@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from framework.core.errors import DeviceError
+from framework.paddle._kernel.modules import complete as _complete
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.distributed import parallel_helper as parallel_helper
 from framework.paddle.distributed.collective import Group
@@ -135,3 +136,6 @@ def spawn(
         )
     init_parallel_env()
     func(*args)
+
+
+_complete(__name__)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from framework import paddle
 from framework.paddle._kernel.errors import ShapeError
+from framework.paddle._kernel.modules import complete as _complete
 from framework.paddle._kernel.tensor import Parameter
 from framework.paddle.distributed.collective import Group, broadcast, get_group
 from framework.paddle.distributed.env import get_rank, get_world_size
@@ -103,3 +104,6 @@ def save_group_sharded_model(model: Layer, output: str, optimizer: Optimizer | N
     paddle.save(model.state_dict(), str(folder / "model.pdmodel"))
     if optimizer is not None:
         paddle.save(optimizer.state_dict(), str(folder / "model.pdopt"))
+
+
+_complete(__name__)

@@ -8,6 +8,7 @@ from typing import Any
 
 from framework import paddle
 from framework.paddle._kernel.arguments import Tensors
+from framework.paddle._kernel.modules import complete as _complete
 from framework.paddle._kernel.tape import grad as _grad
 from framework.paddle._kernel.tensor import Tensor
 
@@ -178,3 +179,6 @@ def enable_prim() -> None:
 
 def disable_prim() -> None:
     """See `enable_prim`."""
+
+
+_complete(__name__)

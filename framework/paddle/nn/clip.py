@@ -13,6 +13,7 @@ import jax.numpy as jnp
 
 from framework.nn.clip import GradClip
 from framework.paddle._kernel.dispatch import Arrays, operation
+from framework.paddle._kernel.modules import complete as _complete
 from framework.paddle._kernel.tensor import Tensor
 
 Pair = tuple[Any, Tensor | None]
@@ -95,3 +96,6 @@ class ClipGradByGlobalNorm(ClipGradBase):
 
     def __str__(self) -> str:
         return f"Gradient Clip By GlobalNorm, global_norm={self.clip_norm:f}"
+
+
+_complete(__name__)

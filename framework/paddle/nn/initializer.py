@@ -15,6 +15,7 @@ from framework.nn.initializer import calculate_gain as calculate_gain
 from framework.paddle._kernel import dtypes as types
 from framework.paddle._kernel.constructors import Rowed, make_class, parameters
 from framework.paddle._kernel.errors import ShapeError
+from framework.paddle._kernel.modules import complete as _complete
 from framework.paddle._kernel.tensor import Tensor, as_array
 
 Shape = tuple[int, ...]
@@ -180,3 +181,6 @@ def begin(param: Any, initializer: Any) -> None:
 
     param._value = jax.ShapeDtypeStruct(shape, kind)
     param._begin = fill
+
+
+_complete(__name__)

@@ -32,6 +32,7 @@ from framework.paddle.static.io import save as save
 from framework.paddle.static.io import save_inference_model as save_inference_model
 from framework.paddle.static.io import save_to_file as save_to_file
 from framework.paddle.static.io import set_program_state as set_program_state
+from framework.paddle.static.metric import auc as auc
 from framework.paddle.static.program import Program as Program
 from framework.paddle.static.program import PublicVariable
 from framework.paddle.static.program import declare as _declare

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from framework.paddle._kernel.modules import complete as _complete
 from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle.amp import auto_cast
 from framework.paddle.static.program import in_dynamic_mode
@@ -46,3 +47,5 @@ def bf16_guard() -> contextlib.AbstractContextManager[None]:
 
 if not TYPE_CHECKING:
     __getattr__ = _resolver(__name__)
+
+_complete(__name__)

@@ -10,6 +10,7 @@ import numpy as np
 
 from framework import paddle
 from framework.paddle._kernel.mode import mode, recorder_scope
+from framework.paddle._kernel.modules import complete as _complete
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.jit.save import TranslatedLayer, _exported, _folder
 from framework.paddle.jit.save import load as load_layer
@@ -148,3 +149,6 @@ def save_to_file(path: str, content: bytes) -> None:
 def load_from_file(path: str) -> bytes:
     """Read bytes."""
     return Path(path).read_bytes()
+
+
+_complete(__name__)

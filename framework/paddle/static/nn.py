@@ -12,6 +12,7 @@ from framework.nn.table_options import Entry
 from framework.paddle import nn
 from framework.paddle._kernel.arguments import DTypeLike, Integers, Padding
 from framework.paddle._kernel.missing import reason
+from framework.paddle._kernel.modules import complete as _complete
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.nn import functional
 from framework.paddle.nn.param_attr import AttrLike
@@ -369,3 +370,6 @@ def deform_conv2d(
 def __getattr__(name: str) -> NoReturn:
     why = reason(f"paddle.static.nn.{name}") or "no such name; docs/paddle_api.md lists all that are here"
     raise AttributeError(f"paddle.static.nn.{name}: {why}")
+
+
+_complete(__name__)

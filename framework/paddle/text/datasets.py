@@ -16,6 +16,7 @@ import numpy as np
 
 from framework.core.errors import FormatError, HubError
 from framework.paddle._kernel import dtypes as types
+from framework.paddle._kernel.modules import complete as _complete
 from framework.paddle.io import Dataset
 from framework.paddle.vision.datasets.files import RemoteFile, check_mode, find_file
 
@@ -388,3 +389,6 @@ def Conll05st(*args: object, **kwargs: object) -> NoReturn:
         received="a call",
         fix="read its files with a paddle.io.Dataset of your own",
     )
+
+
+_complete(__name__)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from framework.core.errors import ForeignNameError
+from framework.paddle._kernel.modules import complete as _complete
 
 
 def _refuse(name: str) -> NoReturn:
@@ -49,3 +50,6 @@ def get_build_directory(verbose: bool = False) -> str:
         path = Path(tempfile.gettempdir()) / "paddle_extensions"
         path.mkdir(parents=True, exist_ok=True)
     return str(path)
+
+
+_complete(__name__)

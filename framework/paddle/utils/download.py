@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import tarfile
+import tempfile
+import zipfile
 from pathlib import Path
 
-from framework.core.errors import HubError
+from framework.core.errors import FormatError, HubError
 from framework.hub.store import resolve
 
 WEIGHTS_HOME = Path.home() / ".cache" / "paddle" / "hapi" / "weights"
@@ -26,11 +29,64 @@ def get_weights_path_from_url(url: str, md5sum: str | None = None) -> str:
     return get_path_from_url(url, str(WEIGHTS_HOME), md5sum)
 
 
-def get_path_from_url(url: str, root_dir: str, md5sum: str | None = None, check_exist: bool = True) -> str:
-    """The local path of a file: in `root_dir` under its own name, or in the hub's cache."""
+def get_path_from_url(
+    url: str,
+    root_dir: str,
+    md5sum: str | None = None,
+    check_exist: bool = True,
+    decompress: bool = True,
+    method: str = "get",
+) -> str:
+    """The local path of a file: in `root_dir` under its own name, or in the hub's cache.
+
+    Args:
+        decompress: Of a zip or tar file the path of what it holds, which is unpacked into `root_dir` once.
+        method: Ignored: files are fetched in one way.
+
+    Raises: HubError: it cannot be had, or has another MD5 sum. FormatError: the archive is damaged.
+    """
     path = Path(root_dir) / url.rsplit("/", 1)[-1]
     if not (check_exist and path.is_file()):
         path = resolve(url)
     if md5sum is not None and (found := hashlib.md5(path.read_bytes()).hexdigest()) != md5sum:
         raise HubError("the file is another one", where=str(path), received=f"md5 {found}", allowed=md5sum)
-    return str(path)
+    archived = decompress and (tarfile.is_tarfile(path) or zipfile.is_zipfile(path))
+    return str(unpacked(path, Path(root_dir))) if archived else str(path)
+
+
+def _decompress(fname: str) -> str:
+    """The path of what an archive holds, which is unpacked beside it once."""
+    return str(unpacked(Path(fname), Path(fname).parent))
+
+
+def unpacked(path: Path, folder: Path) -> Path:
+    """What an archive holds, unpacked into `folder` once: its one file or folder, or all of it in one of its name."""
+    try:
+        with tarfile.open(path) if tarfile.is_tarfile(path) else zipfile.ZipFile(path) as archive:
+            names = archive.getnames() if isinstance(archive, tarfile.TarFile) else archive.namelist()
+            roots = {name.removeprefix("./").partition("/")[0] for name in names} - {"", "."}
+            alone = len(roots) == 1
+            target = folder / (roots.pop() if alone else path.name.partition(".")[0])
+            if target.exists():
+                return target
+            folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(prefix=".unpacked-", dir=folder) as part:
+                _extract(archive, part)
+                source = Path(part) / target.name if alone else Path(part)
+                if alone:
+                    source.replace(target)
+                else:
+                    target.mkdir()
+                    for entry in source.iterdir():
+                        entry.replace(target / entry.name)
+            return target
+    except (tarfile.TarError, zipfile.BadZipFile, EOFError, NotImplementedError) as error:
+        raise FormatError("the archive is damaged", where=str(path), received=str(error)) from error
+
+
+def _extract(archive: tarfile.TarFile | zipfile.ZipFile, folder: str) -> None:
+    """All of it, and nothing outside the folder: a tar file that would is refused, zipfile leaves such ways out."""
+    if isinstance(archive, tarfile.TarFile):
+        archive.extractall(folder, filter="data")
+    else:
+        archive.extractall(folder)

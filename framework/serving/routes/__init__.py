@@ -12,8 +12,8 @@ from framework.serving.models import ModelStore, ServedModel
 from framework.serving.routes import health, open_inference, openai, paddlex, page, predict
 
 ROUTERS: tuple[APIRouter, ...] = (
+    predict.router,  # first: they are looked through in this order, for each request
     health.router,
-    predict.router,
     openai.router,
     open_inference.router,
     paddlex.router,

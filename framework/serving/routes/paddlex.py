@@ -178,7 +178,9 @@ async def _run(
 
 async def _read_source(store: ModelStore, model: ServedModel, fields: Mapping[str, JSON], name: str) -> bytes:
     """The bytes of the file. Raises: BadRequestError, ForbiddenError, where it is an address and none is fetched."""
-    source = fields.get(name)
+    source = fields.get(
+        name, fields.get("image" if name == "file" else "file")
+    )  # earlier PaddleX had the other one
     if not isinstance(source, str) or not source:
         raise BadRequestError(
             "the request has no file",

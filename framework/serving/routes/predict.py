@@ -20,18 +20,19 @@ from framework.serving.formats import (
     OutputFormat,
     choose_format,
     find_formats,
-    to_json,
+    takes_any,
     to_line,
     write,
 )
 from framework.serving.images import PageFailure, PageReader, Upload, open_upload, predict_pages
 from framework.serving.models import ModelStore, ServedModel
 from framework.serving.request_body import PredictRequest, read_request
+from framework.serving.routes.direct import DirectRoute
 from framework.vision import image as vision_image
 from framework.workflow.domain.predictor import LanguagePredictor
 from framework.workflow.domain.result import ImageResult, Result
 
-router = APIRouter()
+router = APIRouter(route_class=DirectRoute)
 WARNINGS = "X-Oar-Warnings"
 """A header with a JSON list: what of the file is not in the result."""
 
@@ -53,7 +54,8 @@ async def predict(request: Request, name: str) -> Response:
     """Run a model.
 
     The body is a file as it is, multipart/form-data, or JSON: {"image": base64}, {"url": address}, {"text": text} or
-    {"inputs": [...]} of several, with {"options": {...}}. `?format=` or `Accept` choose what comes back.
+    {"inputs": [...]} of several, with {"options": {...}}; {"instances": [...]} is answered with {"predictions": [...]},
+    as KServe's and TensorFlow Serving's first protocol has it. `?format=` or `Accept` choose what comes back.
     """
     store: ModelStore = request.app.state.store
     model = store.get(name)
@@ -62,8 +64,10 @@ async def predict(request: Request, name: str) -> Response:
         version = model.version
         resources.enter_context(model.batcher.admit())
         work = await read_request(request, model, store)
-        formats = find_formats(version, await model.predictor_of(work.options))
-        output = choose_format(formats, work.format, request.headers.get("accept"))
+        predictor = await model.predictor_of(work.options)
+        accept, output = request.headers.get("accept"), None
+        if not takes_any(work.format, accept):
+            output = choose_format(find_formats(version, predictor), work.format, accept)
         answer = await _answer(model, work, output, resources)
     except BaseException:
         await resources.aclose()
@@ -81,6 +85,9 @@ async def _answer(
             raise UnsupportedError(
                 "several inputs are answered with JSON", received=output.name, allowed="json, ndjson"
             )
+        if work.instances:
+            entries = [entry async for entry in _predict_all(model, work)]
+            return Response(to_line({"predictions": entries}), media_type=JSON_TYPE)
         return await _deliver(_predict_all(model, work), output, resources)
     (only,) = work.inputs
     if not isinstance(only, Upload):
@@ -99,7 +106,7 @@ async def _answer(
         return await _deliver(_page_lines(_chain((first, second), pages), model, work), output, resources)
     item, result = first
     headers = {WARNINGS: json.dumps(item.warnings)} if item.warnings else {}
-    return Response(to_json(await _describe(result, model, work)), media_type=JSON_TYPE, headers=headers)
+    return Response(to_line(await _describe(result, model, work)), media_type=JSON_TYPE, headers=headers)
 
 
 Pages = AsyncIterator[tuple[object, Result] | PageFailure]
@@ -117,7 +124,7 @@ async def _deliver(
 ) -> Response:
     """A line an entry as they come, or one list of them where JSON is work for by name."""
     if output is not None and not output.in_pieces:
-        return Response(to_json([entry async for entry in entries]), media_type=JSON_TYPE)
+        return Response(to_line([entry async for entry in entries]), media_type=JSON_TYPE)
     first = await anext(entries, None)  # where the first page fails, the status says so
 
     async def lines() -> AsyncIterator[bytes]:
@@ -158,10 +165,12 @@ async def _predict_all(model: ServedModel, work: PredictRequest) -> AsyncIterato
                 yield (await _predict_text(model, one, work)).to_dict()
                 continue
             async with open_upload(model, one) as reader:
-                pages = predict_pages(model, reader, work.options, work.timeout)
+                pages = predict_pages(model, reader, work.options, work.timeout, is_request=False)
                 async for entry in _page_lines(pages, model, work):
                     yield entry
         except OarError as error:
+            if work.instances:
+                raise
             yield {"input": number, **error_body(error)}
 
 
@@ -173,7 +182,9 @@ async def _predict_text(model: ServedModel, text: str | tuple[str, str], work: P
         )
     if predictor.pairs and isinstance(text, str):
         raise UnsupportedError("this model takes two texts", received="one", allowed='{"text": …, "pair": …}')
-    return await model.predict(text, work.options, model.deadline(work.timeout))
+    return await model.predict(
+        text, work.options, model.deadline(work.timeout), can_be_refused=not work.several
+    )
 
 
 async def _answer_file(

@@ -20,7 +20,7 @@ from framework.vision.annotations.objects import (
     signed_area,
 )
 from framework.vision.coco_ids import distinct_categories, entries_by_id, read_id
-from framework.vision.dataset_files import image_path, read_annotations, usable_region
+from framework.vision.dataset_files import abbreviate, image_path, read_annotations, usable_region
 
 _RESERVED = (
     "rotation",
@@ -42,6 +42,7 @@ def read_coco(file: Path, images: Path) -> AnnotatedSet:
     entries = entries_by_id(lists["images"], "image", file)
     sizes = {key: _size(one, f"{file}, image {key}") for key, one in entries.items()}
     objects: dict[int | str, list[AnnotatedObject]] = {key: [] for key in entries}
+    faults: list[str] = []
     for number, one in enumerate(lists["annotations"], start=1):
         where = f"annotation {one.get('id', f'number {number}')}"
         image, category = read_id(one.get("image_id"), entries), read_id(one.get("category_id"), names)
@@ -50,12 +51,20 @@ def read_coco(file: Path, images: Path) -> AnnotatedSet:
             continue
         try:
             objects[image].append(_read_object(one, names[category], sizes[image], f"{file}, {where}"))
+            if one.get("segmentation") not in (None, [], [[]], {}, "") and (
+                fault := usable_region(one["segmentation"])[1]
+            ):
+                faults.append(f"{where}: {fault}")
         except ValueError as error:
             problems.append(f"{where} on image {image!r}: {error}")
     every, notes = [one for listed in objects.values() for one in listed], list[str]()
     if every and not any(one.is_valid for one in every):
         notes.append(describe_all_crowds(len(every)))
         objects = {key: [replace(one, is_valid=True) for one in listed] for key, listed in objects.items()}
+    if faults:
+        notes.append(
+            f"{len(faults)} objects have an outline that cannot be read, all of it or some: {abbreviate(faults)}"
+        )
     read = [
         AnnotatedImage(
             image_path(images, name := read_text(one, "file_name", f"{file}, image {key}")),

@@ -13,10 +13,15 @@ from framework.vision.annotations.coco import read_coco
 from framework.vision.annotations.coco_folder import find_coco_files, read_coco_folder
 from framework.vision.annotations.coco_panoptic import is_panoptic, read_panoptic
 from framework.vision.annotations.cvat import read_cvat
+from framework.vision.annotations.datumaro import is_datumaro, read_datumaro
 from framework.vision.annotations.dota import find_dota, read_dota
 from framework.vision.annotations.json_files import find_json_files, holds
 from framework.vision.annotations.kitti import find_kitti, read_kitti
-from framework.vision.annotations.label_studio import is_label_studio, read_label_studio
+from framework.vision.annotations.label_studio import (
+    is_label_studio,
+    is_label_studio_table,
+    read_label_studio,
+)
 from framework.vision.annotations.labelme_xml import is_labelme_xml, read_labelme_xml
 from framework.vision.annotations.objects import SUBSETS, AnnotatedSet, merge_splits
 from framework.vision.annotations.via import is_via, is_via_table, read_via
@@ -26,12 +31,24 @@ from framework.vision.annotations.yolo import has_names, read_yolo
 from framework.vision.image import list_images
 
 Format = Literal[
-    "yolo", "cvat", "coco", "voc", "labelme", "csv", "via", "dota", "kitti", "panoptic", "labelstudio"
+    "yolo",
+    "cvat",
+    "coco",
+    "voc",
+    "labelme",
+    "csv",
+    "via",
+    "dota",
+    "kitti",
+    "panoptic",
+    "labelstudio",
+    "datumaro",
 ]
 _JSON: Mapping[Format, Callable[[object], bool]] = {
     "via": is_via,
     "panoptic": is_panoptic,
     "labelstudio": is_label_studio,
+    "datumaro": is_datumaro,
 }
 _BESIDE = (  # what tells of objects beside folders of splits
     "*.json",
@@ -59,6 +76,8 @@ def detect_format(source: Path) -> Format:
             if holds(source, is_kind):
                 return kind
         return "coco"
+    if source.is_file() and suffix in (".csv", ".tsv") and is_label_studio_table(source):
+        return "labelstudio"
     if source.is_file() and suffix == ".csv":
         return "via" if is_via_table(source) else "csv"
     if source.is_dir() and (kind := _format_of_folder(source)) is not None:
@@ -67,8 +86,8 @@ def detect_format(source: Path) -> Format:
         "the format of these data is not known",
         where=source,
         received="a folder" if source.is_dir() else "a file" if source.is_file() else "nothing at this path",
-        allowed="a data.yaml or folder of YOLO, an .xml of CVAT, a .json of COCO, VIA or Label Studio, a folder of "
-        "VOC, labelme, DOTA or KITTI, or a .csv of boxes",
+        allowed="a data.yaml or folder of YOLO, an .xml of CVAT, a .json of COCO, VIA, Label Studio or "
+        "Datumaro, a folder of VOC, labelme, DOTA or KITTI, or a .csv of boxes",
         fix=f"name the format with --from; the current folder is {Path.cwd()}",
     )
 
@@ -196,4 +215,5 @@ _READERS: Mapping[Format, Callable[[Path, Path | None], AnnotatedSet]] = {
     "kitti": read_kitti,
     "panoptic": read_panoptic,
     "labelstudio": read_label_studio,
+    "datumaro": read_datumaro,
 }

@@ -1,10 +1,13 @@
-"""Label Studio's own JSON, as it exports "JSON" and "JSON-MIN": a list of tasks, of which those on images are read.
+"""Label Studio's own JSON, as it exports "JSON" and "JSON-MIN": a list of tasks, of which those on images are read; and
+its CSV and TSV, which have JSON-MIN's values in columns.
 
 Source: https://labelstud.io/guide/export and https://labelstud.io/guide/task_format
 """
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from collections import Counter
 from collections.abc import Mapping
@@ -13,6 +16,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import numpy as np
 
+from framework.core import bounded
 from framework.core.errors import FormatError, InputError
 from framework.core.fields import is_number
 from framework.core.types import JSON
@@ -26,11 +30,12 @@ from framework.vision.annotations.objects import (
     from_full_mask,
 )
 from framework.vision.annotations.shapes import box_object, ellipse_outline, outline_object, turn
-from framework.vision.dataset_files import read_annotations
+from framework.vision.dataset_files import read_annotations, read_lines
 from framework.vision.image import SUFFIXES, read_size
 
 _KINDS = ("rectanglelabels", "polygonlabels", "ellipselabels", "brushlabels")
 _UPLOAD = re.compile(r"[0-9a-f]{8}-(?=.)")  # in front of the name of an image that was uploaded
+_TABLE_COLUMNS = ("annotation_id", "annotator", "lead_time", "created_at", "updated_at")
 _SAVED = ("annotations", "completions")  # the second before 1.0
 
 
@@ -43,9 +48,38 @@ def is_label_studio(data: object) -> bool:
         return False
     if isinstance(first.get("data"), dict):
         return any(isinstance(first.get(name), list) for name in _SAVED)
-    return _image_of(first) is not None and any(
-        key in first for key in ("annotator", "annotation_id", "lead_time")
-    )
+    return _image_of(first) is not None and any(key in first for key in _TABLE_COLUMNS[:3])
+
+
+def is_label_studio_table(file: Path) -> bool:
+    """Whether a file is Label Studio's CSV or TSV."""
+    try:
+        with file.open(encoding="utf-8-sig", newline="") as lines:
+            first = next(csv.reader([lines.readline(65536)], delimiter=_delimiter(file)), [])
+    except (OSError, UnicodeDecodeError, csv.Error):
+        return False
+    return len(set(_TABLE_COLUMNS) & set(first)) >= 2
+
+
+def _delimiter(file: Path) -> str:
+    return "\t" if file.suffix.lower() == ".tsv" else ","
+
+
+def _table_tasks(file: Path) -> list[dict[str, object]]:
+    """The rows of a table as tasks of JSON-MIN: cells of lists are JSON."""
+    text = "\n".join(read_lines(file, "table of tasks")).removeprefix("\ufeff")
+    try:
+        rows = list(csv.DictReader(io.StringIO(text, newline=""), delimiter=_delimiter(file), restval=""))
+    except csv.Error as error:
+        raise FormatError("the file is no CSV", where=file, received=error) from error
+    return [
+        {
+            key: bounded.parse_json(cell.encode("utf-8"), file, "cell") if cell.startswith("[") else cell
+            for key, cell in row.items()
+            if isinstance(key, str) and isinstance(cell, str)
+        }
+        for row in rows
+    ]
 
 
 def read_label_studio(source: Path, images: Path | None = None) -> AnnotatedSet:
@@ -63,11 +97,16 @@ def read_label_studio(source: Path, images: Path | None = None) -> AnnotatedSet:
     Raises:
         InputError: there is no object, or none of the images is there. FormatError: the file is not of this format.
     """
+    if source.is_file() and is_label_studio_table(source):
+        return _read_tasks(_table_tasks(source), source, images or source.parent)
     return read_json_files(source, images, is_label_studio, _read_file, "Label Studio")
 
 
 def _read_file(file: Path, folder: Path) -> AnnotatedSet:
-    tasks = read_annotations(file)
+    return _read_tasks(read_annotations(file), file, folder)
+
+
+def _read_tasks(tasks: object, file: Path, folder: Path) -> AnnotatedSet:
     if not isinstance(tasks, list) or not is_label_studio(tasks):
         raise FormatError("the file is not Label Studio's", where=file, allowed='[{"data": {...}, ...}, ...]')
     index = ImageIndex(folder)

@@ -74,7 +74,9 @@ def connect(address: str | None, purpose: str, cpus: float = 1.0) -> Iterator[Mo
             where=address or "this machine",
             received=str(error).strip().splitlines()[0][:300] if str(error).strip() else type(error).__name__,
             allowed="auto, HOST:6379, ray://HOST:10001; or none, and Ray is started here",
-            fix="check the address, and that `ray start` ran there",
+            # Since 2.60 `ray start` asks for a token if the machine has one, and `ray.init` of an address sends none.
+            fix="check the address, and that `ray start` ran there; RAY_AUTH_MODE=token in the environment where the "
+            "cluster asks for the token of ~/.ray/auth_token",
         ) from error
     try:
         yield ray

@@ -103,6 +103,14 @@ def convert_labelme(source: str | Path, output: str | Path) -> LabelmeReport:
                 fix="correct them in labelme, or take them out",
             )
         names = sorted({one.label for objects in boxes for one in objects})
+        if not names:
+            kinds = ", ".join(f"{count} {name}" for name, count in left_out.items())
+            raise InputError(
+                "no annotation has an object with an area",
+                where=source,
+                received=f"{len(files)} files of annotations" + (f", with {kinds}" if kinds else ""),
+                allowed="polygons, rectangles, circles and masks",
+            )
         index = {name: number for number, name in enumerate(names, start=1)}
         annotations = [
             {"id": 0, "image_id": image["id"], "category_id": index[one.label], **_measure(one, size_hw)}

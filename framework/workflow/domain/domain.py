@@ -153,13 +153,17 @@ def find_config(model: Model, domain: str | None = None) -> Path:
     names = config_names(domain)
     if str(model) not in names:
         near = difflib.get_close_matches(str(model), names, n=8, cutoff=0.4)
-        some = f"such as {', '.join(near)} (" if near else "("
+        some = f", such as {', '.join(near)}" if near else ""
         is_path = len(path.parts) > 1
+        if path.is_file():
+            problem = "this file is no model"
+        else:
+            problem = "unknown model: there is no such file or folder" if is_path else "unknown model"
         raise InputError(
-            "unknown model: there is no such file or folder" if is_path else "unknown model",
+            problem,
             received=repr(str(model)),
-            allowed=f"one of {len(names)} names, {some}oar models names lists them); a configuration file (.yml); "
+            allowed=f"one of {len(names)} names{some} (oar models names lists them); a configuration file (.yml); "
             "or an artifact's folder",
-            fix="check the path" if is_path else did_you_mean(str(model), names),
+            fix="check the path" if is_path and not path.is_file() else did_you_mean(str(model), names),
         )
     return names[str(model)]

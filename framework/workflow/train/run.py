@@ -26,7 +26,7 @@ from framework.core.disk import disk_errors, write_file
 from framework.core.errors import InputError
 from framework.core.transform import Transform
 from framework.distributed import ParallelOptions, Partitioner, init_parallel_env
-from framework.distributed.planning.hardware import hardware_of
+from framework.distributed.planning.calibration import hardware_of
 from framework.distributed.processes import is_main, was_restarted
 from framework.engine import callbacks as C
 from framework.engine import finders
@@ -187,7 +187,7 @@ def _parallel_options(experiment: Experiment) -> ParallelOptions:
     devices = jax.devices()
     if len(devices) == 1:
         return ParallelOptions()
-    result = plan(experiment, len(devices), hardware_of(devices[0]))
+    result = plan(experiment, len(devices), hardware_of(devices))
     if result.best is None:
         raise InputError(
             "no division of the training fits into the devices",

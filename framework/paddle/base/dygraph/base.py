@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from framework.paddle._kernel.modules import complete as _complete
 from framework.paddle._kernel.tape import no_grad as no_grad
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.static import disable_static, enable_static, in_dynamic_mode
@@ -30,3 +31,6 @@ def to_variable(
     if name is not None:
         tensor.name = name
     return tensor
+
+
+_complete(__name__)

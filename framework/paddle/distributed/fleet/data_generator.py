@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import cast
 
 from framework.core.errors import InputError
+from framework.paddle._kernel.modules import complete as _complete
 
 Samples = Callable[[], Iterable[object]]
 """A function that yields samples: [(name, [values]), …], a list, a tuple or a zip."""
@@ -118,3 +119,6 @@ class MultiSlotDataGenerator(DataGenerator):
                     raise ValueError(f"a value of slot {name} is an int or a float, received {type(value)}")
             text.append(" ".join(map(str, [len(values), *values])))
         return " ".join(text) + "\n"
+
+
+_complete(__name__)

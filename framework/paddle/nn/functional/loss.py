@@ -15,6 +15,7 @@ from framework.nn.functional.losses import LabelError
 from framework.paddle._kernel.dispatch import Array, operation
 from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.mode import mode
+from framework.paddle._kernel.modules import complete as _complete
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.nn.functional.face import face
 
@@ -226,3 +227,5 @@ log_loss = face(core.log_loss)
 npair_loss = face(core.npair_loss, name=False)
 rnnt_loss = face(core.rnnt_loss, _of_its_type)
 sigmoid_focal_loss = face(core.sigmoid_focal_loss)
+
+_complete(__name__)

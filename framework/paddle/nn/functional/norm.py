@@ -9,6 +9,7 @@ import jax
 from framework.nn import functional as core
 from framework.paddle._kernel.dispatch import Array, operation
 from framework.paddle._kernel.errors import ShapeError
+from framework.paddle._kernel.modules import complete as _complete
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.nn.functional.face import channels_first, face
 from framework.paddle.nn.functional.layout import is_last
@@ -96,3 +97,5 @@ instance_norm = face(core.instance_norm, _own_statistics, data_format="NCHW")
 layer_norm = face(core.layer_norm)
 local_response_norm = face(core.local_response_norm, _of_images, data_format="NCHW")
 spectral_norm = face(core.spectral_norm, name=False)
+
+_complete(__name__)

@@ -164,7 +164,7 @@ class Layer:
         self, prefix: str = "", include_sublayers: bool = True
     ) -> Iterator[tuple[str, Parameter]]:
         """(name, parameter), each parameter once."""
-        yield from self._named("_parameters", prefix, include_sublayers)
+        yield from self.__named("_parameters", prefix, include_sublayers)
 
     def clear_gradients(self) -> None:
         for parameter in self.parameters():
@@ -187,7 +187,7 @@ class Layer:
         return [buffer for _, buffer in self.named_buffers(include_sublayers=include_sublayers)]
 
     def named_buffers(self, prefix: str = "", include_sublayers: bool = True) -> Iterator[tuple[str, Tensor]]:
-        yield from self._named("_buffers", prefix, include_sublayers)
+        yield from self.__named("_buffers", prefix, include_sublayers)
 
     def create_tensor(
         self, name: str | None = None, persistable: bool | None = None, dtype: object = None
@@ -200,7 +200,7 @@ class Layer:
 
     create_variable = create_tensor
 
-    def _named(self, kind: str, prefix: str, include_sublayers: bool) -> Iterator[tuple[str, Any]]:
+    def __named(self, kind: str, prefix: str, include_sublayers: bool) -> Iterator[tuple[str, Any]]:
         seen: set[int] = set()
         layers = (
             self.named_sublayers(prefix=prefix, include_self=True) if include_sublayers else [(prefix, self)]
@@ -259,7 +259,7 @@ class Layer:
         use_hook: bool = True,
     ) -> OrderedDict[str, Tensor]:
         """Parameters and persistable buffers by name: the layer's own, then those of its sublayers."""
-        return self._state(
+        return self.__state(
             destination, include_sublayers, structured_name_prefix, use_hook, every_buffer=False
         )
 
@@ -271,11 +271,11 @@ class Layer:
         use_hook: bool = True,
     ) -> OrderedDict[str, Tensor]:
         """`state_dict` with all buffers."""
-        return self._state(
+        return self.__state(
             destination, include_sublayers, structured_name_prefix, use_hook, every_buffer=True
         )
 
-    def _state(self, destination: object, deep: bool, prefix: str, hooks: bool, every_buffer: bool) -> Any:
+    def __state(self, destination: object, deep: bool, prefix: str, hooks: bool, every_buffer: bool) -> Any:
         state: Any = OrderedDict() if destination is None else destination
         for name, parameter in self._parameters.items():
             if parameter is not None:
@@ -286,7 +286,7 @@ class Layer:
         if deep:
             for name, layer in self._sub_layers.items():
                 if layer is not None:
-                    layer._state(state, deep, f"{prefix}{name}.", hooks, every_buffer)
+                    layer.__state(state, deep, f"{prefix}{name}.", hooks, every_buffer)
         if hooks:
             for hook in self._state_dict_hooks.values():
                 state = hook(state) or state
@@ -310,7 +310,7 @@ class Layer:
         for name, tensor in own.items():
             key = name if use_structured_name else tensor.name
             if key not in state_dict:
-                if not self._is_non_persistable(name):
+                if not self.__is_non_persistable(name):
                     missing.append(key)
                     log.warning("Skip loading for %s: not in the given state", key)
                 continue
@@ -328,7 +328,7 @@ class Layer:
 
     set_dict = load_dict = set_state_dict
 
-    def _is_non_persistable(self, path: str) -> bool:
+    def __is_non_persistable(self, path: str) -> bool:
         layer: Layer | None = self
         *folders, name = path.split(".")
         for folder in folders:
@@ -340,24 +340,24 @@ class Layer:
     def to(self: Self, device: object = None, dtype: object = None, blocking: bool | None = None) -> Self:
         """Cast floating-point parameters and buffers; the device is where jax put them."""
         if dtype is not None:
-            self._cast(dtype, None)
+            self.__cast(dtype, None)
         return self
 
     def astype(self: Self, dtype: object = None) -> Self:
         if dtype is not None:
-            self._cast(dtype, None)
+            self.__cast(dtype, None)
         return self
 
     def float(self: Self, excluded_layers: Excluded = None) -> Self:
-        return self._cast("float32", excluded_layers)
+        return self.__cast("float32", excluded_layers)
 
     def float16(self: Self, excluded_layers: Excluded = None) -> Self:
-        return self._cast("float16", excluded_layers)
+        return self.__cast("float16", excluded_layers)
 
     def bfloat16(self: Self, excluded_layers: Excluded = None) -> Self:
-        return self._cast("bfloat16", excluded_layers)
+        return self.__cast("bfloat16", excluded_layers)
 
-    def _cast(self: Self, dtype: object, excluded: Excluded) -> Self:
+    def __cast(self: Self, dtype: object, excluded: Excluded) -> Self:
         kind = types.to_numpy(dtype)
         left_out = tuple(excluded) if isinstance(excluded, list | tuple) else (excluded,) if excluded else ()
         for layer in self.sublayers(include_self=True):
@@ -377,12 +377,12 @@ class Layer:
         if isinstance(value, Parameter):
             if "_parameters" not in state:
                 raise ValueError(f"super().__init__() should be called before {name} is set")
-            self._forget(name, but="_parameters")
+            self.__forget(name, but="_parameters")
             state["_parameters"][name] = value
         elif isinstance(value, Layer):
             if "_sub_layers" not in state:
                 raise ValueError(f"super().__init__() should be called before {name} is set")
-            self._forget(name, but="_sub_layers")
+            self.__forget(name, but="_sub_layers")
             state["_sub_layers"][name] = value
         elif "_parameters" in state and name in state["_parameters"]:
             if value is not None:
@@ -402,13 +402,13 @@ class Layer:
                     f"{name} is a buffer: it takes a Tensor or None, received {type(value).__name__}"
                 )
             if name not in state["_buffers"]:
-                self._forget(name)
+                self.__forget(name)
                 state["_non_persistable_buffer_names_set"].add(name)
             state["_buffers"][name] = value
         else:
             object.__setattr__(self, name, value)
 
-    def _forget(self, name: str, but: str | None = None) -> None:
+    def __forget(self, name: str, but: str | None = None) -> None:
         """Drop what has this name, of whatever kind; one of the kind `but` stays, for what replaces it takes its place
         in the order."""
         state = self.__dict__
@@ -428,7 +428,7 @@ class Layer:
 
     def __delattr__(self, name: str) -> None:
         if any(name in self.__dict__[kind] for kind in ("_parameters", "_sub_layers", "_buffers")):
-            self._forget(name)
+            self.__forget(name)
         else:
             object.__delattr__(self, name)
 

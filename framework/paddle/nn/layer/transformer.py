@@ -12,6 +12,7 @@ from framework import paddle
 from framework.nn import transformer_blocks as blocks
 from framework.nn.functional.attention import attention_values, attention_weights
 from framework.paddle._kernel import dtypes as types
+from framework.paddle._kernel.arguments import DTypeLike
 from framework.paddle._kernel.dispatch import Array, Key, operation
 from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.tensor import Tensor
@@ -50,6 +51,18 @@ def _attention_dropout(
         return jnp.where(keep, weights / (1 - rate), 0).astype(weights.dtype)
 
     return _attend(q, k, v, mask, thin)
+
+
+def _convert_attention_mask(attn_mask: Tensor | None, dtype: DTypeLike) -> Tensor | None:
+    """A mask to add to scores, of one that is so already or says with 0 and False what is not attended to.
+
+    Packages that derive from the layers below call it by this name.
+    """
+    if attn_mask is None or attn_mask.dtype == dtype:
+        return attn_mask
+    if attn_mask.is_floating_point():
+        return attn_mask.astype(dtype)
+    return (attn_mask.astype(dtype) - 1.0) * 1e9
 
 
 @operation(name="split_heads")

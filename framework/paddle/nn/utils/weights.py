@@ -117,7 +117,6 @@ def remove_weight_norm(layer: Layer, name: str = "weight") -> Layer:
     assert direction is not None
     for part in ("g", "v"):
         del layer._parameters[f"{name}_{part}"]
-    layer._forget(name)
     layer.add_parameter(name, _like(direction, value))
     return layer
 

@@ -104,12 +104,20 @@ import jax, numpy as np, framework
 from framework import nn
 from framework.core.errors import ConfigError
 from framework.distributed import ParallelOptions, Partitioner
+from framework.distributed import partitioner as partitioner_module
 
 partitioner = Partitioner(options=ParallelOptions(fsdp=2, tensor=2, smallest=4))
 assert {name: size for name, size in partitioner.sizes.items() if size > 1} == {"data": 2, "fsdp": 2, "tensor": 2}
 model = nn.Sequential(nn.Linear(4, 8), nn.Linear(8, 3))
 partitioner.set_model(model)
 params, _ = partitioner.init_arrays(model)
+whole = dict(model.named_parameters())
+assert all(parameter._value is None for parameter in whole.values())
+partitioner_module._BLOCK = 3  # rows one by one
+again, _ = partitioner.init_arrays(model)
+for name, value in params.items():
+    np.testing.assert_array_equal(value, whole[name].value)
+    np.testing.assert_array_equal(again[name], whole[name].value)
 shapes = {name: {shard.data.shape for shard in value.addressable_shards} for name, value in params.items()}
 assert shapes == {"0.weight": {(2, 4)}, "0.bias": {(4,)}, "1.weight": {(4, 3)}, "1.bias": {(3,)}}, shapes
 

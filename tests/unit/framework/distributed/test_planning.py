@@ -18,9 +18,11 @@ from framework import optimizer as O
 from framework.core.errors import ConfigError
 from framework.distributed import ParallelOptions
 from framework.distributed.mesh import AXES
+from framework.distributed.planning.calibration import calibrate, hardware_of
 from framework.distributed.planning.estimate import estimate
 from framework.distributed.planning.hardware import (
     HARDWARE,
+    Hardware,
     collective_seconds,
     find_hardware,
     parse_memory,
@@ -285,3 +287,41 @@ def test_unknown_hardware() -> None:
     with pytest.raises(ConfigError, match="h200") as caught:
         find_hardware("h2000")
     assert "did you mean" in str(caught.value)
+
+
+# -- devices of a CPU -----------------------------------------------------------------------------------------------
+
+
+def test_devices_of_a_cpu_are_measured() -> None:
+    """Two of them have the same cores, so each has half of the memory and the rates are the machine's."""
+    found = hardware_of(jax.devices()[:2])
+    alone = calibrate(jax.devices()[:1])
+    assert found.shared and found.memory == alone.memory / 2
+    assert found.latency > 0 and alone.latency == 0
+    assert 1e8 < found.products < 1e14 and 1e8 < found.link <= found.bandwidth < 1e13
+
+
+def test_devices_of_a_cpu_meet_at_a_cost() -> None:
+    """Whatever the group, all devices of the machine take part; gradients are summed in one, tensors one by one."""
+    cpu = Hardware(1e11, 1e10, 1e10, 1e11, 1e11, 1 << 20, shared=True, latency=1e-3)
+    pairs = collective_seconds(Traffic("all-reduce", TENSOR, 1000, 0), counts(data=4, tensor=2), cpu)
+    assert pairs == pytest.approx(8 * (1e-3 + 2 * 1000 / 1e11))
+    step = make_step(depth=4, batch=64)
+    variants = [Variant(None, step.trace, step.inputs)]
+    found = {one.sizes: one for one in search(variants, 8, 64, cpu).fitting}
+    data, tensor = found[counts(data=8)], found[counts(tensor=8)]
+    assert data.hidden == 0 and data.exposed < 3 * 8 * 1e-3 < tensor.exposed
+    assert search(variants, 8, 64, cpu).fitting[0].sizes[AXES.index("tensor")] == 1
+
+
+def test_gradients_that_a_cpu_sums_are_whole_beside_their_sums() -> None:
+    step = make_step(width=512, depth=4, batch=64)
+    program = step.trace()
+    whole = 4 * sum(int(np.prod(one.shape)) for _, one in step.model.named_parameters())
+    sizes = {str(axis): 1 for axis in AXES} | {"fsdp": 8}
+    specs = step.inputs(ParallelOptions(fsdp=8), sizes)
+    divided = frozenset(one.shape for _, one in step.model.named_parameters())
+    needs = estimate(
+        program, input_bits(program, specs), tuple(sizes[axis] for axis in AXES), divided, combined=True
+    )
+    assert needs.working == pytest.approx(2 * whole, rel=0.02)

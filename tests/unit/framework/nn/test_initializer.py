@@ -7,6 +7,8 @@ import pytest
 
 from framework.core.errors import ShapeError
 from framework.nn import initializer as I
+from framework.nn.common import _ZeroRow
+from framework.nn.moe import _EachExpert
 
 
 def draw(initializer, shape=(200, 100), seed=0):
@@ -103,3 +105,30 @@ def test_gains(name, param, gain):
 def test_an_unknown_gain_is_an_error():
     with pytest.raises(ShapeError, match=r"unknown nonlinearity(.|\n)*'swosh'(.|\n)*relu"):
         I.calculate_gain("swosh")
+
+
+@pytest.mark.parametrize("shape", [(7, 6), (5, 2, 3, 3), (9,), ()])
+@pytest.mark.parametrize(
+    "initializer",
+    [
+        *(I.Constant(2.0), I.Normal(1.0, 0.5), I.Uniform(0.0, 2.0), I.XavierUniform(), I.XavierNormal()),
+        *(I.KaimingNormal(), I.KaimingUniform(fan_in=3), I.TruncatedNormal(), _ZeroRow(I.Normal(), 4)),
+    ],
+)
+def test_blocks_have_the_bits_of_the_whole(initializer, shape):
+    if isinstance(initializer, _ZeroRow) and (len(shape) == 0 or shape[0] <= 4):
+        pytest.skip("no such row")
+    whole = initializer(np.random.default_rng(3), shape)
+    for numbers in (1, 12, 1000):
+        blocks = list(initializer.blocks(np.random.default_rng(3), shape, numbers))
+        np.testing.assert_array_equal(blocks[0] if shape == () else np.concatenate(blocks), whole)
+        if numbers == 12 and shape == (7, 6) and not isinstance(initializer, I.TruncatedNormal):
+            assert [len(block) for block in blocks] == [2, 2, 2, 1]
+
+
+def test_experts_are_drawn_one_by_one():
+    initializer = _EachExpert(I.XavierNormal())
+    whole = initializer(np.random.default_rng(3), (3, 4, 5))
+    blocks = list(initializer.blocks(np.random.default_rng(3), (3, 4, 5), 1))
+    np.testing.assert_array_equal(np.concatenate(blocks), whole)
+    assert len(blocks) == 3

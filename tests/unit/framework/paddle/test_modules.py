@@ -107,3 +107,41 @@ def test_readers() -> None:
 
     with pytest.raises(OSError, match="gone"):
         list(reader.buffered(fails, 2)())
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("audio.features.layers.MFCC", "audio.functional.window.get_window", "audio.datasets.esc50.ESC50"),
+        *("quantization.quanters.abs_max.FakeQuanterWithAbsMaxObserver", "nn.quant.qat.conv.QuantedConv2D"),
+        *("quantization.config.QuantConfig", "quantization.base_observer.BaseObserver", "nn.quant.stub.Stub"),
+    ],
+)
+def test_what_a_package_defines_stands_in_the_modules_of_paddle_too(name: str) -> None:
+    module, _, attribute = name.rpartition(".")
+    package = module.rpartition(".")[0]
+    one = getattr(importlib.import_module(f"framework.paddle.{module}"), attribute)
+    assert one is getattr(importlib.import_module(f"framework.paddle.{package}"), attribute, one)
+
+
+def test_files_are_the_packages_and_modules_that_paddle_has() -> None:
+    assert importlib.import_module("framework.paddle.static.amp.decorator")
+    parallel = importlib.import_module("framework.paddle.distributed.parallel")
+    assert parallel.ParallelEnv is paddle.distributed.ParallelEnv
+    collate = importlib.import_module("framework.paddle.io.dataloader.collate")
+    assert collate.default_collate_fn is paddle.io.default_collate_fn
+    for name in ("InMemoryDataset", "QueueDataset", "nothing_of_the_kind", "ps"):
+        hasattr(paddle.distributed.fleet, name)  # an AttributeError at most
+        hasattr(paddle.distributed, name)
+    with pytest.raises(AttributeError, match="no such name"):
+        _ = paddle.static.io.nothing_of_the_kind
+
+
+def test_masks_of_attention_become_what_is_added() -> None:
+    from framework.paddle.nn.layer.transformer import _convert_attention_mask
+
+    assert _convert_attention_mask(None, "float32") is None
+    mask = paddle.to_tensor([[True, False]])
+    np.testing.assert_array_equal(_convert_attention_mask(mask, "float32").numpy(), [[0, -1e9]])  # type: ignore[union-attr]
+    added = paddle.to_tensor([[0.0, -5.0]])
+    assert _convert_attention_mask(added, added.dtype) is added

@@ -173,11 +173,11 @@ def test_a_request_is_refused_where_it_would_wait_too_long() -> None:
         time.sleep(0.3)
         runner.gate.set()
         assert future.result(30) == 2
-    while not batcher.seconds_per_item:
+    while not batcher.load.seconds_per_item:
         time.sleep(0.01)
-    assert 0.3 <= batcher.seconds_per_item < 5
+    assert 0.3 <= batcher.load.seconds_per_item < 5
     with batcher.admit():
-        if batcher.seconds_per_item <= 0.5:
+        if batcher.load.seconds_per_item <= 0.5:
             with batcher.admit():
                 assert batcher.is_full
         with ExitStack() as stack, pytest.raises(RetryError) as caught:

@@ -181,7 +181,7 @@ def test_the_body_of_a_refusal(start) -> None:  # type: ignore[no-untyped-def]
     batcher = app.state.store.get("tiny").batcher
     refuse, path = app.state.admission.refuse, "/v1/models/tiny:predict"
     assert refuse(path, [(b"x-api-key", b"key")]) is None
-    batcher.capacity = 0
+    batcher.load.capacity = 0
     headers = {"x-api-key": "key", "x-request-id": "mine"}
     for url in (path, "/v2/models/tiny/infer", "/v2/models/tiny/versions/1/infer"):
         answer = client.post(url, content=b"x" * 100, headers=headers)

@@ -53,6 +53,11 @@ def test_an_answer_has_the_form_of_paddlex(client: TestClient) -> None:
     assert set(content["result"]) == {"categories", "image"}
 
 
+def test_a_file_under_the_name_of_the_other_routes(client: TestClient) -> None:
+    content = client.post(ROUTE, json={"file": text_of(file_of(51)), "visualize": False}).json()
+    assert content["result"]["categories"][0]["name"] == "dark" and "warnings" not in content["result"]
+
+
 def test_drawings_can_be_left_out_and_fields_without_a_meaning_are_named(client: TestClient) -> None:
     body = {"image": text_of(file_of(51)), "visualize": False, "useHpip": True, "other": None, "off": False}
     result = client.post(ROUTE, json=body).json()["result"]
@@ -69,7 +74,7 @@ def test_health(client: TestClient) -> None:
     ("body", "status", "message"),
     [
         ({}, 400, "no file"),
-        ({"file": "aaaa"}, 400, "no file"),
+        ({"picture": "aaaa"}, 400, "no file"),
         ({"image": 3}, 400, "no file"),
         ({"image": "!"}, 400, "no base64"),
         ({"image": text_of(b"no image")}, 422, "not of a known format"),

@@ -37,11 +37,13 @@ def test_the_json_is_that_of_oar_infer(start: Start, tiny: Path, tmp_path: Path)
     assert done.returncode == 0, done.stderr
     answer = start().post(URL, files={"file": ("folder/a.png", png(100))})
     assert answer.status_code == 200
-    assert answer.content == (tmp_path / "out" / "a.json").read_bytes()
+    file = (tmp_path / "out" / "a.json").read_text(encoding="utf-8")
+    assert json.dumps(answer.json(), ensure_ascii=False, indent=1) + "\n" == file
+    assert answer.text.count("\n") == 1
     assert answer.headers["content-type"] == "application/json"
 
 
-@pytest.mark.parametrize("way", ["form", "json", "data url", "raw", "curl", "urlsafe"])
+@pytest.mark.parametrize("way", ["form", "json", "data url", "raw", "curl", "urlsafe", "encoded form"])
 def test_ways_to_send_an_image(start: Start, way: str) -> None:
     client, data = start(), png(200)
     text = base64.b64encode(data).decode()
@@ -49,6 +51,8 @@ def test_ways_to_send_an_image(start: Start, way: str) -> None:
         answer = client.post(URL, files={"anything": data}, data={"top": "1"})
     elif way == "raw":
         answer = client.post(URL + "?top=1", content=data, headers={"content-type": "image/png"})
+    elif way == "encoded form":
+        answer = client.post(URL, data={"image": text, "top": "1"})
     elif way == "curl":  # --data-binary
         kind = {"content-type": "application/x-www-form-urlencoded"}
         answer = client.post(URL + "?top=1", content=data, headers=kind)
@@ -116,6 +120,37 @@ def test_several_inputs_and_one_that_cannot_be_read(start: Start) -> None:
     assert second["input"] == 1 and second["error"]["status"] == 422
     answer = client.post(URL, files=[("a", ("1.png", png(10))), ("a", ("2.png", png(20)))])
     assert [json.loads(line)["source"] for line in answer.text.splitlines()] == ["1.png", "2.png"]
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda text: text,
+        lambda text: {"b64": text},
+        lambda text: {"image": {"b64": text}},
+        lambda text: {"data": text},
+        lambda text: {"image_bytes": {"b64": text}},
+    ],
+)
+def test_instances_are_answered_with_predictions(start: Start, wrap: Callable[[str], object]) -> None:
+    client = start()
+    texts = [base64.b64encode(png(value)).decode() for value in (10, 240)]
+    body: dict[str, object] = {"instances": [wrap(text) for text in texts]}
+    answer = client.post(URL, json={**body, "signature_name": "serving_default"})
+    assert list(answer.json()) == ["predictions"]
+    scores = [score_of(one) for one in answer.json()["predictions"]]
+    assert scores == pytest.approx([10 / 255, 240 / 255], abs=1e-5)
+    bad = client.post(URL, json={"instances": [wrap(texts[0]), wrap(base64.b64encode(b"x" * 99).decode())]})
+    assert bad.status_code == 422 and "known format" in bad.text
+
+
+def test_a_list_of_images_as_hub_serving_takes_it(start: Start) -> None:
+    texts = [base64.b64encode(png(value)).decode() for value in (10, 240)]
+    answer = start().post(URL, json={"images": texts, "options": {"top": 1}})
+    lines = [json.loads(line) for line in answer.text.splitlines()]
+    assert [one["classes"][0]["label"] for one in lines] == ["dark", "bright"]
+    nothing = start().post(URL, json={"key": ["image"], "value": texts})
+    assert nothing.status_code == 400 and "received" in nothing.text and "key, value" in nothing.text
 
 
 def test_requests_that_say_nothing_or_too_much(start: Start) -> None:

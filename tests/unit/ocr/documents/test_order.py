@@ -78,3 +78,35 @@ def test_from_right_to_left():
 def test_none_and_one():
     assert order_boxes([]).tolist() == []
     assert order_boxes([(0, 0, 1, 1)]).tolist() == [0]
+
+
+def test_what_stands_below_two_tables_follows_both():
+    left, right, remark = (40, 100, 280, 220), (320, 100, 560, 221), (40, 240, 260, 252)
+    assert order_boxes([left, remark, right]).tolist() == [0, 2, 1]
+    assert order_boxes([right, remark, left], right_to_left=True).tolist() == [0, 2, 1]
+    # The left column goes on: the right one ends at another height, or many rows follow.
+    assert order_boxes([left, remark, (320, 100, 560, 190)]).tolist() == [0, 1, 2]
+    more = [(40, 260 + 24 * row, 260, 272 + 24 * row) for row in range(4)]
+    assert order_boxes([left, *more, right]).tolist() == [0, 1, 2, 3, 4, 5]
+
+
+def test_what_stands_below_two_lists_follows_both():
+    rows = [(x, 100 + 34 * row, x + 120, 114 + 34 * row) for x in (40, 320) for row in range(3)]
+    boxes, listed = [*rows, (40, 202, 140, 216)], [True] * 6
+    assert order_boxes(boxes, items_of_lists=[*listed, False]).tolist() == [0, 1, 2, 3, 4, 5, 6]
+    assert order_boxes(boxes, items_of_lists=[*listed, True]).tolist() == [0, 1, 2, 6, 3, 4, 5]
+    assert order_boxes(boxes).tolist() == [0, 1, 2, 6, 3, 4, 5]  # paragraphs of two columns
+
+
+@pytest.mark.parametrize("columns", [3, 4, 5])
+def test_a_title_in_the_middle_of_columns_comes_before_them(columns: int) -> None:
+    """It may be as narrow as the middle column, and no stripe goes through it."""
+    body = [(110 * n, 40 if n % 2 else 60, 110 * n + 100, 300) for n in range(columns)]
+    middle = (110 * columns - 10) / 2
+    title, below = (middle - 40, 10, middle + 40, 25), (middle - 20, 28, middle + 20, 38)
+    assert order_boxes([*body, below, title]).tolist() == [columns + 1, columns, *range(columns)]
+
+
+def test_what_begins_a_column_beside_its_middle_stays_in_it() -> None:
+    body = [(0, 40, 100, 300), (110, 40, 210, 300), (220, 40, 320, 300)]
+    assert order_boxes([*body, (110, 10, 170, 25)]).tolist() == [0, 3, 1, 2]

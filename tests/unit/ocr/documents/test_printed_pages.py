@@ -233,3 +233,48 @@ def test_a_name_beside_a_head_of_two_rows_spans_both(name: str) -> None:
     said = markdown(page)
     assert f'<td rowspan="2">{name}</td><td colspan="2">Summer</td><td colspan="2">Winter</td></tr>' in said
     assert said.count("<tr>") == 5 and "<tr><td>Day</td><td>Night</td><td>Day</td><td>Night</td></tr>" in said
+
+
+def halves(start: str, end: str, *, indent: float = 0, on_pages: bool = False) -> list[PdfPage]:
+    """A paragraph of two lines, a ruled table, and a paragraph of two lines, which may stand on the next page."""
+    first = PdfPage()
+    first.text(
+        30, 40, "The council met on Tuesday and asked how long the work would take and who was to pay", 8
+    )
+    first.text(
+        30, 50, f"for it while the engineer said that two summers would be enough if the weather {end}", 8
+    )
+    second = PdfPage() if on_pages else first
+    ruled(second, [30, 130, 230], [80, 95, 110])
+    rows_of_text(second, (36, 136), 91, [("Place", "Number"), ("Moss", "14")], step=15)
+    second.text(
+        30 + indent, 140, f"{start} shops on the east bank hope for more visitors once the road is open", 8
+    )
+    second.text(30, 150, "again and the old ferry is sold.", 8)
+    return [first, second] if on_pages else [first]
+
+
+@pytest.mark.parametrize("on_pages", [False, True])
+def test_a_paragraph_that_a_table_cuts_is_whole(on_pages: bool) -> None:
+    said = markdown(*halves("and", "is kind", on_pages=on_pages))
+    assert "weather is kind and shops on" in " ".join(said.split())
+    assert said.index("ferry is sold.") < said.index("Moss")
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "indent"),
+    [("and", "is kind.", 0), ("The", "is kind", 0), ("and", "is this:", 0), ("and", "is kind", 14)],
+)
+def test_paragraphs_around_a_table_stay_two(start: str, end: str, indent: float) -> None:
+    said = markdown(*halves(start, end, indent=indent))
+    assert said.index("Moss") < said.index("shops on")
+
+
+def test_a_short_title_in_the_middle_of_three_columns_comes_first() -> None:
+    page = PdfPage().text(158, 30, "Harbour News", 13)
+    for number, x in enumerate((20, 140, 260)):
+        page.text(x, 60, f"Story {'ABC'[number]}", 10, "Bold")
+        prose(page, x, 74, 12, words=5)
+    said = markdown(page)
+    places = [said.index(text) for text in ("Harbour News", "Story A", "Story B", "Story C")]
+    assert places == sorted(places)

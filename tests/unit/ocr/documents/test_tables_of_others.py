@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from ocr.results.blocks import Table
 from tests.unit.ocr.documents.pdf_pages import HEIGHT, PdfPage, make_pdf
 from tests.unit.ocr.documents.test_pages_of_others import READ, markdown, prose, rows_of_text, table_of
 
@@ -346,3 +347,29 @@ def test_questions_that_count_downwards_are_read_by_columns() -> None:
     text = markdown(page)
     places = [text.index(f"QUESTION {number}") for number in range(1, 7)]
     assert places == sorted(places)
+
+
+@pytest.mark.parametrize("names", [("Port", "Boats", "Catch"), ("Port", "2019", "2020")])
+@pytest.mark.parametrize("over", [(("", 0), ("Spring of that year", 110)), (("", 0), ("(tons)", 220))])
+def test_a_head_of_two_rows_above_the_first_of_several_rules(
+    names: tuple[str, ...], over: tuple[tuple[str, float], ...]
+) -> None:
+    """LaTeX's `\\hline` below the head and below each group, without one above all."""
+    page = PdfPage()
+    prose(page, 30, 30, 4)
+    for text, x in over:
+        if text:
+            page.text(30 + x, 84, text, 8)
+    rows_of_text(page, (30, 140, 250), 96, [names])
+    groups = ([("Moss", "14", "120"), ("Bodo", "9", "88")], [("Lom", "22", "310"), ("Hov", "2", "31")])
+    page.line(30, 100, 290, 100)
+    for number, group in enumerate(groups):
+        rows_of_text(page, (30, 140, 250), 110 + 28 * number, group)
+        page.line(30, 127 + 28 * number, 290, 127 + 28 * number)
+    prose(page, 30, 190, 4)
+    (table,) = [
+        block.content for block in READ(make_pdf(page)).pages[0].blocks if isinstance(block.content, Table)
+    ]
+    heads = {cell.text for cell in table.cells if cell.header and cell.text}
+    assert heads == {*names, *(text for text, _ in over if text)}
+    assert {cell.row for cell in table.cells if not cell.header} == {2, 3, 4, 5}

@@ -50,6 +50,23 @@ def test_borders_drawn_as_frames_behind_clips_are_lines() -> None:
     assert table_of(markdown(page)) == [list(row) for row in rows]
 
 
+def test_borders_of_two_colours_whose_ends_are_cut_askew_are_lines() -> None:
+    """As Chromium draws `<table border=1>`: upright borders are trapezoids, and cells stand two pixels apart."""
+    page, rows = PdfPage(), [("Port", "Boats"), ("Bergen", "14"), ("Moss", "9")]
+    for row, texts in enumerate(rows):
+        for column, text in enumerate(texts):
+            x0, y0 = 40 + 62 * column, HEIGHT - 40 - 22 * row
+            x1, y1 = x0 + 60, y0 - 20
+            page.text(x0 + 4, 54 + 22 * row, text)
+            page.fill(x0, 40 + 22 * row, x1, 40.8 + 22 * row, 0.3).fill(
+                x0, 59.2 + 22 * row, x1, 60 + 22 * row, 0.7
+            )
+            page.raw(f"0.3 g {x0} {y0} m {x0} {y1} l {x0 + 0.8} {y1 + 0.8} l {x0 + 0.8} {y0} l f")
+            page.raw(f"0.7 g {x1 - 0.8} {y0 - 0.8} m {x1 - 0.8} {y1} l {x1} {y1} l {x1} {y0} l f")
+    page.raw("0 g")
+    assert table_of(markdown(page)) == [list(row) for row in rows]
+
+
 def test_bullets_beside_their_texts_are_no_table() -> None:
     page = PdfPage()
     y = 40.0

@@ -98,11 +98,58 @@ def test_same_padding_of_a_symbolic_size():
         spatial_padding("SAME", (3, 3), (2, 2), (h, h))
 
 
-def test_channel_sums_adds_over_everything_but_channels():
-    x = jnp.asarray(np.random.default_rng(0).standard_normal((2, 3, 5, 4)), jnp.float32)
+@pytest.mark.parametrize(
+    "shape",
+    [
+        (2, 3, 5, 4),  # by rows
+        (16, 12, 20, 3),  # by images, in several passes
+        (1, 31, 37, 2),  # no small divisor
+        (13, 1, 1, 5),
+        (0, 4, 4, 3),
+    ],
+)
+def test_channel_sums_adds_over_everything_but_channels(shape):
+    x = jnp.asarray(np.random.default_rng(0).standard_normal(shape), jnp.float32)
     one, squares = channel_sums([x, x * x])
-    np.testing.assert_allclose(one, np.asarray(x).sum((0, 1, 2)), rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(squares, np.square(x).sum((0, 1, 2)), rtol=1e-5)
+    exact = np.asarray(x, np.float64)
+    np.testing.assert_allclose(one, exact.sum((0, 1, 2)), rtol=1e-5, atol=1e-4)
+    np.testing.assert_allclose(squares, np.square(exact).sum((0, 1, 2)), rtol=1e-5)
+
+
+def test_channel_sums_of_symbolic_sizes():
+    (n,) = export.symbolic_shape("n")
+    program = export.export(jax.jit(lambda x: channel_sums([x])))(
+        jax.ShapeDtypeStruct((n, 4, 4, 2), jnp.float32)
+    )
+    x = np.arange(96, dtype=np.float32).reshape(3, 4, 4, 2)
+    np.testing.assert_array_equal(program.call(x)[0], x.sum((0, 1, 2)))
+
+
+# Rows, in and out: few rows, whose gradient is made by transposing slopes; many of few inputs, jax's own form.
+@pytest.mark.parametrize(("rows", "inputs", "outputs"), [(12, 16, 24), (1200, 3, 24)])
+@pytest.mark.parametrize("stride", [1, 2])
+def test_derivatives_of_a_1x1_convolution(rows, inputs, outputs, stride):
+    rng = np.random.default_rng(0)
+    x = jnp.asarray(rng.standard_normal((2, rows // 6 * stride, 3 * stride, inputs)), jnp.float32)
+    w = jnp.asarray(rng.standard_normal((outputs, inputs, 1, 1)), jnp.float32)
+
+    def conv(x, w):
+        return F.conv2d(x, w, stride=stride)
+
+    dy = jnp.asarray(rng.standard_normal(conv(x, w).shape), jnp.float32)
+    with lowering.platform_scope("other"):
+        plain, forward = jax.jvp(lambda x, w: conv(x, w), (x, w), (x + 1, w - 1))
+    np.testing.assert_allclose(conv(x, w), plain, atol=1e-4)
+    for ours, expected in zip(jax.jvp(conv, (x, w), (x + 1, w - 1)), (plain, forward)):
+        np.testing.assert_allclose(ours, expected, atol=1e-4)
+    for ours, expected in zip(_gradients(conv, (x, w), dy, "cpu"), _gradients(conv, (x, w), dy, "other")):
+        np.testing.assert_allclose(ours, expected, atol=1e-3 if rows > 100 else 1e-4)
+
+    def loss(w):  # of the second degree, for a second derivative
+        return jnp.square(conv(x, w)).sum()
+
+    change = jax.jvp(jax.grad(loss), (w,), (w,))[1]
+    np.testing.assert_allclose(change, jax.grad(loss)(w), rtol=1e-4, atol=1e-2)
 
 
 def _gradients(function, arrays, dy, scope):
@@ -120,7 +167,7 @@ def _gradients(function, arrays, dy, scope):
         ((9, 10), 3, (2, 3), (0, 2), 1),
         ((9, 9), 3, 2, 2, 2),
         ((5, 5), 2, 3, 0, 1),  # pixels that no window meets
-        ((20, 17), 3, 1, 1, 1),  # above SMALL_MAP
+        ((20, 17), 3, 1, 1, 1),
         ((31, 30), 5, 2, 2, 1),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -10,7 +11,7 @@ import pytest
 
 from framework.core.errors import FormatError, InputError
 from framework.vision import image
-from framework.vision.annotations.coco import coco_dict
+from framework.vision.annotations.coco import coco_dict, read_coco
 from framework.vision.annotations.cvat import cvat_xml, read_cvat
 from framework.vision.annotations.objects import AnnotatedObject, join_outlines, signed_area
 from framework.vision.annotations.yolo import read_yolo, yolo_lines
@@ -321,3 +322,21 @@ def test_coco_of_masks_and_crowds(tmp_path: Path) -> None:
     _, _, polygon, mask, _ = annotations
     assert isinstance(polygon, dict) and polygon["area"] == 32 and polygon["bbox"] == [1, 1, 8, 8]
     assert isinstance(mask, dict) and mask["area"] == 5 and isinstance(mask["segmentation"], dict)
+
+
+def test_outlines_of_coco_that_cannot_be_read_are_told(tmp_path: Path) -> None:
+    box = {"image_id": 1, "category_id": 1, "bbox": [1, 1, 8, 8]}
+    outlines = ([[0, 20, 30, 5, 6, 7, 8]], [[1, 1, 9, 1, 9, 9], [1, 1]], [[]], [], [[1, 1, 9, 1, 9, 9]])
+    data = {
+        "images": [{"id": 1, "file_name": "a.jpg", "height": 20, "width": 30}],
+        "categories": [{"id": 1, "name": "cat"}],
+        "annotations": [{"id": key, **box, "segmentation": one} for key, one in enumerate(outlines, start=1)],
+    }
+    read = read_coco(text(tmp_path / "a.json", json.dumps(data)), tmp_path)
+    assert [len(one.outlines) for one in read.images[0].objects] == [0, 1, 0, 0, 1]
+    (note,) = read.notes
+    assert (
+        note.startswith("2 objects have an outline")
+        and "annotation 1: no mask" in note
+        and "annotation 2: 1 of 2" in note
+    )

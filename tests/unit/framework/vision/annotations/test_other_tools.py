@@ -267,6 +267,21 @@ def test_label_studio_without_details(tmp_path: Path) -> None:
         read_set(tmp_path / "min.json", "labelstudio")
 
 
+@pytest.mark.parametrize(("suffix", "delimiter"), [(".csv", ","), (".tsv", "\t")])
+def test_tables_of_label_studio(suffix: str, delimiter: str, tmp_path: Path) -> None:
+    photo(tmp_path / "images/a.jpg")
+    sides = {"x": 10, "y": 10, "width": 20, "height": 40, "rotation": 0}
+    cell = json.dumps([{**sides, "rectanglelabels": ["cat"], "note": "two,\nlines"}])
+    text = io.StringIO()
+    table = csv.writer(text, delimiter=delimiter)
+    table.writerow(["annotation_id", "annotator", "id", "image", "label", "lead_time"])
+    table.writerow([1, "a@b.c", 1, "/data/upload/1/0123abcd-a.jpg", cell, 2.5])
+    table.writerow([2, "a@b.c", 2, "gone.jpg", "", 2.5])
+    (tmp_path / f"result{suffix}").write_text("\ufeff" + text.getvalue(), encoding="utf-8")
+    objects = read(tmp_path / f"result{suffix}", "labelstudio")
+    assert boxes(objects) == [("a.jpg", "cat", list(BOX))] and "gone.jpg" in objects.problems[0]
+
+
 @pytest.mark.parametrize(
     "packed", [[], [1, 2], "text", [300], brush(np.ones((HEIGHT, WIDTH), bool))[:-30], [255] * 60]
 )

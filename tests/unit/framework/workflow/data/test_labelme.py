@@ -190,3 +190,12 @@ def test_all_faults_stand_in_one_message(tmp_path: Path) -> None:
         convert_labelme(tmp_path / "in", tmp_path / "out")
     assert all(f"{name}.json, shapes[0]" in str(caught.value) for name in "abc")
     assert not (tmp_path / "out").exists()
+
+
+def test_shapes_without_an_area_alone_are_told(tmp_path: Path) -> None:
+    annotate(tmp_path / "in/a.json", shape("cap", [[1, 1]], shape_type="point"))
+    with pytest.raises(
+        InputError, match=r"no annotation has an object(?s:.)*1 files of annotations, with 1 point cap"
+    ):
+        convert_labelme(tmp_path / "in", tmp_path / "out")
+    assert not (tmp_path / "out").exists()

@@ -83,6 +83,12 @@ def test_names_are_found_in_every_domain_or_in_one() -> None:
         find_config("text_cnn_snip")
     with pytest.raises(InputError, match="unknown model"):
         find_config("text_cnn_snips", "ocr")
+    with pytest.raises(
+        InputError, match=r"no such file or folder\n.*\n  allowed: one of \d+ names \(oar models"
+    ):
+        find_config("/##/##")
+    with pytest.raises(InputError, match="this file is no model"):
+        find_config(__file__)
 
 
 def test_settings_of_a_finished_artifact(tmp_path: Path) -> None:
