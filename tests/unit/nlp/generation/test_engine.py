@@ -420,5 +420,6 @@ def test_encoder_decoders() -> None:
             assert list(request.result(60).ids) == expected(source, 9)
         beams = engine.submit(sources[1], options(num_beams=3, max_new_tokens=6))
         assert beams.result(60).score is not None
+        assert engine.room(90) == 127  # the source takes none of the text's tokens
     with pytest.raises(ConfigError, match="start_token"):
         Engine(model, None, max_length=64)
