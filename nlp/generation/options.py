@@ -226,7 +226,12 @@ def read_generation_settings(folder: Path) -> tuple[dict[str, JSON], Path]:
         raise FormatError("the file is no JSON", where=path, received=str(error)[:200]) from error
     if not isinstance(settings, dict):
         raise FormatError("the file holds no settings", where=path, received=type(settings).__name__)
-    return settings if has_own else {key: settings[key] for key in _LEGACY if key in settings}, path
+    if has_own:
+        return settings, path
+    legacy = {key: settings[key] for key in _LEGACY if settings.get(key) is not None}
+    if settings.get("force_bos_token_to_be_generated") is True:  # as the first folders of BART said it
+        legacy.setdefault("forced_bos_token_id", settings.get("bos_token_id"))
+    return legacy, path
 
 
 def _canonical(settings: Mapping[str, object]) -> dict[str, object]:

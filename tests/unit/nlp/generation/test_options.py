@@ -142,6 +142,9 @@ def test_config_json_says_it_where_there_is_no_other_file(tmp_path: Path) -> Non
     assert (options.num_beams, options.early_stopping, options.length_penalty) == (4, True, 2.0)
     assert (options.min_length, options.max_length, options.no_repeat_ngram_size) == (56, 142, 3)
     assert (options.forced_bos_token_id, options.forced_eos_token_id) == (0, (2,))
+    older = {"force_bos_token_to_be_generated": True, "bos_token_id": 0, "forced_bos_token_id": None}
+    (tmp_path / "config.json").write_text(json.dumps(BART | older), encoding="utf-8")
+    assert GenerationOptions.from_folder(tmp_path)[0].forced_bos_token_id == 0
     (tmp_path / "generation_config.json").write_text('{"num_beams": 2}', encoding="utf-8")
     options, _ = GenerationOptions.from_folder(tmp_path)
     assert options.num_beams == 2 and options.min_length == GenerationOptions().min_length
