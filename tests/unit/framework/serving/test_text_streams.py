@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -52,7 +52,7 @@ def test_a_client_that_leaves_ends_its_text_before_the_next_token() -> None:
             served = ServedGenerator(ModelSettings("folder", "tiny"), None, Limits(), workers)  # type: ignore[arg-type]
             gone, bodies = asyncio.Event(), []
 
-            async def events() -> Any:
+            async def events() -> AsyncIterator[bytes]:
                 async for _, delta in served.read([text], deadline=float("1e9")):
                     yield delta.text.encode()
 
