@@ -85,7 +85,7 @@ class AnswerStream:
         options: Mapping[str, object],
     ) -> None:
         if not _LENGTHS & options.keys():
-            options = {"max_new_tokens": max(generator.max_length - len(prompt), 1), **options}
+            options = {"max_new_tokens": generator.room(len(prompt)), **options}
         self._began = time.monotonic()
         (self._request,) = generator.start(prompt, options)
         self._parser, self._total = parser, AnswerDelta()

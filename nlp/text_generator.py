@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -18,12 +17,13 @@ from framework.text.tokenizer import Tokenizer
 from framework.workflow.domain.text_generation import ChatPrompt, TextDelta, TokenScore
 from nlp.generation.constraint import Choice, Constraint, Grammar, JsonSchema, Regex
 from nlp.generation.engine import Engine
-from nlp.generation.options import GenerationOptions
+from nlp.generation.options import GenerationOptions, read_generation_settings
 from nlp.generation.programs import DecoderFunctions
 from nlp.generation.request import Chunk, Request
 from nlp.generation.settings import TextGenerationOptions
 
-_SETTINGS = "generation_config.json"
+_BEAMS = ("num_beams", "early_stopping", "length_penalty", "num_return_sequences")
+"""What generation_config.json says of beams, such as those of BART for summaries: a server searches none."""
 _THINK = "<think>"
 _PROBE = "an answer"
 _CHARACTERS = 16  # of a token, about as many as any language has
@@ -63,14 +63,15 @@ def encode_marked(tokenizer: Tokenizer, text: str) -> tuple[int, ...]:
 def chat_defaults(folder: Path | None) -> GenerationOptions:
     """What a request says that does not say how: generation_config.json, and beside it what OpenAI's API says."""
     settings: dict[str, JSON] = {"do_sample": True, "top_k": 0}
-    if folder is not None and (folder / _SETTINGS).is_file():
-        content = json.loads((folder / _SETTINGS).read_text(encoding="utf-8"))
+    path: object = "generation_config.json"
+    if folder is not None:
+        content, path = read_generation_settings(folder)
         settings |= {
             name: value
             for name, value in content.items()
-            if value is not None and not name.startswith("max_")
+            if value is not None and not name.startswith("max_") and name not in _BEAMS
         }
-    return GenerationOptions.from_pretrained(settings, _SETTINGS)[0]
+    return GenerationOptions.from_pretrained(settings, path)[0]
 
 
 class TextUnderWay:
@@ -128,6 +129,9 @@ class EngineGenerator:
     @property
     def max_length(self) -> int:
         return self.engine.max_length
+
+    def room(self, prompt: int) -> int:
+        return self.engine.room(prompt)
 
     @property
     def slots(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import secrets
 import time
@@ -49,8 +50,14 @@ def write_error(error: Exception, request_id: str) -> Mapping[str, JSON]:
 
 def event(content: Mapping[str, JSON]) -> bytes:
     """A server-sent event."""
-    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+    return _event(_dump(content))
+
+
+def _event(text: str) -> bytes:
     return b"data: " + text.encode("utf-8", "backslashreplace") + b"\n\n"
+
+
+_dump = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 @dataclass
@@ -85,7 +92,7 @@ class ChatChoice:
     forced: str | None
     logprobs: bool
     calls: int = 0
-    total: AnswerDelta = field(default_factory=AnswerDelta)
+    answers: list[AnswerDelta] = field(default_factory=list)
     scores: list[JSON] = field(default_factory=list)
     finish_reason: str | None = None
     text: str = ""
@@ -94,7 +101,7 @@ class ChatChoice:
         """The choices of the chunks that a delta makes."""
         scores = [_chat_score(score) for score in delta.scores] if self.logprobs else []
         answer = self._take(delta)
-        self.total += answer
+        self.answers.append(answer)
         self.scores += scores
         content: dict[str, JSON] = {}
         if answer.content:
@@ -139,15 +146,16 @@ class ChatChoice:
 
     def whole(self) -> dict[str, JSON]:
         """The choice of an answer that does not stream."""
-        calls: list[JSON] = [write_call(call) for call in self.total.tool_calls]
-        content = self.total.content
+        calls: list[JSON] = [write_call(call) for one in self.answers for call in one.tool_calls]
+        content = "".join(one.content for one in self.answers)
+        reasoning = "".join(one.reasoning for one in self.answers)
         message: dict[str, JSON] = {
             "role": "assistant",
             "content": None if calls and not content else content,
         }
         message["refusal"] = None
-        if self.total.reasoning:
-            message["reasoning_content"] = self.total.reasoning
+        if reasoning:
+            message["reasoning_content"] = reasoning
         if calls:
             message["tool_calls"] = calls
         logprobs: JSON = {"content": self.scores, "refusal": None} if self.logprobs else None
@@ -204,6 +212,20 @@ class Envelope:
     def make(cls, kind: str, prefix: str, model: str) -> Envelope:
         """For an answer that begins now."""
         return cls(kind, model, f"{prefix}-{secrets.token_hex(12)}", int(time.time()))
+
+    @functools.cached_property
+    def _start(self) -> str:
+        """An object up to its choices."""
+        return _dump(self.write([])).removesuffix("]}")
+
+    def event(self, choice: Mapping[str, JSON], with_usage: bool) -> bytes:
+        """A server-sent event with one choice; what all of a stream have in common is written once.
+
+        Args:
+            with_usage: The last event has the usage, so that the others say that they have none.
+        """
+        end = '],"usage":null}' if with_usage else "]}"
+        return _event(self._start + _dump(choice) + end)
 
     def write(
         self, choices: Sequence[Mapping[str, JSON]], usage: Mapping[str, JSON] | None = None

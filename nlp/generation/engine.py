@@ -169,6 +169,10 @@ class Engine:
             options = dataclasses.replace(options, seed=secrets.randbits(32))
         return [self.submit(ids, options, sample) for sample in range(options.num_return_sequences)]
 
+    def room(self, prompt: int) -> int:
+        """Tokens that the text of a prompt of so many can have, at least 1."""
+        return max(self.max_length - (1 if self._encodes else prompt), 1)
+
     @property
     def waiting(self) -> int:
         """Requests that have no row yet."""

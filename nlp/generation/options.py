@@ -67,6 +67,15 @@ _NEUTRAL = {
     "num_beam_groups": (None, 1),
 }
 
+# Keys of config.json that say how texts are generated, where there is no generation_config.json.
+_LEGACY = (
+    *("max_length", "min_length", "do_sample", "num_beams", "early_stopping", "length_penalty"),
+    *("num_beam_groups", "diversity_penalty", "num_return_sequences", *_SAMPLING, "repetition_penalty"),
+    *("no_repeat_ngram_size", "encoder_no_repeat_ngram_size", "bad_words_ids", "suppress_tokens"),
+    *("begin_suppress_tokens", "forced_bos_token_id", "forced_eos_token_id"),
+    "exponential_decay_length_penalty",
+)
+
 
 @dataclass(frozen=True)
 class GenerationOptions:
@@ -182,16 +191,8 @@ class GenerationOptions:
 
     @classmethod
     def from_folder(cls, folder: Path) -> tuple[GenerationOptions, list[str]]:
-        """`from_pretrained` of the file of a model's folder; the defaults where there is none."""
-        path = folder / "generation_config.json"
-        if not path.is_file():
-            return cls(), []
-        try:
-            settings = json.loads(path.read_text(encoding="utf-8"))
-        except (UnicodeDecodeError, json.JSONDecodeError) as error:
-            raise FormatError("the file is no JSON", where=path, received=str(error)[:200]) from error
-        if not isinstance(settings, dict):
-            raise FormatError("the file holds no settings", where=path, received=type(settings).__name__)
+        """`from_pretrained` of what a model's folder says; the defaults where it says nothing."""
+        settings, path = read_generation_settings(folder)
         return cls.from_pretrained(settings, path)
 
     @property
@@ -204,6 +205,33 @@ class GenerationOptions:
         if self.max_new_tokens is not None:
             return self.max_new_tokens
         return 20 if self.max_length is None else self.max_length - prompt
+
+
+def read_generation_settings(folder: Path) -> tuple[dict[str, JSON], Path]:
+    """generation_config.json; where there is none, what config.json says of generation, as older folders of BART and T5
+    do; and the file.
+
+    Raises:
+        FormatError: the file is damaged.
+    """
+    path = folder / "generation_config.json"
+    has_own = path.is_file()
+    if not has_own:
+        path = folder / "config.json"
+        if not path.is_file():
+            return {}, path
+    try:
+        settings = json.loads(path.read_text(encoding="utf-8"))
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise FormatError("the file is no JSON", where=path, received=str(error)[:200]) from error
+    if not isinstance(settings, dict):
+        raise FormatError("the file holds no settings", where=path, received=type(settings).__name__)
+    if has_own:
+        return settings, path
+    legacy = {key: settings[key] for key in _LEGACY if settings.get(key) is not None}
+    if settings.get("force_bos_token_to_be_generated") is True:  # as the first folders of BART said it
+        legacy.setdefault("forced_bos_token_id", settings.get("bos_token_id"))
+    return legacy, path
 
 
 def _canonical(settings: Mapping[str, object]) -> dict[str, object]:

@@ -10,6 +10,7 @@ import runpy
 import shlex
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -84,6 +85,7 @@ def test_programs(folder: Path) -> None:
     make_reranker(folder / "models/bge-reranker-base")
     programs = [text for language, text in blocks("llm_evaluation.md") if language == "py"]
     assert len(programs) == 2
+    names: dict[str, Any] = {}
     for number, text in enumerate(programs):
         file = folder / f"program_{number}.py"
         file.write_text(text, encoding="utf-8")

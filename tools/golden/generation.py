@@ -107,6 +107,30 @@ MODELS: dict[str, dict[str, Any]] = {
         **{"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"], "rms_norm_eps": 1e-6},
         **{**_SIZES, "head_dim": 32},
     },
+    "t5": {
+        **{"model_type": "t5", "architectures": ["T5ForConditionalGeneration"], "is_encoder_decoder": True},
+        **{
+            "vocab_size": 160,
+            "d_model": 64,
+            "d_kv": 16,
+            "d_ff": 96,
+            "num_layers": 2,
+            "num_decoder_layers": 2,
+        },
+        **{"num_heads": 4, "relative_attention_num_buckets": 8, "relative_attention_max_distance": 16},
+        **{"decoder_start_token_id": 0, "eos_token_id": 2, "pad_token_id": 0, "tie_word_embeddings": True},
+    },
+    "bart": {
+        **{
+            "model_type": "bart",
+            "architectures": ["BartForConditionalGeneration"],
+            "is_encoder_decoder": True,
+        },
+        **{"vocab_size": 160, "d_model": 64, "encoder_layers": 2, "decoder_layers": 2, "encoder_ffn_dim": 96},
+        **{"decoder_ffn_dim": 80, "encoder_attention_heads": 4, "decoder_attention_heads": 2},
+        **{"max_position_embeddings": 256, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0},
+        **{"decoder_start_token_id": 2, "forced_eos_token_id": 2, "tie_word_embeddings": True},
+    },
 }
 TEXT_PROMPTS = {"short": 3, "middle": 17, "long": 70}
 BEAMS: dict[str, dict[str, Any]] = {
@@ -139,6 +163,10 @@ def prompt(name: str) -> list[int]:
 
 def shapes(config: dict[str, Any]) -> dict[str, tuple[int, ...]]:
     """The arrays of a file, [out, in]."""
+    if config["model_type"] == "t5":
+        return _t5_shapes(config)
+    if config["model_type"] == "bart":
+        return _bart_shapes(config)
     width, inner = config["hidden_size"], config["intermediate_size"]
     head = config.get("head_dim", width // config["num_attention_heads"])
     query, key = config["num_attention_heads"] * head, config["num_key_value_heads"] * head
@@ -161,12 +189,55 @@ def shapes(config: dict[str, Any]) -> dict[str, tuple[int, ...]]:
     return result
 
 
+def _t5_shapes(config: dict[str, Any]) -> dict[str, tuple[int, ...]]:
+    width, inner = config["d_model"], config["num_heads"] * config["d_kv"]
+    result: dict[str, tuple[int, ...]] = {"shared.weight": (config["vocab_size"], width)}
+    for side, layers in (("encoder", config["num_layers"]), ("decoder", config["num_decoder_layers"])):
+        attentions = ("SelfAttention",) if side == "encoder" else ("SelfAttention", "EncDecAttention")
+        for block in range(layers):
+            start = f"{side}.block.{block}.layer."
+            for number, attention in enumerate(attentions):
+                result |= {f"{start}{number}.{attention}.{one}.weight": (inner, width) for one in "qkv"}
+                result[f"{start}{number}.{attention}.o.weight"] = (width, inner)
+                result[f"{start}{number}.layer_norm.weight"] = (width,)
+            last = f"{start}{len(attentions)}."
+            result[f"{last}DenseReluDense.wi.weight"] = (config["d_ff"], width)
+            result[f"{last}DenseReluDense.wo.weight"] = (width, config["d_ff"])
+            result[f"{last}layer_norm.weight"] = (width,)
+        bias = f"{side}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
+        result[bias] = (config["relative_attention_num_buckets"], config["num_heads"])
+        result[f"{side}.final_layer_norm.weight"] = (width,)
+    return result
+
+
+def _bart_shapes(config: dict[str, Any]) -> dict[str, tuple[int, ...]]:
+    width = config["d_model"]
+    result: dict[str, tuple[int, ...]] = {"model.shared.weight": (config["vocab_size"], width)}
+    result["final_logits_bias"] = (1, config["vocab_size"])
+    for side in ("encoder", "decoder"):
+        start, inner = f"model.{side}.", config[f"{side}_ffn_dim"]
+        result[f"{start}embed_positions.weight"] = (config["max_position_embeddings"] + 2, width)
+        result |= {f"{start}layernorm_embedding.{one}": (width,) for one in ("weight", "bias")}
+        attentions = ("self_attn",) if side == "encoder" else ("self_attn", "encoder_attn")
+        for layer in range(config[f"{side}_layers"]):
+            block = f"{start}layers.{layer}."
+            linear = {
+                f"{block}{one}.{p}_proj": (width, width) for one in attentions for p in ("q", "k", "v", "out")
+            }
+            linear |= {f"{block}fc1": (inner, width), f"{block}fc2": (width, inner)}
+            for name, shape in linear.items():
+                result |= {f"{name}.weight": shape, f"{name}.bias": shape[:1]}
+            for name in (*(f"{one}_layer_norm" for one in attentions), "final_layer_norm"):
+                result |= {f"{block}{name}.{one}": (width,) for one in ("weight", "bias")}
+    return result
+
+
 def weights(name: str) -> dict[str, np.ndarray]:
     """Of a row of MODELS; large enough that texts are no repetition of one token."""
     result = {}
     for key, shape in shapes(MODELS[name]).items():
         array = derived(name, key, shape, 0.2)
-        result[key] = array + 1 if "norm" in key else array
+        result[key] = array + 1 if "norm" in key and key.endswith("weight") else array
     return result
 
 
@@ -208,26 +279,28 @@ def _processors() -> dict[str, np.ndarray]:
 
 def _texts(name: str) -> dict[str, np.ndarray]:
     import torch
-    from transformers import AutoConfig, AutoModelForCausalLM
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM
 
     settings = dict(MODELS[name])
-    model = AutoModelForCausalLM.from_config(
-        AutoConfig.for_model(settings.pop("model_type"), **settings)
-    ).eval()
+    encodes = settings.get("is_encoder_decoder", False)
+    kind = AutoModelForSeq2SeqLM if encodes else AutoModelForCausalLM
+    model = kind.from_config(AutoConfig.for_model(settings.pop("model_type"), **settings)).eval()
     state = {key: torch.as_tensor(array) for key, array in weights(name).items()}
     missing = model.load_state_dict(state, strict=False)
-    assert not missing.unexpected_keys and set(missing.missing_keys) <= {"lm_head.weight"}, missing
+    tied = all(key == "lm_head.weight" or key.endswith("embed_tokens.weight") for key in missing.missing_keys)
+    assert not missing.unexpected_keys and tied, missing
     model.tie_weights()
     result = {}
     for length in TEXT_PROMPTS:
         ids = torch.as_tensor([prompt(length)])
+        start = 1 if encodes else ids.shape[1]  # the decoder begins with a token of its own
         for case, options in GREEDY.items():
             out = model.generate(ids, do_sample=False, **options)
-            result[f"greedy/{case}/{length}"] = out[0, ids.shape[1] :].numpy().astype(np.int32)
+            result[f"greedy/{case}/{length}"] = out[0, start:].numpy().astype(np.int32)
         for case, options in BEAMS.items():
             out = model.generate(
                 ids, do_sample=False, return_dict_in_generate=True, output_scores=True, **options
             )
-            result[f"beam/{case}/{length}"] = out.sequences[:, ids.shape[1] :].numpy().astype(np.int32)
+            result[f"beam/{case}/{length}"] = out.sequences[:, start:].numpy().astype(np.int32)
             result[f"beam_scores/{case}/{length}"] = out.sequences_scores.numpy()
     return result

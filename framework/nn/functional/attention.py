@@ -132,14 +132,14 @@ def scaled_dot_product_attention(
     low = precision() == "bfloat16"
     divides_well = mesh is None or mesh.has_whole_heads(key.shape[2])
     if platform() == "other" and divides_well and softcap is None and not (training and dropout_p):
-        arrays = [
+        q, k, v = (
             one.astype(jnp.bfloat16) if low and one.dtype == jnp.float32 else one
             for one in (query, key, value)
-        ]
-        if may_fuse(*arrays, attn_mask, is_causal):
+        )
+        if may_fuse(q, k, v, attn_mask, is_causal):
             fused = functools.partial(fused_attention, is_causal=is_causal, scale=scale)
             plain = functools.partial(_plain_attention, is_causal=is_causal, scale=scale)
-            return lax.platform_dependent(*arrays, attn_mask, cuda=fused, default=plain).astype(value.dtype)
+            return lax.platform_dependent(q, k, v, attn_mask, cuda=fused, default=plain).astype(value.dtype)
     weights = _attention_weights(query, key, attn_mask, is_causal, low, scale, softcap)
     return attention_values(dropout(weights, dropout_p, training=training), value)
 

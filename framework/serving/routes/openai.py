@@ -204,13 +204,13 @@ def _start(
         options["logprobs"] = work.logprobs
     try:
         for ids in prompts:
-            room = max(generator.max_length - len(ids), 1)
+            room = generator.room(len(ids))
             if work.max_tokens is not None and work.max_tokens > room:
                 raise BadRequestError(
                     "the text does not fit into the model's context",
                     where="max_tokens",
                     received=f"{len(ids):,} tokens of the prompt and max_tokens {work.max_tokens:,}",
-                    allowed=f"{generator.max_length:,} together",
+                    allowed=f"max_tokens up to {room:,}",
                 )
             options["max_tokens"] = work.max_tokens or min(room, work.default_tokens or room)
             started += _in_form(lambda ids=ids: generator.start(ids, options, constraint))
@@ -298,14 +298,13 @@ async def _events(
     deltas: AsyncIterator[tuple[int, TextDelta]],
     request_id: str,
 ) -> AsyncIterator[bytes]:
-    nothing: Mapping[str, JSON] = {"usage": None} if work.usage else {}
     try:
         for choice in texts.choices:
             if isinstance(choice, ChatChoice):
-                yield event({**envelope.write([choice.first()]), **nothing})
+                yield envelope.event(choice.first(), work.usage)
         async for number, delta in deltas:
             for one in texts.choices[number].add(delta):
-                yield event({**envelope.write([one]), **nothing})
+                yield envelope.event(one, work.usage)
         if work.usage:
             yield event(envelope.write([], texts.usage.to_dict()))
         yield DONE

@@ -106,6 +106,10 @@ class TextGenerator(Protocol):
     @property
     def waiting(self) -> int: ...
 
+    def room(self, prompt: int) -> int:
+        """Tokens that the text of a prompt of so many can have, at least 1; what an encoder reads takes none."""
+        ...
+
     def encode(self, text: str) -> tuple[int, ...]:
         """The tokens of a text to go on with."""
         ...

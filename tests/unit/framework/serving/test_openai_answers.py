@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from framework.serving.errors import BadRequestError
-from framework.serving.openai_answers import ChatChoice, forced_schema, read_forced
+from framework.serving.openai_answers import ChatChoice, Envelope, event, forced_schema, read_forced
 from framework.serving.openai_requests import read_chat
 from framework.text.chat_answer import AnswerParser
 from framework.workflow.domain.text_generation import FinishReason, TextDelta
@@ -66,3 +66,11 @@ def test_contents_of_messages() -> None:
     with pytest.raises(BadRequestError, match="arguments"):
         call["function"] = {"name": "f", "arguments": "{"}
         read_chat({"model": "m", "messages": [{"role": "assistant", "tool_calls": [call]}]})
+
+
+@pytest.mark.parametrize("usage", [False, True])
+def test_an_event_is_the_object_as_json(usage: bool) -> None:
+    envelope = Envelope.make("chat.completion.chunk", "chatcmpl", 'a "model" \u00e9]}')
+    choice = {"index": 0, "delta": {"content": '\ud800\u00e9\n"]}'}, "finish_reason": None}
+    whole = event({**envelope.write([choice]), **({"usage": None} if usage else {})})
+    assert envelope.event(choice, usage) == whole

@@ -181,6 +181,31 @@ def test_a_request_that_is_cancelled_frees_its_row(engine: Engine) -> None:
         assert list(ids) == decoder().greedy([running.index(request)], len(ids))
 
 
+def test_a_request_that_is_cancelled_takes_no_further_step(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Counted in steps: the one that is computed while a token is handed out is the last one with the request."""
+    steps: list[bool] = []
+    start, at_cancel, ended = engine._start_step, [], threading.Event()
+
+    def count(writing: list) -> Any:
+        steps.append(any(slot.request.prompt == (4,) for slot in writing))
+        return start(writing)
+
+    def read(chunk: Any) -> None:
+        if chunk.finish_reason is not None:
+            ended.set()
+        elif not at_cancel and threading.current_thread() is engine._thread:
+            at_cancel.append(len(steps))
+            request.cancel()
+
+    monkeypatch.setattr(engine, "_start_step", count)
+    other, request = (engine.submit([n], options(max_new_tokens=400, ignore_eos=True)) for n in (3, 4))
+    request.listen(read)
+    assert ended.wait(60) and len(other.result(60).ids) == 400
+    assert steps[at_cancel[0] - 1] and len(steps) > at_cancel[0] and not any(steps[at_cancel[0] :])
+
+
 def test_many_threads(engine: Engine) -> None:
     results: dict[int, tuple[int, ...]] = {}
 
@@ -395,5 +420,6 @@ def test_encoder_decoders() -> None:
             assert list(request.result(60).ids) == expected(source, 9)
         beams = engine.submit(sources[1], options(num_beams=3, max_new_tokens=6))
         assert beams.result(60).score is not None
+        assert engine.room(90) == 127  # the source takes none of the text's tokens
     with pytest.raises(ConfigError, match="start_token"):
         Engine(model, None, max_length=64)

@@ -8,6 +8,7 @@ import pytest
 
 from framework.core.errors import ConfigError, FormatError
 from nlp.generation.options import GenerationOptions
+from nlp.text_generator import chat_defaults
 
 
 @pytest.mark.parametrize(
@@ -117,3 +118,39 @@ def test_a_file_that_is_damaged(tmp_path: Path, text: str) -> None:
     (tmp_path / "generation_config.json").write_text(text, encoding="utf-8")
     with pytest.raises(FormatError, match="generation_config"):
         GenerationOptions.from_folder(tmp_path)
+
+
+# facebook/bart-large-cnn before transformers had generation_config.json
+BART = {
+    **{
+        "model_type": "bart",
+        "d_model": 1024,
+        "eos_token_id": 2,
+        "max_length": 142,
+        "min_length": 56,
+        "num_beams": 4,
+    },
+    **{"early_stopping": True, "length_penalty": 2.0, "no_repeat_ngram_size": 3, "forced_bos_token_id": 0},
+    **{"forced_eos_token_id": 2, "dropout": 0.1, "seed": "of something else", "task_specific_params": {}},
+}
+
+
+def test_config_json_says_it_where_there_is_no_other_file(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(BART), encoding="utf-8")
+    options, warnings = GenerationOptions.from_folder(tmp_path)
+    assert not warnings and not options.do_sample and options.eos_token_id == ()
+    assert (options.num_beams, options.early_stopping, options.length_penalty) == (4, True, 2.0)
+    assert (options.min_length, options.max_length, options.no_repeat_ngram_size) == (56, 142, 3)
+    assert (options.forced_bos_token_id, options.forced_eos_token_id) == (0, (2,))
+    older = {"force_bos_token_to_be_generated": True, "bos_token_id": 0, "forced_bos_token_id": None}
+    (tmp_path / "config.json").write_text(json.dumps(BART | older), encoding="utf-8")
+    assert GenerationOptions.from_folder(tmp_path)[0].forced_bos_token_id == 0
+    (tmp_path / "generation_config.json").write_text('{"num_beams": 2}', encoding="utf-8")
+    options, _ = GenerationOptions.from_folder(tmp_path)
+    assert options.num_beams == 2 and options.min_length == GenerationOptions().min_length
+
+
+def test_a_server_searches_none_of_a_folders_beams(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(BART), encoding="utf-8")
+    options = chat_defaults(tmp_path)
+    assert options.num_beams == 1 and options.forced_eos_token_id == (2,) and options.max_length is None

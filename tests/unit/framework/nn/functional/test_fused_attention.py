@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -36,12 +37,12 @@ def draw(queries: int, keys: int, heads: int, groups: int, depth: int = 64, dtyp
     return [jnp.asarray(rng.normal(size=shape), dtype) for shape in shapes]
 
 
-def fuses(platform: str, *arrays: jax.Array, **settings: object) -> bool:
+def fuses(platform: str, *arrays: jax.Array, **settings: Any) -> bool:
     """Whether the program for a platform has the kernel."""
 
-    def run(*arrays: jax.Array) -> jax.Array:
+    def run(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
         with platform_scope("other"):
-            return F.scaled_dot_product_attention(*arrays, **settings)
+            return F.scaled_dot_product_attention(q, k, v, **settings)
 
     program = jax.jit(run).trace(*arrays).lower(lowering_platforms=(platform,))
     return "the_kernel" in program.as_text(debug_info=True)
