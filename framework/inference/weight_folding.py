@@ -237,7 +237,7 @@ class FoldedFunction:
         program = self._programs.get(key)
         if program is None:
             with self._guard:
-                program = self._programs.get(key) or self._divide(inputs)
+                program = self._programs.get(key) or self._split(inputs)
                 self._programs[key] = program
         with _width(program.is_wide):
             outputs = program.run(program.held, arrays)
@@ -251,7 +251,7 @@ class FoldedFunction:
         with _width(program.is_wide):
             return program.run.lower(program.held, arrays)  # type: ignore[attr-defined]
 
-    def _divide(self, inputs: Mapping[str, jax.Array]) -> _Program:
+    def _split(self, inputs: Mapping[str, jax.Array]) -> _Program:
         make = jax.make_jaxpr(self._function, return_shape=True)
         closed, shapes = make(*self._weights, dict(inputs))
         trace = _Trace()
