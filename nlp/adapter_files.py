@@ -33,6 +33,7 @@ PEFT_CONFIG, PADDLE_CONFIG = "adapter_config.json", "lora_config.json"
 _PEFT_WEIGHTS = ("adapter_model.safetensors", "adapter_model.bin")
 _PADDLE_WEIGHTS = ("lora_model_state.pdparams", "peft_model.safetensors", "lora_model_state.safetensors")
 _PREFIX = "base_model.model."
+_LONGEST_PATTERN = 10_000
 _SAFE_RANK = 1024  # layers of it are made whatever the arrays are, to tell which do not fit
 
 
@@ -111,7 +112,7 @@ def _number(settings: Mapping[str, object], name: str, default: float, path: Pat
 
 
 def _rank(value: float, where: str) -> int:
-    if value < 1 or not value.is_integer():
+    if value < 1 or not float(value).is_integer():
         raise FormatError("a rank is a whole number", where=where, received=value, allowed="1 or more")
     return int(value)
 
@@ -137,6 +138,7 @@ def _bias(settings: Mapping[str, object], path: Path) -> Literal["none", "lora_o
 
 
 def _pattern(targets: object, path: Path) -> str:
+    _check_length(targets, path)
     if targets == "all-linear":
         return "all"
     if isinstance(targets, str):
@@ -151,8 +153,21 @@ def _pattern(targets: object, path: Path) -> str:
     )
 
 
+def _check_length(targets: object, path: Path) -> None:
+    """Raises: FormatError, where layers are named by an expression that takes long to compile."""
+    texts = [targets] if isinstance(targets, str) else targets if isinstance(targets, list) else []
+    if (longest := max((len(one) for one in texts if isinstance(one, str)), default=0)) > _LONGEST_PATTERN:
+        raise FormatError(
+            "the expression for names of layers is too long",
+            where=f"{path}: target_modules",
+            received=f"{longest:,} characters",
+            allowed=f"{_LONGEST_PATTERN:,}",
+        )
+
+
 def _from_paddle(settings: Mapping[str, object], path: Path) -> LoRA:
     targets = settings.get("target_modules")
+    _check_length(targets, path)
     targets = [targets] if isinstance(targets, str) else targets
     if not isinstance(targets, list) or not targets or not all(isinstance(one, str) for one in targets):
         raise FormatError(

@@ -155,6 +155,7 @@ def test_adapters_that_do_not_fit(model, tmp_path: Path) -> None:
     ("settings", "error", "message"),
     [
         ({"r": 0}, FormatError, "a rank is a whole number"),
+        ({"target_modules": "a" * 20_000}, FormatError, "too long"),
         ({"r": 2.5}, FormatError, "a rank is a whole number"),
         ({"r": float("nan")}, FormatError, "no number"),
         ({"rank_pattern": {"q_proj": float("inf")}}, FormatError, "no number"),
@@ -166,6 +167,13 @@ def test_adapters_that_do_not_fit(model, tmp_path: Path) -> None:
 def test_ranks_are_checked_before_layers_are_made(model, tmp_path: Path, settings, error, message) -> None:
     with pytest.raises(error, match=message):
         read_adapter(model, peft_folder(tmp_path / "a", PEFT, **settings))
+
+
+def test_a_rank_that_is_left_out_is_peft_s(tmp_path: Path) -> None:
+    (tmp_path / "adapter_config.json").write_text(
+        json.dumps({"target_modules": ["q_proj"]}), encoding="utf-8"
+    )
+    assert read_adapter_config(tmp_path).rank == 8
 
 
 def test_layers_of_paddles_adapters_are_texts(model, tmp_path: Path) -> None:
