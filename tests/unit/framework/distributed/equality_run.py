@@ -1,8 +1,7 @@
-"""Trains small forms of networks on one division of devices: `python -m …equality_run NAME STEPS OPTIONS`.
+"""Trains on texts of several buckets, on one division of devices: `python -m …equality_run STEPS OPTIONS`.
 
 OPTIONS are those of `parallel:` in JSON; null is one device. DEVICES in the environment says how many devices this
-process has; the variables of `oar launch` join several processes. Prints a JSON line: the losses of the steps, and
-mean, least and largest of the running statistics of all normalisations at the end.
+process has; the variables of `oar launch` join several processes. Prints a JSON line: the losses of the steps.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import Annotated, Any
+from typing import Any
 
 if __name__ == "__main__":
     os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={os.environ.get('DEVICES', '1')}"
@@ -19,73 +18,17 @@ import jax
 import numpy as np
 
 import framework
-from framework.config import Kind, bind, build
 from framework.distributed import ParallelOptions, Partitioner, init_parallel_env
 from framework.engine.experiment import TrainOptions
-from framework.engine.task import Task
 from framework.engine.trainer import Trainer
-from framework.io import BucketBatchSampler, DataLoader, Dataset
+from framework.io import BucketBatchSampler, DataLoader
 from framework.io.collate import PadToBucket
 from framework.nn.layer import Layer
-from framework.optimizer import SGD, AdamW
-from framework.vision.sample import Sample
+from framework.optimizer import AdamW
 from tests.unit.framework.distributed.axes_run import Classifier, Rows, Texts, TextTask
 
-BATCH, BATCHES = 16, 4
+BATCH = 16
 BUCKETS = (4, 8, 12)
-SECTIONS: dict[str, tuple[tuple[str, ...], dict[str, Any], dict[str, Any]]] = {
-    "resnet18": (
-        ("zoo.classification", "zoo", "framework"),
-        {"type": "ResNet", "variant": "resnet18", "num_classes": 4},
-        {"type": "ImageClassification", "topk": [1]},
-    ),
-    "picodet": (
-        ("detection", "zoo", "framework"),
-        {
-            **{"type": "PicoDet", "variant": "picodet_xs", "num_classes": 4, "static_steps": 10},
-            "backbone": {"type": "PPLCNet", "variant": "pplcnet_x0_35"},
-        },
-        {"type": "ObjectDetection", "max_objects": 4},
-    ),
-    "pp_liteseg": (
-        ("segmentation", "zoo", "framework"),
-        {"type": "PPLiteSeg", "backbone": {"type": "STDC", "variant": "stdc1"}, "num_classes": 4},
-        {
-            "type": "SemanticSegmentation",
-            "losses": [{"loss": {"type": "OhemCrossEntropy", "min_kept": 2000}}] * 3,
-        },
-    ),
-}
-"""(packages, model, task) of a configuration."""
-
-
-class Images(Dataset):
-    """Images [64, 64, 3] of noise with a brighter square of one of four colours, and what tasks ask of it."""
-
-    def __len__(self) -> int:
-        return BATCH * BATCHES
-
-    def __getitem__(self, index: int) -> Sample:
-        rng = np.random.default_rng((7, index))
-        image = rng.integers(0, 120, (64, 64, 3)).astype(np.uint8)
-        kind, (top, left), size = index % 4, rng.integers(0, 32, 2), int(rng.integers(16, 32))
-        colour = np.array([[215, 40, 40], [40, 215, 40], [40, 40, 215], [215, 215, 40]])[kind]
-        # Noise here too: of equal pixels rounding alone would choose the largest, and the gradient with it.
-        image[top : top + size, left : left + size] = colour + rng.integers(-20, 40, (size, size, 3))
-        mask = np.zeros((64, 64), np.int32)
-        mask[top : top + size, left : left + size] = kind
-        return Sample(image, mask, labels=np.array(kind), id=str(index))
-
-
-class Boxes(Images):
-    """The same with the square's box."""
-
-    def __getitem__(self, index: int) -> Sample:
-        sample = super().__getitem__(index)
-        assert sample.labels is not None
-        lit = np.argwhere(sample.image.max(axis=-1) > 190)
-        box = np.array([[*lit.min(0)[::-1], *(lit.max(0)[::-1] + 1)]], np.float32)
-        return Sample(sample.image, boxes=box, labels=sample.labels[None], id=sample.id)
 
 
 class Words(Texts):
@@ -94,15 +37,6 @@ class Words(Texts):
     def __getitem__(self, index: int) -> tuple[np.ndarray, np.ndarray]:
         ids, label = super().__getitem__(index)
         return ids[ids != 0], label
-
-
-def _images(name: str) -> tuple[Layer, Any, DataLoader, Any]:
-    packages, model, task = SECTIONS[name]
-    bound: Task = bind(task, Annotated[Any, Kind("task")], packages)
-    config = bind(model, Annotated[Any, Kind("model")], packages)
-    dataset = Boxes() if name == "picodet" else Images()
-    loader = DataLoader(dataset, batch_size=BATCH, pack=bound.pack, shuffle=True, drop_last=True)
-    return build(config), bound, loader, SGD(learning_rate=1e-3)
 
 
 def _texts() -> tuple[Layer, Any, DataLoader, Any]:
@@ -114,10 +48,10 @@ def _texts() -> tuple[Layer, Any, DataLoader, Any]:
     return Classifier(), task, loader, AdamW(learning_rate=1e-3)
 
 
-def train(name: str, steps: int, options: dict[str, Any] | None) -> dict[str, Any]:
+def train(steps: int, options: dict[str, Any] | None) -> dict[str, Any]:
     """What a run prints."""
     framework.seed(0)
-    model, task, loader, optimizer = _texts() if name == "bert" else _images(name)
+    model, task, loader, optimizer = _texts()
     losses: list[float] = []
     trainer = Trainer(
         model,
@@ -132,16 +66,12 @@ def train(name: str, steps: int, options: dict[str, Any] | None) -> dict[str, An
         ),
     )
     trainer.fit()
-    statistics = {
-        key: [float(np.mean(value)), float(np.min(value)), float(np.max(value))]
-        for key, value in trainer.partitioner.fetch(trainer.state.buffers).items()
-    }
-    return {"losses": losses, "statistics": statistics}
+    return {"losses": losses}
 
 
-def main(name: str, steps: str, text: str) -> None:
+def main(steps: str, text: str) -> None:
     init_parallel_env()
-    print(json.dumps(train(name, int(steps), json.loads(text))), flush=True)
+    print(json.dumps(train(int(steps), json.loads(text))), flush=True)
 
 
 if __name__ == "__main__":
