@@ -80,9 +80,9 @@ def _plan(args: argparse.Namespace) -> int:
     # Of arrays there are none, so the devices of this machine do not matter.
     jax.config.update("jax_platforms", "cpu")
     measured = min(args.devices, _MEASURED) if args.hardware == "cpu" else 1
-    made = args.devices if args.compile and is_virtual else measured
-    if made > 1:
-        jax.config.update("jax_num_cpu_devices", made)
+    virtual = args.devices if args.compile and is_virtual else measured
+    if virtual > 1:
+        jax.config.update("jax_num_cpu_devices", virtual)
     if args.hardware == "cpu":
         hardware = calibrate(jax.devices()[:measured])
         hardware = with_memory(hardware, hardware.memory * measured / args.devices)
