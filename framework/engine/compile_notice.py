@@ -28,16 +28,16 @@ class CompileNotice:
 
     def __init__(self, what: str) -> None:
         self.what = what
-        self._seen: set[tuple[object, ...]] = set()
+        self._compiled: set[tuple[object, ...]] = set()
 
     @contextlib.contextmanager
     def around(self, arrays: PyTree) -> Iterator[None]:
         """The call that takes these arrays."""
         shapes = tuple((np.shape(leaf), str(getattr(leaf, "dtype", ""))) for leaf in jax.tree.leaves(arrays))
-        if shapes in self._seen:
+        if shapes in self._compiled:
             yield
             return
-        self._seen.add(shapes)
+        self._compiled.add(shapes)
         began, done = time.perf_counter(), threading.Event()
         teller = threading.Thread(target=self._tell, args=(began, done), daemon=True)
         teller.start()

@@ -107,18 +107,18 @@ class _Trace:
         return outputs
 
     def evaluate(
-        self, steps: Iterable[_Step], inputs: Mapping[int, jax.Array], wanted: Iterable[int]
+        self, steps: Iterable[_Step], inputs: Mapping[int, jax.Array], numbers: Iterable[int]
     ) -> list[jax.Array]:
         # Operations take numpy's arrays as they are.
         values = cast("dict[int, jax.Array]", {**self.constants, **inputs})
         for step in steps:
             values.update(zip(step.outputs, step.run([values[number] for number in step.inputs])))
-        return [values[number] for number in wanted]
+        return [values[number] for number in numbers]
 
 
-def _needed(steps: Sequence[_Step], wanted: Iterable[int]) -> list[_Step]:
+def _needed(steps: Sequence[_Step], results: Iterable[int]) -> list[_Step]:
     """The steps that these values come from, in order."""
-    read, needed = set(wanted), []
+    read, needed = set(results), []
     for step in reversed(steps):
         if read.intersection(step.outputs):
             needed.append(step)
@@ -153,10 +153,10 @@ class _Division:
             added = {self.same(number) for number in step.inputs} & set(self._sources) - held
             held |= added
             queue.extend(added)
-        made = {number for step in trace.steps if id(step) in moved for number in step.outputs}
-        self.held = sorted(held - made)
-        kept = {id(step) for step in later} | moved
-        self.later = [step for step in trace.steps if id(step) in kept]
+        computed = {number for step in trace.steps if id(step) in moved for number in step.outputs}
+        self.held = sorted(held - computed)
+        remaining = {id(step) for step in later} | moved
+        self.later = [step for step in trace.steps if id(step) in remaining]
 
     def same(self, number: int) -> int:
         """The weight that a value is, after transpositions that cancel."""
@@ -165,8 +165,8 @@ class _Division:
     def _depends_on_weights_alone(self, step: _Step) -> bool:
         equation, operands = step.equation, [self.same(number) for number in step.inputs]
         sources = [self._sources[number] for number in operands if number in self._sources]
-        known = all(number in self._sources or number in self._constants for number in operands)
-        if not known or equation.effects:
+        is_constant = all(number in self._sources or number in self._constants for number in operands)
+        if not is_constant or equation.effects:
             return False
         if not sources:  # XLA computes it when it compiles, in both programs
             self._constants.update(step.outputs)
@@ -275,12 +275,12 @@ class FoldedFunction:
         return _Program(compiled, tuple(arrays), jax.tree.structure(shapes), trace.is_wide)
 
     def _compute(
-        self, trace: _Trace, weights: dict[int, jax.Array], wanted: Sequence[int]
+        self, trace: _Trace, weights: dict[int, jax.Array], results: Sequence[int]
     ) -> list[jax.Array]:
         """Values of weights alone; those that another shape needed are there."""
-        steps = _needed(trace.steps, wanted)
+        steps = _needed(trace.steps, results)
         keys = self._keys(trace, steps, weights)
-        missing = [n for n in wanted if n not in weights and keys[n] not in self._held]
+        missing = [n for n in results if n not in weights and keys[n] not in self._held]
         if missing:
             steps = _needed(steps, missing)
 
@@ -290,7 +290,7 @@ class FoldedFunction:
             with _width(trace.is_wide):
                 results = jax.jit(run, compiler_options=self._options)(weights)
             self._held.update(zip([keys[n] for n in missing], results))
-        return [weights[n] if n in weights else self._held[keys[n]] for n in wanted]
+        return [weights[n] if n in weights else self._held[keys[n]] for n in results]
 
     def _keys(self, trace: _Trace, steps: Sequence[_Step], weights: Iterable[int]) -> dict[int, int]:
         """Value -> a number that is the same for what is computed alike of the same weights, in any program."""
@@ -302,8 +302,8 @@ class FoldedFunction:
             params = step.equation.params
             settings = repr(sorted(params.items())) if _is_plain(tuple(params.values())) else object()
             operands = tuple(keys[number] for number in step.inputs)
-            made = (step.equation.primitive.name, settings, operands)
-            keys.update((n, self._number((*made, i))) for i, n in enumerate(step.outputs))
+            origin = (step.equation.primitive.name, settings, operands)
+            keys.update((n, self._number((*origin, i))) for i, n in enumerate(step.outputs))
         return keys
 
     def _number(self, key: tuple) -> int:

@@ -72,10 +72,10 @@ class Metrics:
     def observe_request(self, route: str, model: str, status: int, seconds: float) -> None:
         """A request was answered. `route` is the pattern of its address, so that no client makes new labels."""
         key = route, model, status
-        if (found := self._of_requests.get(key)) is None:
-            found = self.requests.labels(*key), self.seconds.labels(route, model)
-            self._of_requests[key] = found
-        counter, histogram = found
+        if (series := self._of_requests.get(key)) is None:
+            series = self.requests.labels(*key), self.seconds.labels(route, model)
+            self._of_requests[key] = series
+        counter, histogram = series
         counter.inc()
         histogram.observe(seconds)
 

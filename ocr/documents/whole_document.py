@@ -28,7 +28,7 @@ from ocr.text.reading_order import is_unspaced
 EDGE = 0.1  # of the page's height: where headers and footers stand
 FOOT, FOOT_ROOM = 0.2, 1.0  # where a number stands that is alone: of the page's height; of its own, above it
 CENTRED = 0.02  # of the page's width: how far its middle is off the page's
-PLACES = 50  # heights at which a repeated text may stand: its places on two pages are alike where these are
+HEIGHTS = 50  # heights at which a repeated text may stand: its places on two pages are alike where these are
 REPEATED = 4  # a text on more pages than this, at one height, repeats in a document of any length
 LARGER = 1.2  # than most lines of the page: a heading
 LEVELS = 0.88  # of a size: headings of this part of it are of another level
@@ -119,8 +119,8 @@ class DocumentFacts:
 
     def _repeats(self, edge: _Edge) -> bool:
         """Whether so many pages have this at their edge that it is no text of the page."""
-        kind, text, place = edge
-        count = sum(self._edges[kind, text, place + step] for step in (-1, 0, 1))
+        kind, text, position = edge
+        count = sum(self._edges[kind, text, position + step] for step in (-1, 0, 1))
         return count > max(1, min(self.pages // 4, REPEATED))
 
     def _relabel(self, block: Block, edge: _Edge | None) -> Block:
@@ -167,8 +167,8 @@ def _edges_of(page: Page, rotation: Rotation) -> list[_Edge | None]:
         text = " ".join(block.text.split())
         is_heading = is_header and _is_heading(block, text, usual, below_others=box[1] > highest)
         text = text.casefold()[:100] if is_heading else _without_numbers(text)
-        place = round(box[1] / max(height, 1) * PLACES)
-        edges.append(("header" if is_header else "footer", text, place))
+        position = round(box[1] / max(height, 1) * HEIGHTS)
+        edges.append(("header" if is_header else "footer", text, position))
     return edges
 
 
@@ -278,6 +278,10 @@ def _fills_up(last: Block, first: Block, rotation: Rotation) -> bool:
         return False
     if min(len(rows_of(block.lines)) for block in (last, first)) > 1:
         return True
-    said = start.words[0].text if start.words else start.text.split()[0]
-    word = height if is_unspaced(said[0]) else (right - left) * len(said) / len(start.text) + 0.6 * height
+    first_word = start.words[0].text if start.words else start.text.split()[0]
+    word = (
+        height
+        if is_unspaced(first_word[0])
+        else (right - left) * len(first_word) / len(start.text) + 0.6 * height
+    )
     return max(upper[2], lower[2]) - rotation.box(line_box(last.lines[-1]))[2] < word

@@ -130,10 +130,10 @@ def _columns(line: str, where: str) -> dict[str, int]:
     plain = [
         "".join(sign for sign in cell.lower() if sign.isalnum()) for cell in next(csv.reader([line]), [])
     ]
-    wanted = {"name": _NAME, "value": _VALUE, **{names[0]: names for names in _CHANNELS}}
+    titles = {"name": _NAME, "value": _VALUE, **{names[0]: names for names in _CHANNELS}}
     columns = {
         key: position
-        for key, names in wanted.items()
+        for key, names in titles.items()
         if (position := next((plain.index(name) for name in names if name in plain), None)) is not None
     }
     has_colors = all(names[0] in columns for names in _CHANNELS)

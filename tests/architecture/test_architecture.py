@@ -140,6 +140,7 @@ ONLY_HERE = {
     "xxhash": ("zoo/recommendation/data/hashing.py",),
     "lm_eval": ("nlp/evaluation/lm_eval.py",),
     "faiss": ("framework/inference/vector_index.py",),
+    "soundfile": ("framework/paddle/audio/backends/",),
     "PIL": (
         "framework/vision/",
         "framework/paddle/vision/",
@@ -180,7 +181,8 @@ ONLY_HERE = {
             "ocr/text/curved_lines.py",
             "ocr/formulas/cdm.py",
             "ocr/documents/evaluation/scores.py",
-        ),  # ways through a mask; the assignment of symbols and of blocks
+            "framework/paddle/audio/functional/",
+        ),  # windows; ways through a mask; the assignment of symbols and of blocks
     ),
     "fastapi": ("framework/serving/",),
     "starlette": ("framework/serving/",),

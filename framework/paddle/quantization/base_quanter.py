@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import abc
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle._kernel.tensor import Tensor
@@ -21,11 +23,11 @@ class BaseQuanter(Layer, metaclass=abc.ABCMeta):
         """The Tensor, of the same shape."""
 
     @abc.abstractmethod
-    def scales(self) -> Any:
+    def scales(self) -> Tensor | np.ndarray | None:
         """The largest magnitude that integers stand for, of all or of each channel; None: there is none yet."""
 
     @abc.abstractmethod
-    def zero_points(self) -> Any:
+    def zero_points(self) -> Tensor | np.ndarray | None:
         """The integers that stand for 0; None: 0."""
 
     @abc.abstractmethod

@@ -140,9 +140,9 @@ class QuantConfig:
 
     def _need_observe(self, layer: Layer) -> bool:
         config = self._layer2config.get(layer)
-        known = type(layer) in (*DEFAULT_LEAVES, *self._customized_leaves)
+        is_leaf = type(layer) in (*DEFAULT_LEAVES, *self._customized_leaves)
         return (
-            (known or not any(True for _ in layer.children()))
+            (is_leaf or not any(True for _ in layer.children()))
             and config is not None
             and config.activation is not None
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle.nn.layer import Layer
@@ -16,7 +16,7 @@ Quanter = TypeVar("Quanter", bound=type[BaseQuanter])
 class QuanterFactory:
     """The arguments of a quanter. Derived classes say which one: `_get_class`."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: object, **kwargs: object) -> None:
         self.args, self.kwargs = args, kwargs
 
     def _get_class(self) -> type[BaseQuanter]:

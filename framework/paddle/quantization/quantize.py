@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import copy
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle._kernel.tensor import Tensor
@@ -23,7 +23,7 @@ class ObserveWrapper(Layer):
         self._observer, self._observed = observer, observed
         self._observe_input = observe_input
 
-    def forward(self, *inputs: Tensor, **kwargs: Any) -> Any:
+    def forward(self, *inputs: Tensor, **kwargs: object) -> object:
         first, second = self._observer, self._observed
         if not self._observe_input:
             first, second = second, first
@@ -65,10 +65,10 @@ class Quantization(metaclass=abc.ABCMeta):
 
     def _prepare(self, model: Layer) -> Layer:
         self._config._specify(model)
-        config, known = self._config, self._config.qat_layer_mappings
+        config, mappings = self._config, self._config.qat_layer_mappings
         _replace(
             model,
-            lambda layer: config._is_quantifiable(layer) and type(layer) in known,
+            lambda layer: config._is_quantifiable(layer) and type(layer) in mappings,
             config._get_qat_layer,
         )
         _replace(model, config._need_observe, self._observed)
@@ -119,13 +119,13 @@ class PTQ(Quantization):
         return self._prepare(model if inplace else copy.deepcopy(model))
 
 
-def _replace(model: Layer, chosen: Callable[[Layer], bool], made: Callable[[Layer], Layer]) -> None:
-    """Put `made(layer)` for each chosen layer of the model; what is in one is left alone."""
+def _replace(model: Layer, selects: Callable[[Layer], bool], replacement: Callable[[Layer], Layer]) -> None:
+    """Put `replacement(layer)` for each layer of the model that is selected; what is in one is left alone."""
     for name, child in tuple(model.named_children()):
-        if chosen(child):
-            model._sub_layers[name] = made(child)
+        if selects(child):
+            model._sub_layers[name] = replacement(child)
         else:
-            _replace(child, chosen, made)
+            _replace(child, selects, replacement)
 
 
 if not TYPE_CHECKING:

@@ -48,8 +48,8 @@ def get_path_from_url(
     path = Path(root_dir) / url.rsplit("/", 1)[-1]
     if not (check_exist and path.is_file()):
         path = resolve(url)
-    if md5sum is not None and (found := hashlib.md5(path.read_bytes()).hexdigest()) != md5sum:
-        raise HubError("the file is another one", where=str(path), received=f"md5 {found}", allowed=md5sum)
+    if md5sum is not None and (digest := hashlib.md5(path.read_bytes()).hexdigest()) != md5sum:
+        raise HubError("the file is another one", where=str(path), received=f"md5 {digest}", allowed=md5sum)
     archived = decompress and (tarfile.is_tarfile(path) or zipfile.is_zipfile(path))
     return str(unpacked(path, Path(root_dir))) if archived else str(path)
 
@@ -70,9 +70,9 @@ def unpacked(path: Path, folder: Path) -> Path:
             if target.exists():
                 return target
             folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(prefix=".unpacked-", dir=folder) as part:
-                _extract(archive, part)
-                source = Path(part) / target.name if alone else Path(part)
+            with tempfile.TemporaryDirectory(prefix=".unpacked-", dir=folder) as scratch:
+                _extract(archive, scratch)
+                source = Path(scratch) / target.name if alone else Path(scratch)
                 if alone:
                     source.replace(target)
                 else:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["get_current_backend", "list_available_backends", "set_backend"]
 
 _WAVE, _SOUNDFILE = "wave_backend", "soundfile"
-_chosen = _WAVE
+_backend = _WAVE
 
 
 @dataclass
@@ -42,17 +42,17 @@ def list_available_backends() -> list[str]:
 
 def get_current_backend() -> str:
     """The backend that `load`, `save` and `info` use."""
-    return _chosen
+    return _backend
 
 
 def set_backend(backend_name: str) -> None:
     """Choose a backend of `list_available_backends`. Raises: NotImplementedError: it is none of them."""
-    global _chosen
+    global _backend
     if backend_name not in list_available_backends():
         raise NotImplementedError(
             f"{backend_name!r} is not installed; there are {', '.join(list_available_backends())}"
         )
-    _chosen = backend_name
+    _backend = backend_name
 
 
 def info(filepath: Source) -> AudioInfo:
@@ -60,13 +60,13 @@ def info(filepath: Source) -> AudioInfo:
 
     Raises: FormatError: it is none that the backend reads.
     """
-    if _chosen == _SOUNDFILE:
+    if _backend == _SOUNDFILE:
         import soundfile
 
-        found = soundfile.info(filepath)
-        encoding, _, bits = str(found.subtype).partition("_")
+        header = soundfile.info(filepath)
+        encoding, _, bits = str(header.subtype).partition("_")
         width = int(bits) if bits.isdigit() else 0
-        return AudioInfo(found.samplerate, found.frames, found.channels, width, encoding)
+        return AudioInfo(header.samplerate, header.frames, header.channels, width, encoding)
     with _open_wave(filepath) as file:
         bits = 8 * file.getsampwidth()
         return AudioInfo(
@@ -94,7 +94,7 @@ def load(
 
     Raises: FormatError: it is no file that the backend reads.
     """
-    if _chosen == _SOUNDFILE:
+    if _backend == _SOUNDFILE:
         import soundfile
 
         samples, rate = soundfile.read(
@@ -157,9 +157,9 @@ def _numbers(data: bytes, width: int) -> np.ndarray:
     if width == 1:
         return np.frombuffer(data, np.uint8).astype(np.float32) - 128
     if width == 3:
-        parts = np.frombuffer(data, np.uint8).reshape(-1, 3).astype(np.int32)
-        high = parts[:, 2] - 256 * (parts[:, 2] > 127)
-        return (parts[:, 0] + 256 * parts[:, 1] + 65536 * high).astype(np.float32)
+        octets = np.frombuffer(data, np.uint8).reshape(-1, 3).astype(np.int32)
+        high = octets[:, 2] - 256 * (octets[:, 2] > 127)
+        return (octets[:, 0] + 256 * octets[:, 1] + 65536 * high).astype(np.float32)
     return np.frombuffer(data, f"<i{width}").astype(np.float32)
 
 

@@ -6,9 +6,9 @@ Archives are those that Paddle publishes; they are kept, and unpacked, in OAR_HO
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from framework.paddle.vision.datasets.files import RemoteFile, find_file
 
 __all__ = ["ESC50", "TESS"]
 
-_FEATURES: Mapping[str, type[Layer] | None] = {
+_FEATURES: Mapping[str, Callable[..., Layer] | None] = {
     "raw": None,
     "melspectrogram": features.MelSpectrogram,
     "mfcc": features.MFCC,
@@ -47,7 +47,7 @@ class AudioClassificationDataset(Dataset):
         labels: list[int],
         feat_type: str = "raw",
         sample_rate: int | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> None:
         super().__init__()
         if feat_type not in _FEATURES:
@@ -90,7 +90,7 @@ class ESC50(AudioClassificationDataset):
         split: int = 1,
         feat_type: str = "raw",
         archive: Mapping[str, str] | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> None:
         if split not in range(1, 6):
             raise ValueError(
@@ -128,7 +128,7 @@ class TESS(AudioClassificationDataset):
         split: int = 1,
         feat_type: str = "raw",
         archive: Mapping[str, str] | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> None:
         if n_folds < 1 or split not in range(1, n_folds + 1):
             raise ValueError(
@@ -137,9 +137,9 @@ class TESS(AudioClassificationDataset):
         root = _folder("TESS", archive or self.archive)
         paths = sorted(root.rglob("*.wav"))
         fold = np.arange(len(paths)) % n_folds + 1
-        chosen = [path for path, number in zip(paths, fold) if (number == split) != (mode == "train")]
-        labels = [self.label_list.index(path.stem.split("_")[-1].lower()) for path in chosen]
-        super().__init__([str(path) for path in chosen], labels, feat_type, **kwargs)
+        selection = [path for path, number in zip(paths, fold) if (number == split) != (mode == "train")]
+        labels = [self.label_list.index(path.stem.split("_")[-1].lower()) for path in selection]
+        super().__init__([str(path) for path in selection], labels, feat_type, **kwargs)
 
 
 def _names(table: Path) -> list[str]:

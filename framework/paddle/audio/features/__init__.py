@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle._kernel.tensor import Tensor
-from framework.paddle.audio.functional import compute_fbank_matrix, create_dct, get_window, power_to_db
+from framework.paddle.audio.functional import (
+    Window,
+    compute_fbank_matrix,
+    create_dct,
+    get_window,
+    power_to_db,
+)
 from framework.paddle.nn.layer import Layer
 from framework.paddle.ops.arithmetic import matmul
 from framework.paddle.ops.frames import stft
@@ -31,7 +37,7 @@ class Spectrogram(Layer):
         n_fft: int = 512,
         hop_length: int | None = 512,
         win_length: int | None = None,
-        window: str | tuple[Any, ...] = "hann",
+        window: Window = "hann",
         power: float = 1.0,
         center: bool = True,
         pad_mode: str = "reflect",
@@ -63,7 +69,7 @@ class MelSpectrogram(Layer):
         n_fft: int = 2048,
         hop_length: int | None = 512,
         win_length: int | None = None,
-        window: str | tuple[Any, ...] = "hann",
+        window: Window = "hann",
         power: float = 2.0,
         center: bool = True,
         pad_mode: str = "reflect",
@@ -95,7 +101,7 @@ class LogMelSpectrogram(Layer):
         n_fft: int = 512,
         hop_length: int | None = None,
         win_length: int | None = None,
-        window: str | tuple[Any, ...] = "hann",
+        window: Window = "hann",
         power: float = 2.0,
         center: bool = True,
         pad_mode: str = "reflect",
@@ -134,7 +140,7 @@ class MFCC(Layer):
         n_fft: int = 512,
         hop_length: int | None = None,
         win_length: int | None = None,
-        window: str | tuple[Any, ...] = "hann",
+        window: Window = "hann",
         power: float = 2.0,
         center: bool = True,
         pad_mode: str = "reflect",

@@ -7,7 +7,7 @@ other; windows are SciPy's. Constants are computed in float64 and rounded once t
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from framework.paddle.ops.unary import exp, log, log10
 
 if TYPE_CHECKING:
     Number = float | Tensor
+    Numbers = float | np.float64 | NDArray[np.float64]
 
 __all__ = [
     "compute_fbank_matrix",
@@ -32,6 +33,7 @@ __all__ = [
     "power_to_db",
 ]
 
+Window: TypeAlias = str | tuple[object, ...]
 _HZ_PER_MEL = 200 / 3  # of Slaney's scale below its bend
 _BEND_HZ = 1000.0
 _BEND_MEL = _BEND_HZ / _HZ_PER_MEL
@@ -57,23 +59,23 @@ def mel_to_hz(mel: Number, htk: bool = False) -> Number:
     """The inverse of `hz_to_mel`."""
     if isinstance(mel, Tensor):
         if htk:
-            return 700.0 * (10.0 ** (mel / 2595.0) - 1.0)
+            return 700.0 * (exp(mel * (math.log(10) / 2595)) - 1.0)
         above = (mel > _BEND_MEL).astype(mel.dtype)
         bent = _BEND_HZ * exp(_LOG_STEP * (mel.clip(min=_BEND_MEL) - _BEND_MEL))
         return bent * above + mel * _HZ_PER_MEL * (1 - above)
     return float(_to_hz(np.float64(mel), htk))
 
 
-def _to_mel(freq: Any, htk: bool) -> Any:
+def _to_mel(freq: Numbers, htk: bool) -> NDArray[np.float64]:
     if htk:
-        return 2595.0 * np.log10(1.0 + freq / 700.0)
+        return np.asarray(2595.0 * np.log10(1.0 + freq / 700.0))
     bent = _BEND_MEL + np.log(np.maximum(freq, _BEND_HZ) / _BEND_HZ) / _LOG_STEP
     return np.where(freq > _BEND_HZ, bent, freq / _HZ_PER_MEL)
 
 
-def _to_hz(mel: Any, htk: bool) -> Any:
+def _to_hz(mel: Numbers, htk: bool) -> NDArray[np.float64]:
     if htk:
-        return 700.0 * (10.0 ** (mel / 2595.0) - 1.0)
+        return np.asarray(700.0 * (10.0 ** (mel / 2595.0) - 1.0))
     bent = _BEND_HZ * np.exp(_LOG_STEP * (np.maximum(mel, _BEND_MEL) - _BEND_MEL))
     return np.where(mel > _BEND_MEL, bent, mel * _HZ_PER_MEL)
 
@@ -152,9 +154,7 @@ def create_dct(n_mfcc: int, n_mels: int, norm: str | None = "ortho", dtype: str 
     return to_tensor(matrix * math.sqrt(2 / n_mels), dtype=dtype)
 
 
-def get_window(
-    window: str | tuple[Any, ...], win_length: int, fftbins: bool = True, dtype: str = "float64"
-) -> Tensor:
+def get_window(window: Window, win_length: int, fftbins: bool = True, dtype: str = "float64") -> Tensor:
     """[win_length] of a window.
 
     Args:

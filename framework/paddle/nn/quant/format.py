@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
 import jax.numpy as jnp
 
@@ -15,6 +15,32 @@ from framework.paddle.nn.layer import Layer
 from framework.paddle.nn.param_attr import ParamAttr
 from framework.paddle.ops.creation import to_tensor
 from framework.paddle.utils import unique_name
+
+Scaled = TypeVar("Scaled", bound="_Scales")
+
+
+class Quanter(Protocol):
+    """What says the scales of integers: `paddle.quantization.BaseQuanter`."""
+
+    def scales(self) -> object: ...
+    def zero_points(self) -> object: ...
+    def quant_axis(self) -> int | None: ...
+    def bit_length(self) -> int: ...
+
+
+class QuanterFactory(Protocol):
+    """What makes the quanter of a layer: `paddle.quantization.factory.QuanterFactory`."""
+
+    def _instance(self, layer: Layer) -> Layer: ...
+
+
+class QuanterConfig(Protocol):
+    """The factories of a layer's quanters; None: it has none."""
+
+    @property
+    def activation(self) -> QuanterFactory | None: ...
+    @property
+    def weight(self) -> QuanterFactory | None: ...
 
 
 def to_units(x: Array, scale: Array, bits: int) -> Array:
@@ -66,14 +92,16 @@ class _Scales(Layer):
         values = to_tensor(scales, dtype="float32")
         name = unique_name.generate("quant_dequant.scale")
         attr = ParamAttr(name=name, initializer=Constant(1.0), trainable=False)
-        self._scales = self.create_parameter(values.shape, attr, "float32")
-        self._scales.set_value(values)
+        parameter = self.create_parameter(values.shape, attr, "float32")
+        assert parameter is not None
+        parameter.set_value(values)
+        self._scales = parameter
         self._zero_point = to_tensor([0.0] if zero_point is None else zero_point, dtype="float32")
         self._quant_axis = -1 if quant_axis is None else quant_axis
         self._bit_length, self._group_size = bit_length, group_size
 
     @classmethod
-    def from_quanter(cls, quanter: Any) -> Any:
+    def from_quanter(cls: type[Scaled], quanter: Quanter) -> Scaled:
         """With what a quanter or an observer found."""
         axis, bits = quanter.quant_axis(), quanter.bit_length()
         group = getattr(quanter, "group_size", 128)
@@ -109,7 +137,7 @@ class LinearQuanterDequanter(Layer):
         return out if self._dequanter is None else self._dequanter(out)
 
     @staticmethod
-    def from_quanter(quanter: Any) -> LinearQuanterDequanter:
+    def from_quanter(quanter: Quanter) -> LinearQuanterDequanter:
         """With what a quanter or an observer found."""
         return LinearQuanterDequanter(
             LinearQuanter.from_quanter(quanter), LinearDequanter.from_quanter(quanter)
@@ -136,22 +164,22 @@ class ConvertibleQuantedLayer(Layer, metaclass=abc.ABCMeta):
         if self.converted:
             raise AssertionError("The model should be converted only once.")
         for weight_name, quanter_name in self.weights_to_quanters():
-            made = self._made(quanter_name)
-            if made is not None and not remain_weight:
+            pair = self._replace(quanter_name)
+            if pair is not None and not remain_weight:
                 weight = cast(Tensor, getattr(self, weight_name))
-                weight.set_value(cast(Layer, made._quanter)(weight))
-                made._quanter = None
+                weight.set_value(cast(Layer, pair._quanter)(weight))
+                pair._quanter = None
         for quanter_name in self.activation_quanters():
-            self._made(quanter_name)
+            self._replace(quanter_name)
         self.converted = True
 
-    def _made(self, quanter_name: str) -> LinearQuanterDequanter | None:
+    def _replace(self, quanter_name: str) -> LinearQuanterDequanter | None:
         quanter = getattr(self, quanter_name)
         if quanter is None:
             return None
-        made = LinearQuanterDequanter.from_quanter(quanter)
-        setattr(self, quanter_name, made)
-        return made
+        pair = LinearQuanterDequanter.from_quanter(quanter)
+        setattr(self, quanter_name, pair)
+        return pair
 
 
 if not TYPE_CHECKING:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from framework.paddle import ops
 from framework.paddle._kernel.modules import resolver as _resolver
+from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.nn.layer import Layer
 
 _OPERATIONS = ops.discover()
@@ -15,9 +16,9 @@ _OPERATIONS = ops.discover()
 class FloatFunctionalLayer(Layer):
     """Calls the operation of its name."""
 
-    operation: Callable[..., Any]
+    operation: Callable[..., Tensor]
 
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
+    def forward(self, *args: object, **kwargs: object) -> Tensor:
         return type(self).operation(*args, **kwargs)
 
 

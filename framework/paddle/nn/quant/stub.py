@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.nn.layer import Layer
+from framework.paddle.nn.quant.format import QuanterConfig, QuanterFactory
 
 
 class Stub(Layer):
@@ -16,7 +17,7 @@ class Stub(Layer):
         observer: The factory of the quanter; None: that of the model's config for activations.
     """
 
-    def __init__(self, observer: Any = None) -> None:
+    def __init__(self, observer: QuanterFactory | None = None) -> None:
         super().__init__()
         self._observer = observer
 
@@ -27,7 +28,7 @@ class Stub(Layer):
 class QuanterStub(Layer):
     """A stub with its quanter, if it has one."""
 
-    def __init__(self, layer: Stub, q_config: Any) -> None:
+    def __init__(self, layer: Stub, q_config: QuanterConfig) -> None:
         super().__init__()
         factory = layer._observer if layer._observer is not None else q_config.activation
         self._observer = None if factory is None else factory._instance(layer)

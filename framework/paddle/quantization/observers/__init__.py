@@ -74,16 +74,16 @@ class GroupWiseWeightObserverLayer(BaseObserver):
         self.quant_bits, self.group_size = quant_bits, group_size
         self._scale: Tensor | None = None
 
-    def forward(self, inputs: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """[in, out] -> itself"""
-        if inputs.ndim != 2 or inputs.shape[0] % self.group_size:
+        if input.ndim != 2 or input.shape[0] % self.group_size:
             raise AssertionError(
-                f"a weight [in, out] with a multiple of group_size {self.group_size} rows, received {inputs.shape}"
+                f"a weight [in, out] with a multiple of group_size {self.group_size} rows, received {input.shape}"
             )
-        groups = inputs.detach().abs().reshape([-1, self.group_size, inputs.shape[1]])
+        groups = input.detach().abs().reshape([-1, self.group_size, input.shape[1]])
         largest = groups.max(axis=1).astype("float32")
         self._scale = largest + (largest == 0).astype("float32") * 1e-8
-        return inputs
+        return input
 
     def cal_thresholds(self) -> None:
         """Nothing: each call knows them whole."""

@@ -57,6 +57,7 @@ class FakeQuanterWithAbsMaxObserverLayer(BaseQuanter):
     def _make(self, name: str, value: float, dtype: str) -> Parameter:
         attr = ParamAttr(name=unique_name.generate(name), initializer=Constant(value), trainable=False)
         parameter = self.create_parameter([1], attr, dtype)
+        assert parameter is not None
         parameter.stop_gradient = True
         return parameter
 

@@ -13,7 +13,7 @@ def threads() -> Callable[[], list[str]]:
     """The names of this project's threads that the test started and that still run (other tests keep some too)."""
     before = set(threading.enumerate())
 
-    def started() -> list[str]:
+    def running() -> list[str]:
         return [t.name for t in threading.enumerate() if t.name.startswith("oar-") and t not in before]
 
-    return started
+    return running

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.nn import functional as F
-from framework.paddle.nn.common import Linear
-from framework.paddle.nn.conv import Conv2D
-from framework.paddle.nn.quant.format import ConvertibleQuantedLayer
+from framework.paddle.nn.layer import Layer
+from framework.paddle.nn.quant.format import ConvertibleQuantedLayer, QuanterConfig
 
 
 class _QuantedLayer(ConvertibleQuantedLayer):
     """Args: layer: what it stands for; q_config: with the factories `weight` and `activation`, or None."""
 
-    def __init__(self, layer: Any, q_config: Any) -> None:
+    def __init__(self, layer: Layer, q_config: QuanterConfig) -> None:
         super().__init__()
         self.weight, self.bias = layer.weight, layer.bias
         self.weight_quanter = None if q_config.weight is None else q_config.weight._instance(layer)
@@ -41,7 +40,7 @@ class _QuantedLayer(ConvertibleQuantedLayer):
 class QuantedLinear(_QuantedLayer):
     """Of `paddle.nn.Linear`."""
 
-    def __init__(self, layer: Linear, q_config: Any) -> None:
+    def __init__(self, layer: Layer, q_config: QuanterConfig) -> None:
         super().__init__(layer, q_config)
         self.name = layer.name
 
@@ -52,7 +51,7 @@ class QuantedLinear(_QuantedLayer):
 class QuantedConv2D(_QuantedLayer):
     """Of `paddle.nn.Conv2D`."""
 
-    def __init__(self, layer: Conv2D, q_config: Any) -> None:
+    def __init__(self, layer: Layer, q_config: QuanterConfig) -> None:
         super().__init__(layer, q_config)
         for name in (
             "_stride",
