@@ -140,7 +140,6 @@ ONLY_HERE = {
     "xxhash": ("zoo/recommendation/data/hashing.py",),
     "lm_eval": ("nlp/evaluation/lm_eval.py",),
     "faiss": ("framework/inference/vector_index.py",),
-    "soundfile": ("framework/paddle/audio/backends/",),
     "PIL": (
         "framework/vision/",
         "framework/paddle/vision/",

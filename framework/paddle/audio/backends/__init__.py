@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
 import wave
@@ -61,9 +62,7 @@ def info(filepath: Source) -> AudioInfo:
     Raises: FormatError: it is none that the backend reads.
     """
     if _backend == _SOUNDFILE:
-        import soundfile
-
-        header = soundfile.info(filepath)
+        header = importlib.import_module("soundfile").info(filepath)
         encoding, _, bits = str(header.subtype).partition("_")
         width = int(bits) if bits.isdigit() else 0
         return AudioInfo(header.samplerate, header.frames, header.channels, width, encoding)
@@ -95,9 +94,7 @@ def load(
     Raises: FormatError: it is no file that the backend reads.
     """
     if _backend == _SOUNDFILE:
-        import soundfile
-
-        samples, rate = soundfile.read(
+        samples, rate = importlib.import_module("soundfile").read(
             filepath, num_frames, frame_offset, dtype="float32" if normalize else "int16", always_2d=True
         )
         samples = samples.astype(np.float32)

@@ -90,6 +90,7 @@ class ESC50(AudioClassificationDataset):
         split: int = 1,
         feat_type: str = "raw",
         archive: Mapping[str, str] | None = None,
+        sample_rate: int | None = None,
         **kwargs: object,
     ) -> None:
         if split not in range(1, 6):
@@ -101,7 +102,7 @@ class ESC50(AudioClassificationDataset):
             rows = [row for row in csv.DictReader(file) if (int(row["fold"]) == split) != (mode == "train")]
         self.label_list = _names(root / "meta" / "esc50.csv")
         files = [str(root / "audio" / row["filename"]) for row in rows]
-        super().__init__(files, [int(row["target"]) for row in rows], feat_type, **kwargs)
+        super().__init__(files, [int(row["target"]) for row in rows], feat_type, sample_rate, **kwargs)
 
 
 class TESS(AudioClassificationDataset):
@@ -128,6 +129,7 @@ class TESS(AudioClassificationDataset):
         split: int = 1,
         feat_type: str = "raw",
         archive: Mapping[str, str] | None = None,
+        sample_rate: int | None = None,
         **kwargs: object,
     ) -> None:
         if n_folds < 1 or split not in range(1, n_folds + 1):
@@ -139,7 +141,7 @@ class TESS(AudioClassificationDataset):
         fold = np.arange(len(paths)) % n_folds + 1
         selection = [path for path, number in zip(paths, fold) if (number == split) != (mode == "train")]
         labels = [self.label_list.index(path.stem.split("_")[-1].lower()) for path in selection]
-        super().__init__([str(path) for path in selection], labels, feat_type, **kwargs)
+        super().__init__([str(path) for path in selection], labels, feat_type, sample_rate, **kwargs)
 
 
 def _names(table: Path) -> list[str]:
