@@ -288,8 +288,8 @@ class FoldedFunction:
                 return trace.evaluate(steps, arrays, missing)
 
             with _width(trace.is_wide):
-                results = jax.jit(run, compiler_options=self._options)(weights)
-            self._held.update(zip([keys[n] for n in missing], results))
+                computed = jax.jit(run, compiler_options=self._options)(weights)
+            self._held.update(zip([keys[n] for n in missing], computed))
         return [weights[n] if n in weights else self._held[keys[n]] for n in results]
 
     def _keys(self, trace: _Trace, steps: Sequence[_Step], weights: Iterable[int]) -> dict[int, int]:

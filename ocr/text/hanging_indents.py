@@ -11,6 +11,11 @@ WITHIN = 0.5  # and end within a sentence
 _END = re.compile(r"[.!?…。！？][\"'”’)\]]*$")
 
 
+def _goes_on(text: str) -> bool:
+    """Whether a row ends within a sentence."""
+    return _END.search(text.rstrip()) is None
+
+
 def hanging_rows(
     indents: Sequence[float], texts: Sequence[str], is_full: Callable[[int], bool], reach: tuple[float, float]
 ) -> tuple[set[int], set[int]]:
@@ -29,8 +34,14 @@ def hanging_rows(
         n for n, (before, after) in enumerate(pairwise(range(len(out)))) if out[before] and inside[after]
     ]
     full = [n for n in steps if is_full(n)]
-    going_on = [n for n in full if not _END.search(texts[n].rstrip())]
+    going_on = [n for n in full if _goes_on(texts[n])]
     if not steps or len(full) < FULL * len(steps) or len(going_on) < WITHIN * len(steps):
+        return set(), set()
+    # A row that goes on in one that hangs out as well is one of an ordinary paragraph.
+    level_rows = [
+        n for n in range(len(out) - 1) if out[n] and out[n + 1] and is_full(n) and _goes_on(texts[n])
+    ]
+    if len(level_rows) >= len(going_on):
         return set(), set()
     below: set[int] = set()
     for n in range(1, len(out)):
@@ -39,9 +50,7 @@ def hanging_rows(
             below.add(n)
     first: set[int] = set()
     for n in range(len(out)):
-        after_one_row = n - 1 in first and (
-            not is_full(n - 1) or _END.search(texts[n - 1].rstrip()) is not None
-        )
+        after_one_row = n - 1 in first and (not is_full(n - 1) or not _goes_on(texts[n - 1]))
         if out[n] and (n + 1 in below or n - 1 in below or after_one_row):
             first.add(n)
     return first, below

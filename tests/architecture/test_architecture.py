@@ -140,6 +140,7 @@ ONLY_HERE = {
     "xxhash": ("zoo/recommendation/data/hashing.py",),
     "lm_eval": ("nlp/evaluation/lm_eval.py",),
     "faiss": ("framework/inference/vector_index.py",),
+    "soundfile": ("framework/paddle/audio/backends/",),
     "PIL": (
         "framework/vision/",
         "framework/paddle/vision/",

@@ -30,8 +30,8 @@ def hardware_of(devices: Sequence[Device]) -> Hardware:
     the first one measures its own devices for all, so that they plan alike; all call it."""
     if devices[0].platform != "cpu":
         return kind_of(devices[0])
-    own = calibrate([one for one in devices if one.process_index == jax.process_index()])
-    first = all_gather_object(own)[0]
+    measured = calibrate([one for one in devices if one.process_index == jax.process_index()])
+    first = all_gather_object(measured)[0]
     assert isinstance(first, Hardware)
     return first
 

@@ -16,8 +16,8 @@ from jax import lax
 from framework.core.dtypes import wide_type
 from framework.core.errors import ShapeError
 from framework.nn.functional import lowering
+from framework.nn.functional.channel_sums import channel_sums
 from framework.nn.functional.common import check_data_format, transpose_hint
-from framework.nn.functional.conv import channel_sums
 from framework.nn.functional.lowering import Platform, choose, jitted
 from framework.nn.functional.slopes import absolute
 

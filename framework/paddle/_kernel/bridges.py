@@ -19,6 +19,7 @@ from framework import nn as core
 from framework.core.dtypes import narrow
 from framework.core.rng import next_key as next_core_key
 from framework.nn import functional_core
+from framework.nn.initializer import Initializer
 from framework.nn.layer import ParamAttr as CoreParamAttr
 from framework.nn.layer import Parameter as CoreParameter
 from framework.paddle._kernel.dispatch import KEY, Compiled, run
@@ -38,7 +39,7 @@ def _is_statistic(name: str, tensor: Tensor) -> bool:
     return tensor.stop_gradient and name.startswith("_")
 
 
-class _Values:
+class _Values(Initializer):
     """An initializer that gives the values a Tensor has."""
 
     def __init__(self, tensor: Tensor) -> None:

@@ -31,10 +31,10 @@ def auc(
     Returns: (auc, batch_auc) float64 [], and [batch_stat_pos, batch_stat_neg, stat_pos, stat_neg], int64: positive and
     negative rows by bin. With `slide_steps` the first two hold the last batches, their sum and the number of batches.
 
-    Raises: NotImplementedError: another curve.
+    Raises: ValueError: another curve.
     """
     if curve != "ROC":
-        raise NotImplementedError(f"paddle.static.auc: curve={curve!r}; only ROC")
+        raise ValueError(f"paddle.static.auc: curve={curve!r}; only ROC")
     bins = num_thresholds + 1
     shapes = ([(1 + slide_steps) * bins + 1] if slide_steps else [1, bins], [1, bins])
     batch, total = (

@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
-from framework.core.errors import FormatError
+from framework.core.errors import ConfigError, FormatError
 from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.ops.creation import to_tensor
@@ -47,11 +47,15 @@ def get_current_backend() -> str:
 
 
 def set_backend(backend_name: str) -> None:
-    """Choose a backend of `list_available_backends`. Raises: NotImplementedError: it is none of them."""
+    """Choose a backend of `list_available_backends`. Raises: ConfigError: it is none of them."""
     global _backend
     if backend_name not in list_available_backends():
-        raise NotImplementedError(
-            f"{backend_name!r} is not installed; there are {', '.join(list_available_backends())}"
+        raise ConfigError(
+            "no such backend is installed",
+            where="paddle.audio.backends.set_backend",
+            received=repr(backend_name),
+            allowed=", ".join(list_available_backends()),
+            fix='pip install "oar-toolkit[audio]"' if backend_name == _SOUNDFILE else None,
         )
     _backend = backend_name
 

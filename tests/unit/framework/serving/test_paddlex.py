@@ -74,7 +74,7 @@ def test_health(client: TestClient) -> None:
     ("body", "status", "message"),
     [
         ({}, 400, "no file"),
-        ({"image": "aaaa"}, 400, "no file"),
+        ({"photo": "aaaa"}, 400, "no file"),
         ({"image": 3}, 400, "no file"),
         ({"image": "!"}, 400, "no base64"),
         ({"image": text_of(b"no image")}, 422, "not of a known format"),

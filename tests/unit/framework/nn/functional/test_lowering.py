@@ -9,7 +9,7 @@ from jax import export
 from framework.core.errors import ShapeError
 from framework.nn import functional as F
 from framework.nn.functional import lowering
-from framework.nn.functional.conv import channel_sums
+from framework.nn.functional.channel_sums import channel_sums
 from framework.nn.functional.windows import spatial_padding
 
 
