@@ -175,7 +175,7 @@ class Recipe:
             there += there[-1:] * (self.pad_to - len(there))
         ids = tuple(part.id for part in there)
         try:
-            samples = [part.data for part in there]
+            samples: list[PyTree] = [part.data for part in there]
             collate = self.collate
             if job.length is not None and isinstance(self.collate, PadToBucket):
                 collate = self.collate.for_length(job.length)

@@ -144,7 +144,11 @@ def convert(
     converter = OCRDocuments(DocumentReader(Lazy(no_ocr), dpi=72), DocumentOptions(workers=workers))
     work = tmp_path / "work"
     work.mkdir(exist_ok=True)
-    converter.convert(tmp_path / "in.pdf", tmp_path / "in", ("md", "json"), work, progress)
+    try:
+        converter.convert(tmp_path / "in.pdf", tmp_path / "in", ("md", "json"), work, progress)
+    except Interrupted:
+        converter.close()  # as commands do: workers that have read all that they may stay until then
+        raise
     plain = json.loads((tmp_path / "in.json").read_text(encoding="utf-8"))
     for page in plain["pages"]:
         del page["seconds"], page["source"]
