@@ -21,7 +21,7 @@ from framework.nn.functional import conv_groups, lowering, winograd
 from framework.nn.functional.channel_sums import channel_sums
 from framework.nn.functional.common import transpose_hint
 from framework.nn.functional.lowering import Platform, choose, conv_plan
-from framework.nn.functional.products import add_bias, product, product_by_kernel
+from framework.nn.functional.products import add_bias, product
 from framework.nn.functional.windows import Edges, Padding, spatial_padding, transposed_padding
 
 Pair = tuple[int, int]
@@ -241,18 +241,13 @@ def _plain(x: jax.Array, w: jax.Array, stride: Pair, pads: Pads, dilation: Pair,
     ).astype(x.dtype)
 
 
-def _pointwise(x: jax.Array, w: jax.Array, stride: Pair, pads: Pads, low: bool, on: Platform) -> jax.Array:
+def _pointwise(x: jax.Array, w: jax.Array, stride: Pair, pads: Pads, low: bool) -> jax.Array:
     """A 1x1 convolution as a dot on [N*H*W, C]; a stride drops pixels first."""
     x = pad_edges(x, pads)
     if stride != (1, 1):
         x = x[:, :: stride[0], :: stride[1]]
     n, h, width, c = x.shape
-    is_fixed = all(isinstance(size, int) for size in x.shape)
-    rows = x.reshape(-1, c)
-    if on == "cpu" and x.dtype == jnp.float32 and not low and is_fixed:
-        y = product_by_kernel(rows, w)
-    else:
-        y = product("mk,kn->mn", rows, _hwio(w)[0, 0], low)
+    y = product("mk,kn->mn", x.reshape(-1, c), _hwio(w)[0, 0], low)
     return y.reshape(n, h, width, w.shape[0])
 
 
@@ -407,7 +402,7 @@ def _conv2d(
         weight = weight[:, :, rows, columns]
     plan = conv_plan(x.shape[3], weight.shape[2:], groups, weight.shape[0], stride, dilation)
     if plan == "pointwise" and on != "graph" and stride == (1, 1):
-        y = _pointwise(x, weight, stride, pads, low, on)  # as good on every platform
+        y = _pointwise(x, weight, stride, pads, low)  # as good on every platform
     else:
         on_cpu: dict[str, Callable[[jax.Array, jax.Array], jax.Array]] = {
             "depthwise": lambda x, w: _depthwise(x, _channels_last(w), stride, pads, dilation),
@@ -417,7 +412,7 @@ def _conv2d(
             # bfloat16 convolutions are slow on a CPU: there only dots run in low precision.
             "plain": lambda x, w: _plain(x, w, stride, pads, dilation, groups),
             # Never on a GPU with a stride: XLA of jaxlib 0.11 ends the process where a dot takes every second pixel.
-            "pointwise": plain if on == "graph" else lambda x, w: _pointwise(x, w, stride, pads, low, on),
+            "pointwise": plain if on == "graph" else lambda x, w: _pointwise(x, w, stride, pads, low),
         }
         # Programs of low precision keep the weights of their dots in bfloat16.
         y = choose(on, on_cpu[plan], plain, x, weight.astype(x.dtype))

@@ -24,7 +24,6 @@ from framework.nn.mesh_scope import current_mesh
 Operands = tuple[jax.Array, jax.Array]  # two arrays, or their gradients
 
 _LOW = (jnp.bfloat16, jnp.float16)
-_TRANSPOSED = 4  # how many times as long as another value takes one of a gradient that is transposed
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0, 3))
@@ -85,35 +84,6 @@ def product(
     if x.dtype in _LOW:
         return _low_product(spec, x, y, out)
     return jnp.einsum(spec, x, y).astype(out)
-
-
-@jax.custom_jvp
-def product_by_kernel(x: jax.Array, w: jax.Array) -> jax.Array:
-    """Rows [M, in] times a kernel [out, in, 1, 1] of float32 on a CPU: [M, out].
-
-    Where a derivative is taken the kernel changes in every step. Then it is multiplied as it is and its gradient comes
-    out as it is, since to transpose both takes longer than the products of few rows; and as XLA's fast products do not
-    sum over the first axes of both, slopes are transposed, where that is less work. Milliseconds of CPU time for the
-    three products and the update on 2 cores (Zen 5), jax 0.10.2, in jax's own form first: 392x1024 to 2048 50, 28;
-    1568x1024 to 256 18, 14; 100352x64 to 16 10.6, 7.3; 100352x16 to 64, which stays in that form, 8.0, 10.2.
-    """
-    return _by_transposed(x, w)
-
-
-def _by_transposed(x: jax.Array, w: jax.Array) -> jax.Array:
-    return jnp.einsum("mk,kn->mn", x, w.transpose(2, 3, 1, 0)[0, 0])
-
-
-@product_by_kernel.defjvp
-def _product_by_kernel_jvp(primals: Operands, tangents: Operands) -> tuple[jax.Array, jax.Array]:
-    (x, w), (dx, dw) = primals, tangents
-    rows, (outputs, inputs, *_) = x.shape[0], w.shape
-    if rows * outputs > rows * inputs + _TRANSPOSED * outputs * inputs:
-        return jax.jvp(_by_transposed, primals, tangents)
-    kernel = w[:, :, 0, 0]
-    # The gradient of the kernel is the transpose of this product: it transposes the slopes, then sums over their rows.
-    change = jax.lax.optimization_barrier(jnp.einsum("nk,mk->nm", dw[:, :, 0, 0], x)).T
-    return jnp.einsum("mk,nk->mn", x, kernel), jnp.einsum("mk,nk->mn", dx, kernel) + change
 
 
 @jax.custom_vjp
