@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import tarfile
 import tempfile
 import zipfile
+import zlib
 from pathlib import Path
 
 from framework.core.errors import FormatError, HubError
@@ -64,29 +66,34 @@ def unpacked(path: Path, folder: Path) -> Path:
     try:
         with tarfile.open(path) if tarfile.is_tarfile(path) else zipfile.ZipFile(path) as archive:
             names = archive.getnames() if isinstance(archive, tarfile.TarFile) else archive.namelist()
-            roots = {name.removeprefix("./").partition("/")[0] for name in names} - {"", "."}
+            roots = {name.removeprefix("./").partition("/")[0] for name in names} - {"", ".", ".."}
             alone = len(roots) == 1
             target = folder / (roots.pop() if alone else path.name.partition(".")[0])
             if target.exists():
                 return target
             folder.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(prefix=".unpacked-", dir=folder) as scratch:
-                _extract(archive, scratch)
-                source = Path(scratch) / target.name if alone else Path(scratch)
-                if alone:
-                    source.replace(target)
-                else:
-                    target.mkdir()
-                    for entry in source.iterdir():
-                        entry.replace(target / entry.name)
+                whole = Path(scratch) / "files"
+                _extract(archive, whole)
+                (whole / target.name if alone else whole).replace(target)
             return target
-    except (tarfile.TarError, zipfile.BadZipFile, EOFError, NotImplementedError) as error:
+    except (
+        tarfile.TarError,
+        zipfile.BadZipFile,
+        zlib.error,
+        gzip.BadGzipFile,
+        EOFError,
+        NotImplementedError,
+    ) as error:
         raise FormatError("the archive is damaged", where=str(path), received=str(error)) from error
 
 
-def _extract(archive: tarfile.TarFile | zipfile.ZipFile, folder: str) -> None:
+def _extract(archive: tarfile.TarFile | zipfile.ZipFile, folder: Path) -> None:
     """All of it, and nothing outside the folder: a tar file that would is refused, zipfile leaves such ways out."""
     if isinstance(archive, tarfile.TarFile):
         archive.extractall(folder, filter="data")
+        assert archive.fileobj is not None  # it is open
+        while archive.fileobj.read(1 << 20):  # to the end, where gzip keeps the sum that it is checked by
+            pass
     else:
         archive.extractall(folder)

@@ -7,6 +7,7 @@ import tarfile
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from framework import paddle
@@ -62,6 +63,11 @@ def test_nothing_is_written_outside(tmp_path: Path) -> None:
     pack(root / "data.zip", {"a/b": b"1", "../evil.txt": b"2"})
     get_path_from_url("https://example.org/data.zip", str(root))
     assert not (tmp_path / "evil.txt").exists()
+    data = bytearray(pack(root / "bad.tar.gz", {"x": np.random.default_rng(0).bytes(100_000)}).read_bytes())
+    data[50_000:50_060] = bytes(60)
+    (root / "bad.tar.gz").write_bytes(data)
+    with pytest.raises(FormatError, match="damaged"):
+        get_path_from_url("https://example.org/bad.tar.gz", str(root))
     (root / "cut.zip").write_bytes(
         pack(root / "whole.zip", {"x/y": bytes(1000)}).read_bytes()[:-30] + bytes(30)
     )

@@ -121,7 +121,7 @@ def test_what_a_package_defines_stands_in_the_modules_of_paddle_too(name: str) -
     module, _, attribute = name.rpartition(".")
     package = module.rpartition(".")[0]
     one = getattr(importlib.import_module(f"framework.paddle.{module}"), attribute)
-    assert one is getattr(importlib.import_module(f"framework.paddle.{package}"), attribute, one)
+    assert one is getattr(importlib.import_module(f"framework.paddle.{package}"), attribute)
 
 
 def test_files_are_the_packages_and_modules_that_paddle_has() -> None:

@@ -15,6 +15,10 @@ from framework.paddle.quantization.quanters import FakeQuanterWithAbsMaxObserver
 
 nn, quantization = paddle.nn, paddle.quantization
 LOSSES = [0.28000614, 0.56149358, 1.95202708, 2.38860226]  # of Paddle 2.6.2
+DETAILS = """Net(
+  (conv2): Conv2D(), activation: None
+weight: FakeQuanterWithAbsMaxObserver(name=None,moving_rate=0.9,bit_length=8,dtype=float32)
+)"""  # too: layers that lie in others without a config are not shown
 
 
 class Net(nn.Layer):
@@ -121,7 +125,10 @@ def test_what_is_set_for_layers_names_and_types_counts() -> None:
     assert isinstance(quantised.conv, nn.Conv2D) and isinstance(model.conv2, nn.Conv2D)
     assert quantised.conv2.activation_quanter is None and quantised.conv2.weight_quanter is not None
     assert quantised.fc[0].weight_quanter is None and quantised.fc[1].activation_quanter is not None
-    assert "(conv2): Conv2D" in repr(config.details()) or "Layer type config" in config.details()
+    assert config.details() == str(config)  # not of the copy that the model was prepared with
+    assert "Layer type config" in str(config) and f"'{model.conv2.full_name()}'" in str(config)
+    config._specify(model)
+    assert config.details() == DETAILS
     with pytest.raises(TypeError, match="add_type_config"):
         config.add_type_config(int)  # type: ignore[arg-type]
 
