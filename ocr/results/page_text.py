@@ -21,6 +21,7 @@ from ocr.results.bidi import is_right_to_left, may_run_right, mirror
 from ocr.results.char_marks import linked_chars, struck_chars
 from ocr.results.fractions import find_fractions, join_fractions
 from ocr.results.geometry import bounding_box, box_polygon
+from ocr.results.letter_spacing import Neighbours, spaced_letters
 from ocr.results.lines import Char, CharTable, Line, LineStyle, Polygon, Word
 from ocr.results.run_words import (
     RAISED_ALONE,
@@ -223,6 +224,14 @@ def _lines_at(content: Content, members: np.ndarray, angle: float) -> list[tuple
     spaced = np.diff(members) > 1  # a space character between them
     limit = np.where(spaced, np.maximum(RUN_GAP, 1.2), RUN_GAP) * em
     joined = level & (gap < limit) & (gap > -0.7 * em)
+    blank = np.array([code == " " for code in codes])
+    spaces, seen_spaces = np.cumsum(blank & ~text.generated), np.cumsum(blank & text.generated)
+    said = [codes[int(i)] for i in members]
+    objects = text.objects[members]
+    apart = np.diff(spaces[members])
+    near = Neighbours(gap, em, level & (gap > -0.7 * em), objects[1:] == objects[:-1], apart > 0)
+    tied, in_line = spaced_letters(said, near, int(apart.sum()))
+    joined |= tied | in_line
     if may_run_right("".join(codes)):
         rightward = np.array([is_right_to_left(codes[int(i)]) for i in members])
         # Such letters may follow one another to the left.
@@ -231,20 +240,19 @@ def _lines_at(content: Content, members: np.ndarray, angle: float) -> list[tuple
         joined |= level & either & (back < limit) & (back > -0.7 * em)
     starts = np.flatnonzero(np.concatenate([[True], ~joined]))
     ends = np.append(starts[1:], len(members))
-    blank = np.array([code == " " for code in codes])
-    spaces, seen_spaces = np.cumsum(blank & ~text.generated), np.cumsum(blank & text.generated)
     chars = Chars(
         members,
-        [codes[int(i)] for i in members],
+        said,
         left.tolist(),
         right.tolist(),
         top.tolist(),
         bottom.tolist(),
         size.tolist(),
         base.tolist(),
-        text.objects[members].tolist(),
+        objects.tolist(),
         spaces[members].tolist(),
         seen_spaces[members].tolist(),
+        [False, *tied.tolist()],
     )
     runs = [
         Run(

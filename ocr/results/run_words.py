@@ -53,8 +53,8 @@ class Content:
 
 class Chars(NamedTuple):
     """The characters of one angle: their places in the page's text, what they say, extents along and across the text,
-    sizes of the font, baselines, text objects, and how many spaces come before each: of the document, and of PDFium,
-    which sees some in the gaps.
+    sizes of the font, baselines, text objects, how many spaces come before each, of the document and of PDFium, which
+    sees some in the gaps, and whether each goes on in the word of the one before it, though it stands apart.
     """
 
     members: np.ndarray
@@ -68,6 +68,7 @@ class Chars(NamedTuple):
     object: list[int]
     spaces: list[int]
     seen_spaces: list[int]
+    tied: list[bool]
 
 
 @dataclass
@@ -160,6 +161,9 @@ def split_words(chars: Chars, order: list[int], rightward: bool) -> list[list[in
     is_tight = spacing < UNSPACED * chars.size[order[0]] and _is_even(chars, order, gaps)
     words: list[list[int]] = [[order[0]]]
     for n, (gap, (before, after)) in enumerate(zip(gaps, pairwise(order), strict=True)):
+        if chars.tied[after] and after == before + 1:
+            words[-1].append(after)
+            continue
         em = min(size[after], size[before])
         wide = gap > (WORD_GAP + (spacing / em if spacing > 0.1 * em else 0.0)) * em
         spaced = spaces[after] > spaces[before]
