@@ -19,7 +19,8 @@ from ocr.results.geometry import bounding_box, line_box, rows_of
 from ocr.results.lines import Line
 from ocr.tables.cell_text import split_lines
 from ocr.tables.text_tables import build_text_table
-from ocr.text.paragraphs import HEADING_ROWS, HEADINGS, Paragraph, Row, make_text_blocks, may_be_heading
+from ocr.text.paragraphs import HEADING_ROWS, HEADINGS, Paragraph, make_text_blocks, may_be_heading
+from ocr.text.rows import Row
 
 FIGURES = ("image", "chart", "seal", "header_image", "footer_image")
 _INSIDE = 0.5  # of a line's area

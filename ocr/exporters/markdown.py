@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING
 from ocr.exporters._block_markdown import markdown_pieces, pages_to_markdown
 from ocr.results.geometry import box_polygon
 from ocr.results.lines import Line
-from ocr.text.paragraphs import HEADINGS, Row, find_paragraphs, join_rows, usual_type
+from ocr.text.paragraphs import HEADINGS, find_paragraphs, usual_type
 from ocr.text.reading_order import upright_boxes
+from ocr.text.rows import Row, join_rows
 
 if TYPE_CHECKING:
     from ocr.results.pages import Document, Page

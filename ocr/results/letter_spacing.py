@@ -1,4 +1,4 @@
-"""Letters of one word that are set apart: at one distance from each other, which is wider than that of a line's letters.
+"""Letters of one word that are set apart: at one distance from each other, wider than that of a line's letters.
 
 Writers set words so for emphasis, in headings and in logos. The letters of such a word follow one another in the
 content, and no space of the document stands between them. Where a document has no spaces at all, as those of TeX and of
@@ -16,7 +16,7 @@ import numpy as np
 # Multiples of the size of the type.
 LEAST, MOST = 0.12, 3.0  # between letters that are set apart
 TEX_MOST = 1.0  # the same where the document has no spaces, of a word alone
-FEW = 3  # letters, where more than their distance is asked
+FEW, FEW_CAPITALS = 3, 4  # letters, where more than their distance is asked; of capitals, which may be cells
 EVEN, EVEN_SHARE = 0.08, 0.12  # by how much such distances differ, at most; as a part of them
 WORD_SPACE = 0.8  # between two such words, beyond two of their distances, at most
 # White around a word without spaces: to the distance, or beyond it in sizes, at least; the distance to the white before
@@ -55,23 +55,23 @@ def spaced_letters(codes: list[str], near: Neighbours, spaces: int) -> tuple[np.
     if not wide.any():
         return tied, lines
     has_spaces = spaces >= SPACES * len(codes)
+    words: list[tuple[int, int, float]] = []
     rest: list[tuple[int, int, float]] = []
-    known: list[tuple[int, float]] = []
     for first, last in _stretches(wide, near):
         first, last = first + _touch(near, first - 1), last - _touch(near, last)  # ends of other words
-        if first >= last:
-            continue
-        distance = float(np.median(near.gap[first:last]))
-        if last - first > 1 and _is_word(codes[first : last + 1], near, first, last, distance, has_spaces):
+        if first < last:
+            one = (first, last, float(np.median(near.gap[first:last])))
+            (words if last - first > 1 else rest).append(one)
+    known: list[tuple[int, float]] = []
+    for first, last, distance in words:
+        sure = any(other != first and _are_alike(near, first, distance, other, d) for other, _, d in words)
+        if _is_word(codes[first : last + 1], near, first, last, distance, has_spaces, sure):
             tied[first:last] = True
             known.append((first, distance))
         else:
             rest.append((first, last, distance))
     for first, last, distance in rest:  # such as "of" or a year, in a line whose other words are set apart
-        tied[first:last] = any(
-            _same_line(near, first, other) and abs(distance - one) <= EVEN * near.em[first] + EVEN_SHARE * one
-            for other, one in known
-        )
+        tied[first:last] |= any(_are_alike(near, first, distance, other, one) for other, one in known)
     for at in np.flatnonzero(near.together & ~tied):
         sides = [n for n in (at - 1, at + 1) if 0 <= n < len(tied) and tied[n]]
         if sides and near.gap[at] < 2 * near.gap[sides].max() + WORD_SPACE * near.em[at]:
@@ -101,9 +101,17 @@ def _touch(near: Neighbours, at: int) -> bool:
 
 
 def _is_word(
-    codes: list[str], near: Neighbours, first: int, last: int, distance: float, has_spaces: bool
+    codes: list[str],
+    near: Neighbours,
+    first: int,
+    last: int,
+    distance: float,
+    has_spaces: bool,
+    sure: bool,
 ) -> bool:
-    """Whether three characters or more that stand equally far apart are a word."""
+    """Whether three characters or more that stand equally far apart are a word; `sure` says that others of the line
+    stand as far apart.
+    """
     letters = all(code.isalpha() for code in codes)
     em = float(near.em[first])
     around = [n for n in (first - 1, last) if 0 <= n < len(near.gap) and near.together[n]]
@@ -111,14 +119,16 @@ def _is_word(
         # The space before such a word is as wide as others are, what is behind it follows its last letter's distance.
         wider = min(AROUND * distance, distance + WIDER * em)
         other = all(near.gap[n] > wider or (n < first and NARROWER * near.gap[n] < distance) for n in around)
-        near_enough = distance < TEX_MOST * em or bool(around)
-        return len(codes) > FEW and letters and near_enough and other
+        few = FEW if near.whole[first:last].all() or any(map(str.islower, codes)) else FEW_CAPITALS
+        return len(codes) > few and letters and other and (sure or distance < TEX_MOST * em)
     if not near.whole[first:last].all():
         spaced = any(near.spaced[n] and near.gap[n] < 2 * distance + WORD_SPACE * em for n in around)
         return letters and (spaced or (len(codes) > FEW and distance < TEX_MOST * em))
     return letters or distance <= DIGITS * em or any(code.isalpha() for code in codes)
 
 
-def _same_line(near: Neighbours, one: int, other: int) -> bool:
-    first, last = sorted((one, other))
-    return bool(near.together[first:last].all())
+def _are_alike(near: Neighbours, at: int, distance: float, other: int, known: float) -> bool:
+    """Whether letters at two places stand equally far apart, on one line."""
+    first, last = sorted((at, other))
+    alike = abs(distance - known) <= EVEN * near.em[at] + EVEN_SHARE * known
+    return bool(alike and near.together[first:last].all())

@@ -7,9 +7,8 @@ size of its type, which is worth less: a heading must be larger then.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -20,9 +19,22 @@ from ocr.results.geometry import bounding_box, line_box, rows_of
 from ocr.results.lines import Line, has_styles
 from ocr.text.columns import BULLETS, LIST_MARK, find_columns
 from ocr.text.hanging_indents import hanging_rows
-from ocr.text.hyphens import NO_WORDS, WordList, join_at_hyphen
+from ocr.text.hyphens import NO_WORDS, WordList
 from ocr.text.list_levels import Mark, list_levels
-from ocr.text.reading_order import DETECTOR_MARGIN, is_unspaced, join_texts, reading_regions, slope_of
+from ocr.text.reading_order import DETECTOR_MARGIN, reading_regions, slope_of
+from ocr.text.rows import (
+    ENDS_WITH_AMOUNT,
+    ROW_GAP,
+    SHORT_MOST,
+    Row,
+    has_room,
+    is_beside_the_label,
+    is_entry,
+    join_rows,
+    own_ends,
+    type_size,
+    white_inside,
+)
 from ocr.text.side_by_side import split_columns
 
 # Multiples of the size of the type.
@@ -31,10 +43,6 @@ LEADING = 0.25  # of the distances are this or less: among short paragraphs most
 LEADINGS = (1.0, 1.9)
 INDENT = (0.8, 4.0)  # of a first line: the least, the greatest
 HANGING = 6.0  # of all lines but the first: the greatest
-CELL_GAP = 1.0  # lines of a row nearer than this are one cell
-EVEN = 1.5  # the widest white between words to the narrowest, in a row that is justified
-ROW_GAP = 1.5  # between two cells of a row that does not run on
-SHORT_WORDS, SHORT_MOST = 3.4, 5  # of rows that tell nothing of their column's width: the mean, the most
 SIZE_CHANGE = {
     True: 1.12,
     False: 1.4,
@@ -57,8 +65,6 @@ TABLE_CAPTION = re.compile(
     r"(table|tab\.|tabelle|tableau|tabla|tabella|表)\s*\.?\s*(?-i:[\dIVXA-Z])(?![a-z])", re.IGNORECASE
 )
 CHECK_BOXES = "☐☑☒"
-CONTENTS = re.compile(r".*\S … (\d+|[ivxlcIVXLC]+|[A-Z]?-?\d+)$")  # an entry with its page
-_LEADERS = re.compile(r"\s*[.]{4,}\s*(\S+)$")
 _PAGE = re.compile(r"\d+|[ivxlcIVXLC]+")
 _BULLET = re.compile(rf"{LIST_MARK}\s+\S|\(?([a-z]|\d{{1,2}})\)\w")  # OCR may lose the space
 _SIGN = re.compile(rf"[{BULLETS}]\s+\S")
@@ -73,81 +79,7 @@ _FUNCTIONS = ("sinh", "cosh", "tanh", "diag", "rank", "span", "sign", "argmax", 
 _PRICE = re.compile(
     r"\W*([A-Z]{3}|kr\.?|Rs\.?)?\W*\d[\d.,' ]*[.,]\d\d\W*([A-Z]{3}|kr\.?)?\W*"
 )  # and nothing else
-# What a form's row begins with: its label, and a colon.
-_LABELLED = re.compile(r"[^\W\d_a-z][^:.;!?]{0,30}:(\s|$)")
-_LOCATOR = re.compile(r"[\s,]\d+\W*$")  # of an index's entry
-_AMOUNT = re.compile(r"\d[.,]\d\d\W*[A-Za-z]{0,3}$")  # at the end of a row
 _FOOTNOTE_MARK = re.compile(r"(\d{1,2}|[*∗†‡§¶]|[a-z])\)?\s*\S")
-
-
-@dataclass(frozen=True)
-class Row:
-    """The lines of one height in a region, from left to right.
-
-    `cells` are those that stand together, apart from others, such as a label and its price; `hyphen` says that the
-    row's end breaks a word, `rightward` that it runs from right to left: its cells are in that order.
-    """
-
-    cells: tuple[tuple[Line, ...], ...]
-    box: Box
-    size: float
-    bold: bool
-    hyphen: bool
-    rightward: bool = False
-
-    @classmethod
-    def of(cls, lines: Sequence[Line]) -> Row:
-        """A row of lines from left to right."""
-        boxes = [line_box(line) for line in lines]
-        size = max(map(_size, lines))
-        cells = [[lines[0]]]
-        for line, (before, after) in zip(lines[1:], pairwise(boxes), strict=True):
-            if after[0] - before[2] > CELL_GAP * size:
-                cells.append([])
-            cells[-1].append(line)
-        end = lines[-1].style
-        rightward = starts_right("".join(line.text for line in lines))
-        if rightward:
-            cells = [cell[::-1] for cell in reversed(cells)]
-        return cls(
-            tuple(map(tuple, cells)),
-            bounding_box(boxes),
-            size,
-            all(line.is_bold for line in lines),
-            end is not None and end.hyphen,
-            rightward,
-        )
-
-    @cached_property
-    def lines(self) -> tuple[Line, ...]:
-        return tuple(line for cell in self.cells for line in cell)
-
-    @cached_property
-    def text(self) -> str:
-        text = " ".join(line.text.strip() for line in self.lines)
-        return _LEADERS.sub(r" … \1", text) if "...." in text else text
-
-    @cached_property
-    def white(self) -> float:
-        """The widest white between two of its cells, in multiples of its size; 0 of single letters, such as the lowered
-        ones of TeX's logo.
-        """
-        if all(len(line.text.strip()) == 1 and line.text.strip().isalpha() for line in self.lines):
-            return 0.0
-        ends = [bounding_box(map(line_box, cell)) for cell in self.cells]
-        return max((after[0] - before[2] for before, after in pairwise(ends)), default=0.0) / self.size
-
-    @property
-    def middle(self) -> float:
-        return (self.box[1] + self.box[3]) / 2
-
-    def room(self, below: Row, left: float, right: float) -> float:
-        """How much of the column from `left` to `right` a row leaves free for the beginning of the one below it."""
-        apart = abs(self.box[0] + self.box[2] - below.box[0] - below.box[2]) / 2
-        centred = apart < 0.5 * self.size and abs(self.box[0] - below.box[0]) > self.size
-        if self.rightward:  # such text may still be flush left
-            return self.box[0] - left + right - self.box[2]
-        return right - self.box[2] + (self.box[0] - left if centred else 0.0)
 
 
 @dataclass(frozen=True)
@@ -159,11 +91,12 @@ class Paragraph:
     right: float
     label: str
     words: WordList = NO_WORDS
+    keep_ends: bool = False  # of its rows: they are the author's
 
     @property
     def text(self) -> str:
         """What it says; a heading on one line."""
-        text = join_rows(self.rows, self.left, self.right, words=self.words)
+        text = join_rows(self.rows, self.left, self.right, words=self.words, keep_ends=self.keep_ends)
         return text.replace("\n", " ") if self.label in HEADINGS else text
 
 
@@ -206,19 +139,23 @@ def find_paragraphs(
         return []
     known = has_styles(lines)
     usual, usual_bold = usual_type([*lines, *(line for block in others for line in block.lines)])
-    groups: list[tuple[list[Row], float, float]] = []  # with the sides of their column
+    # With the sides of their column and whether the ends of its rows are the author's.
+    groups: list[tuple[list[Row], float, float, bool]] = []
     for region in _regions(lines, others, rules, 0.0 if known else DETECTOR_MARGIN):
         rows = list(map(Row.of, region))
         left, right = min(row.box[0] for row in rows), max(row.box[2] for row in rows)
-        groups += [(group, left, right) for group in _split_paragraphs(rows, left, right, known)]
+        split = _split_paragraphs(rows, left, right, known)
+        own = own_ends(split, left, right) if known else [False] * len(split)
+        groups += [(group, left, right, keep) for group, keep in zip(split, own, strict=True)]
     found = []
     words = WordList(tuple(line.text for line in lines))
-    for number, (group, left, right) in enumerate(groups):
-        label = _label(group, join_rows(group, left, right, words=words), usual, usual_bold, known, height)
+    for number, (group, left, right, keep_ends) in enumerate(groups):
+        said = join_rows(group, left, right, words=words, keep_ends=keep_ends)
+        label = _label(group, said, usual, usual_bold, known, height)
         if not known and label in ("text", "list_item"):
             around = [groups[n][0] if 0 <= n < len(groups) else None for n in (number - 1, number + 1)]
             label = "paragraph_title" if _is_section(group, *around) else label
-        found.append(Paragraph(tuple(group), left, right, label, words))
+        found.append(Paragraph(tuple(group), left, right, label, words, keep_ends))
     return _with_whole_contents(found)
 
 
@@ -237,14 +174,6 @@ def _with_whole_contents(paragraphs: list[Paragraph]) -> list[Paragraph]:
                 labels[n] = "content"
             before = labels[n]
     return [replace(one, label=label) for one, label in zip(paragraphs, labels, strict=True)]
-
-
-def _size(line: Line) -> float:
-    """The size of its type, or how high it is, across the text."""
-    if line.style is not None:
-        return line.style.size
-    left, top, right, bottom = line_box(line)
-    return right - left if line.vertical or line.orientation in (90, 270) else bottom - top
 
 
 def _is_section(group: Sequence[Row], before: Sequence[Row] | None, after: Sequence[Row] | None) -> bool:
@@ -333,7 +262,7 @@ def _owner(line: Box, boxes: Sequence[Box]) -> tuple[int, bool] | None:
 def usual_type(lines: Sequence[Line]) -> tuple[float, bool]:
     """The size in which the middle one of all characters is set, and whether most are bold."""
     weights = np.array([max(len(line.text), 1) for line in lines])
-    sizes = np.array(list(map(_size, lines)))
+    sizes = np.array(list(map(type_size, lines)))
     order = np.argsort(sizes)
     passed = np.cumsum(weights[order])
     size = float(sizes[order][np.searchsorted(passed, passed[-1] / 2)])
@@ -384,9 +313,9 @@ def _split_paragraphs(rows: Sequence[Row], left: float, right: float, known: boo
             and not row.text[:1].islower()
         )
         ended = (
-            _white(before, left, right) > ROW_GAP >= _white(row, left, right)
+            white_inside(before, left, right) > ROW_GAP >= white_inside(row, left, right)
             and len(row.text.split()) > SHORT_MOST
-            and not _is_beside_the_label(row, before)
+            and not is_beside_the_label(row, before)
         )
         caption = bool(TABLE_CAPTION.match(row.text) or _FIGURE_CAPTION.match(row.text)) and len(row.text) > 6
         if (
@@ -415,7 +344,7 @@ def _hanging_rows(rows: Sequence[Row], left: float, right: float, size: float) -
         return set(), set()
 
     def is_full(number: int) -> bool:
-        return not _has_room(rows[number], rows[number + 1], texts[number + 1], left, right)
+        return not has_room(rows[number], rows[number + 1], texts[number + 1], left, right)
 
     reach = (INDENT[0] * size, HANGING * size)
     return hanging_rows([row.box[0] - left for row in rows], texts, is_full, reach)
@@ -440,7 +369,7 @@ def _hangs(item: Sequence[Row], row: Row, left: float, right: float) -> bool:
     if row.box[0] > mark:
         return True
     hung = len(item) > 1 and item[-1].box[0] > mark
-    return not hung and (row.text[:1].islower() or not _has_room(item[-1], row, row.text, left, right))
+    return not hung and (row.text[:1].islower() or not has_room(item[-1], row, row.text, left, right))
 
 
 def may_be_heading(text: str) -> bool:
@@ -471,15 +400,10 @@ def is_formula(text: str) -> bool:
     return bool(_RELATION.search(text)) and not words
 
 
-def _is_beside_the_label(row: Row, before: Row) -> bool:
-    """Whether a row goes on right of the first cell of the one above it, as a value beside its label does."""
-    return row.box[0] >= line_box(before.cells[0][-1])[2]
-
-
 def _label(
     group: Sequence[Row], text: str, usual: float, usual_bold: bool, known: bool, height: float
 ) -> str:
-    if all(map(_is_entry, text.split("\n"))):
+    if all(map(is_entry, text.split("\n"))):
         return "content"
     size = min(row.size for row in group)
     if TABLE_CAPTION.match(text) and len(group) <= 4:
@@ -498,7 +422,7 @@ def _label(
     if short and size >= HEADING[known] * usual:
         return "paragraph_title"
     bold = known and not usual_bold and all(row.bold and not _is_value_row(row) for row in group)
-    bold = bold and not _AMOUNT.search(text)
+    bold = bold and not ENDS_WITH_AMOUNT.search(text)
     if short and bold and not text.rstrip().endswith((".", ",", ";", ":")) and size >= 0.95 * usual:
         return "paragraph_title"
     foot = known and size <= FOOTNOTE * usual and group[0].box[1] > height / 2
@@ -507,88 +431,6 @@ def _label(
     if foot and _FOOTNOTE_MARK.match(text):
         return "footnote"
     return "text"
-
-
-def join_rows(
-    rows: Sequence[Row],
-    left: float,
-    right: float,
-    text_of: Callable[[Row], str] = lambda row: row.text,
-    *,
-    keep_cells: bool = False,
-    words: WordList = NO_WORDS,
-) -> str:
-    """The rows of one paragraph as a person would type it.
-
-    A row runs on into the next one where that one's first word had no room on it any more, up to `right`, and from
-    `left` on where the two are centred; other line ends are kept as newlines, as in addresses and verse. So are those
-    of rows with wide white inside, such as a label and its value, and, since a few words do not tell how much room
-    there was, those of short rows before a capital or a digit, of rows that all end with amounts, and of those that
-    begin with labels. Nothing stands between Chinese or Japanese characters. Hyphens at row ends: `join_at_hyphen`.
-    Entries of a table of contents, which end with a page number behind leaders, keep their line ends.
-
-    Args:
-        text_of: What a row says.
-        keep_cells: Rows with cells that stand apart keep their line ends.
-        words: Of the page, for hyphens.
-    """
-    text = text_of(rows[0])
-    short = _are_short(rows) or _are_index(rows)
-    for before, row in pairwise(rows):
-        said = text_of(row)
-        cells = keep_cells and max(len(before.cells), len(row.cells)) > 1
-        joined = None if cells else join_at_hyphen(text, said, words)
-        if joined is not None:
-            text = joined
-        elif (
-            cells
-            or _is_entry(before.text)
-            or _has_room(before, row, said, left, right)
-            or _white(row, left, right) > ROW_GAP
-            or (_white(before, left, right) > ROW_GAP and not _is_beside_the_label(row, before))
-            or (short and not text.endswith("-") and (said[0].isupper() or not said[0].isalpha()))
-            or (_AMOUNT.search(before.text) and _AMOUNT.search(row.text))
-            or (_LABELLED.match(before.text) and _LABELLED.match(row.text))
-        ):
-            text += "\n" + said
-        else:
-            text = join_texts(text, said)
-    return text
-
-
-def _is_entry(text: str) -> bool:
-    """Whether a row is an entry of a table of contents."""
-    return "…" in text and CONTENTS.match(text) is not None
-
-
-def _has_room(before: Row, row: Row, said: str, left: float, right: float) -> bool:
-    """Whether the first word of a row, which says `said`, had room in the row before it."""
-    first = 1 if is_unspaced(said[0]) else len(said.split(maxsplit=1)[0])
-    needed = (row.box[2] - row.box[0]) * first / max(len(said), 1)
-    # Rows that run from right to left are seldom set to full width: the white of one space is enough to tell.
-    space = 0.25 if before.rightward else 0.5
-    return before.room(row, left, right) > needed + space * (row.box[3] - row.box[1])
-
-
-def _are_short(rows: Sequence[Row]) -> bool:
-    """Whether rows have so few words that they may be addresses, options or entries, and their ends the author's."""
-    words = [len(row.text.split()) for row in rows]
-    return sum(words) <= SHORT_WORDS * len(words) and max(words) <= SHORT_MOST
-
-
-def _are_index(rows: Sequence[Row]) -> bool:
-    """Whether each of three rows or more begins with a capital and ends with a number, as entries of an index do."""
-    texts = [row.text for row in rows]
-    return len(rows) > 2 and all(text[:1].isupper() and _LOCATOR.search(text) for text in texts)
-
-
-def _white(row: Row, left: float, right: float) -> float:
-    """`Row.white`; 0 of a row that is justified: it fills its column, and all of its words stand equally far apart."""
-    if not row.white or row.box[0] - left > 0.5 * row.size or right - row.box[2] > 0.5 * row.size:
-        return row.white
-    boxes = [line_box(word) for line in row.lines for word in line.words or (line,)]
-    gaps = [after[0] - before[2] for before, after in pairwise(sorted(boxes))]
-    return 0.0 if len(gaps) > 1 and max(gaps) <= EVEN * min(gaps) else row.white
 
 
 def heading_depth(text: str) -> int | None:

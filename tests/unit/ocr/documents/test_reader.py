@@ -23,7 +23,8 @@ from ocr.results.pages import Document
 from ocr.tables.ruled_tables import find_ruled_tables
 from ocr.tables.ruling_lines import ruling_lines_of_page
 from ocr.tables.scanned_ruling_lines import ruling_lines_of_image
-from ocr.text.paragraphs import Row, heading_depth, join_rows
+from ocr.text.paragraphs import heading_depth
+from ocr.text.rows import Row, join_rows
 from tests.unit.ocr.documents.pdf_pages import HEIGHT, WIDTH, PdfPage, make_pdf
 
 

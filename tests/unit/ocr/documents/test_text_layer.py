@@ -18,7 +18,7 @@ from ocr.results.layer_check import is_usable, outlined_text
 from ocr.results.lines import Line
 from ocr.results.page_text import read_text_layer
 from ocr.results.pages import Document, Page
-from ocr.text.paragraphs import Row, join_rows
+from ocr.text.rows import Row, join_rows
 from tests.unit.ocr.documents.pdf_pages import HEIGHT, PdfPage, make_pdf
 
 

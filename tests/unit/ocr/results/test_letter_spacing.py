@@ -37,7 +37,7 @@ def test_spacing_of_a_program_keeps_words_whole(spacing: int) -> None:
     assert lines_of(page)[1:] == ["Sum of the bill is 24", "ANNUAL REPORT"]
 
 
-@pytest.mark.parametrize("distance", [3.5, 5, 8, 12])
+@pytest.mark.parametrize("distance", [3.5, 5, 8, 9.5])
 def test_a_word_within_a_line_is_whole_without_spaces(distance: float) -> None:
     page = PdfPage()
     end = letters(page, 20, 20, "pay the", 0, 3)
