@@ -72,6 +72,9 @@ class CentredCells:
 def _centred_pairs(boxes: Sequence[Box]) -> list[tuple[int, int]]:
     """(upper, lower): two lines of one column that have a line beside them whose middle is between theirs."""
     pairs: list[tuple[int, int]] = []
+    rows: list[
+        tuple[float, float]
+    ] = []  # the middles of two rows, as others stand as far apart in their column
     used: set[int] = set()
     order = sorted(range(len(boxes)), key=lambda i: boxes[i][1] + boxes[i][3])
     middles = [(boxes[i][1] + boxes[i][3]) / 2 for i in order]
@@ -95,10 +98,19 @@ def _centred_pairs(boxes: Sequence[Box]) -> list[tuple[int, int]]:
             continue
         steps = [middle - middles[at] - step for middle in _middles_of(boxes, lower)]
         steps += [middles[at] - middle for middle in _middles_of(boxes, upper)]
-        if not any(EXACT * height < one < FURTHER * step for one in steps):
+        if any(EXACT * height < one < FURTHER * step for one in steps):
+            rows.append((middles[at], middles[at] + step))
+        else:
             pairs.append((upper, lower))
             used |= {upper, lower}
-    return pairs
+    return [pair for pair in pairs if not _are_rows(boxes, pair, rows)]
+
+
+def _are_rows(boxes: Sequence[Box], pair: tuple[int, int], rows: Sequence[tuple[float, float]]) -> bool:
+    """Whether two lines stand on two of the heights that other columns tell to be rows."""
+    near = EXACT * (boxes[pair[0]][3] - boxes[pair[0]][1])
+    heights = [(boxes[i][1] + boxes[i][3]) / 2 for i in pair]
+    return any(all(abs(a - b) <= near for a, b in zip(heights, two, strict=True)) for two in rows)
 
 
 def _middles_of(boxes: Sequence[Box], number: int) -> list[float]:

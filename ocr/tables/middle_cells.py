@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 from ocr.results.blocks import Cell
 from ocr.results.geometry import bounding_box, line_box
+from ocr.results.lines import Line
 from ocr.tables.cell_text import cell_text
 from ocr.tables.row_groups import Positions
-from ocr.tables.text_segments import Segment
+from ocr.tables.text_segments import Segment, text_height
 
 EXACT = 0.2  # of the text's height: how far a middle is off that of the rows above and below
 FURTHEST = 2.6  # of the text's height, from one of the two rows to the other
@@ -52,6 +53,50 @@ def middle_cells(
                 continue
         remaining.append(number)
     return remaining, cells
+
+
+def is_between(row: Sequence[Line], above: Sequence[Line], below: Sequence[Line]) -> bool:
+    """Whether lines stand in the middle of two rows of several lines, and none of theirs is above or below them."""
+    if min(len(above), len(below)) < 2:
+        return False
+    height = text_height(row)
+    boxes = [list(map(line_box, lines)) for lines in (above, row, below)]
+    first, middle, last = (sum(box[1] + box[3] for box in part) / 2 / len(part) for part in boxes)
+    centred = abs(middle - (first + last) / 2) <= EXACT * height and last - first <= FURTHEST * height
+    return centred and not any(
+        box[0] < other[2] and other[0] < box[2] for box in boxes[1] for other in (*boxes[0], *boxes[2])
+    )
+
+
+def places_between(cells: Sequence[MiddleCell]) -> int:
+    """How many places of a table cells between two rows fill."""
+    return sum(2 * (cell.last - cell.first + 1) for cell in cells)
+
+
+def spanning_columns(cells: Sequence[Cell], middle: Sequence[MiddleCell], rows: int) -> list[Cell]:
+    """The cells, those that stand on a row in the middle of empty ones over all of these, in columns in which others
+    stand between two rows: below the head such cells fill the column.
+    """
+    new = list(cells)
+    for column in {cell.first for cell in middle if cell.first == cell.last}:
+        numbers = [
+            n for n, cell in enumerate(new) if cell.column == column and cell.text and cell.colspan == 1
+        ]
+        numbers.sort(key=lambda n: new[n].row)
+        grown: dict[int, Cell] = {}
+        end = new[numbers[0]].row + new[numbers[0]].rowspan if new[numbers[0]].row == 0 else 1
+        for n in numbers:
+            cell = new[n]
+            if cell.row < end:
+                continue
+            above = cell.row - end
+            if above:
+                grown[n] = replace(cell, row=end, rowspan=cell.rowspan + 2 * above)
+            end = cell.row + cell.rowspan + above
+        whole = end == rows and not any(cell.column < column < cell.column + cell.colspan for cell in new)
+        if whole:
+            new = [grown.get(n, cell) for n, cell in enumerate(new)]
+    return new
 
 
 def add_middle_cells(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -26,6 +26,7 @@ def group_rows(
     bottoms: Sequence[float],
     columns: int,
     wide: np.ndarray,
+    starts: Collection[int] = (),
 ) -> list[list[int]]:
     """Rows of text that are one row of the table, as lists of their numbers.
 
@@ -38,6 +39,8 @@ def group_rows(
         tops, bottoms: Of the rows of text, in pixels.
         columns: Of the table.
         wide: Its rules [K, 3] from side to side, as (y, x0, x1).
+        starts: Rows of text between which and the one before another text stands; such are rows of the table, where
+            they stand as far apart as others do.
     """
     numbers = _columns_with_numbers(texts, placed, columns)
     inner = np.sort(wide[:, 0]) if len(wide) else np.zeros(0)
@@ -64,6 +67,7 @@ def group_rows(
         closer = apart - gaps[i - 1] > MORE * (bottoms[i] - tops[i])
         wrapped |= closer and len(filled) < columns and not spans and filled <= cells[groups[-1][0]]
         wrapped &= any(filled <= cells[k] for k in groups[-1])
+        wrapped &= not (i in starts and gaps[i - 1] > usual - 1.0)
         wrapped &= not _has_other_number(i, groups[-1], numbers, cells)
         header_row = groups == [[0]] and len(placed[0]) < columns and len(placed[i]) > len(placed[0])
         # The names of some columns have a line above the one that all have.

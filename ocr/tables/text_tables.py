@@ -24,10 +24,17 @@ from ocr.tables.cell_text import (
 )
 from ocr.tables.centred_cells import CentredCells
 from ocr.tables.full_heads import headed_regions
-from ocr.tables.middle_cells import add_middle_cells, middle_cells
+from ocr.tables.middle_cells import (
+    add_middle_cells,
+    is_between,
+    middle_cells,
+    places_between,
+    spanning_columns,
+)
 from ocr.tables.narrow_columns import MIN_WORDS, is_row_of_numbers, narrow_stripes, words_of
 from ocr.tables.row_groups import group_rows
 from ocr.tables.ruling_lines import RulingLines, merge_lines
+from ocr.tables.table_evidence import is_list, looks_like_table
 from ocr.tables.text_segments import (
     STRIPE,
     Segment,
@@ -35,7 +42,7 @@ from ocr.tables.text_segments import (
     segments_of,
     text_height,
 )
-from ocr.text.columns import BULLETS, LIST_MARK, find_columns
+from ocr.text.columns import find_columns
 from ocr.text.paragraphs import TABLE_CAPTION
 from ocr.text.reading_order import DETECTOR_MARGIN, slope_of
 
@@ -48,12 +55,7 @@ SAME_START, LIKE_HEAD = 0.25, 0.95  # of the text height; of the pieces below a 
 SPARSE = {True: 0.3, False: 0.6}  # of the cells are filled, at least; below a head that tells the columns
 NUMBERS = 0.75  # of the pieces behind a row's name, at least
 CAPTION_ROWS = 4  # at the top of what looks like a table, one of which may be its caption
-_MARK = re.compile(rf"{LIST_MARK}$")
-_ITEM = re.compile(rf"[{BULLETS}]\s+\S")  # of a list
-_LEADER = re.compile(r"(\. ?){4,}|…{2,}|·{4,}|_{4,}")
-_AMOUNT = re.compile(r"\W{0,3}\d[\d.,]*[.,]\d\d\W?")
 _YEAR = re.compile(r"(19|20)\d\d")
-_MONOSPACED = re.compile(r"mono|courier|consol|menlo|code|typewriter|cmtt", re.IGNORECASE)
 
 
 def find_text_tables(
@@ -191,6 +193,7 @@ def _runs_of_rows(rows: Sequence[Sequence[Line]], slope: float) -> list[list[Lin
         goes_on = near and (
             _is_continuation(row, full, run[-1])
             or _is_part_of_row(row, starts, rows[number + 1 : number + 2])
+            or any(is_between(row, run[-1], below) for below in rows[number + 1 : number + 2])
         )
         if row and ((several and (not run or near)) or goes_on):
             run.append(row)
@@ -382,9 +385,12 @@ def _build(
     bottoms = [max(segment.box[3] for segment in row) for row in rows]
     wide = level[(level[:, 2] - level[:, 1]) > 0.8 * (box[2] - box[0])] if len(level) else level
     texts = [[segment.line.text for segment in row] for row in rows]
-    groups = group_rows(texts, placed, tops, bottoms, columns, wide)
-    if _is_list(rows, placed, columns) or not (
-        hinted or _looks_like_table(rows, placed, groups, columns, SPARSE[headed or bool(names)], wrapped)
+    groups = group_rows(texts, placed, tops, bottoms, columns, wide, {one.above + 1 for one in middle})
+    if is_list(rows, placed, columns) or not (
+        hinted
+        or looks_like_table(
+            rows, placed, groups, columns, SPARSE[headed or bool(names)], wrapped, places_between(middle)
+        )
     ):
         return None
     edges = [box[0], *middles, box[2]]
@@ -405,7 +411,7 @@ def _build(
             cell_box = bounding_box(map(line_box, ordered))
             cells.append(Cell(number, first, text, 1, last - first + 1, cell_box, 0.9, False, ordered))
             bold.append(all(line.is_bold for line in ordered))
-    cells = add_middle_cells(cells, middle, groups)
+    cells = spanning_columns(add_middle_cells(cells, middle, groups), middle, len(groups))
     bold += [cell.lines[0].is_bold for cell in cells[len(bold) :]]
     head = _rows_above_rule(cells, [bottoms[members[-1]] for members in groups], wide, 0.3 * height)
     if not 0 < head < len(groups):
@@ -501,95 +507,3 @@ def _widened(
             if covered:
                 return min(first, covered[0]), max(last, covered[-1])
     return first, last
-
-
-def _looks_like_table(
-    rows: list[list[Segment]],
-    placed: list[list[tuple[int, int]]],
-    groups: list[list[int]],
-    columns: int,
-    least: float,
-    joined: bool,
-) -> bool:
-    """Without rules or caption: short cells, the share `least` of them filled, a column of numbers, no list or code;
-    `joined` says that cells of several lines were told already.
-    """
-    segments = [segment for row in rows for segment in row]
-    texts = [segment.line.text for segment in segments]
-    if len(rows) < 3 or any(_LEADER.search(text) for text in texts):
-        return False
-    amounts = [_AMOUNT.fullmatch(row[-1].line.text) is not None for row in rows if len(row) > 1]
-    code = sum(_is_monospaced(segment.line) for segment in segments) > 0.5 * len(segments)
-    if code and not (amounts and all(amounts)):
-        return False
-    filled = sum(len({place for member in group for place in placed[member]}) for group in groups)
-    if filled < least * len(groups) * columns:
-        return False
-    by_column: list[list[str]] = [[] for _ in range(columns)]
-    for row, places in zip(rows, placed, strict=True):
-        for segment, (first, last) in zip(row, places, strict=True):
-            if first == last:
-                by_column[first].append(segment.line.text)
-    if any(not column for column in by_column):
-        return False
-    if sum(bool(_MARK.match(text)) for text in by_column[0]) > 0.5 * len(by_column[0]) and columns < 4:
-        return False
-    if sum(bool(_ITEM.match(text)) for text in texts) >= 0.2 * len(texts):
-        return False
-    if _is_prose_in_columns(rows, placed, columns):
-        return False
-    words = np.mean([len(text.split()) for text in texts])
-    if words > 4.5 or max(np.mean([len(text) for text in column]) for column in by_column) > 45:
-        return False
-    numeric = [sum(map(is_number, column)) >= 0.6 * len(column) for column in by_column]
-    if columns == 2:
-        values = [float(text) for text in by_column[1] if text.isdigit()]
-        ascending = len(values) > 2 and values == sorted(values) and len(values) >= 0.8 * len(by_column[1])
-        wrapped = len(groups) < len(rows) and filled >= 0.9 * len(groups) * columns
-        return (numeric[1] and not ascending and len(rows) >= 4) or (wrapped and len(groups) >= 4)
-    regular = len(groups) >= 4 and filled >= 0.85 * len(groups) * columns
-    return any(numeric[1:]) or (regular and (joined or bool(words <= 2.5)))
-
-
-def _is_list(rows: list[list[Segment]], placed: list[list[tuple[int, int]]], columns: int) -> bool:
-    """Whether the first of two columns holds nothing but bullets, as hanging indents set them."""
-    marks = [
-        segment.line.text.strip()
-        for row, places in zip(rows, placed, strict=True)
-        for segment, (first, _) in zip(row, places, strict=True)
-        if first == 0
-    ]
-    return columns == 2 and all(len(mark) == 1 and mark in BULLETS + "–—-*" for mark in marks)
-
-
-def _is_monospaced(line: Line) -> bool:
-    return line.style is not None and bool(_MONOSPACED.search(line.style.font))
-
-
-def _is_prose_in_columns(
-    rows: list[list[Segment]], placed: list[list[tuple[int, int]]], columns: int
-) -> bool:
-    """Whether two columns, or one of long lines, are filled from side to side by most of their lines, as paragraphs
-    are; justified ones have gaps between words as wide as those between cells.
-    """
-    prose = 0
-    for column in range(columns):
-        lines: list[tuple[float, float, str]] = []
-        for row, places in zip(rows, placed, strict=True):
-            inside = [
-                segment for segment, (first, last) in zip(row, places, strict=True) if first == last == column
-            ]
-            if inside:
-                text = " ".join(segment.line.text for segment in inside)
-                lines.append((inside[0].box[0], inside[-1].box[2], text))
-        words = np.mean([len(text.split()) for _, _, text in lines]) if lines else 0.0
-        if len(lines) < 3 or words < 2.5:
-            continue
-        left, right = min(line[0] for line in lines), max(line[1] for line in lines)
-        edge = 0.08 * (right - left)
-        full = sum(start <= left + edge and end >= right - edge for start, end, _ in lines)
-        letters = sum(char.isalpha() for _, _, text in lines for char in text)
-        if words >= 5 and full >= 0.5 * len(lines):
-            return True
-        prose += full >= 0.6 * len(lines) and letters > 0.6 * sum(len(text) for _, _, text in lines)
-    return prose >= 2
