@@ -43,6 +43,7 @@ FILLED = 0.8  # of its column's width that a line of prose takes
 FULL_LINES = {False: 0.4, True: 0.5}  # of the lines that are filled so, at least
 ITEMS = 0.3  # of the lines of a list begin with a mark, at least
 LETTERS, WORDS = 0.6, 0.5  # of the characters: of prose, of anything that is read
+GOING_ON = 0.6  # of the rows of a narrow column go on in a sentence, at least
 SAME_STRIPE = 0.5  # of a known stripe's width
 
 # Of the rows of the shorter side are level at most, where nothing else tells columns: of one size of type, of two.
@@ -327,7 +328,14 @@ class _Cutter:
                 parted = True
                 if learn and stripe not in known:
                     known.append(stripe)
-            elif self._are_words(parts[number], parts[number + 1]) and self._are_unlevel(stripe, left, right):
+            elif self._are_words(parts[number], parts[number + 1]) and (
+                self._are_unlevel(stripe, left, right)
+                or (
+                    min(len(left), len(right)) >= MIN_ROWS[True]
+                    and max(len(left), len(right)) >= MIN_ROWS[False]
+                    and all(map(self._are_sentences, parts[number : number + 2]))
+                )
+            ):
                 parted = True  # here alone: elsewhere labels may stand beside their values
             else:
                 parted = any(_share(stripe, other) >= SAME_STRIPE for other in known)
@@ -392,6 +400,23 @@ class _Cutter:
         if stripe[1] - stripe[0] < UNLEVEL_GUTTER * self.height:
             return False
         return all(map(self._has_sentence_over_rows, sides))
+
+    def _are_sentences(self, items: _Items) -> bool:
+        """Whether nearly all rows, however short, go on from the one above with a small letter, and the last one ends a
+        sentence: so do narrow columns of a program's or a brochure's, and no cells or labels.
+        """
+        lines = items[items < len(self.signs)]
+        if not len(lines):
+            return False
+        rows = split_at_stripes(self.boxes, lines, axis=1)
+        starts = [row[np.argmin(self.boxes[row, 0])] for row in rows]
+        ends = [row[np.argmax(self.boxes[row, 2])] for row in rows]
+        going_on = [
+            self.flow[start, 0] and not self.flow[end, 1]
+            for end, start in zip(ends[:-1], starts[1:], strict=True)
+        ]
+        whole = not self.flow[starts[0], 0] and bool(self.flow[ends[-1], 1])
+        return whole and bool(going_on) and sum(going_on) >= GOING_ON * len(going_on)
 
     def _has_sentence_over_rows(self, items: _Items) -> bool:
         lines = items[items < len(self.signs)]

@@ -326,3 +326,45 @@ def test_formulas_are_no_headings(formula: str) -> None:
     prose(page, 30, below + 34, 4)
     text = markdown(page)
     assert "#" not in text and formula.split()[0] in text
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        [
+            "Our bakers|start at four|every day.",
+            "Fresh rolls|are sold until|the shop shuts.",
+            "Cakes need|a day of|notice.",
+        ],
+        ["The hall is|let by the|hour.", "Chairs and|tables cost|no more."],
+        ["Guests who|stay for a|week may ask|for a bicycle.", "Dogs are|welcome in|two rooms."],
+    ],
+)
+def test_narrow_columns_of_sentences_are_read_one_by_one(columns: list[str]) -> None:
+    page = PdfPage()
+    for number, column in enumerate(columns):
+        for row, said in enumerate(column.split("|")):
+            page.text(20 + 90 * number, 30 + 10 * row, said, 8)
+    prose(page, 20, 100, 4)
+    said_by_column = [column.replace("|", " ") for column in columns]
+    blocks = [block.strip() for block in markdown(page).split("\n\n")]
+    assert blocks[: len(columns)] == said_by_column
+
+
+def test_cells_of_two_lines_are_no_columns_of_sentences() -> None:
+    page = PdfPage()
+    rows_of_text(
+        page,
+        [20, 120, 220],
+        30,
+        [
+            ("Goods", "Kept in", "Note"),
+            ("Apples", "a cool", "Turn them"),
+            ("", "cellar", "once a week."),
+            ("Bread", "a dry box", "Three days."),
+            ("Milk", "the fridge", "Do not shake."),
+        ],
+        step=11,
+    )
+    said = markdown(page)
+    assert said.index("Bread") < said.index("Three days") < said.index("Milk")
