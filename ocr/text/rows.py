@@ -20,6 +20,10 @@ EVEN = 1.5  # the widest white between words to the narrowest, in a row that is 
 ROW_GAP = 1.5  # between two cells of a row that does not run on
 SHORT_WORDS, SHORT_MOST = 3.4, 5  # of rows that tell nothing of their column's width: the mean, the most
 OWN_ENDS, OWN_ENDS_SHORT = 0.4, 0.3  # of the ends of rows: the author's, at least; where all rows are short
+SMALL, VERSE_MOST = (
+    0.8,
+    10,
+)  # of the rows of such verse begin with small letters, at least; words of each, at most
 CONTENTS = re.compile(r".*\S … (\d+|[ivxlcIVXLC]+|[A-Z]?-?\d+)$")  # an entry with its page
 _LEADERS = re.compile(r"\s*[.]{4,}\s*(\S+)$")
 _LOCATOR = re.compile(r"[\s,]\d+\W*$")  # of an index's entry
@@ -164,15 +168,16 @@ def is_entry(text: str) -> bool:
 def has_room(before: Row, row: Row, said: str, left: float, right: float) -> bool:
     """Whether the first word of a row, which says `said`, had room in the row before it."""
     word = said.split(maxsplit=1)[0]
+    space = 0.5
     first = row.lines[0].words[:1]
     if first and first[0].text == word and row.lines[0].style is not None:
         left_end, _, right_end, _ = line_box(first[0])
-        needed = right_end - left_end
+        needed, space = right_end - left_end, 0.4
     else:
         letters = 1 if is_unspaced(said[0]) else len(word)
         needed = (row.box[2] - row.box[0]) * letters / max(len(said), 1)
     # Rows that run from right to left are seldom set to full width: the white of one space is enough to tell.
-    space = 0.25 if before.rightward else 0.5
+    space = 0.25 if before.rightward else space
     return before.room(row, left, right) > needed + space * (row.box[3] - row.box[1])
 
 
@@ -189,13 +194,25 @@ def own_ends(paragraphs: Sequence[Sequence[Row]], left: float, right: float) -> 
     short = list(map(_are_short, paragraphs))
     if ends < 2 or own < (OWN_ENDS_SHORT if all(short) else OWN_ENDS) * ends:
         return [False] * len(paragraphs)
-    return [is_short or count > 0 for is_short, (count, _) in zip(short, counts, strict=True)]
+    return [
+        is_short or (count > 0 and _are_verse(rows))
+        for is_short, (count, _), rows in zip(short, counts, paragraphs, strict=True)
+    ]
+
+
+def _are_verse(rows: Sequence[Row]) -> bool:
+    """Whether nearly all rows begin with small letters, so that such a letter does not say that a row goes on."""
+    small = sum(row.text[:1].islower() for row in rows)
+    return small >= SMALL * len(rows) and max(len(row.text.split()) for row in rows) <= VERSE_MOST
 
 
 def _count_own_ends(rows: Sequence[Row], left: float, right: float) -> tuple[int, int]:
     """How many ends of a paragraph's rows are the author's by themselves, and how many there are in all."""
     short = _are_short(rows)
-    if any(len(row.cells) > 1 for row in rows):
+    texts = [row.text for row in rows]
+    sentence = texts[0][:1].isupper() and texts[-1].endswith((".", "!", "?"))
+    sentence = sentence and all(text[:1].islower() for text in texts[1:])
+    if sentence or any(len(row.cells) > 1 or is_unspaced(row.text[0]) for row in rows):
         return 0, len(rows) - 1
     own = sum(
         (short and not row.text[:1].islower() and not before.text.endswith("-"))
