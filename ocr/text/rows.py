@@ -170,11 +170,12 @@ def has_room(before: Row, row: Row, said: str, left: float, right: float) -> boo
     word = said.split(maxsplit=1)[0]
     space = 0.5
     first = row.lines[0].words[:1]
-    if first and first[0].text == word and row.lines[0].style is not None:
+    spaced = not is_unspaced(said[0])
+    if spaced and first and first[0].text == word and row.lines[0].style is not None:
         left_end, _, right_end, _ = line_box(first[0])
         needed, space = right_end - left_end, 0.4
     else:
-        letters = 1 if is_unspaced(said[0]) else len(word)
+        letters = len(word) if spaced else 1
         needed = (row.box[2] - row.box[0]) * letters / max(len(said), 1)
     # Rows that run from right to left are seldom set to full width: the white of one space is enough to tell.
     space = 0.25 if before.rightward else space
@@ -191,7 +192,8 @@ def own_ends(paragraphs: Sequence[Sequence[Row]], left: float, right: float) -> 
     """
     counts = [_count_own_ends(rows, left, right) for rows in paragraphs]
     own, ends = map(sum, zip(*counts, strict=True))
-    short = list(map(_are_short, paragraphs))
+    # A row without spaces is one word, however long it is.
+    short = [_are_short(rows) and not any(is_unspaced(row.text[0]) for row in rows) for rows in paragraphs]
     if ends < 2 or own < (OWN_ENDS_SHORT if all(short) else OWN_ENDS) * ends:
         return [False] * len(paragraphs)
     return [

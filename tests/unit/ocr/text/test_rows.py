@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from ocr.text.rows import Row, own_ends
 from tests.unit.ocr.documents.pdf_pages import PdfPage
 from tests.unit.ocr.documents.test_pages_of_others import TEXT, markdown
+from tests.unit.ocr.tables.test_text_tables import line
 
 VERSES = [
     [
@@ -84,3 +86,13 @@ def test_a_word_of_wide_letters_had_no_room() -> None:
     page.text(20, 20, "the little illicit mill still fills its tills until it fills", 9)
     page.text(20, 31, "MWMWM lit it till it is still, little lilli, until it tilts it", 9)
     assert "\n" not in markdown(page).strip()
+
+
+def test_rows_without_spaces_are_no_short_rows() -> None:
+    """A row of Chinese is one word, and the next one begins with no small letter."""
+    rows = [
+        Row.of([line(0, 15.0 * n, said)]) for n, said in enumerate(("桥梁建在河上", "很长时间以前", "人们"))
+    ]
+    assert own_ends([rows, rows], 0, 36) == [False, False]
+    words = [Row.of([line(0, 15.0 * n, said)]) for n, said in enumerate(("four eggs", "oil", "salt"))]
+    assert own_ends([words], 0, 54) == [True]
