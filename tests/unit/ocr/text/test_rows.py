@@ -16,7 +16,7 @@ VERSES = [
         "the road goes down, the road returns",
         "to where it started from",
     ],
-    ["the snow is deep, the night is long", "the dog is at the door", "who sings tonight the sailors' song"],
+    ["the snow is deep, the night is long", "the dog is in the yard", "who sings tonight the sailors' song"],
 ]
 
 
