@@ -62,16 +62,16 @@ def spaced_letters(codes: list[str], near: Neighbours, spaces: int) -> tuple[np.
         if first < last:
             one = (first, last, float(np.median(near.gap[first:last])))
             (words if last - first > 1 else rest).append(one)
-    known: list[tuple[int, float]] = []
+    accepted: list[tuple[int, float]] = []
     for first, last, distance in words:
         sure = any(other != first and _are_alike(near, first, distance, other, d) for other, _, d in words)
         if _is_word(codes[first : last + 1], near, first, last, distance, has_spaces, sure):
             tied[first:last] = True
-            known.append((first, distance))
+            accepted.append((first, distance))
         else:
             rest.append((first, last, distance))
     for first, last, distance in rest:  # such as "of" or a year, in a line whose other words are set apart
-        tied[first:last] |= any(_are_alike(near, first, distance, other, one) for other, one in known)
+        tied[first:last] |= any(_are_alike(near, first, distance, other, one) for other, one in accepted)
     for at in np.flatnonzero(near.together & ~tied):
         sides = [n for n in (at - 1, at + 1) if 0 <= n < len(tied) and tied[n]]
         if sides and near.gap[at] < 2 * near.gap[sides].max() + WORD_SPACE * near.em[at]:
@@ -81,17 +81,17 @@ def spaced_letters(codes: list[str], near: Neighbours, spaces: int) -> tuple[np.
 
 def _stretches(wide: np.ndarray, near: Neighbours) -> list[tuple[int, int]]:
     """(first, last) of neighbours that follow one another and stand equally far apart: characters first to last."""
-    found: list[tuple[int, int]] = []
-    places = np.flatnonzero(wide).tolist()
+    stretches: list[tuple[int, int]] = []
+    indices = np.flatnonzero(wide).tolist()
     gaps, em = near.gap.tolist(), near.em.tolist()
-    for at in places:
-        if found and found[-1][1] == at:
+    for at in indices:
+        if stretches and stretches[-1][1] == at:
             before = gaps[at - 1]
             if abs(gaps[at] - before) <= EVEN * em[at] + EVEN_SHARE * max(before, gaps[at]):
-                found[-1] = (found[-1][0], at + 1)
+                stretches[-1] = (stretches[-1][0], at + 1)
                 continue
-        found.append((at, at + 1))
-    return found
+        stretches.append((at, at + 1))
+    return stretches
 
 
 def _touch(near: Neighbours, at: int) -> bool:
@@ -127,8 +127,8 @@ def _is_word(
     return letters or distance <= DIGITS * em or any(code.isalpha() for code in codes)
 
 
-def _are_alike(near: Neighbours, at: int, distance: float, other: int, known: float) -> bool:
-    """Whether letters at two places stand equally far apart, on one line."""
+def _are_alike(near: Neighbours, at: int, distance: float, other: int, other_distance: float) -> bool:
+    """Whether letters at two indices stand equally far apart, on one line."""
     first, last = sorted((at, other))
-    alike = abs(distance - known) <= EVEN * near.em[at] + EVEN_SHARE * known
+    alike = abs(distance - other_distance) <= EVEN * near.em[at] + EVEN_SHARE * other_distance
     return bool(alike and near.together[first:last].all())

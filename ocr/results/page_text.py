@@ -226,11 +226,11 @@ def _lines_at(content: Content, members: np.ndarray, angle: float) -> list[tuple
     joined = level & (gap < limit) & (gap > -0.7 * em)
     blank = np.array([code == " " for code in codes])
     spaces, seen_spaces = np.cumsum(blank & ~text.generated), np.cumsum(blank & text.generated)
-    said = [codes[int(i)] for i in members]
+    texts = [codes[int(i)] for i in members]
     objects = text.objects[members]
     apart = np.diff(spaces[members])
     near = Neighbours(gap, em, level & (gap > -0.7 * em), objects[1:] == objects[:-1], apart > 0)
-    tied, in_line = spaced_letters(said, near, int(apart.sum()))
+    tied, in_line = spaced_letters(texts, near, int(apart.sum()))
     joined |= tied | in_line
     if may_run_right("".join(codes)):
         rightward = np.array([is_right_to_left(codes[int(i)]) for i in members])
@@ -242,7 +242,7 @@ def _lines_at(content: Content, members: np.ndarray, angle: float) -> list[tuple
     ends = np.append(starts[1:], len(members))
     chars = Chars(
         members,
-        said,
+        texts,
         left.tolist(),
         right.tolist(),
         top.tolist(),

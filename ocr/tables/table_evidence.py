@@ -43,8 +43,8 @@ def looks_like_table(
     if filled < least * len(groups) * columns:
         return False
     by_column: list[list[str]] = [[] for _ in range(columns)]
-    for row, places in zip(rows, placed, strict=True):
-        for segment, (first, last) in zip(row, places, strict=True):
+    for row, columns_of_row in zip(rows, placed, strict=True):
+        for segment, (first, last) in zip(row, columns_of_row, strict=True):
             if first == last:
                 by_column[first].append(segment.line.text)
     if any(not column for column in by_column):
@@ -72,8 +72,8 @@ def is_list(rows: list[list[Segment]], placed: list[list[tuple[int, int]]], colu
     """Whether the first of two columns holds nothing but bullets, as hanging indents set them."""
     marks = [
         segment.line.text.strip()
-        for row, places in zip(rows, placed, strict=True)
-        for segment, (first, _) in zip(row, places, strict=True)
+        for row, columns_of_row in zip(rows, placed, strict=True)
+        for segment, (first, _) in zip(row, columns_of_row, strict=True)
         if first == 0
     ]
     return columns == 2 and all(len(mark) == 1 and mark in BULLETS + "–—-*" for mark in marks)
@@ -92,9 +92,11 @@ def _is_prose_in_columns(
     prose = 0
     for column in range(columns):
         lines: list[tuple[float, float, str]] = []
-        for row, places in zip(rows, placed, strict=True):
+        for row, columns_of_row in zip(rows, placed, strict=True):
             inside = [
-                segment for segment, (first, last) in zip(row, places, strict=True) if first == last == column
+                segment
+                for segment, (first, last) in zip(row, columns_of_row, strict=True)
+                if first == last == column
             ]
             if inside:
                 text = " ".join(segment.line.text for segment in inside)

@@ -138,25 +138,25 @@ def join_rows(
     text = text_of(rows[0])
     short = _are_short(rows) or _are_index(rows)
     for before, row in pairwise(rows):
-        said = text_of(row)
+        text_below = text_of(row)
         cells = keep_cells and max(len(before.cells), len(row.cells)) > 1
-        joined = None if cells else join_at_hyphen(text, said, words)
+        joined = None if cells else join_at_hyphen(text, text_below, words)
         if joined is not None:
             text = joined
         elif (
             cells
             or (keep_ends and not text.endswith("-"))
             or is_entry(before.text)
-            or has_room(before, row, said, left, right)
+            or has_room(before, row, text_below, left, right)
             or white_inside(row, left, right) > ROW_GAP
             or (white_inside(before, left, right) > ROW_GAP and not is_beside_the_label(row, before))
-            or (short and not text.endswith("-") and (said[0].isupper() or not said[0].isalpha()))
+            or (short and not text.endswith("-") and (text_below[0].isupper() or not text_below[0].isalpha()))
             or (ENDS_WITH_AMOUNT.search(before.text) and ENDS_WITH_AMOUNT.search(row.text))
             or (_LABELLED.match(before.text) and _LABELLED.match(row.text))
         ):
-            text += "\n" + said
+            text += "\n" + text_below
         else:
-            text = join_texts(text, said)
+            text = join_texts(text, text_below)
     return text
 
 
@@ -165,18 +165,18 @@ def is_entry(text: str) -> bool:
     return "…" in text and CONTENTS.match(text) is not None
 
 
-def has_room(before: Row, row: Row, said: str, left: float, right: float) -> bool:
-    """Whether the first word of a row, which says `said`, had room in the row before it."""
-    word = said.split(maxsplit=1)[0]
+def has_room(before: Row, row: Row, text_below: str, left: float, right: float) -> bool:
+    """Whether the first word of a row, which says `text_below`, had room in the row before it."""
+    word = text_below.split(maxsplit=1)[0]
     space = 0.5
     first = row.lines[0].words[:1]
-    spaced = not is_unspaced(said[0])
+    spaced = not is_unspaced(text_below[0])
     if spaced and first and first[0].text == word and row.lines[0].style is not None:
         left_end, _, right_end, _ = line_box(first[0])
         needed, space = right_end - left_end, 0.4
     else:
         letters = len(word) if spaced else 1
-        needed = (row.box[2] - row.box[0]) * letters / max(len(said), 1)
+        needed = (row.box[2] - row.box[0]) * letters / max(len(text_below), 1)
     # Rows that run from right to left are seldom set to full width: the white of one space is enough to tell.
     space = 0.25 if before.rightward else space
     return before.room(row, left, right) > needed + space * (row.box[3] - row.box[1])
@@ -191,10 +191,10 @@ def own_ends(paragraphs: Sequence[Sequence[Row]], left: float, right: float) -> 
     paragraphs of short rows follow the others, and those of long rows that are all full do not.
     """
     counts = [_count_own_ends(rows, left, right) for rows in paragraphs]
-    own, ends = map(sum, zip(*counts, strict=True))
+    author_ends, ends = map(sum, zip(*counts, strict=True))
     # A row without spaces is one word, however long it is.
     short = [_are_short(rows) and not any(is_unspaced(row.text[0]) for row in rows) for rows in paragraphs]
-    if ends < 2 or own < (OWN_ENDS_SHORT if all(short) else OWN_ENDS) * ends:
+    if ends < 2 or author_ends < (OWN_ENDS_SHORT if all(short) else OWN_ENDS) * ends:
         return [False] * len(paragraphs)
     return [
         is_short or (count > 0 and _are_verse(rows))
@@ -216,12 +216,12 @@ def _count_own_ends(rows: Sequence[Row], left: float, right: float) -> tuple[int
     sentence = sentence and all(text[:1].islower() for text in texts[1:])
     if sentence or any(len(row.cells) > 1 or is_unspaced(row.text[0]) for row in rows):
         return 0, len(rows) - 1
-    own = sum(
+    author_ends = sum(
         (short and not row.text[:1].islower() and not before.text.endswith("-"))
         or has_room(before, row, row.text, left, right)
         for before, row in pairwise(rows)
     )
-    return own, len(rows) - 1
+    return author_ends, len(rows) - 1
 
 
 def _are_short(rows: Sequence[Row]) -> bool:
