@@ -134,14 +134,14 @@ def test_edges_are_in_the_zone() -> None:
     assert inside_zone(turned, points).tolist() == [True, True, False, False, True]
 
 
-def zones_of(anchor: Anchor, bbox: tuple[float, ...], *zones: str) -> list[int]:
+def zones_of(anchor: Anchor, bbox: tuple[float, float, float, float], *zones: str) -> list[int]:
     options = CountOptions(zones=tuple(parse_zone(zone) for zone in zones), zone_anchor=anchor)
     counts = RegionCounter(options).update([Box("car", 0, 0.9, bbox, 1)])
     return [zone.now for zone in counts.zones]
 
 
 @pytest.mark.parametrize("bbox", [(90, 50, 110, 70), (90, 150, 110, 200), (90, -20, 110, 0)])
-def test_an_object_on_the_common_edge_of_two_zones_is_in_one(bbox: tuple[float, ...]) -> None:
+def test_an_object_on_the_common_edge_of_two_zones_is_in_one(bbox: tuple[float, float, float, float]) -> None:
     """supervision#1991: an object is not in two zones that lie side by side."""
     assert sum(zones_of("bottom", bbox, "0,0,100,200", "100,0,200,200")) == 1
     quarters = ("0,0,100,70", "100,0,200,70", "0,70,100,200", "100,70,200,200")
