@@ -20,6 +20,8 @@ from detection.results import Box, DetectionResult
 from framework.core.errors import ConfigError
 
 _ON_EDGE = 1e-3  # pixels
+_ANGLES = np.radians(np.arange(10, 370, 45))  # not along the edges of most zones
+_AROUND = 20 * _ON_EDGE * np.stack([np.cos(_ANGLES), np.sin(_ANGLES)], axis=-1)[None]  # [1, 8, 2]
 Anchor = Literal["corners", "center", "bottom"]
 """The points of a box that tell where it is: its corners, its centre, or the middle of its lower side."""
 
@@ -132,6 +134,29 @@ def sides_of_line(line: CountLine, points: np.ndarray) -> np.ndarray:
 def inside_zone(zone: CountZone, points: np.ndarray) -> np.ndarray:
     """[K] bool: whether all points [A, K, 2] are inside, by the even-odd rule, or on an edge: a box that the image cuts
     has its lower side there, and so has a zone that reaches to the end of the image."""
+    inside, on_edge = _locate(zone, points)
+    return np.asarray((inside | on_edge).all(axis=0))
+
+
+def inside_zones(zones: Sequence[CountZone], points: np.ndarray) -> np.ndarray:
+    """[Z, K] bool: `inside_zone` of each zone. A single anchor (A is 1) on an edge that zones share is on one side of
+    it, that of most zones: zones side by side count an object once, those that overlap count it each."""
+    inside = np.array([inside_zone(zone, points) for zone in zones], bool).reshape(
+        len(zones), points.shape[1]
+    )
+    if len(points) > 1:
+        return inside  # the corners of a box are never all in two zones that only touch
+    for number in np.flatnonzero(inside.sum(axis=0) > 1):
+        around = points[:, [number]] + _AROUND
+        sides = np.array([_locate(zone, around)[0][0] for zone in zones])
+        best = sides[:, sides.sum(axis=0).argmax()]
+        if best.any():
+            inside[:, number] = best
+    return inside
+
+
+def _locate(zone: CountZone, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """[A, K] bool each: which points [A, K, 2] are inside by the even-odd rule, and which are on an edge."""
     x, y = points[..., 0], points[..., 1]
     inside, on_edge = np.zeros(x.shape, bool), np.zeros(x.shape, bool)
     for (x0, y0), (x1, y1) in zip(zone.points, (*zone.points[1:], zone.points[0])):
@@ -144,7 +169,7 @@ def inside_zone(zone: CountZone, points: np.ndarray) -> np.ndarray:
         if y0 != y1:
             crosses = (y0 <= y) != (y1 <= y)
             inside ^= crosses & (x < x0 + (y - y0) * (x1 - x0) / (y1 - y0))
-    return np.asarray((inside | on_edge).all(axis=0))
+    return inside, on_edge
 
 
 @dataclass
@@ -201,8 +226,8 @@ class RegionCounter:
             for box, side in zip(tracked, sides.tolist()):
                 if side and (event := self._cross(line, box, side)):
                     events.append(event)
-        for zone in self._zones:
-            inside = inside_zone(zone.region, anchor_points(xyxy, self.options.zone_anchor))
+        anchors = anchor_points(xyxy, self.options.zone_anchor)
+        for zone, inside in zip(self._zones, inside_zones(self.options.zones, anchors)):
             for box, is_in in zip(tracked, inside.tolist()):
                 events += self._visit(zone, box, is_in)
         return FrameCounts(

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     import tokenizers
 
 
+_MOST_IDS = 1 << 24
+"""Above all numbers of tokens: the library goes through every number up to the last, also through those of gaps."""
+
+
 def library() -> Any:
     """The module `tokenizers`. Raises: MissingExtraError, where it is not installed."""
     try:
@@ -21,6 +25,18 @@ def library() -> Any:
     except ImportError as error:
         raise MissingExtraError("tokenizers", "nlp", "tokenizers of WordPiece and BPE") from error
     return tokenizers
+
+
+def check_vocab_size(size: int, where: object) -> None:
+    """Raises: FormatError, where the last number of a token is far above those of all vocabularies."""
+    if size > _MOST_IDS:
+        raise FormatError(
+            "the tokenizer cannot be read",
+            where=where,
+            received=f"a token of the number {size - 1:,}",
+            allowed=f"numbers below {_MOST_IDS:,}",
+            fix="copy the file again",
+        )
 
 
 class Subwords:
@@ -47,7 +63,7 @@ class Subwords:
         """Raises: FormatError, where the library cannot read it."""
         module = library()
         try:
-            return cls(module.Tokenizer.from_str(text))
+            segmenter = cls(module.Tokenizer.from_str(text))
         except Exception as error:  # the library raises nothing narrower
             raise FormatError(
                 "the tokenizer cannot be read",
@@ -56,6 +72,8 @@ class Subwords:
                 allowed=f"a tokenizer.json that tokenizers {module.__version__} reads",
                 fix="copy the file again, or install a newer version of the package",
             ) from error
+        check_vocab_size(segmenter.size, where)
+        return segmenter
 
     @property
     def size(self) -> int:

@@ -27,7 +27,7 @@ from framework.text.lookup import Lookup
 from framework.text.piece_models import parse_piece_model, piece_tokenizer
 from framework.text.segmenter import ALL_ROLES, FORMAT, ROLES, Frame, Segmenter, TokenizerParts
 from framework.text.sentence_pieces import SentencePieces
-from framework.text.subwords import Subwords, library
+from framework.text.subwords import Subwords, check_vocab_size, library
 
 if TYPE_CHECKING:
     import tokenizers
@@ -209,6 +209,7 @@ def _read_byte_level(path: Path, settings: Mapping[str, object]) -> TokenizerPar
     vocabulary = _parse_json(_read_text(path), path)
     if not all(type(number) is int and number >= 0 for number in vocabulary.values()):
         raise FormatError("a vocabulary gives each token a number", where=path, allowed='{"token": 0, …}')
+    check_vocab_size(max(vocabulary.values(), default=-1) + 1, path)
     merges = _read_merges(path.with_name(_MERGES))
     is_roberta = "<s>" in vocabulary and "</s>" in vocabulary
     usual = _ROBERTA if is_roberta else _GPT

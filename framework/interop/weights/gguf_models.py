@@ -159,7 +159,10 @@ def gguf_state(file: GGUFFile) -> LazyState:
             count = heads.get(block[2]) if permuted else None
             if block[2] in heads and permuted:
                 make = functools.partial(
-                    _side_by_side, file, name, _heads(count or heads["attn_q"], entry.shape, name)
+                    _side_by_side,
+                    file,
+                    name,
+                    _heads(count or heads["attn_q"], entry.shape, f"{file.source.name}: {name}"),
                 )
             arrays[f"model.layers.{block[1]}.{_BLOCK_NAMES[block[2]]}.{block[3]}"] = LazyArray(
                 entry.shape, make
@@ -178,12 +181,12 @@ def gguf_state(file: GGUFFile) -> LazyState:
     return LazyState(arrays)
 
 
-def _heads(count: object, shape: tuple[int, ...], name: str) -> int:
+def _heads(count: object, shape: tuple[int, ...], where: str) -> int:
     """Raises: FormatError, where the rows are not those of so many heads."""
-    if not isinstance(count, int) or count < 1 or shape[0] % (2 * count):
+    if not isinstance(count, int) or count < 1 or not shape or shape[0] % (2 * count):
         raise FormatError(
             "a matrix of the attention does not fit its number of heads",
-            where=name,
+            where=where,
             received=f"{list(shape)} of {count!r} heads",
         )
     return count

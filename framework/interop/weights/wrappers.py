@@ -49,19 +49,19 @@ def remove_wrappers(state: Arrays, own_components: frozenset[str] = frozenset())
     return type(state)({names[name]: value for name, value in state.items()})  # type: ignore[call-arg]
 
 
-def find_model(state: Arrays, layer: nn.Layer) -> Arrays:
+def find_model(state: Arrays, layer: nn.Layer, announce: bool = True) -> Arrays:
     """The arrays of `state` that are of `layer`, under its own names where a prefix stands before them.
 
     The prefix is the one behind which most names of the layer stand; of several with all of them, that of an average
-    (`ema.`, `teacher.`). Where all of the layer is there, what stands beside it is left out, and the log says so in one
-    line.
+    (`ema.`, `teacher.`). Where all of the layer is there, what stands beside it is left out, and with `announce` the
+    log says so in one line.
     """
     shapes = layer.state_shapes()
     components = frozenset(component for name in shapes for component in name.split("."))
     state = remove_wrappers(state, components)
     best = _matches(state, layer)
     if best >= len(shapes):
-        return _without_copies(state, shapes)
+        return _without_copies(state, shapes, announce)
     prefixes = Counter(
         ".".join(parts[:depth]) + "."
         for parts in (name.split(".") for name in state)
@@ -80,19 +80,20 @@ def find_model(state: Arrays, layer: nn.Layer) -> Arrays:
     others = [name for name in state if not name.startswith(prefix) and not name.endswith(_COUNTERS)]
     if most < len(shapes):  # what is missing is said with the names that the file has
         inner = type(state)({**inner, **{name: state[name] for name in others}})  # type: ignore[call-arg]
-    elif others:
+    elif others and announce:
         _log.info(
             f"the weights are those below {prefix!r}; {len(others)} others are left out, such as {others[0]}"
         )
     return inner
 
 
-def _without_copies(state: Arrays, shapes: Mapping[str, tuple[int, ...]]) -> Arrays:
+def _without_copies(state: Arrays, shapes: Mapping[str, tuple[int, ...]], announce: bool) -> Arrays:
     """Without the averages that stand beside the arrays of a model, as `ema_backbone_conv_weight` does."""
     copies = [name for name in state if name.startswith(_COPIES) and name not in shapes]
     if not copies:
         return state
-    _log.info(f"{len(copies)} averages beside the weights are left out, such as {copies[0]}")
+    if announce:
+        _log.info(f"{len(copies)} averages beside the weights are left out, such as {copies[0]}")
     return type(state)({name: value for name, value in state.items() if name not in copies})  # type: ignore[call-arg]
 
 

@@ -25,6 +25,7 @@ from framework.vision.annotations.objects import (
 from framework.vision.coco_ids import distinct_categories, entries_by_id, read_id
 from framework.vision.dataset_files import is_file, read_annotations
 
+_COLOURS = 256**3
 _LISTS = ("images", "annotations", "categories")
 
 
@@ -123,8 +124,9 @@ def _read_segments(
         if not isinstance(segment, dict):
             continue
         category = read_id(segment.get("category_id"), names)
-        inside = numbers == segment.get("id")
-        if category is None or not isinstance(inside, np.ndarray) or not inside.any():
+        number = read_id(segment.get("id"), range(_COLOURS))
+        inside = numbers == (-1 if number is None else number)
+        if category is None or not inside.any():
             what = "no such category" if category is None else "no pixel"
             problems.append(f"{png.name}, segment {str(segment.get('id'))[:20]}: {what}")
             continue

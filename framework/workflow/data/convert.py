@@ -115,6 +115,7 @@ def convert_data(
     kind = source_format or detect_format(source)
     with tempfile.TemporaryDirectory(prefix="oar-") as scratch:
         read = _read(source, kind, None if images is None else Path(images), Path(scratch))
+        _check_texts(read, source)
         return _write(read, output, to, kind, boxes_only)
 
 
@@ -132,6 +133,22 @@ def _read(source: Path, kind: Format, images: Path | None, scratch: Path) -> Ann
         return replace(read, problems=(*read.problems, *shapes))
 
     return read_set(source, kind, images, read_labelme)
+
+
+def _check_texts(read: AnnotatedSet, source: Path) -> None:
+    """Raises: InputError, where a name or an attribute holds half a character, as "\\udce9" in JSON is one: no file of
+    UTF-8 takes it."""
+    objects = [one for image in read.images for one in image.objects]
+    attributes = (text for one in objects for pair in one.attributes.items() for text in pair)
+    for text in itertools.chain(read.class_names, (image.name for image in read.images), attributes):
+        if any("\ud800" <= character <= "\udfff" for character in text):
+            raise InputError(
+                "a name or an attribute is no valid Unicode",
+                where=source,
+                received=ascii(text[:100]),
+                allowed="names of classes and images, and attributes, that UTF-8 can tell",
+                fix="write the name again in the tool that made the file",
+            )
 
 
 def _write_frames(video: Path, folder: Path) -> None:
@@ -156,6 +173,7 @@ def _write(
         for image in read.images
     ]
     left_out, notes = list(read.problems), list(read.notes)
+    images = [_drop_outside(image, left_out) for image in images]
     if any(image.split for image in images):
         images = [_with_split(image) for image in images]
     if repeated := [name for name, count in Counter(image.name for image in images).items() if count > 1]:
@@ -217,6 +235,21 @@ def _splits(images: Sequence[AnnotatedImage]) -> list[str]:
 
 def _coco_file(split: str) -> str:
     return f"annotations/instances_{split or 'default'}.json"
+
+
+def _drop_outside(image: AnnotatedImage, left_out: list[str]) -> AnnotatedImage:
+    """The image without objects that have no area on it, of which some formats would write an empty outline."""
+    assert image.size_hw is not None
+    height, width = image.size_hw
+    visible = []
+    for one in image.objects:
+        x0, y0, x1, y1 = one.box
+        if min(x1, width) > max(x0, 0) and min(y1, height) > max(y0, 0):
+            visible.append(one)
+        else:
+            box = ", ".join(f"{value:g}" for value in one.box)
+            left_out.append(f"{image.name}: {one.label} at {box}: no area on the image of {width} x {height}")
+    return replace(image, objects=tuple(visible))
 
 
 def _drop_crowds(images: Sequence[AnnotatedImage], left_out: list[str]) -> list[AnnotatedImage]:

@@ -161,9 +161,12 @@ def load_state_into(model: _Model, state: dict[str, np.ndarray]) -> _Model:
     return model
 
 
-def spell_as_ours(state: dict[str, np.ndarray], model: nn.Layer) -> dict[str, np.ndarray]:
-    """A state dict of any spelling in the names and layouts of `model`, whose layers take the form of the weights."""
-    state = find_model(state, model)
+def spell_as_ours(
+    state: dict[str, np.ndarray], model: nn.Layer, announce: bool = True
+) -> dict[str, np.ndarray]:
+    """A state dict of any spelling in the names and layouts of `model`, whose layers take the form of the weights. With
+    `announce` the log says what is left out beside them."""
+    state = find_model(state, model, announce)
     if is_torch(state, model):
         state = from_torch(state, model)
     state = dict(model._without_aliases(state))
@@ -257,9 +260,9 @@ def load_pretrained(
 
 
 def _load_what_fits(model: nn.Layer, state: dict[str, np.ndarray], weights: str | Path) -> list[str]:
-    def find_fitting(layer: nn.Layer) -> dict[str, np.ndarray]:
+    def find_fitting(layer: nn.Layer, announce: bool = False) -> dict[str, np.ndarray]:
         shapes = layer.state_shapes()
-        ours = spell_as_ours(state, layer)
+        ours = spell_as_ours(state, layer, announce)
         return {name: a for name, a in ours.items() if name in shapes and a.shape == tuple(shapes[name])}
 
     layers = {"": model, **dict(model.named_children())}
@@ -273,6 +276,7 @@ def _load_what_fits(model: nn.Layer, state: dict[str, np.ndarray], weights: str 
             received=f"{len(state)} entries such as {', '.join(list(state)[:3])}",
             allowed=f"names and shapes such as {', '.join(list(model.state_shapes())[:3])}",
         )
+    fitting = find_fitting(layers[name], announce=True)
     values = {key: np.asarray(value) for key, value in layers[name].state_dict().items()}
     load_state_into(layers[name], {**values, **fitting})
     prefix = f"{name}." if name else ""

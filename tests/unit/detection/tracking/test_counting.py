@@ -11,6 +11,7 @@ from detection.counts import EventFile
 from detection.detector import DetectionOptions
 from detection.results import Box, DetectionResult
 from detection.tracking.counting import (
+    Anchor,
     CountOptions,
     RegionCounter,
     count_regions,
@@ -131,6 +132,36 @@ def test_edges_are_in_the_zone() -> None:
     turned = parse_zone("10,0,20,10,10,20,0,10")
     points = np.array([[[15.0, 5.0], [10.0, 20.0], [15.1, 4.9], [25.0, 15.0], [0.0, 10.0]]])
     assert inside_zone(turned, points).tolist() == [True, True, False, False, True]
+
+
+def zones_of(anchor: Anchor, bbox: tuple[float, float, float, float], *zones: str) -> list[int]:
+    options = CountOptions(zones=tuple(parse_zone(zone) for zone in zones), zone_anchor=anchor)
+    counts = RegionCounter(options).update([Box("car", 0, 0.9, bbox, 1)])
+    return [zone.now for zone in counts.zones]
+
+
+@pytest.mark.parametrize("bbox", [(90, 50, 110, 70), (90, 150, 110, 200), (90, -20, 110, 0)])
+def test_an_object_on_the_common_edge_of_two_zones_is_in_one(bbox: tuple[float, float, float, float]) -> None:
+    """supervision#1991: an object is not in two zones that lie side by side."""
+    assert sum(zones_of("bottom", bbox, "0,0,100,200", "100,0,200,200")) == 1
+    quarters = ("0,0,100,70", "100,0,200,70", "0,70,100,200", "100,70,200,200")
+    assert sum(zones_of("bottom", bbox, *quarters)) == 1
+    slanted = ("0,0,200,0,0,400", "200,0,200,400,0,400")
+    assert sum(zones_of("center", (90, 190, 110, 210), *slanted)) == 1
+
+
+def test_a_box_is_not_cut_to_a_zone_before_it_is_looked_for_there() -> None:
+    zones = ("0,167,457,427", "458,67,1011,309")
+    assert zones_of("bottom", (441, 258, 718, 713), *zones) == [0, 0]
+    assert zones_of("center", (441, 158, 718, 413), *zones) == [0, 1]
+
+
+def test_zones_that_overlap_count_an_object_each() -> None:
+    bbox = (90, 150, 110, 200)  # cut by the lower end of the image
+    assert zones_of("bottom", bbox, "0,0,200,200", "50,100,150,200") == [1, 1]
+    assert zones_of("bottom", (90, 50, 110, 100), "0,0,200,200", "50,100,150,200") == [1, 1]
+    assert zones_of("corners", (100, 20, 140, 60), "0,0,100,200", "100,0,200,200") == [0, 1]
+    assert zones_of("corners", (60, 20, 100, 60), "0,0,100,200", "100,0,200,200") == [1, 0]
 
 
 @pytest.mark.parametrize("text", ["1,2,3", "1,2,1,2", "a,b,c,d", "1,2,3,inf", ""])

@@ -142,6 +142,24 @@ def test_wrong_files(name: str, data: bytes, message: str, tmp_path: Path) -> No
         Tokenizer.from_file(tmp_path / name)
 
 
+@pytest.mark.parametrize("number", [2**32 - 7000, 2**24])
+def test_numbers_of_tokens_have_a_limit(number: int, tmp_path: Path) -> None:
+    """The library goes through all numbers up to the last: a damaged file would hold a program for minutes."""
+    tokenizer = Tokenizer.from_file(vocabulary(tmp_path, list(VOCAB)))
+    plain = json.loads(tokenizer.to_json())
+    plain["model"]["model"]["vocab"][VOCAB[-1]] = number
+    for text in (json.dumps(plain["model"]), json.dumps(plain)):
+        with pytest.raises(FormatError, match=rf"file.json: the tokenizer(?s:.)*{number:,}"):
+            Tokenizer.from_json(text, "file.json")
+    (tmp_path / "merges.txt").write_text("#version: 0.2\na b\n", encoding="utf-8")
+    names = {
+        token: index for index, token in enumerate(["<s>", "<pad>", "</s>", "<unk>", "<mask>", "a", "b"])
+    }
+    (tmp_path / "vocab.json").write_text(json.dumps({**names, "ab": number}), encoding="utf-8")
+    with pytest.raises(FormatError, match=rf"vocab.json(?s:.)*{number:,}"):
+        Tokenizer.from_file(tmp_path / "vocab.json")
+
+
 def test_a_damaged_tokenizer_of_ours(tmp_path: Path) -> None:
     data = json.loads(Tokenizer.train("words", ["a b"], 10).to_json())
     for change in ({"kind": "other"}, {"tokens": 3}, {"single": [["A"]]}, {"roles": []}):

@@ -191,6 +191,18 @@ def test_panoptic(tmp_path: Path) -> None:
         read_set(source, "panoptic")
 
 
+@pytest.mark.parametrize("number", [[], [5], {}, True, None, "x", 5.5, 10**30, -1, 1e308])
+def test_segments_whose_number_is_none(tmp_path: Path, number: object) -> None:
+    segments = [
+        {"id": number, "category_id": 3},
+        {"id": "5", "category_id": 9},
+        {"id": 70000.0, "category_id": 3},
+    ]
+    objects = read(panoptic(tmp_path, *segments), "panoptic")
+    assert [one.label for one in objects.images[0].objects] == ["road", "cat"]
+    assert len(objects.problems) == 1 and "no pixel" in objects.problems[0]
+
+
 def brush(mask: np.ndarray) -> list[int]:
     """Label Studio's packing, in blocks of values as they are and blocks of one value."""
     values = np.repeat(mask[..., None] * 255, 4, axis=-1).ravel().tolist()

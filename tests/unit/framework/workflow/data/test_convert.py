@@ -17,7 +17,7 @@ from framework.commands.data import main
 from framework.core.errors import InputError
 from framework.vision import image
 from framework.vision.video import VideoWriter
-from framework.workflow.data.convert import convert_data, detect_format
+from framework.workflow.data.convert import Target, convert_data, detect_format
 from segmentation.data.annotated import CvatMasks, YoloMasks
 from segmentation.data.coco import CocoMasks
 
@@ -107,6 +107,35 @@ def test_boxes_where_an_object_has_no_outline_and_no_crowds(tmp_path: Path) -> N
     report = convert_data(coco(tmp_path, crowd=1), tmp_path / "crowds", "yolo")
     assert "1 objects that are crowds or difficult" in str(report)
     assert (tmp_path / "crowds/labels/cam/b.txt").read_text(encoding="utf-8") == ""
+
+
+@pytest.mark.parametrize("to", ["yolo", "coco", "cvat", "voc"])
+def test_objects_outside_of_their_image_are_left_out(tmp_path: Path, to: Target) -> None:
+    """ultralytics#13924: DOTA's crops have outlines beyond the image."""
+    lines = "70 30 120 30 120 45 70 45 ship 0\n{} plane 0\n-9 -9 0 -9 0 20 -9 20 plane 0\n"
+    (tmp_path / "labelTxt").mkdir()
+    (tmp_path / "labelTxt/a.txt").write_text(lines.format("120 5 140 5 140 20 120 20"), encoding="utf-8")
+    (tmp_path / "images").mkdir()
+    image.write(tmp_path / "images/a.png", np.zeros((50, 100, 3), np.uint8))
+    report = convert_data(tmp_path, tmp_path / "out", to)
+    assert report.counts == {"plane": 0, "ship": 1}
+    assert report.left_out == (
+        "a.png: plane at 120, 5, 140, 20: no area on the image of 100 x 50",
+        "a.png: plane at -9, -9, 0, 20: no area on the image of 100 x 50",
+    )
+
+
+@pytest.mark.parametrize("to", ["yolo", "coco", "cvat", "voc"])
+@pytest.mark.parametrize("field", ["name", "age"])
+def test_half_characters_in_names_are_refused(tmp_path: Path, to: Target, field: str) -> None:
+    file = coco(tmp_path)
+    text = file.read_text(encoding="utf-8").replace('"dog"' if field == "name" else '"3"', '"d\\udce9"')
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(
+        InputError, match=r"all\.json: a name or an attribute is no valid Unicode(?s:.)*udce9"
+    ):
+        convert_data(file, tmp_path / "out", to)
+    assert not (tmp_path / "out").exists()
 
 
 def test_voc_and_labelme_are_known_by_their_files(tmp_path: Path) -> None:

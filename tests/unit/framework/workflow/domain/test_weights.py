@@ -350,3 +350,22 @@ def test_what_fits_of_a_detector_or_of_its_backbone(tmp_path: Path) -> None:
         ConfigError, match=r"`partial` takes what fits\n  received: skip None, into 'backbone'"
     ):
         Pretrained("a", into="backbone", partial=True)
+
+
+def test_parts_that_are_tried_are_not_announced(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Blocks that bear the names of a file's components are no wrapped models."""
+    trained = nn.Sequential(
+        *(nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 4)) for _ in range(3))
+    )
+    model = nn.Sequential(*trained.children(), nn.Linear(4, 2))
+    framework.save(trained.state_dict(), tmp_path / "blocks.safetensors")
+    with caplog.at_level("INFO", logger="oar"):
+        left = load_pretrained(model, tmp_path / "blocks.safetensors", partial=True)
+    assert left == ["3.weight", "3.bias"] and "left out" not in caplog.text
+    framework.save(
+        {f"backbone.{k}": v for k, v in trained.state_dict().items()} | {"fc.bias": np.zeros(2)},
+        tmp_path / "inside.safetensors",
+    )
+    with caplog.at_level("INFO", logger="oar"):
+        load_pretrained(trained, tmp_path / "inside.safetensors", partial=True)
+    assert caplog.text.count("the weights are those below 'backbone.'; 1 others are left out") == 1
