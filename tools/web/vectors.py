@@ -20,11 +20,14 @@ from framework.vision.contours import (
     quad_sizes,
 )
 from framework.vision.image import Interpolation, resize
+from ocr.pipeline.small_letters import are_low, are_narrow, badly_read, closer_scale, merge_looks
+from ocr.results.lines import Line
 from ocr.text.batches import fit_batches
 from ocr.text.characters import CharacterSet
 from ocr.text.letters_apart import add_missed
 from ocr.text.postprocess import DBPostprocess, ctc_decode
 from ocr.text.preprocess import DetSize, turned_lines
+from ocr.text.tiles import detect_in_grid, detect_in_tiles
 
 Vectors = list[dict[str, Any]]
 _SIZES = (
@@ -241,6 +244,76 @@ def letter_vectors(rng: np.random.Generator) -> Vectors:
     return out
 
 
+def look_vectors(rng: np.random.Generator) -> Vectors:
+    """What calls for a closer look and what comes of it: lines of letters of several widths, heights and scripts."""
+    out = []
+    for scale in (0.2, 0.35, 0.36, 0.7, 0.8):
+        for pitch in (5.0, 9.0, 14.0):
+            texts = rng.choice(
+                ("total 12,50", "小計です。", "ｶﾀｶﾅ half", "Ａ１ 한국어", "", "Ünï—code"), 9
+            ).tolist()
+            quads = draw_quads(rng, len(texts), 700, 900)
+            for quad, text in zip(quads, texts):
+                right, bottom = quad[0] + (pitch * max(len(text), 1), rng.uniform(10, 90))
+                quad[1:] = (right, quad[0, 1]), (right, bottom), (quad[0, 0], bottom)
+            scores = rng.uniform(0.6, 1, len(texts)).round(3).tolist()
+            lines = [
+                Line(text, score, tuple(map(tuple, quad.tolist())), ())
+                for text, score, quad in zip(texts, scores, quads)
+            ]
+            second = quads[::2] + np.float32(rng.integers(-40, 40))
+            out.append(
+                {
+                    "scale": scale,
+                    "texts": texts,
+                    "scores": scores,
+                    "quads": quads.tolist(),
+                    "second": second.tolist(),
+                    "bad": badly_read(lines, len(lines), 2),
+                    "low": are_low(quads, scale),
+                    "narrow": are_narrow(lines, scale),
+                    "closer": closer_scale(quads, scale),
+                    "merged": merge_looks(quads, second, scale).tolist(),
+                }
+            )
+    return out
+
+
+def tile_vectors(rng: np.random.Generator) -> Vectors:
+    """`detect_in_grid` and `detect_in_tiles`, of a detector that knows the lines and sees of them what is in its tile.
+
+    Pixels say where they are: x and y of 8 bits each, and 4 bits more of both in the third channel.
+    """
+    out = []
+    for height, width, side in ((500, 700, 260), (300, 1900, 200), (1400, 180, 300), (200, 250, 400)):
+        y, x = np.mgrid[:height, :width]
+        image = np.stack([x % 256, y % 256, x // 256 * 16 + y // 256], 2).astype(np.uint8)
+        corners = rng.integers(0, (width - 20, height - 20), (40, 2))
+        sizes = rng.integers((10, 8), (400, 30), (40, 2))
+        boxes = np.concatenate([corners, np.minimum(corners + sizes, (width, height))], 1)
+
+        def detect(tile: np.ndarray, boxes: np.ndarray = boxes) -> tuple[np.ndarray, np.ndarray]:
+            across, down, high = tile[0, 0].astype(int)
+            origin = np.array([across + high // 16 * 256, down + high % 16 * 256])
+            low = (boxes[:, :2] - origin).clip(0)
+            far = np.minimum(boxes[:, 2:] - origin, tile.shape[1::-1])
+            seen = ((far - low) > 2).all(axis=1)
+            (x0, y0), (x1, y1) = low[seen].T, far[seen].T
+            quads = np.stack([x0, y0, x1, y0, x1, y1, x0, y1], 1).reshape(-1, 4, 2)
+            return quads.astype(np.float32), np.ones(len(quads), np.float32)
+
+        out.append(
+            {
+                "size": [height, width],
+                "side": side,
+                "boxes": boxes.tolist(),
+                "grid": detect_in_grid(detect, image, side)[0].tolist(),
+                "tiles": detect_in_tiles(detect, image, 4.0)[0].tolist(),
+            }
+        )
+    return out
+
+
 CASES: dict[str, Callable[[np.random.Generator], Vectors]] = {
     "resize": resize_vectors,
     "float_resize": float_resize_vectors,
@@ -249,6 +322,8 @@ CASES: dict[str, Callable[[np.random.Generator], Vectors]] = {
     "regions": region_vectors,
     "sizes": size_vectors,
     "letters": letter_vectors,
+    "looks": look_vectors,
+    "tiles": tile_vectors,
     "batches": batch_vectors,
     "texts": text_vectors,
 }

@@ -26,9 +26,19 @@ const CODE = [
   ...["app", "boxes", "classes", "contours", "crops", "ctc", "decode", "directions", "drawing", "image"].map(
     (name) => `${name}.js`,
   ),
-  ...["lettergaps", "lines", "manifest", "masks", "messages", "order", "regions", "resize", "runtime"].map(
-    (name) => `${name}.js`,
-  ),
+  ...[
+    "closerlook",
+    "lettergaps",
+    "lines",
+    "manifest",
+    "masks",
+    "messages",
+    "order",
+    "regions",
+    "resize",
+    "runtime",
+    "tiles",
+  ].map((name) => `${name}.js`),
   ...["transforms", "worker"].map((name) => `${name}.js`),
 ];
 

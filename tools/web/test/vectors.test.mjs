@@ -124,3 +124,54 @@ test("steps are decoded to the same text", async () => {
     );
   }
 });
+
+test("what is seen too small is looked at again alike", async () => {
+  const { areLow, areNarrow, badlyRead, closerScale, mergeLooks } = await load("closerlook");
+  for (const one of cases("looks")) {
+    const lines = one.texts.map((text, i) => ({ text, score: one.scores[i], polygon: one.quads[i] }));
+    assert.equal(badlyRead(lines, lines.length, 2), one.bad);
+    assert.equal(areLow(one.quads, one.scale), one.low);
+    assert.equal(areNarrow(lines, one.scale), one.narrow, `${one.scale} ${one.texts}`);
+    const closer = closerScale(one.quads, one.scale);
+    assert.equal(closer === null, one.closer === null);
+    assert.ok(Math.abs((closer ?? 0) - (one.closer ?? 0)) < 1e-6);
+    assert.deepEqual(mergeLooks(one.quads, one.second, one.scale), one.merged);
+  }
+  assert.ok(cases("looks").some((one) => one.narrow) && cases("looks").some((one) => !one.narrow));
+});
+
+test("tiles are seen and joined alike", async () => {
+  const { detectInGrid, detectInTiles } = await load("tiles");
+  for (const one of cases("tiles")) {
+    const [height, width] = one.size;
+    const data = new Uint8Array(height * width * 3);
+    for (let y = 0; y < height; y++) {
+      for (let x = 0; x < width; x++) {
+        data.set([x % 256, y % 256, (x >> 8) * 16 + (y >> 8)], (y * width + x) * 3);
+      }
+    }
+    const detect = async (tile) => {
+      const [left, top] = [
+        tile.data[0] + (tile.data[2] >> 4) * 256,
+        tile.data[1] + (tile.data[2] & 15) * 256,
+      ];
+      return one.boxes
+        .map(([x0, y0, x1, y1]) => [
+          Math.max(x0 - left, 0),
+          Math.max(y0 - top, 0),
+          Math.min(x1 - left, tile.width),
+          Math.min(y1 - top, tile.height),
+        ])
+        .filter(([x0, y0, x1, y1]) => x1 - x0 > 2 && y1 - y0 > 2)
+        .map(([x0, y0, x1, y1]) => [
+          [x0, y0],
+          [x1, y0],
+          [x1, y1],
+          [x0, y1],
+        ]);
+    };
+    const image = { height, width, channels: 3, data };
+    assert.deepEqual(await detectInGrid(detect, image, one.side), one.grid);
+    assert.deepEqual(await detectInTiles(detect, image, 4), one.tiles);
+  }
+});

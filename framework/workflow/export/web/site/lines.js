@@ -1,17 +1,16 @@
 /** Lines of text: found, straightened, recognised and put into reading order. */
+import { areAmong, areLow, areNarrow, badlyRead, closerScale, mergeLooks, READ_WELL, SHRUNK, } from "./closerlook.js";
 import { ctcDecode } from "./ctc.js";
 import { cutQuad } from "./crops.js";
 import { readDirected } from "./directions.js";
-import { place, rotate90 } from "./image.js";
+import { place, rotate90, roundEven } from "./image.js";
 import { addMissed, splitLong } from "./lettergaps.js";
 import { readingOrder } from "./order.js";
 import { countRegions, detectorSize, findRegions, fitBatches, turnedLines } from "./regions.js";
 import { resize } from "./resize.js";
 import { outputOf } from "./runtime.js";
+import { detectInGrid, detectInTiles } from "./tiles.js";
 const LONGEST = 1.5; // a line that would be squeezed more than this is read in parts
-const READ_WELL = 0.8;
-const [BAD_SHARE, BAD_LEAST] = [0.15, 3];
-const SHRUNK = 0.75; // from here on small letters may be lost
 const now = () => performance.now() / 1000;
 /** Reads a page. `progress` is told what is done and how much of it, 0 to 1. */
 export async function readPage(image, models, parameters, progress = () => undefined) {
@@ -23,27 +22,45 @@ export async function readPage(image, models, parameters, progress = () => undef
         seconds[name] = (seconds[name] ?? 0) + now() - start;
         return value;
     };
-    const find = (pixels) => timed("detect", () => findLines(pixels, models.detector, parameters, warnings));
+    const find = (pixels) => timed("detect", () => findLines(pixels, models.detector, parameters));
     const read = (quads) => readQuads(image, quads, models, parameters, timed, progress);
     progress("finding lines", 0);
     let found = await find(image);
     let lines = await read(found.quads);
-    const quarter = sideways(lines);
+    let quarter = sideways(lines);
     if (quarter !== 0) {
         // Detectors run lines of a page on its side into one another. The crops are cut from the image as it is.
         progress("finding lines", 0);
         const upright = await find(rotate90(image, -quarter));
-        const again = await read(upright.quads.map((quad) => turnBack(quad, quarter, image)));
+        const again = await read(turnAllBack(upright.quads, quarter, image));
         if (certainty(again) >= certainty(lines))
             [lines, found] = [again, upright];
+        else
+            quarter = 0;
+    }
+    const bad = badlyRead(lines, found.quads.length, found.faint);
+    const view = quarter === 0 ? image : rotate90(image, -quarter);
+    const scale = viewScale(view, parameters);
+    if (bad || (!found.inTiles && areNarrow(lines, scale))) {
+        progress("looking closer", 0);
+        const closer = await timed("detect", () => detectCloser(view, found.quads, scale, models.detector, parameters));
+        if (closer !== null) {
+            const again = await read(turnAllBack(closer, quarter, image));
+            const well = lines.filter((line) => line.score >= READ_WELL);
+            const known = areAmong(well.map((line) => line.polygon), again.map((line) => line.polygon));
+            const both = [...again, ...well.filter((_, i) => !known[i])];
+            let rest = bad;
+            if (certainty(both) > certainty(lines)) {
+                lines = both;
+                rest = badlyRead(lines, Math.max(closer.length, lines.length), 0);
+            }
+            if (rest) {
+                warnings.push(`about ${rest} lines could not be read well; where their letters are small, cut the image into parts`);
+            }
+        }
     }
     const order = await timed("arrange", () => readingOrder(lines.map((line) => line.polygon)));
-    const seen = found.quads.length + found.faint;
-    const bad = seen - lines.filter((line) => line.score >= READ_WELL).length;
-    if (bad >= Math.max(BAD_LEAST, BAD_SHARE * seen)) {
-        warnings.push(`about ${bad} lines could not be read well; where their letters are small, cut the image into parts`);
-    }
-    return { lines: order.map((i) => lines[i]), seconds, warnings: [...new Set(warnings)] };
+    return { lines: order.map((i) => lines[i]), seconds, warnings };
 }
 /** The lines of an image at these quads that say something, in the order of the quads. */
 async function readQuads(image, quads, models, parameters, timed, progress) {
@@ -94,11 +111,44 @@ function turnBack(quad, quarter, { height, width }) {
     const back = ([x, y]) => (quarter === 1 ? [width - y, x] : [y, height - x]);
     return quad.map(back);
 }
-async function findLines(image, detector, { detector: options, recognizer }, warnings) {
+/** All quads of the image turned by `-quarter` quarters, in pixels of the image. */
+const turnAllBack = (quads, quarter, image) => quarter === 0 ? quads : quads.map((quad) => turnBack(quad, quarter, image));
+/** Pixels of what the detector sees of the image for one of the image. */
+function viewScale(image, { detector }) {
     const source = [image.height, image.width];
-    if (Math.max(...source) > options.max_aspect * Math.min(...source)) {
-        warnings.push(`the image is longer than ${options.max_aspect} times its other side, so small letters may be lost; cut it into parts`);
+    return Math.max(...detectorSize(detector.size, source)) / Math.max(...source);
+}
+async function findLines(image, detector, parameters) {
+    const { max_aspect } = parameters.detector;
+    if (Math.max(image.height, image.width) > max_aspect * Math.min(image.height, image.width)) {
+        const find = async (tile) => (await detect(tile, detector, parameters)).quads;
+        const quads = splitSqueezed(image, await detectInTiles(find, image, max_aspect), parameters);
+        return { quads: addMissed(image, quads), faint: 0, inTiles: true };
     }
+    const { quads, faint } = await detect(image, detector, parameters);
+    const scale = viewScale(image, parameters);
+    const closer = areLow(quads, scale) ? await detectCloser(image, quads, scale, detector, parameters) : null;
+    const all = addMissed(image, splitSqueezed(image, closer ?? quads, parameters));
+    return closer === null ? { quads: all, faint, inTiles: false } : { quads: all, faint: 0, inTiles: true };
+}
+/** The lines of an image seen in tiles; null where the detector saw it about as large as it is. */
+async function detectCloser(image, quads, scale, detector, parameters) {
+    const closer = closerScale(quads, scale);
+    if (closer === null)
+        return null;
+    const side = roundEven((scale / closer) * Math.max(image.height, image.width));
+    const find = async (tile) => (await detect(tile, detector, parameters)).quads;
+    const tiles = await detectInGrid(find, image, side);
+    return splitSqueezed(image, mergeLooks(quads, tiles, scale), parameters);
+}
+/** The quads, of which none has to be squeezed for the recogniser. */
+function splitSqueezed(image, quads, { recognizer }) {
+    const { widths, height, width_scale } = recognizer;
+    return splitLong(image, quads, (LONGEST * widths[widths.length - 1]) / (height * width_scale));
+}
+/** The lines of an image seen whole, and how many regions may be lines, too. */
+async function detect(image, detector, { detector: options }) {
+    const source = [image.height, image.width];
     const size = detectorSize(options.size, source);
     const shrinks = 2 * Math.max(...size) < Math.max(...source);
     const seen = resize(image, size, shrinks ? "area" : "linear");
@@ -108,12 +158,10 @@ async function findLines(image, detector, { detector: options, recognizer }, war
     });
     const data = outputOf(outputs, "probability").data;
     const map = { height: size[0], width: size[1], data };
-    const found = findRegions(map, options.postprocess, source).map(({ quad }) => quad);
+    const quads = findRegions(map, options.postprocess, source).map(({ quad }) => quad);
     const scale = Math.max(...size) / Math.max(...source);
-    const faint = scale <= SHRUNK ? Math.max(countRegions(map, options.postprocess) - found.length, 0) : 0;
-    const { widths, height, width_scale } = recognizer;
-    const longest = (LONGEST * widths[widths.length - 1]) / (height * width_scale);
-    return { quads: addMissed(image, splitLong(image, found, longest)), faint };
+    const faint = scale <= SHRUNK ? Math.max(countRegions(map, options.postprocess) - quads.length, 0) : 0;
+    return { quads, faint };
 }
 /** Crops at one height in a batch: pixels [n, height, width, 3] and the columns that each takes. */
 function packLines(crops, width, height, scale) {

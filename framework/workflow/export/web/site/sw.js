@@ -13,7 +13,19 @@ const CODE = [
     "manifest.json",
     "style.css",
     ...["app", "boxes", "classes", "contours", "crops", "ctc", "decode", "directions", "drawing", "image"].map((name) => `${name}.js`),
-    ...["lettergaps", "lines", "manifest", "masks", "messages", "order", "regions", "resize", "runtime"].map((name) => `${name}.js`),
+    ...[
+        "closerlook",
+        "lettergaps",
+        "lines",
+        "manifest",
+        "masks",
+        "messages",
+        "order",
+        "regions",
+        "resize",
+        "runtime",
+        "tiles",
+    ].map((name) => `${name}.js`),
     ...["transforms", "worker"].map((name) => `${name}.js`),
 ];
 scope.addEventListener("install", (event) => {
