@@ -129,6 +129,13 @@ def barrier(ranks: Ranks | None = None) -> None:
         ) from error
 
 
+def compile_together(lower: Callable[..., jax.stages.Lowered], *arguments: object) -> None:
+    """Compile the jitted function whose `lower` this is, and which all processes call next with these arguments, and
+    wait until all have done so: in its collectives none then waits for the compiler of another."""
+    lower(*arguments).compile()
+    barrier()
+
+
 def all_gather_object(value: object, ranks: Ranks | None = None) -> list[object]:
     """The objects of all processes of this run, on every process, by pickle: they run one program."""
     ranks = all_ranks() if ranks is None else ranks

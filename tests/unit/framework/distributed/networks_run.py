@@ -1,7 +1,8 @@
 """Trains small networks on divisions of devices: `python -m …networks_run NAME STEPS OPTIONS…`.
 
 NAME is one of `NETWORKS`; OPTIONS are those of `parallel:` in JSON, and null is one device. DEVICES in the environment
-says how many devices this process has; the variables of `oar launch` join several processes. Prints a JSON line for
+says how many devices this process has; the variables of `oar launch` join several processes. OPTIONS "reversed" are one
+device with the samples of each batch in reverse order: sums are re-ordered without any mesh. Prints a JSON line for
 each of the OPTIONS: the losses of the steps.
 
 With FLOAT64 set, all that is float32 otherwise is computed in float64. Sums in another order then differ by 1e-16
@@ -36,6 +37,7 @@ from detection.tasks import ObjectDetection
 from framework import nn
 from framework.distributed import ParallelOptions, Partitioner, init_parallel_env
 from framework.engine.experiment import TrainOptions
+from framework.engine.task import Losses
 from framework.engine.trainer import Trainer
 from framework.io import DataLoader, Dataset
 from framework.nn import functional as F
@@ -120,12 +122,25 @@ class Small(nn.Layer):
 Network = tuple[nn.Layer, Any, Callable[[np.random.Generator], Any], Optimizer]
 
 
-def _classifier(model: nn.Layer) -> Network:
-    return model, ImageClassification(mixup=0.2), _classified, Momentum(0.01, 0.9, weight_decay=1e-4)
+class Reversed:
+    """A task on batches in reverse order."""
+
+    def __init__(self, task: Any) -> None:
+        self.task = task
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.task, name)
+
+    def loss(self, model: nn.Layer, batch: Any) -> Losses:
+        return self.task.loss(model, {name: one[::-1] if one.ndim else one for name, one in batch.items()})
+
+
+def _classifier(model: nn.Layer, mixup: float = 0.0) -> Network:
+    return model, ImageClassification(mixup=mixup), _classified, Momentum(0.01, 0.9, weight_decay=1e-4)
 
 
 def _picodet() -> Network:
-    config = PicoDetConfig("picodet_xs", 2, num_classes=3, backbone=PPLCNetConfig("pplcnet_x0_25"))
+    config = PicoDetConfig("picodet_xs", 3, static_steps=4, backbone=PPLCNetConfig("pplcnet_x0_25"))
     return PicoDet(config), ObjectDetection(max_objects=6), _boxed, Momentum(0.01, 0.9, weight_decay=4e-5)
 
 
@@ -140,7 +155,7 @@ def _deepfm() -> Network:
 
 
 NETWORKS: dict[str, Callable[[], Network]] = {
-    "small": lambda: _classifier(Small()),
+    "small": lambda: _classifier(Small(), mixup=0.2),
     "resnet18": lambda: _classifier(ResNet(ResNetConfig("resnet18", 8))),
     "picodet": _picodet,
     "pp_liteseg": lambda: _liteseg(Mixed((CrossEntropy(), Dice()), (1.0, 0.5))),
@@ -160,10 +175,13 @@ def _widen(model: nn.Layer) -> None:
                 layer._buffers[name] = np.asarray(buffer, np.float64)
 
 
-def train(name: str, steps: int, options: dict[str, Any] | None) -> list[float]:
+def train(name: str, steps: int, options: dict[str, Any] | str | None) -> list[float]:
     """The losses of the steps of a network on one division of the devices."""
     framework.seed(0)
     model, task, draw, optimizer = NETWORKS[name]()
+    if options == "reversed":
+        task, options = Reversed(task), None
+    assert not isinstance(options, str)
     if os.environ.get("FLOAT64"):
         _widen(model)
     loader = DataLoader(
