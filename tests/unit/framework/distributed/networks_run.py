@@ -136,17 +136,17 @@ class Reversed:
 
 
 def _classifier(model: nn.Layer, mixup: float = 0.0) -> Network:
-    return model, ImageClassification(mixup=mixup), _classified, Momentum(0.01, 0.9, weight_decay=1e-4)
+    return model, ImageClassification(mixup=mixup), _classified, Momentum(1e-3, 0.9, weight_decay=1e-4)
 
 
 def _picodet() -> Network:
     config = PicoDetConfig("picodet_xs", 3, static_steps=4, backbone=PPLCNetConfig("pplcnet_x0_25"))
-    return PicoDet(config), ObjectDetection(max_objects=6), _boxed, Momentum(0.01, 0.9, weight_decay=4e-5)
+    return PicoDet(config), ObjectDetection(max_objects=6), _boxed, Momentum(1e-3, 0.9, weight_decay=4e-5)
 
 
 def _liteseg(loss: Any) -> Network:
     task = SemanticSegmentation(losses=(WeightedLoss(loss),) * 3)
-    return PPLiteSeg(PPLiteSegConfig("xt", 4)), task, _masked, Momentum(0.01, 0.9, weight_decay=5e-4)
+    return PPLiteSeg(PPLiteSegConfig("xt", 4)), task, _masked, Momentum(1e-3, 0.9, weight_decay=5e-4)
 
 
 def _deepfm() -> Network:

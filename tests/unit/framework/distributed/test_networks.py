@@ -1,8 +1,9 @@
 """The losses of networks of images and of clicks do not depend on devices and processes.
 
-In float64 they agree to 1e-12, which no fault of a mesh lets them. In float32 sums are re-ordered: a batch's statistics
-and the gradients of all weights are added up device by device, and the steps of a network of many normalisations make
-that difference grow, as they do with any other order of the samples on one device.
+In float64 they agree to 1e-10 after thirty steps, which no fault of a mesh would let them. In float32 sums are
+re-ordered: the statistics of a batch and the gradients of all weights are added up device by device, which differs in
+the last digit, and thirty steps through many normalisations make that grow. As much as it grows where one device takes
+the samples of each batch in reverse order: that is the bar there.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-Options = dict[str, Any]
-MESHES: list[Options | None] = [None, {}, {"fsdp": 8}, {"fsdp": 2, "tensor": 2}]
+Options = dict[str, Any] | str | None
+MESHES: list[Options] = [None, {}, {"fsdp": 8}, {"fsdp": 2, "tensor": 2}]
 NAMES = ("resnet18", "picodet", "pp_liteseg", "pp_liteseg ohem", "deepfm")
 
 
 def run(
-    name: str, steps: int, meshes: list[Options | None], wide: bool, devices: int = 8, processes: int = 1
+    name: str, steps: int, meshes: list[Options], wide: bool, devices: int = 8, processes: int = 1
 ) -> list[np.ndarray]:
     """The losses [steps] on each mesh, of each process."""
     with socket.socket() as probe:
@@ -80,11 +81,17 @@ def test_thirty_steps_in_float64(name: str) -> None:
         np.testing.assert_allclose(row, alone, rtol=1e-10)
 
 
+def drift(losses: np.ndarray, alone: np.ndarray) -> np.ndarray:
+    """The largest relative difference up to each step."""
+    return np.maximum.accumulate(np.abs(losses / alone - 1))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_thirty_steps_in_float32(name: str) -> None:
-    alone, *others = run(name, 30, MESHES, wide=False)
+    alone, other_order, *others = run(name, 30, [None, "reversed", *MESHES[1:]], wide=False)
     for processes in (2, 4):
         others += run(name, 30, [{"fsdp": 2}], wide=False, devices=1, processes=processes)
+    allowed = np.maximum(10 * drift(other_order, alone), 1e-6)
     for row in others:
-        np.testing.assert_allclose(row, alone, rtol=1e-6 if name == "deepfm" else 1e-5)
+        assert (drift(row, alone) <= allowed).all(), (drift(row, alone), allowed)
