@@ -178,9 +178,10 @@ def _widen(model: nn.Layer) -> None:
 def train(name: str, steps: int, options: dict[str, Any] | str | None) -> list[float]:
     """The losses of the steps of a network on one division of the devices."""
     framework.seed(0)
-    model, task, draw, optimizer = NETWORKS[name]()
+    model, plain, draw, optimizer = NETWORKS[name]()
+    task: Any = plain
     if options == "reversed":
-        task, options = Reversed(task), None
+        task, options = Reversed(plain), None
     assert not isinstance(options, str)
     if os.environ.get("FLOAT64"):
         _widen(model)

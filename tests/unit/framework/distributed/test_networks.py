@@ -1,6 +1,6 @@
 """The losses of networks of images and of clicks do not depend on devices and processes.
 
-In float64 they agree to 1e-10 after thirty steps, which no fault of a mesh would let them. In float32 sums are
+In float64 they agree to 1e-8 after thirty steps, which no fault of a mesh would let them. In float32 sums are
 re-ordered: the statistics of a batch and the gradients of all weights are added up device by device, which differs in
 the last digit, and thirty steps through many normalisations make that grow. As much as it grows where one device takes
 the samples of each batch in reverse order: that is the bar there.
@@ -78,7 +78,7 @@ def test_thirty_steps_in_float64(name: str) -> None:
     for processes in (2, 4):
         others += run(name, 30, [{"fsdp": 2}], wide=True, devices=1, processes=processes)
     for row in others:
-        np.testing.assert_allclose(row, alone, rtol=1e-10)
+        np.testing.assert_allclose(row, alone, rtol=1e-8)
 
 
 def drift(losses: np.ndarray, alone: np.ndarray) -> np.ndarray:
