@@ -2,8 +2,8 @@
 
 In float64 they agree to 1e-8 after thirty steps, which no fault of a mesh would let them. In float32 sums are
 re-ordered: the statistics of a batch and the gradients of all weights are added up device by device, which differs in
-the last digit, and thirty steps through many normalisations make that grow. As much as it grows where one device takes
-the samples of each batch in reverse order: that is the bar there.
+the last digit, and thirty steps through many normalisations make that grow: ResNet-18 is 15 % away where one device
+takes the samples of each batch in reverse order. What that does is the bar there, and 1e-5 of the first four steps.
 """
 
 from __future__ import annotations
@@ -92,6 +92,7 @@ def test_thirty_steps_in_float32(name: str) -> None:
     alone, other_order, *others = run(name, 30, [None, "reversed", *MESHES[1:]], wide=False)
     for processes in (2, 4):
         others += run(name, 30, [{"fsdp": 2}], wide=False, devices=1, processes=processes)
-    allowed = np.maximum(10 * drift(other_order, alone), 1e-6)
+    allowed = np.maximum(30 * drift(other_order, alone), 1e-6)
     for row in others:
+        assert drift(row, alone)[3] <= 1e-5
         assert (drift(row, alone) <= allowed).all(), (drift(row, alone), allowed)
