@@ -44,6 +44,7 @@ def run(
                 **(shared if processes > 1 else {}),
                 "DEVICES": str(devices),
                 "FLOAT64": "1" if wide else "",
+                "JAX_NUMPY_DTYPE_PROMOTION": "standard",  # images and labels stay what they are in float64
                 "PADDLE_TRAINER_ID": str(rank),
             },
         )
