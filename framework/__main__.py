@@ -1,8 +1,36 @@
 """`python -m framework train …`: the command `oar` where it is not on the path."""
 
+import os
 import sys
 
 from framework.commands import main
 
+
+def run() -> None:
+    """Run the command. A process of several that fails ends at once, where jax would keep it for five minutes until
+    all others end too: they may be waiting for it."""
+    try:
+        status = main()
+    except SystemExit as leaving:
+        if isinstance(leaving.code, str):
+            print(leaving.code, file=sys.stderr)
+        status = leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
+    except BaseException:
+        if not _is_joined():
+            raise
+        sys.excepthook(*sys.exc_info())
+        status = 1
+    if status and _is_joined():
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+    sys.exit(status)
+
+
+def _is_joined() -> bool:
+    """Whether this process is one of several: see framework.distributed.processes, which would import jax."""
+    return os.environ.get("OAR_JOINED") == str(os.getpid())
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    run()

@@ -6,6 +6,7 @@ the programs are compiled once for a shape.
 
 from __future__ import annotations
 
+import collections
 import functools
 import pickle
 from collections.abc import Callable, Sequence
@@ -18,11 +19,16 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jax.typing import ArrayLike
 
 from framework.core.errors import DeviceError
+from framework.core.lazy import LazyModule
+
+multihost = LazyModule("orbax.checkpoint.multihost")  # orbax takes a second to import
 
 Ranks = tuple[int, ...]
 Reduction = Literal["sum", "max", "min", "prod", "avg"]
 
 _AXIS = "process"
+_PATIENCE = 1800  # seconds, those of torch's process groups
+_met: collections.Counter[Ranks] = collections.Counter()
 _REDUCE: dict[str, Callable[[jax.Array], jax.Array]] = {
     "sum": lambda stacked: stacked.sum(0, dtype=stacked.dtype),
     "max": lambda stacked: stacked.max(0),
@@ -99,8 +105,35 @@ def all_to_all(arrays: Sequence[ArrayLike], ranks: Ranks | None = None) -> list[
 
 
 def barrier(ranks: Ranks | None = None) -> None:
-    """Wait until all processes are here."""
-    all_reduce(jnp.zeros((), jnp.int32), "sum", ranks).block_until_ready()
+    """Wait until all processes are here, up to half an hour.
+
+    The coordinator of the run counts them, so that one may come minutes after the others, from compiling, reading or
+    evaluating: gloo, which joins CPUs, gives a process up that comes to a collective 30 s late.
+
+    Raises:
+        DeviceError: a process did not come.
+    """
+    ranks = all_ranks() if ranks is None else ranks
+    if len(ranks) == 1:
+        return
+    _met[ranks] += 1
+    wait = multihost.get_barrier_sync_fn(processes=set(ranks))
+    try:
+        wait(key=f"oar_{'_'.join(map(str, ranks))}_{_met[ranks]}", timeout_ms=1000 * _PATIENCE)
+    except RuntimeError as error:
+        raise DeviceError(
+            "the processes of the run did not meet",
+            where=f"process {jax.process_index()} of {list(ranks)}",
+            received=(str(error).splitlines() or [""])[0][:200],
+            fix="look at the logs of the others",
+        ) from error
+
+
+def compile_together(lower: Callable[..., jax.stages.Lowered], *arguments: object) -> None:
+    """Compile the jitted function whose `lower` this is, and which all processes call next with these arguments, and
+    wait until all have done so: in its collectives none then waits for the compiler of another."""
+    lower(*arguments).compile()
+    barrier()
 
 
 def all_gather_object(value: object, ranks: Ranks | None = None) -> list[object]:
@@ -108,6 +141,7 @@ def all_gather_object(value: object, ranks: Ranks | None = None) -> list[object]
     ranks = all_ranks() if ranks is None else ranks
     if len(ranks) == 1:
         return [value]
+    barrier(ranks)
     data = np.frombuffer(pickle.dumps(value), np.uint8)
     sizes = np.asarray(all_gather(np.int32(len(data)), ranks))
     padded = np.zeros(1 << int(sizes.max() - 1).bit_length(), np.uint8)  # few shapes, so few programs

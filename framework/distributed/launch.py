@@ -20,8 +20,8 @@ from pathlib import Path
 from framework.core.errors import ConfigError, InputError
 from framework.distributed.supervisor import Supervisor
 
-# Of paddle.distributed.launch, about what jax knows itself or about its parameter servers.
-_IGNORED = ("ips", "job_id", "run_mode", "log_level", "elastic_level", "elastic_timeout", "backend")
+# Of paddle.distributed.launch and torchrun, about what jax knows itself or about parameter servers.
+_IGNORED = ("job_id", "run_mode", "log_level", "elastic_level", "elastic_timeout", "backend")
 
 
 def parser(prog: str = "python -m framework.distributed.launch") -> argparse.ArgumentParser:
@@ -32,27 +32,44 @@ def parser(prog: str = "python -m framework.distributed.launch") -> argparse.Arg
     made.add_argument(
         "--gpus", "--devices", "--selected_gpus", dest="gpus", help="such as 0,1; default: all that are there"
     )
-    made.add_argument("--nproc_per_node", type=int, default=1, help="processes on this machine; default: 1")
+    made.add_argument(
+        *_spellings("nproc_per_node"), type=int, default=1, help="processes on this machine; default: 1"
+    )
     made.add_argument("--nnodes", default="1", help="machines; each runs this command with its own --rank")
-    made.add_argument("--rank", "--node_rank", type=int, default=0, help="the number of this machine, from 0")
+    made.add_argument(
+        "--rank", *_spellings("node_rank"), type=int, default=0, help="the number of this machine, from 0"
+    )
     made.add_argument(
         "--master", help="where the processes meet, such as 10.0.0.1:12361; on one machine a free port"
     )
-    made.add_argument("--log_dir", default="log", help="of workerlog.0, workerlog.1, …; default: log")
+    made.add_argument(*_spellings("master_addr"), help="of --master, as torchrun has it")
+    made.add_argument(*_spellings("master_port"), type=int, help="of --master, as torchrun has it")
     made.add_argument(
-        "--max_restart", type=int, default=3, help="how often all are started again where one fails"
+        *_spellings("log_dir"), default="log", help="of workerlog.0, workerlog.1, …; default: log"
     )
     made.add_argument(
-        "--hang_timeout",
+        *_spellings("max_restart"),
+        type=int,
+        default=3,
+        help="how often all are started again where one fails",
+    )
+    made.add_argument(
+        *_spellings("hang_timeout"),
         type=float,
         default=1800.0,
         help="seconds without a step until a process counts as hung",
     )
-    for name in _IGNORED:
-        made.add_argument(f"--{name}", help=argparse.SUPPRESS)
+    made.add_argument("--standalone", action="store_true", help=argparse.SUPPRESS)  # of torchrun: one machine
+    for name in ("ips", *_IGNORED):
+        made.add_argument(*_spellings(name), help=argparse.SUPPRESS)
     made.add_argument("script", help="a Python file, or a command of oar such as train")
     made.add_argument("arguments", nargs=argparse.REMAINDER, help="what the script takes")
     return made
+
+
+def _spellings(name: str) -> tuple[str, ...]:
+    """An option with underscores, as Paddle has it, and with dashes, as torchrun and accelerate have it too."""
+    return tuple(dict.fromkeys((f"--{name}", f"--{name.replace('_', '-')}")))
 
 
 def launch(args: argparse.Namespace) -> int:
@@ -77,7 +94,16 @@ def launch(args: argparse.Namespace) -> int:
             received=f"{args.rank} of {nodes}",
             allowed=f"0 to {nodes - 1}",
         )
-    if nodes > 1 and args.master is None:
+    addresses = [one.strip() for one in (args.ips or "").split(",") if one.strip()]
+    if len(addresses) > nodes:
+        raise ConfigError(
+            "machines are counted, and not listed",
+            where="--ips",
+            received=args.ips,
+            allowed=f"--nnodes {len(addresses)} --master {addresses[0]}:12361, and --rank 0, 1, … on each",
+        )
+    master = _find_master(args, nodes)
+    if nodes > 1 and master is None:
         raise ConfigError(
             "machines must know where to meet",
             where="--master",
@@ -93,7 +119,7 @@ def launch(args: argparse.Namespace) -> int:
             args.nproc_per_node,
             nodes,
             args.rank,
-            args.master,
+            master,
             Path(args.log_dir),
             args.max_restart,
             args.hang_timeout,
@@ -101,6 +127,14 @@ def launch(args: argparse.Namespace) -> int:
     sys.argv = ["oar", *_words(args.script, args.arguments)]
     runpy.run_module("framework", run_name="__main__", alter_sys=True)
     return 0
+
+
+def _find_master(args: argparse.Namespace, nodes: int) -> str | None:
+    """Address and port, by whichever options name them."""
+    address = args.master_addr or ("127.0.0.1" if nodes == 1 and args.master_port is not None else None)
+    if args.master is not None or address is None:
+        return args.master
+    return f"{address}:{args.master_port or 12361}"
 
 
 def _count_nodes(text: str) -> int:

@@ -22,6 +22,9 @@ RESTARTS = "OAR_RESTARTS"
 """How often the supervisor has started this run again, after a process of it failed."""
 JOIN_TIMEOUT = "OAR_JOIN_TIMEOUT"
 """Seconds that processes wait for one another at the start; by default 60."""
+_SILENCE = (
+    40  # seconds without a sign of life after which a process counts as dead: the others end within a minute
+)
 _JOINED = "OAR_JOINED"  # the number of the process that has joined: those that it starts must not
 _DETECTED = ("SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE")  # numbers of processes that jax finds by itself
 
@@ -77,7 +80,13 @@ def _join(master: str | None, count: int | None, rank: int | None) -> None:
     timer.daemon = True
     timer.start()
     try:
-        jax.distributed.initialize(master, count, rank, initialization_timeout=seconds + 30)
+        jax.distributed.initialize(
+            master,
+            count,
+            rank,
+            initialization_timeout=seconds + 30,
+            heartbeat_timeout_seconds=_SILENCE,
+        )
     except (RuntimeError, ValueError) as error:
         raise describe((str(error).splitlines() or [""])[0][:200]) from error
     finally:

@@ -31,18 +31,18 @@ class CompileNotice:
         self._compiled: set[tuple[object, ...]] = set()
 
     @contextlib.contextmanager
-    def around(self, arrays: PyTree) -> Iterator[None]:
-        """The call that takes these arrays."""
+    def around(self, arrays: PyTree) -> Iterator[bool]:
+        """The call that takes these arrays; whether it is the first one with their shapes."""
         shapes = tuple((np.shape(leaf), str(getattr(leaf, "dtype", ""))) for leaf in jax.tree.leaves(arrays))
         if shapes in self._compiled:
-            yield
+            yield False
             return
         self._compiled.add(shapes)
         began, done = time.perf_counter(), threading.Event()
         teller = threading.Thread(target=self._tell, args=(began, done), daemon=True)
         teller.start()
         try:
-            yield
+            yield True
         finally:
             done.set()
             teller.join()

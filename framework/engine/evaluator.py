@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike
 from framework.core.compilation import compile_options, enable_compilation_cache
 from framework.core.dtypes import narrow
 from framework.distributed import Partitioner
+from framework.distributed.collectives import compile_together
+from framework.engine.compile_notice import CompileNotice
 from framework.engine.details import DetailedMetric, Details
 from framework.engine.task import Metric, Task
 from framework.io.device import without_texts
@@ -111,8 +113,9 @@ class Evaluator(Judge):
 
         device = jax.local_devices()[0] if partitioner is None else partitioner.devices[0]
         # Every process judges all outputs, so that all come to the same decisions.
-        whole = partitioner is not None and partitioner.several_processes
-        out = partitioner.replicated if partitioner is not None and whole else None
+        self._together = partitioner is not None and partitioner.several_processes
+        self._compile_notice = CompileNotice("the evaluation")
+        out = partitioner.replicated if partitioner is not None and self._together else None
         self._infer = jax.jit(infer, compiler_options=compile_options(device), out_shardings=out)
 
     def run(self, params: State, buffers: State) -> dict[str, float]:
@@ -124,6 +127,11 @@ class Evaluator(Judge):
 
         def infer(arrays: dict[str, np.ndarray]) -> dict[str, jax.Array]:
             placed = arrays if self.partitioner is None else self.partitioner.place_batch(arrays)
-            return self._infer(params, buffers, placed)
+            if not self._together:
+                return self._infer(params, buffers, placed)
+            with self._compile_notice.around(placed) as is_first:
+                if is_first:
+                    compile_together(self._infer.lower, params, buffers, placed)
+                return self._infer(params, buffers, placed)
 
         return self.judge(infer)

@@ -23,6 +23,7 @@ from framework.core.errors import ConfigError, InputError, OarError
 from framework.core.types import JSON, PyTree
 from framework.distributed import Partitioner
 from framework.distributed.agreement import agree
+from framework.distributed.collectives import compile_together
 from framework.distributed.processes import Heartbeat, is_main
 from framework.engine.callbacks import Callback
 from framework.engine.compile_notice import CompileNotice
@@ -343,7 +344,9 @@ class Trainer:
                         for callback in self.callbacks:
                             callback.on_step(self, step)
                         data = self._trained_on(batch.data, step)
-                        with self._compile_notice.around(data):
+                        with self._compile_notice.around(data) as is_first:
+                            if is_first and self.partitioner.several_processes:
+                                compile_together(self.step_fn.lower, self.state, data)
                             self.state, values = self.step_fn(self.state, data)
                         self._pending.append((step, batch.ids, values))
                         step += 1

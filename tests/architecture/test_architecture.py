@@ -190,7 +190,10 @@ ONLY_HERE = {
     "h11": ("framework/serving/",),
     "prometheus_client": ("framework/serving/",),
     "httpx": ("framework/serving/",),
-    "orbax": ("framework/io/sharded.py",),
+    "orbax": (
+        "framework/io/sharded.py",
+        "framework/distributed/collectives.py",
+    ),  # checkpoints; the coordinator of the processes, which jax has no public name for
     "pyclipper": ("ocr/text/polygons.py",),
     "docx": ("ocr/exporters/docx.py",),
     "openpyxl": ("ocr/exporters/xlsx.py",),

@@ -105,6 +105,7 @@ def sparse_embedding(
 ) -> Tensor:
     """Rows of a table of a parameter server, which here is a parameter [size[0], size[1]]: any id, modulo size[0].
 
+    Ids [..., 1], which are all that Paddle takes here, give [..., size[1]]; others [..., F] give [..., F, size[1]].
     All ids are trained, whatever `entry` says, and by the optimizer of the program; the core's nn.ShardedEmbedding and
     nn.HostEmbedding update by rows and admit by entries.
 
@@ -121,6 +122,8 @@ def sparse_embedding(
         )
     rows = size[0]
     weight = _parameter(unique_name.generate("sparse_embedding"), size, param_attr, dtype)
+    if input.ndim > 1 and input.shape[-1] == 1:
+        input = paddle.squeeze(input, -1)
     return functional.embedding(
         paddle.remainder(input, paddle.full([], rows, input.dtype)), weight, padding_idx=padding_idx
     )

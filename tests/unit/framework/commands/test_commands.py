@@ -260,6 +260,9 @@ def test_launch_runs_scripts_and_commands(module: str, tmp_path: Path) -> None:
         (["--nnodes", "two", "a.py"], "--nnodes: the number of machines must be a number"),
         (["--nnodes", "2", "--rank", "2", "a.py"], "--rank: the number of a machine is smaller"),
         (["--nproc_per_node", "0", "a.py"], "--nproc_per_node: a machine runs processes"),
+        (["--nproc-per-node", "0", "a.py"], "--nproc_per_node: a machine runs processes"),  # as torchrun
+        (["--ips", "10.0.0.1,10.0.0.2", "a.py"], "--nnodes 2 --master 10.0.0.1:12361"),  # Paddle before 2.3
+        (["--nnodes", "2", "--master-port", "29500", "a.py"], "--master: machines must know where to meet"),
         (["--gpus", "all", "a.py"], "--gpus: devices must be named by numbers"),
         (["nothing_here.py"], "nothing_here.py: there is no such script"),
     ],

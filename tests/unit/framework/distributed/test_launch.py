@@ -150,6 +150,27 @@ def test_an_error_of_the_user_comes_once(config: Path) -> None:
     assert "7 samples for" in text and "starting all processes again" not in text
 
 
+@pytest.mark.parametrize("failure", ["raise KeyError('rank 1 fails')", "sys.exit('rank 1 fails')"])
+def test_a_process_that_fails_alone_ends_all(failure: str, tmp_path: Path) -> None:
+    """While the other one waits for it."""
+    script = tmp_path / "alone.py"
+    script.write_text(
+        "import sys\nimport paddle.distributed as dist\n"
+        f"dist.init_parallel_env()\ndist.barrier()\nif dist.get_rank() == 1:\n    {failure}\ndist.barrier()\n",
+        encoding="utf-8",
+    )
+    words = ["--nproc_per_node", "2", "--max_restart", "0", "--log_dir", str(tmp_path / "log"), str(script)]
+    done = subprocess.run(
+        [sys.executable, "-m", "framework", "launch", *words],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
+        timeout=120,  # jax waits 300 s for the other one
+    )
+    assert done.returncode == 1 and "rank 1 fails" in done.stdout + done.stderr
+
+
 def test_a_process_that_never_comes_is_told(config: Path) -> None:
     """Of two machines one is missing."""
     words = ["--nnodes", "2", "--rank", "0", "--master", "127.0.0.1:0", "--max_restart", "0"]
