@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import os as _os
+import sys as _sys
 from typing import TYPE_CHECKING, Any
 
 from framework.paddle import ops as _ops
@@ -122,6 +123,7 @@ _operations = _ops.discover()
 globals().update(_operations)
 globals().update(_methods.install(_operations, _ops.discover("METHODS_ONLY")))
 globals()["bool"] = _bool
+globals()["paddle"] = _sys.modules[__name__]  # Paddle's own imports leave it there: paddle.paddle.ones
 _tensor_methods.install()
 
 if TYPE_CHECKING:

@@ -53,6 +53,7 @@ ALL = (
     *(float16, bfloat16, float32, float64, complex64, complex128),
 )
 _BY_NAME = {kind.name: kind for kind in ALL}
+_ALIASES = {"uint16": bfloat16}  # Paddle keeps bfloat16 in numpy's uint16 and takes either name
 _BY_NUMPY = {kind.numpy: kind for kind in ALL}
 _BY_PYTHON = {bool: bool_, int: int64, float: float32, complex: complex64}
 INEXACT = frozenset(kind.numpy for kind in ALL[6:])
@@ -74,8 +75,10 @@ def of_numpy(kind: np.dtype) -> dtype:
 def _named(kind: object) -> dtype:
     if isinstance(kind, dtype):
         return kind
-    if isinstance(kind, str) and (found := _BY_NAME.get(kind.removeprefix("paddle."))):
-        return found
+    if isinstance(kind, str):
+        name = kind.removeprefix("paddle.")
+        if found := _BY_NAME.get(name) or _ALIASES.get(name):
+            return found
     if isinstance(kind, type) and (found := _BY_PYTHON.get(kind)):
         return found
     try:

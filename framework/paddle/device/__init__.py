@@ -38,6 +38,15 @@ def set_device(device: str | Place) -> Place:
     return place_of(found)
 
 
+def _convert_to_place(device: str | Place) -> Place:
+    """The place of a device by its name, which toolkits read before they set it.
+
+    Raises:
+        DeviceError: there is no such device.
+    """
+    return place_of(device_of(device))
+
+
 def get_device() -> str:
     """Where new Tensors go: "cpu", "gpu:0", "tpu:0"."""
     return repr(place_of(default_device())).removeprefix("Place(").removesuffix(")")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from framework.paddle._kernel.mode import mode as modes
 from framework.paddle._kernel.tensor import Tensor, wrap
 from framework.paddle.nn.functional.face import channels_first, face
 from framework.paddle.nn.functional.layout import from_last, is_last, to_last
+from framework.paddle.ops import reduction, unary
 
 if TYPE_CHECKING:
     from framework.paddle.distributed.collective import Group
@@ -227,7 +229,23 @@ def _normalize(function: Callable[..., jax.Array], x: jax.Array, axis: int, **se
 cosine_similarity = face(core.cosine_similarity, name=False)
 label_smooth = face(core.label_smooth, _of_label_type)
 normalize = face(core.normalize, _normalize)
-pairwise_distance = face(core.pairwise_distance)
+_pairwise_distance = face(core.pairwise_distance)
+
+
+def pairwise_distance(
+    x: Tensor,
+    y: Tensor,
+    p: float = 2.0,
+    epsilon: float = 1e-6,
+    keepdim: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """The p-norm of x - y + epsilon over the last axis; p may be 0, which counts, and inf or -inf, whose gradient goes
+    undivided to all that equal it."""
+    if not math.isinf(p):
+        return _pairwise_distance(x, y, p, epsilon, keepdim)
+    gap = unary.abs(x - y + float(epsilon))
+    return reduction.max(gap, -1, keepdim) if p > 0 else reduction.min(gap, -1, keepdim)
 
 
 @operation(name="sequence_mask", differentiable=False)

@@ -133,3 +133,12 @@ def test_tensors_are_sharded_over_a_mesh() -> None:
         dist.shard_tensor(whole, mesh, [dist.Partial()])
     with pytest.raises(DeviceError):
         dist.ProcessMesh([0, 999]).jax_mesh()
+
+
+def test_names_that_toolkits_read_besides_the_public_ones() -> None:
+    assert paddle.paddle is paddle
+    assert repr(paddle.device._convert_to_place("cpu")) == "Place(cpu)"
+    with pytest.raises(DeviceError, match="not there"):
+        paddle.device._convert_to_place("gpu:99")
+    assert paddle.to_tensor(1, dtype="uint16").element_size() == 2
+    assert paddle.zeros([2], "uint16").dtype == paddle.bfloat16

@@ -210,3 +210,24 @@ def test_embedding_of_padding_is_zero_and_not_trained() -> None:
     np.testing.assert_array_equal(rows.numpy()[0], [table.numpy()[1], np.zeros(3)])
     rows.backward()
     np.testing.assert_array_equal(table.grad.numpy().sum(1), [3, 3, 0, 0, 0])
+
+
+@pytest.mark.parametrize(
+    "p, distance, gradient",
+    [  # of Paddle 2.6.2, with epsilon 0: all that tie take the gradient undivided
+        (float("inf"), [2, 3], [[0, -1, 1], [1, 1, -1]]),
+        (-float("inf"), [1, 3], [[1, 0, 0], [1, 1, -1]]),
+        (1.0, [5, 9], [[1, -1, 1], [1, 1, -1]]),
+        (0.0, [3, 3], [[0, 0, 0], [0, 0, 0]]),
+    ],
+)
+def test_the_gradient_of_a_distance_whose_gaps_tie(
+    p: float, distance: list[int], gradient: list[list[int]]
+) -> None:
+    x = paddle.to_tensor([[1.0, -2, 2], [4, 4, 1]], stop_gradient=False)
+    y = paddle.to_tensor([[0.0, 0, 0], [1, 1, 4]], stop_gradient=False)
+    result = paddle.nn.functional.pairwise_distance(x, y, p, 0.0)
+    result.backward()
+    np.testing.assert_array_equal(result.numpy(), distance)
+    np.testing.assert_array_equal(x.grad.numpy(), gradient)
+    np.testing.assert_array_equal(y.grad.numpy(), np.negative(gradient))
