@@ -297,8 +297,8 @@ def tile_vectors(rng: np.random.Generator) -> Vectors:
             origin = np.array([across + high // 16 * 256, down + high % 16 * 256])
             low = (boxes[:, :2] - origin).clip(0)
             far = np.minimum(boxes[:, 2:] - origin, tile.shape[1::-1])
-            seen = ((far - low) > 2).all(axis=1)
-            (x0, y0), (x1, y1) = low[seen].T, far[seen].T
+            visible = ((far - low) > 2).all(axis=1)
+            (x0, y0), (x1, y1) = low[visible].T, far[visible].T
             quads = np.stack([x0, y0, x1, y0, x1, y1, x0, y1], 1).reshape(-1, 4, 2)
             return quads.astype(np.float32), np.ones(len(quads), np.float32)
 
