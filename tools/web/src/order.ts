@@ -35,7 +35,7 @@ export function readingOrder(quads: readonly Quad[]): number[] {
 }
 
 /** Boxes in the frame in which rows run to the right and follow downwards. */
-function uprightBoxes(quads: readonly Quad[]): Box[] {
+export function uprightBoxes(quads: readonly Quad[]): Box[] {
   const tops = quads.map(([a, b, c, d]) => ({
     x: (b[0] - a[0] + c[0] - d[0]) / 2,
     y: (b[1] - a[1] + c[1] - d[1]) / 2,

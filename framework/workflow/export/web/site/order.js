@@ -20,7 +20,7 @@ export function readingOrder(quads) {
     return regions(boxes, boxes.map((_, i) => i)).flat(2);
 }
 /** Boxes in the frame in which rows run to the right and follow downwards. */
-function uprightBoxes(quads) {
+export function uprightBoxes(quads) {
     const tops = quads.map(([a, b, c, d]) => ({
         x: (b[0] - a[0] + c[0] - d[0]) / 2,
         y: (b[1] - a[1] + c[1] - d[1]) / 2,
