@@ -327,7 +327,9 @@ def stack_vectors(rng: np.random.Generator) -> Vectors:
             middle, wide = pitch * (number + 1), int(rng.choice((8, 12, 16)))
             image[middle - 10 : middle + 10, 80 - wide // 2 : 80 + wide // 2] = rng.integers(0, 90)
             if number not in missing:
-                quads.append([[66, middle - 15], [94, middle - 15], [94, middle + 15], [66, middle + 15]])
+                tilt = int(rng.integers(-3, 4)) if count == 6 else 0
+                top, bottom = (middle - 15, middle + 15)
+                quads.append([[66, top - tilt], [94, top + tilt], [94, bottom + tilt], [66, bottom - tilt]])
                 texts.append(str(rng.choice(list("OK01lTÄ8一"))))
         if count == 4:  # one of both pages has labels beside its letters
             quads.append([[10, pitch - 15], [50, pitch - 15], [50, pitch + 15], [10, pitch + 15]])

@@ -4,7 +4,7 @@ import type { Point, Quad } from "./crops.js";
 import { greyAt, boundsOf, rowsOfBoxes } from "./lettergaps.js";
 import { emptyPixels, type Pixels, roundEven } from "./image.js";
 import type { Line } from "./lines.js";
-import { uprightBoxes } from "./order.js";
+import { mergeQuads, uprightBoxes } from "./order.js";
 import { median } from "./regions.js";
 import { resize } from "./resize.js";
 
@@ -118,18 +118,10 @@ export function joinStack(lines: readonly Line[], text: string | null): Line {
   const own = text !== null && isAlnum(text) ? text : lines.map((line) => line.text.trim()).join("");
   const letters = [...own];
   const capitals = letters.every((letter) => isUpper(letter) || letter in ALIKE);
-  const boxes = lines.map((line) => boundsOf(line.polygon));
-  const [x0, y0] = [0, 1].map((side) => Math.min(...boxes.map((box) => box[side])));
-  const [x1, y1] = [2, 3].map((side) => Math.max(...boxes.map((box) => box[side])));
   return {
     text: capitals ? letters.map((letter) => ALIKE[letter] ?? letter).join("") : own,
     score: lines.reduce((sum, line) => sum + line.score, 0) / lines.length,
-    polygon: [
-      [x0, y0],
-      [x1, y0],
-      [x1, y1],
-      [x0, y1],
-    ],
+    polygon: mergeQuads(lines.map((line) => line.polygon)),
     first: lines[0].polygon,
   };
 }

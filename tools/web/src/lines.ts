@@ -191,9 +191,8 @@ function sideways(lines: readonly Line[]): 0 | 1 | 3 {
   return 0;
 }
 
-function quarterOf({ polygon: [a, b, c, d] }: Line): number {
-  const [x, y] = [b[0] - a[0] + c[0] - d[0], b[1] - a[1] + c[1] - d[1]];
-  return ((Math.round(Math.atan2(y, x) / (Math.PI / 2)) % 4) + 4) % 4;
+function quarterOf({ polygon: [a, b] }: Line): number {
+  return ((roundEven(Math.atan2(b[1] - a[1], b[0] - a[0]) / (Math.PI / 2)) % 4) + 4) % 4;
 }
 
 /** Whether most characters are Chinese, Japanese or Korean, whose columns are no lines on their side. */

@@ -1,7 +1,7 @@
 /** Letters that stand each by itself: below one another as one word, as on signs, and side by side as in forms. */
 import { greyAt, boundsOf, rowsOfBoxes } from "./lettergaps.js";
 import { emptyPixels, roundEven } from "./image.js";
-import { uprightBoxes } from "./order.js";
+import { mergeQuads, uprightBoxes } from "./order.js";
 import { median } from "./regions.js";
 import { resize } from "./resize.js";
 export const LEAST_STACKED = 3; // letters of a word
@@ -116,18 +116,10 @@ export function joinStack(lines, text) {
     const own = text !== null && isAlnum(text) ? text : lines.map((line) => line.text.trim()).join("");
     const letters = [...own];
     const capitals = letters.every((letter) => isUpper(letter) || letter in ALIKE);
-    const boxes = lines.map((line) => boundsOf(line.polygon));
-    const [x0, y0] = [0, 1].map((side) => Math.min(...boxes.map((box) => box[side])));
-    const [x1, y1] = [2, 3].map((side) => Math.max(...boxes.map((box) => box[side])));
     return {
         text: capitals ? letters.map((letter) => ALIKE[letter] ?? letter).join("") : own,
         score: lines.reduce((sum, line) => sum + line.score, 0) / lines.length,
-        polygon: [
-            [x0, y0],
-            [x1, y0],
-            [x1, y1],
-            [x0, y1],
-        ],
+        polygon: mergeQuads(lines.map((line) => line.polygon)),
         first: lines[0].polygon,
     };
 }

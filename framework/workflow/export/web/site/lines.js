@@ -118,9 +118,8 @@ function sideways(lines) {
     }
     return 0;
 }
-function quarterOf({ polygon: [a, b, c, d] }) {
-    const [x, y] = [b[0] - a[0] + c[0] - d[0], b[1] - a[1] + c[1] - d[1]];
-    return ((Math.round(Math.atan2(y, x) / (Math.PI / 2)) % 4) + 4) % 4;
+function quarterOf({ polygon: [a, b] }) {
+    return ((roundEven(Math.atan2(b[1] - a[1], b[0] - a[0]) / (Math.PI / 2)) % 4) + 4) % 4;
 }
 /** Whether most characters are Chinese, Japanese or Korean, whose columns are no lines on their side. */
 const isWide = (text) => 2 * [...text].filter((char) => (char.codePointAt(0) ?? 0) >= 0x2e80).length > text.length;
