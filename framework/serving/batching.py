@@ -134,6 +134,17 @@ class Batcher(Generic[Item, R]):
                 self._coming = min(self._coming, self._admitted)  # where it failed before its item came
                 self._changed.notify()  # a batch may have waited for this request
 
+    def check_stale(self, since: float) -> None:
+        """Raises: RetryError, where a request that waits since then, in seconds of `time.monotonic`, is better asked
+        for again, as the model is overloaded."""
+        if self.load.is_stale(time.monotonic() - since):
+            raise self._make_stale()
+
+    def _make_stale(self) -> RetryError:
+        return RetryError(
+            "the server has more requests than it can answer in time", retry_after=self.expected_wait
+        )
+
     def submit(
         self, bucket: Bucket[Item, R], item: Item, deadline: float, can_be_refused: bool = False
     ) -> Future[R]:
@@ -203,11 +214,7 @@ class Batcher(Generic[Item, R]):
         now = time.monotonic()
         late = now - job.deadline
         if late <= 0 and job.can_be_refused and self.load.is_stale(now - job.since):
-            job.future.set_exception(
-                RetryError(
-                    "the server has more requests than it can answer in time", retry_after=self.expected_wait
-                )
-            )
+            job.future.set_exception(self._make_stale())
             return False
         if late > 0:
             job.future.set_exception(
