@@ -11,7 +11,8 @@ import asyncio
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from framework.serving.early_return import RETRY_AFTER, EarlyReturn
+from framework.serving.admission import RETRY_AFTER
+from framework.serving.early_return import EarlyReturn
 from framework.serving.header_timer import HeaderTimer, Refuse
 
 

@@ -16,8 +16,8 @@ from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.flow_control import FlowControl
 
 from framework.serving import connections
-from framework.serving.admission import Headers, Refusal
-from framework.serving.early_return import RETRY_AFTER, EarlyReturn
+from framework.serving.admission import RETRY_AFTER, Headers, Refusal
+from framework.serving.early_return import EarlyReturn
 from framework.serving.header_timer import HEADER_BYTES
 
 KINDS = ["h11", "httptools"]
