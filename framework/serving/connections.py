@@ -40,7 +40,7 @@ class H11Connection(HeaderTimer, EarlyReturn, H11Protocol):
 
     def on_response_complete(self) -> None:
         """An answer was sent whole."""
-        retry_after = self.cycle.scope["state"].get(RETRY_AFTER)
+        retry_after = self.cycle.scope.get("state", {}).get(RETRY_AFTER)
         super().on_response_complete()
         if isinstance(retry_after, int):
             self._note_refusal(retry_after)

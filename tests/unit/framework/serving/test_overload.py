@@ -209,6 +209,15 @@ def test_a_bound_on_waiting_holds_without_overload() -> None:
     assert load.is_full(CAPACITY, 0) and not load.is_full(0, 9)
 
 
+def test_an_overloaded_batcher_does_not_wait_for_others() -> None:
+    batcher: Batcher[int, int] = Batcher("t", 1e6, 100)
+    with batcher.admit(), batcher.admit():  # the second one is on its way, and does not come
+        batcher.load.is_overloaded = True
+        ends = time.monotonic() + 60
+        assert batcher.submit(Bucket("a", iter, 4), 7, ends).result(30) == 7
+    batcher.close()
+
+
 def test_an_overloaded_batcher_refuses_what_has_waited_too_long() -> None:
     gate, began = threading.Event(), threading.Event()
 
