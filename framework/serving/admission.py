@@ -24,6 +24,8 @@ log = logging.getLogger("oar.serving")
 ErrorBody = Callable[[Exception, str], Mapping[str, JSON]]
 """The JSON of an error and the request's id, for routes of other protocols."""
 Headers = Sequence[tuple[bytes, bytes]]
+RETRY_AFTER = "retry_after"
+"""Where the state of a request that was refused has the seconds that its client was told."""
 _ID = re.compile(r"[\w.:-]{1,128}", re.ASCII)
 _LOG_SECONDS = 1.0
 _ANSWERS = 256  # that are kept written, but for their ids

@@ -53,7 +53,8 @@ class Bucket(Generic[Item, R]):
 class Batcher(Generic[Item, R]):
     """Runs items in batches on one thread, the bucket whose oldest item waits longest first.
 
-    A batch goes when it is full, when its oldest item has waited `max_wait`, or when no other request is on its way.
+    A batch goes when it is full, when its oldest item has waited `max_wait`, when no other request is on its way, or
+    at once under overload.
 
     Args:
         max_wait: Seconds that an item waits for others.
@@ -198,7 +199,8 @@ class Batcher(Generic[Item, R]):
                 key, (bucket, queue) = min(self._queues.items(), key=lambda entry: entry[1][1][0].since)
                 left = queue[0].since + self.max_wait - time.monotonic()
                 size = self.load.batch_limit(bucket.size)
-                if len(queue) >= size or left <= 0 or not self._coming:
+                # Under overload there is always one on its way: others wait while this one runs, not before.
+                if len(queue) >= size or left <= 0 or not self._coming or self.load.is_overloaded:
                     jobs = [queue.popleft() for _ in range(min(len(queue), size))]
                     if not queue:
                         del self._queues[key]

@@ -11,7 +11,8 @@ import asyncio
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from framework.serving.early_return import RETRY_AFTER, EarlyReturn
+from framework.serving.admission import RETRY_AFTER
+from framework.serving.early_return import EarlyReturn
 from framework.serving.header_timer import HeaderTimer, Refuse
 
 
@@ -39,7 +40,7 @@ class H11Connection(HeaderTimer, EarlyReturn, H11Protocol):
 
     def on_response_complete(self) -> None:
         """An answer was sent whole."""
-        retry_after = self.cycle.scope["state"].get(RETRY_AFTER)
+        retry_after = self.cycle.scope.get("state", {}).get(RETRY_AFTER)
         super().on_response_complete()
         if isinstance(retry_after, int):
             self._note_refusal(retry_after)

@@ -6,8 +6,6 @@ import asyncio
 
 from uvicorn.protocols.http.flow_control import FlowControl
 
-RETRY_AFTER = "retry_after"
-"""Where the state of a request that was refused has the seconds that it was told."""
 _PAUSE = 0.1  # seconds: a tenth of the shortest Retry-After, and less than a server takes connections before its end
 
 

@@ -11,9 +11,8 @@ from collections.abc import Callable, Mapping
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from framework.core.errors import OarError
-from framework.serving.admission import Admission, Headers, Refusal, choose_id
+from framework.serving.admission import RETRY_AFTER, Admission, Headers, Refusal, choose_id
 from framework.serving.budget import Budget
-from framework.serving.early_return import RETRY_AFTER
 from framework.serving.errors import (
     RetryError,
     SlowClientError,

@@ -86,7 +86,8 @@ class LoadControl:
 
     def is_stale(self, waited: float) -> bool:
         """Whether an item that has waited so many seconds for its turn is better asked for again."""
-        return self.is_overloaded and waited > 2 * max(self.seconds_alone, self.seconds_per_item)
+        longest = 2 * max(self.seconds_alone, self.seconds_per_item)
+        return self.is_overloaded and 0 < longest < waited  # 0: nothing has run yet that tells
 
     def note_admitted(self) -> None:
         """A request was let in."""

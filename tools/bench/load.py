@@ -33,8 +33,12 @@ _TOLERANCE = 0.02  # of numbers of an answer, or a fiftieth: batches of other si
 
 @dataclass
 class Load:
-    """What the clients saw; `seconds` of each answer of status 200, whose request was sent at its of `times`, in seconds
-    of the load."""
+    """What the clients saw.
+
+    Attributes:
+        seconds: Of each answer of status 200.
+        times: When its request was sent, in seconds since the load began.
+    """
 
     seconds: list[float] = field(default_factory=list)
     times: list[float] = field(default_factory=list)
