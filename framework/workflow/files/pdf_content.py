@@ -172,13 +172,13 @@ def _read_text(page: PdfPage, to_pixels: Matrix, warnings: list[str]) -> tuple[P
         if count > MAX_CHARS:
             warnings.append(f"only the first {MAX_CHARS:,} of {count:,} characters are read")
             count = MAX_CHARS
-        return _read_chars(raw, textpage.raw, count, to_pixels)
+        return _read_chars(raw, textpage.raw, count, to_pixels, warnings)
     finally:
         textpage.close()
 
 
 def _read_chars(
-    raw: ModuleType, handle: Handle, count: int, to_pixels: Matrix
+    raw: ModuleType, handle: Handle, count: int, to_pixels: Matrix, warnings: list[str]
 ) -> tuple[PageText, list[Handle]]:
     """The characters, and pointers to their text objects by number."""
     values = read_char_values(handle, count)
@@ -217,8 +217,14 @@ def _read_chars(
         boxes,
         origins,
         generated,
+        codes == 32,
         lambda number: object_bounds(pointers[number]),
     )
+    if doubles.doubtful:
+        warnings.append(
+            f"{doubles.doubtful:,} letters of condensed text stand on the place of the next one: which of them are "
+            "doubled is not known, and they are read once"
+        )
     if len(doubles.after):
         every, shift = insert_doubles(doubles, len(used))
         used, generated, hyphen = used[every], generated[every], hyphen[every]

@@ -33,11 +33,13 @@ MOST = 6  # letters left out in one place: PDFium compares seven
 
 class Doubles(NamedTuple):
     """Letters that were left out: `after` [D] are the numbers of the letters that they repeat, `shift` [D, 2] how far
-    from these they stand, in points of the page.
+    from these they stand, in points of the page. `doubtful` letters stand where nothing tells whether they are doubled:
+    on the place of the next one.
     """
 
     after: np.ndarray
     shift: np.ndarray
+    doubtful: int = 0
 
 
 def find_doubles(
@@ -47,6 +49,7 @@ def find_doubles(
     ink: np.ndarray,
     origins: np.ndarray,
     generated: np.ndarray,
+    blank: np.ndarray,
     bounds: Callable[[int], tuple[float, float, float, float] | None],
 ) -> Doubles:
     """The letters that PDFium left out of upright lines and lines that are turned by right angles.
@@ -58,6 +61,7 @@ def find_doubles(
         ink: [N, 4] left, bottom, right, top.
         origins: [N, 2].
         generated: [N] whether PDFium has put it in itself.
+        blank: [N] whether it is a space.
         bounds: The box (left, bottom, right, top) of all letters of a text object, by its number.
     """
     nothing = Doubles(np.zeros(0, int), np.zeros((0, 2)))
@@ -72,6 +76,7 @@ def find_doubles(
     usable = same & (np.abs(step[rows, 1 - axis]) < EVEN * size) & (width[rows, axis] > 0)
     if not (usable & (width[rows, axis] - np.abs(step[rows, axis]) > CONDENSED * size)).any():
         return nothing
+    doubtful = 0
     after: list[int] = []
     shifts: list[tuple[float, float]] = []
     starts = np.flatnonzero(np.concatenate([[True], objects[1:] != objects[:-1]]))
@@ -91,15 +96,19 @@ def find_doubles(
             own = float(width[at, line]) - by
             _add(after, shifts, at, _left_out(distance - own, own, em), sign * own, line)
         last = end - 1
+        steps = (width[start:end, line] - by)[~blank[start:end]] / em
+        doubtful += int((np.abs(steps) <= CLOSEST).sum())
         own = float(width[last, line]) - by
         if not generated[last] and CLOSEST * em < own < CLOSE * em:
             box = bounds(int(objects[last]))
             over = 0.0 if box is None else _reach(box, ink[start:end], line, sign)
             _add(after, shifts, last, _left_out(over, own, em), sign * own, line)
+        elif not blank[last] and -CLOSE * em < own < -CLOSEST * em:
+            doubtful += 1
     if not after:
-        return nothing
+        return nothing._replace(doubtful=doubtful)
     order = np.argsort(after, kind="stable")
-    return Doubles(np.array(after)[order], np.array(shifts)[order])
+    return Doubles(np.array(after)[order], np.array(shifts)[order], doubtful)
 
 
 def insert_doubles(doubles: Doubles, count: int) -> tuple[np.ndarray, np.ndarray]:

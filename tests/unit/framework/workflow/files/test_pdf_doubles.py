@@ -1,10 +1,11 @@
-"""Doubled letters of condensed text are read, though PDFium leaves them out; letters drawn twice to look bold are not."""
+"""Doubled letters of condensed text are read, though PDFium leaves them out; those drawn twice to look bold are not."""
 
 from __future__ import annotations
 
 import pytest
 
 from framework.workflow.files.pdf import PdfReader
+from framework.workflow.files.pdf_content import PageContent
 
 pytest.importorskip("pypdfium2")
 
@@ -12,7 +13,11 @@ LETTER_L = 0.222  # its advance in Helvetica, in sizes
 
 
 def page(*operators: str, form: bool = False, turn: int = 0) -> str:
-    """The text that is read of a page whose content is some operators, within a form or not, without line ends."""
+    """What is read of a page whose content is some operators, within a form or not, without spaces."""
+    return "".join(content_of(*operators, form=form, turn=turn).text.text).replace(" ", "")
+
+
+def content_of(*operators: str, form: bool = False, turn: int = 0) -> PageContent:
     content = "\n".join(operators).encode()
     font = b"/Resources<</Font<</F 5 0 R>>/XObject<</X 6 0 R>>>>"
     drawn = b"q .5 0 0 .5 20 30 cm /X Do Q" if form else content
@@ -28,7 +33,7 @@ def page(*operators: str, form: bool = False, turn: int = 0) -> str:
     bodies = [b"%d 0 obj\n%s\nendobj\n" % item for item in enumerate(objects, 1)]
     data = b"%PDF-1.7\n" + b"".join(bodies) + b"trailer\n<</Size 7/Root 1 0 R>>\n%%EOF"
     with PdfReader(data, dpi=144) as reader:
-        return "".join(reader.content(0).text.text).replace(" ", "")
+        return reader.content(0)
 
 
 def line(text: str, condensed: float, *, size: float = 12, matrix: str = "1 0 0 1 40 700") -> str:
@@ -85,3 +90,12 @@ def test_kerning_and_wide_letters_add_nothing() -> None:
         == "fillilTill"
     )
     assert page(line("will follow", -0.2)) == "willfollow"
+
+
+def test_letters_on_the_place_of_the_next_one_are_said() -> None:
+    """Nothing tells an l that stands on another one from one that is drawn twice; "l" and "i" are as wide."""
+    content = content_of(line("some rolling stones", LETTER_L))
+    assert [warning for warning in content.warnings if "2 letters" in warning and "read once" in warning]
+    for condensed in (0.0, 0.1, 0.18):
+        assert not content_of(line("some rolling stones", condensed)).warnings
+    assert content_of(line("a tall", LETTER_L + 0.04)).warnings
