@@ -12,7 +12,7 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from framework.serving.admission import RETRY_AFTER
-from framework.serving.early_return import EarlyReturn
+from framework.serving.early_return import EARLY_BEFORE, EarlyReturn
 from framework.serving.header_timer import HeaderTimer, Refuse
 
 
@@ -35,7 +35,6 @@ class H11Connection(HeaderTimer, EarlyReturn, H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """The client has gone."""
         self._forget_header()
-        self._forget_pause()
         super().connection_lost(exc)
 
     def on_response_complete(self) -> None:
@@ -44,6 +43,7 @@ class H11Connection(HeaderTimer, EarlyReturn, H11Protocol):
         super().on_response_complete()
         if isinstance(retry_after, int):
             self._note_refusal(retry_after)
+            self.app_state = {**self.app_state, EARLY_BEFORE: self._early_before}
 
 
 def connection_class(header_seconds: float, refuse: Refuse) -> type[asyncio.Protocol]:

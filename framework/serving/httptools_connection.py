@@ -6,7 +6,7 @@ import asyncio
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-from framework.serving.early_return import EarlyReturn
+from framework.serving.early_return import HOLD_SECONDS, EarlyReturn
 from framework.serving.header_timer import HEADER_BYTES, HeaderTimer, Refuse
 
 
@@ -19,6 +19,9 @@ class HttpToolsConnection(HeaderTimer, EarlyReturn, HttpToolsProtocol):
     _has_ended = False  # whether the bytes that came last have the end of a header
     _is_refused = False  # while the body of a request that was refused comes
     _retry_after: int | None = None  # of that
+    _held: bytes | None = None  # its answer, while that is held
+    _hold_timer: asyncio.TimerHandle | None = None
+    _has_body = False  # whether its body has come whole
     _length = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -44,11 +47,14 @@ class HttpToolsConnection(HeaderTimer, EarlyReturn, HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """The client has gone."""
         self._forget_header()
-        self._forget_pause()
+        self._held = None
+        if self._hold_timer is not None:
+            self._hold_timer.cancel()
         super().connection_lost(exc)
 
     def on_message_begin(self) -> None:
         """The first byte of a request has come."""
+        self._release()  # answers come in the order of requests
         self._in_header = True
         super().on_message_begin()
 
@@ -71,7 +77,31 @@ class HttpToolsConnection(HeaderTimer, EarlyReturn, HttpToolsProtocol):
         if not self._is_refused:
             super().on_message_complete()
             return
-        self._is_refused = False
+        self._has_body = True
+        if self._held is None:
+            self._end_refusal()
+
+    def shutdown(self) -> None:
+        """The server ends."""
+        self._release()
+        super().shutdown()
+
+    def _release(self) -> None:
+        """Send the answer that is held."""
+        if self._held is None:
+            return
+        if self._hold_timer is not None:
+            self._hold_timer.cancel()
+        answer, self._held, self._hold_timer = self._held, None, None
+        if not self.transport.is_closing():
+            self.transport.write(answer)
+            self.flow.resume_reading()
+        if self._has_body:
+            self._end_refusal()
+
+    def _end_refusal(self) -> None:
+        """The request that was refused has its answer, and has come whole."""
+        self._is_refused = self._has_body = False
         self._forget_header()
         self.on_response_complete()
         if self._retry_after is not None:
@@ -92,7 +122,12 @@ class HttpToolsConnection(HeaderTimer, EarlyReturn, HttpToolsProtocol):
         if refusal is None:
             return False
         head = b"".join(b"%b: %b\r\n" % header for header in refusal.headers)
-        self.transport.write(b"%b%b\r\n%b" % (STATUS_LINE[refusal.status], head, refusal.body))
+        answer = b"%b%b\r\n%b" % (STATUS_LINE[refusal.status], head, refusal.body)
+        if refusal.retry_after is not None and self._is_early:
+            self._held, self._hold_timer = answer, self.loop.call_later(HOLD_SECONDS, self._release)
+            self.flow.pause_reading()
+        else:
+            self.transport.write(answer)
         self._is_refused, self._retry_after = True, refusal.retry_after
         self._wait_for_header()  # as long as for a header, for the rest of the body
         return True

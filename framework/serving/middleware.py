@@ -13,6 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from framework.core.errors import OarError
 from framework.serving.admission import RETRY_AFTER, Admission, Headers, Refusal, choose_id
 from framework.serving.budget import Budget
+from framework.serving.early_return import EARLY_BEFORE, HOLD_SECONDS
 from framework.serving.errors import (
     RetryError,
     SlowClientError,
@@ -46,6 +47,8 @@ class Gate:
         state = scope.setdefault("state", {})
         if (refusal := self._admission.refuse(scope["path"], scope["headers"])) is not None:
             state[RETRY_AFTER] = refusal.retry_after
+            if asyncio.get_running_loop().time() < state.get(EARLY_BEFORE, 0.0):
+                await asyncio.sleep(HOLD_SECONDS)
             await _send_refusal(refusal, _Body(receive, self.limits, self._bodies, _headers(scope)), send)
             return
         started, headers = time.monotonic(), _headers(scope)

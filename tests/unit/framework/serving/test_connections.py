@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import math
 import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 import pytest
@@ -15,9 +17,9 @@ import uvicorn
 from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.flow_control import FlowControl
 
-from framework.serving import connections
+from framework.serving import connections, middleware
 from framework.serving.admission import RETRY_AFTER, Headers, Refusal
-from framework.serving.early_return import EarlyReturn
+from framework.serving.early_return import EARLY_BEFORE, HOLD_SECONDS, EarlyReturn
 from framework.serving.header_timer import HEADER_BYTES
 
 KINDS = ["h11", "httptools"]
@@ -27,13 +29,14 @@ class App:
     """Answers with the length of the body; refuses while it is full."""
 
     def __init__(self) -> None:
-        self.full, self.asked = False, 0
+        self.full, self.asked, self.early = False, 0, 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
         self.asked += 1
         if self.full:  # as the gate refuses, where the reader has not
+            self.early += asyncio.get_running_loop().time() < scope["state"].get(EARLY_BEFORE, 0)
             scope["state"][RETRY_AFTER] = 1
         length, more = 0, True
         while more:
@@ -172,7 +175,7 @@ def test_a_refused_request_costs_no_task_and_the_connection_goes_on(monkeypatch:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_client_that_comes_too_soon_waits_unread_and_is_answered(
+def test_the_answer_of_a_client_that_comes_too_soon_is_held(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pauses: list[int] = []
@@ -192,62 +195,63 @@ def test_a_client_that_comes_too_soon_waits_unread_and_is_answered(
                 other.sendall(request)
                 assert read(other).endswith(b"\r\n\r\n4")
                 app.full = sock_full
-            assert len(pauses) == expected
+            assert (app.early if kind == "h11" else len(pauses)) == expected
 
 
-class Timers:
-    """A loop, a transport and a flow control of simulated time."""
+class Clock:
+    """A loop of simulated time."""
 
-    def __init__(self) -> None:
-        self.now, self.timers, self.is_paused, self.is_closed = 0.0, [], False, False
+    now = 0.0
 
     def time(self) -> float:
         return self.now
 
-    def call_later(self, seconds: float, call: Callable[[], None]) -> Timers:
-        self.timers.append((self.now + seconds, call))
-        return self
 
-    def cancel(self) -> None:
-        self.timers.clear()
-
-    def pass_time(self, seconds: float) -> None:
-        self.now += seconds
-        due = [call for at, call in self.timers if at <= self.now]
-        self.timers = [(at, call) for at, call in self.timers if at > self.now]
-        for call in due:
-            call()
-
-    def is_closing(self) -> bool:
-        return self.is_closed
-
-    def pause_reading(self) -> None:
-        self.is_paused = True
-
-    def resume_reading(self) -> None:
-        self.is_paused = False
-
-
-def test_who_waits_as_long_as_was_said_is_read_at_once() -> None:
-    client, timers = EarlyReturn(), Timers()
-    client.loop = client.transport = client.flow = timers  # type: ignore[assignment]
-    for _ in range(3):
-        client._note_refusal(2)
-        assert not timers.is_paused and not timers.timers
-        timers.pass_time(2.0)
-    refused = 0
-    for _ in range(1000):  # ten seconds of one that asks every hundredth of a second
-        if not timers.is_paused:
-            client._note_refusal(2)
-            refused += 1
-        timers.pass_time(0.01)
-    assert 80 <= refused <= 120
+def test_who_waits_as_long_as_was_said_does_not_come_too_soon() -> None:
+    client, clock = EarlyReturn(), Clock()
+    client.loop = clock  # type: ignore[assignment]
+    assert not client._is_early
     client._note_refusal(2)
-    timers.is_closed = True
-    timers.pass_time(5)
-    client._note_refusal(9)
-    client._note_refusal(9)
-    assert not timers.timers
+    early = []
+    for clock.now in (0.0, 1.9, 2.0, 9.0):
+        early.append(client._is_early)
+    assert early == [True, True, False, False]
+
+
+def test_the_gate_holds_the_refusal_of_who_comes_too_soon(start, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    client = start()
+    client.app.state.store.get("tiny").batcher.load.capacity = 0
+    held: list[float] = []
+    sleep = asyncio.sleep
+
+    async def note(seconds: float) -> None:
+        held.append(seconds)
+        await sleep(0)
+
+    for early_before, expected in ((math.inf, 1), (0.0, 0)):
+        held.clear()
+        with monkeypatch.context() as patch:
+            patch.setattr(middleware.asyncio, "sleep", note)
+            client.app_state[EARLY_BEFORE] = early_before
+            assert client.post("/v1/models/tiny:predict", content=b"x").status_code == 503
+            assert held.count(HOLD_SECONDS) == expected
+
+
+def test_an_answer_that_is_held_comes_before_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    request = HEAD + b"Content-Length: 4\r\n\r\nabcd"
+    with serve("httptools", monkeypatch) as (app, port), connect(port) as sock:
+        app.full = True
+        sock.sendall(request)
+        assert read(sock).endswith(b"no")
+        sock.sendall(request * 3)
+        data = b""
+        while data.count(b"503 Service Unavailable") < 3:
+            chunk = sock.recv(65536)
+            assert chunk
+            data += chunk
+        app.full = False
+        sock.sendall(request)
+        assert read(sock).endswith(b"\r\n\r\n4")
 
 
 def test_answers_come_in_the_order_of_requests(monkeypatch: pytest.MonkeyPatch) -> None:
