@@ -21,7 +21,7 @@ CLOSEST, CLOSE = (
     0.012,
     0.08,
 )  # the step from a letter to the same one: told from kerning; what PDFium leaves out
-CONDENSED = 0.03  # by which letters are closer than their widths, at least
+CONDENSED = 0.1  # by which letters are closer than their widths, at least: no letter is narrower than 0.18
 EVEN, EVEN_SHARE = (
     0.01,
     0.5,
@@ -74,16 +74,22 @@ def find_doubles(
     width = np.abs(cells[:, 2:] - cells[:, :2])
     size = sizes[:-1]
     usable = same & (np.abs(step[rows, 1 - axis]) < EVEN * size) & (width[rows, axis] > 0)
-    if not (usable & (width[rows, axis] - np.abs(step[rows, axis]) > CONDENSED * size)).any():
+    condensed = usable & (width[rows, axis] - np.abs(step[rows, axis]) > CONDENSED * size)
+    if not condensed.any():
         return nothing
+    starts = np.flatnonzero(np.concatenate([[True], objects[1:] != objects[:-1]]))
+    many, every = (
+        np.add.reduceat(np.append(those, False), starts, dtype=int) for those in (condensed, usable)
+    )
+    likely = np.flatnonzero((many > 0) & (many >= EVEN_SHARE * every))
+    if not len(likely):
+        return nothing
+    ends = np.append(starts[1:], len(objects))
     doubtful = 0
     after: list[int] = []
     shifts: list[tuple[float, float]] = []
-    starts = np.flatnonzero(np.concatenate([[True], objects[1:] != objects[:-1]]))
-    for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(objects)], strict=True):
+    for start, end in zip(starts[likely].tolist(), ends[likely].tolist(), strict=True):
         pairs = start + np.flatnonzero(usable[start : end - 1])
-        if not len(pairs):
-            continue
         em, line = float(size[start]), int(np.median(axis[pairs]))
         sign = float(np.sign(np.median(step[pairs, line]))) or 1.0
         onward = sign * step[pairs, line]
