@@ -15,10 +15,10 @@ def run() -> None:
         if isinstance(leaving.code, str):
             print(leaving.code, file=sys.stderr)
         status = leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
-    except BaseException:
+    except BaseException as error:
         if not _is_joined():
             raise
-        sys.excepthook(*sys.exc_info())
+        sys.excepthook(type(error), error, error.__traceback__)
         status = 1
     if status and _is_joined():
         sys.stdout.flush()

@@ -27,7 +27,8 @@ from framework.nn.quantized import WeightScheme
 from framework.text.chat_template import ChatTemplate
 from framework.text.gguf_tokenizer import gguf_tokenizer
 from framework.text.tokenizer import Tokenizer
-from nlp.generation.settings import TextGenerationOptions
+from nlp.generation.exported import ExportedFunctions
+from nlp.generation.settings import PROGRAMS, TextGenerationOptions
 from nlp.model_folders import fetch_model
 from zoo.layers.decoder_weights import AnyDecoder, is_gguf, load_decoder, save_decoder
 
@@ -57,10 +58,10 @@ _GGUF_TEMPLATE = "tokenizer.chat_template"
 
 
 @dataclass(frozen=True, eq=False)
-class LanguageModel:
-    """A decoder with its tokenizer, in evaluation mode."""
+class TextModel:
+    """A model with its tokenizer, which generates texts and answers chats: of layers, or of exported programs."""
 
-    model: AnyDecoder
+    model: AnyDecoder | ExportedFunctions
     tokenizer: Tokenizer | None
     """None where the folder has none: texts are then given as ids"""
     folder: Path | None = None
@@ -112,19 +113,6 @@ class LanguageModel:
 
         return answer_chat(self.generator, messages, tools, template, **options)
 
-    def score(self, text: str, context: str = "", max_length: int | None = None) -> TextScore:
-        """How probable a text is behind a context; without one, behind bos or eos.
-
-        Args:
-            max_length: Tokens of both, at most, of which the last count; None: as many as the model was made for.
-
-        Raises:
-            InputError: there is no tokenizer, or the text has more tokens than that.
-        """
-        from nlp.evaluation.likelihood import score_text
-
-        return score_text(self, text, context, max_length)
-
     @functools.cached_property
     def writer(self) -> PromptWriter:
         """What generates texts; `writer.close()` frees its caches."""
@@ -157,6 +145,26 @@ class LanguageModel:
         """As `generate`, token by token. Who stops to iterate ends the text."""
         return self.writer.stream(prompt, **options)
 
+
+@dataclass(frozen=True, eq=False)
+class LanguageModel(TextModel):
+    """A decoder with its tokenizer, in evaluation mode."""
+
+    model: AnyDecoder
+
+    def score(self, text: str, context: str = "", max_length: int | None = None) -> TextScore:
+        """How probable a text is behind a context; without one, behind bos or eos.
+
+        Args:
+            max_length: Tokens of both, at most, of which the last count; None: as many as the model was made for.
+
+        Raises:
+            InputError: there is no tokenizer, or the text has more tokens than that.
+        """
+        from nlp.evaluation.likelihood import score_text
+
+        return score_text(self, text, context, max_length)
+
     def save(self, folder: str | Path) -> Path:
         """Write a folder that transformers and `load` open: config.json, weights, and the files of the tokenizer."""
         folder = Path(folder)
@@ -188,6 +196,13 @@ def load(
         FormatError, ConfigError, WeightError: it holds no decoder, or a file is damaged.
     """
     folder = Path(name).expanduser()
+    if (folder / PROGRAMS).is_file():
+        raise InputError(
+            "these are exported programs of a language model, and no layers",
+            where="llm.load",
+            received=str(name),
+            fix="llm.load_programs opens them, to generate and to chat; or load the folder that they were made of",
+        )
     if is_gguf(folder):
         return _load_gguf(folder, dtype, weights)
     if not is_model_folder(folder):
@@ -200,11 +215,25 @@ def load(
             )
         folder = fetch_model(str(name))
     model = load_decoder(folder, dtype, weights)
-    has_tokenizer = any(
-        (folder / one).is_file() for one in TOKENIZER_FILES if one[:4] in ("toke", "voca", "spie")
+    return LanguageModel(model, _read_tokenizer(folder), folder, ChatTemplate.from_folder(folder))
+
+
+def load_programs(folder: str | Path) -> TextModel:
+    """The language model of a folder of programs that `oar export-programs` wrote. Its weights are as they were
+    exported; it is neither scored nor saved.
+
+    Raises: FormatError: a file is missing or damaged.
+    """
+    folder = Path(folder).expanduser()
+    return TextModel(
+        ExportedFunctions(folder), _read_tokenizer(folder), folder, ChatTemplate.from_folder(folder)
     )
-    tokenizer = Tokenizer.from_file(folder) if has_tokenizer else None
-    return LanguageModel(model, tokenizer, folder, ChatTemplate.from_folder(folder))
+
+
+def _read_tokenizer(folder: Path) -> Tokenizer | None:
+    """That of a folder; None, where it has none."""
+    names = (one for one in TOKENIZER_FILES if one[:4] in ("toke", "voca", "spie"))
+    return Tokenizer.from_file(folder) if any((folder / one).is_file() for one in names) else None
 
 
 def _load_gguf(path: Path, dtype: str | None, weights: str | WeightScheme | None) -> LanguageModel:

@@ -5,12 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from framework.core.errors import ConfigError
-from framework.text.chat_template import ChatTemplate
-from framework.text.tokenizer import Tokenizer
 from nlp import llm
-from nlp.generation.exported import ExportedFunctions
 from nlp.generation.settings import PROGRAMS, TextGenerationOptions
-from nlp.text_generator import EngineGenerator, make_engine_generator
+from nlp.text_generator import EngineGenerator
 
 
 def open_generator(source: str, options: TextGenerationOptions) -> EngineGenerator:
@@ -25,7 +22,4 @@ def open_generator(source: str, options: TextGenerationOptions) -> EngineGenerat
         raise ConfigError(
             "the weights of programs are as they were exported", where=source, received="dtype or weights"
         )
-    functions, template = ExportedFunctions(folder), ChatTemplate.from_folder(folder)
-    return make_engine_generator(
-        functions, functions.size, Tokenizer.from_file(folder), folder, template, options
-    )
+    return llm.load_programs(folder).make_generator(options)

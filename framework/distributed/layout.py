@@ -90,6 +90,13 @@ def _derive(
     if isinstance(layer, Experts):  # [experts, in, out]
         inner = (1, 2) if name == "down_proj" else (2, 1)
         order: dict[str, tuple[int, ...]] = {"expert": (0,), "tensor": inner[:1], "fsdp": inner[::-1]}
+    elif name in (
+        "lora_A",
+        "lora_B",
+    ):  # [in, rank], [rank, out] of a linear layer; over `tensor` the rank is whole
+        as_layer = (name == "lora_A") == bool(_ROW.search(path))
+        features = 0 if name == "lora_A" else 1
+        order = {"tensor": (features,) if as_layer else (), "fsdp": (features, 1 - features)}
     elif isinstance(layer, Linear) and len(shape) == 2 and not _ROW.search(path):
         order = {"tensor": (1,), "fsdp": (0, 1)}
     elif isinstance(layer, Linear) and len(shape) == 2:

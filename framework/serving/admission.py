@@ -24,17 +24,26 @@ log = logging.getLogger("oar.serving")
 ErrorBody = Callable[[Exception, str], Mapping[str, JSON]]
 """The JSON of an error and the request's id, for routes of other protocols."""
 Headers = Sequence[tuple[bytes, bytes]]
+RETRY_AFTER = "retry_after"
+"""Where the state of a request that was refused has the seconds that its client was told."""
 _ID = re.compile(r"[\w.:-]{1,128}", re.ASCII)
 _LOG_SECONDS = 1.0
+_ANSWERS = 256  # that are kept written, but for their ids
+_MARK = "id-of-the-request"
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """The answer to a request whose model takes no more."""
+    """The answer to a request whose model takes no more.
+
+    Attributes:
+        retry_after: Seconds, as its headers say; None: of another error.
+    """
 
     status: int
     headers: Headers
     body: bytes
+    retry_after: int | None = None
 
 
 class Admission:
@@ -60,6 +69,7 @@ class Admission:
         self._keys = tuple(hashlib.sha256(key.encode()).digest() for key in keys)
         self._open_paths, self._error_bodies, self._find_target = open_paths, error_bodies, find_target
         self._refused: Counter[str] = Counter()
+        self._written: dict[tuple[str, str, str | None], tuple[int, Headers, tuple[bytes, ...]]] = {}
 
     def check_key(self, path: str, headers: Mapping[bytes, bytes]) -> None:
         """Raises: UnauthorizedError, where the path needs a key and there is none of ours."""
@@ -88,12 +98,14 @@ class Admission:
             self.check_key(path, entries)
             target.batcher.check_admission()
         except OarError as error:
-            status, answer, body = self.answer(error, path, request_id)
+            status, answer, body = self._answer_quickly(error, path, request_id)
             route = "/v1/models/{name}:predict" if path.startswith("/v1") else "/v2/models/{name}/infer"
             self._metrics.observe_request(route, target.name, status, time.monotonic() - started)
+            retry_after = None
             if isinstance(error, RetryError):
+                retry_after = error.retry_after
                 self._note_refusal(target.name)
-            return Refusal(status, [*answer, *self.id_headers(request_id)], body)
+            return Refusal(status, [*answer, *self.id_headers(request_id)], body, retry_after)
         return None
 
     def id_headers(self, request_id: str) -> Headers:
@@ -108,6 +120,19 @@ class Admission:
         headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
         headers += [(name.lower().encode(), value.encode()) for name, value in error_headers(error).items()]
         return status_of(error), headers, body
+
+    def _answer_quickly(self, error: OarError, path: str, request_id: str) -> tuple[int, Headers, bytes]:
+        """As `answer`, written once for all requests that are refused alike: only their ids are put in."""
+        key = path, str(error), error.fix
+        if (written := self._written.get(key)) is None:
+            status, headers, body = self.answer(error, path, _MARK)
+            if len(self._written) >= _ANSWERS:
+                self._written.clear()
+            others = [header for header in headers if header[0] != b"content-length"]
+            written = self._written[key] = status, others, tuple(body.split(_MARK.encode()))
+        status, headers, pieces = written
+        body = request_id.encode().join(pieces)
+        return status, [*headers, (b"content-length", b"%d" % len(body))], body
 
     def _note_refusal(self, model: str) -> None:
         """Under load a line of the log for each would take longer than the rest: there is one a second."""

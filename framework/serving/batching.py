@@ -53,7 +53,8 @@ class Bucket(Generic[Item, R]):
 class Batcher(Generic[Item, R]):
     """Runs items in batches on one thread, the bucket whose oldest item waits longest first.
 
-    A batch goes when it is full, when its oldest item has waited `max_wait`, or when no other request is on its way.
+    A batch goes when it is full, when its oldest item has waited `max_wait`, when no other request is on its way, or
+    at once under overload.
 
     Args:
         max_wait: Seconds that an item waits for others.
@@ -134,6 +135,17 @@ class Batcher(Generic[Item, R]):
                 self._coming = min(self._coming, self._admitted)  # where it failed before its item came
                 self._changed.notify()  # a batch may have waited for this request
 
+    def check_stale(self, since: float) -> None:
+        """Raises: RetryError, where a request that waits since then, in seconds of `time.monotonic`, is better asked
+        for again, as the model is overloaded."""
+        if self.load.is_stale(time.monotonic() - since):
+            raise self._make_stale()
+
+    def _make_stale(self) -> RetryError:
+        return RetryError(
+            "the server has more requests than it can answer in time", retry_after=self.expected_wait
+        )
+
     def submit(
         self, bucket: Bucket[Item, R], item: Item, deadline: float, can_be_refused: bool = False
     ) -> Future[R]:
@@ -187,7 +199,8 @@ class Batcher(Generic[Item, R]):
                 key, (bucket, queue) = min(self._queues.items(), key=lambda entry: entry[1][1][0].since)
                 left = queue[0].since + self.max_wait - time.monotonic()
                 size = self.load.batch_limit(bucket.size)
-                if len(queue) >= size or left <= 0 or not self._coming:
+                # Under overload there is always one on its way: others wait while this one runs, not before.
+                if len(queue) >= size or left <= 0 or not self._coming or self.load.is_overloaded:
                     jobs = [queue.popleft() for _ in range(min(len(queue), size))]
                     if not queue:
                         del self._queues[key]
@@ -203,11 +216,7 @@ class Batcher(Generic[Item, R]):
         now = time.monotonic()
         late = now - job.deadline
         if late <= 0 and job.can_be_refused and self.load.is_stale(now - job.since):
-            job.future.set_exception(
-                RetryError(
-                    "the server has more requests than it can answer in time", retry_after=self.expected_wait
-                )
-            )
+            job.future.set_exception(self._make_stale())
             return False
         if late > 0:
             job.future.set_exception(

@@ -11,10 +11,12 @@ import asyncio
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from framework.serving.admission import RETRY_AFTER
+from framework.serving.early_return import EarlyReturn
 from framework.serving.header_timer import HeaderTimer, Refuse
 
 
-class H11Connection(HeaderTimer, H11Protocol):
+class H11Connection(HeaderTimer, EarlyReturn, H11Protocol):
     """Reads requests with h11."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -33,7 +35,15 @@ class H11Connection(HeaderTimer, H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """The client has gone."""
         self._forget_header()
+        self._forget_pause()
         super().connection_lost(exc)
+
+    def on_response_complete(self) -> None:
+        """An answer was sent whole."""
+        retry_after = self.cycle.scope.get("state", {}).get(RETRY_AFTER)
+        super().on_response_complete()
+        if isinstance(retry_after, int):
+            self._note_refusal(retry_after)
 
 
 def connection_class(header_seconds: float, refuse: Refuse) -> type[asyncio.Protocol]:

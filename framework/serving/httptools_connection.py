@@ -6,10 +6,11 @@ import asyncio
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
+from framework.serving.early_return import EarlyReturn
 from framework.serving.header_timer import HEADER_BYTES, HeaderTimer, Refuse
 
 
-class HttpToolsConnection(HeaderTimer, HttpToolsProtocol):
+class HttpToolsConnection(HeaderTimer, EarlyReturn, HttpToolsProtocol):
     """Reads requests with httptools, which by itself takes headers of any length. A request whose model takes no
     more is answered where its header ends, and its body is thrown away as it comes."""
 
@@ -17,6 +18,7 @@ class HttpToolsConnection(HeaderTimer, HttpToolsProtocol):
     _in_header = False  # between the first byte of a header and its end
     _has_ended = False  # whether the bytes that came last have the end of a header
     _is_refused = False  # while the body of a request that was refused comes
+    _retry_after: int | None = None  # of that
     _length = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -42,6 +44,7 @@ class HttpToolsConnection(HeaderTimer, HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """The client has gone."""
         self._forget_header()
+        self._forget_pause()
         super().connection_lost(exc)
 
     def on_message_begin(self) -> None:
@@ -71,6 +74,8 @@ class HttpToolsConnection(HeaderTimer, HttpToolsProtocol):
         self._is_refused = False
         self._forget_header()
         self.on_response_complete()
+        if self._retry_after is not None:
+            self._note_refusal(self._retry_after)
 
     def _refuse(self) -> bool:
         """Answer at once where the model takes no more; whether that was done.
@@ -88,6 +93,6 @@ class HttpToolsConnection(HeaderTimer, HttpToolsProtocol):
             return False
         head = b"".join(b"%b: %b\r\n" % header for header in refusal.headers)
         self.transport.write(b"%b%b\r\n%b" % (STATUS_LINE[refusal.status], head, refusal.body))
-        self._is_refused = True
+        self._is_refused, self._retry_after = True, refusal.retry_after
         self._wait_for_header()  # as long as for a header, for the rest of the body
         return True

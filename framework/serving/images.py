@@ -173,12 +173,26 @@ class PageReader:
 
 
 @contextlib.asynccontextmanager
-async def open_upload(model: ServedModel, upload: Upload) -> AsyncIterator[PageReader]:
-    """The pages of an upload. Raises: as PageReader; RetryError: the model is not ready."""
-    predictor, pixels = model.predictor, model.pixels
-    future = asyncio.ensure_future(
-        model.in_thread(lambda: PageReader(upload, predictor, model.limits).read_ahead(pixels))
-    )
+async def open_upload(
+    model: ServedModel, upload: Upload, can_be_refused: bool = False
+) -> AsyncIterator[PageReader]:
+    """The pages of an upload.
+
+    Args:
+        can_be_refused: Whether it is all of a request, which an overloaded model may still refuse.
+
+    Raises:
+        RetryError: the model is not ready, or is overloaded, and the upload has waited for too long before it could be
+        decoded. As PageReader.
+    """
+    predictor, pixels, began = model.predictor, model.pixels, time.monotonic()
+
+    def read() -> PageReader:
+        if can_be_refused:
+            model.batcher.check_stale(began)
+        return PageReader(upload, predictor, model.limits).read_ahead(pixels)
+
+    future = asyncio.ensure_future(model.in_thread(read))
     try:
         reader = await asyncio.shield(future)
     except asyncio.CancelledError:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from framework.core.errors import OarError
-from framework.serving.admission import Admission, Headers, Refusal, choose_id
+from framework.serving.admission import RETRY_AFTER, Admission, Headers, Refusal, choose_id
 from framework.serving.budget import Budget
 from framework.serving.errors import (
     RetryError,
@@ -43,13 +43,14 @@ class Gate:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        started, headers = time.monotonic(), _headers(scope)
-        request_id = choose_id(headers)
-        scope.setdefault("state", {})["request_id"] = request_id
-        body = _Body(receive, self.limits, self._bodies, headers)
+        state = scope.setdefault("state", {})
         if (refusal := self._admission.refuse(scope["path"], scope["headers"])) is not None:
-            await _send_refusal(refusal, body, send)
+            state[RETRY_AFTER] = refusal.retry_after
+            await _send_refusal(refusal, _Body(receive, self.limits, self._bodies, _headers(scope)), send)
             return
+        started, headers = time.monotonic(), _headers(scope)
+        state["request_id"] = request_id = choose_id(headers)
+        body = _Body(receive, self.limits, self._bodies, headers)
         id_headers = self._admission.id_headers(request_id)
         answer = _Answer(send, body, id_headers, lambda: self.store.draining)
         try:

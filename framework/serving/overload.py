@@ -3,7 +3,9 @@
 A queue takes up bursts, but under lasting overload it only makes every answer late: it is always full. So it is as long
 as `capacity` until requests are refused at least as fast as others are let in for longer than a full queue takes, and
 from then on only as long as a request takes by itself. What waits for longer than that is told to come again, too.
-After some time the whole queue is tried again, and stays open where no more are refused than let in.
+Where more are refused than let in by a whole queue, that is known at once. After some time a longer queue is tried,
+twice as long with each batch up to all of it, and stays open where no more are refused than let in: under lasting
+overload that is refuted before many requests wait.
 
 Source: the difference between a good queue, which drains, and a bad one, which stands, is that of Nichols and Jacobson,
 Controlling Queue Delay, ACM Queue 10 (2012); the length that the time of one request allows is Little's law.
@@ -52,6 +54,7 @@ class LoadControl:
         self._since = 0.0  # the first refusal of those that are counted, or the start of a trial
         self._admitted = self._refused = 0  # since then
         self._is_trial = False
+        self._length = capacity  # of the queue while it is tried
         self._last_refusal = 0.0
         self._trial = 0.0  # when the next one begins
         self._pause = _FIRST_TRIAL
@@ -71,7 +74,7 @@ class LoadControl:
         if wait > self.longest_wait:
             return True
         if not self._check_overload():
-            return False
+            return self._is_trial and admitted >= self._length
         return admitted >= _ALWAYS and wait > self.seconds_alone
 
     def batch_limit(self, size: int) -> int:
@@ -83,7 +86,8 @@ class LoadControl:
 
     def is_stale(self, waited: float) -> bool:
         """Whether an item that has waited so many seconds for its turn is better asked for again."""
-        return self.is_overloaded and waited > 2 * max(self.seconds_alone, self.seconds_per_item)
+        longest = 2 * max(self.seconds_alone, self.seconds_per_item)
+        return self.is_overloaded and 0 < longest < waited  # 0: nothing has run yet that tells
 
     def note_admitted(self) -> None:
         """A request was let in."""
@@ -98,15 +102,17 @@ class LoadControl:
         if not self._refused and not self._is_trial:
             self._since, self._admitted = now, 0
         self._refused += 1
+        is_heavy = self._refused >= self._admitted + self.capacity
         if self._is_trial:
-            if self._refused >= _LEAST_REFUSED and self._refused >= self._admitted:
+            is_open = self._length >= self.capacity
+            if is_heavy or (is_open and self._refused >= max(self._admitted, _LEAST_REFUSED)):
                 self._pause = min(2 * self._pause, _LAST_TRIAL)
                 self._begin(now)
             elif now - self._since > self._pause:
                 self._is_trial, self._refused = False, 0
                 self._pause = _FIRST_TRIAL
             return
-        full_queue = self.capacity * self.seconds_per_item
+        full_queue = 0.0 if is_heavy else self.capacity * self.seconds_per_item
         if now - self._since < min(max(full_queue, _LEAST_SECONDS), _MOST_SECONDS):
             return
         if self._refused >= _LEAST_REFUSED and self._refused >= self._admitted:
@@ -122,6 +128,10 @@ class LoadControl:
                 later, to its end, for each item: others are read and written in this time, too.
             was_alone: Whether it was one item, and no other request was under way.
         """
+        if self._is_trial and self._length < self.capacity:
+            self._length *= 2
+            if self._length >= self.capacity:  # those that were refused before came to a shorter queue
+                self._since, self._admitted, self._refused = self._clock(), 0, 0
         self.seconds_per_item = _mean(self.seconds_per_item, seconds_each)
         if was_alone and not self.is_overloaded:
             self.seconds_alone = _mean(self.seconds_alone, seconds_each)
@@ -136,9 +146,11 @@ class LoadControl:
         if not self.is_overloaded:
             return False
         now = self._clock()
-        if now < self._trial and now - self._last_refusal < _CALM_SECONDS:
+        is_calm = now - self._last_refusal >= _CALM_SECONDS
+        if now < self._trial and not is_calm:
             return True
         self.is_overloaded, self._is_trial = False, True
+        self._length = self.capacity if is_calm else 2 * _ALWAYS
         self._since, self._admitted, self._refused = now, 0, 0
         return False
 

@@ -45,6 +45,8 @@ class ProgramSizes:
     vocab_size: int
     eos_ids: tuple[int, ...]
     cache: tuple[CacheArray, ...]
+    bos_id: int = -1
+    """What an empty prompt begins with; -1: nothing"""
 
 
 class ExportedFunctions:
@@ -96,7 +98,13 @@ def read_sizes(folder: Path) -> ProgramSizes:
             for array in content["cache"]
         )
         ends = tuple(int(one) for one in content["eos_ids"])
-        return ProgramSizes(int(content["max_positions"]), int(content["vocab_size"]), ends, cache)
+        return ProgramSizes(
+            int(content["max_positions"]),
+            int(content["vocab_size"]),
+            ends,
+            cache,
+            int(content.get("bos_id", -1)),
+        )
     except (LookupError, TypeError, ValueError) as error:
         raise FormatError(
             "the file does not describe programs of a language model",

@@ -273,7 +273,8 @@ def _check_together(options: GenerationOptions) -> None:
         raise ConfigError(
             "a constraint does not go with beam search",
             received=f"num_beams {beams}",
-            fix="set num_beams=1",
+            allowed="num_beams 1",
+            fix="set num_beams=1; do_sample=True with num_return_sequences writes several texts under a constraint",
         )
     most, least = options.max_new_tokens, options.min_new_tokens
     if most is not None and least > most:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from framework import nn
 from framework.core.errors import InputError
 from nlp.generation.engine import Engine
 from nlp.generation.options import GenerationOptions
@@ -18,6 +17,7 @@ from nlp.generation.speculation import Speculation
 
 if TYPE_CHECKING:
     from framework.text.tokenizer import Tokenizer
+    from nlp.generation.exported import ExportedFunctions
     from zoo.layers.decoder_weights import AnyDecoder
 
 Prompt = str | Sequence[int]
@@ -34,7 +34,7 @@ class PromptWriter:
 
     def __init__(
         self,
-        model: AnyDecoder,
+        model: AnyDecoder | ExportedFunctions,
         tokenizer: Tokenizer | None,
         folder: Path | None = None,
         speculation: Speculation | None = None,
@@ -122,7 +122,7 @@ class PromptWriter:
         return tuple(ids) if ids or begin < 0 else (begin,)
 
 
-def default_options(model: nn.Layer, folder: Path | None) -> tuple[GenerationOptions, list[str]]:
+def default_options(model: object, folder: Path | None) -> tuple[GenerationOptions, list[str]]:
     """The options of generation_config.json, with the end tokens of config.json where it names none."""
     options, warnings = (GenerationOptions(), []) if folder is None else GenerationOptions.from_folder(folder)
     ends = getattr(getattr(model, "size", None), "eos_ids", ())

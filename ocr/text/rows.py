@@ -24,6 +24,8 @@ SMALL, VERSE_MOST = (
     0.8,
     10,
 )  # of the rows of such verse begin with small letters, at least; words of each, at most
+WORD_ROOM = 0.5  # of the height: the white before a word whose width is that of the row's letters in the mean
+OWN_ROOM = 0.38  # of the size: the white before one whose width is known
 CONTENTS = re.compile(r".*\S … (\d+|[ivxlcIVXLC]+|[A-Z]?-?\d+)$")  # an entry with its page
 _LEADERS = re.compile(r"\s*[.]{4,}\s*(\S+)$")
 _LOCATOR = re.compile(r"[\s,]\d+\W*$")  # of an index's entry
@@ -168,18 +170,17 @@ def is_entry(text: str) -> bool:
 def has_room(before: Row, row: Row, text_below: str, left: float, right: float) -> bool:
     """Whether the first word of a row, which says `text_below`, had room in the row before it."""
     word = text_below.split(maxsplit=1)[0]
-    space = 0.5
     first = row.lines[0].words[:1]
     spaced = not is_unspaced(text_below[0])
+    letters = len(word) if spaced else 1
+    # Rows that run from right to left are seldom set to full width: the white of one space is enough to tell.
+    space = (0.25 if before.rightward else WORD_ROOM) * (row.box[3] - row.box[1])
+    needed = (row.box[2] - row.box[0]) * letters / max(len(text_below), 1) + space
     if spaced and first and first[0].text == word and row.lines[0].style is not None:
         left_end, _, right_end, _ = line_box(first[0])
-        needed, space = right_end - left_end, 0.4
-    else:
-        letters = len(word) if spaced else 1
-        needed = (row.box[2] - row.box[0]) * letters / max(len(text_below), 1)
-    # Rows that run from right to left are seldom set to full width: the white of one space is enough to tell.
-    space = 0.25 if before.rightward else space
-    return before.room(row, left, right) > needed + space * (row.box[3] - row.box[1])
+        # Wide words need more than the row's letters do in the mean, and narrow ones tell less.
+        needed = max(needed, right_end - left_end + (0.25 if before.rightward else OWN_ROOM) * row.size)
+    return before.room(row, left, right) > needed
 
 
 def own_ends(paragraphs: Sequence[Sequence[Row]], left: float, right: float) -> list[bool]:

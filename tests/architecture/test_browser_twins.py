@@ -23,6 +23,11 @@ TWINS = {
     "closer_scale": "closerlook.closerScale",
     "merge_looks": "closerlook.mergeLooks",
     "add_missed": "lettergaps.addMissed",
+    "add_missed_below": "letters.addMissedBelow",
+    "as_letters": "letters.asLetters",
+    "find_stacks": "letters.findStacks",
+    "join_stack": "letters.joinStack",
+    "letters_in_a_row": "letters.lettersInARow",
     "split_long": "lettergaps.splitLong",
     "detect_in_grid": "tiles.detectInGrid",
     "detect_in_tiles": "tiles.detectInTiles",
@@ -32,12 +37,7 @@ TWINS = {
     "reading_order": "order.readingOrder",
 }
 ONLY_PYTHON = {
-    "as_letters": "letters alone that are read as digits",
-    "add_missed_below": "signs of letters below one another",
-    "find_stacks": "signs of letters below one another",
-    "join_stack": "signs of letters below one another",
-    "letters_in_a_row": "signs of letters below one another",
-    "upright_boxes": "signs of letters below one another",
+    "upright_boxes": "called by letters.findStacks",
     "char_spans": "boxes of characters, which the page does not draw",
     "text_quads": "boxes of characters, which the page does not draw",
     "upright_quads": "boxes of characters, which the page does not draw",
@@ -49,6 +49,8 @@ NUMBERS = {
     "ocr.pipeline.small_letters": ("closerlook",),
     "ocr.text.tiles": ("tiles", "lettergaps"),
     "ocr.text.directions": ("directions",),
+    "ocr.text.letters_apart": ("lettergaps", "letters"),
+    "ocr.text.stacked_letters": ("letters",),
 }
 
 

@@ -229,4 +229,5 @@ def check_artifact(row: Row, tmp_path: Path) -> None:
     engine = XLAEngine(again.programs["float32"], again.weights, options=quick_compile_options())
     alone = engine({"image": images(row.image)[:1]})
     for name, value in detected(row)[0].items():
-        np.testing.assert_allclose(alone[name], value[:1], rtol=0, atol=1e-3, err_msg=name)
+        # Scores of heatmaps of drawn weights are in the ten thousands: float32 has six digits of them.
+        np.testing.assert_allclose(alone[name], value[:1], rtol=2e-6, atol=1e-3, err_msg=name)

@@ -27,19 +27,31 @@ from urllib.parse import urlsplit
 from framework.vision.image_formats import SUFFIXES
 
 _PAUSE = 0.05  # seconds after 503
+_SETTLED = 2.0  # seconds after which the load is no news to a server
 _TOLERANCE = 0.02  # of numbers of an answer, or a fiftieth: batches of other sizes round another way
 
 
 @dataclass
 class Load:
-    """What the clients saw; `seconds` of each answer of status 200."""
+    """What the clients saw.
+
+    Attributes:
+        seconds: Of each answer of status 200.
+        times: When its request was sent, in seconds since the load began.
+    """
 
     seconds: list[float] = field(default_factory=list)
+    times: list[float] = field(default_factory=list)
     refused_seconds: list[float] = field(default_factory=list)
     statuses: Counter[int] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
     sent: int = 0
     skipped: int = 0
+    began: float = 0.0
+
+    def settled_seconds(self) -> list[float]:
+        """Of answers whose requests were sent behind the first moment, in which the server learns of the load."""
+        return [seconds for sent, seconds in zip(self.times, self.seconds) if sent >= _SETTLED]
 
 
 @dataclass(frozen=True)
@@ -105,6 +117,7 @@ class Client(asyncio.Protocol):
         self.pause = 0.0
         if status == 200:
             self.load.seconds.append(seconds)
+            self.load.times.append(self._began - self.load.began)
             if text := difference(json.loads(body), self._file.expected):
                 self.load.wrong.append(f"{self._id.decode()} {text}")
         else:
@@ -172,7 +185,7 @@ def read_files(url: str, folder: Path, field_name: str) -> list[File]:
 
 async def run(url: str, files: Sequence[File], clients: int, seconds: float, rate: float) -> Load:
     """Send until the time is over; wait for the answers that are still to come."""
-    address, load = urlsplit(url), Load()
+    address, load = urlsplit(url), Load(began=time.perf_counter())
     loop, done = asyncio.get_running_loop(), asyncio.Queue[Client]()
     everyone = [Client(load, done) for _ in range(clients)]
     for client in everyone:
@@ -266,6 +279,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "accepted_per_second": round(len(load.seconds) / wall, 2),
         "p50": percentile(load.seconds, 0.5),
         "p99": percentile(load.seconds, 0.99),
+        "p99_settled": percentile(load.settled_seconds(), 0.99),
         "p99_refused": percentile(load.refused_seconds, 0.99),
         "skipped": load.skipped,
         "cpu_share": round((time.process_time() - cpu) / wall, 3),

@@ -67,7 +67,7 @@ class Case:
         if self.tokenizer == "bpe":
             merges = (first + second for first, second in _MERGES)
             return ["<s>", "<pad>", "</s>", "<unk>", *_BYTES, *merges, "<mask>"]
-        return [token for token, _ in _UNIGRAM]
+        return [token for token, _ in UNIGRAM]
 
 
 _BYTES = [*_LETTERS, *_LETTERS.upper(), ".", ",", "'", "!", "-", "Ġ"]
@@ -81,7 +81,7 @@ _MERGES = [
     ("Ġ", "w"),
     ("a", "s"),
 ]
-_UNIGRAM = [
+UNIGRAM = [
     ("<pad>", 0.0),
     ("<unk>", 0.0),
     ("[CLS]", 0.0),
@@ -109,7 +109,7 @@ def write_folder(folder: Path, case: Case, shapes: Mapping[str, tuple[int, ...]]
     if case.tokenizer == "unigram":
         settings |= {f"{role}_token": f"<{role}>" for role in ("pad", "unk")}
         settings |= {f"{role}_token": f"[{role.upper()}]" for role in ("cls", "sep", "mask")}
-        _write(folder / "tokenizer.json", _unigram())
+        _write(folder / "tokenizer.json", unigram())
     elif case.tokenizer == "wordpiece":
         (folder / "vocab.txt").write_text("\n".join(WORD_PIECES) + "\n", encoding="utf-8")
     else:
@@ -146,9 +146,9 @@ def drawn(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, np.ndarray]:
     return values
 
 
-def _unigram() -> dict[str, Any]:
+def unigram() -> dict[str, Any]:
     special = {
-        name: {"id": name, "ids": [_UNIGRAM.index((name, 0.0))], "tokens": [name]}
+        name: {"id": name, "ids": [UNIGRAM.index((name, 0.0))], "tokens": [name]}
         for name in ("[CLS]", "[SEP]")
     }
     first, last = ({"SpecialToken": {"id": name, "type_id": 0}} for name in special)
@@ -159,7 +159,7 @@ def _unigram() -> dict[str, Any]:
         "added_tokens": [
             {"id": place, "content": token, "special": True, "single_word": False, "lstrip": False}
             | {"rstrip": False, "normalized": False}
-            for place, (token, score) in enumerate(_UNIGRAM)
+            for place, (token, score) in enumerate(UNIGRAM)
             if score == 0
         ],
         "normalizer": {"type": "Lowercase"},
@@ -174,7 +174,7 @@ def _unigram() -> dict[str, Any]:
         "model": {
             "type": "Unigram",
             "unk_id": 1,
-            "vocab": [list(row) for row in _UNIGRAM],
+            "vocab": [list(row) for row in UNIGRAM],
             "byte_fallback": False,
         },
     }

@@ -24,9 +24,11 @@ from ocr.pipeline.small_letters import are_low, are_narrow, badly_read, closer_s
 from ocr.results.lines import Line
 from ocr.text.batches import fit_batches
 from ocr.text.characters import CharacterSet
-from ocr.text.letters_apart import add_missed
+from ocr.text.letters_apart import add_missed, as_letters
 from ocr.text.postprocess import DBPostprocess, ctc_decode
 from ocr.text.preprocess import DetSize, turned_lines
+from ocr.text.reading_order import upright_boxes
+from ocr.text.stacked_letters import add_missed_below, find_stacks, join_stack, letters_in_a_row
 from ocr.text.tiles import detect_in_grid, detect_in_tiles
 
 Vectors = list[dict[str, Any]]
@@ -297,8 +299,8 @@ def tile_vectors(rng: np.random.Generator) -> Vectors:
             origin = np.array([across + high // 16 * 256, down + high % 16 * 256])
             low = (boxes[:, :2] - origin).clip(0)
             far = np.minimum(boxes[:, 2:] - origin, tile.shape[1::-1])
-            seen = ((far - low) > 2).all(axis=1)
-            (x0, y0), (x1, y1) = low[seen].T, far[seen].T
+            visible = ((far - low) > 2).all(axis=1)
+            (x0, y0), (x1, y1) = low[visible].T, far[visible].T
             quads = np.stack([x0, y0, x1, y0, x1, y1, x0, y1], 1).reshape(-1, 4, 2)
             return quads.astype(np.float32), np.ones(len(quads), np.float32)
 
@@ -314,6 +316,62 @@ def tile_vectors(rng: np.random.Generator) -> Vectors:
     return out
 
 
+def stack_vectors(rng: np.random.Generator) -> Vectors:
+    """`add_missed_below`, `find_stacks`, `letters_in_a_row` and `join_stack`, of bars below one another: some have no
+    quad, and beside some stands a letter more."""
+    out = []
+    for count, pitch, missing in ((4, 40, (3,)), (6, 44, (0, 5)), (5, 36, ()), (4, 42, ()), (7, 40, (2,))):
+        image = np.full((pitch * (count + 2), 160, 3), 240, np.uint8)
+        quads, texts = [], []
+        for number in range(count):
+            middle, wide = pitch * (number + 1), int(rng.choice((8, 12, 16)))
+            image[middle - 10 : middle + 10, 80 - wide // 2 : 80 + wide // 2] = rng.integers(0, 90)
+            if number not in missing:
+                tilt = int(rng.integers(-3, 4)) if count == 6 else 0
+                top, bottom = (middle - 15, middle + 15)
+                quads.append([[66, top - tilt], [94, top + tilt], [94, bottom + tilt], [66, bottom - tilt]])
+                texts.append(str(rng.choice(list("OK01lTÄ8一"))))
+        if count == 4:  # one of both pages has labels beside its letters
+            quads.append([[10, pitch - 15], [50, pitch - 15], [50, pitch + 15], [10, pitch + 15]])
+            texts.append("No." if not missing else "7")
+        array = np.array(quads, np.float32)
+        lines = [
+            Line(text, 0.5 + number / 20, tuple((float(x), float(y)) for x, y in quad), ())
+            for number, (text, quad) in enumerate(zip(texts, quads))
+        ]
+        crops = cut_quads(image, array)
+        stacks = find_stacks(upright_boxes([line.polygon for line in lines]), texts)
+        joined = [join_stack([lines[i] for i in stack], None) for stack in stacks]
+        out.append(
+            {
+                "image": pack(image),
+                "quads": quads,
+                "texts": texts,
+                "scores": [line.score for line in lines],
+                "added": add_missed_below(image, array).tolist(),
+                "stacks": stacks,
+                "rows": [pack(letters_in_a_row([crops[i] for i in stack])) for stack in stacks],
+                "joined": [{"text": one.text, "score": one.score, "polygon": one.polygon} for one in joined],
+            }
+        )
+    return out
+
+
+def alike_vectors(rng: np.random.Generator) -> Vectors:
+    """`as_letters`: rows of letters and of digits, apart and close."""
+    out = []
+    for texts in (["A", "0", "K", "|"], ["1", "0", "7"], ["0AK1", "B"], ["N A M 0", "l"], ["中", "一", "0"]):
+        for step in (30, 90):
+            left = np.cumsum([0, *(step * len(text) for text in texts)]) + 20.0
+            top = float(rng.integers(10, 40))
+            lines = []
+            for text, x0, x1 in zip(texts, left[:-1], left[1:] - 6):
+                lines.append(Line(text, 0.8, ((x0, top), (x1, top), (x1, top + 24), (x0, top + 24)), ()))
+            expected = [line.text for line in as_letters(lines)]
+            out.append({"texts": texts, "polygons": [line.polygon for line in lines], "expected": expected})
+    return out
+
+
 CASES: dict[str, Callable[[np.random.Generator], Vectors]] = {
     "resize": resize_vectors,
     "float_resize": float_resize_vectors,
@@ -322,6 +380,8 @@ CASES: dict[str, Callable[[np.random.Generator], Vectors]] = {
     "regions": region_vectors,
     "sizes": size_vectors,
     "letters": letter_vectors,
+    "stacks": stack_vectors,
+    "alike": alike_vectors,
     "looks": look_vectors,
     "tiles": tile_vectors,
     "batches": batch_vectors,

@@ -93,7 +93,7 @@ async def _answer(
     if not isinstance(only, Upload):
         result = await _predict_text(model, only, work)
         return Response(to_line(result.to_dict()), media_type=JSON_TYPE)
-    reader = await resources.enter_async_context(open_upload(model, only))
+    reader = await resources.enter_async_context(open_upload(model, only, can_be_refused=True))
     if output is not None and output.file is not None:
         return await _answer_file(model, reader, work, output)
     pages = predict_pages(model, reader, work.options, work.timeout)

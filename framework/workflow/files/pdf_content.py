@@ -17,6 +17,7 @@ import numpy as np
 
 from framework.workflow.files.pdf_annotations import Annotations, read_annotations
 from framework.workflow.files.pdf_chars import read_char_values, which_generated
+from framework.workflow.files.pdf_doubles import find_doubles, insert_doubles, object_bounds
 from framework.workflow.files.pdf_handles import Handle
 from framework.workflow.files.pdf_matrix import Matrix, apply, apply_boxes, invert, multiply
 from framework.workflow.files.pdf_visibility import Drawings, is_in_layer, unseen_chars
@@ -171,13 +172,13 @@ def _read_text(page: PdfPage, to_pixels: Matrix, warnings: list[str]) -> tuple[P
         if count > MAX_CHARS:
             warnings.append(f"only the first {MAX_CHARS:,} of {count:,} characters are read")
             count = MAX_CHARS
-        return _read_chars(raw, textpage.raw, count, to_pixels)
+        return _read_chars(raw, textpage.raw, count, to_pixels, warnings)
     finally:
         textpage.close()
 
 
 def _read_chars(
-    raw: ModuleType, handle: Handle, count: int, to_pixels: Matrix
+    raw: ModuleType, handle: Handle, count: int, to_pixels: Matrix, warnings: list[str]
 ) -> tuple[PageText, list[Handle]]:
     """The characters, and pointers to their text objects by number."""
     values = read_char_values(handle, count)
@@ -208,6 +209,28 @@ def _read_chars(
     boxes = values.ink[used]
     cells = values.loose[used].astype(np.float64)
     origins = values.origins[used]
+    sizes = np.array([one.size for one in numbers]) / math.hypot(*to_pixels[2:4])
+    doubles = find_doubles(
+        np.array(objects, int),
+        sizes[style] if style else np.zeros(0),
+        cells,
+        boxes,
+        origins,
+        generated,
+        codes == 32,
+        lambda number: object_bounds(pointers[number]),
+    )
+    if doubles.doubtful:
+        warnings.append(
+            f"{doubles.doubtful:,} letters of condensed text stand on the place of the next one: which of them are "
+            "doubled is not known, and they are read once"
+        )
+    if len(doubles.after):
+        every, shift = insert_doubles(doubles, len(used))
+        used, generated, hyphen = used[every], generated[every], hyphen[every]
+        boxes, cells = boxes[every] + np.tile(shift, 2), cells[every] + np.tile(shift, 2)
+        origins = origins[every] + shift
+        text, style, objects = ([values[i] for i in every] for values in (text, style, objects))
     good = np.isfinite(boxes).all(1) & np.isfinite(cells).all(1) & np.isfinite(origins).all(1)
     good &= (np.abs(boxes) < 1e6).all(1) & (np.abs(origins) < 1e6).all(1) & (np.abs(cells) < 1e6).all(1)
     at = np.flatnonzero(good)

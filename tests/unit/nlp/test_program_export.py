@@ -12,9 +12,10 @@ import pytest
 pytest.importorskip("tokenizers")
 pytest.importorskip("jinja2")
 
-from framework.core.errors import ConfigError, FormatError, OarError
+from framework.core.errors import ConfigError, FormatError, InputError, OarError
 from nlp import chat_command, export_programs_command, llm
 from nlp.generation.exported import ExportedFunctions
+from nlp.generation.request import GenerationResult
 from nlp.generation.settings import TextGenerationOptions
 from nlp.language_models import accepts_source, open_source
 from nlp.program_export import export_programs
@@ -59,6 +60,23 @@ def write_texts(source: Path) -> list[str]:
 def test_texts_are_those_of_the_model(folder: Path, programs: Path) -> None:
     assert accepts_source(str(programs))
     assert write_texts(programs) == write_texts(folder)
+
+
+def test_programs_generate_and_chat(folder: Path, programs: Path) -> None:
+    model, opened = llm.load(folder), llm.load_programs(programs)
+    options = {"max_new_tokens": 9, "do_sample": False}
+    for prompt in ("the quick", [5, 9, 31]):
+        result, expected = opened.generate(prompt, **options), model.generate(prompt, **options)
+        assert isinstance(result, GenerationResult) and isinstance(expected, GenerationResult)
+        assert result.text == expected.text and result.text
+        assert "".join(chunk.text for chunk in opened.stream(prompt, **options)) == expected.text
+    messages = [{"role": "user", "content": "hello"}]
+    assert opened.chat(messages, **options).content == model.chat(messages, **options).content
+    beams = [one.generate("the", num_beams=3, max_new_tokens=6) for one in (opened, model)]
+    assert isinstance(beams[0], GenerationResult) and isinstance(beams[1], GenerationResult)
+    assert beams[0].ids == beams[1].ids
+    with pytest.raises(InputError, match=r"llm\.load_programs"):
+        llm.load(programs)
 
 
 def test_the_folder(programs: Path) -> None:

@@ -165,7 +165,7 @@ function around([x0, y0, x1, y1]: Box, height: number): Quad {
 }
 
 /** OpenCV's grey, with weights of 15 bits. */
-function greyAt(image: Pixels, y: number, x: number): number {
+export function greyAt(image: Pixels, y: number, x: number): number {
   const at = (y * image.width + x) * 3;
   return (image.data[at] * 9798 + image.data[at + 1] * 19235 + image.data[at + 2] * 3735 + 16384) >> 15;
 }

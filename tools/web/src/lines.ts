@@ -12,9 +12,10 @@ import {
 } from "./closerlook.js";
 import { ctcDecode, type Text } from "./ctc.js";
 import { cutQuad, type Point, type Quad } from "./crops.js";
-import { readDirected } from "./directions.js";
+import { readDirected, SURE } from "./directions.js";
 import { type Pixels, place, rotate90, roundEven, type Size } from "./image.js";
 import { addMissed, splitLong } from "./lettergaps.js";
+import { addMissedBelow, asLetters, findStacks, joinStack, LEAST_STACKED, lettersInARow } from "./letters.js";
 import type { LinesParameters } from "./manifest.js";
 import { readingOrder } from "./order.js";
 import { countRegions, detectorSize, findRegions, fitBatches, turnedLines } from "./regions.js";
@@ -23,12 +24,15 @@ import { type Model, outputOf } from "./runtime.js";
 import { detectInGrid, detectInTiles } from "./tiles.js";
 
 const LONGEST = 1.5; // a line that would be squeezed more than this is read in parts
+const WEAK = 0.25; // score of a letter alone, such as an I
 
 export interface Line {
   readonly text: string;
   readonly score: number;
   /** Clockwise from the text's own top-left corner. */
   readonly polygon: readonly Point[];
+  /** Of letters below one another, the polygon of the first one. */
+  readonly first?: readonly Point[];
 }
 
 export interface Page {
@@ -102,7 +106,7 @@ export async function readPage(
       }
     }
   }
-  const order = await timed("arrange", () => readingOrder(lines.map((line) => line.polygon)));
+  const order = await timed("arrange", () => readingOrder(lines.map((line) => line.first ?? line.polygon)));
   return { lines: order.map((i) => lines[i]), seconds, warnings };
 }
 
@@ -136,15 +140,45 @@ async function readQuads(
       readDirected(crops, probabilities, turned, read, orientation.thresh),
     ));
   } else texts = await timed("recognize", () => read(crops));
-  return quads
-    .map(
-      (quad, i): Line => ({
-        text: texts[i].text,
-        score: texts[i].score,
-        polygon: textQuad(quad, turned[i], heads[i]),
-      }),
-    )
-    .filter(({ text, score }) => text.trim() && score >= parameters.options.drop_score);
+  const { drop_score } = parameters.options;
+  const said = quads
+    .map((quad, i) => ({ ...texts[i], polygon: textQuad(quad, turned[i], heads[i]), crop: crops[i] }))
+    .filter(({ text, score }) => text.trim() && score >= Math.min(drop_score, leastScore(text)));
+  const lines = await joinStacked(
+    said.map(({ text, score, polygon }): Line => ({ text, score, polygon })),
+    said.map(({ crop }) => crop),
+    read,
+  );
+  const upright = lines.map((line) => quarterOf(line) === 0);
+  return asLetters(lines, upright).filter(({ score }) => score >= drop_score);
+}
+
+/** A letter alone may read badly and be one of a word all the same. */
+const leastScore = (text: string) => ([...text.trim()].length === 1 ? WEAK : 1);
+
+/** The lines, with single letters below one another as one. */
+async function joinStacked(
+  lines: Line[],
+  crops: readonly Pixels[],
+  read: (crops: readonly Pixels[]) => Promise<Text[]>,
+): Promise<Line[]> {
+  if (lines.filter(({ text }) => [...text].length === 1).length < LEAST_STACKED) return lines;
+  const stacks = findStacks(
+    lines.map((line) => line.polygon),
+    lines.map((line) => line.text),
+  );
+  if (!stacks.length || lines.some((line) => quarterOf(line) !== 0)) return lines;
+  // Side by side a word is read as one: of a letter alone nobody can tell whether it is an O or a zero.
+  const texts = await read(stacks.map((stack) => lettersInARow(stack.map((i) => crops[i]))));
+  const gone = new Set(stacks.flat());
+  const joined = stacks.map((stack, row) => {
+    const { text, score } = texts[row];
+    return joinStack(
+      stack.map((i) => lines[i]),
+      [...text].length === stack.length && score >= SURE ? text : null,
+    );
+  });
+  return [...lines.filter((_, i) => !gone.has(i)), ...joined];
 }
 
 /** By how many quarters most of the text is turned clockwise, if it is on its side: 1, 3, or 0 for any other. */
@@ -157,9 +191,8 @@ function sideways(lines: readonly Line[]): 0 | 1 | 3 {
   return 0;
 }
 
-function quarterOf({ polygon: [a, b, c, d] }: Line): number {
-  const [x, y] = [b[0] - a[0] + c[0] - d[0], b[1] - a[1] + c[1] - d[1]];
-  return ((Math.round(Math.atan2(y, x) / (Math.PI / 2)) % 4) + 4) % 4;
+function quarterOf({ polygon: [a, b] }: Line): number {
+  return ((roundEven(Math.atan2(b[1] - a[1], b[0] - a[0]) / (Math.PI / 2)) % 4) + 4) % 4;
 }
 
 /** Whether most characters are Chinese, Japanese or Korean, whose columns are no lines on their side. */
@@ -202,7 +235,7 @@ async function findLines(image: Pixels, detector: Model, parameters: LinesParame
   const { quads, faint } = await detect(image, detector, parameters);
   const scale = viewScale(image, parameters);
   const closer = areLow(quads, scale) ? await detectCloser(image, quads, scale, detector, parameters) : null;
-  const all = addMissed(image, splitSqueezed(image, closer ?? quads, parameters));
+  const all = addMissedBelow(image, addMissed(image, splitSqueezed(image, closer ?? quads, parameters)));
   return closer === null ? { quads: all, faint, inTiles: false } : { quads: all, faint: 0, inTiles: true };
 }
 

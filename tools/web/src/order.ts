@@ -1,6 +1,7 @@
 /** The order in which lines are read: columns where there are, else rows from top to bottom. */
 
 import type { Point } from "./crops.js";
+import { roundEven } from "./image.js";
 import { median } from "./regions.js";
 
 type Box = readonly [number, number, number, number];
@@ -35,7 +36,7 @@ export function readingOrder(quads: readonly Quad[]): number[] {
 }
 
 /** Boxes in the frame in which rows run to the right and follow downwards. */
-function uprightBoxes(quads: readonly Quad[]): Box[] {
+export function uprightBoxes(quads: readonly Quad[]): Box[] {
   const tops = quads.map(([a, b, c, d]) => ({
     x: (b[0] - a[0] + c[0] - d[0]) / 2,
     y: (b[1] - a[1] + c[1] - d[1]) / 2,
@@ -66,12 +67,32 @@ function uprightBoxes(quads: readonly Quad[]): Box[] {
   });
 }
 
+/** The rectangle around quads, turned as they are turned on average, its upper left corner first. */
+export function mergeQuads(quads: readonly Quad[]): Quad {
+  if (quads.length === 1) return quads[0];
+  let right: Vector = { x: 0, y: 0 };
+  for (const [a, b, c, d] of quads) {
+    const [top, side] = [
+      { x: b[0] - a[0] + c[0] - d[0], y: b[1] - a[1] + c[1] - d[1] },
+      { x: d[0] - a[0] + c[0] - b[0], y: d[1] - a[1] + c[1] - b[1] },
+    ];
+    right = { x: right.x + top.x + side.y, y: right.y + top.y - side.x };
+  }
+  const size = length(right);
+  const unit = size ? { x: right.x / size, y: right.y / size } : { x: 1, y: 0 };
+  const points = quads.flat().map(([x, y]) => unturn({ x, y }, unit));
+  const [xs, ys] = [points.map((p) => p.x), points.map((p) => p.y)];
+  const [x0, y0, x1, y1] = [Math.min(...xs), Math.min(...ys), Math.max(...xs), Math.max(...ys)];
+  const corner = (x: number, y: number): Point => [x * unit.x - y * unit.y, x * unit.y + y * unit.x];
+  return [corner(x0, y0), corner(x1, y0), corner(x1, y1), corner(x0, y1)];
+}
+
 /** The page's "right": the quarter turn that most text has, then the median tilt within it. */
 function pageDirection(tops: readonly Vector[], sides: readonly Vector[]): Vector {
   const right = tops.map((top, i) =>
     length(top) >= length(sides[i]) ? top : { x: sides[i].y, y: -sides[i].x },
   );
-  const quarters = right.map((v) => ((Math.round(Math.atan2(v.y, v.x) / (Math.PI / 2)) % 4) + 4) % 4);
+  const quarters = right.map((v) => ((roundEven(Math.atan2(v.y, v.x) / (Math.PI / 2)) % 4) + 4) % 4);
   const votes = [0, 0, 0, 0];
   right.forEach((v, i) => {
     votes[quarters[i]] += length(v);

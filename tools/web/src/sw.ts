@@ -29,6 +29,7 @@ const CODE = [
   ...[
     "closerlook",
     "lettergaps",
+    "letters",
     "lines",
     "manifest",
     "masks",

@@ -101,6 +101,46 @@ test("letters that a detector missed are the same quads", async () => {
   }
 });
 
+test("letters below one another are the same words", async () => {
+  const { addMissedBelow, findStacks, joinStack, lettersInARow } = await load("letters");
+  const { cutQuad } = await load("crops");
+  for (const one of cases("stacks")) {
+    const image = unpack(one.image);
+    const added = addMissedBelow(image, one.quads);
+    assert.equal(added.length, one.added.length);
+    assert.ok(largest(added.flat(2), one.added.flat(2)) < 1e-3);
+    const stacks = findStacks(one.quads, one.texts);
+    assert.deepEqual(stacks, one.stacks);
+    stacks.forEach((stack, row) => {
+      const expected = unpack(one.rows[row]);
+      const out = lettersInARow(stack.map((i) => cutQuad(image, one.quads[i])));
+      assert.deepEqual([out.height, out.width], [expected.height, expected.width]);
+      assert.equal(largest(out.data, expected.data), 0);
+      const lines = stack.map((i) => ({ text: one.texts[i], score: one.scores[i], polygon: one.quads[i] }));
+      const { text, score, polygon } = joinStack(lines, null);
+      assert.equal(text, one.joined[row].text);
+      assert.ok(Math.abs(score - one.joined[row].score) < 1e-9);
+      assert.ok(largest(polygon.flat(), one.joined[row].polygon.flat()) < 1e-6);
+    });
+  }
+  assert.ok(cases("stacks").some((one) => one.stacks.length));
+  assert.ok(cases("stacks").some((one) => one.added.length > one.quads.length));
+});
+
+test("signs that look like letters are read alike", async () => {
+  const { asLetters } = await load("letters");
+  const all = cases("alike");
+  for (const one of all) {
+    const lines = one.texts.map((text, i) => ({ text, score: 0.8, polygon: one.polygons[i] }));
+    const upright = lines.map(() => true);
+    assert.deepEqual(
+      asLetters(lines, upright).map((line) => line.text),
+      one.expected,
+    );
+  }
+  assert.ok(all.some((one) => one.texts.join() !== one.expected.join()));
+});
+
 test("lines are batched alike", async () => {
   const { fitBatches } = await load("regions");
   for (const one of cases("batches")) {

@@ -202,6 +202,16 @@ def _compiled(
             if trips is None
             else to_jax(trips).reshape(()).astype(jnp.int32)
         )
+        moved = jax.eval_shape(run, jnp.asarray(0, jnp.int32), first, start)[1]
+        shapes = [[array.shape for array in arrays] for arrays in (start, moved)]
+        if shapes[0] != shapes[1]:
+            raise call.error(
+                "the state of a loop changes its shapes, and how often it runs is not known",
+                TraceError,
+                received=f"{shapes[0]}, then {shapes[1]}",
+                allowed="equal shapes in each round, or a number of trips that follows from shapes and constants",
+                fix="run the layer eagerly",
+            )
         _, _, final = lax.while_loop(
             lambda s: s[1] & (s[0] < limit),
             lambda s: (s[0] + 1, *run(*s)[:2]),

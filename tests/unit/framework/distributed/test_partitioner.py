@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import Literal
 
 import jax
 import numpy as np
@@ -15,6 +16,7 @@ from framework import nn
 from framework.core.errors import ConfigError
 from framework.distributed import ParallelOptions, Partitioner
 from framework.distributed.layout import parameter_specs
+from framework.nn.adapters import LoRA, add_adapters
 
 SIZES = {"data": 1, "fsdp": 2, "tensor": 4}
 
@@ -44,6 +46,17 @@ def test_layouts_follow_the_kind_of_the_layer() -> None:
         "norm.weight": P(),
         "norm.bias": P(),
     }
+
+
+@pytest.mark.parametrize("weights", [None, "int8"])
+def test_adapters_follow_their_layer_and_keep_their_rank_whole(weights: Literal["int8"] | None) -> None:
+    block = Block()
+    add_adapters(block, LoRA(rank=8, targets="fc1|fc2", weights=weights))
+    specs = parameter_specs(block, ParallelOptions(smallest=1), {**SIZES, "fsdp": 1})
+    assert specs["fc1.lora_A"] == P(None, None) and specs["fc1.lora_B"] == P(None, "tensor")
+    assert specs["fc2.lora_A"] == P("tensor", None) and specs["fc2.lora_B"] == P(None, None)
+    both = parameter_specs(block, ParallelOptions(smallest=1), SIZES)
+    assert both["fc1.lora_A"] == P("fsdp", None) and both["fc1.lora_B"] == P("fsdp", "tensor")
 
 
 def test_rules_go_before_and_drop_what_does_not_divide() -> None:

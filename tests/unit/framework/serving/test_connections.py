@@ -7,15 +7,17 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 import pytest
 import uvicorn
 from starlette.types import Receive, Scope, Send
+from uvicorn.protocols.http.flow_control import FlowControl
 
 from framework.serving import connections
-from framework.serving.admission import Headers, Refusal
+from framework.serving.admission import RETRY_AFTER, Headers, Refusal
+from framework.serving.early_return import EarlyReturn
 from framework.serving.header_timer import HEADER_BYTES
 
 KINDS = ["h11", "httptools"]
@@ -31,6 +33,8 @@ class App:
         if scope["type"] != "http":
             return
         self.asked += 1
+        if self.full:  # as the gate refuses, where the reader has not
+            scope["state"][RETRY_AFTER] = 1
         length, more = 0, True
         while more:
             message = await receive()
@@ -38,12 +42,15 @@ class App:
             more = message.get("more_body", False)
         body = str(length).encode()
         headers = [(b"content-length", str(len(body)).encode())]
+        if RETRY_AFTER in scope["state"]:
+            headers.append((b"x-refused", b"1"))
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": body})
 
     def refuse(self, path: str, headers: Headers) -> Refusal | None:
         assert path == "/predict" and dict(headers)[b"host"] == b"a"
-        return Refusal(503, [(b"retry-after", b"1"), (b"content-length", b"2")], b"no") if self.full else None
+        headers = [(b"retry-after", b"1"), (b"content-length", b"2")]
+        return Refusal(503, headers, b"no", 1) if self.full else None
 
 
 @contextmanager
@@ -164,6 +171,85 @@ def test_a_refused_request_costs_no_task_and_the_connection_goes_on(monkeypatch:
         assert time.monotonic() - began < 20
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_client_that_comes_too_soon_waits_unread_and_is_answered(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[int] = []
+    pause = FlowControl.pause_reading
+    monkeypatch.setattr(FlowControl, "pause_reading", lambda self: (pauses.append(1), pause(self)))
+    request = HEAD + b"Content-Length: 4\r\n\r\nabcd"
+    with serve(kind, monkeypatch) as (app, port), connect(port) as sock:
+        for full, expected in ((False, 0), (True, 0), (True, 1), (True, 2), (False, 2), (False, 2)):
+            app.full = full
+            sock.sendall(request)
+            answer = read(sock)
+            assert (b" 503 " in answer or b"x-refused" in answer) == full
+            with connect(
+                port
+            ) as other:  # behind its answer, the server has done all that belongs to the first
+                sock_full, app.full = app.full, False
+                other.sendall(request)
+                assert read(other).endswith(b"\r\n\r\n4")
+                app.full = sock_full
+            assert len(pauses) == expected
+
+
+class Timers:
+    """A loop, a transport and a flow control of simulated time."""
+
+    def __init__(self) -> None:
+        self.now, self.timers, self.is_paused, self.is_closed = 0.0, [], False, False
+
+    def time(self) -> float:
+        return self.now
+
+    def call_later(self, seconds: float, call: Callable[[], None]) -> Timers:
+        self.timers.append((self.now + seconds, call))
+        return self
+
+    def cancel(self) -> None:
+        self.timers.clear()
+
+    def pass_time(self, seconds: float) -> None:
+        self.now += seconds
+        due = [call for at, call in self.timers if at <= self.now]
+        self.timers = [(at, call) for at, call in self.timers if at > self.now]
+        for call in due:
+            call()
+
+    def is_closing(self) -> bool:
+        return self.is_closed
+
+    def pause_reading(self) -> None:
+        self.is_paused = True
+
+    def resume_reading(self) -> None:
+        self.is_paused = False
+
+
+def test_who_waits_as_long_as_was_said_is_read_at_once() -> None:
+    client, timers = EarlyReturn(), Timers()
+    client.loop = client.transport = client.flow = timers  # type: ignore[assignment]
+    for _ in range(3):
+        client._note_refusal(2)
+        assert not timers.is_paused and not timers.timers
+        timers.pass_time(2.0)
+    refused = 0
+    for _ in range(1000):  # ten seconds of one that asks every hundredth of a second
+        if not timers.is_paused:
+            client._note_refusal(2)
+            refused += 1
+        timers.pass_time(0.01)
+    assert 80 <= refused <= 120
+    client._note_refusal(2)
+    timers.is_closed = True
+    timers.pass_time(5)
+    client._note_refusal(9)
+    client._note_refusal(9)
+    assert not timers.timers
+
+
 def test_answers_come_in_the_order_of_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     with serve("httptools", monkeypatch) as (app, port), connect(port) as sock:
         sock.sendall(HEAD + b"Content-Length: 2\r\n\r\n")
@@ -182,6 +268,10 @@ def test_the_body_of_a_refusal(start) -> None:  # type: ignore[no-untyped-def]
     refuse, path = app.state.admission.refuse, "/v1/models/tiny:predict"
     assert refuse(path, [(b"x-api-key", b"key")]) is None
     batcher.load.capacity = 0
+    for name in ("one", "number.2"):  # the answer is written once, and each has its own id
+        answer = client.post(path, content=b"x", headers={"x-api-key": "key", "x-request-id": name})
+        assert (answer.headers["x-request-id"], answer.headers["retry-after"]) == (name, "1")
+        assert answer.json()["error"]["request_id"] == name
     headers = {"x-api-key": "key", "x-request-id": "mine"}
     for url in (path, "/v2/models/tiny/infer", "/v2/models/tiny/versions/1/infer"):
         answer = client.post(url, content=b"x" * 100, headers=headers)
@@ -190,7 +280,7 @@ def test_the_body_of_a_refusal(start) -> None:  # type: ignore[no-untyped-def]
         assert "as many requests" in json.dumps(answer.json())
     assert client.post(path, content=b"x").status_code == 401  # who has no key does not hear of the load
     assert (
-        'oar_requests_total{model="tiny",route="/v1/models/{name}:predict",status="503"} 1.0'
+        'oar_requests_total{model="tiny",route="/v1/models/{name}:predict",status="503"} 3.0'
         in client.get("/metrics", headers=headers).text
     )
     assert client.get("/v1/models/tiny", headers=headers).status_code == 200

@@ -167,6 +167,27 @@ def test_overload_is_refused_and_the_rest_is_answered(start: Start) -> None:
     assert client.post(URL, content=png(5)).status_code == 200
 
 
+def test_what_waits_too_long_under_overload_is_not_decoded(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = start()
+    load = client.app.state.store.get("tiny").batcher.load
+    decoded: list[bytes] = []
+    predictor = client.app.state.store.get("tiny").predictor
+    read_all = predictor.read_all
+    monkeypatch.setattr(predictor, "read_all", lambda data: (decoded.append(data), read_all(data))[1])
+    load.seconds_alone, load.seconds_per_item = 1e-12, 1e-12
+    # Nothing else refuses: there is no other request under way, so that the overload is not asked for.
+    load.is_overloaded = True
+    answer = client.post(URL, content=png(5))
+    assert answer.status_code == 503 and int(answer.headers["retry-after"]) >= 1
+    assert not decoded
+    several = client.post(URL, files=[("file", png(5)), ("file", png(6))])  # one of several is not left out
+    assert several.status_code == 200 and len(decoded) == 2
+    load.is_overloaded = False
+    assert client.post(URL, content=png(5)).status_code == 200 and len(decoded) == 3
+
+
 def test_late_requests(start: Start) -> None:
     client = start(limits=Limits(deadline=0.2))
     free = slow_model(client, 1.0)

@@ -28,6 +28,7 @@ class Simulation:
         asks_again: Whether they do.
         latencies: (time of the answer, seconds) of requests that were answered.
         refusals: The times of refusals.
+        dropped: The times when requests were refused that had been let in.
     """
 
     load: LoadControl
@@ -35,6 +36,7 @@ class Simulation:
     asks_again: bool = True
     latencies: list[tuple[float, float]] = field(default_factory=list)
     refusals: list[float] = field(default_factory=list)
+    dropped: list[float] = field(default_factory=list)
     _events: list[tuple[float, int, int | None]] = field(default_factory=list)
     _queue: list[tuple[float, int]] = field(default_factory=list)
     _running: list[tuple[float, int]] = field(default_factory=list)
@@ -87,6 +89,7 @@ class Simulation:
         while self._queue and len(self._running) < self.load.batch_limit(SIZE):
             came, client = self._queue.pop(0)
             if self.load.is_stale(self.now - came):
+                self.dropped.append(self.now)
                 self._ask_again(self.now + PAUSE, client)
             else:
                 self._running.append((came, client))
@@ -152,6 +155,45 @@ def test_the_queue_opens_again_where_few_clients_stay(simulation: Simulation) ->
     assert len(last) == pytest.approx(20 * SIZE / FULL, rel=0.1)
 
 
+def test_lasting_overload_is_tried_with_few_requests(simulation: Simulation) -> None:
+    simulation.run(10 * 16, 120)
+    trials = 4 + (120 - 31) // 16 + 1  # after 1, 3, 7 and 15 seconds, then every 16 of them
+    assert len([at for at in simulation.dropped if at > 1]) <= 4 * trials
+
+
+def test_a_trial_takes_up_as_many_clients_as_the_whole_queue(simulation: Simulation) -> None:
+    simulation.run(160, 10)
+    simulation.run(CAPACITY - 4, 60)
+    assert not simulation.load.is_overloaded and simulation.refusals[-1] < 10 + 16 + 2
+    assert len(simulation.after(40)) == pytest.approx(20 * SIZE / FULL, rel=0.1)
+
+
+@pytest.mark.parametrize(("refused", "seconds"), [(2 * CAPACITY, 0.1), (CAPACITY, 0.64)])
+def test_far_too_many_requests_are_overload_before_a_full_queue_has_run(refused: int, seconds: float) -> None:
+    now = 0.0
+    load = LoadControl(CAPACITY, 30.0, 0.02, lambda: now)
+    load.note_batch(0.02, was_alone=True)
+    load.note_refused()
+    for _ in range(CAPACITY):
+        load.note_admitted()
+    for _ in range(refused):
+        load.note_refused()
+    now = seconds - 0.01
+    load.note_refused()
+    assert not load.is_overloaded
+    now = seconds + 0.01
+    load.note_refused()
+    assert load.is_overloaded
+
+
+def test_nothing_is_stale_before_anything_has_run() -> None:
+    load = LoadControl(CAPACITY, 30.0)
+    load.is_overloaded = True
+    assert not load.is_stale(9.0)
+    load.note_batch(1.0, was_alone=False)
+    assert load.is_stale(9.0) and not load.is_stale(1.9)
+
+
 def test_without_requests_overload_is_over_at_once(simulation: Simulation) -> None:
     simulation.run(160, 10)
     simulation.now += 1.01
@@ -165,6 +207,15 @@ def test_a_bound_on_waiting_holds_without_overload() -> None:
     load.note_batch(0.01, was_alone=True)
     assert not load.is_full(4, 4) and load.is_full(6, 6)
     assert load.is_full(CAPACITY, 0) and not load.is_full(0, 9)
+
+
+def test_an_overloaded_batcher_does_not_wait_for_others() -> None:
+    batcher: Batcher[int, int] = Batcher("t", 1e6, 100)
+    with batcher.admit(), batcher.admit():  # the second one is on its way, and does not come
+        batcher.load.is_overloaded = True
+        ends = time.monotonic() + 60
+        assert batcher.submit(Bucket("a", iter, 4), 7, ends).result(30) == 7
+    batcher.close()
 
 
 def test_an_overloaded_batcher_refuses_what_has_waited_too_long() -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ocr.text.rows import Row, own_ends
+from ocr.results.geometry import box_polygon
+from ocr.results.lines import Line, LineStyle, Word
+from ocr.text.rows import Row, has_room, own_ends
 from tests.unit.ocr.documents.pdf_pages import PdfPage
 from tests.unit.ocr.documents.test_pages_of_others import TEXT, markdown
 from tests.unit.ocr.tables.test_text_tables import line
@@ -86,6 +88,29 @@ def test_a_word_of_wide_letters_had_no_room() -> None:
     page.text(20, 20, "the little illicit mill still fills its tills until it fills", 9)
     page.text(20, 31, "MWMWM lit it till it is still, little lilli, until it tilts it", 9)
     assert "\n" not in markdown(page).strip()
+
+
+def word_row(said: str, words: list[tuple[str, int, int]], y: int, height: int = 30) -> Row:
+    """A row of words with their ends, of which each letter is as wide as the row's are in the mean, but its first."""
+    style = LineStyle(26.0, False, False, "Serif")
+    boxes = [Word(text, 1.0, box_polygon((left, y, right, y + height))) for text, left, right in words]
+    box = (words[0][1], y, words[-1][2], y + height)
+    return Row.of([Line(said, 1.0, box_polygon(box), tuple(boxes), style=style)])
+
+
+@pytest.mark.parametrize(("first", "end"), [("if", 12), ("the", 36), ("mammoth", 130)])
+@pytest.mark.parametrize("free", [3, 9])
+def test_a_word_needs_its_own_width_and_that_of_the_letters_in_the_mean(
+    first: str, end: int, free: int
+) -> None:
+    """Narrow words of rows in ragged setting leave less than a space over what they are wide."""
+    mean = 13 * len(first)  # of a row whose letters are 13 wide
+    needed = max(end, mean)
+    said = first + " and what comes behind it"
+    below = word_row(said, [(first, 0, end), ("and what comes behind it", end + 8, 13 * len(said))], 40)
+    before = word_row("what stands above", [("what stands above", 0, 800)], 0)
+    assert not has_room(before, below, said, 0, 800 + needed + free)
+    assert has_room(before, below, said, 0, 800 + needed + 16)
 
 
 def test_rows_without_spaces_are_no_short_rows() -> None:

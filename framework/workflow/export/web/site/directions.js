@@ -5,7 +5,7 @@
  * where it reads badly as the page stands and well the other way. Lines that run up or down are a group of their own.
  */
 import { rotate90 } from "./image.js";
-const SURE = 0.9; // text on its head hardly reaches this score
+export const SURE = 0.9; // text on its head hardly reaches this score
 const DECISIVE = 0.05; // two readings whose scores are closer tell nothing
 const QUESTIONED = 0.25; // of the sure lines: if so many are turned, the page may stand on its head
 const SAMPLE = 48; // lines that are read both ways then

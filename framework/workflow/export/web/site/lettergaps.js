@@ -164,7 +164,7 @@ function around([x0, y0, x1, y1], height) {
     ];
 }
 /** OpenCV's grey, with weights of 15 bits. */
-function greyAt(image, y, x) {
+export function greyAt(image, y, x) {
     const at = (y * image.width + x) * 3;
     return (image.data[at] * 9798 + image.data[at + 1] * 19235 + image.data[at + 2] * 3735 + 16384) >> 15;
 }

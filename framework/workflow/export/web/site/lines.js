@@ -2,15 +2,17 @@
 import { areAmong, areLow, areNarrow, badlyRead, closerScale, mergeLooks, READ_WELL, SHRUNK, } from "./closerlook.js";
 import { ctcDecode } from "./ctc.js";
 import { cutQuad } from "./crops.js";
-import { readDirected } from "./directions.js";
+import { readDirected, SURE } from "./directions.js";
 import { place, rotate90, roundEven } from "./image.js";
 import { addMissed, splitLong } from "./lettergaps.js";
+import { addMissedBelow, asLetters, findStacks, joinStack, LEAST_STACKED, lettersInARow } from "./letters.js";
 import { readingOrder } from "./order.js";
 import { countRegions, detectorSize, findRegions, fitBatches, turnedLines } from "./regions.js";
 import { resize } from "./resize.js";
 import { outputOf } from "./runtime.js";
 import { detectInGrid, detectInTiles } from "./tiles.js";
 const LONGEST = 1.5; // a line that would be squeezed more than this is read in parts
+const WEAK = 0.25; // score of a letter alone, such as an I
 const now = () => performance.now() / 1000;
 /** Reads a page. `progress` is told what is done and how much of it, 0 to 1. */
 export async function readPage(image, models, parameters, progress = () => undefined) {
@@ -59,7 +61,7 @@ export async function readPage(image, models, parameters, progress = () => undef
             }
         }
     }
-    const order = await timed("arrange", () => readingOrder(lines.map((line) => line.polygon)));
+    const order = await timed("arrange", () => readingOrder(lines.map((line) => line.first ?? line.polygon)));
     return { lines: order.map((i) => lines[i]), seconds, warnings };
 }
 /** The lines of an image at these quads that say something, in the order of the quads. */
@@ -80,13 +82,31 @@ async function readQuads(image, quads, models, parameters, timed, progress) {
     }
     else
         texts = await timed("recognize", () => read(crops));
-    return quads
-        .map((quad, i) => ({
-        text: texts[i].text,
-        score: texts[i].score,
-        polygon: textQuad(quad, turned[i], heads[i]),
-    }))
-        .filter(({ text, score }) => text.trim() && score >= parameters.options.drop_score);
+    const { drop_score } = parameters.options;
+    const said = quads
+        .map((quad, i) => ({ ...texts[i], polygon: textQuad(quad, turned[i], heads[i]), crop: crops[i] }))
+        .filter(({ text, score }) => text.trim() && score >= Math.min(drop_score, leastScore(text)));
+    const lines = await joinStacked(said.map(({ text, score, polygon }) => ({ text, score, polygon })), said.map(({ crop }) => crop), read);
+    const upright = lines.map((line) => quarterOf(line) === 0);
+    return asLetters(lines, upright).filter(({ score }) => score >= drop_score);
+}
+/** A letter alone may read badly and be one of a word all the same. */
+const leastScore = (text) => ([...text.trim()].length === 1 ? WEAK : 1);
+/** The lines, with single letters below one another as one. */
+async function joinStacked(lines, crops, read) {
+    if (lines.filter(({ text }) => [...text].length === 1).length < LEAST_STACKED)
+        return lines;
+    const stacks = findStacks(lines.map((line) => line.polygon), lines.map((line) => line.text));
+    if (!stacks.length || lines.some((line) => quarterOf(line) !== 0))
+        return lines;
+    // Side by side a word is read as one: of a letter alone nobody can tell whether it is an O or a zero.
+    const texts = await read(stacks.map((stack) => lettersInARow(stack.map((i) => crops[i]))));
+    const gone = new Set(stacks.flat());
+    const joined = stacks.map((stack, row) => {
+        const { text, score } = texts[row];
+        return joinStack(stack.map((i) => lines[i]), [...text].length === stack.length && score >= SURE ? text : null);
+    });
+    return [...lines.filter((_, i) => !gone.has(i)), ...joined];
 }
 /** By how many quarters most of the text is turned clockwise, if it is on its side: 1, 3, or 0 for any other. */
 function sideways(lines) {
@@ -98,9 +118,8 @@ function sideways(lines) {
     }
     return 0;
 }
-function quarterOf({ polygon: [a, b, c, d] }) {
-    const [x, y] = [b[0] - a[0] + c[0] - d[0], b[1] - a[1] + c[1] - d[1]];
-    return ((Math.round(Math.atan2(y, x) / (Math.PI / 2)) % 4) + 4) % 4;
+function quarterOf({ polygon: [a, b] }) {
+    return ((roundEven(Math.atan2(b[1] - a[1], b[0] - a[0]) / (Math.PI / 2)) % 4) + 4) % 4;
 }
 /** Whether most characters are Chinese, Japanese or Korean, whose columns are no lines on their side. */
 const isWide = (text) => 2 * [...text].filter((char) => (char.codePointAt(0) ?? 0) >= 0x2e80).length > text.length;
@@ -128,7 +147,7 @@ async function findLines(image, detector, parameters) {
     const { quads, faint } = await detect(image, detector, parameters);
     const scale = viewScale(image, parameters);
     const closer = areLow(quads, scale) ? await detectCloser(image, quads, scale, detector, parameters) : null;
-    const all = addMissed(image, splitSqueezed(image, closer ?? quads, parameters));
+    const all = addMissedBelow(image, addMissed(image, splitSqueezed(image, closer ?? quads, parameters)));
     return closer === null ? { quads: all, faint, inTiles: false } : { quads: all, faint: 0, inTiles: true };
 }
 /** The lines of an image seen in tiles; null where the detector saw it about as large as it is. */

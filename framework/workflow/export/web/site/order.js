@@ -1,4 +1,5 @@
 /** The order in which lines are read: columns where there are, else rows from top to bottom. */
+import { roundEven } from "./image.js";
 import { median } from "./regions.js";
 const MIN_COLUMN_ROWS = 3;
 const MIN_GUTTER = 0.6; // of the median line height
@@ -20,7 +21,7 @@ export function readingOrder(quads) {
     return regions(boxes, boxes.map((_, i) => i)).flat(2);
 }
 /** Boxes in the frame in which rows run to the right and follow downwards. */
-function uprightBoxes(quads) {
+export function uprightBoxes(quads) {
     const tops = quads.map(([a, b, c, d]) => ({
         x: (b[0] - a[0] + c[0] - d[0]) / 2,
         y: (b[1] - a[1] + c[1] - d[1]) / 2,
@@ -50,10 +51,30 @@ function uprightBoxes(quads) {
         return [x - w / 2, y - h / 2, x + w / 2, y + h / 2];
     });
 }
+/** The rectangle around quads, turned as they are turned on average, its upper left corner first. */
+export function mergeQuads(quads) {
+    if (quads.length === 1)
+        return quads[0];
+    let right = { x: 0, y: 0 };
+    for (const [a, b, c, d] of quads) {
+        const [top, side] = [
+            { x: b[0] - a[0] + c[0] - d[0], y: b[1] - a[1] + c[1] - d[1] },
+            { x: d[0] - a[0] + c[0] - b[0], y: d[1] - a[1] + c[1] - b[1] },
+        ];
+        right = { x: right.x + top.x + side.y, y: right.y + top.y - side.x };
+    }
+    const size = length(right);
+    const unit = size ? { x: right.x / size, y: right.y / size } : { x: 1, y: 0 };
+    const points = quads.flat().map(([x, y]) => unturn({ x, y }, unit));
+    const [xs, ys] = [points.map((p) => p.x), points.map((p) => p.y)];
+    const [x0, y0, x1, y1] = [Math.min(...xs), Math.min(...ys), Math.max(...xs), Math.max(...ys)];
+    const corner = (x, y) => [x * unit.x - y * unit.y, x * unit.y + y * unit.x];
+    return [corner(x0, y0), corner(x1, y0), corner(x1, y1), corner(x0, y1)];
+}
 /** The page's "right": the quarter turn that most text has, then the median tilt within it. */
 function pageDirection(tops, sides) {
     const right = tops.map((top, i) => length(top) >= length(sides[i]) ? top : { x: sides[i].y, y: -sides[i].x });
-    const quarters = right.map((v) => ((Math.round(Math.atan2(v.y, v.x) / (Math.PI / 2)) % 4) + 4) % 4);
+    const quarters = right.map((v) => ((roundEven(Math.atan2(v.y, v.x) / (Math.PI / 2)) % 4) + 4) % 4);
     const votes = [0, 0, 0, 0];
     right.forEach((v, i) => {
         votes[quarters[i]] += length(v);

@@ -16,6 +16,7 @@ const CODE = [
     ...[
         "closerlook",
         "lettergaps",
+        "letters",
         "lines",
         "manifest",
         "masks",

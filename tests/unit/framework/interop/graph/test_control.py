@@ -6,6 +6,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from framework import jit
 from framework.core.errors import ShapeError, TraceError
+from framework.inference.graph_engine import GraphEngine
 
 node = helper.make_node
 
@@ -90,6 +91,20 @@ def test_a_loop_that_its_values_end(open_graph):
         [tensor("x", [])], ["last"], arrays=arrays,
     )  # fmt: skip
     assert float(jit.to_static(only_last)(np.float32(3))) == 81
+
+
+@pytest.mark.parametrize("trips", [0, 3])
+def test_a_loop_whose_state_grows_by_a_number_of_trips_that_comes_in(open_graph, trips):
+    grow = body([node("Concat", ["v", "x"], ["moved"], axis=0), *ALWAYS], ["i", "on", "v"], ["go", "moved"])
+    layer = open_graph(
+        [node("Loop", ["n", "", "x"], ["y"], body=grow)],
+        [tensor("x", [2]), tensor("n", [], TensorProto.INT64)],
+    )
+    x, n = np.float32([1, 5]), np.int64(trips)
+    (y,) = GraphEngine(layer)({"x": x, "n": n}).values()
+    np.testing.assert_array_equal(y, np.tile(x, trips + 1))
+    with pytest.raises(TraceError, match=r"(?s)changes its shapes, .* not known.*run the layer eagerly"):
+        jit.to_static(layer)(x, n)
 
 
 def test_a_loop_without_end_is_refused(open_graph):

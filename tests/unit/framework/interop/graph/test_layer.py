@@ -66,6 +66,18 @@ def block(open_graph):
     return open_graph(BLOCK, [tensor("x", ["n", 3, "h", "w"])], arrays=ARRAYS)
 
 
+@pytest.mark.parametrize("rows", [1, 3])
+def test_a_large_transposed_matrix_of_gemm(rows, open_graph, monkeypatch):
+    arrays = {"w": numbers(5, 7), "b": numbers(5)}
+    x = jnp.asarray(numbers(rows, 7))
+    nodes = [node("Gemm", ["x", "w", "b"], ["y"], transB=1, alpha=0.5)]
+    layer = open_graph(nodes, [tensor("x", ["n", 7])], arrays=arrays)
+    monkeypatch.setattr("framework.interop.graph.onnx.linear._LARGE", 0)
+    expected = 0.5 * np.asarray(x) @ arrays["w"].T + arrays["b"]
+    np.testing.assert_allclose(jnp.asarray(layer(x)).reshape(expected.shape), expected, atol=1e-5)
+    assert "transpose" not in str(jax.make_jaxpr(lambda x: layer(x))(x))
+
+
 def test_weights_are_parameters_under_valid_names(block):
     assert {name: p.trainable for name, p in block.named_parameters()} == {
         **{"conv_weight": True, "bias": True, "bn.weight": True, "bn.bias": True, "w0": True},

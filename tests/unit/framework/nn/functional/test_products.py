@@ -89,6 +89,14 @@ def test_matmul(shapes: Any, transpose_x: bool, transpose_y: bool) -> None:
     check(lambda x, y: F.matmul(x, y, transpose_x, transpose_y), plain, x, y)
 
 
+def test_a_transposed_matrix_is_read_as_it_is() -> None:
+    x, y = draw(1, 64), draw(48, 64)
+    np.testing.assert_allclose(F.matmul(x, y, transpose_y=True), np.asarray(x) @ np.asarray(y).T, atol=1e-4)
+    program = str(jax.make_jaxpr(lambda x, y: F.matmul(x, y, transpose_y=True))(x, y))
+    # XLA would write the matrix anew in every call.
+    assert "transpose[permutation=(1, 0)]" not in program.replace(" ", ""), program
+
+
 def test_vectors() -> None:
     a, b = draw(5), draw(5, 3)
     np.testing.assert_allclose(F.matmul(a, b), np.asarray(a) @ np.asarray(b), rtol=1e-5)
