@@ -13,6 +13,7 @@ from framework.core.errors import ConfigError, InputError, OarError
 from framework.core.types import JSON
 from framework.text.chat_answer import AnswerParser, find_tool_form
 from framework.text.chat_template import ChatTemplate
+from framework.text.subwords import piece_bytes
 from framework.text.tokenizer import Tokenizer
 from framework.workflow.domain.text_generation import ChatPrompt, TextDelta, TokenScore
 from nlp.generation.constraint import Choice, Constraint, Grammar, JsonSchema, Regex
@@ -176,6 +177,8 @@ class EngineGenerator:
     def name_token(self, token: int) -> tuple[str, bytes]:
         """A token as text and as bytes."""
         text = self.tokenizer.decode([token], skip_special=False)
+        if "\ufffd" in text and (data := piece_bytes(self.tokenizer.token_of(token) or "")) is not None:
+            return text, data
         return text, text.encode("utf-8", "replace")
 
     def encode_chat(

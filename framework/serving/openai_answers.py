@@ -22,6 +22,10 @@ _TYPES = {
 }
 _CODES = {401: "invalid_api_key", 404: "model_not_found"}
 _TOO_LONG = ("the prompt is too long", "the prompt is as long", "the text does not fit")
+# LangChain and litellm tell this error, after which programs shorten a chat, by words of its message.
+_LONG_MESSAGE = (
+    "context_length_exceeded: the requested token count exceeds the model's maximum context length"
+)
 DONE = b"data: [DONE]\n\n"
 
 
@@ -34,7 +38,10 @@ def write_error(error: Exception, request_id: str) -> Mapping[str, JSON]:
         problem,
         *(f"{name}: {facts[name]}" for name in ("where", "received", "allowed", "fix") if name in facts),
     ]
-    code = "context_length_exceeded" if problem.startswith(_TOO_LONG) else _CODES.get(status)
+    code = _CODES.get(status)
+    if problem.startswith(_TOO_LONG):
+        code = "context_length_exceeded"
+        texts.append(_LONG_MESSAGE)
     kind = _TYPES.get(status, "invalid_request_error" if status < 500 else "server_error")
     param = facts.get("where") if status == 400 else None
     return {
@@ -293,11 +300,18 @@ def _completion_scores(scores: Sequence[TokenScore], offset: int) -> JSON:
         offsets.append(offset)
         offset += len(score.text)
     return {
-        "tokens": [score.text for score in scores],
+        "tokens": [_key(score) for score in scores],
         "token_logprobs": [_finite(score.logprob) for score in scores],
-        "top_logprobs": [{one.text: _finite(one.logprob) for one in score.top} for score in scores],
+        "top_logprobs": [{_key(one): _finite(one.logprob) for one in score.top} for score in scores],
         "text_offset": offsets,
     }
+
+
+def _key(score: TokenScore) -> str:
+    """A token's name in a completion: part of a character is told by its bytes, as all such would be one key else."""
+    if score.data == score.text.encode("utf-8", "replace"):
+        return score.text
+    return "bytes:" + "".join(f"\\x{byte:02x}" for byte in score.data)
 
 
 def _finite(value: float) -> float:

@@ -68,6 +68,8 @@ _IGNORED = (
     ),
     *("priority", "request_id", "verbosity", "prompt_cache_retention"),
 )
+_REPLACED = {"functions": "tools", "function_call": "tool_choice"}
+"""What OpenAI's API took before, and what it takes now."""
 _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 _UNANSWERED = {
     "modalities": (None, ["text"]),
@@ -199,6 +201,14 @@ def read_embedding(fields: Fields) -> EmbeddingWork:
     _check_names(fields, _EMBEDDING)
     content = fields.get("input")
     texts = [content] if isinstance(content, str) else content
+    if isinstance(texts, list) and any(isinstance(one, int | list) for one in texts):
+        raise BadRequestError(
+            "embeddings are of texts, not of tokens, which may be of another vocabulary than the model's",
+            where="input",
+            received=repr(content)[:100],
+            allowed="a text, or a list of texts",
+            fix="send texts; LangChain's OpenAIEmbeddings does with check_embedding_ctx_length=False",
+        )
     if not isinstance(texts, list) or not texts or not all(isinstance(one, str) and one for one in texts):
         raise _error("input", content, "a text, or a list of texts, none of them empty")
     if len(texts) > 2048:
@@ -266,10 +276,13 @@ def _read_constraint(fields: Fields) -> tuple[str, JSON] | None:
     constraints: list[tuple[str, JSON]] = []
     form = _get(fields, "response_format", dict, {})
     kind = form.get("type", "text")
-    if kind == "json_object":
-        constraints.append(("json_schema", {"type": "object"}))
+    if kind == "json_object":  # with a schema beside it, as Fireworks, Together and llama.cpp have it
+        schema = form.get("schema")
+        if not isinstance(schema, dict | bool | None):
+            raise _error("response_format.schema", schema, "a JSON schema")
+        constraints.append(("json_schema", {"type": "object"} if schema is None else schema))
     elif kind == "json_schema":
-        inner = form.get("json_schema")
+        inner = form.get("json_schema", form)
         if not isinstance(inner, dict) or not isinstance(inner.get("schema"), dict | bool):
             raise _error(
                 "response_format", form, '{"type": "json_schema", "json_schema": {"name": …, "schema": {…}}}'
@@ -425,7 +438,7 @@ def _check_names(fields: Fields, names: Sequence[str]) -> None:
             where=name[:100],
             received=repr(value)[:100],
             allowed=", ".join(sorted(allowed)),
-            fix=did_you_mean(name[:100], allowed),
+            fix=f"send {_REPLACED[name]}" if name in _REPLACED else did_you_mean(name[:100], allowed),
         )
 
 

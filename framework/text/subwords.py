@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     import tokenizers
 
 
+_BYTE_PIECE = re.compile("<0x([0-9A-Fa-f]{2})>")
 _MOST_IDS = 1 << 24
 """Above all numbers of tokens: the library goes through every number up to the last, also through those of gaps."""
 
@@ -37,6 +40,22 @@ def check_vocab_size(size: int, where: object) -> None:
             allowed=f"numbers below {_MOST_IDS:,}",
             fix="copy the file again",
         )
+
+
+@functools.cache
+def _byte_letters() -> dict[str, int]:
+    """The letter that stands for each byte in vocabularies of bytes (GPT-2's): printable ones for themselves."""
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(256) if byte not in printable]
+    return {chr(byte): byte for byte in printable} | {chr(256 + n): byte for n, byte in enumerate(others)}
+
+
+def piece_bytes(piece: str) -> bytes | None:
+    """The bytes of a token of a vocabulary of bytes, "<0xE4>" of SentencePiece or "ä½" of GPT-2; None: it is none."""
+    if match := _BYTE_PIECE.fullmatch(piece):
+        return bytes([int(match[1], 16)])
+    letters = _byte_letters()
+    return bytes(letters[one] for one in piece) if piece and all(one in letters for one in piece) else None
 
 
 class Subwords:

@@ -7,6 +7,8 @@ by the clock. The first competitor is what the others are compared with: an "x" 
     python -m tools.bench llm --model FOLDER --torch_python P --openvino_python P --openvino FOLDER
                               --llama_python P --gguf FILE            besides torch, OpenVINO GenAI and llama.cpp
     python -m tools.bench llm --only float32 --batch 1 8 --torch_python P    the engine with so many texts at once
+    python -m tools.bench llm --clients 16 [--model FOLDER] [--tokens 64]    a server of so many streaming clients
+                              beside the engine in a loop over the same prompts; see tools.bench.llm_server
 
 Without --model the shapes of Qwen2.5-0.5B get random weights, which takes 1 GB in a temporary folder. FOLDER of
 --openvino is what optimum-intel writes with OVWeightQuantizationConfig(bits=8); FILE is Q8_0.
@@ -19,6 +21,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from tools.bench.llm_server import serve_clients
 from tools.bench.peers import Run, Worker, arguments, compare, serve
 
 PROMPT, LENGTH = 16, 128
@@ -29,11 +32,14 @@ def llm(argv: list[str]) -> None:
     parser = arguments(
         __doc__, model=None, variant="qwen2.5-0.5b", tokens=16, rounds=5, threads=2, torch_python=None,
         openvino_python=None, openvino=None, llama_python=None, gguf=None, only=list(OURS),
-        batch=["1", "2", "4", "8", "16"],
+        batch=["1", "2", "4", "8", "16"], clients=0,
     )  # fmt: skip
     parser.set_defaults(batch=[])
     parser.set_defaults(only=list(OURS))
     options = parser.parse_args(argv)
+    if options.clients:
+        serve_clients(options.model, options.clients, options.tokens, options.rounds, options.threads)
+        return
     with tempfile.TemporaryDirectory() as work:
         folder = options.model or write_random(Path(work) / options.variant, options.variant)
         tokens, threads = str(options.tokens), options.threads

@@ -63,7 +63,7 @@ def serving(argv: Sequence[str]) -> int:
         loop, cpu_ms = _loop(args.model, args.seconds, files)
         row = {"loop": loop, "loop_cpu_ms": cpu_ms}
         for name, size in (("batches", None), ("alone", 1)):
-            with _server(args.model, size) as port:
+            with running_server(args.model, **({} if size is None else {"batch": {"size": size}})) as port:
                 line = _load(port, args.folder, args.clients, args.seconds)
                 row |= {name: line["accepted_per_second"], f"{name}_cpu_ms": line["cpu_ms"]}
         row |= {"against_loop": row["batches"] / loop, "against_alone": row["batches"] / row["alone"]}
@@ -72,7 +72,7 @@ def serving(argv: Sequence[str]) -> int:
     if rows:
         print("median", {name: round(statistics.median(row[name] for row in rows), 3) for name in rows[0]})
     if args.overload:
-        with _server(args.model, None, args.settings) as port:
+        with running_server(args.model, args.settings) as port:
             for name, clients, rate in (
                 ("alone", 1, 0.0),
                 ("usual", args.clients, 0.0),
@@ -98,14 +98,18 @@ _processes: dict[int, int] = {}  # of servers, by port
 
 
 @contextmanager
-def _server(model: str, batch: int | None, settings: Sequence[str] = ()) -> Iterator[int]:
-    """The port of a server that is ready."""
+def running_server(model: str, settings: Sequence[str] = (), **about: object) -> Iterator[int]:
+    """The port of a server that is ready.
+
+    Args:
+        settings: Of the server, as `-o` takes them.
+        about: Of the model, beside its name and source.
+    """
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    size = {} if batch is None else {"batch": {"size": batch}}
     config = Path(tempfile.mkdtemp()) / "models.yml"
-    config.write_text(json.dumps({"models": [{"name": "model", "source": model, **size}]}), encoding="utf-8")
+    config.write_text(json.dumps({"models": [{"name": "model", "source": model, **about}]}), encoding="utf-8")
     command = [sys.executable, "-m", "framework", "serve", "-c", str(config), "--port", str(port)]
     command += ["-o", *settings] if settings else []
     process = subprocess.Popen(command, cwd=REPO, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -134,7 +138,7 @@ def _memory(port: int) -> int:
     return int(text.split("VmRSS:")[1].split()[0]) // 1024
 
 
-def _cpu_seconds(port: int) -> float:
+def server_cpu_seconds(port: int) -> float:
     """CPU time of the server so far."""
     fields = Path(f"/proc/{_processes[port]}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
@@ -150,8 +154,8 @@ def _load(port: int, folder: Path, clients: int, seconds: float, rate: float = 0
         str(folder),
     ]
     command += ["--clients", str(clients), "--seconds", str(seconds), "--rate", str(rate)]
-    before = _cpu_seconds(port)
+    before = server_cpu_seconds(port)
     done = subprocess.run(command, cwd=REPO, stdout=subprocess.PIPE, text=True, check=False)
     line = json.loads(done.stdout.splitlines()[-1])
     accepted = line["statuses"].get("200", 0)
-    return {**line, "cpu_ms": round((_cpu_seconds(port) - before) / max(accepted, 1) * 1000, 3)}
+    return {**line, "cpu_ms": round((server_cpu_seconds(port) - before) / max(accepted, 1) * 1000, 3)}

@@ -35,8 +35,8 @@ def find_target(store: ModelStore, path: str) -> ServedModel | None:
 
 
 ERROR_BODIES: Mapping[str, ErrorBody] = {
+    **openai.ERROR_BODIES,  # first: Cohere's rankings are below /v2, too
     "/v2": open_inference.write_error,
-    **openai.ERROR_BODIES,
     **paddlex.ERROR_BODIES,
 }
 """Of routes of other protocols: how they write errors, by the beginning of their paths."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
+import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -47,7 +48,8 @@ from framework.workflow.domain.text_generation import TextDelta, TextGenerator, 
 router = APIRouter()
 T = TypeVar("T")
 W = TypeVar("W", bound=TextWork)
-ERROR_BODIES = dict.fromkeys(("/v1/chat/", "/v1/completions", "/v1/embeddings", "/v1/rerank"), write_error)
+_RANKINGS = ("/v1/rerank", "/v2/rerank", "/rerank")  # of Jina, of Cohere, of clients of vLLM
+ERROR_BODIES = dict.fromkeys(("/v1/chat/", "/v1/completions", "/v1/embeddings", *_RANKINGS), write_error)
 _CLOSED = 499  # the client went away: nobody reads this status
 _WAIT = "X-Accel-Buffering"
 
@@ -139,7 +141,9 @@ async def embeddings(request: Request) -> Response:
     return JSONResponse({"object": "list", "data": rows, "model": work.model, "usage": usage})
 
 
-@router.post("/v1/rerank", response_class=Response)
+@router.post(_RANKINGS[0], response_class=Response)
+@router.post(_RANKINGS[1], response_class=Response, include_in_schema=False)
+@router.post(_RANKINGS[2], response_class=Response, include_in_schema=False)
 async def rerank(request: Request) -> Response:
     """Documents by how well they answer a query, the best first."""
     store: ModelStore = request.app.state.store
@@ -156,7 +160,10 @@ async def rerank(request: Request) -> Response:
         row: dict[str, JSON] = {"index": index, "relevance_score": float(f"{ranked.scores[index]:.8g}")}
         results.append({**row, "document": {"text": work.documents[index]}} if work.returned else row)
     tokens = int(ranked.token_counts.sum())
-    return JSONResponse({"model": work.model, "results": results, "usage": {"total_tokens": tokens}})
+    number = f"rerank-{secrets.token_hex(12)}"
+    return JSONResponse(
+        {"id": number, "model": work.model, "results": results, "usage": {"total_tokens": tokens}}
+    )
 
 
 # -- what chats and completions share ----------------------------------------------------------------------------------
