@@ -130,8 +130,8 @@ class Admission:
                 self._written.clear()
             others = [header for header in headers if header[0] != b"content-length"]
             written = self._written[key] = status, others, tuple(body.split(_MARK.encode()))
-        status, headers, pieces = written
-        body = request_id.encode().join(pieces)
+        status, headers, segments = written
+        body = request_id.encode().join(segments)
         return status, [*headers, (b"content-length", b"%d" % len(body))], body
 
     def _note_refusal(self, model: str) -> None:

@@ -50,12 +50,12 @@ def _byte_letters() -> dict[str, int]:
     return {chr(byte): byte for byte in printable} | {chr(256 + n): byte for n, byte in enumerate(others)}
 
 
-def piece_bytes(piece: str) -> bytes | None:
+def piece_bytes(token: str) -> bytes | None:
     """The bytes of a token of a vocabulary of bytes, "<0xE4>" of SentencePiece or "ä½" of GPT-2; None: it is none."""
-    if match := _BYTE_PIECE.fullmatch(piece):
+    if match := _BYTE_PIECE.fullmatch(token):
         return bytes([int(match[1], 16)])
     letters = _byte_letters()
-    return bytes(letters[one] for one in piece) if piece and all(one in letters for one in piece) else None
+    return bytes(letters[one] for one in token) if token and all(one in letters for one in token) else None
 
 
 class Subwords:

@@ -27,7 +27,7 @@ EVEN, EVEN_SHARE = (
     0.5,
 )  # differences of letters' distances; the share of an object's letters that are even
 STEP_SHARE = 0.2  # of a step, by which what follows may stand elsewhere
-SEEN = 0.003  # of the height, by which an object is longer, at least
+LONGER = 0.003  # of the height, by which an object is longer, at least
 MOST = 6  # letters left out in one place: PDFium compares seven
 
 
@@ -99,17 +99,17 @@ def find_doubles(
         if by < CONDENSED * em or even.sum() < EVEN_SHARE * len(pairs):
             continue
         for at, distance in zip(pairs[~even].tolist(), onward[~even].tolist(), strict=True):
-            own = float(width[at, line]) - by
-            _add(after, shifts, at, _left_out(distance - own, own, em), sign * own, line)
+            pitch = float(width[at, line]) - by
+            _add(after, shifts, at, _left_out(distance - pitch, pitch, em), sign * pitch, line)
         last = end - 1
         steps = (width[start:end, line] - by)[~blank[start:end]] / em
         doubtful += int((np.abs(steps) <= CLOSEST).sum())
-        own = float(width[last, line]) - by
-        if not generated[last] and CLOSEST * em < own < CLOSE * em:
+        pitch = float(width[last, line]) - by
+        if not generated[last] and CLOSEST * em < pitch < CLOSE * em:
             box = bounds(int(objects[last]))
             over = 0.0 if box is None else _reach(box, ink[start:end], line, sign)
-            _add(after, shifts, last, _left_out(over, own, em), sign * own, line)
-        elif not blank[last] and -CLOSE * em < own < -CLOSEST * em:
+            _add(after, shifts, last, _left_out(over, pitch, em), sign * pitch, line)
+        elif not blank[last] and -CLOSE * em < pitch < -CLOSEST * em:
             doubtful += 1
     if not after:
         return nothing._replace(doubtful=doubtful)
@@ -127,12 +127,12 @@ def insert_doubles(doubles: Doubles, count: int) -> tuple[np.ndarray, np.ndarray
     return every, shift
 
 
-def _left_out(space: float, own: float, em: float) -> int:
-    """How many letters, each `own` from the next, have left a space."""
-    if not CLOSEST * em < abs(own) < CLOSE * em:
+def _left_out(space: float, pitch: float, em: float) -> int:
+    """How many letters, each `pitch` from the next, have left a space."""
+    if not CLOSEST * em < abs(pitch) < CLOSE * em:
         return 0
-    count = round(space / own)
-    return count if 0 < count <= MOST and abs(space - count * own) < STEP_SHARE * abs(own) else 0
+    count = round(space / pitch)
+    return count if 0 < count <= MOST and abs(space - count * pitch) < STEP_SHARE * abs(pitch) else 0
 
 
 def _add(
@@ -152,7 +152,7 @@ def _reach(box: tuple[float, float, float, float], ink: np.ndarray, axis: int, s
     box_length, box_height = (box[2 + n] - box[n] for n in (axis, 1 - axis))
     over = box_length * height / box_height - length if box_height > 0 else 0.0
     last = high[axis] - ink[-1, 2 + axis] if sign > 0 else ink[-1, axis] - low[axis]
-    return over + float(last) if over > SEEN * height else 0.0
+    return over + float(last) if over > LONGER * height else 0.0
 
 
 def object_bounds(pointer: Handle) -> tuple[float, float, float, float] | None:

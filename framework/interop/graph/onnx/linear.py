@@ -39,20 +39,20 @@ def _matmul(call: Call, x: Array, y: Array) -> Array:
 @operator("Gemm", weights=(1, 2))
 def _gemm(call: Call, a: Array, b: Array, c: Array | None = None) -> Array:
     a = a.T if call.attr("transA") else a
-    turned = bool(call.attr("transB"))
-    if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[turned]:
+    transposed = bool(call.attr("transB"))
+    if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[transposed]:
         raise call.error(
             "the matrices do not agree",
             ShapeError,
-            received=f"{a.shape} and {b.shape}{', transposed' if turned else ''}",
+            received=f"{a.shape} and {b.shape}{', transposed' if transposed else ''}",
         )
-    count([n for n in (a.shape[0], b.shape[1 - turned]) if isinstance(n, int)], call.where)
+    count([n for n in (a.shape[0], b.shape[1 - transposed]) if isinstance(n, int)], call.where)
     if not jnp.issubdtype(a.dtype, jnp.floating):
-        y = a @ (b.T if turned else b)
-    elif turned and b.size > _LARGE:
+        y = a @ (b.T if transposed else b)
+    elif transposed and b.size > _LARGE:
         y = F.matmul(a, b, transpose_y=True)
     else:
-        y = F.linear(a, b.T if turned else b)
+        y = F.linear(a, b.T if transposed else b)
     y = _times(y, call.attr("alpha", 1.0))
     return y if c is None else (y + _times(c, call.attr("beta", 1.0))).astype(y.dtype)
 
