@@ -107,11 +107,11 @@ def _byte_level() -> dict[str, Any]:
     tokens = [*sorted(pre_tokenizers.ByteLevel.alphabet()), *("".join(pair) for pair in merges)]
     text = {"Sequence": {"id": "A", "type_id": 0}}
     ends = [{"SpecialToken": {"id": _END, "type_id": number}} for number in (0, 1)]
-    known = {"special": True, "single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
+    flags = {"special": True, "single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
     byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False, "use_regex": True}
     return {
         "version": "1.0",
-        "added_tokens": [{"id": len(tokens), "content": _END, **known}],
+        "added_tokens": [{"id": len(tokens), "content": _END, **flags}],
         "normalizer": {"type": "NFC"},
         "pre_tokenizer": byte_level,
         "decoder": byte_level,
@@ -146,17 +146,17 @@ def answers(case: Case, folder: Path) -> list[Any]:
     return [[[round(float(value), 7) for value in row] for row in rows] for rows in vectors]
 
 
-def files(name: str, cases: list[str]) -> Iterator[tuple[Path, str]]:
+def files(reference: str, cases: list[str]) -> Iterator[tuple[Path, str]]:
     import_torch()
     import transformers
 
     stored = json.loads(PATH.read_text(encoding="utf-8")) if PATH.is_file() else {}
-    for chosen in cases or CASES:
-        case = CASES[chosen]
+    for name in cases or CASES:
+        case = CASES[name]
         with tempfile.TemporaryDirectory() as work:
             config = getattr(transformers, f"{case.model}Config")(**case.config())
             shapes = texts.shapes_of(getattr(transformers, case.architecture)(config))
-            folder = write_folder(Path(work) / chosen, case, shapes)
-            stored[chosen] = {"shapes": shapes, "answers": answers(case, folder)}
+            folder = write_folder(Path(work) / name, case, shapes)
+            stored[name] = {"shapes": shapes, "answers": answers(case, folder)}
     lines = (f'"{name}": {json.dumps(stored[name], ensure_ascii=False)}' for name in sorted(stored))
     yield PATH, "{\n" + ",\n".join(lines) + "\n}\n"
