@@ -75,6 +75,8 @@ class ExportedFunctions:
         return hidden, after
 
     def logits(self, params: PyTree, hidden: jax.Array) -> jax.Array:
+        if hidden.ndim == 2:  # beams score one token of each row
+            return self._logits.call(params, hidden[:, None])[:, 0]
         return self._logits.call(params, hidden)
 
     def new_cache(self, batch: int, length: int) -> PyTree:

@@ -146,17 +146,17 @@ def answers(case: Case, folder: Path) -> list[Any]:
     return [[[round(float(value), 7) for value in row] for row in rows] for rows in vectors]
 
 
-def files(name: str, cases: list[str]) -> Iterator[tuple[Path, str]]:
+def files(reference: str, cases: list[str]) -> Iterator[tuple[Path, str]]:
     import_torch()
     import transformers
 
     stored = json.loads(PATH.read_text(encoding="utf-8")) if PATH.is_file() else {}
-    for label in cases or CASES:
-        case = CASES[label]
+    for name in cases or CASES:
+        case = CASES[name]
         with tempfile.TemporaryDirectory() as work:
             config = getattr(transformers, f"{case.model}Config")(**case.config())
             shapes = texts.shapes_of(getattr(transformers, case.architecture)(config))
-            folder = write_folder(Path(work) / label, case, shapes)
-            stored[label] = {"shapes": shapes, "answers": answers(case, folder)}
+            folder = write_folder(Path(work) / name, case, shapes)
+            stored[name] = {"shapes": shapes, "answers": answers(case, folder)}
     lines = (f'"{name}": {json.dumps(stored[name], ensure_ascii=False)}' for name in sorted(stored))
     yield PATH, "{\n" + ",\n".join(lines) + "\n}\n"
