@@ -69,6 +69,8 @@ def find_doubles(
         return nothing
     step = np.diff(origins, axis=0)
     same = (objects[1:] == objects[:-1]) & (objects[1:] >= 0) & ~generated[1:] & ~generated[:-1]
+    # Letters of a ligature have one glyph, and stand at its place.
+    same &= (origins[1:] != origins[:-1]).any(1) | (cells[1:] != cells[:-1]).any(1)
     axis = (np.abs(step[:, 1]) > np.abs(step[:, 0])).astype(int)
     rows = np.arange(len(step))
     width = np.abs(cells[:, 2:] - cells[:, :2])

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from framework.workflow.files.pdf import PdfReader
 from framework.workflow.files.pdf_content import PageContent
+from framework.workflow.files.pdf_doubles import find_doubles
 
 pytest.importorskip("pypdfium2")
 
@@ -99,3 +101,18 @@ def test_letters_on_the_place_of_the_next_one_are_said() -> None:
     for condensed in (0.0, 0.1, 0.18):
         assert not content_of(line("some rolling stones", condensed)).warnings
     assert content_of(line("a tall", LETTER_L + 0.04)).warnings
+
+
+def test_letters_of_a_ligature_stand_at_one_place_and_are_no_condensed_text() -> None:
+    count = 3
+    nothing = find_doubles(
+        np.zeros(count, int),
+        np.full(count, 10.0),
+        np.tile([40.0, 710.0, 48.3, 698.0], (count, 1)),
+        np.tile([40.0, 700.0, 48.0, 708.0], (count, 1)),
+        np.tile([40.0, 700.0], (count, 1)),
+        np.zeros(count, bool),
+        np.zeros(count, bool),
+        lambda number: None,
+    )
+    assert not nothing.doubtful and not len(nothing.after)
