@@ -11,7 +11,9 @@ from framework.hub.store import digest as digest
 from framework.hub.store import entries as entries
 from framework.hub.store import entry as entry
 from framework.hub.store import fetch as fetch
+from framework.hub.store import find_name as find_name
 from framework.hub.store import locate as locate
 from framework.hub.store import look as look
+from framework.hub.store import plain_name as plain_name
 from framework.hub.store import resolve as resolve
 from framework.hub.store import verify as verify

@@ -63,6 +63,19 @@ def entries(domain: str | None = None) -> dict[str, Entry]:
     }
 
 
+def plain_name(name: str) -> str:
+    """A name without what spellings differ in: the case of letters, `_`, `-` and `.`."""
+    return re.sub(r"[_.\-]", "", name.lower())
+
+
+def find_name(name: str, domain: str | None = None) -> str | None:
+    """The name of the entry that `name` spells, such as "pp_ocrv6_small_rec" for Paddle's "PP-OCRv6_small_rec"."""
+    index = entries(domain)
+    if name in index:
+        return name
+    return {plain_name(entry_name): entry_name for entry_name in index}.get(plain_name(name))
+
+
 def entry(name: str) -> Entry:
     """The entry called `name`.
 
@@ -375,8 +388,9 @@ def resolve(spec: str | Path, domain: str | None = None, offline: bool | None = 
     An address is downloaded once and then taken from the cache for good.
 
     Args:
-        spec: an entry's name; `https://…` or `hf://owner/repo/file@revision`, both with an optional `#sha256=…`; or a
-            path. A string that is an entry's name is that entry: write `./name` for a file called like one.
+        spec: an entry's name, whatever its letters' case and its `_`, `-` and `.`; `https://…` or
+            `hf://owner/repo/file@revision`, both with an optional `#sha256=…`; or a path. A string that is exactly an
+            entry's name is that entry: write `./name` for a file called like one.
         domain: only entries of this domain are meant.
 
     Raises:
@@ -391,7 +405,9 @@ def resolve(spec: str | Path, domain: str | None = None, offline: bool | None = 
     path = Path(os.path.expanduser(spec))
     if str(spec) and path.exists():
         return path
-    other = entries().get(str(spec))
+    if name := find_name(str(spec), domain):
+        return fetch(name, offline=offline)
+    other = entries().get(find_name(str(spec)) or "")
     raise HubError(
         f"these weights are for {other.domain}" if other else "no such file, and no weights of this name",
         where="weights",

@@ -18,6 +18,7 @@ from framework.config.domains import domain_objects, packages_of_domain
 from framework.core.errors import ConfigError, InputError, did_you_mean
 from framework.core.types import JSON
 from framework.export import Artifact
+from framework.hub import plain_name
 from framework.inference.runtime import Runtime
 from framework.io.data_check import Observe, Report, validate_samples
 from framework.io.dataset import Dataset
@@ -138,7 +139,7 @@ def find_config(model: Model, domain: str | None = None) -> Path:
     """The configuration file of a name or a path.
 
     A path such as configs/dino/dino_r50_4scale_1x_coco.yml of PaddleDetection means the file of that name here, unless
-    there is a file at the path itself.
+    there is a file at the path itself. In a name the case of letters, `_`, `-` and `.` do not count.
 
     Raises: InputError with the known names.
     """
@@ -152,6 +153,9 @@ def find_config(model: Model, domain: str | None = None) -> Path:
         return ours or path
     names = config_names(domain)
     if str(model) not in names:
+        spelled = {plain_name(name): name for name in names}.get(plain_name(str(model)))
+        if spelled is not None and not path.is_file():
+            return names[spelled]
         near = difflib.get_close_matches(str(model), names, n=8, cutoff=0.4)
         some = f", such as {', '.join(near)}" if near else ""
         is_path = len(path.parts) > 1

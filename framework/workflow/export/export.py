@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -37,6 +38,7 @@ from framework.workflow.export.examples import example_inputs
 from framework.workflow.export.onnx import OnnxFile, OnnxOptions, with_onnx
 from framework.workflow.export.tflite import TfliteFile, TfliteOptions, sizes_of_inputs
 
+log = logging.getLogger("oar")
 _EXAMPLES = 6  # images of the data that an ONNX file is compared on
 
 
@@ -54,20 +56,25 @@ class ExportedModel(nn.Layer):
 def trained_model(experiment: Experiment, config: Path) -> tuple[nn.Layer, Path, tuple[str, ...]]:
     """The model of an experiment with its weights, where they come from, and the labels that came with them.
 
+    Weights are those that the experiment names, else those of its training run, else the published ones of its name.
+
     Raises:
-        ConfigError: the experiment names no weights and was not trained here.
+        ConfigError: there are none of these.
     """
     model_config, task = experiment.model_and_task()
-    spec = experiment.weights or str(run_folder(config))
-    if experiment.weights is None and not Path(spec).is_dir():
+    run = run_folder(config)
+    spec = experiment.weights or (str(run) if run.is_dir() else hub.find_name(config.stem, experiment.domain))
+    if spec is None:
         raise ConfigError(
             "there are no weights",
             where=config,
-            received=f"no `weights`, and no training run in {spec}",
+            received=f"no `weights`, no training run in {run}, and none published as {config.stem}",
             allowed="a name of the hub, a file, a checkpoint or an address",
             fix="-o weights=… (`overrides` of a predictor), or train first: oar train -c "
             + config.as_posix(),
         )
+    if experiment.weights is None and not run.is_dir():
+        log.warning("%s: no training run in %s: the published weights %s are taken", config.name, run, spec)
     path = resolve_weights(spec, experiment.domain)
     model = load_model(task.adapt_model(model_config), path)
     labels = read_meta(path).meta.get("labels", []) if (path / STATE).is_file() else _published(spec)

@@ -126,12 +126,8 @@ def list_models(pattern: str = "*", pretrained: bool = False) -> list[str]:
         pattern: As of file names: `*` for any letters, `?` for one. Case, `_`, `-` and `.` do not count.
     """
     names = _weights() if pretrained else _variants()
-    pattern_plain = _plain(pattern)
+    pattern_plain = hub.plain_name(pattern)
     return sorted(choice.name for key, choice in names.items() if fnmatch.fnmatchcase(key, pattern_plain))
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"[_.\-]", "", name.lower())
 
 
 @functools.cache
@@ -148,7 +144,7 @@ def _variants() -> Mapping[str, _Choice]:
                 is_short = re.match("[a-z]{3}", variant) is None
                 name = "_".join(filter(None, (stem, variant))) if is_short else variant
                 fields = {"variant": variant} if variant else {}
-                choices.setdefault(_plain(name), _Choice(name, type_name, packages, fields))
+                choices.setdefault(hub.plain_name(name), _Choice(name, type_name, packages, fields))
     return choices
 
 
@@ -160,15 +156,15 @@ def _weights() -> dict[str, _Choice]:
         if type_name := fields.pop("type", None):
             shared = ("zoo", "framework", *component_packages())
             packages = shared if item.domain == "zoo" else packages_of_domain(item.domain)
-            choices[_plain(name)] = _Choice(name, type_name, packages, fields, name)
+            choices[hub.plain_name(name)] = _Choice(name, type_name, packages, fields, name)
     return choices
 
 
 def _find(name: str) -> _Choice:
     choices = {**_weights(), **_variants()}
-    if _plain(name) in choices:
-        return choices[_plain(name)]
-    near = [choices[key].name for key in difflib.get_close_matches(_plain(name), choices, n=5)]
+    if hub.plain_name(name) in choices:
+        return choices[hub.plain_name(name)]
+    near = [choices[key].name for key in difflib.get_close_matches(hub.plain_name(name), choices, n=5)]
     raise InputError(
         "unknown model",
         where="create_model",

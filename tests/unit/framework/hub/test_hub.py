@@ -188,6 +188,7 @@ def test_resolve_path_and_name(catalogue, server, tmp_path: Path, monkeypatch: p
     )
     assert server.log == []
     assert hub.resolve("net").read_bytes() == hub.resolve("net", "ocr").read_bytes() == CONTENT
+    assert hub.resolve("N-E_t").read_bytes() == CONTENT and hub.find_name("NET") == "net"
 
 
 def test_resolve_errors(catalogue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_socket: None) -> None:

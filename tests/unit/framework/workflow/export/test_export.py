@@ -9,12 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from framework import hub
 from framework.commands.export import main
 from framework.config import load
 from framework.core.errors import ConfigError, MissingExtraError
 from framework.engine.experiment import bind_experiment
 from framework.export import load_artifact
 from framework.interop import load_weights, write_safetensors
+from framework.workflow.export import export
 from framework.workflow.export.export import export_config, labels_of, trained_model
 from framework.workflow.open import artifacts
 from zoo.classification import predictor
@@ -87,8 +89,23 @@ def test_what_is_missing_is_said(config: Path) -> None:
     with pytest.raises(ConfigError, match="there are no weights") as caught:
         trained_model(bind_experiment(load(config, ["weights=null"])), config)
     assert "no training run in output" in str(caught.value) and "oar train -c" in str(caught.value)
+    assert "none published as digits" in str(caught.value)
     with pytest.raises(ConfigError, match="nothing says what the exported program takes"):
         export_config(config, ("export={_inherited_: false}",))
+
+
+def test_without_a_run_the_weights_published_under_the_name_are_taken(
+    config: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    published = config.parent / "a.safetensors"
+    monkeypatch.setattr(hub, "find_name", lambda name, domain: {"digits": "digits_mnist"}.get(name))
+    monkeypatch.setattr(
+        export, "resolve_weights", lambda spec, domain: published if spec == "digits_mnist" else None
+    )
+    caplog.set_level("WARNING", "oar")
+    model, path, _ = trained_model(bind_experiment(load(config, ["weights=null"])), config)
+    assert path == published and isinstance(model, LeNet)
+    assert "the published weights digits_mnist are taken" in caplog.text
 
 
 def test_another_number_of_classes_than_labels(config: Path, tmp_path: Path) -> None:

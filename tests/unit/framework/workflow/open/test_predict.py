@@ -74,6 +74,8 @@ def test_an_artifact_of_another_domain(tmp_path: Path) -> None:
 def test_names_are_found_in_every_domain_or_in_one() -> None:
     assert find_config("text_cnn_snips").name == "text_cnn_snips.yml"
     assert find_config("a/b.yml") == Path("a/b.yml")
+    assert find_config("pp_ocrv6_small_rec").name == "PP-OCRv6_small_rec.yml"
+    assert find_config("PP-OCRv6_small").name == "pp_ocrv6_small.yml"
     # As PaddleDetection's guides write it
     dino = find_config("configs/dino/dino_r50_4scale_1x_coco.yml")
     assert dino.is_file() and dino.parts[-3:] == ("detection", "dino", "dino_r50_4scale_1x_coco.yml")
