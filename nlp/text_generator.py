@@ -85,6 +85,10 @@ class TextUnderWay:
     def warnings(self) -> Sequence[str]:
         return self._request.warnings
 
+    @property
+    def cached_tokens(self) -> int:
+        return self._request.cached_tokens
+
     def next_delta(self, timeout: float | None = None) -> TextDelta | None:
         """Waits for the next one, `timeout` seconds at most. Raises: TimeoutError; OarError, which ended the text."""
         chunk = self._request.next_chunk(timeout)

@@ -20,6 +20,7 @@ from framework.serving.errors import BadRequestError, RequestError
 from framework.serving.metrics import Metrics
 from framework.serving.middleware import Gate
 from framework.serving.models import ModelStore, make_runtime
+from framework.serving.responses_answers import ResponseStore
 from framework.serving.routes import ERROR_BODIES, OPEN_PATHS, ROUTERS, find_target
 from framework.serving.settings import ModelSettings, ServerSettings
 from framework.serving.shared_runtime import SharedRuntime
@@ -75,7 +76,7 @@ def create_app(
         redoc_url=None,
         openapi_url="/openapi.json" if store.settings.open_docs else None,
     )
-    app.state.store, app.state.metrics = store, metrics
+    app.state.store, app.state.metrics, app.state.responses = store, metrics, ResponseStore()
     for router in ROUTERS:
         # Not `include_router`, whose routes are looked for twice for each request.
         app.router.routes.extend(router.routes)

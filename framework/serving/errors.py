@@ -38,6 +38,12 @@ class UnknownModelError(RequestError, LookupError):
     status = 404
 
 
+class UnknownResponseError(RequestError, LookupError):
+    """No such response is stored."""
+
+    status = 404
+
+
 class MethodError(RequestError, ValueError):
     """The address takes another method of HTTP."""
 

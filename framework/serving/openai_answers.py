@@ -6,11 +6,12 @@ import functools
 import json
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from framework.core.types import JSON
-from framework.serving.errors import error_body, status_of
+from framework.serving.errors import UnknownResponseError, error_body, status_of
 from framework.text.chat_answer import AnswerDelta, AnswerParser, ToolCall, make_call_id
 from framework.workflow.domain.text_generation import TextDelta, TokenScore
 
@@ -38,7 +39,7 @@ def write_error(error: Exception, request_id: str) -> Mapping[str, JSON]:
         problem,
         *(f"{name}: {facts[name]}" for name in ("where", "received", "allowed", "fix") if name in facts),
     ]
-    code = _CODES.get(status)
+    code = None if isinstance(error, UnknownResponseError) else _CODES.get(status)
     if problem.startswith(_TOO_LONG):
         code = "context_length_exceeded"
         texts.append(_LONG_MESSAGE)
@@ -69,16 +70,26 @@ _dump = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 @dataclass
 class Usage:
-    """Tokens of a request."""
+    """Tokens of a request.
+
+    Attributes:
+        cached: Of the prompt, that did not have to be read again.
+        reasoning: Of the completion, up to the end of its thoughts.
+    """
 
     prompt: int = 0
     completion: int = 0
+    cached: int = 0
+    reasoning: int = 0
 
     def to_dict(self) -> dict[str, JSON]:
+        """As chats and completions have it."""
         return {
             "prompt_tokens": self.prompt,
             "completion_tokens": self.completion,
             "total_tokens": self.prompt + self.completion,
+            "prompt_tokens_details": {"cached_tokens": self.cached},
+            "completion_tokens_details": {"reasoning_tokens": self.reasoning},
         }
 
 
@@ -87,49 +98,36 @@ def _finish(delta: TextDelta) -> str | None:
 
 
 @dataclass
-class ChatChoice:
-    """One answer of a chat, as it comes.
+class AnswerReader:
+    """Takes a message of the assistant apart as it comes.
 
     Args:
         forced: The function that is called: the text is its arguments; "required": the text is a call as JSON.
+
+    Attributes:
+        reasoning_tokens: Up to the last delta with a thought.
     """
 
-    index: int
     parser: AnswerParser
     forced: str | None
-    logprobs: bool
     calls: int = 0
-    answers: list[AnswerDelta] = field(default_factory=list)
-    scores: list[JSON] = field(default_factory=list)
-    finish_reason: str | None = None
     text: str = ""
+    tokens: int = 0
+    reasoning_tokens: int = 0
 
-    def add(self, delta: TextDelta) -> list[dict[str, JSON]]:
-        """The choices of the chunks that a delta makes."""
-        scores = [_chat_score(score) for score in delta.scores] if self.logprobs else []
+    def read(self, delta: TextDelta) -> AnswerDelta:
+        """What some more text adds."""
         answer = self._take(delta)
-        self.answers.append(answer)
-        self.scores += scores
-        content: dict[str, JSON] = {}
-        if answer.content:
-            content["content"] = answer.content
+        self.calls += len(answer.tool_calls)
+        self.tokens += delta.tokens
         if answer.reasoning:
-            content["reasoning_content"] = answer.reasoning
-        if answer.tool_calls:
-            content["tool_calls"] = [
-                {"index": self.calls + number, **write_call(call)}
-                for number, call in enumerate(answer.tool_calls)
-            ]
-            self.calls += len(answer.tool_calls)
-        choices = []
-        if content or scores:
-            choices.append(self._choice(content, None, scores))
-        if delta.finish_reason is not None:
-            # As OpenAI has it: a text that was cut off says so, and a named function is no choice of the model.
-            ends = self.calls and delta.finish_reason == "stop" and self.forced in (None, "required")
-            self.finish_reason = "tool_calls" if ends else _finish(delta)
-            choices.append(self._choice({}, self.finish_reason, []))
-        return choices
+            self.reasoning_tokens = self.tokens
+        return answer
+
+    def finish_reason(self, delta: TextDelta) -> str | None:
+        """As OpenAI has it: a text that was cut off says so, and a named function is no choice of the model."""
+        ends = self.calls and delta.finish_reason == "stop" and self.forced in (None, "required")
+        return "tool_calls" if ends else _finish(delta)
 
     def _take(self, delta: TextDelta) -> AnswerDelta:
         ends = delta.finish_reason is not None
@@ -142,6 +140,46 @@ class ChatChoice:
         if delta.finish_reason == "length":
             return AnswerDelta(content=self.text)  # arguments that end too soon are no call
         return read_forced(self.text, self.forced)
+
+
+@dataclass
+class ChatChoice:
+    """One answer of a chat, as it comes."""
+
+    index: int
+    reader: AnswerReader
+    logprobs: bool
+    answers: list[AnswerDelta] = field(default_factory=list)
+    scores: list[JSON] = field(default_factory=list)
+    finish_reason: str | None = None
+
+    @property
+    def reasoning_tokens(self) -> int:
+        return self.reader.reasoning_tokens
+
+    def add(self, delta: TextDelta) -> list[dict[str, JSON]]:
+        """The choices of the chunks that a delta makes."""
+        scores = [chat_score(score) for score in delta.scores] if self.logprobs else []
+        calls = self.reader.calls
+        answer = self.reader.read(delta)
+        self.answers.append(answer)
+        self.scores += scores
+        content: dict[str, JSON] = {}
+        if answer.content:
+            content["content"] = answer.content
+        if answer.reasoning:
+            content["reasoning_content"] = answer.reasoning
+        if answer.tool_calls:
+            content["tool_calls"] = [
+                {"index": calls + number, **write_call(call)} for number, call in enumerate(answer.tool_calls)
+            ]
+        choices = []
+        if content or scores:
+            choices.append(self._choice(content, None, scores))
+        if delta.finish_reason is not None:
+            self.finish_reason = self.reader.finish_reason(delta)
+            choices.append(self._choice({}, self.finish_reason, []))
+        return choices
 
     def _choice(self, content: Mapping[str, JSON], reason: str | None, scores: list[JSON]) -> dict[str, JSON]:
         logprobs: JSON = {"content": scores, "refusal": None} if scores else None
@@ -184,6 +222,7 @@ class CompletionChoice:
     text: str = ""
     scores: list[TokenScore] = field(default_factory=list)
     finish_reason: str | None = None
+    reasoning_tokens: int = 0
 
     def add(self, delta: TextDelta) -> list[dict[str, JSON]]:
         """The choices of the chunks that a delta makes."""
@@ -248,6 +287,74 @@ class Envelope:
         return content if usage is None else {**content, "usage": dict(usage)}
 
 
+class TextAnswer(Protocol):
+    """What a request is answered with: in one, or by events of a stream."""
+
+    @property
+    def reasoning_tokens(self) -> int: ...
+
+    def begin(self) -> Iterable[Mapping[str, JSON]]:
+        """What a stream begins with."""
+        ...
+
+    def add(self, number: int, delta: TextDelta) -> Iterable[Mapping[str, JSON]]:
+        """What a delta of a text adds to a stream."""
+        ...
+
+    def write(self, content: Mapping[str, JSON]) -> bytes:
+        """What `begin` or `add` gave, as an event."""
+        ...
+
+    def end(self, usage: Usage) -> Iterable[bytes]:
+        """The events behind the last text."""
+        ...
+
+    def fail(self, error: Exception, request_id: str) -> bytes:
+        """The event of what ended the stream too soon."""
+        ...
+
+    def whole(self, usage: Usage) -> dict[str, JSON]:
+        """The answer in one, behind the last text."""
+        ...
+
+
+@dataclass
+class ChoicesAnswer:
+    """An answer with choices: of chats and completions.
+
+    Args:
+        with_usage: Whether a stream ends with the number of tokens.
+    """
+
+    envelope: Envelope
+    choices: Sequence[ChatChoice] | Sequence[CompletionChoice]
+    with_usage: bool
+
+    @property
+    def reasoning_tokens(self) -> int:
+        return sum(choice.reasoning_tokens for choice in self.choices)
+
+    def begin(self) -> Iterable[Mapping[str, JSON]]:
+        return [choice.first() for choice in self.choices if isinstance(choice, ChatChoice)]
+
+    def add(self, number: int, delta: TextDelta) -> Iterable[Mapping[str, JSON]]:
+        return self.choices[number].add(delta)
+
+    def write(self, content: Mapping[str, JSON]) -> bytes:
+        return self.envelope.event(content, self.with_usage)
+
+    def end(self, usage: Usage) -> Iterable[bytes]:
+        if self.with_usage:
+            yield event(self.envelope.write([], usage.to_dict()))
+        yield DONE
+
+    def fail(self, error: Exception, request_id: str) -> bytes:
+        return event(write_error(error, request_id))
+
+    def whole(self, usage: Usage) -> dict[str, JSON]:
+        return self.envelope.write([choice.whole() for choice in self.choices], usage.to_dict())
+
+
 def write_call(call: ToolCall) -> dict[str, JSON]:
     """A call of a tool."""
     return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
@@ -286,7 +393,8 @@ def read_forced(text: str, choice: str) -> AnswerDelta:
     return AnswerDelta(tool_calls=(ToolCall(str(name), arguments, make_call_id()),))
 
 
-def _chat_score(score: TokenScore) -> JSON:
+def chat_score(score: TokenScore) -> JSON:
+    """A token of a message with its logarithm."""
     return {**_score(score), "top_logprobs": [_score(one) for one in score.top]}
 
 

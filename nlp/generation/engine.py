@@ -360,7 +360,7 @@ class Engine:
             batch.encode(slot.row, slot.source)
         for number, block in enumerate(self.prefixes.find(slot.prompt)):
             batch.write_block(slot.row, number * BLOCK, block)
-            slot.read = (number + 1) * BLOCK
+            slot.read = slot.request.cached_tokens = (number + 1) * BLOCK
 
     def _read_prompts(self) -> None:
         """One chunk of the first prompt that is not read; rows whose prompts are read begin to write."""

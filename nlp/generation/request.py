@@ -66,6 +66,7 @@ class Request:
 
     Attributes:
         prompt: Its tokens. options: Those of the request. seed: Of its draws. sample: Which of several texts it is.
+        cached_tokens: Of the prompt, whose keys and values an earlier prompt left.
         score: Of beam search, once it is done. beams: The `num_return_sequences` texts of beam search.
     """
 
@@ -81,6 +82,7 @@ class Request:
     ) -> None:
         self.prompt, self.options, self.seed, self.warnings = prompt, options, seed, warnings
         self.sample, self.score = sample, score
+        self.cached_tokens = 0
         self.beams: list[GenerationResult] = []
         self._wake = wake
         self._chunks: queue.SimpleQueue[Chunk | BaseException] = queue.SimpleQueue()

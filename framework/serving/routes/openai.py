@@ -23,16 +23,18 @@ from framework.serving.errors import BadRequestError, UnsupportedError, status_o
 from framework.serving.metrics import Metrics
 from framework.serving.models import ModelStore
 from framework.serving.openai_answers import (
-    DONE,
+    AnswerReader,
     ChatChoice,
+    ChoicesAnswer,
     CompletionChoice,
     Envelope,
+    TextAnswer,
     Usage,
-    event,
     forced_schema,
     write_error,
 )
 from framework.serving.openai_requests import (
+    ChatWork,
     TextWork,
     read_chat,
     read_completion,
@@ -40,16 +42,20 @@ from framework.serving.openai_requests import (
     read_ranking,
 )
 from framework.serving.request_body import read_object
+from framework.serving.responses_answers import ResponseAnswer, ResponseStore
+from framework.serving.responses_requests import read_response
 from framework.serving.text_models import ServedGenerator
 from framework.workflow.domain.capabilities import TextReranking
 from framework.workflow.domain.predictor import LanguagePredictor
-from framework.workflow.domain.text_generation import TextDelta, TextGenerator, TextRequest
+from framework.workflow.domain.text_generation import ChatPrompt, TextDelta, TextGenerator, TextRequest
 
 router = APIRouter()
 T = TypeVar("T")
 W = TypeVar("W", bound=TextWork)
 _RANKINGS = ("/v1/rerank", "/v2/rerank", "/rerank")  # of Jina, of Cohere, of clients of vLLM
-ERROR_BODIES = dict.fromkeys(("/v1/chat/", "/v1/completions", "/v1/embeddings", *_RANKINGS), write_error)
+ERROR_BODIES = dict.fromkeys(
+    ("/v1/chat/", "/v1/responses", "/v1/completions", "/v1/embeddings", *_RANKINGS), write_error
+)
 _CLOSED = 499  # the client went away: nobody reads this status
 _WAIT = "X-Accel-Buffering"
 
@@ -60,22 +66,57 @@ async def chat(request: Request) -> Response:
     model, work = await _read(request, read_chat)
 
     def begin(generator: TextGenerator) -> _Texts:
-        prompt = _in_form(lambda: generator.encode_chat(work.messages, work.tools or None, work.template))
-        constraint = work.constraint
-        if work.tool_choice is not None:
-            constraint = ("json_schema", forced_schema(work.tools, work.tool_choice))
-        ending = replace(work, options=prompt.with_stop(work.options))
-        texts = _start(generator, [prompt.ids], ending, constraint)
-        choices = [
-            ChatChoice(
-                number, generator.make_parser(prompt, work.tools), work.tool_choice, work.logprobs is not None
-            )
-            for number in range(work.n)
+        prompt, texts = _start_chat(generator, work)
+        readers = [
+            AnswerReader(generator.make_parser(prompt, work.tools), work.tool_choice) for _ in range(work.n)
         ]
-        return _Texts(texts, choices, Usage(len(prompt.ids)))
+        choices = [
+            ChatChoice(number, reader, work.logprobs is not None) for number, reader in enumerate(readers)
+        ]
+        return _Texts(texts, ChoicesAnswer(envelope, choices, work.usage), Usage(len(prompt.ids)))
 
     kind = "chat.completion.chunk" if work.stream else "chat.completion"
-    return await _answer(request, model, work, work.n, Envelope.make(kind, "chatcmpl", work.model), begin)
+    envelope = Envelope.make(kind, "chatcmpl", work.model)
+    return await _answer(request, model, work, work.n, begin)
+
+
+@router.post("/v1/responses", response_class=Response)
+async def responses(request: Request) -> Response:
+    """The next message of a chat, as items; later requests can go on from it."""
+    stored: ResponseStore = request.app.state.responses
+    model, work = await _read(request, lambda fields: read_response(fields, stored.conversation))
+    settings = request.app.state.store.settings
+    is_stored = (
+        work.stored and settings.workers == 1 and settings.ray is None
+    )  # other processes do not see it
+
+    def begin(generator: TextGenerator) -> _Texts:
+        prompt, texts = _start_chat(generator, work)
+        reader = AnswerReader(generator.make_parser(prompt, work.tools), work.tool_choice)
+        answer = ResponseAnswer(
+            work.model, reader, work.repeated, work.logprobs is not None, store if is_stored else None
+        )
+        return _Texts(texts, answer, Usage(len(prompt.ids)))
+
+    def store(response: Mapping[str, JSON], messages: Sequence[Mapping[str, JSON]]) -> None:
+        stored.add(response, [*work.conversation, *messages])
+
+    return await _answer(request, model, work, 1, begin)
+
+
+@router.get("/v1/responses/{number}", response_class=Response)
+async def find_response(request: Request, number: str) -> Response:
+    """A stored response."""
+    stored: ResponseStore = request.app.state.responses
+    return JSONResponse(stored.response(number))
+
+
+@router.delete("/v1/responses/{number}", response_class=Response)
+async def delete_response(request: Request, number: str) -> Response:
+    """Forgets a response."""
+    stored: ResponseStore = request.app.state.responses
+    stored.remove(number)
+    return JSONResponse({"id": number, "object": "response", "deleted": True})
 
 
 @router.post("/v1/completions", response_class=Response)
@@ -98,12 +139,10 @@ async def completions(request: Request) -> Response:
         choices = [
             CompletionChoice(number, starts[number // work.n], work.logprobs) for number in range(len(texts))
         ]
-        return _Texts(texts, choices, Usage(sum(map(len, prompts))))
+        return _Texts(texts, ChoicesAnswer(envelope, choices, work.usage), Usage(sum(map(len, prompts))))
 
-    count = work.n * len(work.prompts)
-    return await _answer(
-        request, model, work, count, Envelope.make("text_completion", "cmpl", work.model), begin
-    )
+    envelope = Envelope.make("text_completion", "cmpl", work.model)
+    return await _answer(request, model, work, work.n * len(work.prompts), begin)
 
 
 @router.post("/v1/embeddings", response_class=Response)
@@ -174,8 +213,14 @@ class _Texts:
     """Texts under way and what becomes of them."""
 
     requests: Sequence[TextRequest]
-    choices: Sequence[ChatChoice] | Sequence[CompletionChoice]
+    answer: TextAnswer
     usage: Usage
+
+    def count(self, n: int) -> Usage:
+        """The tokens, once all texts are written; `n` texts have one prompt."""
+        self.usage.cached = sum(one.cached_tokens for one in self.requests[::n])
+        self.usage.reasoning = self.answer.reasoning_tokens
+        return self.usage
 
 
 async def _read(request: Request, read: Callable[[Mapping[str, JSON]], W]) -> tuple[ServedGenerator, W]:
@@ -196,6 +241,15 @@ def _in_form(function: Callable[[], T]) -> T:
         raise BadRequestError(
             error.problem, where=error.where, received=error.received, allowed=error.allowed, fix=error.fix
         ) from error
+
+
+def _start_chat(generator: TextGenerator, work: ChatWork) -> tuple[ChatPrompt, list[TextRequest]]:
+    prompt = _in_form(lambda: generator.encode_chat(work.messages, work.tools or None, work.template))
+    constraint = work.constraint
+    if work.tool_choice is not None:
+        constraint = ("json_schema", forced_schema(work.tools, work.tool_choice))
+    ending = replace(work, options=prompt.with_stop(work.options))
+    return prompt, _start(generator, [prompt.ids], ending, constraint)
 
 
 def _start(
@@ -233,7 +287,6 @@ async def _answer(
     model: ServedGenerator,
     work: TextWork,
     count: int,
-    envelope: Envelope,
     begin: Callable[[TextGenerator], _Texts],
 ) -> Response:
     began = time.monotonic()
@@ -249,12 +302,11 @@ async def _answer(
     resources.callback(lambda: metrics.count_tokens(model.name, texts.usage.prompt, texts.usage.completion))
     deltas = _counted(model, texts, began, deadline, metrics)
     if work.stream:
-        return _Stream(_events(texts, work, envelope, deltas, request.state.request_id), resources)
+        return _Stream(_events(texts, work, deltas, request.state.request_id), resources)
     async with resources:
         if not await _until_closed(request.receive, _drain(texts, deltas)):
             return Response(status_code=_CLOSED)
-    choices = [choice.whole() for choice in texts.choices]
-    content = envelope.write(choices, texts.usage.to_dict())
+    content = texts.answer.whole(texts.count(work.n))
     warnings: list[JSON] = [*sorted({text for one in texts.requests for text in one.warnings})]
     return JSONResponse({**content, "warnings": warnings} if warnings else content)
 
@@ -273,7 +325,7 @@ async def _counted(
 
 async def _drain(texts: _Texts, deltas: AsyncIterator[tuple[int, TextDelta]]) -> None:
     async for number, delta in deltas:
-        texts.choices[number].add(delta)
+        texts.answer.add(number, delta)
 
 
 async def _until_closed(receive: Receive, work: object) -> bool:
@@ -299,26 +351,21 @@ async def _closed(receive: Receive) -> None:
 
 
 async def _events(
-    texts: _Texts,
-    work: TextWork,
-    envelope: Envelope,
-    deltas: AsyncIterator[tuple[int, TextDelta]],
-    request_id: str,
+    texts: _Texts, work: TextWork, deltas: AsyncIterator[tuple[int, TextDelta]], request_id: str
 ) -> AsyncIterator[bytes]:
+    answer = texts.answer
     try:
-        for choice in texts.choices:
-            if isinstance(choice, ChatChoice):
-                yield envelope.event(choice.first(), work.usage)
+        for content in answer.begin():
+            yield answer.write(content)
         async for number, delta in deltas:
-            for one in texts.choices[number].add(delta):
-                yield envelope.event(one, work.usage)
-        if work.usage:
-            yield event(envelope.write([], texts.usage.to_dict()))
-        yield DONE
+            for content in answer.add(number, delta):
+                yield answer.write(content)
+        for one in answer.end(texts.count(work.n)):
+            yield one
     except OarError as error:
         if status_of(error) == 500:
             raise
-        yield event(write_error(error, request_id))
+        yield answer.fail(error, request_id)
 
 
 class _Stream(Response):

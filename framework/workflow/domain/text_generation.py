@@ -38,6 +38,11 @@ class TextRequest(Protocol):
     @property
     def warnings(self) -> Sequence[str]: ...
 
+    @property
+    def cached_tokens(self) -> int:
+        """Of the prompt, that did not have to be read again; known once the text has begun."""
+        ...
+
     def next_delta(self) -> TextDelta | None:
         """Waits for the next one; None behind the last. Raises: OarError, which ended the text."""
         ...

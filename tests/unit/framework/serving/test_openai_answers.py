@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from framework.serving.errors import BadRequestError
-from framework.serving.openai_answers import ChatChoice, Envelope, event, forced_schema, read_forced
+from framework.serving.openai_answers import (
+    AnswerReader,
+    ChatChoice,
+    Envelope,
+    event,
+    forced_schema,
+    read_forced,
+)
 from framework.serving.openai_requests import read_chat
 from framework.text.chat_answer import AnswerParser
 from framework.workflow.domain.text_generation import FinishReason, TextDelta
@@ -15,7 +22,7 @@ TOOLS = [{"type": "function", "function": {"name": name, "parameters": {"type": 
 
 
 def finish(text: str, reason: FinishReason, forced: str | None = None) -> ChatChoice:
-    choice = ChatChoice(0, AnswerParser("hermes"), forced, False)
+    choice = ChatChoice(0, AnswerReader(AnswerParser("hermes"), forced), False)
     for character in text:
         choice.add(TextDelta(character, 1))
     choice.add(TextDelta("", 1, (), reason))
