@@ -100,20 +100,38 @@ def suppress(
         return clash
 
     most = len(boxes) if count is None else count
-    left, selected = np.arange(len(boxes)), np.zeros(0, np.int64)
+    everything = np.arange(len(boxes))
     if eta < 1:
-        return _suppress_by_turns(left, overlaps, labels, iou_threshold, other_threshold, most, eta)
-    while left.size and len(selected) < most:
-        block, left = left[:_BLOCK], left[_BLOCK:]
-        open_, clash = np.ones(len(block), bool), clashes(block, block)
-        for i in range(len(block)):
-            if open_[i]:
-                open_[i + 1 :] &= ~clash[i, i + 1 :]
-        best = block[open_][: most - len(selected)]
-        selected = np.concatenate([selected, best])
-        rests = [left[i : i + _ROW] for i in range(0, len(left), _ROW)]
-        left = np.concatenate([left[:0], *(rest[~clashes(best, rest).any(0)] for rest in rests)])
-    return selected
+        return _suppress_by_turns(everything, overlaps, labels, iou_threshold, other_threshold, most, eta)
+
+    def select(left: np.ndarray) -> np.ndarray:
+        selected = left[:0]
+        while left.size and len(selected) < most:
+            block, left = left[:_BLOCK], left[_BLOCK:]
+            open_, clash = np.ones(len(block), bool), clashes(block, block)
+            for i in range(len(block)):
+                if open_[i]:
+                    open_[i + 1 :] &= ~clash[i, i + 1 :]
+            best = block[open_][: most - len(selected)]
+            selected = np.concatenate([selected, best])
+            rests = [left[i : i + _ROW] for i in range(0, len(left), _ROW)]
+            left = np.concatenate([left[:0], *(rest[~clashes(best, rest).any(0)] for rest in rests)])
+        return selected
+
+    if min(iou_threshold, other_threshold) < 0 or not np.isfinite(areas).all():
+        return select(everything)  # boxes drop others that they do not meet
+    selected = np.concatenate([everything[:0], *map(select, _split_by_columns(sides))])
+    return np.sort(selected)[:most]
+
+
+def _split_by_columns(sides: np.ndarray) -> list[np.ndarray]:
+    """Indices of boxes [4, K], each group in their order, so that boxes of two groups have no column in common: classes
+    that lie beside one another, as torchvision's suppression moves them, are compared each on their own."""
+    left, right = np.minimum(sides[0], sides[2]), np.maximum(sides[0], sides[2])
+    order = np.argsort(left, kind="stable")
+    reach = np.maximum.accumulate(right[order])
+    starts = np.flatnonzero(left[order][1:] > reach[:-1]) + 1
+    return [np.sort(group) for group in np.split(order, starts)]
 
 
 def _suppress_by_turns(

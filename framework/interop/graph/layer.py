@@ -228,6 +228,10 @@ class Run:
         self._nodes(call.node.blocks[body], scope)
         return [scope[name] for name in signature.outputs]
 
+    def copy_for_trace(self) -> Run:
+        """Another pass, whose values between nodes may be those of a trace."""
+        return Run(self._layer)
+
     def set_buffer(self, name: str, value: jax.Array) -> None:
         """A new value of the buffer that an initializer became."""
         role = self._graph.roles.get(name)

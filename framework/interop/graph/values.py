@@ -23,6 +23,7 @@ from jax import export
 
 from framework.core.dtypes import narrow
 from framework.core.errors import ShapeError
+from framework.nn.functional.transposition import move_axes
 
 Dim = Any  # an int, or a symbolic dimension of jax.export
 Static = np.ndarray
@@ -66,7 +67,7 @@ class Value:
         moves = [0] * self.ndim
         for here, there in zip(self.order, order):
             moves[there] = here
-        return self.data.transpose(moves)
+        return move_axes(self.data, moves)
 
     def logical(self) -> jax.Array:
         """The array in the logical order."""
@@ -228,7 +229,7 @@ def reshape(value: Value, shape: Sequence[Dim]) -> Value:
     positions = [min((value.order[a] for a in inside), default=value.ndim) for inside, _ in groups]
     in_memory = sorted(range(len(groups)), key=lambda g: (positions[g], g))
     moves = [value.order[axis] for g in in_memory for axis in groups[g][0]]
-    data = value.data if moves == list(range(value.ndim)) else value.data.transpose(moves)
+    data = value.data if moves == list(range(value.ndim)) else move_axes(value.data, moves)
     order, sizes = [0] * len(shape), []
     for g in in_memory:
         for axis in groups[g][1]:

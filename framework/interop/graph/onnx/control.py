@@ -170,8 +170,9 @@ def _no_rows(call: Call, body: int, state: list[Item], carried_count: int) -> li
 
     def one_round() -> tuple[jax.Array, ...]:
         first = [np.asarray(0, np.int64), np.asarray(True), *state]
-        return _pack(call.runner.run_body(call, body, first)[carried_count + 1 :])
+        return _pack(runner.run_body(call, body, first)[carried_count + 1 :])
 
+    runner = call.runner.copy_for_trace()
     return [np.zeros((0, *row.shape), row.dtype) for row in jax.eval_shape(one_round)]
 
 

@@ -259,6 +259,9 @@ def cast(call: Call, x: Array, dtype: np.dtype) -> Array:
         return x.astype(np.float64).astype(np.int64).astype(dtype) if dtype.kind == "i" else x.astype(dtype)
     if dtype in BITS and is_float(x):
         return x.astype(np.int32).astype(dtype)  # the lowest bits; jax would saturate
+    if dtype.kind in "iu" and dtype.itemsize < 4 and is_float(x):
+        # The lowest bits, as a processor gives them; jax would saturate.
+        return jnp.where(jnp.abs(x) < 2.0**31, x, 0).astype(jnp.int32).astype(dtype)
     return to_type(x, dtype)
 
 

@@ -25,12 +25,12 @@ def spread(call: Call, scale: Array, v: Value, axis: int, block: int = 0) -> Arr
     if scale.size == 1:
         return scale.reshape(())
     position = call.axis(axis, v.ndim)
-    if scale.ndim == 1:
+    if block:
+        scale = jnp.repeat(scale, block, position, total_repeat_length=v.shape[position])
+    elif scale.ndim == 1:
         shape = [1] * v.ndim
         shape[v.order[position]] = scale.shape[0]
         return scale.reshape(shape)
-    if block:
-        scale = jnp.repeat(scale, block, position, total_repeat_length=v.shape[position])
     return Value.of(scale).stored(v.order)
 
 

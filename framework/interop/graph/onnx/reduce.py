@@ -192,7 +192,9 @@ def _top_k(call: Call, x: Array, k: Item = None) -> tuple[Array, Array]:
         )
     x = jnp.moveaxis(x, axis, -1)
     if call.attr("largest", 1):
-        values, indices = lax.top_k(x, size)
+        # Not-a-number counts as the largest; `top_k` tells its signs apart, and processors give it either.
+        ranked = jnp.where(jnp.isnan(x), jnp.nan, x) if jnp.issubdtype(x.dtype, jnp.floating) else x
+        values, indices = lax.top_k(ranked, size)
     else:
         indices = jnp.argsort(x, -1, stable=True)[..., :size]
         values = jnp.take_along_axis(x, indices, -1)

@@ -307,9 +307,11 @@ def _split(call: Call, x: Item, sizes: Item = None) -> tuple[Item, ...]:
     elif (sizes_given := call.ints("split")) is not None:
         lengths = list(sizes_given)
     else:
-        count = len(call.node.outputs)
-        each = -(-shape[axis] // count)
-        lengths = [each] * (count - 1) + [shape[axis] - each * (count - 1)]
+        count, size = len(call.node.outputs), shape[axis]
+        each = -(-size // count)
+        lengths = [each] * (count - 1) + [size - each * (count - 1)]
+        if isinstance(size, int):  # the last ones are smaller, or empty
+            lengths = [min(each, max(size - each * i, 0)) for i in range(count)]
     if isinstance(shape[axis], int) and sum(lengths) != shape[axis]:
         raise call.error("the parts do not add up", ShapeError, received=lengths, allowed=shape[axis])
     result, at = [], 0

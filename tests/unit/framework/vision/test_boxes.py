@@ -34,6 +34,27 @@ def test_suppress():
     assert boxes.suppress(rows, 0.8, count=0).tolist() == boxes.suppress(NONE, 0.8).tolist() == []
 
 
+def test_suppress_compares_classes_that_lie_apart_on_their_own(monkeypatch):
+    rng = np.random.default_rng(3)
+    corner = rng.uniform(0, 50, (1200, 2))
+    near = np.concatenate([corner, corner + rng.uniform(1, 30, (1200, 2))], 1)
+    labels = rng.integers(0, 12, 1200)
+    rows = near + labels[:, None] * 100.0
+    each = [np.flatnonzero(labels == label) for label in range(12)]
+    expected = np.sort(np.concatenate([index[boxes.suppress(near[index], 0.4)] for index in each]))
+    pairs, over_union = [], boxes._over_union
+    monkeypatch.setattr(boxes, "_over_union", lambda a, b: pairs.append(a.size) or over_union(a, b))
+    np.testing.assert_array_equal(boxes.suppress(rows, 0.4), expected)
+    assert sum(pairs) < 1200 * 1200 / 6
+    np.testing.assert_array_equal(boxes.suppress(rows, 0.4, count=30), expected[:30])
+
+
+def test_suppress_below_no_overlap_at_all_drops_boxes_that_lie_apart():
+    rows = np.array([[0.0, 0, 10, 10], [200, 0, 210, 10], [400, 0, 410, 10]])
+    assert boxes.suppress(rows, -0.1).tolist() == [0]
+    assert boxes.suppress(rows, 0.0).tolist() == [0, 1, 2]
+
+
 @pytest.mark.parametrize("spread", [5, 60])  # most overlap, and few
 @pytest.mark.parametrize("labelled", [False, True])
 def test_suppress_is_one_box_after_another(spread: int, labelled: bool):

@@ -8,7 +8,7 @@ from jax import export
 
 from framework.core.errors import ShapeError
 from framework.nn import functional as F
-from framework.nn.functional import lowering
+from framework.nn.functional import lowering, transposition
 from framework.nn.functional.channel_sums import channel_sums
 from framework.nn.functional.windows import spatial_padding
 
@@ -42,6 +42,40 @@ def test_a_program_for_several_platforms_keeps_the_forms_of_both():
             text = export.export(jax.jit(depthwise), platforms=["cpu", "cuda"])(*shapes).mlir_module()
         assert ("stablehlo.convolution" in text) == grouped, scope
         assert ("optimization_barrier" in text) == (scope != "other"), scope
+
+
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16])
+def test_axes_move_behind_what_was_computed(dtype):
+    x = jnp.asarray(np.random.default_rng(0).normal(size=(2, 8, 9, 40)), dtype)
+    x = x.at[0, 0, 0, 0].set(jnp.nan).at[1, 2, 3, 4].set(jnp.inf)
+
+    def run(x):
+        return transposition.move_axes(jnp.tanh(x) + x, (0, 3, 1, 2))
+
+    def plain(x):
+        return (jnp.tanh(x) + x).transpose(0, 3, 1, 2)
+
+    with lowering.platform_scope("cpu"):
+        np.testing.assert_array_equal(*(np.asarray(jax.jit(f)(x), np.float32) for f in (run, plain)))
+        slopes = [jax.jit(jax.grad(lambda x: (f(x) ** 2).sum()))(x[1:, 3:]) for f in (run, plain)]  # noqa: B023
+        np.testing.assert_array_equal(*(np.asarray(slope, np.float32) for slope in slopes))
+        text = jax.jit(lambda x: run(x)).lower(x).compile().as_text()
+    # XLA would join the sum with the transposition, and compute it number by number.
+    assert " while(" in text
+
+
+def test_axes_of_one_and_few_numbers_move_as_they_are():
+    def count_loops(shape, axes, dtype=jnp.float32, scope="cpu"):
+        with lowering.platform_scope(scope):
+            closed = jax.make_jaxpr(lambda x: transposition.move_axes(x, axes))(jnp.zeros(shape, dtype))
+        return str(closed).count("while[")
+
+    assert count_loops((64, 3, 80), (0, 2, 1)) == 1
+    assert count_loops((64, 3, 80), (0, 2, 1), scope="other") == 0
+    assert count_loops((64, 3, 80), (0, 2, 1), jnp.int32) == 0
+    assert count_loops((64, 80, 3), (0, 2, 1)) == 0
+    assert count_loops((64, 1, 80), (0, 2, 1)) == 0
+    assert count_loops((8, 8, 3), (0, 2, 1)) == 0
 
 
 def test_plans_of_plain_cases():

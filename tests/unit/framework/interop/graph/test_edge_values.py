@@ -1,0 +1,82 @@
+"""Values at the edges of what operators say, as public reports on other importers found them."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+
+from framework.inference.graph_engine import GraphEngine
+from tests.unit.framework.interop.graph.conftest import Load, value
+
+node = helper.make_node
+
+
+def test_the_last_pieces_of_an_uneven_split_are_empty(open_graph: Load) -> None:
+    names = ["a", "b", "c", "d"]  # of tvm#18751
+    layer = open_graph([node("Split", ["x"], names, num_outputs=4)], ["x"], names, opset=18)
+    assert [out.shape for out in layer(jnp.arange(5.0))] == [(2,), (2,), (1,), (0,)]
+    assert [out.shape for out in layer(jnp.arange(8.0))] == [(2,)] * 4
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_the_largest_are_no_numbers_of_either_sign(dtype: type, open_graph: Load) -> None:
+    layer = open_graph(
+        [node("TopK", ["x", "k"], ["y", "i"])], ["x"], ["y", "i"], {"k": np.array([4], np.int64)}
+    )
+    x = np.array([np.nan, 3, -np.inf, np.nan, 0, 2], dtype)
+    x[0] = -x[0]  # as 0 / 0 is on x86; of openvino#35898
+    values, indices = layer(jnp.asarray(x))
+    assert indices.tolist() == [0, 3, 1, 5]
+    np.testing.assert_array_equal(values, np.array([np.nan, np.nan, 3, 2], dtype))
+
+
+def test_blocks_of_a_vector_have_their_scales(open_graph: Load) -> None:
+    x = np.array([10, 20, 30, 40, 50, 60, 70, 80], np.int8)  # of onnxruntime#32730
+    arrays = {"s": np.array([0.5, 2], np.float32), "z": np.array([0, 10], np.int8)}
+    nodes = [
+        node("DequantizeLinear", ["x", "s", "z"], ["y"], axis=0, block_size=4),
+        node("QuantizeLinear", ["y", "s", "z"], ["q"], axis=0, block_size=4),
+    ]
+    layer = open_graph(nodes, [value("x", [8], TensorProto.INT8)], ["y", "q"], arrays, opset=21)
+    y, q = layer(jnp.asarray(x))
+    assert y.tolist() == [5, 10, 15, 20, 80, 100, 120, 140] and q.tolist() == x.tolist()
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        (TensorProto.INT8, [44, 0, 0, 0, 50, -50, 127, -128, 0]),
+        (TensorProto.UINT8, [44, 0, 0, 0, 50, 206, 127, 128, 0]),
+        (TensorProto.UINT16, [300, 0, 0, 0, 50, 65486, 127, 65408, 0]),
+    ],
+)
+def test_floats_become_short_integers_by_their_lowest_bits(
+    kind: int, expected: list[int], open_graph: Load
+) -> None:
+    x = np.array([300, np.nan, np.inf, -np.inf, 50.9, -50.9, 127.5, -128.5, 1e30], np.float32)  # of tvm#19542
+    layer = open_graph([node("Cast", ["x"], ["y"], to=kind)])
+    assert layer(jnp.asarray(x)).tolist() == expected
+
+
+def test_a_loop_without_rounds_behind_the_compiled_part(open_graph: Load) -> None:
+    body = helper.make_graph(
+        [node("MatMul", ["h", "w"], ["g"]), node("Identity", ["go_in"], ["go_out"])],
+        "body",
+        [value("i", [], TensorProto.INT64), value("go_in", [], TensorProto.BOOL), value("h", [2, 3])],
+        [value("go_out", [], TensorProto.BOOL), value("g", [2, 3]), value("g", [2, 3])],
+    )
+    body.node.append(node("Identity", ["g"], ["row"]))
+    body.output[2].name = "row"
+    layer = open_graph(
+        [node("Abs", ["x"], ["start"]), node("Loop", ["trips", "", "start"], ["y", "rows"], body=body)],
+        [value("x", [2, 3]), value("trips", [], TensorProto.INT64)],
+        ["y", "rows"],
+        {"w": np.eye(3, dtype=np.float32) * 2},
+    )
+    engine, x = GraphEngine(layer), np.array([[-1, 2, 3], [4, -5, 6]], np.float32)
+    for trips in (0, 2):
+        out = engine({"x": x, "trips": np.int64(trips)})
+        np.testing.assert_array_equal(out["y"], np.abs(x) * 2**trips)
+        assert out["rows"].shape == (trips, 2, 3)
