@@ -11,14 +11,15 @@ from collections.abc import Callable, Mapping
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from framework.core.errors import OarError
+from framework.serving.addresses import plain_path
 from framework.serving.admission import RETRY_AFTER, Admission, Headers, Refusal, choose_id
 from framework.serving.budget import Budget
 from framework.serving.early_return import EARLY_BEFORE, HOLD_SECONDS
 from framework.serving.errors import (
+    EncodingError,
     RetryError,
     SlowClientError,
     TooLargeError,
-    UnsupportedError,
     status_of,
 )
 from framework.serving.metrics import Metrics
@@ -45,6 +46,7 @@ class Gate:
             await self.app(scope, receive, send)
             return
         state = scope.setdefault("state", {})
+        scope["path"] = plain_path(scope["path"], self.store.settings.root_path)
         if (refusal := self._admission.refuse(scope["path"], scope["headers"])) is not None:
             state[RETRY_AFTER] = refusal.retry_after
             if asyncio.get_running_loop().time() < state.get(EARLY_BEFORE, 0.0):
@@ -79,7 +81,7 @@ class Gate:
         self._admission.check_key(scope["path"], headers)
         encoding = headers.get(b"content-encoding", b"identity").strip().lower()
         if encoding not in (b"", b"identity"):
-            raise UnsupportedError(
+            raise EncodingError(
                 "compressed bodies are not read",
                 received=f"Content-Encoding: {encoding[:50].decode('latin-1')}",
                 fix="send the file as it is",

@@ -16,6 +16,7 @@ from framework.core.bounded import check_mapping, parse_json
 from framework.core.types import JSON
 from framework.serving.errors import BadRequestError, ForbiddenError, TooLargeError, UnsupportedError
 from framework.serving.fetch import fetch
+from framework.serving.forms import read_form
 from framework.serving.images import Upload
 from framework.serving.models import ModelStore, ServedModel
 from framework.serving.settings import Limits
@@ -29,6 +30,8 @@ _FILES = (
     _FORM,
 )  # with --data-binary curl calls a file a form
 _FIELD = re.compile(rb"(?:image|file|url|text)=")
+_UNTYPED = ("", "application/octet-stream", _FORM)  # what clients send JSON as that were not told its type
+_OBJECT = re.compile(rb"(?:\xef\xbb\xbf)?\s*\{\s*[\"}]")  # no file of an image or of pages begins so
 _SOURCES = ("image", "file", "url", "text")
 _NAME_LENGTH = 200
 _DATA_URL = re.compile(r"data:[\w/+.;=-]*;base64,", re.ASCII | re.IGNORECASE)
@@ -80,7 +83,7 @@ async def read_request(request: Request, model: ServedModel, store: ModelStore) 
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind == "multipart/form-data":
         await _read_form(request, work, store.settings.limits)
-    elif kind == "application/json" or kind.endswith("+json"):
+    elif await _is_json(request, kind, model):
         body = await request.body()
         entries = await model.in_thread(lambda: read_object(body))
         await _read_entries(entries, work, model, store)
@@ -103,6 +106,15 @@ async def read_request(request: Request, model: ServedModel, store: ModelStore) 
     if any(isinstance(one, Upload) and not one.data for one in work.inputs):
         raise BadRequestError("the file is empty", received="0 bytes")
     return work
+
+
+async def _is_json(request: Request, kind: str, model: ServedModel) -> bool:
+    """Whether a body is JSON by its type, or by its beginning where its type says nothing: curl's `-d` calls all a
+    form."""
+    if kind == "application/json" or kind.endswith("+json"):
+        return True
+    untyped = kind in _UNTYPED or (kind == "text/plain" and isinstance(model.predictor, ImagePredictor))
+    return untyped and _OBJECT.match(await request.body()) is not None
 
 
 def read_object(body: bytes) -> Mapping[str, JSON]:
@@ -143,7 +155,7 @@ def _read_flag(value: JSON, where: str) -> bool:
 
 
 async def _read_form(request: Request, work: PredictRequest, limits: Limits) -> None:
-    form = await request.form(max_files=limits.items, max_fields=100, max_part_size=1 << 20)
+    form = await read_form(request, limits.items)
     try:
         texts: dict[str, JSON] = {}
         for key, value in form.multi_items():

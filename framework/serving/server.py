@@ -119,7 +119,7 @@ def run_server(settings: ServerSettings, sock: socket.socket) -> int:
     app = create_app(settings, on_failure=lambda error: server.fail(error))
     config = uvicorn.Config(
         app,
-        http=connection_class(settings.limits.read_seconds, app.state.admission.refuse),
+        http=connection_class(settings.limits.read_seconds, app.state.admission.refuse_early),
         ws="none",
         lifespan="on",
         log_config=None,

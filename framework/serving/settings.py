@@ -15,6 +15,8 @@ from framework.inference.runtime import ENGINES
 OptionValue: TypeAlias = bool | int | float | str | tuple[bool | int | float | str, ...] | None
 """What an option of a predictor may be in a YAML file."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+_ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#\s]+")
+_ROOT = re.compile(r"(?:/[^/?#\s]+)+")
 MB = 1 << 20
 
 
@@ -189,6 +191,9 @@ class ServerSettings:
         allow_private_url: Whether such an address may be of this machine or of a private network.
         api_keys: Requests need one of them, as `Authorization: Bearer KEY` or `X-API-Key: KEY`. Empty: none is needed.
         api_key_file: A file with a key a line, besides.
+        allow_origins: Of web pages that may read answers in a browser, such as https://example.org; "*": of all. Empty:
+            pages of this server alone.
+        root_path: What a proxy before the server leaves of its own address in paths, such as /oar.
         tls_cert, tls_key: PEM files: HTTPS in the place of HTTP.
         log_format: "json": a line of JSON a request; "text": a line for people.
         reload_seconds: How often folders of artifacts are looked at for a change; 0: never.
@@ -210,6 +215,8 @@ class ServerSettings:
     allow_private_url: bool = False
     api_keys: tuple[str, ...] = field(default=(), repr=False)
     api_key_file: Path | None = None
+    allow_origins: tuple[str, ...] = ()
+    root_path: str = ""
     tls_cert: Path | None = None
     tls_key: Path | None = None
     log_format: Literal["json", "text"] = "json"
@@ -224,6 +231,21 @@ class ServerSettings:
         _check_least("drain_seconds", self.drain_seconds, 0)
         if not 0 <= self.port <= 65535:
             raise ConfigError("there is no such port", where="port", received=self.port, allowed="0 to 65535")
+        for origin in self.allow_origins:
+            if origin != "*" and not _ORIGIN.fullmatch(origin):
+                raise ConfigError(
+                    "this is no origin of web pages",
+                    where="allow_origins",
+                    received=repr(origin),
+                    allowed='"*", or scheme, host and port alone: https://example.org, http://localhost:3000',
+                )
+        if self.root_path and not _ROOT.fullmatch(self.root_path):
+            raise ConfigError(
+                "this is no beginning of paths",
+                where="root_path",
+                received=repr(self.root_path),
+                allowed="a path with a slash before it and none behind it: /oar",
+            )
         names = [model.name for model in self.models]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise ConfigError(

@@ -57,13 +57,19 @@ def paths() -> tuple[str, ...]:
     return tuple(sorted({one.path for kind in find_capabilities(PaddleXRoutes) for one in kind.routes}))
 
 
+def _status(error: Exception) -> int:
+    """PaddleX's servers answer 422 to every body that they cannot use."""
+    status = status_of(error)
+    return 422 if status == BadRequestError.status else status
+
+
 def write_error(error: Exception, request_id: str) -> Mapping[str, JSON]:
     """`{"logId", "errorCode", "errorMsg"}`, as PaddleX's servers have it."""
     facts = error_body(error, request_id)["error"]
     assert isinstance(facts, dict)
     texts = [str(facts["problem"])]
     texts += [f"{name}: {facts[name]}" for name in ("where", "received", "allowed", "fix") if name in facts]
-    return {"logId": request_id, "errorCode": status_of(error), "errorMsg": "; ".join(texts)}
+    return {"logId": request_id, "errorCode": _status(error), "errorMsg": "; ".join(texts)}
 
 
 @router.head("/health", include_in_schema=False)
@@ -92,7 +98,7 @@ async def answer(request: Request) -> JSONResponse:
     except OarError as error:
         if status_of(error) == 500:
             raise  # the log has its reason
-        return JSONResponse(write_error(error, log_id), status_of(error), error_headers(error))
+        return JSONResponse(write_error(error, log_id), _status(error), error_headers(error))
     return JSONResponse({"logId": log_id, "result": result, "errorCode": 0, "errorMsg": "Success"})
 
 
@@ -220,6 +226,8 @@ def _split_fields(
         if value is None or name in _OWN_FIELDS or name in route.other_fields:
             continue
         option = route.fields.get(name) or re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower()
+        if name in route.convert:
+            value = route.convert[name](value)
         if option in options_by_name and not isinstance(value, dict):
             options[option] = value
         elif value is not False:  # what is not there is off
