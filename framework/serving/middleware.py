@@ -8,6 +8,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from framework.core.errors import OarError
@@ -22,11 +23,14 @@ from framework.serving.errors import (
     TooLargeError,
     status_of,
 )
+from framework.serving.lost_clients import is_lost, note_task
 from framework.serving.metrics import Metrics
 from framework.serving.models import ModelStore
 from framework.serving.settings import Limits
 
 log = logging.getLogger("oar.serving")
+CLOSED = 499
+"""What counts as the status of a request whose client goes before an answer, as nginx has it."""
 _LEAST_RATE = 8192  # bytes a second, of a body
 _DRAIN_BYTES, _DRAIN_SECONDS = 4 << 20, 1.0
 
@@ -53,14 +57,24 @@ class Gate:
                 await asyncio.sleep(HOLD_SECONDS)
             await _send_refusal(refusal, _Body(receive, self.limits, self._bodies, _headers(scope)), send)
             return
+        note_task(state)
+        try:
+            await self._serve(scope, receive, send)
+        except asyncio.CancelledError:
+            if not is_lost(state):
+                raise
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         started, headers = time.monotonic(), _headers(scope)
-        state["request_id"] = request_id = choose_id(headers)
+        scope["state"]["request_id"] = request_id = choose_id(headers)
         body = _Body(receive, self.limits, self._bodies, headers)
         id_headers = self._admission.id_headers(request_id)
         answer = _Answer(send, body, id_headers, lambda: self.store.draining)
         try:
             self._check(scope, headers)
             await self.app(scope, body.receive, answer.send)
+        except ClientDisconnect:  # while its body was read: nobody is there to answer
+            pass
         except Exception as error:
             if not isinstance(error, OarError) or status_of(error) == 500:
                 log.exception("the request failed", extra={"facts": {"request_id": request_id}})
@@ -93,7 +107,7 @@ class Gate:
         if answer.status == 405:  # the path has other methods: no route has answered
             route = name = "none"
         model = name if name in self.store.models or name in self.store.generators else ""
-        self.metrics.observe_request(route, model, answer.status, seconds)
+        self.metrics.observe_request(route, model, answer.status or CLOSED, seconds)
         facts = {
             "request_id": request_id,
             "method": scope["method"],

@@ -99,10 +99,14 @@ def serve(settings: ServerSettings) -> int:
 
 
 def open_socket(host: str, port: int) -> socket.socket:
-    """A socket that listens. Raises: ConfigError, where the address is taken or not of this machine."""
+    """A socket that listens; `::` takes clients of IPv6 and IPv4.
+
+    Raises: ConfigError, where the address is taken or not of this machine.
+    """
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        return socket.create_server((host, port), family=family, backlog=_BACKLOG)
+        both = host == "::" and socket.has_dualstack_ipv6()  # clients of IPv4, too
+        return socket.create_server((host, port), family=family, backlog=_BACKLOG, dualstack_ipv6=both)
     except OSError as error:
         raise ConfigError(
             "the server cannot listen here",
