@@ -153,6 +153,7 @@ class RaySettings:
         replicas: Processes with all models; "auto": as many as keep about `target_requests` under way in each.
         min_replicas, max_replicas: Of "auto".
         target_requests: Of "auto".
+        upscale_seconds, downscale_seconds: Of "auto": for how long there have to be more, or fewer, requests than that.
         max_queued: Requests that wait at a proxy for a replica; more are answered with 503. None: `limits.queue`.
         cpus, gpus: That are reserved for each replica, of the server and of stages.
 
@@ -165,6 +166,8 @@ class RaySettings:
     min_replicas: int = 1
     max_replicas: int = 4
     target_requests: float = 8.0
+    upscale_seconds: float = 30.0
+    downscale_seconds: float = 600.0
     max_queued: int | None = None
     cpus: float = 1.0
     gpus: float = 0.0
@@ -174,6 +177,8 @@ class RaySettings:
         _check_least("ray.min_replicas", self.min_replicas, 1)
         _check_least("ray.max_replicas", self.max_replicas, self.min_replicas)
         _check_least("ray.target_requests", self.target_requests, 0.01)
+        _check_least("ray.upscale_seconds", self.upscale_seconds, 0)
+        _check_least("ray.downscale_seconds", self.downscale_seconds, 0)
         _check_least("ray.max_queued", 0 if self.max_queued is None else self.max_queued, 0)
         _check_least("ray.cpus", self.cpus, 0)
         _check_least("ray.gpus", self.gpus, 0)
