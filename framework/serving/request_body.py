@@ -21,6 +21,7 @@ from framework.serving.images import Upload
 from framework.serving.models import ModelStore, ServedModel
 from framework.serving.settings import Limits
 from framework.workflow.domain.predictor import ImagePredictor, Text
+from framework.workflow.domain.request_options import truth_value
 
 _FORM = "application/x-www-form-urlencoded"
 _FILES = (
@@ -128,7 +129,7 @@ def _take_settings(work: PredictRequest, entries: dict[str, str] | dict[str, JSO
     named, timeout = entries.pop("format", None), entries.pop("timeout", None)
     entries.pop("name", None)
     if (drawing := entries.pop("drawing", None)) is not None:
-        work.drawing = _read_flag(drawing, "drawing")
+        work.drawing = read_flag(drawing, "drawing")
     if named is not None:
         work.format = str(named)
     if timeout is None:
@@ -144,11 +145,10 @@ def _take_settings(work: PredictRequest, entries: dict[str, str] | dict[str, JSO
         )
 
 
-def _read_flag(value: JSON, where: str) -> bool:
+def read_flag(value: JSON, where: str) -> bool:
     """A truth value of JSON or of a query. Raises: BadRequestError."""
-    for flag, words in ((True, ("true", "1")), (False, ("false", "0"))):
-        if value is flag or (isinstance(value, str) and value.lower() in words):
-            return flag
+    if (truth := truth_value(value)) is not None:
+        return truth
     raise BadRequestError(
         "this is no truth value", where=where, received=str(value)[:50], allowed="true or false"
     )

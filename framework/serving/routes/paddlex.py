@@ -30,7 +30,7 @@ from framework.serving.errors import (
 from framework.serving.fetch import fetch
 from framework.serving.images import PageFailure, PageReader, Upload, open_upload, predict_pages
 from framework.serving.models import ModelStore, ServedModel
-from framework.serving.request_body import decode_base64, read_object
+from framework.serving.request_body import decode_base64, read_flag, read_object
 from framework.vision import image as vision_image
 from framework.workflow.domain.domain import all_domains, find_capabilities
 from framework.workflow.domain.paddlex import PaddleXRoute, PaddleXRoutes
@@ -146,9 +146,10 @@ async def _predict(store: ModelStore, selection: _Answerer, fields: Mapping[str,
     model, route = selection.model, selection.route
     upload = Upload(await _read_source(store, model, fields, route.source))
     options, unused = _split_fields(route, model, fields)
-    visualize = _flag(fields, "visualize", True)
+    visualize = fields.get("visualize")
+    draws = visualize is None or read_flag(visualize, "visualize")
     results, warnings = await _run(model, route, upload, options)
-    result = await model.in_thread(lambda: route.write(results, fields, _encode_image if visualize else None))
+    result = await model.in_thread(lambda: route.write(results, fields, _encode_image if draws else None))
     info = {"dataInfo": _data_info(results, upload)} if route.source == "file" else {}
     warnings += [f"{name} has no meaning here and was not used" for name in unused]
     return {**result, **info, **({"warnings": warnings} if warnings else {})}
@@ -233,15 +234,6 @@ def _split_fields(
         elif value is not False:  # what is not there is off
             unused.append(name[:100])
     return options, unused
-
-
-def _flag(fields: Mapping[str, JSON], name: str, default: bool) -> bool:
-    value = fields.get(name)
-    if value is not None and not isinstance(value, bool):
-        raise BadRequestError(
-            "this is no truth value", where=name, received=repr(value)[:80], allowed="true or false"
-        )
-    return default if value is None else value
 
 
 def _data_info(results: Sequence[Result], upload: Upload) -> Mapping[str, JSON]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from detection.results import Box, DetectionResult
 from framework.core.errors import ConfigError
 from framework.serving.routes.paddlex import _split_fields, paths
 from framework.vision import image as vision_image
+from framework.workflow.domain.request_options import request_options
 from ocr.paddlex_routes import ROUTES as TEXT_ROUTES
 from ocr.pages.preparation import PagePreparation
 from ocr.pipeline.predictor import OCRPredictor
@@ -68,6 +69,33 @@ def test_drawings_can_be_left_out_and_fields_without_a_meaning_are_named(client:
     assert result["warnings"] == ["useHpip has no meaning here and was not used"]
 
 
+@pytest.mark.parametrize(
+    ("value", "draws"), [("no", False), (0, False), ("FALSE", False), ("yes", True), (1, True)]
+)
+def test_truth_values_are_those_of_pydantic(client: TestClient, value: object, draws: bool) -> None:
+    result = client.post(ROUTE, json={"image": text_of(file_of(51)), "visualize": value}).json()["result"]
+    assert ("image" in result) == draws
+
+
+@dataclass(frozen=True)
+class Options:
+    flatten: bool = False
+    language: bool | str = False
+    count: int = 1
+
+
+def test_switches_of_requests() -> None:
+    for value in ("no", 0, "Off", False):
+        assert request_options(Options, {"flatten": value}, "model") == {"flatten": False}
+    assert request_options(Options, {"flatten": "yes", "language": "no"}, "model") == {
+        "flatten": True,
+        "language": "no",  # a text that it may be
+    }
+    for wrong in ({"flatten": 2}, {"flatten": "maybe"}, {"count": True}, {"count": "yes"}):
+        with pytest.raises(ConfigError, match="wrong type"):
+            request_options(Options, wrong, "model")
+
+
 def test_health(client: TestClient) -> None:
     content = client.get("/health").json()
     assert content["errorCode"] == 0 and content["errorMsg"] == "Healthy" and content["logId"]
@@ -84,7 +112,7 @@ def test_health(client: TestClient) -> None:
         ({"image": "http://127.0.0.1/a.png"}, 403, "fetches no addresses"),
         ({"image": text_of(file_of(1)), "topk": 0}, 422, "holds a class"),
         ({"image": text_of(file_of(1)), "topk": "many"}, 422, "topk"),
-        ({"image": text_of(file_of(1)), "visualize": "yes"}, 422, "truth value"),
+        ({"image": text_of(file_of(1)), "visualize": "maybe"}, 422, "truth value"),
         ({"image": text_of(file_of(1)), "fileType": 2}, 422, "type of a file"),
     ],
 )
