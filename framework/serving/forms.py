@@ -11,21 +11,28 @@ from starlette.datastructures import FormData
 from starlette.formparsers import MultiPartException, MultiPartParser
 
 from framework.serving.errors import BadRequestError
+from framework.serving.settings import Limits
 
-_FIELD_BYTES = 1 << 20
+_FIELDS = 100
 _EXTENDED = re.compile(rb";\s*filename\*\s*=\s*\"?([\w!#$%&+^`{}~-]*)'[^']*'([^;\"]*)\"?", re.IGNORECASE)
+_FILE_TYPE = re.compile(rb"\s*(?:image/|application/(?:octet-stream|pdf)\b)", re.IGNORECASE)
 _PLAIN = re.compile(rb";\s*filename\s*=", re.IGNORECASE)
 
 
 class _FormParser(MultiPartParser):
-    """Takes a file that has its name in `filename*` alone (RFC 5987), as older clients of Python write names that are
-    not ASCII, for a file. The parser below knows no such name, and a part without a name is a text to it."""
+    """Takes more for files than parts with a `filename`, which others are texts to the parser below: those with their
+    name in `filename*` alone (RFC 5987), as older clients of Python write names that are not ASCII, and those without a
+    name whose type is one of files, as Spring sends bytes."""
 
     def on_headers_finished(self) -> None:
         """The headers of a part have come."""
         part = self._current_part
         if part.content_disposition is not None:
-            part.content_disposition = plain_disposition(part.content_disposition)
+            header = plain_disposition(part.content_disposition)
+            kind = dict(part.item_headers).get(b"content-type", b"")
+            if _FILE_TYPE.match(kind) and not _PLAIN.search(header):
+                header += b'; filename=""'
+            part.content_disposition = header
         super().on_headers_finished()
 
 
@@ -43,10 +50,14 @@ def plain_disposition(header: bytes) -> bytes:
     return header[: extended.start()] + b'; filename="' + quoted + b'"' + header[extended.end() :]
 
 
-async def read_form(request: Request, most_files: int) -> FormData:
+async def read_form(request: Request, limits: Limits) -> FormData:
     """The form of a request. The caller closes it. Raises: BadRequestError, where it cannot be read."""
     parser = _FormParser(
-        request.headers, request.stream(), max_files=most_files, max_fields=100, max_part_size=_FIELD_BYTES
+        request.headers,
+        request.stream(),
+        max_files=limits.items,
+        max_fields=_FIELDS,
+        max_part_size=limits.body_bytes,  # an image in base64 is a field, too
     )
     try:
         return await parser.parse()
@@ -54,5 +65,5 @@ async def read_form(request: Request, most_files: int) -> FormData:
         raise BadRequestError(
             "the form cannot be read",
             received=error.message,
-            allowed=f"multipart/form-data; boundary=…, at most {most_files} files and 100 other fields",
+            allowed=f"multipart/form-data; boundary=…, at most {limits.items} files and {_FIELDS} other fields",
         ) from None

@@ -155,7 +155,7 @@ def read_flag(value: JSON, where: str) -> bool:
 
 
 async def _read_form(request: Request, work: PredictRequest, limits: Limits) -> None:
-    form = await read_form(request, limits.items)
+    form = await read_form(request, limits)
     try:
         texts: dict[str, JSON] = {}
         for key, value in form.multi_items():

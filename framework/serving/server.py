@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import functools
 import logging
+import math
 import multiprocessing
 import multiprocessing.context
 import os
@@ -130,6 +131,7 @@ def run_server(settings: ServerSettings, sock: socket.socket) -> int:
         access_log=False,
         proxy_headers=False,
         server_header=False,
+        timeout_keep_alive=math.ceil(settings.limits.idle_seconds),
         limit_concurrency=settings.limits.connections,
         backlog=_BACKLOG,
         ssl_certfile=settings.tls_cert,

@@ -111,6 +111,8 @@ class Limits:
         deadline: Seconds of a request, or of a page of one with several; what is later is answered with 504.
         text_deadline: Seconds of a text that a language model writes, with its wait.
         read_seconds: Without a byte of a header or of a body, and of a whole header.
+        idle_seconds: Of a connection between two requests. Proxies and clients send the next one over a connection that
+            is there: where the server closes it first, that request is lost, and most of them close after 60 s.
         connections: At a time.
     """
 
@@ -124,12 +126,21 @@ class Limits:
     deadline: float = 60.0
     text_deadline: float = 600.0
     read_seconds: float = 20.0
+    idle_seconds: float = 75.0
     connections: int = 1000
 
     def __post_init__(self) -> None:
         for name in ("pixels", "pages", "items", "queue", "connections"):
             _check_least(f"limits.{name}", getattr(self, name), 1)
-        for name in ("body_mb", "bodies_mb", "wait", "deadline", "text_deadline", "read_seconds"):
+        for name in (
+            "body_mb",
+            "bodies_mb",
+            "wait",
+            "deadline",
+            "text_deadline",
+            "read_seconds",
+            "idle_seconds",
+        ):
             _check_least(f"limits.{name}", getattr(self, name), 0.001)
 
     @property

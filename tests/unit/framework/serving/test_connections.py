@@ -19,12 +19,13 @@ import uvicorn
 from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.flow_control import FlowControl
 
-from framework.serving import connections, middleware
+from framework.serving import connections, middleware, server
 from framework.serving.admission import RETRY_AFTER, Headers, Refusal
 from framework.serving.early_return import EARLY_BEFORE, HOLD_SECONDS, EarlyReturn
 from framework.serving.header_timer import HEADER_BYTES
 from framework.serving.lost_clients import drop, is_lost, note_task
 from framework.serving.server import open_socket
+from framework.serving.settings import Limits, ServerSettings
 
 KINDS = ["h11", "httptools"]
 
@@ -77,16 +78,16 @@ def serve(kind: str, monkeypatch: pytest.MonkeyPatch, seconds: float = 20.0) -> 
         log_level="critical",
         h11_max_incomplete_event_size=HEADER_BYTES,
     )
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run)
+    running = uvicorn.Server(config)
+    thread = threading.Thread(target=running.run)
     thread.start()
     try:
-        while not server.started:
+        while not running.started:
             assert thread.is_alive()
             time.sleep(0.01)
-        yield app, server.servers[0].sockets[0].getsockname()[1]
+        yield app, running.servers[0].sockets[0].getsockname()[1]
     finally:
-        server.should_exit = True
+        running.should_exit = True
         thread.join()
 
 
@@ -332,6 +333,24 @@ def test_all_addresses_of_ipv6_are_those_of_ipv4_too() -> None:
     with open_socket("::", 0) as sock:
         for host in ("127.0.0.1", "::1"):
             socket.create_connection((host, sock.getsockname()[1]), 10).close()
+
+
+def test_proxies_close_idle_connections_before_the_server_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the server closes first, the request that a proxy sends at that moment is lost: 502."""
+
+    class Configured(Exception):
+        pass
+
+    def configure(app: object, **settings: object) -> None:
+        raise Configured(settings["timeout_keep_alive"])
+
+    monkeypatch.setattr(server.uvicorn, "Config", configure)
+    monkeypatch.setattr(server, "keep_memory", lambda: None)
+    monkeypatch.setattr(server.sys, "setswitchinterval", lambda seconds: None)
+    for limits, expected in ((Limits(), 75), (Limits(idle_seconds=0.5), 1)):
+        with socket.socket() as sock, pytest.raises(Configured) as configured:
+            server.run_server(ServerSettings(limits=limits), sock)
+        assert configured.value.args == (expected,)
 
 
 def test_the_body_of_a_refusal(start) -> None:  # type: ignore[no-untyped-def]

@@ -93,6 +93,19 @@ def test_files_are_named_in_any_way(start: Start, disposition: str, source: str 
     assert source is None or answer.json()["source"] == source
 
 
+def test_a_part_of_a_file_s_type_is_a_file_without_a_name_too(start: Start) -> None:
+    """As Spring sends bytes; and a field may be as long as a body."""
+    client = start()
+    head = "--B\r\nContent-Disposition: form-data; name=file\r\nContent-Type: {}\r\n\r\n"
+    kind = {"content-type": "multipart/form-data; boundary=B"}
+    for type_name in ("image/png", "application/octet-stream"):
+        body = head.format(type_name).encode() + png(200) + b"\r\n--B--\r\n"
+        assert client.post(URL, content=body, headers=kind).status_code == 200, type_name
+    text = base64.b64encode(png(200) + bytes(2 << 20)).decode()
+    body = head.format("text/plain").encode() + text.encode() + b"\r\n--B--\r\n"
+    assert client.post(URL, content=body, headers=kind).status_code == 200
+
+
 def test_a_form_without_a_boundary_says_so(start: Start) -> None:
     answer = start().post(URL, content=b"--B", headers={"content-type": "multipart/form-data"})
     assert (
