@@ -7,6 +7,7 @@ pipelines' `json`, without `input_path` and `page_index`.
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
@@ -15,6 +16,7 @@ import numpy as np
 
 from framework.core.types import JSON
 from framework.export import Artifact
+from framework.vision import image as vision_image
 from framework.workflow.domain.options import make_options
 from framework.workflow.domain.paddlex import EncodeImage, PaddleXRoute, PaddleXRoutes, WriteResult
 from framework.workflow.domain.predictor import AnyPredictor
@@ -26,6 +28,7 @@ from ocr.exporters.paddle import page_to_predict_dict
 from ocr.exporters.paddle_structure import page_to_paddle
 from ocr.paddlex_preprocessing import ROUTE as PREPROCESSING
 from ocr.pipeline.predictor import OCRPredictor
+from ocr.results.blocks import Block, Figure
 from ocr.results.pages import Document, Page
 
 _NOT_OF_A_REQUEST = ("input_path", "page_index")
@@ -70,15 +73,32 @@ def _write_text(
 def _write_layout(
     results: Sequence[Result], fields: Mapping[str, JSON], encode: EncodeImage | None
 ) -> Mapping[str, JSON]:
-    """`isStart` and `isEnd` say whether the first and the last paragraph of a page are whole."""
+    """`isStart` and `isEnd` say whether the first and the last paragraph of a page are whole, `images` has those of
+    figures by the paths that the text names them with."""
     pages = cast("Sequence[Page]", results)
+    with_images = fields.get("returnMarkdownImages") is not False
     starts = [not (page.blocks and page.blocks[0].continued) for page in pages]
     entries = []
     for page, start, end in zip(pages, starts, [*starts[1:], True]):
         entry = _structure_entry(page, page_to_paddle(page, len(pages)), encode)
-        text = to_markdown(Document((page,), page.source))
-        entries.append({**entry, "markdown": {"text": text, "isStart": start, "isEnd": end}})
+        images: dict[str, JSON] = {}
+        blocks = tuple(_name_figures(block, images) for block in page.blocks)
+        text = to_markdown(Document((replace(page, blocks=blocks),), page.source))
+        markdown: dict[str, JSON] = {"text": text, "isStart": start, "isEnd": end}
+        entries.append({**entry, "markdown": {**markdown, **({"images": images} if with_images else {})}})
     return {"layoutParsingResults": entries}
+
+
+def _name_figures(block: Block, images: dict[str, JSON]) -> Block:
+    """The block with figures that have a path, as PaddleX names them; their JPEG in base64 goes into `images`."""
+    content = block.content
+    if isinstance(content, Figure) and content.image is not None and content.image.size:
+        corners = "_".join(str(round(value)) for value in block.bbox)
+        data = vision_image.encode(content.image, ".jpg")
+        content = replace(content, path=f"imgs/img_in_{block.label}_box_{corners}.jpg")
+        images[content.path] = base64.b64encode(data).decode("ascii")
+    children = tuple(_name_figures(child, images) for child in block.children)
+    return replace(block, content=content, children=children)
 
 
 def _structure_entry(
@@ -134,6 +154,7 @@ ROUTES = PaddleXRoutes(
             _DOCUMENT_FIELDS,
             _document_reader(),
             DocumentOptions,
+            ("returnMarkdownImages",),
         ),
         PaddleXRoute(
             "/table-recognition",

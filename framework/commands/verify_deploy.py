@@ -49,6 +49,13 @@ def parser() -> argparse.ArgumentParser:
         help="images that give the ranges of int8; default: those of --images",
     )
     arguments.add_argument(
+        "--examples",
+        type=int,
+        default=64,
+        metavar="N",
+        help="of these images for the ranges of int8, which take the most time; default: 64",
+    )
+    arguments.add_argument(
         "--input_size",
         type=int,
         nargs=2,
@@ -74,7 +81,7 @@ def _verify(args: argparse.Namespace) -> int:
         args.model,
         Path(args.images),
         names,
-        TfliteOptions(args.tflite_type, size, Path(args.data or args.images)),
+        TfliteOptions(args.tflite_type, size, Path(args.data or args.images), args.examples),
         args.most_images,
         settings=settings(read_overrides(args), args.model_path),
         trust=args.trust,

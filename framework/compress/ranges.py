@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
 
 BINS = 2048
+MOST_VALUES = 1 << 16
+"""Of a tensor that `sample` leaves."""
 LEVELS = 255  # steps of uint8
 _SHARES = np.linspace(0.2, 1.0, 81)  # of the whole range that are tried
 
@@ -24,6 +27,15 @@ class Range:
         low, high = min(low, 0.0), max(high, 0.0)
         scale = max((high - low) / LEVELS, float(np.finfo(np.float32).tiny) * 2**20)
         return cls(scale, int(np.clip(round(-low / scale), 0, LEVELS)))
+
+
+def sample(array: np.ndarray) -> np.ndarray:
+    """At most `MOST_VALUES` of the values, spread over all places and all channels, which are the last axis: they tell
+    as well how often values are seen."""
+    step = max(1, -(-array.size // MOST_VALUES))
+    while step > 1 and math.gcd(step, array.shape[-1]) > 1:
+        step += 1  # else it would meet some channels alone
+    return array.ravel()[::step]
 
 
 @dataclass

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from framework.core.errors import OarError
 from framework.core.types import JSON
+from framework.serving.addresses import plain_path
 from framework.serving.errors import RetryError, UnauthorizedError, error_body, error_headers, status_of
 from framework.serving.metrics import Metrics
 from framework.serving.models import ModelStore, ServedModel
@@ -107,6 +108,14 @@ class Admission:
                 self._note_refusal(target.name)
             return Refusal(status, [*answer, *self.id_headers(request_id)], body, retry_after)
         return None
+
+    def refuse_early(self, path: str, headers: Headers) -> Refusal | None:
+        """As `refuse`, where a request goes no further: those of other web pages do, whose browsers hide an answer that
+        does not name their page."""
+        settings = self.store.settings
+        if settings.allow_origins and any(name == b"origin" for name, _ in headers):
+            return None
+        return self.refuse(plain_path(path, settings.root_path), headers)
 
     def id_headers(self, request_id: str) -> Headers:
         """What tells a client the id of its request; none on Ray, whose proxy does that."""

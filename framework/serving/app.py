@@ -12,6 +12,7 @@ from importlib import metadata
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
 
 from framework.core.bounded import SETTINGS, read_text
 from framework.core.errors import OarError
@@ -21,7 +22,7 @@ from framework.serving.metrics import Metrics
 from framework.serving.middleware import Gate
 from framework.serving.models import ModelStore, make_runtime
 from framework.serving.responses_answers import ResponseStore
-from framework.serving.routes import ERROR_BODIES, OPEN_PATHS, ROUTERS, find_target
+from framework.serving.routes import ERROR_BODIES, EXPOSED_HEADERS, OPEN_PATHS, ROUTERS, find_target
 from framework.serving.settings import ModelSettings, ServerSettings
 from framework.serving.shared_runtime import SharedRuntime
 
@@ -84,6 +85,14 @@ def create_app(
     admission = Admission(store, metrics, keys, OPEN_PATHS, ERROR_BODIES, find_target)
     app.state.admission = admission
     app.add_middleware(Gate, store=store, metrics=metrics, admission=admission)
+    if origins := store.settings.allow_origins:  # outside of the gate, so that its errors can be read, too
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=origins,
+            allow_methods=("GET", "POST"),
+            allow_headers=("*",),
+            expose_headers=EXPOSED_HEADERS,
+        )
     # The gate answers with errors: they go through to it.
     app.add_exception_handler(OarError, _raise)
     app.add_exception_handler(HTTPException, _raise_route_error)

@@ -201,13 +201,23 @@ class Batcher(Generic[Item, R]):
                 size = self.load.batch_limit(bucket.size)
                 # Under overload there is always one on its way: others wait while this one runs, not before.
                 if len(queue) >= size or left <= 0 or not self._coming or self.load.is_overloaded:
-                    jobs = [queue.popleft() for _ in range(min(len(queue), size))]
-                    if not queue:
-                        del self._queues[key]
-                    self._waiting -= len(jobs)
-                    self._running = len(jobs)
-                    return bucket, jobs
+                    if jobs := self._remove(key, queue, size):
+                        self._running = len(jobs)
+                        return bucket, jobs
+                    continue
                 self._changed.wait(left)
+
+    def _remove(self, key: Hashable, queue: deque[_Job[Item, R]], size: int) -> list[_Job[Item, R]]:
+        """Take the first jobs out of a queue. Those whose clients have gone take no room in a batch."""
+        jobs: list[_Job[Item, R]] = []
+        while queue and len(jobs) < size:
+            job = queue.popleft()
+            self._waiting -= 1
+            if not job.future.cancelled():
+                jobs.append(job)
+        if not queue:
+            del self._queues[key]
+        return jobs
 
     def _begin(self, job: _Job[Item, R]) -> bool:
         """Whether somebody still waits for the job."""

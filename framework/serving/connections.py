@@ -14,6 +14,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from framework.serving.admission import RETRY_AFTER
 from framework.serving.early_return import EARLY_BEFORE, EarlyReturn
 from framework.serving.header_timer import HeaderTimer, Refuse
+from framework.serving.lost_clients import drop
 
 
 class H11Connection(HeaderTimer, EarlyReturn, H11Protocol):
@@ -36,6 +37,7 @@ class H11Connection(HeaderTimer, EarlyReturn, H11Protocol):
         """The client has gone."""
         self._forget_header()
         super().connection_lost(exc)
+        drop(self.cycle)
 
     def on_response_complete(self) -> None:
         """An answer was sent whole."""

@@ -74,6 +74,10 @@ class UnsupportedError(RequestError, ValueError):
     status = 415
 
 
+class EncodingError(UnsupportedError):
+    """A body that is compressed."""
+
+
 class RetryError(RequestError, RuntimeError):
     """The server cannot take the request now.
 
@@ -113,6 +117,8 @@ def error_headers(error: Exception) -> dict[str, str]:
     """Headers that belong to an error."""
     if isinstance(error, RetryError):
         return {"Retry-After": str(error.retry_after)}
+    if isinstance(error, EncodingError):
+        return {"Accept-Encoding": "identity"}  # RFC 9110, 12.5.3
     if isinstance(error, UnauthorizedError):
         return {"WWW-Authenticate": "Bearer"}
     return {}

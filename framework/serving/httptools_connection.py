@@ -8,6 +8,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from framework.serving.early_return import HOLD_SECONDS, EarlyReturn
 from framework.serving.header_timer import HEADER_BYTES, HeaderTimer, Refuse
+from framework.serving.lost_clients import drop
 
 
 class HttpToolsConnection(HeaderTimer, EarlyReturn, HttpToolsProtocol):
@@ -51,6 +52,7 @@ class HttpToolsConnection(HeaderTimer, EarlyReturn, HttpToolsProtocol):
         if self._hold_timer is not None:
             self._hold_timer.cancel()
         super().connection_lost(exc)
+        drop(self.cycle)
 
     def on_message_begin(self) -> None:
         """The first byte of a request has come."""

@@ -13,7 +13,7 @@ from typing import Self
 
 from framework.core.errors import InputError, OarError
 from framework.serving.budget import Budget
-from framework.serving.errors import TooLargeError, UnsupportedError
+from framework.serving.errors import RetryError, TooLargeError, UnsupportedError
 from framework.serving.models import Options, ServedModel
 from framework.serving.settings import Limits
 from framework.vision import image as vision_image
@@ -186,8 +186,11 @@ async def open_upload(
         decoded. As PageReader.
     """
     predictor, pixels, began = model.predictor, model.pixels, time.monotonic()
+    is_dropped = False
 
     def read() -> PageReader:
+        if is_dropped:
+            raise RetryError("the client has gone")
         if can_be_refused:
             model.batcher.check_stale(began)
         return PageReader(upload, predictor, model.limits).read_ahead(pixels)
@@ -196,6 +199,7 @@ async def open_upload(
     try:
         reader = await asyncio.shield(future)
     except asyncio.CancelledError:
+        is_dropped = True
         future.add_done_callback(lambda done: done.exception() or _let_go(model, done.result()))
         raise
     try:

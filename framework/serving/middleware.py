@@ -8,24 +8,29 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from framework.core.errors import OarError
+from framework.serving.addresses import plain_path
 from framework.serving.admission import RETRY_AFTER, Admission, Headers, Refusal, choose_id
 from framework.serving.budget import Budget
 from framework.serving.early_return import EARLY_BEFORE, HOLD_SECONDS
 from framework.serving.errors import (
+    EncodingError,
     RetryError,
     SlowClientError,
     TooLargeError,
-    UnsupportedError,
     status_of,
 )
+from framework.serving.lost_clients import is_lost, note_task
 from framework.serving.metrics import Metrics
 from framework.serving.models import ModelStore
 from framework.serving.settings import Limits
 
 log = logging.getLogger("oar.serving")
+CLOSED = 499
+"""What counts as the status of a request whose client goes before an answer, as nginx has it."""
 _LEAST_RATE = 8192  # bytes a second, of a body
 _DRAIN_BYTES, _DRAIN_SECONDS = 4 << 20, 1.0
 
@@ -45,20 +50,31 @@ class Gate:
             await self.app(scope, receive, send)
             return
         state = scope.setdefault("state", {})
+        scope["path"] = plain_path(scope["path"], self.store.settings.root_path)
         if (refusal := self._admission.refuse(scope["path"], scope["headers"])) is not None:
             state[RETRY_AFTER] = refusal.retry_after
             if asyncio.get_running_loop().time() < state.get(EARLY_BEFORE, 0.0):
                 await asyncio.sleep(HOLD_SECONDS)
             await _send_refusal(refusal, _Body(receive, self.limits, self._bodies, _headers(scope)), send)
             return
+        note_task(state)
+        try:
+            await self._serve(scope, receive, send)
+        except asyncio.CancelledError:
+            if not is_lost(state):
+                raise
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         started, headers = time.monotonic(), _headers(scope)
-        state["request_id"] = request_id = choose_id(headers)
+        scope["state"]["request_id"] = request_id = choose_id(headers)
         body = _Body(receive, self.limits, self._bodies, headers)
         id_headers = self._admission.id_headers(request_id)
         answer = _Answer(send, body, id_headers, lambda: self.store.draining)
         try:
             self._check(scope, headers)
             await self.app(scope, body.receive, answer.send)
+        except ClientDisconnect:  # while its body was read: nobody is there to answer
+            pass
         except Exception as error:
             if not isinstance(error, OarError) or status_of(error) == 500:
                 log.exception("the request failed", extra={"facts": {"request_id": request_id}})
@@ -79,7 +95,7 @@ class Gate:
         self._admission.check_key(scope["path"], headers)
         encoding = headers.get(b"content-encoding", b"identity").strip().lower()
         if encoding not in (b"", b"identity"):
-            raise UnsupportedError(
+            raise EncodingError(
                 "compressed bodies are not read",
                 received=f"Content-Encoding: {encoding[:50].decode('latin-1')}",
                 fix="send the file as it is",
@@ -91,7 +107,7 @@ class Gate:
         if answer.status == 405:  # the path has other methods: no route has answered
             route = name = "none"
         model = name if name in self.store.models or name in self.store.generators else ""
-        self.metrics.observe_request(route, model, answer.status, seconds)
+        self.metrics.observe_request(route, model, answer.status or CLOSED, seconds)
         facts = {
             "request_id": request_id,
             "method": scope["method"],

@@ -95,6 +95,8 @@ def server_application(
             "min_replicas": options.min_replicas,
             "max_replicas": options.max_replicas,
             "target_ongoing_requests": options.target_requests,
+            "upscale_delay_s": options.upscale_seconds,
+            "downscale_delay_s": options.downscale_seconds,
         }
     deployment = serve.deployment(
         serve.ingress()(ServerReplica),

@@ -16,10 +16,12 @@ from framework.core.bounded import check_mapping, parse_json
 from framework.core.types import JSON
 from framework.serving.errors import BadRequestError, ForbiddenError, TooLargeError, UnsupportedError
 from framework.serving.fetch import fetch
+from framework.serving.forms import read_form
 from framework.serving.images import Upload
 from framework.serving.models import ModelStore, ServedModel
 from framework.serving.settings import Limits
 from framework.workflow.domain.predictor import ImagePredictor, Text
+from framework.workflow.domain.request_options import truth_value
 
 _FORM = "application/x-www-form-urlencoded"
 _FILES = (
@@ -29,6 +31,8 @@ _FILES = (
     _FORM,
 )  # with --data-binary curl calls a file a form
 _FIELD = re.compile(rb"(?:image|file|url|text)=")
+_UNTYPED = ("", "application/octet-stream", _FORM)  # what clients send JSON as that were not told its type
+_OBJECT = re.compile(rb"(?:\xef\xbb\xbf)?\s*\{\s*[\"}]")  # no file of an image or of pages begins so
 _SOURCES = ("image", "file", "url", "text")
 _NAME_LENGTH = 200
 _DATA_URL = re.compile(r"data:[\w/+.;=-]*;base64,", re.ASCII | re.IGNORECASE)
@@ -80,7 +84,7 @@ async def read_request(request: Request, model: ServedModel, store: ModelStore) 
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind == "multipart/form-data":
         await _read_form(request, work, store.settings.limits)
-    elif kind == "application/json" or kind.endswith("+json"):
+    elif await _is_json(request, kind, model):
         body = await request.body()
         entries = await model.in_thread(lambda: read_object(body))
         await _read_entries(entries, work, model, store)
@@ -105,6 +109,15 @@ async def read_request(request: Request, model: ServedModel, store: ModelStore) 
     return work
 
 
+async def _is_json(request: Request, kind: str, model: ServedModel) -> bool:
+    """Whether a body is JSON by its type, or by its beginning where its type says nothing: curl's `-d` calls all a
+    form."""
+    if kind == "application/json" or kind.endswith("+json"):
+        return True
+    untyped = kind in _UNTYPED or (kind == "text/plain" and isinstance(model.predictor, ImagePredictor))
+    return untyped and _OBJECT.match(await request.body()) is not None
+
+
 def read_object(body: bytes) -> Mapping[str, JSON]:
     """The object of a JSON body. Raises: BadRequestError, where it is none, or too deep."""
     entries = parse_json(body, "the request", "body", BadRequestError)
@@ -116,7 +129,7 @@ def _take_settings(work: PredictRequest, entries: dict[str, str] | dict[str, JSO
     named, timeout = entries.pop("format", None), entries.pop("timeout", None)
     entries.pop("name", None)
     if (drawing := entries.pop("drawing", None)) is not None:
-        work.drawing = _read_flag(drawing, "drawing")
+        work.drawing = read_flag(drawing, "drawing")
     if named is not None:
         work.format = str(named)
     if timeout is None:
@@ -132,18 +145,17 @@ def _take_settings(work: PredictRequest, entries: dict[str, str] | dict[str, JSO
         )
 
 
-def _read_flag(value: JSON, where: str) -> bool:
+def read_flag(value: JSON, where: str) -> bool:
     """A truth value of JSON or of a query. Raises: BadRequestError."""
-    for flag, words in ((True, ("true", "1")), (False, ("false", "0"))):
-        if value is flag or (isinstance(value, str) and value.lower() in words):
-            return flag
+    if (truth := truth_value(value)) is not None:
+        return truth
     raise BadRequestError(
         "this is no truth value", where=where, received=str(value)[:50], allowed="true or false"
     )
 
 
 async def _read_form(request: Request, work: PredictRequest, limits: Limits) -> None:
-    form = await request.form(max_files=limits.items, max_fields=100, max_part_size=1 << 20)
+    form = await read_form(request, limits)
     try:
         texts: dict[str, JSON] = {}
         for key, value in form.multi_items():

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import functools
 import logging
+import math
 import multiprocessing
 import multiprocessing.context
 import os
@@ -99,10 +100,14 @@ def serve(settings: ServerSettings) -> int:
 
 
 def open_socket(host: str, port: int) -> socket.socket:
-    """A socket that listens. Raises: ConfigError, where the address is taken or not of this machine."""
+    """A socket that listens; `::` takes clients of IPv6 and IPv4.
+
+    Raises: ConfigError, where the address is taken or not of this machine.
+    """
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        return socket.create_server((host, port), family=family, backlog=_BACKLOG)
+        both = host == "::" and socket.has_dualstack_ipv6()  # clients of IPv4, too
+        return socket.create_server((host, port), family=family, backlog=_BACKLOG, dualstack_ipv6=both)
     except OSError as error:
         raise ConfigError(
             "the server cannot listen here",
@@ -119,13 +124,14 @@ def run_server(settings: ServerSettings, sock: socket.socket) -> int:
     app = create_app(settings, on_failure=lambda error: server.fail(error))
     config = uvicorn.Config(
         app,
-        http=connection_class(settings.limits.read_seconds, app.state.admission.refuse),
+        http=connection_class(settings.limits.read_seconds, app.state.admission.refuse_early),
         ws="none",
         lifespan="on",
         log_config=None,
         access_log=False,
         proxy_headers=False,
         server_header=False,
+        timeout_keep_alive=math.ceil(settings.limits.idle_seconds),
         limit_concurrency=settings.limits.connections,
         backlog=_BACKLOG,
         ssl_certfile=settings.tls_cert,

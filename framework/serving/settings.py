@@ -15,6 +15,8 @@ from framework.inference.runtime import ENGINES
 OptionValue: TypeAlias = bool | int | float | str | tuple[bool | int | float | str, ...] | None
 """What an option of a predictor may be in a YAML file."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+_ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#\s]+")
+_ROOT = re.compile(r"(?:/[^/?#\s]+)+")
 MB = 1 << 20
 
 
@@ -109,6 +111,8 @@ class Limits:
         deadline: Seconds of a request, or of a page of one with several; what is later is answered with 504.
         text_deadline: Seconds of a text that a language model writes, with its wait.
         read_seconds: Without a byte of a header or of a body, and of a whole header.
+        idle_seconds: Of a connection between two requests. Proxies and clients send the next one over a connection that
+            is there: where the server closes it first, that request is lost, and most of them close after 60 s.
         connections: At a time.
     """
 
@@ -122,12 +126,21 @@ class Limits:
     deadline: float = 60.0
     text_deadline: float = 600.0
     read_seconds: float = 20.0
+    idle_seconds: float = 75.0
     connections: int = 1000
 
     def __post_init__(self) -> None:
         for name in ("pixels", "pages", "items", "queue", "connections"):
             _check_least(f"limits.{name}", getattr(self, name), 1)
-        for name in ("body_mb", "bodies_mb", "wait", "deadline", "text_deadline", "read_seconds"):
+        for name in (
+            "body_mb",
+            "bodies_mb",
+            "wait",
+            "deadline",
+            "text_deadline",
+            "read_seconds",
+            "idle_seconds",
+        ):
             _check_least(f"limits.{name}", getattr(self, name), 0.001)
 
     @property
@@ -151,6 +164,7 @@ class RaySettings:
         replicas: Processes with all models; "auto": as many as keep about `target_requests` under way in each.
         min_replicas, max_replicas: Of "auto".
         target_requests: Of "auto".
+        upscale_seconds, downscale_seconds: Of "auto": for how long there have to be more, or fewer, requests than that.
         max_queued: Requests that wait at a proxy for a replica; more are answered with 503. None: `limits.queue`.
         cpus, gpus: That are reserved for each replica, of the server and of stages.
 
@@ -163,6 +177,8 @@ class RaySettings:
     min_replicas: int = 1
     max_replicas: int = 4
     target_requests: float = 8.0
+    upscale_seconds: float = 30.0
+    downscale_seconds: float = 600.0
     max_queued: int | None = None
     cpus: float = 1.0
     gpus: float = 0.0
@@ -172,6 +188,8 @@ class RaySettings:
         _check_least("ray.min_replicas", self.min_replicas, 1)
         _check_least("ray.max_replicas", self.max_replicas, self.min_replicas)
         _check_least("ray.target_requests", self.target_requests, 0.01)
+        _check_least("ray.upscale_seconds", self.upscale_seconds, 0)
+        _check_least("ray.downscale_seconds", self.downscale_seconds, 0)
         _check_least("ray.max_queued", 0 if self.max_queued is None else self.max_queued, 0)
         _check_least("ray.cpus", self.cpus, 0)
         _check_least("ray.gpus", self.gpus, 0)
@@ -189,6 +207,9 @@ class ServerSettings:
         allow_private_url: Whether such an address may be of this machine or of a private network.
         api_keys: Requests need one of them, as `Authorization: Bearer KEY` or `X-API-Key: KEY`. Empty: none is needed.
         api_key_file: A file with a key a line, besides.
+        allow_origins: Of web pages that may read answers in a browser, such as https://example.org; "*": of all. Empty:
+            pages of this server alone.
+        root_path: What a proxy before the server leaves of its own address in paths, such as /oar.
         tls_cert, tls_key: PEM files: HTTPS in the place of HTTP.
         log_format: "json": a line of JSON a request; "text": a line for people.
         reload_seconds: How often folders of artifacts are looked at for a change; 0: never.
@@ -210,6 +231,8 @@ class ServerSettings:
     allow_private_url: bool = False
     api_keys: tuple[str, ...] = field(default=(), repr=False)
     api_key_file: Path | None = None
+    allow_origins: tuple[str, ...] = ()
+    root_path: str = ""
     tls_cert: Path | None = None
     tls_key: Path | None = None
     log_format: Literal["json", "text"] = "json"
@@ -224,6 +247,21 @@ class ServerSettings:
         _check_least("drain_seconds", self.drain_seconds, 0)
         if not 0 <= self.port <= 65535:
             raise ConfigError("there is no such port", where="port", received=self.port, allowed="0 to 65535")
+        for origin in self.allow_origins:
+            if origin != "*" and not _ORIGIN.fullmatch(origin):
+                raise ConfigError(
+                    "this is no origin of web pages",
+                    where="allow_origins",
+                    received=repr(origin),
+                    allowed='"*", or scheme, host and port alone: https://example.org, http://localhost:3000',
+                )
+        if self.root_path and not _ROOT.fullmatch(self.root_path):
+            raise ConfigError(
+                "this is no beginning of paths",
+                where="root_path",
+                received=repr(self.root_path),
+                allowed="a path with a slash before it and none behind it: /oar",
+            )
         names = [model.name for model in self.models]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise ConfigError(

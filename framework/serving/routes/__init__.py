@@ -10,6 +10,7 @@ from fastapi import APIRouter
 from framework.serving.admission import ErrorBody
 from framework.serving.models import ModelStore, ServedModel
 from framework.serving.routes import health, open_inference, openai, paddlex, page, predict
+from framework.serving.tensors import HEADER_LENGTH
 
 ROUTERS: tuple[APIRouter, ...] = (
     predict.router,  # first: they are looked through in this order, for each request
@@ -23,6 +24,8 @@ OPEN_PATHS: frozenset[str] = frozenset(
     {"/healthz", "/readyz", *open_inference.OPEN_PATHS, *paddlex.OPEN_PATHS, *page.OPEN_PATHS}
 )
 """Paths that need no key."""
+EXPOSED_HEADERS = ("Retry-After", "X-Request-Id", predict.WARNINGS, HEADER_LENGTH)
+"""Of answers, that scripts of other web pages may read."""
 _PREDICT = re.compile(
     r"/v1/models/([^/:]+):predict|/v2/models/([^/:.]+)(?:\.[^/:]*)?(?:/versions/[^/]+)?/infer"
 )

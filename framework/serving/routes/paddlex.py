@@ -30,7 +30,7 @@ from framework.serving.errors import (
 from framework.serving.fetch import fetch
 from framework.serving.images import PageFailure, PageReader, Upload, open_upload, predict_pages
 from framework.serving.models import ModelStore, ServedModel
-from framework.serving.request_body import decode_base64, read_object
+from framework.serving.request_body import decode_base64, read_flag, read_object
 from framework.vision import image as vision_image
 from framework.workflow.domain.domain import all_domains, find_capabilities
 from framework.workflow.domain.paddlex import PaddleXRoute, PaddleXRoutes
@@ -57,13 +57,19 @@ def paths() -> tuple[str, ...]:
     return tuple(sorted({one.path for kind in find_capabilities(PaddleXRoutes) for one in kind.routes}))
 
 
+def _status(error: Exception) -> int:
+    """PaddleX's servers answer 422 to every body that they cannot use."""
+    status = status_of(error)
+    return 422 if status == BadRequestError.status else status
+
+
 def write_error(error: Exception, request_id: str) -> Mapping[str, JSON]:
     """`{"logId", "errorCode", "errorMsg"}`, as PaddleX's servers have it."""
     facts = error_body(error, request_id)["error"]
     assert isinstance(facts, dict)
     texts = [str(facts["problem"])]
     texts += [f"{name}: {facts[name]}" for name in ("where", "received", "allowed", "fix") if name in facts]
-    return {"logId": request_id, "errorCode": status_of(error), "errorMsg": "; ".join(texts)}
+    return {"logId": request_id, "errorCode": _status(error), "errorMsg": "; ".join(texts)}
 
 
 @router.head("/health", include_in_schema=False)
@@ -92,7 +98,7 @@ async def answer(request: Request) -> JSONResponse:
     except OarError as error:
         if status_of(error) == 500:
             raise  # the log has its reason
-        return JSONResponse(write_error(error, log_id), status_of(error), error_headers(error))
+        return JSONResponse(write_error(error, log_id), _status(error), error_headers(error))
     return JSONResponse({"logId": log_id, "result": result, "errorCode": 0, "errorMsg": "Success"})
 
 
@@ -140,9 +146,10 @@ async def _predict(store: ModelStore, selection: _Answerer, fields: Mapping[str,
     model, route = selection.model, selection.route
     upload = Upload(await _read_source(store, model, fields, route.source))
     options, unused = _split_fields(route, model, fields)
-    visualize = _flag(fields, "visualize", True)
+    visualize = fields.get("visualize")
+    draws = visualize is None or read_flag(visualize, "visualize")
     results, warnings = await _run(model, route, upload, options)
-    result = await model.in_thread(lambda: route.write(results, fields, _encode_image if visualize else None))
+    result = await model.in_thread(lambda: route.write(results, fields, _encode_image if draws else None))
     info = {"dataInfo": _data_info(results, upload)} if route.source == "file" else {}
     warnings += [f"{name} has no meaning here and was not used" for name in unused]
     return {**result, **info, **({"warnings": warnings} if warnings else {})}
@@ -220,20 +227,13 @@ def _split_fields(
         if value is None or name in _OWN_FIELDS or name in route.other_fields:
             continue
         option = route.fields.get(name) or re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower()
+        if name in route.convert:
+            value = route.convert[name](value)
         if option in options_by_name and not isinstance(value, dict):
             options[option] = value
         elif value is not False:  # what is not there is off
             unused.append(name[:100])
     return options, unused
-
-
-def _flag(fields: Mapping[str, JSON], name: str, default: bool) -> bool:
-    value = fields.get(name)
-    if value is not None and not isinstance(value, bool):
-        raise BadRequestError(
-            "this is no truth value", where=name, received=repr(value)[:80], allowed="true or false"
-        )
-    return default if value is None else value
 
 
 def _data_info(results: Sequence[Result], upload: Upload) -> Mapping[str, JSON]:

@@ -59,6 +59,7 @@ class PaddleXRoute:
         read: In the place of the predictor, page by page.
         options: Those that `read` takes, a dataclass; None: those of the predictor.
         other_fields: What `write` reads itself.
+        convert: Of fields that may be more here than an option can: the option's value.
     """
 
     path: str
@@ -69,6 +70,7 @@ class PaddleXRoute:
     read: ReadFile | None = None
     options: type | None = None
     other_fields: tuple[str, ...] = ()
+    convert: Mapping[str, Callable[[JSON], JSON]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

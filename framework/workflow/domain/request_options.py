@@ -12,6 +12,15 @@ from framework.core.errors import ConfigError, did_you_mean
 from framework.core.types import JSON
 
 O = TypeVar("O")  # noqa: E741
+_TRUE, _FALSE = ("true", "1", "yes", "on", "t", "y"), ("false", "0", "no", "off", "f", "n")
+
+
+def truth_value(value: JSON) -> bool | None:
+    """What clients write for true and false: in JSON, in a query or a form, and as pydantic's servers take it; None of
+    others."""
+    if isinstance(value, str):
+        return True if value.lower() in _TRUE else False if value.lower() in _FALSE else None
+    return bool(value) if isinstance(value, bool | int | float) and value in (0, 1) else None
 
 
 def request_fields(cls: type) -> dict[str, dataclasses.Field[object]]:
@@ -48,6 +57,8 @@ def request_options(cls: type, named: Mapping[str, JSON], where: object) -> dict
         field = fields[name]
         kinds = _kinds(hints[field.name])
         plain = _from_text(value, kinds) if isinstance(value, str) else value
+        if kinds == [bool] and (truth := truth_value(value)) is not None:
+            plain = truth
         hint = Union[tuple(kinds)] if len(kinds) > 1 else kinds[0]  # type: ignore[valid-type]  # noqa: UP007
         values[field.name] = bind(from_plain(plain, str(where)), hint, key=name)
     return values

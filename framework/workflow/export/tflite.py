@@ -49,7 +49,7 @@ class TfliteOptions:
         dtype: Of the weights; int8 computes layers in it, too, with ranges that examples give.
         input_size: (height, width) of images. None: the program's own, or that of the evaluation's first image.
         data: A folder of images, or a file with a text a line, in place of the configuration's own data as examples.
-        examples: How many of them.
+        examples: How many of them; of a pipeline also of the inputs of each stage.
         max_loss: Of the score on `data.eval` in float16 and int8, as a share of 1.
         check: Whether a file that does not compute what the program computes is refused; else the log says it.
     """
@@ -129,7 +129,8 @@ class TfliteFile:
         elif self.options.dtype == "int8":
             from framework.compress.tflite import to_int8
 
-            data = to_int8(data, {one.name: calibration_feeds(examples, one) for one in signatures})
+            most = self.options.examples
+            data = to_int8(data, {one.name: calibration_feeds(examples, one, most) for one in signatures})
         path = folder / TFLITE
         metadata, summary = self._metadata(data)
         path.write_bytes(add_metadata(data, metadata, [(SUMMARY, summary)]))
@@ -153,7 +154,8 @@ class TfliteFile:
 
         engine = LiteRTEngine(path)
         if self.options.dtype != "float32":
-            self._check_score(engine, examples)
+            usable = [one for one in examples if any(_fits(one, signature) for signature in signatures)]
+            self._check_score(engine, spread(usable, self.options.examples))
             return
         for signature in signatures:
             differences = compare(path, fn, weights, signature.inputs, draw=draw_input, run=engine)
@@ -166,8 +168,8 @@ class TfliteFile:
                 if not is_close(one):
                     self._refuse(one.text, "1e-4 of the largest value of an output")
 
-    def _check_score(self, engine: Engine, examples: Sequence[NamedArrays]) -> None:
-        """Hold the score of labelled data, else the agreement with the program on the examples."""
+    def _check_score(self, engine: Engine, usable: Sequence[NamedArrays]) -> None:
+        """Hold the score of labelled data, else the agreement with the program on examples of the file's sizes."""
         name = str(self.about.get("name", TFLITE))
         program = None if self.program is None else self.program()
         if program is None:
@@ -182,7 +184,6 @@ class TfliteFile:
                     f"{metric} {after:.4f} in place of {before:.4f}", f"a loss of {self.options.max_loss:g}"
                 )
             return
-        usable = [one for one in examples if _is_taken(engine, one)]
         expected = [program(one) for one in usable]
         if not usable or any(ranked_outputs(outputs) for outputs in expected):
             log.warning(
@@ -345,20 +346,22 @@ def _fits(feed: NamedArrays, signature: Signature) -> bool:
     return all(feed[name].shape == shape for name, shape in signature.shapes.items())
 
 
-def _is_taken(engine: Engine, feed: NamedArrays) -> bool:
-    try:
-        engine(feed)
-    except ValueError:  # ShapeError: another size than the file's
-        return False
-    return True
+def calibration_feeds(examples: Sequence[NamedArrays], signature: Signature, most: int) -> list[NamedArrays]:
+    """At most so many examples for one signature: those of its sizes, else others cut or filled up with zeros to them.
 
-
-def calibration_feeds(examples: Sequence[NamedArrays], signature: Signature) -> list[NamedArrays]:
-    """The examples for one signature: those of its sizes, else others cut or filled up with zeros to them."""
-    fitting = [one for one in examples if _fits(one, signature)]
+    A stage of a pipeline has many of an image, such as its lines, and all of them would take hours.
+    """
+    fitting = spread([one for one in examples if _fits(one, signature)], most)
     return fitting or [
-        {name: _resize(feed[name], shape) for name, shape in signature.shapes.items()} for feed in examples
+        {name: _resize(feed[name], shape) for name, shape in signature.shapes.items()}
+        for feed in spread(examples, most)
     ]
+
+
+def spread(examples: Sequence[NamedArrays], most: int) -> list[NamedArrays]:
+    """At most so many of them, from the first to the last."""
+    indices = np.linspace(0, len(examples) - 1, min(most, len(examples))).round().astype(int)
+    return [examples[index] for index in indices]
 
 
 def _resize(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:

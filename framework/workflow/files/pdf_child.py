@@ -11,8 +11,10 @@ import contextlib
 import json
 import os
 import sys
+from typing import TYPE_CHECKING
 
-import pypdfium2
+if TYPE_CHECKING:
+    import pypdfium2
 
 MEMORY = 2 << 30
 """Bytes of address space. A page with an image of 20,000 x 20,000 pixels takes 1.2 GB."""
@@ -23,6 +25,8 @@ _SCALE = 0.25  # 18 dots an inch: whatever a page draws is drawn, but on few pix
 
 def main() -> None:
     """Answer until the other end of the pipe is closed."""
+    import pypdfium2  # not above: the toolkit imports this file, and the package is optional
+
     requests, answers = sys.stdin.buffer, sys.stdout.buffer
     document: pypdfium2.PdfDocument | None = None
     _limit_memory()

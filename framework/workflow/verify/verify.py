@@ -67,6 +67,7 @@ class DeployReport:
     Attributes:
         counts: What is counted as equal.
         least: The share of it that has to be equal.
+        examples: Of the ranges of an int8 `.tflite` that was written for this; None: there is none.
     """
 
     model: str
@@ -74,6 +75,7 @@ class DeployReport:
     counts: str
     least: float
     rows: tuple[RuntimeRow, ...]
+    examples: int | None = None
 
     @property
     def is_equal(self) -> bool:
@@ -83,6 +85,8 @@ class DeployReport:
     def describe(self) -> str:
         """The table as lines of text."""
         head = f"{self.model}, {self.images} images; equal to {REFERENCE}: {self.counts}, {self.least:.1%} or more"
+        if self.examples is not None:
+            head += f"; ranges of int8 of at most {self.examples} examples"
         lines = [
             head,
             f"{'runtime':<12} {'equal':>16} {'share':>8} {'ms':>9} {'engine':>9} {'MB':>8}  largest difference",
@@ -110,6 +114,7 @@ class DeployReport:
             "counts": self.counts,
             "least": self.least,
             "equal": self.is_equal,
+            "examples": self.examples,
             "runtimes": [
                 {
                     **{key: value for key, value in dataclasses.asdict(row).items() if key != "comparison"},
@@ -154,9 +159,11 @@ def verify_deploy(
     if most_images is not None and most_images < len(files):
         files = files[:: len(files) // most_images][:most_images]
     with tempfile.TemporaryDirectory(prefix="oar-verify-") as work:
-        folder, dtype = Path(model), "float32"
+        folder, dtype, examples = Path(model), "float32", None
         if not folder.is_dir():
-            dtype = (options or TfliteOptions()).dtype
+            options = options or TfliteOptions()
+            dtype = options.dtype
+            examples = options.examples if dtype == "int8" and "litert" in runtimes else None
             folder = _export(open_config(model, settings), Path(work) / "artifact", runtimes, options)
         elif settings:
             raise ConfigError(
@@ -173,7 +180,7 @@ def verify_deploy(
         for name in (REFERENCE, *(one for one in runtimes if one != REFERENCE)):
             row = _run(name, artifact, folder, domain, files, expected, comparison)
             rows.append(dataclasses.replace(row, dtype=dtype) if name == "litert" else row)
-        return DeployReport(model, len(files), comparison.counts, comparison.least, tuple(rows))
+        return DeployReport(model, len(files), comparison.counts, comparison.least, tuple(rows), examples)
 
 
 def _export(config: ConfigFile, folder: Path, runtimes: Sequence[str], options: TfliteOptions | None) -> Path:

@@ -293,3 +293,28 @@ def test_weights_are_converted(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "weights belong to one model" in (error := capsys.readouterr().err)
     assert "received: a pipeline of several" in error.replace("\n", " ")
     assert not (tmp_path / "d.safetensors").exists()
+
+
+def test_all_commands_are_there_without_any_extra() -> None:
+    """A bare `pip install` has them, as has one with another extra: what a package is for asks for it."""
+    code = """
+import importlib, sys
+
+EXTRA = {
+    "docx", "fastapi", "httpx", "multipart", "onnx", "onnxruntime", "openpyxl", "openvino", "prometheus_client",
+    "pyarrow", "pyclipper", "pypdfium2", "rapidfuzz", "ray", "sentencepiece", "tifffile", "tokenizers", "uvicorn",
+}
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name in EXTRA:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Absent())
+from framework.commands.main import commands
+
+for verb in commands().values():
+    importlib.import_module(verb.module)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -18,7 +18,7 @@ from framework.compress import (
     quantized_tensors,
 )
 from framework.compress.calibrate import model_runner
-from framework.compress.ranges import Histogram, quantize_weight
+from framework.compress.ranges import MOST_VALUES, Histogram, quantize_weight, sample
 from framework.compress.search import relative_error
 from framework.compress.weight_only import quantize_weights
 from framework.core.errors import FormatError, InputError
@@ -96,6 +96,20 @@ def test_zero_is_exact_in_every_range(low: float, high: float) -> None:
     assert 0 <= found.zero_point <= 255 and found.scale > 0
     assert -found.zero_point * found.scale <= low + found.scale
     assert (255 - found.zero_point) * found.scale >= high - found.scale
+
+
+def test_a_sample_has_values_of_all_channels_and_places() -> None:
+    small = np.arange(60.0).reshape(3, 4, 5)
+    assert np.array_equal(sample(small), small.ravel()) and sample(np.zeros((0, 3))).size == 0
+    assert sample(np.float32(3)[()].reshape(())).tolist() == [3.0]
+    for channels in (24, 32, 97):
+        array = np.broadcast_to(np.arange(channels), (300, 200, channels))
+        values = sample(array)
+        assert len(values) <= MOST_VALUES
+        counts = np.bincount(values, minlength=channels)
+        assert counts.min() > 0.9 * counts.max() > 100
+    rows = sample(np.broadcast_to(np.arange(500)[:, None, None], (500, 300, 16)))
+    assert len(set(rows.tolist())) == 500
 
 
 def test_a_range_cuts_off_what_is_far_outside() -> None:

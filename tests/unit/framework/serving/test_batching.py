@@ -68,6 +68,26 @@ def test_one_that_fails_does_not_harm_the_others() -> None:
     batcher.close()
 
 
+def test_cancelled_items_take_no_room_in_a_batch() -> None:
+    runner, batcher = Runner(), Batcher("t", 0.0, 100)
+    runner.gate.clear()
+    with ExitStack() as stack:
+        for _ in range(7):
+            stack.enter_context(batcher.admit())
+        bucket = Bucket("a", runner.run, 3)
+        first = batcher.submit(bucket, 0, later())
+        while not first.running():
+            time.sleep(0.01)
+        gone = [batcher.submit(bucket, n, later()) for n in (1, 2, 3, 4)]
+        assert all(future.cancel() for future in gone)
+        live = [batcher.submit(bucket, n, later()) for n in (5, 6)]
+        runner.gate.set()
+        assert [future.result(30) for future in live] == [10, 12]
+    assert runner.batches == [[0], [5, 6]]
+    assert batcher.waiting == 0
+    batcher.close()
+
+
 def test_late_and_cancelled_items_are_not_run() -> None:
     runner, batcher = Runner(), Batcher("t", 0.0, 100)
     runner.gate.clear()

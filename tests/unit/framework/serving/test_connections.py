@@ -11,16 +11,21 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import uvicorn
 from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.flow_control import FlowControl
 
-from framework.serving import connections, middleware
+from framework.serving import connections, middleware, server
 from framework.serving.admission import RETRY_AFTER, Headers, Refusal
 from framework.serving.early_return import EARLY_BEFORE, HOLD_SECONDS, EarlyReturn
 from framework.serving.header_timer import HEADER_BYTES
+from framework.serving.lost_clients import drop, is_lost, note_task
+from framework.serving.server import open_socket
+from framework.serving.settings import Limits, ServerSettings
 
 KINDS = ["h11", "httptools"]
 
@@ -73,16 +78,16 @@ def serve(kind: str, monkeypatch: pytest.MonkeyPatch, seconds: float = 20.0) -> 
         log_level="critical",
         h11_max_incomplete_event_size=HEADER_BYTES,
     )
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run)
+    running = uvicorn.Server(config)
+    thread = threading.Thread(target=running.run)
     thread.start()
     try:
-        while not server.started:
+        while not running.started:
             assert thread.is_alive()
             time.sleep(0.01)
-        yield app, server.servers[0].sockets[0].getsockname()[1]
+        yield app, running.servers[0].sockets[0].getsockname()[1]
     finally:
-        server.should_exit = True
+        running.should_exit = True
         thread.join()
 
 
@@ -263,6 +268,89 @@ def test_answers_come_in_the_order_of_requests(monkeypatch: pytest.MonkeyPatch) 
         sock.sendall(b"ab" + HEAD + b"Content-Length: 3\r\n\r\nabc")
         first = read(sock)
         assert b"\r\n\r\n2" in first or first.endswith(b"2")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_a_client_that_has_gone_began_is_cancelled(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = threading.Event()
+    with serve(kind, monkeypatch) as (app, port):
+
+        async def wait(scope: Scope, receive: Receive, send: Send) -> None:
+            note_task(scope["state"])
+            app.asked += 1
+            try:
+                await asyncio.sleep(30)
+            except asyncio.CancelledError:
+                assert is_lost(scope["state"])
+                ended.set()
+
+        monkeypatch.setattr(App, "__call__", lambda self, scope, receive, send: wait(scope, receive, send))
+        with connect(port) as sock:
+            sock.sendall(HEAD + b"Content-Length: 1\r\n\r\na")
+            while not app.asked:
+                time.sleep(0.01)
+        assert ended.wait(10)
+
+
+def test_clients_that_go_are_no_failures_of_the_server(start, caplog: pytest.LogCaptureFixture) -> None:  # type: ignore[no-untyped-def]
+    client = start()
+    app = client.app
+
+    async def ask(how: str) -> None:
+        state: dict[str, object] = {}
+        headers = [(b"content-type", b"image/png"), (b"content-length", b"9")]
+        path = "/v1/models/tiny:predict"
+        scope = {"type": "http", "method": "POST", "path": path, "headers": headers, "query_string": b""}
+        asked = asyncio.Event()
+
+        async def receive() -> dict[str, object]:
+            asked.set()
+            if how == "gone":
+                return {"type": "http.disconnect"}
+            await asyncio.sleep(30)
+            raise AssertionError
+
+        async def send(message: object) -> None:
+            raise AssertionError(message)
+
+        task = asyncio.create_task(app({**scope, "state": state}, receive, send))
+        await asked.wait()
+        if how == "lost":
+            cycle: Any = SimpleNamespace(scope={"state": state}, response_complete=False)
+            drop(cycle)
+            assert is_lost(state)
+        await task
+
+    for how in ("gone", "lost"):
+        client.portal.call(ask, how)
+    assert "the request failed" not in caplog.text
+    assert app.state.store.get("tiny").batcher.admitted == 0
+    assert 'route="/v1/models/{name}:predict",status="499"} 2.0' in client.get("/metrics").text
+
+
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="the machine has no IPv6")
+def test_all_addresses_of_ipv6_are_those_of_ipv4_too() -> None:
+    with open_socket("::", 0) as sock:
+        for host in ("127.0.0.1", "::1"):
+            socket.create_connection((host, sock.getsockname()[1]), 10).close()
+
+
+def test_proxies_close_idle_connections_before_the_server_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the server closes first, the request that a proxy sends at that moment is lost: 502."""
+
+    class Configured(Exception):
+        pass
+
+    def configure(app: object, **settings: object) -> None:
+        raise Configured(settings["timeout_keep_alive"])
+
+    monkeypatch.setattr(server.uvicorn, "Config", configure)
+    monkeypatch.setattr(server, "keep_memory", lambda: None)
+    monkeypatch.setattr(server.sys, "setswitchinterval", lambda seconds: None)
+    for limits, expected in ((Limits(), 75), (Limits(idle_seconds=0.5), 1)):
+        with socket.socket() as sock, pytest.raises(Configured) as configured:
+            server.run_server(ServerSettings(limits=limits), sock)
+        assert configured.value.args == (expected,)
 
 
 def test_the_body_of_a_refusal(start) -> None:  # type: ignore[no-untyped-def]

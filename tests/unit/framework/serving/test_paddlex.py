@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,17 @@ from detection.results import Box, DetectionResult
 from framework.core.errors import ConfigError
 from framework.serving.routes.paddlex import _split_fields, paths
 from framework.vision import image as vision_image
+from framework.workflow.domain.request_options import request_options
 from ocr.paddlex_routes import ROUTES as TEXT_ROUTES
 from ocr.pages.preparation import PagePreparation
 from ocr.pipeline.predictor import OCRPredictor
 from ocr.pipeline.text_pipeline import OCRPipeline
+from ocr.results.blocks import Block, Figure
 from ocr.results.pages import Line, Page
 from segmentation.paddlex_routes import ROUTES as MASK_ROUTES
 from segmentation.results import Segmentation
 from tests.unit.framework.serving.protocol_server import classifier, file_of, grey, serve
+from zoo.classification.paddlex_routes import ROUTES as CLASS_ROUTES
 
 ROUTE = "/image-classification"
 
@@ -65,6 +69,33 @@ def test_drawings_can_be_left_out_and_fields_without_a_meaning_are_named(client:
     assert result["warnings"] == ["useHpip has no meaning here and was not used"]
 
 
+@pytest.mark.parametrize(
+    ("value", "draws"), [("no", False), (0, False), ("FALSE", False), ("yes", True), (1, True)]
+)
+def test_truth_values_are_those_of_pydantic(client: TestClient, value: object, draws: bool) -> None:
+    result = client.post(ROUTE, json={"image": text_of(file_of(51)), "visualize": value}).json()["result"]
+    assert ("image" in result) == draws
+
+
+@dataclass(frozen=True)
+class Options:
+    flatten: bool = False
+    language: bool | str = False
+    count: int = 1
+
+
+def test_switches_of_requests() -> None:
+    for value in ("no", 0, "Off", False):
+        assert request_options(Options, {"flatten": value}, "model") == {"flatten": False}
+    assert request_options(Options, {"flatten": "yes", "language": "no"}, "model") == {
+        "flatten": True,
+        "language": "no",  # a text that it may be
+    }
+    for wrong in ({"flatten": 2}, {"flatten": "maybe"}, {"count": True}, {"count": "yes"}):
+        with pytest.raises(ConfigError, match="wrong type"):
+            request_options(Options, wrong, "model")
+
+
 def test_health(client: TestClient) -> None:
     content = client.get("/health").json()
     assert content["errorCode"] == 0 and content["errorMsg"] == "Healthy" and content["logId"]
@@ -73,16 +104,16 @@ def test_health(client: TestClient) -> None:
 @pytest.mark.parametrize(
     ("body", "status", "message"),
     [
-        ({}, 400, "no file"),
-        ({"photo": "aaaa"}, 400, "no file"),
-        ({"image": 3}, 400, "no file"),
-        ({"image": "!"}, 400, "no base64"),
+        ({}, 422, "no file"),
+        ({"photo": "aaaa"}, 422, "no file"),
+        ({"image": 3}, 422, "no file"),
+        ({"image": "!"}, 422, "no base64"),
         ({"image": text_of(b"no image")}, 422, "not of a known format"),
         ({"image": "http://127.0.0.1/a.png"}, 403, "fetches no addresses"),
         ({"image": text_of(file_of(1)), "topk": 0}, 422, "holds a class"),
-        ({"image": text_of(file_of(1)), "topk": "many"}, 400, "topk"),
-        ({"image": text_of(file_of(1)), "visualize": "yes"}, 400, "truth value"),
-        ({"image": text_of(file_of(1)), "fileType": 2}, 400, "type of a file"),
+        ({"image": text_of(file_of(1)), "topk": "many"}, 422, "topk"),
+        ({"image": text_of(file_of(1)), "visualize": "maybe"}, 422, "truth value"),
+        ({"image": text_of(file_of(1)), "fileType": 2}, 422, "type of a file"),
     ],
 )
 def test_errors_have_the_form_of_paddlex(
@@ -96,7 +127,7 @@ def test_errors_have_the_form_of_paddlex(
 
 def test_a_body_that_is_not_json_and_a_route_without_a_model(client: TestClient) -> None:
     answer = client.post(ROUTE, content=b"{")
-    assert answer.status_code == answer.json()["errorCode"] == 400 and "not JSON" in answer.json()["errorMsg"]
+    assert answer.status_code == answer.json()["errorCode"] == 422 and "not JSON" in answer.json()["errorMsg"]
     answer = client.post("/ocr", json={"file": "aaaa"})
     assert answer.status_code == 404 and "no model of this server answers" in answer.json()["errorMsg"]
     answer = client.post("/ocr?model=mean", json={"file": "aaaa"})
@@ -131,6 +162,46 @@ def test_objects_and_people() -> None:
     (person,) = route(OBJECT_ROUTES, "/human-keypoint-detection").write(results, {}, None)["persons"]
     assert person["kpts"] == [[1.0, 2.0, 0.5], [3.0, 4.0, 0.7]]
     assert person["detScore"] == 0.75 and person["kptScore"] == pytest.approx(0.6)
+
+
+def test_thresholds_of_classes() -> None:
+    boxes = tuple(Box("a", number, score, (0, 0, 1, 1)) for number, score in ((0, 0.3), (1, 0.3), (2, 0.6)))
+    results = [DetectionResult(width=16, height=12, boxes=boxes)]
+    one = route(OBJECT_ROUTES, "/object-detection")
+    fields = {"threshold": {"0": 0.2, "1": 0.4}}
+    assert one.convert["threshold"](fields["threshold"]) == 0.2
+    assert one.convert["threshold"](0.7) == 0.7
+    written = one.write(results, fields, None)["detectedObjects"]
+    assert [entry["categoryId"] for entry in written] == [0, 2]
+    with pytest.raises(ConfigError, match="no threshold of a class"):
+        one.convert["threshold"]({"first": 0.2})
+
+
+def test_fields_are_converted_before_they_are_options(client: TestClient) -> None:
+    (model,) = client.app.state.store.models.values()  # type: ignore[attr-defined]
+    one = replace(route(CLASS_ROUTES, ROUTE), convert={"topk": len})
+    assert _split_fields(one, model, {"topk": {"a": 1, "b": 2}}) == ({"topk": 2}, [])
+
+
+def test_figures_are_files_that_the_markdown_names() -> None:
+    """PaddleX's own example of a client writes them beside the text."""
+    inner = Block("image", (1, 2, 5, 6), content=Figure(grey(9)))
+    block = Block("image", (0, 1, 8, 9), content=Figure(grey(200)), children=(inner,))
+    page = Page(
+        (), width=16, height=12, image=grey(255), blocks=(block, Block("text", (0, 9, 9, 12), "Total"))
+    )
+    layout = route(TEXT_ROUTES, "/layout-parsing")
+    (entry,) = layout.write([page], {}, None)["layoutParsingResults"]
+    markdown = entry["markdown"]
+    assert list(markdown["images"]) == [
+        "imgs/img_in_image_box_0_1_8_9.jpg",
+        "imgs/img_in_image_box_1_2_5_6.jpg",
+    ]
+    assert "imgs/img_in_image_box_0_1_8_9.jpg" in markdown["text"]
+    figure = vision_image.read(base64.b64decode(markdown["images"]["imgs/img_in_image_box_0_1_8_9.jpg"]))
+    assert figure.shape == grey(200).shape
+    (entry,) = layout.write([page], {"returnMarkdownImages": False}, None)["layoutParsingResults"]
+    assert "images" not in entry["markdown"]
 
 
 class Turned:

@@ -65,6 +65,54 @@ def test_ways_to_send_an_image(start: Start, way: str) -> None:
     assert score_of(answer.content) == pytest.approx(200 / 255, abs=1e-5)
 
 
+@pytest.mark.parametrize(
+    "kind", ["application/x-www-form-urlencoded", "application/octet-stream", "text/plain", ""]
+)
+def test_json_is_told_by_its_beginning_where_its_type_says_nothing(start: Start, kind: str) -> None:
+    """`curl -d` calls all a form, and many a client says nothing."""
+    body = json.dumps({"image": base64.b64encode(png(200)).decode(), "options": {"top": 1}})
+    answer = start().post(URL, content="\n" + body, headers={"content-type": kind} if kind else {})
+    assert [one["label"] for one in answer.json()["classes"]] == ["bright"]
+
+
+@pytest.mark.parametrize(
+    ("disposition", "source"),
+    [
+        ("filename*=UTF-8''%e5%9b%be.png", "图.png"),
+        ("filename*=GBK'zh'%cd%bc.png; x=1", "图.png"),
+        ("filename=a.png; filename*=UTF-8''%e5%9b%be.png", "a.png"),
+        ("filename*=unknown''%ff", None),
+        ('filename="图.png"', "图.png"),
+    ],
+)
+def test_files_are_named_in_any_way(start: Start, disposition: str, source: str | None) -> None:
+    head = f"--B\r\nContent-Disposition: form-data; name=file; {disposition}\r\n\r\n".encode()
+    body = head + png(200) + b"\r\n--B--\r\n"
+    answer = start().post(URL, content=body, headers={"content-type": "multipart/form-data; boundary=B"})
+    assert answer.status_code == 200, answer.text
+    assert source is None or answer.json()["source"] == source
+
+
+def test_a_part_of_a_file_s_type_is_a_file_without_a_name_too(start: Start) -> None:
+    """As Spring sends bytes; and a field may be as long as a body."""
+    client = start()
+    head = "--B\r\nContent-Disposition: form-data; name=file\r\nContent-Type: {}\r\n\r\n"
+    kind = {"content-type": "multipart/form-data; boundary=B"}
+    for type_name in ("image/png", "application/octet-stream"):
+        body = head.format(type_name).encode() + png(200) + b"\r\n--B--\r\n"
+        assert client.post(URL, content=body, headers=kind).status_code == 200, type_name
+    text = base64.b64encode(png(200) + bytes(2 << 20)).decode()
+    body = head.format("text/plain").encode() + text.encode() + b"\r\n--B--\r\n"
+    assert client.post(URL, content=body, headers=kind).status_code == 200
+
+
+def test_a_form_without_a_boundary_says_so(start: Start) -> None:
+    answer = start().post(URL, content=b"--B", headers={"content-type": "multipart/form-data"})
+    assert (
+        answer.status_code == 400 and "the form cannot be read" in answer.text and "boundary" in answer.text
+    )
+
+
 def test_options_are_checked(start: Start) -> None:
     client = start()
     for query, problem in (

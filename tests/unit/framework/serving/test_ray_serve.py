@@ -61,6 +61,7 @@ def test_flags() -> None:
         (("net", "--ray", "--replicas", "0"), "too small"),
         (("net", "--ray", "--replicas", "many"), "replicas"),
         (("net", "--ray", "--min_replicas", "5"), "ray.max_replicas"),
+        (("net", "--ray", "-o", "ray.downscale_seconds=-1"), "ray.downscale_seconds"),
         (("net", "--ray", "--workers", "2"), "are its replicas"),
     ],
 )

@@ -10,12 +10,14 @@ import pytest
 
 from framework.commands.export import main
 from framework.core.errors import FormatError
-from framework.export import load_artifact
+from framework.export import TensorSpec, load_artifact
 from framework.export.artifact import LABELS_FILE, ORT, ORT_OPERATORS, TFLITE
 from framework.export.formats.tflite import packages
+from framework.export.formats.tflite.convert import Signature
 from framework.inference import Runtime
 from framework.interop import write_safetensors
 from framework.vision import image
+from framework.workflow.export.tflite import calibration_feeds, spread
 from zoo.classification import predictor
 from zoo.vision.lenet import LeNet, LeNetConfig
 
@@ -77,6 +79,19 @@ def test_a_config_becomes_a_tflite_that_the_engine_runs(config: Path, tmp_path: 
     for one, other in zip(want, out):
         assert one.label == other.label
         assert abs(one.score - other.score) < {"float32": 1e-5, "float16": 0.01, "int8": 0.1}[dtype]
+
+
+def test_ranges_come_of_so_many_examples_however_many_a_stage_has() -> None:
+    """A recogniser has each line of each page; all of them, twice for each of its widths, took more than 900 s."""
+    examples = [{"image": np.full((1, 4, width, 3), width, np.uint8)} for width in range(1, 101)]
+    signature = Signature("w8", {"image": TensorSpec((1, 4, 8, 3), "uint8")})
+    (fitting,) = calibration_feeds(examples, signature, 5)  # of its size there is one
+    assert fitting["image"].shape == (1, 4, 8, 3) and fitting["image"].max() == 8
+    other = Signature("w120", {"image": TensorSpec((1, 4, 120, 3), "uint8")})
+    feeds = calibration_feeds(examples, other, 5)
+    assert [int(feed["image"].max()) for feed in feeds] == [1, 26, 51, 75, 100]
+    assert {feed["image"].shape for feed in feeds} == {(1, 4, 120, 3)}
+    assert spread([], 5) == [] and len(spread(examples, 1000)) == 100
 
 
 @needs_mobile

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -127,7 +128,8 @@ def test_the_table_tells_what_differs_and_what_did_not_run() -> None:
 def test_weights_of_other_types_count_and_are_told_from_those_of_float32() -> None:
     int8 = RuntimeRow("litert", Comparison(1, 10, {"px": 9.0}), dtype="int8")
     report = DeployReport("m", 4, "boxes", 1.0, (RuntimeRow("xla", Comparison(10, 10)), int8))
-    text = report.describe()
+    text = dataclasses.replace(report, examples=8).describe()
+    assert "ranges of int8 of at most 8 examples" in text and "examples" not in report.describe()
     assert not report.is_equal and "DIFFERS (int8: held to its score" in text and "9 px" in text
     wrong = DeployReport("m", 4, "boxes", 1.0, (*report.rows, RuntimeRow("ort", Comparison(9, 10))))
     assert not wrong.is_equal and "DIFFERS" in wrong.describe()
