@@ -15,6 +15,7 @@ from pathlib import Path
 import jax
 
 from framework.core.errors import ConfigError, DeviceError
+from framework.distributed.failures import WATCH
 
 HEARTBEAT = "OAR_HEARTBEAT"
 """The file whose time of change tells the supervisor that this process is alive."""
@@ -57,6 +58,7 @@ def init_parallel_env() -> int:
     else:
         return 1
     os.environ[_JOINED] = str(os.getpid())
+    WATCH.start()
     return jax.process_count()
 
 

@@ -49,8 +49,9 @@ class AbstractStep:
         """The shapes of the state."""
         _, params, buffers = functional_core.abstract(self.model)
         _, groups = trained_graph(self.model, self.optimizer, self.options)
+        tables = self.optimizer.table_groups(self.model)
         return jax.eval_shape(
-            lambda p, b: init_state(p, b, groups, self.optimizer, self.options), params, buffers
+            lambda p, b: init_state(p, b, groups, self.optimizer, self.options, tables), params, buffers
         )
 
     def trace(self) -> Trace:
@@ -91,7 +92,8 @@ class AbstractStep:
         """The program of a step on a mesh of these devices. Nothing is computed."""
         partitioner = Partitioner(devices, options)
         partitioner.set_model(self.model)
-        state, (_, groups) = self.state, trained_graph(self.model, self.optimizer, self.options)
+        _, groups = trained_graph(self.model, self.optimizer, self.options)
+        state = partitioner.dealt_shapes(self.state)
         step = self._step(partitioner.devices[0], partitioner.step_shardings(state, list(groups)))
         lies = jax.tree.map(
             lambda leaf, where: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=where),
@@ -113,6 +115,16 @@ class AbstractStep:
         graphdef, groups = trained_graph(self.model, self.optimizer, self.options)
         updates = max(1, self.total_steps // self.optimizer.accumulate)
         schedule = self.optimizer.schedule.resolve(updates, updates)
+        tables = self.optimizer.table_groups(self.model)
         return train_step(
-            graphdef, self.task, self.optimizer, schedule, groups, self.options, device, 1.0, shardings
+            graphdef,
+            self.task,
+            self.optimizer,
+            schedule,
+            groups,
+            self.options,
+            device,
+            1.0,
+            shardings,
+            tables,
         )

@@ -170,6 +170,27 @@ def test_the_estimate_is_near_the_compiler(width: int, depth: int, batch: int) -
     assert all(parameter._value is None for _, parameter in step.model.named_parameters())
 
 
+class Clicks(nn.Layer):
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed, self.out = nn.ShardedEmbedding(100_001, 16), nn.Linear(16, 1)
+
+    def forward(self, ids: jax.Array) -> jax.Array:
+        return self.out(self.embed(ids))
+
+
+@pytest.mark.parametrize("devices", [1, 2])
+def test_a_step_with_a_table_is_compiled_by_shapes(devices: int) -> None:
+    """Each device has its share of the rows and of their state, which are updated in place, and no copy of them."""
+    batch = {"x": jax.ShapeDtypeStruct((64,), jnp.int32)}
+    step = AbstractStep(Clicks(), Mean(), O.AdamW(learning_rate=1e-3), TrainOptions(iters=10), batch)
+    analysis = step.compile(jax.devices()[:devices], ParallelOptions()).memory_analysis()
+    assert analysis is not None
+    assert analysis.argument_size_in_bytes == pytest.approx(4 * (16 + 1) * 100_001 / devices, rel=1e-2)
+    assert analysis.temp_size_in_bytes < 0.05 * analysis.argument_size_in_bytes
+    assert step.model.embed._parameters["weight"]._value is None
+
+
 def test_divisions_take_less() -> None:
     step = make_step(batch=8192)
     program = step.trace()
