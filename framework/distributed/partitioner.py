@@ -258,7 +258,7 @@ class Partitioner:
 
     def _table(self, path: tuple[object, ...]) -> int | None:
         """The rows of the table that a leaf of this path lies beside; None of all else."""
-        return next((self._tables[name] for name in _names(path) if name in self._tables), None)
+        return next((self._tables[name] for name in path_names(path) if name in self._tables), None)
 
     @property
     def deals_tables(self) -> bool:
@@ -357,6 +357,6 @@ def _ranges(index: tuple[slice, ...], shape: tuple[int, ...]) -> tuple[tuple[int
     return tuple(one.indices(size) for one, size in zip(index, shape))
 
 
-def _names(path: tuple[object, ...]) -> list[str]:
+def path_names(path: tuple[object, ...]) -> list[str]:
     """The keys of a path in a pytree, as texts."""
     return [str(getattr(key, "key", getattr(key, "name", ""))) for key in path]
