@@ -387,3 +387,18 @@ def test_gradients_that_a_cpu_sums_are_whole_beside_their_sums() -> None:
         program, input_bits(program, specs), tuple(sizes[axis] for axis in AXES), divided, combined=True
     )
     assert needs.working == pytest.approx(2 * whole, rel=0.02)
+
+
+def test_a_cpu_gathers_all_parameters_first() -> None:
+    """Those for the backward pass lie beside the activations: eight devices of a CPU need the parameters once more."""
+    step = make_step(width=256, depth=6, batch=8192)
+    program, state = step.trace(), step.state
+    whole = 4 * sum(leaf.size for leaf in state.params.values())
+    working = {}
+    for fsdp in (1, 8):
+        sizes = {str(axis): 1 for axis in AXES} | {"data": 8 // fsdp, "fsdp": fsdp}
+        specs = step.inputs(ParallelOptions(fsdp=fsdp), sizes)
+        bits, count = input_bits(program, specs), tuple(sizes[axis] for axis in AXES)
+        working[fsdp] = [estimate(program, bits, count, combined=on).working for on in (False, True)]
+    assert working[1][0] == pytest.approx(working[8][0], rel=0.05)
+    assert 0.7 * whole < working[8][1] - working[1][1] < 1.3 * whole
