@@ -9,6 +9,9 @@ import sys
 
 import pytest
 
+from framework.core.errors import DeviceError
+from framework.distributed import init_parallel_env
+
 PROGRAM = """
 import sys, time
 import jax
@@ -62,6 +65,21 @@ def start(program: str, *words: str) -> list[subprocess.Popen[str]]:
         )
         for rank in (0, 1)
     ]
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "127.0.0.1"])
+def test_a_port_that_another_program_has(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """jax's coordinator would end by a segmentation fault."""
+    with socket.create_server((host, 0)) as other:
+        port = other.getsockname()[1]
+        monkeypatch.setenv("PADDLE_MASTER", f"127.0.0.1:{port}")
+        monkeypatch.setenv("PADDLE_TRAINERS_NUM", "2")
+        monkeypatch.setenv("PADDLE_TRAINER_ID", "0")
+        with pytest.raises(DeviceError, match=f"port {port} cannot be opened: Address already in use"):
+            init_parallel_env()
+        monkeypatch.setenv("PADDLE_MASTER", "127.0.0.1:99999")
+        with pytest.raises(DeviceError, match="'99999' is no port"):
+            init_parallel_env()
 
 
 @pytest.mark.parametrize(
