@@ -67,13 +67,13 @@ class Search:
     too_large: list[Division]
     dropped: dict[str, int]
 
-    def compiled(self, count: int, memory: float, compile: Callable[[Division], Division]) -> Search:
+    def compiled(self, count: int, memory: float, compile_division: Callable[[Division], Division]) -> Search:
         """The same with `count` of the best divisions compiled: what the compiler says of their memory decides whether
         they fit. Where none is estimated to fit, the smallest are compiled.
 
         Args:
             memory: Bytes of a device.
-            compile: A division with `needs` by the compiler.
+            compile_division: Gives a division with `needs` by the compiler.
         """
         fitting, too_large = list(self.fitting), list(self.too_large)
         candidates = fitting or too_large[:count]
@@ -84,7 +84,7 @@ class Search:
             candidates.remove(division)
             if division in too_large:
                 too_large.remove(division)
-            done = compile(division)
+            done = compile_division(division)
             (chosen if done.needs.memory <= SPACE * memory else too_large).append(done)
         return Search(_fastest_first([*fitting, *chosen]), _smallest_first(too_large), self.dropped)
 

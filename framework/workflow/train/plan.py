@@ -59,7 +59,7 @@ class Plan:
             run: Run these too, on zeros, and sort them by the time that they took.
         """
 
-        def compile(division: Division) -> Division:
+        def compile_division(division: Division) -> Division:
             options = dataclasses.replace(division.options, data=None)
             step = self.steps[division.recompute].compile(devices, options)
             memory = step.memory()
@@ -75,7 +75,9 @@ class Plan:
             measured = step.measure() if run and fits else None
             return dataclasses.replace(division, needs=needs, compiled=True, measured=measured)
 
-        return dataclasses.replace(self, search=self.search.compiled(count, self.hardware.memory, compile))
+        return dataclasses.replace(
+            self, search=self.search.compiled(count, self.hardware.memory, compile_division)
+        )
 
     def describe(self, top: int = 5) -> str:
         """The best divisions as a table, and why others lose."""

@@ -295,7 +295,7 @@ def test_what_the_compiler_says_decides() -> None:
     guessed = search(variants, 2, 16, HARDWARE["a100"])
     first, *others = guessed.fitting
 
-    def compile(division: Division) -> Division:
+    def compile_division(division: Division) -> Division:
         if division is first:
             return replace(division, needs=replace(division.needs, working=2**40), compiled=True)
         compiled = step.compile(jax.devices()[:2], replace(division.options, data=None))
@@ -303,7 +303,7 @@ def test_what_the_compiler_says_decides() -> None:
         needs = replace(division.needs, state=state, working=working)
         return replace(division, needs=needs, compiled=True, measured=compiled.measure(1))
 
-    found = guessed.compiled(2, HARDWARE["a100"].memory, compile)
+    found = guessed.compiled(2, HARDWARE["a100"].memory, compile_division)
     assert len(found.fitting) == len(others) and [one.sizes for one in found.too_large] == [first.sizes]
     assert [one.compiled for one in found.fitting] == [True, True, *[False] * (len(others) - 2)]
     assert 0 < found.fitting[0].seconds <= found.fitting[1].seconds
