@@ -7,23 +7,18 @@ from framework.commands import main
 
 
 def run() -> None:
-    """Run the command. A process of several that fails ends at once, where jax would keep it for five minutes until
-    all others end too: they may be waiting for it."""
+    """Run the command. A process of several that fails ends at once and tells the others, where jax would keep it for
+    five minutes until all others end too: they may be waiting for it."""
     try:
         status = main()
     except SystemExit as leaving:
         if isinstance(leaving.code, str):
             print(leaving.code, file=sys.stderr)
         status = leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
-    except BaseException as error:
-        if not _is_joined():
-            raise
-        sys.excepthook(type(error), error, error.__traceback__)
-        status = 1
     if status and _is_joined():
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(status)
+        from framework.distributed.failures import WATCH
+
+        WATCH.end(status, f"ended with status {status}")
     sys.exit(status)
 
 

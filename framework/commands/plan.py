@@ -44,10 +44,10 @@ def parser() -> argparse.ArgumentParser:
     arguments.add_argument(
         "--compile",
         type=int,
-        default=0,
         metavar="N",
-        help="compile the N best ones, and say what the compiler reports: for these devices where jax's plugin for "
-        "them is installed (jax[cuda13]), else for as many of a CPU",
+        help="compile the N best ones, whose memory is then the compiler's: for these devices where jax's plugin for "
+        "them is installed (jax[cuda13]), else for as many of a CPU. Those of --hardware cpu are run, too. Default: 5 "
+        "for cpu, 1 with the plugin, else 0",
     )
     add_settings(arguments, weights=False)
     return arguments
@@ -61,6 +61,10 @@ def _plan(args: argparse.Namespace) -> int:
     from framework.distributed.planning.topology import GPUS, absent_devices, has_compiler
     from framework.workflow.train.plan import plan
 
+    is_virtual = not has_compiler(args.hardware)
+    if args.compile is None:
+        can_be_virtual = args.hardware == "cpu" and args.devices <= _MEASURED
+        args.compile = 5 if can_be_virtual else 0 if is_virtual else 1
     if args.devices < 1 or args.top < 1 or args.compile < 0:
         raise ConfigError(
             "a plan is made for devices",
@@ -68,7 +72,6 @@ def _plan(args: argparse.Namespace) -> int:
             received=f"--devices {args.devices} --top {args.top} --compile {args.compile}",
             allowed="1 or more devices and rows, 0 or more to compile",
         )
-    is_virtual = not has_compiler(args.hardware)
     if args.compile and is_virtual and args.devices > _MOST_VIRTUAL:
         raise ConfigError(
             "so many devices cannot be made of a CPU",
@@ -92,16 +95,13 @@ def _plan(args: argparse.Namespace) -> int:
     result = plan(
         open_data_config(args, read_overrides(args, training=True)).experiment, args.devices, hardware
     )
-    print(result.describe(args.top))
-    for division in result.search.fitting[: args.compile]:
+    if args.compile:
         devices = jax.devices() if is_virtual else absent_devices(args.hardware, args.devices)
-        state, working = result.compile(division, devices[: args.devices])
-        options, kind = division.options, "devices of a CPU" if is_virtual else GPUS[args.hardware].title
-        print(
-            f"compiled for {args.devices} {kind}: data {options.data} x fsdp {options.fsdp} x tensor "
-            f"{options.tensor}, stage {options.stage}: {(state + working) / 2**30:.3f} GiB on each, "
-            f"{state / 2**30:.3f} of them for the state"
-        )
+        run = args.hardware == "cpu" and args.devices <= _MEASURED
+        result = result.compiled(devices[: args.devices], args.compile, run=run)
+        kind = "devices of a CPU" if is_virtual else GPUS[args.hardware].title
+        print(f"compiled for {args.devices} {kind}")
+    print(result.describe(args.top))
     if result.best is None:
         return 1
     print(f"-o {' '.join(_overrides(result.best.options, result.best.recompute))}")

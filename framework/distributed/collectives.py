@@ -20,6 +20,7 @@ from jax.typing import ArrayLike
 
 from framework.core.errors import DeviceError
 from framework.core.lazy import LazyModule
+from framework.distributed.failures import WATCH
 
 multihost = LazyModule("orbax.checkpoint.multihost")  # orbax takes a second to import
 
@@ -75,7 +76,8 @@ def _run(array: ArrayLike, ranks: Ranks, name: str) -> jax.Array:
     value = jnp.asarray(array)
     is_bool = value.dtype == jnp.bool_  # of which gloo knows no sum
     stacked = _stack(value.astype(jnp.int32) if is_bool else value, ranks)
-    result = _program(ranks, name)(stacked).addressable_data(0)
+    with WATCH.waits_for(ranks):
+        result = jax.block_until_ready(_program(ranks, name)(stacked).addressable_data(0))
     return result.astype(jnp.bool_) if is_bool else result
 
 
@@ -119,7 +121,8 @@ def barrier(ranks: Ranks | None = None) -> None:
     _met[ranks] += 1
     wait = multihost.get_barrier_sync_fn(processes=set(ranks))
     try:
-        wait(key=f"oar_{'_'.join(map(str, ranks))}_{_met[ranks]}", timeout_ms=1000 * _PATIENCE)
+        with WATCH.waits_for(ranks):
+            wait(key=f"oar_{'_'.join(map(str, ranks))}_{_met[ranks]}", timeout_ms=1000 * _PATIENCE)
     except RuntimeError as error:
         raise DeviceError(
             "the processes of the run did not meet",

@@ -27,7 +27,7 @@ from framework.distributed.one_f_one_b import OneForwardOneBackward
 from framework.distributed.pipeline import GPipe
 from framework.distributed.ring import RingAttention
 from framework.distributed.scope import StepScope
-from framework.nn.functional.tables import BUCKETS, LARGE, collect_rows, deal_rows
+from framework.nn.functional.tables import BUCKETS, LARGE, collect_rows, deal_rows, table_shape
 from framework.nn.layer import Layer, Parameter
 from framework.nn.lookups import Table
 from framework.nn.mesh_scope import Gathered
@@ -258,7 +258,7 @@ class Partitioner:
 
     def _table(self, path: tuple[object, ...]) -> int | None:
         """The rows of the table that a leaf of this path lies beside; None of all else."""
-        return next((self._tables[name] for name in _names(path) if name in self._tables), None)
+        return next((self._tables[name] for name in path_names(path) if name in self._tables), None)
 
     @property
     def deals_tables(self) -> bool:
@@ -274,6 +274,17 @@ class Partitioner:
             return jax.ShapeDtypeStruct(shape, leaf.dtype)
 
         return jax.tree_util.tree_map_with_path(whole, tree)
+
+    def dealt_shapes(self, tree: Tree) -> Tree:
+        """The opposite of `whole_shapes`: the shapes of a state whose tables are dealt out to the devices."""
+
+        def deal(path: tuple[object, ...], leaf: jax.ShapeDtypeStruct) -> jax.ShapeDtypeStruct:
+            rows = self._table(path)
+            if rows is None or not leaf.shape:
+                return leaf
+            return jax.ShapeDtypeStruct((*table_shape(rows, len(self.devices)), *leaf.shape[1:]), leaf.dtype)
+
+        return jax.tree_util.tree_map_with_path(deal, tree) if self._tables else tree
 
     def structs(self, tree: Tree) -> Tree:
         """Shapes, types and shardings of the arrays of a pytree, with which a checkpoint is read onto this mesh."""
@@ -346,6 +357,6 @@ def _ranges(index: tuple[slice, ...], shape: tuple[int, ...]) -> tuple[tuple[int
     return tuple(one.indices(size) for one, size in zip(index, shape))
 
 
-def _names(path: tuple[object, ...]) -> list[str]:
+def path_names(path: tuple[object, ...]) -> list[str]:
     """The keys of a path in a pytree, as texts."""
     return [str(getattr(key, "key", getattr(key, "name", ""))) for key in path]

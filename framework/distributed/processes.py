@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 import threading
 import time
@@ -15,6 +16,7 @@ from pathlib import Path
 import jax
 
 from framework.core.errors import ConfigError, DeviceError
+from framework.distributed.failures import WATCH
 
 HEARTBEAT = "OAR_HEARTBEAT"
 """The file whose time of change tells the supervisor that this process is alive."""
@@ -57,6 +59,7 @@ def init_parallel_env() -> int:
     else:
         return 1
     os.environ[_JOINED] = str(os.getpid())
+    WATCH.start()
     return jax.process_count()
 
 
@@ -76,6 +79,8 @@ def _join(master: str | None, count: int | None, rank: int | None) -> None:
         print(f"error: {describe('too few came')}", file=sys.stderr, flush=True)
         os._exit(2)
 
+    if rank == 0 and master is not None and (reason := _why_closed(master)) is not None:
+        raise describe(reason)
     timer = threading.Timer(seconds, give_up)
     timer.daemon = True
     timer.start()
@@ -91,6 +96,20 @@ def _join(master: str | None, count: int | None, rank: int | None) -> None:
         raise describe((str(error).splitlines() or [""])[0][:200]) from error
     finally:
         timer.cancel()
+
+
+def _why_closed(master: str) -> str | None:
+    """Why the coordinator cannot listen at this port of this machine, with which jax crashes; None where it can."""
+    port = master.rpartition(":")[2]
+    if not port.isdecimal() or int(port) >= 2**16:
+        return f"{port!r} is no port"
+    dual = socket.has_dualstack_ipv6()
+    try:
+        family = socket.AF_INET6 if dual else socket.AF_INET
+        socket.create_server(("", int(port)), family=family, dualstack_ipv6=dual).close()
+    except OSError as error:
+        return f"port {port} cannot be opened: {os.strerror(error.errno) if error.errno else error}"
+    return None
 
 
 def _number(name: str, default: int) -> int:

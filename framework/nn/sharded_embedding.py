@@ -51,7 +51,8 @@ class ShardedEmbedding(Layer):
             NumPy arrays of 64 bits are taken as they are where the layer is called outside of a program.
         entry, optimizer, learning_rate, epsilon, weight_decay, initial_accumulator, betas, count_ids: See TableOptions.
         weight_attr: As of `nn.Embedding`.
-        dtype: Of the table; bfloat16 halves it. Updates are computed in float32, and vectors come in float32.
+        dtype: Of the table; bfloat16 halves it, but on CPUs, whose compiler copies the whole table in float32 at every
+            update. Updates are computed in float32, and vectors come in float32.
 
     Raises:
         ConfigError: settings that do not go together.

@@ -78,14 +78,14 @@ def estimate(
         sizes: Devices of each axis of the mesh.
         scatter: Shapes whose gradients are summed and divided in one.
         combined: The compiler makes one all-reduce of all gradients, as that of CPUs does, so that all of them and
-            their sums are there at once.
+            their sums are there at once, and gathers all parameters at the start.
     """
     spreader = Spreader(sizes, scatter)
     spread = spreader.spread(program, [*[None] * program.constants, *inputs])
     state = sum(_bytes(program, spread, one, sizes) for one in program.inputs)
-    peak, together, work, moved, traffic = _measure(program, spread, sizes, combined)
-    # The operands of one all-reduce and its results are two blocks without gaps.
-    working = max(int(_GAPS * peak), 2 * together)
+    peak, gathered, together, work, moved, traffic = _measure(program, spread, sizes, combined)
+    # The operands of one all-reduce and its results are two blocks without gaps, and so is what is gathered first.
+    working = max(int(_GAPS * peak) + gathered, 2 * together)
     for argument, left in zip(program.inputs[program.constants :], program.outputs):
         traffic += _regather(program, spread, argument, left, sizes)
     return Needs(state, working, work, *moved, tuple(traffic))
@@ -107,14 +107,18 @@ def _regather(
 
 def _measure(
     program: Trace, spread: Spread, sizes: Sequence[int], combined: bool
-) -> tuple[int, int, float, tuple[float, float], list[Traffic]]:
-    """(most bytes at once, bytes of gradients that are summed in one, products, (bytes that these move, that all else
-    moves), collectives)."""
+) -> tuple[int, int, int, float, tuple[float, float], list[Traffic]]:
+    """(most bytes at once, bytes of parameters gathered first beside them, bytes of gradients that are summed in one,
+    products, (bytes that these move, that all else moves), collectives)."""
     stored = _in_memory(program, spread)
     moments = _moments(program)
+    if combined:
+        moments = _gathers_first(program, spread, moments)
     last = _last_uses(program, stored, moments)
     outputs = {one for one in program.outputs if one is not None}
     live = peak = 0
+    held, held_then = 0, 0  # bytes of what is gathered before all else: now, and at the peak
+    released: dict[int, int] = {}
     work, moved = 0.0, [0.0, 0.0]  # bytes of products, of all else
     traffic = list(spread.traffic)
     freed: dict[int, list[int]] = {}
@@ -144,6 +148,10 @@ def _measure(
             if result in sums:
                 together += sums[result]
                 continue
+            if moment < 0:
+                held += bytes_made
+                released[last[result]] = released.get(last[result], 0) + bytes_made
+                continue
             size += bytes_made
             if last[result] > moment:
                 freed.setdefault(last[result], []).append(bytes_made)
@@ -156,14 +164,20 @@ def _measure(
             dying.remove(size)
             live -= size
         live += size
-        peak = max(peak, live + inner + together)
+        if _GAPS * (live + inner + together) + held > _GAPS * peak + held_then:
+            peak, held_then = live + inner + together, held
+        held -= released.pop(moment, 0)
         live -= sum(dying)
         live -= sum(
             _bytes(program, spread, result, sizes)
             for result in operation.results
-            if result in stored and result not in outputs and result not in sums and last[result] <= moment
+            if moment >= 0
+            and result in stored
+            and result not in outputs
+            and result not in sums
+            and last[result] <= moment
         )
-    return peak, together, work, (moved[0], moved[1]), traffic
+    return peak, held_then, together, work, (moved[0], moved[1]), traffic
 
 
 def _loop(
@@ -173,7 +187,7 @@ def _loop(
     times = int(operation.parameters.get("length", 1) or 1)  # type: ignore[call-overload]
     bodies = operation.bodies[-1:] if operation.name == "while" else operation.bodies
     summed = [_measure(body, spread, sizes, False) for body, spread in zip(bodies, spreads)]
-    working, _, work, moved, traffic = max(summed, key=lambda one: one[0])
+    working, _, _, work, moved, traffic = max(summed, key=lambda one: one[0])
     repeated = [Traffic(one.kind, one.bits, one.bytes * times, index) for one in traffic]
     return working, work * times, (moved[0] * times, moved[1] * times), repeated
 
@@ -245,6 +259,23 @@ def _moments(program: Trace) -> list[int]:
         for result in operation.results:
             ready[result] = moment
     return moments
+
+
+def _gathers_first(program: Trace, spread: Spread, moments: Sequence[int]) -> list[int]:
+    """The moments of a CPU's compiler, which gathers divided parameters before all else, those for the backward pass
+    too: they lie there until they are read."""
+    early = set(program.inputs)
+    result = list(moments)
+    for index, operation in enumerate(program.operations):
+        if operation.name == "optimization_barrier":  # each result waits for its own operand alone
+            early.update(target for one, target in zip(operation.operands, operation.results) if one in early)
+        gathers = any(one in spread.gathered for one in operation.results)
+        if operation.name in ("sharding_constraint", *_ALIASES) and operation.operands[0] in early:
+            if gathers:
+                result[index] = -1
+            else:
+                early.update(operation.results)
+    return result
 
 
 def _last_uses(program: Trace, stored: set[int], moments: Sequence[int]) -> list[int]:

@@ -33,6 +33,8 @@ class Division:
         computing: Seconds of products and of reading and writing memory.
         hidden: Seconds of collectives that go on beside them: of parameters and gradients.
         exposed: Seconds of those that the next operation waits for.
+        compiled: The memory in `needs` is the compiler's.
+        measured: Seconds of a step that was run.
     """
 
     options: ParallelOptions
@@ -42,11 +44,13 @@ class Division:
     computing: float
     hidden: float
     exposed: float
+    compiled: bool = False
+    measured: float | None = None
 
     @property
     def seconds(self) -> float:
         """Of one step."""
-        return max(self.computing, self.hidden) + self.exposed
+        return max(self.computing, self.hidden) + self.exposed if self.measured is None else self.measured
 
     def traffic(self, axis: str) -> int:
         """Bytes that a device exchanges over an axis in a step."""
@@ -56,12 +60,41 @@ class Division:
 
 @dataclass(frozen=True)
 class Search:
-    """What was tried: the divisions that fit, fastest first; those that do not, smallest first; and why others were not
-    tried, with their number."""
+    """What was tried: the divisions that fit, those that were compiled before others and the fastest first; those that
+    do not fit, smallest first; and why others were not tried, with their number."""
 
     fitting: list[Division]
     too_large: list[Division]
     dropped: dict[str, int]
+
+    def compiled(self, count: int, memory: float, compile_division: Callable[[Division], Division]) -> Search:
+        """The same with `count` of the best divisions compiled: what the compiler says of their memory decides whether
+        they fit. Where none is estimated to fit, the smallest are compiled.
+
+        Args:
+            memory: Bytes of a device.
+            compile_division: Gives a division with `needs` by the compiler.
+        """
+        fitting, too_large = list(self.fitting), list(self.too_large)
+        candidates = fitting or too_large[:count]
+        chosen: list[Division] = []
+        for division in list(candidates):
+            if len(chosen) == count:
+                break
+            candidates.remove(division)
+            if division in too_large:
+                too_large.remove(division)
+            done = compile_division(division)
+            (chosen if done.needs.memory <= SPACE * memory else too_large).append(done)
+        return Search(_fastest_first([*fitting, *chosen]), _smallest_first(too_large), self.dropped)
+
+
+def _fastest_first(divisions: Sequence[Division]) -> list[Division]:
+    return sorted(divisions, key=lambda one: (not one.compiled, one.seconds, one.needs.memory))
+
+
+def _smallest_first(divisions: Sequence[Division]) -> list[Division]:
+    return sorted(divisions, key=lambda one: one.needs.memory)
 
 
 @dataclass(frozen=True)
@@ -105,11 +138,7 @@ def search(
             division = evaluate(variant, program, specs, options, sizes, hardware)
             fits = division.needs.memory <= SPACE * hardware.memory
             (fitting if fits else too_large).append(division)
-    return Search(
-        sorted(fitting, key=lambda one: (one.seconds, one.needs.memory)),
-        sorted(too_large, key=lambda one: one.needs.memory),
-        dict(dropped),
-    )
+    return Search(_fastest_first(fitting), _smallest_first(too_large), dict(dropped))
 
 
 def _divisions(devices: int, base: ParallelOptions) -> list[tuple[ParallelOptions, dict[str, int]]]:

@@ -49,8 +49,8 @@ _REDUCE = split_names(
 
 @dataclass(frozen=True)
 class Traffic:
-    """One collective: `kind` is all-gather, all-reduce or reduce-scatter, over the axes of `bits`. Its result, of a
-    reduce-scatter its operand, has `bytes` on a device."""
+    """One collective: `kind` is all-gather, all-reduce, reduce-scatter or all-to-all, over the axes of `bits`. Its
+    result, of a reduce-scatter its operand, has `bytes` on a device."""
 
     kind: str
     bits: int
@@ -170,6 +170,11 @@ class Spreader:
         else:
             bits, partial = _elementwise(operands, first), 0
         partial &= self.present
+        if operation.name == "gather" and partial & reduce(or_, bits, 0):
+            # Samples ask the devices that have the rows of a table: nothing is summed, and each keeps its own.
+            bits, partial = self._fit(bits, first), 0
+            size = first.bytes // shards(bits, self.sizes)
+            result.traffic.append(Traffic("all-to-all", reduce(or_, operands[0][1], 0), size, index))
         if operation.name in ("dot_general", "conv_general_dilated"):
             partial = self._gather_contracted(operation, bits, partial, operands, index, result)
         bits = self._fit(tuple(one & ~partial for one in bits), first)

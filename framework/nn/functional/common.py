@@ -10,11 +10,12 @@ from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.core import Tracer
 from jax.typing import DTypeLike
 
 from framework.core.dtypes import wide_type
-from framework.core.errors import ShapeError, TraceError
+from framework.core.errors import InputError, ShapeError, TraceError
 from framework.core.rng import next_key
 from framework.nn.functional.lowering import jitted
 
@@ -48,14 +49,36 @@ def transpose_hint(x: jax.Array, channels: int) -> str | None:
 # -- tables -------------------------------------------------------------------------------------------------------
 
 
-@jitted("padding_idx", "sparse")
+def check_ids(values: np.ndarray, rows: int) -> None:
+    """Raises: InputError, where an id names no row of a table of `rows`."""
+    if values.size and (values.min() < 0 or values.max() >= rows):
+        outside = np.unique(values[(values < 0) | (values >= rows)])
+        raise InputError(
+            "an id has no row in the table",
+            where="embedding",
+            received=", ".join(map(str, outside[:5])) + (" …" if len(outside) > 5 else ""),
+            allowed=f"0 to {rows - 1}",
+            fix="map what is unknown to an id of its own, or give the table more rows",
+        )
+
+
 def embedding(
     x: jax.Array, weight: jax.Array, padding_idx: int | None = None, sparse: bool = False
 ) -> jax.Array:
     """The rows of weight [V, D] that integer x [...] names -> [..., D]. `padding_idx` gives zeros, and no gradient.
 
-    Indices outside [0, V) read the nearest row: under jit they cannot raise. Gradients are dense, `sparse` or not.
+    Gradients are dense, `sparse` or not.
+
+    Raises:
+        InputError: an id outside of [0, V), where ids have values; inside of programs such ids read the nearest row.
     """
+    if not isinstance(x, Tracer) and jnp.issubdtype(x.dtype, jnp.integer):
+        check_ids(np.asarray(x), weight.shape[0])
+    return _embedding(x, weight, padding_idx, sparse)
+
+
+@jitted("padding_idx", "sparse")
+def _embedding(x: jax.Array, weight: jax.Array, padding_idx: int | None, sparse: bool) -> jax.Array:
     if not jnp.issubdtype(x.dtype, jnp.integer):
         raise ShapeError("embedding takes integers", received=str(x.dtype), allowed="an integer array")
     if padding_idx is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import math
 import re
 from collections import Counter
@@ -24,6 +25,7 @@ from framework.engine.abstract_step import AbstractStep
 from framework.engine.experiment import Experiment, LoaderConfig
 from framework.engine.task import Task
 from framework.io.device import without_texts
+from framework.nn.functional.tables import LARGE
 from framework.nn.layer import Layer
 from framework.nn.lookups import Table
 from framework.workflow.train.loaders import make_loader
@@ -50,24 +52,35 @@ class Plan:
         """The fastest one that fits."""
         return self.search.fitting[0] if self.search.fitting else None
 
-    def compile(self, division: Division, devices: Sequence[Device]) -> tuple[int, int]:
-        """Bytes on each of these devices that the compiler says that a step of `division` needs: for the state and the
-        batch, and besides."""
-        options = dataclasses.replace(division.options, data=None)
-        analysis = self.steps[division.recompute].compile(devices, options).memory_analysis()
-        if analysis is None:
-            raise ConfigError(
-                "the compiler of this device does not say what a program needs of memory",
-                where="oar plan",
-                received=str(devices[0]),
-                fix="plan without --compile",
-            )
-        besides = analysis.temp_size_in_bytes + analysis.output_size_in_bytes - analysis.alias_size_in_bytes
-        return analysis.argument_size_in_bytes, besides
+    def compiled(self, devices: Sequence[Device], count: int, *, run: bool = False) -> Plan:
+        """The same, in which the best `count` divisions have the memory that the compiler for these devices says.
+
+        Args:
+            run: Run these too, on zeros, and sort them by the time that they took.
+        """
+
+        def compile_division(division: Division) -> Division:
+            options = dataclasses.replace(division.options, data=None)
+            step = self.steps[division.recompute].compile(devices, options)
+            memory = step.memory()
+            if memory is None:
+                raise ConfigError(
+                    "the compiler of this device does not say what a program needs of memory",
+                    where="oar plan",
+                    received=str(devices[0]),
+                    fix="plan with --compile 0",
+                )
+            needs = dataclasses.replace(division.needs, state=memory[0], working=memory[1])
+            fits = needs.memory <= SPACE * self.hardware.memory
+            measured = step.measure() if run and fits else None
+            return dataclasses.replace(division, needs=needs, compiled=True, measured=measured)
+
+        return dataclasses.replace(
+            self, search=self.search.compiled(count, self.hardware.memory, compile_division)
+        )
 
     def describe(self, top: int = 5) -> str:
         """The best divisions as a table, and why others lose."""
-        gib = 2**30
         lines = [
             f"{self.parameters:,} parameters, batch {self.batch_size}, {self.devices} devices of "
             f"{self.hardware.memory / 1e9:g} GB",
@@ -81,9 +94,12 @@ class Plan:
             total = sum(one.traffic(axis) for axis in AXES)
             lines.append(
                 f"{'':2}{data:>5}{fsdp:>6}{tensor:>8}{stage:>7}  {'blocks' if one.recompute else 'no':<12}"
-                f"{one.needs.memory / gib:>7.2f} GiB{_time(one.seconds):>11}{_time(one.computing):>12}"
-                f"{_time(one.hidden):>11}{_time(one.exposed):>11}{total / gib:>8.2f} GiB"
+                f"{_size(one.needs.memory):>11}{_time(one.seconds):>11}{_time(one.computing):>12}"
+                f"{_time(one.hidden):>11}{_time(one.exposed):>11}{_size(total):>12}"
             )
+        if count := sum(one.compiled for one in rows):
+            measured = ", and the time of a step is that of one that was run" if rows[0].measured else ""
+            lines.append(f"compiled, the first {count}: memory is what the compiler says{measured}")
         if not self.search.fitting:
             lines.append(
                 f"none fits into {SPACE:.0%} of a device; the smallest stand above: take more devices, a smaller "
@@ -94,7 +110,7 @@ class Plan:
             least = self.search.too_large[0]
             lines.append(
                 f"too large, {len(self.search.too_large)}: the smallest, {_name(least)}, needs "
-                f"{least.needs.memory / gib:.2f} GiB, {least.needs.state / gib:.2f} of them for the state"
+                f"{_size(least.needs.memory)}, {_size(least.needs.state)} of them for the state"
             )
         lines += self._explain()
         return "\n".join(lines)
@@ -107,7 +123,8 @@ class Plan:
         lines = []
         for axis in AXES:
             index = AXES.index(axis)
-            other = next((one for one in self.search.fitting if one.sizes[index] > best.sizes[index]), None)
+            others = [one for one in self.search.fitting if one.compiled == best.compiled]
+            other = next((one for one in others if one.sizes[index] > best.sizes[index]), None)
             if other is not None:
                 lines.append(
                     f"more {axis}: {_name(other)} takes {_time(other.seconds)}, {_reason(best, other)}"
@@ -120,18 +137,21 @@ def plan(experiment: Experiment, devices: int, hardware: Hardware) -> Plan:
 
     Raises:
         InputError: there is nothing to train on.
-        ConfigError: a rule of names fits no parameter; the model has tables, or the config axes, that are not planned.
+        ConfigError: a rule of names fits no parameter; the model has a table, or the config axes, that are not planned.
     """
     first = abstract_step(experiment)
-    tables = [name for name, one in first.model.named_parameters() if isinstance(one, Table)]
-    if tables:
+    large = [
+        name
+        for name, one in first.model.named_parameters()
+        if isinstance(one, Table) and one.shape[0] >= LARGE
+    ]
+    if large:
         raise ConfigError(
-            "tables that are dealt out row by row cannot be planned yet",
-            where=tables[0],
-            received=f"{len(tables)} of nn.ShardedEmbedding",
-            allowed="models whose parameters all lie as `parallel` says",
-            fix="plan with nn.Embedding in their place; a table takes its bytes, once for the optimizer's state more, "
-            "divided by all devices",
+            "a table of 2**31 rows or more cannot be planned",
+            where=large[0],
+            received=f"{len(large)} of nn.ShardedEmbedding",
+            allowed=f"tables of fewer rows than {LARGE}",
+            fix="plan with fewer rows; a table takes its bytes, and those of its optimizer, divided by all devices",
         )
     patterns: list[str | None] = [experiment.train.recompute]
     if patterns[0] is None and (blocks := find_blocks(first.model)) is not None:
@@ -142,7 +162,7 @@ def plan(experiment: Experiment, devices: int, hardware: Hardware) -> Plan:
         options = dataclasses.replace(experiment.train, recompute=pattern)
         step = dataclasses.replace(first, options=options)
         steps[pattern] = step
-        variants.append(Variant(pattern, step.trace, step.inputs))
+        variants.append(Variant(pattern, functools.partial(step.trace, devices), step.inputs))
     base = experiment.parallel if isinstance(experiment.parallel, ParallelOptions) else ParallelOptions()
     others = {axis: size for axis in ("pipeline", "sequence", "expert") if (size := getattr(base, axis)) > 1}
     if others:
@@ -214,6 +234,10 @@ def _name(division: Division) -> str:
     return (
         " x ".join(f"{axis} {size}" for axis, size in zip(AXES, division.sizes) if size > 1) or "one device"
     )
+
+
+def _size(count: int) -> str:
+    return f"{count / 2**30:.2f} GiB" if count >= 2**30 else f"{count / 2**20:.2f} MiB"
 
 
 def _time(seconds: float) -> str:

@@ -10,9 +10,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.core import Tracer
 
 from framework.core.host_rng import host_rng
 from framework.nn import functional as core
+from framework.nn.functional.common import check_ids
 from framework.paddle._kernel.arguments import DTypeLike, Integers, Padding
 from framework.paddle._kernel.dispatch import Array, Key, operation
 from framework.paddle._kernel.dtypes import default_numpy, to_numpy
@@ -36,7 +38,26 @@ def linear(x: Array, weight: Array, bias: Array | None = None, name: str | None 
     return core.linear(x, weight, bias)
 
 
-embedding = face(core.embedding)
+_embedding = face(core.embedding)
+# So many ids are looked at before a program runs; more, or those of another device, would make it wait.
+_IDS_CHECKED = 8192
+
+
+def embedding(
+    x: Tensor, weight: Tensor, padding_idx: int | None = None, sparse: bool = False, name: str | None = None
+) -> Tensor:
+    """The rows of weight [V, D] that integer x [...] names, [..., D]; `padding_idx` gives zeros, and no gradient.
+
+    Raises:
+        InputError: an id outside of [0, V), where looking costs nothing; others read the nearest row.
+    """
+    if isinstance(x, Tensor) and not modes.routed and not isinstance(x._value, Tracer):
+        kind, size = x._value.dtype.kind, x._value.size
+        if kind in "iu" and size <= _IDS_CHECKED and jax.default_backend() == "cpu":
+            check_ids(np.asarray(x._value), weight.shape[0])
+    return _embedding(x, weight, padding_idx, sparse)
+
+
 bilinear = face(core.bilinear)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -28,7 +29,7 @@ from framework.distributed.planning.hardware import (
     parse_memory,
     with_memory,
 )
-from framework.distributed.planning.search import Search, Variant, search
+from framework.distributed.planning.search import Division, Search, Variant, search
 from framework.distributed.planning.spread import Bits, Spreader, Traffic, input_bits
 from framework.distributed.planning.trace import flatten
 from framework.engine.abstract_step import AbstractStep
@@ -158,7 +159,7 @@ def test_the_estimate_is_near_the_compiler(width: int, depth: int, batch: int) -
     one = {str(axis): 1 for axis in AXES}
     specs = step.inputs(ParallelOptions(), one)
     needs = estimate(program, input_bits(program, specs), tuple(one.values()))
-    analysis = step.compile(jax.devices()[:1], ParallelOptions()).memory_analysis()
+    analysis = step.compile(jax.devices()[:1], ParallelOptions()).program.memory_analysis()
     assert analysis is not None
     real = analysis.argument_size_in_bytes + analysis.temp_size_in_bytes
     assert needs.state == pytest.approx(analysis.argument_size_in_bytes, rel=1e-3)
@@ -168,6 +169,36 @@ def test_the_estimate_is_near_the_compiler(width: int, depth: int, batch: int) -
         == 3 * 2 * batch * (16 * width + depth * 4 * width**2 + width * 8) - 2 * batch * 16 * width
     )
     assert all(parameter._value is None for _, parameter in step.model.named_parameters())
+
+
+class Clicks(nn.Layer):
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed, self.out = nn.ShardedEmbedding(100_001, 16), nn.Linear(16, 1)
+
+    def forward(self, ids: jax.Array) -> jax.Array:
+        return self.out(self.embed(ids))
+
+
+@pytest.mark.parametrize("devices", [1, 2])
+def test_a_step_with_a_table_is_compiled_by_shapes(devices: int) -> None:
+    """Each device has its share of the rows and of their state, which are updated in place, and no copy of them."""
+    batch = {"x": jax.ShapeDtypeStruct((64,), jnp.int32)}
+    step = AbstractStep(Clicks(), Mean(), O.AdamW(learning_rate=1e-3), TrainOptions(iters=10), batch)
+    analysis = step.compile(jax.devices()[:devices], ParallelOptions()).program.memory_analysis()
+    assert analysis is not None
+    assert analysis.argument_size_in_bytes == pytest.approx(4 * (16 + 1) * 100_001 / devices, rel=1e-2)
+    assert analysis.temp_size_in_bytes < 0.05 * analysis.argument_size_in_bytes
+    assert step.model.embed._parameters["weight"]._value is None
+
+
+def test_a_table_is_planned_as_it_is_dealt_out() -> None:
+    batch = {"x": jax.ShapeDtypeStruct((64,), jnp.int32)}
+    step = AbstractStep(Clicks(), Mean(), O.AdamW(learning_rate=1e-3), TrainOptions(iters=10), batch)
+    found = search([Variant(None, partial(step.trace, 8), step.inputs)], 8, 64, HARDWARE["a100"])
+    for division in found.fitting:
+        assert division.needs.state == pytest.approx(4 * (16 + 1) * 100_001 / 8, rel=1e-2)
+        assert division.needs.working < 0.1 * division.needs.state
 
 
 def test_divisions_take_less() -> None:
@@ -257,6 +288,37 @@ def test_what_fits_goes_before_what_does_not() -> None:
     assert sum(few.dropped.values()) and any("no multiple" in reason for reason in few.dropped)
 
 
+def test_what_the_compiler_says_decides() -> None:
+    """The division that is estimated to be the fastest is too large by the compiler; the others are timed."""
+    step = make_step(width=32, depth=1, batch=16)
+    variants = [Variant(None, step.trace, step.inputs)]
+    guessed = search(variants, 2, 16, HARDWARE["a100"])
+    first, *others = guessed.fitting
+
+    def compile_division(division: Division) -> Division:
+        if division is first:
+            return replace(division, needs=replace(division.needs, working=2**40), compiled=True)
+        compiled = step.compile(jax.devices()[:2], replace(division.options, data=None))
+        state, working = compiled.memory() or (0, 0)
+        needs = replace(division.needs, state=state, working=working)
+        return replace(division, needs=needs, compiled=True, measured=compiled.measure(1))
+
+    found = guessed.compiled(2, HARDWARE["a100"].memory, compile_division)
+    assert len(found.fitting) == len(others) and [one.sizes for one in found.too_large] == [first.sizes]
+    assert [one.compiled for one in found.fitting] == [True, True, *[False] * (len(others) - 2)]
+    assert 0 < found.fitting[0].seconds <= found.fitting[1].seconds
+    assert found.fitting[0].needs.state == pytest.approx(others[0].needs.state, rel=0.5)
+
+
+def test_where_nothing_is_estimated_to_fit_the_smallest_are_compiled() -> None:
+    step = make_step(width=32, depth=1, batch=16)
+    guessed = search([Variant(None, step.trace, step.inputs)], 2, 16, with_memory(HARDWARE["a100"], 1e4))
+    assert not guessed.fitting
+    needs = replace(guessed.too_large[0].needs, state=100, working=100)
+    found = guessed.compiled(1, 1e4, lambda one: replace(one, needs=needs, compiled=True))
+    assert len(found.fitting) == 1 and len(found.too_large) == len(guessed.too_large) - 1
+
+
 def counts(**sizes: int) -> tuple[int, ...]:
     return tuple(sizes.get(axis, 1) for axis in AXES)
 
@@ -325,3 +387,18 @@ def test_gradients_that_a_cpu_sums_are_whole_beside_their_sums() -> None:
         program, input_bits(program, specs), tuple(sizes[axis] for axis in AXES), divided, combined=True
     )
     assert needs.working == pytest.approx(2 * whole, rel=0.02)
+
+
+def test_a_cpu_gathers_all_parameters_first() -> None:
+    """Those for the backward pass lie beside the activations: eight devices of a CPU need the parameters once more."""
+    step = make_step(width=256, depth=6, batch=8192)
+    program, state = step.trace(), step.state
+    whole = 4 * sum(leaf.size for leaf in state.params.values())
+    working = {}
+    for fsdp in (1, 8):
+        sizes = {str(axis): 1 for axis in AXES} | {"data": 8 // fsdp, "fsdp": fsdp}
+        specs = step.inputs(ParallelOptions(fsdp=fsdp), sizes)
+        bits, count = input_bits(program, specs), tuple(sizes[axis] for axis in AXES)
+        working[fsdp] = [estimate(program, bits, count, combined=on).working for on in (False, True)]
+    assert working[1][0] == pytest.approx(working[8][0], rel=0.05)
+    assert 0.7 * whole < working[8][1] - working[1][1] < 1.3 * whole

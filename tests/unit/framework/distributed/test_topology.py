@@ -32,7 +32,7 @@ model = build(LlamaConfig(variant="llama-3-8b", num_layers=1, hidden_size=1024, 
 batch = {name: jax.ShapeDtypeStruct((8, 1024), np.int32) for name in ("input_ids", "targets", "positions")}
 options = TrainOptions(iters=10, amp="bfloat16", amp_level="O2", recompute=r"layers\\.\\d+$")
 step = AbstractStep(model, CausalLanguageModel(chunks=8), AdamW(learning_rate=1e-4, weight_decay=0.01), options, batch)
-compiled = step.compile(absent_devices("h200", 8), ParallelOptions(fsdp=8))
+compiled = step.compile(absent_devices("h200", 8), ParallelOptions(fsdp=8)).program
 text, memory = compiled.as_text(), compiled.memory_analysis()
 count = sum(parameter.size for _, parameter in model.named_parameters())
 print(memory.argument_size_in_bytes / (12 * count / 8), len(re.findall(r" reduce-scatter(?:-start)?\\(", text)))

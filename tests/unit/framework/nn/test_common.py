@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from framework import nn
-from framework.core.errors import ShapeError
+from framework.core.errors import InputError, ShapeError
 from framework.nn import initializer as I
 
 CHANNELS_FIRST = [
@@ -65,6 +65,11 @@ def test_errors_of_embeddings():
         nn.Embedding(4, 3, padding_idx=4)
     with pytest.raises(ShapeError, match="embedding takes integers"):
         nn.Embedding(4, 3)(jnp.zeros(2))
+    for ids in ([1, 4], [-1, 2], [2**31 - 1, 0]):
+        with pytest.raises(InputError, match=r"an id has no row in the table(.|\n)*0 to 3"):
+            nn.Embedding(4, 3)(jnp.array(ids))
+    assert jax.jit(nn.Embedding(4, 3))(jnp.array([1, 9])).shape == (2, 3)
+    assert nn.Embedding(4, 3)(jnp.zeros((0, 2), int)).shape == (0, 2, 3)
     with pytest.raises(ShapeError, match="padding_idx lies outside"):
         nn.functional.embedding(jnp.array([0]), jnp.zeros((2, 2)), padding_idx=2)
 

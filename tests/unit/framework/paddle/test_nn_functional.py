@@ -204,6 +204,12 @@ def test_places_of_maxima_go_back() -> None:
     assert (back != 0).sum() == maxima.size
 
 
+@pytest.mark.parametrize("ids", [[0, 3], [-1, 1], [2**40, 0]])
+def test_an_id_without_a_row(ids: list[int]) -> None:
+    with pytest.raises(ValueError, match=r"an id has no row in the table(.|\n)*0 to 2"):
+        F.embedding(paddle.to_tensor(ids), paddle.ones([3, 2]))
+
+
 def test_embedding_of_padding_is_zero_and_not_trained() -> None:
     table = tensor(5, 3)
     rows = F.embedding(paddle.Tensor(np.array([[1, 4], [4, 0]])), table, padding_idx=-1)
