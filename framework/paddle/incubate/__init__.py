@@ -15,6 +15,9 @@ from framework.paddle.geometric import segment_min as segment_min
 from framework.paddle.geometric import segment_sum as segment_sum
 from framework.paddle.geometric import send_u_recv as _send_u_recv
 from framework.paddle.incubate import autograd as autograd
+from framework.paddle.incubate import optimizer as optimizer
+from framework.paddle.incubate.optimizer import LookAhead as LookAhead
+from framework.paddle.incubate.optimizer import ModelAverage as ModelAverage
 
 
 def graph_send_recv(

@@ -175,6 +175,147 @@ def fused_multi_head_attention(
     return out if cache_kv is None else (out, cache_kv)
 
 
+def fused_rms_norm(
+    x: Tensor,
+    norm_weight: Tensor,
+    norm_bias: Tensor | None,
+    epsilon: float,
+    begin_norm_axis: int,
+    bias: Tensor | None = None,
+    residual: Tensor | None = None,
+    quant_scale: float = -1,
+    quant_round_type: int = 0,
+    quant_max_bound: float = 0,
+    quant_min_bound: float = 0,
+) -> tuple[Tensor, Tensor]:
+    """x + bias + residual divided by its root mean square over the axes from `begin_norm_axis` on, times the weight,
+    and the sum itself, which is the next layer's residual.
+
+    Raises:
+        ShapeError: `quant_scale` asks for integers.
+    """
+    _refuse_integers("fused_rms_norm", quant_scale)
+    total = _sum(x, bias, residual)
+    axes, wide = list(range(begin_norm_axis % x.ndim, x.ndim)), _wide(total)
+    out = wide * paddle.rsqrt(paddle.mean(wide * wide, axes, keepdim=True) + epsilon)
+    return _affine(out, norm_weight, norm_bias, axes).astype(x.dtype), total
+
+
+def fused_layer_norm(
+    x: Tensor,
+    norm_weight: Tensor | None,
+    norm_bias: Tensor | None,
+    epsilon: float,
+    residual_alpha: float = 1.0,
+    begin_norm_axis: int = 1,
+    bias: Tensor | None = None,
+    residual: Tensor | None = None,
+    quant_scale: float = -1,
+    quant_round_type: int = 0,
+    quant_max_bound: float = 0,
+    quant_min_bound: float = 0,
+) -> tuple[Tensor, Tensor]:
+    """layer_norm(x + bias + residual_alpha * residual) over the axes from `begin_norm_axis` on, and the sum itself,
+    which is the next layer's residual; without weight and bias of the norm the sum alone.
+
+    Raises:
+        ShapeError: `quant_scale` asks for integers.
+    """
+    _refuse_integers("fused_layer_norm", quant_scale)
+    total = _sum(x, bias, None if residual is None else residual * residual_alpha)
+    if norm_weight is None and norm_bias is None:
+        return total, total
+    axes, wide = list(range(begin_norm_axis % x.ndim, x.ndim)), _wide(total)
+    wide = wide - paddle.mean(wide, axes, keepdim=True)
+    out = wide * paddle.rsqrt(paddle.mean(wide * wide, axes, keepdim=True) + epsilon)
+    return _affine(out, norm_weight, norm_bias, axes).astype(x.dtype), total
+
+
+def fused_rotary_position_embedding(
+    q: Tensor,
+    k: Tensor | None = None,
+    v: Tensor | None = None,
+    sin: Tensor | None = None,
+    cos: Tensor | None = None,
+    position_ids: Tensor | None = None,
+    use_neox_rotary_style: bool = True,
+) -> tuple[Tensor, Tensor | None, Tensor | None]:
+    """Turn the pairs of each head of [N, T, heads, D] by the angle of its position; what is None stays None.
+
+    Args:
+        sin: sine and cosine of the angles, [T, D] or [1, T, 1, D]. None: pair i of position t is turned by
+            t / 10000^(2i / D).
+        position_ids: [N, T], which row of `sin` and `cos` each token has; None: its own.
+        use_neox_rotary_style: a pair is two neighbours; False: number i of the first half and of the second.
+
+    Raises:
+        ShapeError: only one of `sin` and `cos`.
+    """
+    if (sin is None) != (cos is None):
+        raise ShapeError("sin and cos go together", where="fused_rotary_position_embedding")
+    size = q.shape[-1]
+    if sin is None or cos is None:
+        sin, cos = _waves(q.shape[1] if position_ids is None else int(position_ids.max()) + 1, size)
+    sine, cosine = (_of_positions(table, q.shape[1], position_ids) for table in (sin, cos))
+
+    def turn(x: Tensor | None) -> Tensor | None:
+        if x is None:
+            return None
+        wide = _wide(x)
+        if use_neox_rotary_style:
+            crossed = paddle.stack([-wide[..., 1::2], wide[..., 0::2]], -1).reshape(x.shape)
+        else:
+            crossed = paddle.concat([-wide[..., size // 2 :], wide[..., : size // 2]], -1)
+        return (wide * cosine + crossed * sine).astype(x.dtype)
+
+    return turn(q), turn(k), turn(v)  # type: ignore[return-value]
+
+
+def _waves(length: int, size: int) -> tuple[Tensor, Tensor]:
+    """Sine and cosine of the angles of the first `length` positions, [length, D]; the two of a pair are neighbours."""
+    rates = 1.0 / 10000.0 ** (paddle.arange(0, size, 2, dtype="float32") / size)
+    angles = paddle.arange(length, dtype="float32").unsqueeze(1) * rates.unsqueeze(0)
+    angles = paddle.repeat_interleave(angles, 2, 1)
+    return paddle.sin(angles), paddle.cos(angles)
+
+
+def _of_positions(table: Tensor, length: int, positions: Tensor | None) -> Tensor:
+    """The rows of a table that the tokens have, as [N or 1, T, 1, D]."""
+    size = table.shape[-1]
+    rows = _wide(table).reshape([-1, size])
+    if positions is None:
+        return rows[:length].reshape([1, length, 1, size])
+    return paddle.gather(rows, positions.reshape([-1])).reshape([*positions.shape, 1, size])
+
+
+def _wide(x: Tensor) -> Tensor:
+    """At least 32 bits, in which Paddle's kernels compute."""
+    return x if x.dtype in (paddle.float32, paddle.float64) else x.astype("float32")
+
+
+def _sum(x: Tensor, *terms: Tensor | None) -> Tensor:
+    for term in terms:
+        x = x if term is None else x + term
+    return x
+
+
+def _affine(x: Tensor, weight: Tensor | None, bias: Tensor | None, axes: list[int]) -> Tensor:
+    sizes = [x.shape[axis] for axis in axes]
+    x = x if weight is None else x * weight.reshape(sizes)
+    return x if bias is None else x + bias.reshape(sizes)
+
+
+def _refuse_integers(where: str, quant_scale: float) -> None:
+    if quant_scale > 0:
+        raise ShapeError(
+            "no integers come out of this norm here",
+            where=where,
+            received=f"quant_scale={quant_scale}",
+            allowed="quant_scale=-1",
+            fix="use paddle.quantization for a model with integers",
+        )
+
+
 def _activate(name: str, x: Tensor) -> Tensor:
     activations = {"relu": F.relu, "gelu": F.gelu, "none": lambda values: values}
     if name not in activations:

@@ -59,3 +59,42 @@ def test_an_unknown_activation_says_which_there_are() -> None:
     ones = paddle.ones([2, 2])
     with pytest.raises(ValueError, match="relu, gelu, none"):
         paddle.incubate.nn.functional.fused_linear_activation(ones, ones, ones[0], activation="swish")
+
+
+def test_norms_of_a_sum_give_the_sum_too() -> None:
+    functional = paddle.incubate.nn.functional
+    x, weight, bias = paddle.randn([2, 3, 4]), paddle.randn([4]), paddle.randn([4])
+    total = x + bias + 0.5 * x
+    out, residual = functional.fused_layer_norm(x, weight, bias, 1e-5, 0.5, 2, bias, x)
+    np.testing.assert_allclose(residual.numpy(), total.numpy(), rtol=1e-6)
+    expected = paddle.nn.functional.layer_norm(total, [4], weight, bias)
+    np.testing.assert_allclose(out.numpy(), expected.numpy(), rtol=1e-4, atol=1e-5)
+    values = x.numpy()
+    plain = values / np.sqrt((values**2).mean(-1, keepdims=True) + 1e-6) * weight.numpy()
+    out, residual = functional.fused_rms_norm(x, weight, None, 1e-6, 2)
+    np.testing.assert_allclose(out.numpy(), plain, rtol=1e-5, atol=1e-6)
+    assert functional.fused_rms_norm(x.astype("bfloat16"), weight, None, 1e-6, 2)[0].dtype == paddle.bfloat16
+    with pytest.raises(ValueError, match="quant_scale"):
+        functional.fused_rms_norm(x, weight, None, 1e-6, 2, quant_scale=0.5)
+
+
+@pytest.mark.parametrize("neighbours", [True, False])
+def test_positions_turn_pairs(neighbours: bool) -> None:
+    rotate = paddle.incubate.nn.functional.fused_rotary_position_embedding
+    angle = np.arange(5)[:, None] / 10000.0 ** (np.arange(0, 4, 2) / 4)
+    table = np.repeat(angle, 2, 1).astype("float32")
+    query = paddle.randn([1, 3, 2, 4])
+    places = paddle.to_tensor([[4, 0, 2]])
+    sin, cos = paddle.to_tensor(np.sin(table)), paddle.to_tensor(np.cos(table))
+    out, key, value = rotate(query, query, None, sin, cos, places, neighbours)
+    x, rows = query.numpy(), table[[4, 0, 2]][None, :, None]
+    pairs = [x[..., 1::2], x[..., ::2]] if neighbours else [x[..., 2:], x[..., :2]]
+    crossed = np.stack([-pairs[0], pairs[1]], -1).reshape(x.shape) if neighbours else None
+    crossed = np.concatenate([-pairs[0], pairs[1]], -1) if crossed is None else crossed
+    np.testing.assert_allclose(out.numpy(), x * np.cos(rows) + crossed * np.sin(rows), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(key.numpy(), out.numpy())
+    assert value is None
+    shifted = rotate(query, position_ids=places, use_neox_rotary_style=neighbours)[0]
+    np.testing.assert_allclose(shifted.numpy(), out.numpy(), rtol=1e-5, atol=1e-6)
+    with pytest.raises(ValueError, match="go together"):
+        rotate(query, sin=sin)
