@@ -231,18 +231,22 @@ def _check_sizes(
     checked, others, stored = [], [], list[str]()
     for image in images:
         try:
-            told, size_hw = image.size_hw, read_size(image.path)
-            as_stored = told is not None and told != size_hw and told == read_size(image.path, orient=False)
+            annotated_hw, size_hw = image.size_hw, read_size(image.path)
+            as_stored = (
+                annotated_hw is not None
+                and annotated_hw != size_hw
+                and annotated_hw == read_size(image.path, orient=False)
+            )
         except InputError as error:
             others.append(f"{image.name}: {error.problem}")
             continue
-        if told is None or told == size_hw or as_stored:
-            checked.append(replace(image, size_hw=told or size_hw))
+        if annotated_hw is None or annotated_hw == size_hw or as_stored:
+            checked.append(replace(image, size_hw=annotated_hw or size_hw))
             stored += [image.name] if as_stored else []
         else:
             others.append(
                 f"{image.name}: the image is {size_hw[1]} wide and {size_hw[0]} high, but its annotation is of one "
-                f"that is {told[1]} wide and {told[0]} high"
+                f"that is {annotated_hw[1]} wide and {annotated_hw[0]} high"
             )
     if others and not checked:
         raise InputError(
