@@ -60,6 +60,7 @@ class ObjectDetector(VisionPredictor[DetectionResult]):
         self.runner, self.labels, self.category_ids = runner, labels, category_ids
         self.slicing, self.tracking, self.threshold = slicing, tracking, threshold
         self.independent = tracking is None
+        self.empty_note = f"no object has a score of {threshold:g} or more (--threshold)"
 
     def detect(self, items: Iterable[ImageItem]) -> Iterator[DetectionResult]:
         """One result for each image, in order, without tracks."""

@@ -135,9 +135,9 @@ class TopDownDetector(PoseDetector):
         category_ids: tuple[int, ...],
         threshold: float,
     ) -> None:
-        super().__init__(detector.runner, (keypoints.category,), category_ids)
+        super().__init__(detector.runner, (keypoints.category,), category_ids, threshold=threshold)
         self.detector, self.crops, self.wanted = detector, crops, person_class
-        self.keypoints, self.threshold = keypoints, threshold
+        self.keypoints = keypoints
 
     def detect(self, items: Iterable[ImageItem]) -> Iterator[DetectionResult]:
         return self._add_poses(self._people(items))

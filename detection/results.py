@@ -92,6 +92,10 @@ class DetectionResult(ImageResult):
         return read_result(data, _read, "objects of an image: source, width, height, boxes")
 
     @property
+    def is_empty(self) -> bool:
+        return not self.boxes
+
+    @property
     def xyxy(self) -> np.ndarray:
         """[K, 4] float64"""
         return np.array([box.bbox for box in self.boxes], np.float64).reshape(-1, 4)

@@ -87,7 +87,7 @@ class CvatDetection(DetectionDataset):
 @dataclass(frozen=True)
 class AnnotatedDetection(DetectionDataset):
     """Objects on images in any format that `oar data convert` reads but labelme's JSON: VIA, DOTA, KITTI, COCO, COCO's
-    panoptic format, Label Studio's and Datumaro's JSON, YOLO, CVAT, VOC, LabelMe's XML and tables of boxes; boxes, and
+    panoptic format, the JSON of Label Studio, Datumaro, VoTT and Create ML, YOLO, CVAT, VOC, LabelMe's XML and tables of boxes; boxes, and
     the boxes of outlines and masks.
 
     `annotations` is the file or the folder, seen from `root`, which is the folder itself by default; `images` is the

@@ -20,7 +20,7 @@ from framework.config.registry import register
 from framework.core.errors import InputError
 from framework.vision.annotations.voc import VocAnnotation, read_voc, voc_folders
 from framework.vision.annotations.voc import VocObject as VocObject
-from framework.vision.dataset_files import abbreviate, is_file, read_lines, split_columns
+from framework.vision.dataset_files import abbreviate, is_file, listed_path, read_lines, split_columns
 from framework.vision.image import SUFFIXES
 
 _Pair = tuple[Path, Path | None]  # an image and its annotation
@@ -190,7 +190,7 @@ def _read_list(file: Path, root: Path) -> list[_Pair]:
                 received=line,
                 allowed="images/a.jpg annotations/a.xml, with a blank or a tab between them",
             )
-        pairs.append((root / columns[0], root / columns[1]))
+        pairs.append((listed_path(root, columns[0]), listed_path(root, columns[1])))
     return pairs
 
 

@@ -65,13 +65,18 @@ def format_table(columns: Mapping[str, int], rows: Iterable[Sequence[str]]) -> l
 def read_samples(
     dataset: Samples[_T_co], broken: list[str], observe: Observe | None = None
 ) -> Iterator[_T_co]:
-    """The samples that can be read; a line about each of the others is added to `broken`."""
+    """The samples that can be read; a line about each of the others is added to `broken`, the first of a kind with what
+    to do."""
+    remedies: set[str] = set()
     for index in range(len(dataset)):
         try:
             sample = dataset[index]
         except Exception as error:  # a check goes on, whatever a data set of the user raises
             skipped = describe_skipped(error, index, dataset)
-            broken.append(f"{skipped.where}: {skipped.reason}")
+            remedy = str(error.fix or "") if isinstance(error, OarError) else ""
+            first = f"; what to do: {remedy}" if remedy and remedy not in remedies else ""
+            remedies.add(remedy)
+            broken.append(f"{skipped.where}: {skipped.reason}{first}")
         else:
             if observe is not None:
                 observe(sample)

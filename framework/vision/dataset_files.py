@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, TypeGuard
+from urllib.parse import unquote, urlsplit
 
 import numpy as np
 
@@ -85,15 +86,32 @@ def is_file(path: Path) -> bool:
         return False
 
 
+def listed_name(folder: Path, name: str) -> str:
+    """What a list's file is called in `folder`: a list may have Windows' separators, or a slash in front that stands
+    for the folder. Where there is no such file, the name as it is written."""
+    plain = name.replace("\\", "/")
+    if plain == name and not name.startswith("/"):
+        return name
+    return next((one for one in (name, plain, plain.lstrip("/")) if is_file(folder / one)), name)
+
+
+def listed_path(folder: Path, name: str) -> Path:
+    """The path of `listed_name`."""
+    return folder / listed_name(folder, name)
+
+
 def image_path(folder: Path, name: str) -> Path:
-    """The image that an annotation names, seen from `folder`: written with Windows' separators too, or with the whole
-    path that it has on the machine where it was annotated. Where there is none, the path as it is written."""
+    """The image that an annotation names, seen from `folder`: written with Windows' separators too, with the path that
+    it has on the machine where it was annotated, or with an address. Where there is none, the path as it is written."""
     path = folder / name
-    if "\\" not in name and not Path(name).is_absolute():
+    plain = name.replace("\\", "/")
+    # a folder that is there is asked for once by most file systems, each of its images would not be
+    if "/" not in plain or (plain == name and not Path(name).is_absolute() and path.parent.is_dir()):
         return path
     if is_file(path):
         return path
-    plain = name.replace("\\", "/")
+    if "://" in plain:
+        plain = unquote(urlsplit(plain).path)
     candidates = (folder / plain, folder / plain.rpartition("/")[2])
     return next((one for one in candidates if is_file(one)), path)
 
@@ -113,11 +131,7 @@ def split_columns(line: str, root: Path) -> tuple[str, str] | None:
     if len(set(pairs)) == 1:
         return pairs[0]
     return next(
-        (
-            pair
-            for pair in pairs
-            if all(is_file(root / one) or is_file(root / one.lstrip("/")) for one in pair)
-        ),
+        (pair for pair in pairs if all(is_file(listed_path(root, one)) for one in pair)),
         None,
     )
 

@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from framework.io.dataset import LazyDataset
-from framework.vision.dataset_files import read_image
+from framework.vision.dataset_files import listed_path, read_image
 from ocr.data.labels import PageLabel, check_label_files, mix_files
 from ocr.text.label_files import BadLines, LineLabel
 
@@ -49,7 +49,7 @@ class ListedImages(LazyDataset, Generic[LabelT]):
         """The labels of one file."""
 
     def _read_image(self, label: LabelT) -> np.ndarray:
-        path = self.root / label.image
+        path = listed_path(self.root, label.image)
         return read_image(path, path)
 
     @cached_property

@@ -15,7 +15,7 @@ from framework.config.registry import register
 from framework.core.errors import ConfigError, InputError
 from framework.io.dataset import LazyDataset
 from framework.vision import image
-from framework.vision.dataset_files import read_image
+from framework.vision.dataset_files import listed_path, read_image
 from framework.vision.sample import Sample
 from ocr.data.labels import PageLabel, read_page_labels, read_regions
 from ocr.data.listed import ListedImages
@@ -41,7 +41,7 @@ class _Pages(LazyDataset):
 
     def __getitem__(self, index: int) -> Sample:
         label = self._index[index]
-        path = self.root / label.image
+        path = listed_path(self.root, label.image)
         return make_page_sample(read_image(path, path), label)
 
     def labels_of_pages(self) -> Sequence[PageLabel]:

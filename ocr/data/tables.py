@@ -15,7 +15,7 @@ import numpy as np
 from framework.config.registry import register
 from framework.core.errors import FormatError, InputError
 from framework.io.dataset import LazyDataset
-from framework.vision.dataset_files import read_image
+from framework.vision.dataset_files import listed_path, read_image
 from framework.vision.sample import Sample
 from ocr.tables.structure import split_cells, starts_cell, structure_html
 
@@ -66,7 +66,7 @@ class PubTabNet(LazyDataset):
 
     def __getitem__(self, index: int) -> Sample:
         label = self._index[index]
-        path = self.root / label.image
+        path = listed_path(self.root, label.image)
         image = read_image(path, path)
         boxes = np.array([box or (0, 0, 1, 1) for box in label.boxes], np.float32).reshape(-1, 4)
         return Sample(

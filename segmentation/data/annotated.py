@@ -176,8 +176,8 @@ class CvatMasks(_ShapeMasks):
 @dataclass(frozen=True)
 class AnnotatedMasks(_ShapeMasks):
     """The outlines and masks of any format that `oar data convert` reads but labelme's JSON, drawn into one mask of
-    classes for each image: VIA, DOTA, COCO, COCO's panoptic format, Label Studio's and Datumaro's JSON, YOLO, CVAT,
-    LabelMe's XML.
+    classes for each image: VIA, DOTA, COCO, COCO's panoptic format, the JSON of Label Studio, Datumaro and VoTT, YOLO,
+    CVAT, LabelMe's XML.
 
     `annotations` is the file or the folder, seen from `root`, which is the folder itself by default; `images` is the
     folder of the images, seen from `root`, where the format does not say it. `format` is found out by default. `split`

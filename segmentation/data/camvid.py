@@ -7,12 +7,12 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 
 from framework.config.registry import register
-from framework.vision.dataset_files import is_file
+from framework.vision.dataset_files import is_file, listed_path
 from segmentation import palettes
 from segmentation.data.class_table import ClassTable, read_class_table
 from segmentation.data.classes import CAMVID, CAMVID_COLORS, CAMVID_NAMES
 from segmentation.data.label_map import LabelMap
-from segmentation.data.records import BenchmarkDataset, Pair, find_below, read_pairs
+from segmentation.data.records import BenchmarkDataset, Pair, read_pairs
 
 _TABLE = "label_colors.txt"
 
@@ -43,7 +43,7 @@ class CamVid(BenchmarkDataset):
     def find_pairs(self) -> list[Pair]:
         root = Path(self.root)
         pairs = read_pairs(root / f"{self.split}.txt", Path())
-        return [Pair(*(find_below(root, _from_root(path)) for path in pair)) for pair in pairs]
+        return [Pair(*(listed_path(root, _from_root(path)) for path in pair)) for pair in pairs]
 
     @cached_property
     def _table(self) -> ClassTable | None:

@@ -17,7 +17,7 @@ from framework.io.dataset import LazyDataset
 from framework.vision.dataset_files import (
     abbreviate,
     find_missing,
-    is_file,
+    listed_path,
     read_image,
     read_lines,
     split_columns,
@@ -217,13 +217,6 @@ def _split(line: str, separator: str) -> tuple[str, str] | None:
     return (columns[0], columns[1]) if len(columns) == 2 and all(columns) else None
 
 
-def find_below(root: Path, name: str) -> Path:
-    """A file of a list; tools also write a leading slash for the folder of the data set."""
-    path = root / name
-    inside = root / name.lstrip("/")
-    return inside if not is_file(path) and is_file(inside) else path
-
-
 def read_pairs(file: Path, root: Path, separator: str | None = None) -> list[Pair]:
     """The pairs of a list, `image mask` a line, relative to `root`; None: separated by blanks or tabs.
 
@@ -236,7 +229,7 @@ def read_pairs(file: Path, root: Path, separator: str | None = None) -> list[Pai
         if columns is None:
             wrong.append(line[:80])
         else:
-            pairs.append(Pair(find_below(root, columns[0]), find_below(root, columns[1])))
+            pairs.append(Pair(listed_path(root, columns[0]), listed_path(root, columns[1])))
     if wrong:
         separator_text = "a blank" if separator is None else repr(separator)
         raise InputError(

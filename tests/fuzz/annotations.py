@@ -48,6 +48,32 @@ _TASK = {
         }
     ],
 }
+_VOTT = {
+    "tags": [{"name": "cat"}, {"name": "dog"}],
+    "assets": {
+        "a1": {
+            "asset": {"id": "a1", "name": "a.png", "size": {"width": _WIDTH, "height": _HEIGHT}, "state": 2},
+            "regions": [
+                {
+                    "type": "RECTANGLE",
+                    "tags": ["cat"],
+                    "boundingBox": {"left": 2, "top": 3, "width": 9, "height": 8},
+                },
+                {
+                    "type": "POLYGON",
+                    "tags": ["dog"],
+                    "points": [{"x": 2, "y": 3}, {"x": 12, "y": 3}, {"x": 9, "y": 9}],
+                },
+            ],
+        }
+    },
+}
+_CREATE_ML = [
+    {
+        "image": "a.png",
+        "annotations": [{"label": "cat", "coordinates": {"x": 9, "y": 9, "width": 4, "height": 6}}],
+    }
+]
 _DOTA = "imagesource:GoogleEarth\ngsd:0.1\n2 3 12 3 12 9 2 9 ship 0\n4 3 12 5 9 12 2 9 plane 1\n"
 _KITTI = "Car 0.5 1 1.2 2.0 3.0 12.0 9.0 1.5 1.6 3.7 1.0 2.0 3.0 -1.5\n" * 3
 
@@ -164,6 +190,8 @@ FILES: Mapping[str, tuple[Callable[[Path], Path], Callable[[Path], object], bool
     "via": (_written("via.json", json.dumps(_VIA), "images/a.png"), _read, True),
     "via 3": (_written("via.json", json.dumps(_VIA3), "images/a.png"), _read, True),
     "csv of via": (_written("via.csv", _via_table(), "images/a.png"), _read, False),
+    "vott": (_written("cells-export.json", json.dumps(_VOTT), "images/a.png"), _read, True),
+    "create ml": (_written("boxes.json", json.dumps(_CREATE_ML), "images/a.png"), _read, True),
     "dota": (_written("labelTxt/a.txt", _DOTA, "images/a.png"), _read, False),
     "kitti": (_written("label_2/a.txt", _KITTI, "image_2/a.png"), _read, False),
     "panoptic": (_panoptic, _read, True),

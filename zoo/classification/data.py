@@ -26,7 +26,7 @@ from framework.config.registry import register
 from framework.core.errors import ConfigError, InputError, nearest
 from framework.io.dataset import LazyDataset
 from framework.vision import image
-from framework.vision.dataset_files import abbreviate, find_missing, read_image, read_lines
+from framework.vision.dataset_files import abbreviate, find_missing, listed_name, read_image, read_lines
 from framework.vision.deep_samples import ValueRange
 from framework.vision.sample import Sample
 
@@ -298,7 +298,7 @@ class ListFile(_ImageFiles):
                 )
                 bad.append((line, what))
             else:
-                names.append(name)
+                names.append(listed_name(Path(self.root), name))
                 labels.append(label)
         if bad:
             lines = [f"{self.list_file}:{line}: {what}" for line, what in sorted(bad)]

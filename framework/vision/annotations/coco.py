@@ -113,7 +113,8 @@ def _read_object(
         try:
             return from_full_mask(label, masks.decode_rle(region), attributes, is_valid)
         except (FormatError, ValueError) as error:
-            raise ValueError(f"its run lengths are damaged ({error})") from None
+            reason = error.problem if isinstance(error, FormatError) else error
+            raise ValueError(f"its run lengths are damaged ({reason})") from None
     outlines = tuple(np.array(flat, np.float64).reshape(-1, 2) for flat in region or ())
     box = one.get("bbox")
     numbers = [float(value) for value in box if is_number(value)] if isinstance(box, list) else []

@@ -12,10 +12,11 @@ from framework.vision.annotations.box_table import find_tables, read_box_tables
 from framework.vision.annotations.coco import read_coco
 from framework.vision.annotations.coco_folder import find_coco_files, read_coco_folder
 from framework.vision.annotations.coco_panoptic import is_panoptic, read_panoptic
+from framework.vision.annotations.create_ml import is_create_ml, read_create_ml
 from framework.vision.annotations.cvat import read_cvat
 from framework.vision.annotations.datumaro import is_datumaro, read_datumaro
 from framework.vision.annotations.dota import find_dota, read_dota
-from framework.vision.annotations.json_files import find_json_files, holds
+from framework.vision.annotations.json_files import holds, list_json_files
 from framework.vision.annotations.kitti import find_kitti, read_kitti
 from framework.vision.annotations.label_studio import (
     is_label_studio,
@@ -26,6 +27,7 @@ from framework.vision.annotations.labelme_xml import is_labelme_xml, read_labelm
 from framework.vision.annotations.objects import SUBSETS, AnnotatedSet, merge_splits
 from framework.vision.annotations.via import is_via, is_via_table, read_via
 from framework.vision.annotations.voc import read_voc_folder
+from framework.vision.annotations.vott import is_vott, read_vott
 from framework.vision.annotations.xml_files import read_xml
 from framework.vision.annotations.yolo import has_names, read_yolo
 from framework.vision.image import list_images
@@ -43,12 +45,16 @@ Format = Literal[
     "panoptic",
     "labelstudio",
     "datumaro",
+    "vott",
+    "createml",
 ]
 _JSON: Mapping[Format, Callable[[object], bool]] = {
     "via": is_via,
     "panoptic": is_panoptic,
     "labelstudio": is_label_studio,
     "datumaro": is_datumaro,
+    "vott": is_vott,
+    "createml": is_create_ml,
 }
 _BESIDE = (  # what tells of objects beside folders of splits
     "*.json",
@@ -86,8 +92,8 @@ def detect_format(source: Path) -> Format:
         "the format of these data is not known",
         where=source,
         received="a folder" if source.is_dir() else "a file" if source.is_file() else "nothing at this path",
-        allowed="a data.yaml or folder of YOLO, an .xml of CVAT, a .json of COCO, VIA, Label Studio or "
-        "Datumaro, a folder of VOC, labelme, DOTA or KITTI, or a .csv of boxes",
+        allowed="a data.yaml or folder of YOLO, an .xml of CVAT, a .json of COCO, VIA, Label Studio, "
+        "Datumaro, VoTT or Create ML, a folder of VOC, labelme, DOTA or KITTI, or a .csv of boxes",
         fix=f"name the format with --from; the current folder is {Path.cwd()}",
     )
 
@@ -100,7 +106,7 @@ def _format_of_folder(folder: Path) -> Format | None:
     if find_coco_files(folder):
         return "coco"
     for kind, is_kind in _JSON.items():
-        if find_json_files(folder, is_kind):
+        if next(list_json_files(folder, is_kind), None) is not None:
             return kind
     if find_kitti(folder) is not None:
         return "kitti"
@@ -216,4 +222,6 @@ _READERS: Mapping[Format, Callable[[Path, Path | None], AnnotatedSet]] = {
     "panoptic": read_panoptic,
     "labelstudio": read_label_studio,
     "datumaro": read_datumaro,
+    "vott": read_vott,
+    "createml": read_create_ml,
 }

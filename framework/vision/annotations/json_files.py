@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from framework.core.errors import InputError
 from framework.vision.annotations.objects import AnnotatedSet, find_split, merge_splits
-from framework.vision.dataset_files import read_annotations
+from framework.vision.dataset_files import abbreviate, read_annotations
 
 
 def holds(file: Path, is_kind: Callable[[object], bool]) -> bool:
@@ -19,13 +20,18 @@ def holds(file: Path, is_kind: Callable[[object], bool]) -> bool:
         return False
 
 
-def find_json_files(folder: Path, is_kind: Callable[[object], bool]) -> Mapping[str, Path]:
-    """The files of a kind in a folder and in `annotations` of it, by split: a word of their name, "" where it tells
-    none. Raises: InputError, where several are of one split."""
-    files: dict[str, Path] = {}
+def list_json_files(folder: Path, is_kind: Callable[[object], bool]) -> Iterator[Path]:
+    """The files of a kind in a folder and in `annotations` of it."""
     for path in (*sorted(folder.glob("*.json")), *sorted((folder / "annotations").glob("*.json"))):
-        if not holds(path, is_kind):
-            continue
+        if holds(path, is_kind):
+            yield path
+
+
+def find_json_files(folder: Path, is_kind: Callable[[object], bool]) -> Mapping[str, Path]:
+    """The files of a kind by split: a word of their name, "" where it tells none. Raises: InputError, where several
+    are of one split."""
+    files: dict[str, Path] = {}
+    for path in list_json_files(folder, is_kind):
         split = find_split(path.stem)
         if split in files:
             raise InputError(
@@ -57,3 +63,28 @@ def read_json_files(
         split, one = next(iter(sets.items()))
         return replace(one, images=tuple(replace(image, split=split) for image in one.images))
     return merge_splits(sets)
+
+
+def read_many_files(
+    source: Path,
+    images: Path | None,
+    is_kind: Callable[[object], bool],
+    read: Callable[[Path, Path], AnnotatedSet],
+    tool: str,
+) -> AnnotatedSet:
+    """As `read_json_files`, of tools that also write a file an image, whose names tell no split then.
+
+    Raises: InputError, where there is no file, or two have the same image."""
+    paths = list(list_json_files(source, is_kind)) if source.is_dir() else []
+    if len({find_split(path.stem) for path in paths}) == len(paths):
+        return read_json_files(source, images, is_kind, read, tool)
+    merged = merge_splits({str(path): read(path, images or source) for path in paths})
+    counts = Counter(image.path for image in merged.images)
+    if repeated := [str(path) for path, count in counts.items() if count > 1]:
+        raise InputError(
+            "several files of annotations have the same images",
+            where=source,
+            received=abbreviate(repeated),
+            fix="name one of the files in the place of the folder",
+        )
+    return replace(merged, images=tuple(replace(image, split="") for image in merged.images))

@@ -94,9 +94,9 @@ def convert_data(
 
     Args:
         source: A data.yaml or a folder of YOLO, an XML file of CVAT or a folder of some, a JSON file of COCO, of COCO's
-            panoptic format, of VIA, Label Studio (or its CSV) or Datumaro, or a folder with one a split, a folder with
-            XML files of VOC, with .json or XML files of labelme, or with text files of DOTA or KITTI, a .csv of boxes
-            or of VIA or a folder with one a split; or a folder that has such a one a split, named train, val (valid,
+            panoptic format, of VIA, Label Studio (or its CSV), Datumaro, VoTT or Create ML, or a folder with one a
+            split, a folder with XML files of VOC, with .json or XML files of labelme, or with text files of DOTA or
+            KITTI, a .csv of boxes or of VIA or a folder with one a split; or a folder that has such a one a split, named train, val (valid,
             validation) and test.
         source_format: Where it is not plain from the source.
         images: The folder of the images of COCO, CVAT, VOC or LabelMe's XML; else `images` beside it, or its folder. Of
@@ -168,11 +168,18 @@ def _write(
             received=abbreviate([str(read.images[number].path) for number in missing]),
             fix="name their folder with --images",
         )
-    images = [
-        replace(image, name=_name_inside(image.name), size_hw=image.size_hw or read_size(image.path))
-        for image in read.images
-    ]
     left_out, notes = list(read.problems), list(read.notes)
+    images = [
+        replace(image, name=_name_inside(image.name))
+        for image in _check_sizes(read.images, output, left_out, notes)
+    ]
+    if left_out and not any(image.objects for image in images):
+        raise InputError(
+            "nothing of these annotations can be used",
+            where=output,
+            received=f"{len(left_out)} entries that are left out: {abbreviate(left_out, '; ')}",
+            fix="correct the annotations, or export them again",
+        )
     images = [_drop_outside(image, left_out) for image in images]
     if any(image.split for image in images):
         images = [_with_split(image) for image in images]
@@ -214,6 +221,47 @@ def _write(
         tuple(left_out),
         tuple(notes),
     )
+
+
+def _check_sizes(
+    images: Sequence[AnnotatedImage], output: Path, left_out: list[str], notes: list[str]
+) -> list[AnnotatedImage]:
+    """The images with their sizes, without those that cannot be read, and without those that are of another size than
+    their annotations say, where boxes would lie elsewhere. Raises: InputError, where that are all."""
+    checked, others, stored = [], [], list[str]()
+    for image in images:
+        try:
+            annotated_hw, size_hw = image.size_hw, read_size(image.path)
+            as_stored = (
+                annotated_hw is not None
+                and annotated_hw != size_hw
+                and annotated_hw == read_size(image.path, orient=False)
+            )
+        except InputError as error:
+            others.append(f"{image.name}: {error.problem}")
+            continue
+        if annotated_hw is None or annotated_hw == size_hw or as_stored:
+            checked.append(replace(image, size_hw=annotated_hw or size_hw))
+            stored += [image.name] if as_stored else []
+        else:
+            others.append(
+                f"{image.name}: the image is {size_hw[1]} wide and {size_hw[0]} high, but its annotation is of one "
+                f"that is {annotated_hw[1]} wide and {annotated_hw[0]} high"
+            )
+    if others and not checked:
+        raise InputError(
+            "the images do not belong to their annotations: they have other sizes, or cannot be read",
+            where=output,
+            received=abbreviate(others, "; "),
+            fix="give the images that were annotated, or correct the sizes in the annotations",
+        )
+    left_out += others
+    if stored:
+        notes.append(
+            f"{len(stored)} images are turned by their EXIF mark, and annotated as they are stored "
+            f"({abbreviate(stored)}): train with orientation: stored of the data set"
+        )
+    return checked
 
 
 def _name_inside(name: str) -> str:

@@ -42,6 +42,11 @@ class Report:
         text = "\n".join(lines) or "nothing to do"
         return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
+    def note_empty(self, count: int, total: int, what: str, note: str) -> None:
+        """Say in how many of the images, or frames, nothing was found, where there is a note of that."""
+        if count and note:
+            self.notes.append(f"{count} of {total} {what}: {note}")
+
     def note_stop(self, interrupted: bool) -> None:
         """Say that Ctrl+C ended it early, if it did."""
         if interrupted:

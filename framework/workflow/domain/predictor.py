@@ -114,11 +114,13 @@ class ImagePredictor(Predictor[ImageSource, ImageItem, I]):
         extra_suffixes: Those of its results.
         text_suffixes: Of the texts that are written of each image besides, drawn or not: see `to_text`.
         reads_windows: Whether huge TIFF images are read by windows, as the model looks at windows of an image.
+        empty_note: What is said of images in which nothing was found, such as the score that none has; "" nothing.
         value_range: Black and white of images of more than 8 bits, as `framework.vision.image.read` takes it.
     """
 
     extra_suffixes: ClassVar[tuple[str, ...]] = ()
     text_suffixes: tuple[str, ...] = ()
+    empty_note: str = ""
     value_range: tuple[float, float] | None = None
     reads_windows: bool = False
 

@@ -60,6 +60,11 @@ class ImageResult(Result):
     extra_suffixes: ClassVar[tuple[str, ...]] = ()
 
     @property
+    def is_empty(self) -> bool:
+        """Whether nothing was found; False of results that say something of every image."""
+        return False
+
+    @property
     def size_hw(self) -> tuple[int, int]:
         """(height, width)"""
         return self.height, self.width

@@ -155,7 +155,9 @@ def _collect(
             tqdm(total=total, unit="page", disable=total < 2 or not sys.stderr.isatty())
         )
         add = stack.enter_context(open_writer(writer, output_dir))
+        count = empty = 0
         for number, result in enumerate(predictor.predict_stream(items)):
+            count, empty = number + 1, empty + result.is_empty
             stem = fit_name(waiting.popleft(), (".json", ".png", *predictor.extra_suffixes))
             write_json(output_dir / f"{stem}.json", _content(result, predictor))
             report.written.append(output_dir / f"{stem}.json")
@@ -168,6 +170,7 @@ def _collect(
                     result.write_extra(suffix, output_dir / f"{stem}{suffix}")
                     report.written.append(output_dir / f"{stem}{suffix}")
             bar.update(1)
+    report.note_empty(empty, count, "images", predictor.empty_note)
     if writer is not None:
         report.written.append(output_dir / writer.name)
 

@@ -26,6 +26,7 @@ STDIN = "-"
 MOST_BYTES = 1 << 30  # of standard input or of what an address gives
 _ADDRESS = re.compile(r"https?://")
 _TIMEOUT = 30.0  # seconds without an answer
+_MASK = "_mask"  # ends the name of a mask that lies beside its image
 _MOST_SUFFIXES = 8  # that are named of what a folder holds besides
 
 
@@ -138,7 +139,7 @@ def _files_of_folder(
     output = None if output_dir is None else output_dir.resolve()
     if output is not None and folder.resolve().is_relative_to(output):
         output = None  # the folder lies in that of the output, not the other way around
-    files, others = [], Counter[str]()
+    files, others = list[Path](), Counter[str]()
     for file in sorted(folder.rglob("*")):
         if any(part.startswith(".") for part in file.relative_to(folder).parts) or not file.is_file():
             continue
@@ -148,13 +149,30 @@ def _files_of_folder(
             files.append(file)
         else:
             others[file.suffix.lower() or "without a suffix"] += 1
+    files, notes = _without_masks(files, folder)
     if not others:
-        return files, []
+        return files, notes
     counts = [f"{count} {suffix}" for suffix, count in others.most_common(_MOST_SUFFIXES)]
     more = len(others) - len(counts)
     listed = ", ".join(counts) + (f" and {more} more kinds" if more > 0 else "")
-    total = others.total()
-    return files, [f"{folder}: {total} {'file is' if total == 1 else 'files are'} not read: {listed}"]
+    notes.append(f"{_not_read(folder, others.total())}: {listed}")
+    return files, notes
+
+
+def _without_masks(files: Sequence[Path], folder: Path) -> tuple[list[Path], list[str]]:
+    """Without the masks that Roboflow's export has beside its images, and a note of them."""
+    images = {file.with_suffix("") for file in files}
+    masks = {
+        file
+        for file in files
+        if file.stem.endswith(_MASK) and file.with_name(file.stem.removesuffix(_MASK)) in images
+    }
+    note = f"{_not_read(folder, len(masks))}: masks beside their images (…{_MASK})"
+    return [file for file in files if file not in masks], [note] if masks else []
+
+
+def _not_read(folder: Path, count: int) -> str:
+    return f"{folder}: {count} {'file is' if count == 1 else 'files are'} not read"
 
 
 def _fetch(name: str, folder: Path, allow_url: bool) -> SourceFile:

@@ -97,9 +97,11 @@ def run_video(
             stack.enter_context(catch_interrupt(stopped))
             writer: VideoWriter | None = None
             texts: list[Path] = []
+            count = empty = 0
             for number, (result, image) in enumerate(
                 _draw_overlays(_predict_frames(predictor, video, label, stopped), draw)
             ):
+                count, empty = number + 1, empty + result.is_empty
                 frame = number * stride
                 facts = {"frame": frame, "time": round(number / video.fps, 3), **result.to_dict()}
                 facts.pop("page", None)
@@ -113,6 +115,7 @@ def run_video(
                     writer.write(image)
                 bar.update(1)
         report.written += [path for path, there in ((clip, writer is not None), (lines, True)) if there]
+        report.note_empty(empty, count, "frames", predictor.empty_note)
         report.notes += [] if events is None else events.summary()
         files = (results_file, events)
         report.written += [output_dir / file.name for file in files if file is not None] + texts

@@ -89,10 +89,12 @@ def test_a_folder_for_each_split(tmp_path: Path, images: str, annotations: str) 
 
 def test_paddledetections_list(tmp_path: Path) -> None:
     standard(tmp_path)
-    write(tmp_path / "mine.txt", "JPEGImages/c.jpg Annotations/c.xml\nJPEGImages/a.jpg Annotations/a.xml\n")
-    dataset = VocDetection(tmp_path, "mine", classes=("dog", "bird", "cat"))
-    assert dataset.class_names == ("dog", "bird", "cat")
-    assert [sample.labels.tolist() for sample in dataset] == [[1], [2, 0]]
+    lines = "JPEGImages/c.jpg Annotations/c.xml\nJPEGImages/a.jpg Annotations/a.xml\n"
+    for text in (lines, lines.replace("/", "\\")):  # PaddleX writes lists on Windows
+        write(tmp_path / "mine.txt", text)
+        dataset = VocDetection(tmp_path, "mine", classes=("dog", "bird", "cat"))
+        assert dataset.class_names == ("dog", "bird", "cat")
+        assert [sample.labels.tolist() for sample in dataset] == [[1], [2, 0]]
     write(tmp_path / "mine.txt", "JPEGImages/c.jpg\n")
     with pytest.raises(
         InputError, match=r"a line must name an image and an annotation(?s:.)*JPEGImages/c\.jpg"

@@ -49,12 +49,14 @@ def test_samples_that_cannot_be_read() -> None:
 
         def __getitem__(self, index: int) -> str:
             if index < 2:
-                raise InputError("no image", where=f"{index}.png", received="text" if index else None)
+                raise InputError(
+                    "no image", where=f"{index}.png", received="text" if index else None, fix="save it again"
+                )
             return "c"
 
     broken: list[str] = []
     assert list(read_samples(Samples(), broken)) == ["c"]
-    assert broken == ["0.png: no image", "1.png: no image (text)"]
+    assert broken == ["0.png: no image; what to do: save it again", "1.png: no image (text)"]
 
 
 def test_the_exit_status(capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,16 @@ import pytest
 
 from framework.core.errors import InputError
 from framework.vision import image
-from framework.vision.dataset_files import abbreviate, find_missing, read_image, read_lines, usable_region
+from framework.vision.dataset_files import (
+    abbreviate,
+    find_missing,
+    image_path,
+    listed_path,
+    read_image,
+    read_lines,
+    split_columns,
+    usable_region,
+)
 
 
 def test_images(tmp_path: Path) -> None:
@@ -52,3 +61,34 @@ def test_a_polygon_without_its_list() -> None:
     flat = [5, 5, 25, 5, 25, 25.5]
     assert usable_region(flat) == ([flat], None)
     assert usable_region([5, 5, 25, 5])[0] is None and usable_region([5, 5, 25, 5, 25, "a"])[0] is None
+
+
+def test_names_of_images_of_other_machines(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    for name in ("a.png", "sub/b c.png"):
+        (tmp_path / name).touch()
+    for name in (
+        "a.png",
+        "images/a.png",  # of a folder that is this one
+        "..\\label\\a.png",
+        "../../data/media/upload/1/a.png",  # Label Studio's own place
+        "/home/me/a.png",
+        "https://host/x/a.png?sig=1",
+    ):
+        assert image_path(tmp_path, name) == tmp_path / "a.png", name
+    assert image_path(tmp_path, "https://host/sub/b%20c.png") != tmp_path / "sub/b c.png"
+    assert image_path(tmp_path / "sub", "https://host/sub/b%20c.png") == tmp_path / "sub/b c.png"
+    for name in ("none.png", "images/none.png", "sub/a.png"):  # a folder that is there is meant
+        assert image_path(tmp_path, name) == tmp_path / name
+
+
+def test_names_of_a_list(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub/b (2).png").touch()
+    for name in ("sub/b (2).png", "sub\\b (2).png", "/sub/b (2).png"):
+        assert listed_path(tmp_path, name) == tmp_path / "sub/b (2).png"
+    assert (
+        listed_path(tmp_path, "x\\b (2).png") == tmp_path / "x\\b (2).png"
+    )  # another folder's file is not taken
+    line = "sub\\b (2).png sub\\b (2).png"
+    assert split_columns(line, tmp_path) == ("sub\\b (2).png", "sub\\b (2).png")

@@ -205,6 +205,11 @@ def test_a_tab_goes_before_blanks(images):
     assert dataset.class_names == ("dog", "wild cat") and values(dataset) == [(1, 1), (2, 0)]
 
 
+def test_windows_separators(images):
+    dataset = listed(images, "my images\\a b.png 1\nc.png 0\n")
+    assert values(dataset) == [(1, 1), (2, 0)] and dataset[0].id == str(images / "my images/a b.png")
+
+
 def test_list_with_names(images):
     (images / "names.txt").write_text("cat\ndog\n", encoding="utf-8")
     dataset = listed(images, "c.png 1", labels_file=images / "names.txt")

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from detection.data.annotated import CvatDetection, YoloDetection
 from detection.data.coco import CocoDetection
@@ -334,6 +335,50 @@ def test_names_of_images_of_another_machine(tmp_path: Path) -> None:
         assert any((tmp_path / "out/here/images").rglob("a.jpg"))
         assert len(CocoDetection(tmp_path / "in", Path("all.json"), "images")) == len(data["images"])
         assert len(CocoMasks(tmp_path / "in", Path("all.json"), "images")) == len(data["images"])
+
+
+def test_images_that_do_not_belong_to_their_annotations(tmp_path: Path) -> None:
+    source = coco(tmp_path / "in")
+    image.write(tmp_path / "in/images/a.jpg", np.zeros((100, 50, 3), np.uint8))
+    report = convert_data(source, tmp_path / "out", "coco")
+    assert (report.images, report.counts) == (1, {"dog": 0, "cat": 1})
+    assert report.left_out == (
+        "a.jpg: the image is 50 wide and 100 high, but its annotation is of one that is 100 wide and 50 high",
+    )
+    image.write(tmp_path / "in/images/cam/b.jpg", np.zeros((100, 50, 3), np.uint8))
+    with pytest.raises(InputError, match=r"do not belong to their annotations(.*\n)+.*cam/b\.jpg"):
+        convert_data(source, tmp_path / "none", "coco")
+    assert not (tmp_path / "none").exists()
+
+
+def test_images_that_are_annotated_as_they_are_stored(tmp_path: Path) -> None:
+    source = coco(tmp_path / "in")
+    photo, mark = Image.new("RGB", (100, 50)), Image.Exif()
+    mark[0x0112] = 6
+    photo.save(tmp_path / "in/images/a.jpg", exif=mark)
+    report = convert_data(source, tmp_path / "out", "coco")
+    assert report.images == 2 and not report.left_out
+    assert (
+        "1 images are turned by their EXIF mark" in report.notes[0]
+        and "orientation: stored" in report.notes[0]
+    )
+
+
+def test_annotations_of_which_nothing_can_be_used(tmp_path: Path) -> None:
+    source = coco(tmp_path / "in", outlines=False)
+    data = json.loads(source.read_text(encoding="utf-8"))
+    runs = {"size": [50, 100], "counts": [1, 2]}
+    data["annotations"][0].update(bbox={"x": 1}, segmentation=[])
+    data["annotations"][1].update(segmentation=runs)
+    source.write_text(json.dumps(data), encoding="utf-8")
+    with pytest.raises(
+        InputError,
+        match=r"nothing of these(.*\n)+.*neither a box.*damaged \(the runs do not cover the mask\)",
+    ):
+        convert_data(source, tmp_path / "out", "coco")
+    data["annotations"] = []  # no objects at all are no fault
+    source.write_text(json.dumps(data), encoding="utf-8")
+    assert convert_data(source, tmp_path / "out", "coco").images == 2
 
 
 def test_crowds_alone_are_objects(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

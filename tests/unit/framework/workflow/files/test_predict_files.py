@@ -22,11 +22,13 @@ from framework.workflow import VisionPredictor
 from framework.workflow.domain.predictor import ImageItem
 from framework.workflow.files import predict_files as runner
 from framework.workflow.files import videos
+from framework.workflow.files.sources import open_sources
 
 
 class Result:
     def __init__(self, image: np.ndarray, source: str, page: int) -> None:
         self.image, self.source, self.page = image, source, page
+        self.is_empty = not image[0, 0, 0]
 
     def to_dict(self) -> dict:
         return {"input": Path(self.source).name, "page": self.page, "red": int(self.image[0, 0, 0])}
@@ -103,6 +105,28 @@ def test_a_source_is_never_overwritten(tmp_path: Path):
         runner.predict_files(Ahead(), tmp_path, video_file=str(tmp_path / "clip.mp4"))
     with VideoReader(tmp_path / "clip.mp4") as video:
         assert len(list(video)) == 2
+
+
+def test_images_in_which_nothing_is_found(tmp_path: Path):
+    class Finds(Ahead):
+        empty_note = "no object has a score of 0.5 or more"
+
+    for number in (0, 1, 2, 0):
+        vision_image.write(tmp_path / f"in/{number}{len(list(tmp_path.rglob('*.png')))}.png", image(number))
+    report = runner.predict_files(Finds(), tmp_path / "out", image_dir=str(tmp_path / "in"))
+    assert report.notes == ["2 of 4 images: no object has a score of 0.5 or more"]
+    assert not runner.predict_files(Ahead(), tmp_path / "out", image_dir=str(tmp_path / "in")).notes
+
+
+def test_masks_beside_their_images_are_not_read(tmp_path: Path):
+    """As Roboflow's export of masks has them; a mask that is named itself is read."""
+    for name in ("a.jpg", "a_mask.png", "alone_mask.png", "b.jpg"):
+        vision_image.write(tmp_path / name, image(1))
+    with open_sources([str(tmp_path)], (".png", ".jpg")) as sources:
+        assert [file.path.name for file in sources.files] == ["a.jpg", "alone_mask.png", "b.jpg"]
+        assert sources.notes == (f"{tmp_path}: 1 file is not read: masks beside their images (…_mask)",)
+    with open_sources([str(tmp_path / "a_mask.png")], (".png", ".jpg")) as sources:
+        assert len(sources.files) == 1 and not sources.notes
 
 
 def test_a_folder_without_images(tmp_path: Path):
@@ -511,6 +535,8 @@ def test_extra_files_of_a_result(tmp_path: Path):
             return (Found(item.image) for item in items)
 
     class Found:
+        is_empty = False
+
         def __init__(self, image):
             self.image = image
 
