@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import jax
+import jax.numpy as jnp
 from jax.core import AbstractValue, Tracer
 from jax.extend.core import Primitive
 
@@ -21,7 +22,7 @@ from framework.core.rng import is_tracing
 from framework.core.types import PyTree
 
 if TYPE_CHECKING:
-    from framework.nn.layer import Layer
+    from framework.nn.layer import Layer, Parameter
 
 P = ParamSpec("P")
 T = TypeVar("T")  # a pytree of arrays
@@ -82,7 +83,51 @@ def recompute(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """
     if not is_tracing() and not any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((args, kwargs))):
         return function(*args, **kwargs)
-    return _run_again(None, function, *args, **kwargs)
+    parameters = _parameters_of(function)
+    values = [one._value for one in parameters]
+    try:
+        args, tied = _end_together((args, values))
+        for parameter, value in zip(parameters, tied):
+            parameter._value = value
+        return _run_again(None, function, *args, **kwargs)
+    finally:
+        for parameter, value in zip(parameters, values):
+            parameter._value = value
+
+
+def _parameters_of(function: Callable[..., object]) -> list[Parameter]:
+    """Those of the layer whose method it is, each once."""
+    from framework.nn.layer import Layer
+
+    layer = getattr(function, "__self__", function)
+    if not isinstance(layer, Layer):
+        return []
+    return list({id(one): one for _, one in layer.named_parameters()}.values())
+
+
+def _end_together(values: T) -> T:
+    """`values`, whose gradients are all there before one of them is used.
+
+    Nothing waits for the gradients of a block's parameters but the optimizer, so that a compiler may put them off until
+    the end of the backward pass, and holds what they are computed from, of many blocks at once.
+    """
+    leaves, form = jax.tree.flatten(values)
+    floats = [
+        number for number, leaf in enumerate(leaves) if jnp.issubdtype(jnp.result_type(leaf), jnp.inexact)
+    ]
+    for number, leaf in zip(floats, _tie(*(leaves[number] for number in floats))):
+        leaves[number] = leaf
+    return jax.tree.unflatten(form, leaves)
+
+
+@jax.custom_vjp
+def _tie(*values: jax.Array) -> tuple[jax.Array, ...]:
+    return values
+
+
+_tie.defvjp(
+    lambda *values: (values, None), lambda _, gradients: tuple(jax.lax.optimization_barrier(gradients))
+)
 
 
 def _run_again(

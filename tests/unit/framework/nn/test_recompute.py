@@ -198,3 +198,17 @@ def test_errors():
     for segments in (0, 4):
         with pytest.raises(ShapeError, match=r"wrong number of segments(.|\n)*1 to 3"):
             nn.recompute_sequential(segments, make().blocks, X)
+
+
+def test_gradients_of_a_block_are_there_before_those_of_the_next() -> None:
+    """Else a compiler puts off the products that give them, and holds what many blocks computed until then."""
+    net = nn.Sequential(*(nn.Linear(4, 4) for _ in range(3)))
+    nn.set_recompute(net, r"^\d$")
+    graphdef, params, buffers = nn.split(net)
+
+    def loss(params):
+        return jnp.square(nn.apply(graphdef, params, buffers, None, X)[0]).sum()
+
+    jaxpr = jax.make_jaxpr(jax.grad(loss))(params).jaxpr
+    barriers = [one for one in jaxpr.eqns if one.primitive.name == "optimization_barrier"]
+    assert [len(one.invars) for one in barriers] == [3] * 3  # each of an input, a weight and a bias
