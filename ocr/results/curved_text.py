@@ -15,7 +15,7 @@ from ocr.results.geometry import bounding_box, box_polygon
 from ocr.results.lines import Char, Line, Word
 
 LEAST = 4  # letters of a curve
-TURNED = (0.5, 35.0)  # degrees from one letter to the next: less is straight, more a corner
+TURN_RANGE = (0.5, 35.0)  # degrees from one letter to the next: less is straight, more a corner
 TURNING = 0.75  # of a curve's steps turn, at least: all but those of a straight end
 STEP = (
     1.6  # multiples of the type's size from one letter to the next, at most; a space more where there is one
@@ -41,7 +41,7 @@ def find_curves(
     if len(at) < LEAST:
         return []
     turn = (angles[at[1:]] - angles[at[:-1]] + 180) % 360 - 180
-    turning = (np.abs(turn) > TURNED[0]) & (np.abs(turn) < TURNED[1])
+    turning = (np.abs(turn) > TURN_RANGE[0]) & (np.abs(turn) < TURN_RANGE[1])
     if not turning.any():
         return []
     step = text.origins[at[1:]] - text.origins[at[:-1]]
@@ -50,7 +50,7 @@ def find_curves(
     spaced = np.diff(at) > 1
     aside = np.degrees(np.arctan2(step[:, 1], step[:, 0])) - (angles[at[:-1]] + turn / 2)
     follows = np.abs((aside + 180) % 360 - 180) < ASIDE
-    follows &= (length > 0) & (length < (STEP + spaced) * size) & (np.abs(turn) < TURNED[1])
+    follows &= (length > 0) & (length < (STEP + spaced) * size) & (np.abs(turn) < TURN_RANGE[1])
     follows &= np.minimum(sizes[at[1:]], sizes[at[:-1]]) > 0.8 * size
     curves: list[list[int]] = []
     breaks = np.flatnonzero(np.concatenate([[True], ~follows, [True]])).tolist()
@@ -70,12 +70,12 @@ def curved_line(text: PageText, codes: Sequence[str], sizes: np.ndarray, curve: 
         words[-1].append(after)
     boxes = [_char_box(text, sizes, i) for i in curve]
     polygons = {i: box_polygon(box) for i, box in zip(curve, boxes, strict=True)}
-    parts = []
-    for word in words:
-        said = "".join(codes[i] for i in word)
-        outer = box_polygon(bounding_box([boxes[curve.index(i)] for i in word]))
-        parts.append(Word(said, 1.0, outer, tuple(Char(codes[i], 1.0, polygons[i]) for i in word)))
-    return Line(" ".join(word.text for word in parts), 1.0, box_polygon(bounding_box(boxes)), tuple(parts))
+    tokens = []
+    for members in words:
+        word_text = "".join(codes[i] for i in members)
+        outer = box_polygon(bounding_box([boxes[curve.index(i)] for i in members]))
+        tokens.append(Word(word_text, 1.0, outer, tuple(Char(codes[i], 1.0, polygons[i]) for i in members)))
+    return Line(" ".join(word.text for word in tokens), 1.0, box_polygon(bounding_box(boxes)), tuple(tokens))
 
 
 def _word_ends(text: PageText, sizes: np.ndarray, curve: Sequence[int]) -> np.ndarray:
