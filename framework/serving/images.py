@@ -20,6 +20,7 @@ from framework.vision import image as vision_image
 from framework.workflow.domain.predictor import AnyPredictor, ImageItem, ImagePredictor
 from framework.workflow.domain.result import Result
 from framework.workflow.files.pdf import PdfReader
+from framework.workflow.files.sources import PDF_HEAD, is_pdf_head
 
 _DPI = 200.0  # of PDFs, as `oar infer` reads them
 _AHEAD = 2  # pages of one document that are under way at a time
@@ -39,7 +40,7 @@ class Upload:
     @property
     def is_pdf(self) -> bool:
         """By content."""
-        return self.data[:1024].lstrip().startswith(b"%PDF-")
+        return is_pdf_head(self.data[:PDF_HEAD])
 
 
 @dataclass(frozen=True)

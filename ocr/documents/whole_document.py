@@ -255,8 +255,15 @@ def _goes_on(last: Block, first: Block, new_page: bool) -> bool:
         )
     if first.label == "text" and last.label in ("text", "list_item"):
         text = first.text.lstrip()
-        return bool(text) and not _END.search(last.text.rstrip()) and not text[0].isupper()
+        open_end = bool(text) and not _END.search(last.text.rstrip()) and not text[0].isupper()
+        return open_end and not (_keeps_line_ends(last) and _keeps_line_ends(first))
     return False
+
+
+def _keeps_line_ends(block: Block) -> bool:
+    """Whether all of a block's line ends are the author's, as in lists of names, which go on in no other block."""
+    ends = block.text.count("\n")
+    return ends > 0 and ends >= len(rows_of(block.lines)) - 1
 
 
 def _begins_within_sentence(block: Block) -> bool:

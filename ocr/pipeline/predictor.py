@@ -16,6 +16,7 @@ from framework.vision.image_pages import ImagePages
 from framework.workflow import ImageItem
 from framework.workflow.domain.predictor import ImagePredictor, ImageSource
 from framework.workflow.files.pdf import PdfReader
+from framework.workflow.files.sources import PDF_HEAD, is_pdf_head
 from ocr.pages.preparation import PreparedImage
 from ocr.pipeline.single_stage import SingleStage
 from ocr.pipeline.text_pipeline import OCRPipeline
@@ -145,8 +146,8 @@ def to_rgb(source: ImageSource) -> ImageSource:
 def is_pdf(source: object) -> bool:
     """Whether a path or bytes hold a PDF, by content."""
     if isinstance(source, (bytes, bytearray, memoryview)):
-        return bytes(source[:1024]).lstrip().startswith(b"%PDF-")
+        return is_pdf_head(bytes(source[:PDF_HEAD]))
     if isinstance(source, (str, os.PathLike)) and Path(source).is_file():
         with open(source, "rb") as file:
-            return file.read(1024).lstrip().startswith(b"%PDF-")
+            return is_pdf_head(file.read(PDF_HEAD))
     return False

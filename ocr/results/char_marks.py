@@ -13,12 +13,13 @@ STRIKE_COVER = 0.75  # of the line's length, which letters must take up
 SHORTEST_STRIKE = 0.35
 
 
-def struck_chars(page: PageContent, printed: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+def struck_chars(page: PageContent, printed: np.ndarray, sizes: np.ndarray, lines: np.ndarray) -> np.ndarray:
     """Which characters [N] of upright text are struck out: by a line through their middle, or an annotation.
 
     Args:
         printed: [N], which characters are looked at.
         sizes: [N] of the type, in pixels.
+        lines: The page's `level_lines`.
     """
     text = page.text
     struck = np.zeros(len(text.text), bool)
@@ -30,7 +31,6 @@ def struck_chars(page: PageContent, printed: np.ndarray, sizes: np.ndarray) -> n
     for x0, y0, x1, y1 in page.annotations.strikes:
         height = (text.cells[at, 1] + text.cells[at, 3]) / 2
         struck[at[(middle > x0) & (middle < x1) & (height > y0) & (height < y1)]] = True
-    lines = level_lines(page)
     base, size = text.origins[at, 1], sizes[at]
     order = np.argsort(base, kind="stable")
     sorted_base = base[order]
@@ -60,18 +60,19 @@ def struck_chars(page: PageContent, printed: np.ndarray, sizes: np.ndarray) -> n
 
 def level_lines(page: PageContent) -> np.ndarray:
     """Lines [L, 4] that are drawn or filled, (y, x0, x1, thickness)."""
+    # Pages of tables have thousands of paths of one line each.
+    drawn = [p for p in page.paths if p.stroke is not None and p.stroke[3] > 0 and len(p.segments)]
+    filled = [p for p in page.paths if p.fill is not None and p.fill[3] > 0 and len(p.rectangles)]
     found: list[np.ndarray] = []
-    for path in page.paths:
-        if path.stroke is not None and path.stroke[3] > 0 and len(path.segments):
-            segments = path.segments
-            level = np.abs(segments[:, 3] - segments[:, 1]) < 0.05 * np.abs(segments[:, 2] - segments[:, 0])
-            x0, y0, x1, y1 = segments[level].T
-            thick = np.full(len(x0), path.width)
-            found.append(np.stack([(y0 + y1) / 2, np.minimum(x0, x1), np.maximum(x0, x1), thick], 1))
-        if path.fill is not None and path.fill[3] > 0 and len(path.rectangles):
-            left, top, right, bottom = path.rectangles.T
-            flat = bottom - top < 0.25 * (right - left)
-            found.append(np.stack([(top + bottom) / 2, left, right, bottom - top], 1)[flat])
+    if drawn:
+        x0, y0, x1, y1 = np.concatenate([path.segments for path in drawn]).T
+        thick = np.repeat([path.width for path in drawn], [len(path.segments) for path in drawn])
+        level = np.abs(y1 - y0) < 0.05 * np.abs(x1 - x0)
+        found.append(np.stack([(y0 + y1) / 2, np.minimum(x0, x1), np.maximum(x0, x1), thick], axis=1)[level])
+    if filled:
+        left, top, right, bottom = np.concatenate([path.rectangles for path in filled]).T
+        flat = bottom - top < 0.25 * (right - left)
+        found.append(np.stack([(top + bottom) / 2, left, right, bottom - top], axis=1)[flat])
     return np.concatenate(found) if found else np.zeros((0, 4))
 
 

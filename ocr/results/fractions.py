@@ -15,7 +15,6 @@ from typing import NamedTuple
 import numpy as np
 
 from framework.workflow.files.pdf_content import PageContent
-from ocr.results.char_marks import level_lines
 from ocr.results.geometry import Box, bounding_box, box_polygon, line_box
 from ocr.results.lines import Char, Line, Word
 
@@ -49,15 +48,17 @@ class Fraction(NamedTuple):
     denominator: np.ndarray
 
 
-def find_fractions(page: PageContent, printed: np.ndarray, sizes: np.ndarray) -> list[Fraction]:
+def find_fractions(
+    page: PageContent, printed: np.ndarray, sizes: np.ndarray, rules: np.ndarray
+) -> list[Fraction]:
     """The fractions among the upright characters of a page, from left to right.
 
     Args:
         printed: [N], which characters are looked at.
         sizes: [N] of the type, in pixels.
+        rules: The page's `level_lines`.
     """
     at = np.flatnonzero(printed)
-    rules = level_lines(page)
     if not len(at) or not len(rules):
         return []
     widths = rules[:, 2] - rules[:, 1]

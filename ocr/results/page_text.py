@@ -12,13 +12,14 @@ import math
 import statistics
 import unicodedata
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from framework.workflow.files.pdf_content import PageContent, PageText
 from ocr.results.bidi import is_right_to_left, may_run_right, mirror
-from ocr.results.char_marks import linked_chars, struck_chars
+from ocr.results.char_marks import level_lines, linked_chars, struck_chars
+from ocr.results.curved_text import curved_line, find_curves, turned_advances
 from ocr.results.fractions import find_fractions, join_fractions
 from ocr.results.geometry import bounding_box, box_polygon
 from ocr.results.letter_spacing import Neighbours, spaced_letters
@@ -42,6 +43,7 @@ SAME_PLACE = 0.2  # of the size: how far text that is drawn twice stands from it
 LEVEL_GAP = 0.6  # between runs that are level, but not neighbours: columns stand 1.0 apart and more
 SLANT = 5.0  # degrees off the page's sides
 LONGEST_RAISED, TOUCH = 12, 0.2  # characters and gap, in sizes, of what is raised without being smaller
+BULLETS = "•▪◦‣⁃●■▸►➢✓❖"  # which stand before a word only as signs of a list's item
 LEAST_SIZE = 2.0  # points: nobody reads smaller type
 
 # Bullets and marks of Symbol and Wingdings, which have no Unicode map.
@@ -123,10 +125,9 @@ def read_text_layer(
         if text.unmapped[i] or codes[i] == "\ufffd" or unicodedata.category(codes[i][0]) in ("Co", "Cc", "Cn")
     )
     linked, addresses = linked_chars(page, seen) if page.annotations.links else (None, ())
-    content = Content(
-        text, codes, sizes, struck_chars(page, seen & (np.abs(angles) < 1), sizes), linked, addresses
-    )
-    fractions = find_fractions(page, seen & (np.abs(angles) < 1), sizes)
+    level, drawn = seen & (np.abs(angles) < 1), level_lines(page)
+    content = Content(text, codes, sizes, struck_chars(page, level, sizes, drawn), linked, addresses)
+    fractions = find_fractions(page, level, sizes, drawn)
     rest = seen.copy()
     for one in fractions:
         rest[one.numerator] = rest[one.denominator] = False
@@ -177,6 +178,10 @@ def _hidden(page: PageContent, sizes: np.ndarray, angles: np.ndarray) -> dict[st
 def _lines_of(content: Content, angles: np.ndarray, members: np.ndarray) -> list[tuple[int, Line]]:
     """The lines of some characters, each with where it begins in the content."""
     lines: list[tuple[int, Line]] = []
+    for curve in find_curves(content.text, content.codes, angles, content.sizes, members):
+        line = curved_line(content.text, content.codes, content.sizes, curve)
+        lines.append((curve[0], replace(line, style=_line_style(content.text, np.array(curve)))))
+        members = members & ~_mask(np.array(curve), len(members))
     for angle in sorted(set(np.round(angles[members] / 2) * 2 % 360)):
         near = np.abs((angles - angle + 180) % 360 - 180) <= 1.0
         lines += _lines_at(content, np.flatnonzero(members & near), float(angle))
@@ -222,7 +227,9 @@ def _lines_at(content: Content, members: np.ndarray, angle: float) -> list[tuple
     level = np.abs(base[1:] - base[:-1]) < 0.12 * np.maximum(size[1:], size[:-1])
     em = np.maximum(size[1:], size[:-1])
     spaced = np.diff(members) > 1  # a space character between them
-    limit = np.where(spaced, np.maximum(RUN_GAP, 1.2), RUN_GAP) * em
+    # A note's number may be level with the next column's text: letters of other sizes have to stand closer.
+    alike = np.minimum(size[1:], size[:-1]) >= 0.98 * em
+    limit = np.where(alike, np.where(spaced, np.maximum(RUN_GAP, 1.2), RUN_GAP), LEVEL_GAP) * em
     joined = level & (gap < limit) & (gap > -0.7 * em)
     blank = np.array([code == " " for code in codes])
     spaces, seen_spaces = np.cumsum(blank & ~text.generated), np.cumsum(blank & text.generated)
@@ -294,10 +301,8 @@ def _slanted_extents(
     are far wider than they are.
     """
     left = text.origins[members] @ along
-    advance = np.append(np.diff(left), 0.0)
-    same = np.append(text.objects[members][1:] == text.objects[members][:-1], False)
-    usable = same & (advance > 0) & (advance < 1.2 * size)
-    return left, left + np.where(usable, advance, 0.6 * size), base - 0.8 * size, base + 0.2 * size
+    right = left + turned_advances(text, size, members)
+    return left, right, base - 0.8 * size, base + 0.2 * size
 
 
 def _is_vertical(base: np.ndarray, left: np.ndarray, size: np.ndarray) -> bool:
@@ -314,7 +319,7 @@ def _join_raised(runs: list[Run]) -> list[Run]:
     joined: list[Run] = []
     for run in runs:
         before = joined[-1] if joined else None
-        if before is not None and before.count > run.count <= LONGEST_RAISED:
+        if before is not None and before.count >= run.count <= LONGEST_RAISED:
             rise, gap = abs(run.base - before.base), run.left - before.right
             level = RAISED_ALONE * before.size < rise < 0.6 * before.size
             if level and run.size <= before.size and abs(gap) < TOUCH * before.size:
@@ -396,6 +401,9 @@ def _line(
     rightward = may_run_right("".join([codes[i] for part in run.parts for i in part]))
     order = by_place(chars, run) if rightward else in_order(chars, run)
     words = split_words(chars, order, rightward)
+    first = words[0]
+    if len(first) > 1 and codes[first[0]] in BULLETS and codes[first[1]].isalnum():
+        words[:1] = [first[:1], first[1:]]  # "•10 %": writers of PDFs leave the space out
     turned: set[int] = set()
     if rightward:
         words, turned = logical_words(chars, words)

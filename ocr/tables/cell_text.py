@@ -37,13 +37,13 @@ def split_lines(lines: Iterable[Line], box: Box) -> tuple[list[Line], list[Line]
     inside: list[Line] = []
     rest: list[Line] = []
     for line in lines:
-        x, y = centre(line_box(line))
         bounds = line_box(line)
         if bounds[2] <= box[0] or bounds[0] >= box[2] or bounds[3] <= box[1] or bounds[1] >= box[3]:
             rest.append(line)
             continue
         words = line.words
         if not words:
+            x, y = centre(bounds)
             (inside if box[0] <= x <= box[2] and box[1] <= y <= box[3] else rest).append(line)
             continue
         hit = [

@@ -11,7 +11,7 @@ from dataclasses import replace
 from ocr.results.blocks import Block, Table
 from ocr.results.geometry import Box, bounding_box, box_polygon, line_box
 from ocr.results.lines import Line, Word
-from ocr.tables.cell_text import cell_text
+from ocr.tables.cell_text import cell_text, is_number
 
 # Of the text's height: how far middles and edges differ; the least and the most between the middles of two lines of a
 # cell and of its neighbour.
@@ -34,7 +34,7 @@ class CentredCells:
             line for line in lines if line.orientation == 0 and not line.vertical and line.text.strip()
         ]
         boxes = [line_box(line) for line in upright]
-        pairs = _centred_pairs(boxes)
+        pairs = _centred_pairs(boxes, [line.text.strip() for line in upright])
         joined: dict[int, Line | None] = {id(upright[below]): None for _, below in pairs}
         for above, below in pairs:
             line = _join(upright[above], upright[below])
@@ -69,8 +69,10 @@ class CentredCells:
         return replace(block, bbox=box, text=table.text, lines=lines, content=table)
 
 
-def _centred_pairs(boxes: Sequence[Box]) -> list[tuple[int, int]]:
-    """(upper, lower): two lines of one column that have a line beside them whose middle is between theirs."""
+def _centred_pairs(boxes: Sequence[Box], texts: Sequence[str]) -> list[tuple[int, int]]:
+    """(upper, lower): two lines of one column that have a line beside them whose middle is between theirs. Two numbers
+    are two rows, beside a name that spans both, unless the lower one stands in brackets, as errors do.
+    """
     pairs: list[tuple[int, int]] = []
     rows: list[
         tuple[float, float]
@@ -98,7 +100,8 @@ def _centred_pairs(boxes: Sequence[Box]) -> list[tuple[int, int]]:
             continue
         steps = [middle - middles[at] - step for middle in _middles_of(boxes, lower)]
         steps += [middles[at] - middle for middle in _middles_of(boxes, upper)]
-        if any(EXACT * height < one < FURTHER * step for one in steps):
+        numbers = all(is_number(texts[i]) for i in (upper, lower)) and texts[lower][0] not in "([±"
+        if numbers or any(EXACT * height < one < FURTHER * step for one in steps):
             rows.append((middles[at], middles[at] + step))
         else:
             pairs.append((upper, lower))

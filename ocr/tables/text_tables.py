@@ -154,10 +154,12 @@ def _ruled_regions(ruling: RulingLines | None, lines: list[Line]) -> list[tuple[
 
 def _is_tabular(lines: list[Line], above: np.ndarray, below: np.ndarray, height: float) -> bool:
     """Whether the text between two rules stands in columns: more than one piece in the first of its rows, or in four of
-    ten; cells of several lines have rows of one piece.
+    ten; cells of several lines have rows of one piece. A line that goes on beyond the rules is a paragraph's.
     """
     box = (float(above[1]) - 4, float(above[0]), float(above[2]) + 4, float(below[0]))
     inside, _ = split_lines(lines, box)
+    if not set(map(id, inside)) <= set(map(id, lines)):
+        return False
     several = [has_several_segments(row, height) for row in rows_of(inside)]
     return bool(several) and (several[0] or sum(several) >= 0.4 * len(several))
 

@@ -30,6 +30,12 @@ CONTENTS = re.compile(r".*\S … (\d+|[ivxlcIVXLC]+|[A-Z]?-?\d+)$")  # an entry 
 _LEADERS = re.compile(r"\s*[.]{4,}\s*(\S+)$")
 _LOCATOR = re.compile(r"[\s,]\d+\W*$")  # of an index's entry
 ENDS_WITH_AMOUNT = re.compile(r"\d[.,]\d\d\W*[A-Za-z]{0,3}$")  # at the end of a row
+# Of people: words with capitals, and between or before them the particles of family names.
+_PARTICLES = (
+    r"((von|vom|van|der|den|dem|del?|della|di|d[ao]s?|du|des|la|las|los|le|el|al|bin|ibn|ben|zu|zum|zur|te[rn]?|af|av|y|e)"
+    r"\s+)*"
+)
+_NAME = re.compile(rf"{_PARTICLES}[^\W\d_a-z][\w.'’-]*(,?\s+{_PARTICLES}[^\W\d_a-z][\w.'’-]*)*")
 # What a form's row begins with: its label, and a colon.
 _LABELLED = re.compile(r"[^\W\d_a-z][^:.;!?]{0,30}:(\s|$)")
 
@@ -194,7 +200,11 @@ def own_ends(paragraphs: Sequence[Sequence[Row]], left: float, right: float) -> 
     counts = [_count_own_ends(rows, left, right) for rows in paragraphs]
     author_ends, ends = map(sum, zip(*counts, strict=True))
     # A row without spaces is one word, however long it is.
-    short = [_are_short(rows) and not any(is_unspaced(row.text[0]) for row in rows) for rows in paragraphs]
+    short = [
+        (_are_short(rows) and not any(is_unspaced(row.text[0]) for row in rows))
+        or _are_names(rows, left, right)
+        for rows in paragraphs
+    ]
     if ends < 2 or author_ends < (OWN_ENDS_SHORT if all(short) else OWN_ENDS) * ends:
         return [False] * len(paragraphs)
     return [
@@ -211,7 +221,7 @@ def _are_verse(rows: Sequence[Row]) -> bool:
 
 def _count_own_ends(rows: Sequence[Row], left: float, right: float) -> tuple[int, int]:
     """How many ends of a paragraph's rows are the author's by themselves, and how many there are in all."""
-    short = _are_short(rows)
+    short = _are_short(rows) or _are_names(rows, left, right)
     texts = [row.text for row in rows]
     sentence = texts[0][:1].isupper() and texts[-1].endswith((".", "!", "?"))
     sentence = sentence and all(text[:1].islower() for text in texts[1:])
@@ -229,6 +239,15 @@ def _are_short(rows: Sequence[Row]) -> bool:
     """Whether rows have so few words that they may be addresses, options or entries, and their ends the author's."""
     words = [len(row.text.split()) for row in rows]
     return sum(words) <= SHORT_WORDS * len(words) and max(words) <= SHORT_MOST
+
+
+def _are_names(rows: Sequence[Row], left: float, right: float) -> bool:
+    """Whether three rows or more hold nothing but names, some with particles: no row ends with one, as rows of a title
+    do, and one at least leaves room for the next.
+    """
+    if len(rows) < 3 or not all(_NAME.fullmatch(row.text.strip()) for row in rows):
+        return False
+    return any(has_room(before, row, row.text, left, right) for before, row in pairwise(rows))
 
 
 def _are_index(rows: Sequence[Row]) -> bool:

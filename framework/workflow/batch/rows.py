@@ -20,9 +20,9 @@ from framework.workflow.domain.predictor import (
 )
 from framework.workflow.domain.result import ImageResult, TextResult
 from framework.workflow.files.pdf import PdfReader
+from framework.workflow.files.sources import PDF_HEAD, is_pdf_head
 
 log = logging.getLogger("oar")
-_MAGIC = 1024  # bytes at the beginning of a file, where a PDF says that it is one
 
 
 @dataclass(frozen=True)
@@ -189,9 +189,9 @@ def _read_pages(
 
 def _is_pdf(content: Path | bytes) -> bool:
     if isinstance(content, bytes):
-        return content[:_MAGIC].lstrip().startswith(b"%PDF-")
+        return is_pdf_head(content[:PDF_HEAD])
     with content.open("rb") as file:
-        return file.read(_MAGIC).lstrip().startswith(b"%PDF-")
+        return is_pdf_head(file.read(PDF_HEAD))
 
 
 def _read_pdf(content: Path | bytes, name: str, row: _OpenRow) -> Iterator[ImageItem]:

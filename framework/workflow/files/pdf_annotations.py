@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 MAX_ANNOTATIONS = 5_000  # of a page; the longest forms have some hundred
 MAX_TEXT = 100_000  # bytes of a value
+NOTE_CHARS = 60  # of a note that a warning names
 _HIDDEN = 0x02 | 0x20  # flags: hidden, not shown on the screen (ISO 32000-1, table 165)
 _PASSWORD, _MULTILINE = 0x2000, 0x1000  # flags of text fields (table 228)
 _WIDGETS = {2: "check_box", 3: "radio_button", 4: "choice", 5: "choice", 6: "text"}  # of PDFium's field types
@@ -85,6 +86,7 @@ def read_annotations(
     links: list[PageLink] = []
     fields: list[FormField] = []
     strikes: list[tuple[float, float, float, float]] = []
+    notes: list[str] = []
     for index in range(min(count, MAX_ANNOTATIONS)):
         annotation = raw.FPDFPage_GetAnnot(page.raw, index)
         if not annotation:
@@ -108,8 +110,14 @@ def read_annotations(
                 made = _widget(raw, form.raw, annotation, to_pixels)
                 if made is not None:
                     fields.append(made)
+            elif kind in (raw.FPDF_ANNOT_TEXT, raw.FPDF_ANNOT_CARET, raw.FPDF_ANNOT_HIGHLIGHT):
+                note = " ".join(_text(raw.FPDFAnnot_GetStringValue, annotation, b"Contents").split())
+                notes += [note] if note else []
         finally:
             raw.FPDFPage_CloseAnnot(annotation)
+    if notes:  # a reader's program shows them beside the page, when they are asked for
+        first = notes[0] if len(notes[0]) <= NOTE_CHARS else notes[0][:NOTE_CHARS] + "…"
+        warnings.append(f"notes of readers are not read as text: {len(notes):,}, the first of them {first!r}")
     return Annotations(tuple(links), tuple(fields), tuple(strikes))
 
 

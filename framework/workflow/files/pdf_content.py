@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from types import ModuleType
@@ -17,7 +18,13 @@ import numpy as np
 
 from framework.workflow.files.pdf_annotations import Annotations, read_annotations
 from framework.workflow.files.pdf_chars import read_char_values, which_generated
-from framework.workflow.files.pdf_doubles import find_doubles, insert_doubles, object_bounds
+from framework.workflow.files.pdf_doubles import (
+    add_repeated,
+    bounds_at,
+    find_doubles,
+    insert_doubles,
+    object_bounds,
+)
 from framework.workflow.files.pdf_handles import Handle
 from framework.workflow.files.pdf_matrix import Matrix, apply, apply_boxes, invert, multiply
 from framework.workflow.files.pdf_visibility import Drawings, is_in_layer, unseen_chars
@@ -147,8 +154,8 @@ def read_content(
         180: (-sx, 0.0, 0.0, sy, right * sx, -bottom * sy),
         270: (0.0, -sy, -sx, 0.0, top * sx, right * sy),
     }[turn]
-    text, pointers = _read_text(page, to_pixels, warnings)
     paths, images, drawings = _read_objects(page, to_pixels, layers, warnings)
+    text, pointers = _read_text(page, to_pixels, drawings, warnings)
     unseen = unseen_chars(page, text, pointers, drawings, (width, height), scale)
     return PageContent(
         width,
@@ -163,7 +170,9 @@ def read_content(
     )
 
 
-def _read_text(page: PdfPage, to_pixels: Matrix, warnings: list[str]) -> tuple[PageText, list[Handle]]:
+def _read_text(
+    page: PdfPage, to_pixels: Matrix, drawings: Drawings, warnings: list[str]
+) -> tuple[PageText, list[Handle]]:
     import pypdfium2.raw as raw
 
     textpage = page.get_textpage()
@@ -172,13 +181,13 @@ def _read_text(page: PdfPage, to_pixels: Matrix, warnings: list[str]) -> tuple[P
         if count > MAX_CHARS:
             warnings.append(f"only the first {MAX_CHARS:,} of {count:,} characters are read")
             count = MAX_CHARS
-        return _read_chars(raw, textpage.raw, count, to_pixels, warnings)
+        return _read_chars(raw, textpage.raw, count, to_pixels, drawings, warnings)
     finally:
         textpage.close()
 
 
 def _read_chars(
-    raw: ModuleType, handle: Handle, count: int, to_pixels: Matrix, warnings: list[str]
+    raw: ModuleType, handle: Handle, count: int, to_pixels: Matrix, drawings: Drawings, warnings: list[str]
 ) -> tuple[PageText, list[Handle]]:
     """The characters, and pointers to their text objects by number."""
     values = read_char_values(handle, count)
@@ -220,6 +229,10 @@ def _read_chars(
         codes == 32,
         lambda number: object_bounds(pointers[number]),
     )
+    if len(known) < len(drawings.texts) and count < MAX_CHARS:
+        counts = Counter(keys)
+        letters = {key: at if counts[key] == 1 else -1 for at, key in enumerate(keys)}
+        doubles = add_repeated(doubles, drawings.texts, letters, sizes[style], boxes, bounds_at)
     if doubles.doubtful:
         warnings.append(
             f"{doubles.doubtful:,} letters of condensed text stand on the place of the next one: which of them are "
@@ -511,9 +524,14 @@ def _rectangle(points: list[tuple[float, float]], to_pixels: Matrix) -> tuple[fl
         points = points[:4]
     if len(points) != 4:
         return None
-    corners = apply(to_pixels, np.array(points))
-    low, high = corners.min(0), corners.max(0)
-    on_side = (np.abs(corners - low) < 0.1) | (np.abs(corners - high) < 0.1)
-    if not on_side.all() or not np.isfinite(corners).all() or (np.abs(corners) > 1e6).any():
+    # Without arrays, which take longer for the four corners of each of a page's thousands of rectangles.
+    a, b, c, d, e, f = to_pixels
+    xs = [a * x + c * y + e for x, y in points]
+    ys = [b * x + d * y + f for x, y in points]
+    if not all(-1e6 <= value <= 1e6 for value in (*xs, *ys)):
         return None
-    return (*low.tolist(), *high.tolist())
+    left, top, right, bottom = min(xs), min(ys), max(xs), max(ys)
+    on_side = all(x - left < 0.1 or right - x < 0.1 for x in xs)
+    return (
+        (left, top, right, bottom) if on_side and all(y - top < 0.1 or bottom - y < 0.1 for y in ys) else None
+    )

@@ -4,13 +4,16 @@ PDFium leaves out a character that stands within 0.07 of the type's size from th
 are drawn twice to look bold. Where letters are set so close that "ll" stands closer than that, it leaves out real ones.
 Such a letter has left its space: what follows it stands one step further away than the letters of its text object do,
 and behind the last letter the object reaches as far. A letter drawn twice takes no space.
+
+Of text objects that say the same PDFium leaves out the second one where they overlap by half, as of letters that are
+drawn one by one and closer than they are wide. No character has such an object, though it shows something.
 """
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -28,6 +31,7 @@ EVEN, EVEN_SHARE = (
 )  # differences of letters' distances; the share of an object's letters that are even
 STEP_SHARE = 0.2  # of a step, by which what follows may stand elsewhere
 LONGER = 0.003  # of the height, by which an object is longer, at least
+ALIKE = 0.01  # sides of such objects' boxes, by which they differ, at most, in sizes
 MOST = 6  # letters left out in one place: PDFium compares seven
 
 
@@ -119,6 +123,60 @@ def find_doubles(
     return Doubles(np.array(after)[order], np.array(shifts)[order], doubtful)
 
 
+def add_repeated(
+    doubles: Doubles,
+    texts: Iterable[int | None],
+    letter_of: Mapping[int | None, int],
+    sizes: np.ndarray,
+    ink: np.ndarray,
+    bounds: Callable[[int], tuple[float, float, float, float] | None],
+) -> Doubles:
+    """The letters that were left out, with those that are text objects of their own.
+
+    Args:
+        texts: Addresses of all text objects in the order in which they are drawn.
+        letter_of: The number of the letter of each object that has one alone, -1 of those that have more.
+        sizes: [N] of the letters' type, in points.
+        ink: [N, 4] left, bottom, right, top.
+        bounds: The box of a text object by its address; within a form its points are not the page's.
+    """
+    after, shifts = doubles.after.tolist(), doubles.shift.tolist()
+    letter, before = -1, 0  # the last letter that has characters, and its address
+    first = last = None  # its box, and that of what was drawn last
+    for address in texts:
+        if address is None:
+            continue
+        if address in letter_of:
+            letter, first, last, before = letter_of[address], None, None, address
+            continue
+        if letter < 0 or (box := bounds(address)) is None or box[0] >= box[2]:
+            continue
+        if first is None:
+            first = last = bounds(before)
+        if first is None or last is None or first[0] >= first[2]:
+            continue
+        scale = float(ink[letter, 2] - ink[letter, 0]) / (first[2] - first[0])
+        if not scale > 0 or not _is_next(last, box, float(sizes[letter]) / scale):
+            continue
+        last = box
+        after.append(letter)
+        shifts.append((scale * (box[0] - first[0]), scale * (box[1] - first[1])))
+    if len(after) == len(doubles.after):
+        return doubles
+    order = np.argsort(after, kind="stable")
+    return Doubles(np.array(after)[order], np.array(shifts)[order], doubles.doubtful)
+
+
+def _is_next(
+    before: tuple[float, float, float, float], box: tuple[float, float, float, float], size: float
+) -> bool:
+    """Whether a text object stands beside one of its shape, neither at its place nor away from it."""
+    moved = [b - a for a, b in zip(before, box, strict=True)]
+    same = abs(moved[0] - moved[2]) < ALIKE * size and abs(moved[1] - moved[3]) < ALIKE * size
+    level, on = sorted((abs(moved[0]), abs(moved[1])))
+    return same and level < ALIKE * size and CLOSE * size < on < size
+
+
 def insert_doubles(doubles: Doubles, count: int) -> tuple[np.ndarray, np.ndarray]:
     """The characters [M] of `count` with those that were left out behind the ones that they repeat, and how far each is
     moved [M, 2].
@@ -166,3 +224,10 @@ def object_bounds(pointer: Handle) -> tuple[float, float, float, float] | None:
         return None
     left, bottom, right, top = (side.value for side in sides)
     return left, bottom, right, top
+
+
+def bounds_at(address: int) -> tuple[float, float, float, float] | None:
+    """`object_bounds` by the object's address."""
+    import pypdfium2.raw as raw
+
+    return object_bounds(cast(Handle, ctypes.cast(address, raw.FPDF_PAGEOBJECT)))

@@ -24,6 +24,7 @@ from framework.workflow.domain.outputs import stems
 
 STDIN = "-"
 MOST_BYTES = 1 << 30  # of standard input or of what an address gives
+PDF_HEAD = 1024  # bytes at the beginning of a file, where a PDF says that it is one
 _ADDRESS = re.compile(r"https?://")
 _TIMEOUT = 30.0  # seconds without an answer
 _MASK = "_mask"  # ends the name of a mask that lies beside its image
@@ -210,10 +211,17 @@ def _copy(source: BinaryIO, file: Path, label: str) -> None:
         raise InputError("nothing came", where=label, received="0 bytes")
 
 
+def is_pdf_head(head: bytes) -> bool:
+    """Whether a file's first bytes hold the header of a PDF, which its readers look for in the first PDF_HEAD: mail
+    servers, printers and web caches put lines of their own before it.
+    """
+    return b"%PDF-" in head[:PDF_HEAD] and find_format(head) is None
+
+
 def _suffix(file: Path) -> str:
     with file.open("rb") as opened:
-        head = opened.read(1024)
-    if head.lstrip().startswith(b"%PDF-"):
+        head = opened.read(PDF_HEAD)
+    if is_pdf_head(head):
         return ".pdf"
     known = find_format(head)
     return known.suffixes[0] if known else ""

@@ -368,3 +368,34 @@ def test_cells_of_two_lines_are_no_columns_of_sentences() -> None:
     )
     said = markdown(page)
     assert said.index("Bread") < said.index("Three days") < said.index("Milk")
+
+
+def test_names_with_particles_keep_their_lines() -> None:
+    page = PdfPage().text(40, 40, "Members", 16, "Bold")
+    names = [
+        "Wernher von Braun",
+        "Juan Pablo de la Cruz",
+        "Maria Schmidt",
+        "van der Berg, Pieter",
+        "de la Cruz, Ana",
+    ]
+    others = ["von Braun, Emil", "Johansson, Karin", "da Silva, Rui", "ten Brink, Jo"]
+    for x, column in ((40, names), (200, others)):
+        rows_of_text(page, [x], 70, [[name] for name in column])
+    text = markdown(page)
+    assert [line.strip() for line in text.splitlines()[1:] if line.strip()] == names + others
+
+
+def test_a_bullet_may_touch_its_item() -> None:
+    page = PdfPage()
+    rows_of_text(page, [40], 40, [["\x9510% at least"], ["\x95 95% at most"], ["\x955 V supply"]])
+    assert markdown(page).splitlines()[:3] == ["- 10% at least", "- 95% at most", "- 5 V supply"]
+
+
+def test_a_note_of_one_column_is_not_of_the_next() -> None:
+    page = PdfPage().text(40, 100, "Water of the lake").text(115.7, 96, "2", 9.6).text(132.5, 96, "H")
+    page.text(139.7, 101, "2", 9.6).text(145.1, 96, "O and so on")
+    assert [line.text for line in READ(make_pdf(page)).pages[0].lines] == [
+        "Water of the lake2",
+        "H2O and so on",
+    ]

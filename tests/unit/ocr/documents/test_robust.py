@@ -15,6 +15,7 @@ from PIL import Image
 
 from framework.core.errors import HubError, InputError
 from framework.workflow.files.pdf import PdfReader
+from framework.workflow.files.sources import is_pdf_head
 from ocr.documents.lazy import Lazy
 from ocr.documents.reader import DocumentReader
 from ocr.exporters._pdf import PdfFile
@@ -437,3 +438,14 @@ def test_paddles_flags_say_that_they_have_no_effect(tmp_path: Path, caplog):
 def test_numbers_of_a_drawing_without_blocks():
     assert Page((), width=0, height=0).draw().shape[2] == 3
     assert np.array(READ(make_pdf(PdfPage())).pages[0].draw()).min() == 128  # the divider
+
+
+def test_lines_before_the_header_hide_no_pdf(tmp_path: Path):
+    data = b"HTTP/1.1 200 OK\r\nContent-Type: application/pdf\r\n\r\n" + make_pdf(
+        PdfPage().text(40, 40, "A line")
+    )
+    file = tmp_path / "mailed.pdf"
+    file.write_bytes(data)
+    for source in (data, str(file)):
+        assert READ(source).pages[0].lines[0].text == "A line"
+    assert not is_pdf_head(b"\x89PNG\r\n\x1a\n" + bytes(40) + b"%PDF-1.7")

@@ -373,3 +373,50 @@ def test_a_head_of_two_rows_above_the_first_of_several_rules(
     heads = {cell.text for cell in table.cells if cell.header and cell.text}
     assert heads == {*names, *(text for text, _ in over if text)}
     assert {cell.row for cell in table.cells if not cell.header} == {2, 3, 4, 5}
+
+
+def test_a_paragraph_between_two_ruled_tables_parts_them() -> None:
+    page, y = PdfPage(), 40.0
+    for rows in (
+        [["City", "People"], ["Alfa", "120"], ["Bravo", "95"]],
+        [["City", "Boats"], ["Delta", "11"], ["Echo", "3"]],
+    ):
+        page.line(40, y - 10, 160, y - 10).line(40, y + 4, 160, y + 4)
+        for row in rows:
+            for x, said in zip((44, 110), row, strict=True):
+                page.text(x, y, said, 8)
+            y += 12
+        page.line(40, y - 8, 160, y - 8)
+        # A justified line, whose words stand far apart.
+        said = "Some text between the tables goes on to the right"
+        page.raw(f"BT /Regular 8 Tf 5 Tw 1 0 0 1 40 {HEIGHT - y - 14} Tm ({said}) Tj 0 Tw ET")
+        y += 50
+    text = markdown(page)
+    assert text.count("Some text between the tables goes on to the right") == 2
+    assert table_of(text) == [
+        ["City", "People"],
+        ["Alfa", "120"],
+        ["Bravo", "95"],
+        ["City", "Boats"],
+        ["Delta", "11"],
+        ["Echo", "3"],
+    ]
+
+
+def test_two_numbers_below_one_another_are_two_rows_beside_a_name_that_spans_both() -> None:
+    page, y = PdfPage().line(40, 30, 260, 30), 40.0
+    rows_of_text(page, (44, 110, 170, 230), y, [["Region", "City", "People", "Boats"]])
+    page.line(40, y + 4, 260, y + 4)
+    for name, rows in (
+        ("North", [["Alfa", "120", "4"], ["Bravo", "95", "7"]]),
+        ("South", [["Delta", "210", "11"], ["Echo", "48", "3"]]),
+    ):
+        rows_of_text(page, (110, 170, 230), y + 14, rows)
+        page.text(44, y + 20, name, 8)
+        y += 28
+    page.line(40, y + 4, 260, y + 4)
+    (table,) = READ(make_pdf(page)).tables
+    cells = {(cell.row, cell.column): (cell.text, cell.rowspan) for cell in table.cells}
+    assert (table.rows, table.columns) == (5, 4)
+    assert cells[1, 0] == ("North", 2) and cells[3, 0] == ("South", 2)
+    assert [cells[row, 1][0] for row in range(1, 5)] == ["Alfa", "Bravo", "Delta", "Echo"]

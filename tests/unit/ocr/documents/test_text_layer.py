@@ -327,6 +327,17 @@ def test_what_was_filled_into_a_form():
     assert Page.from_dict(found.pages[0].to_dict()).fields == found.pages[0].fields
 
 
+def test_notes_of_readers_are_named():
+    page = PdfPage().text(20, 40, "The sum of all parts")
+    page.annotate(200, 30, 220, 50, "/Subtype /Text /Contents (Check\nthe sum)")
+    page.annotate(20, 30, 60, 44, "/Subtype /Highlight /Contents ()")
+    read_page = read(page).pages[0]
+    assert [line.text for line in read_page.lines] == ["The sum of all parts"]
+    assert read_page.warnings == (
+        "notes of readers are not read as text: 1, the first of them 'Check the sum'",
+    )
+
+
 def box(page: PdfPage, x: float, y: float, mark: str = "") -> PdfPage:
     low = HEIGHT - y
     page.raw(f"0.7 w {x} {low} 9 9 re S")

@@ -116,3 +116,25 @@ def test_letters_of_a_ligature_stand_at_one_place_and_are_no_condensed_text() ->
         lambda number: None,
     )
     assert not nothing.doubtful and not len(nothing.after)
+
+
+def letters(text: str, pitch: float, *, twice: float = 0.0) -> list[str]:
+    """Each letter as a text object, `pitch` sizes from the next, and once more `twice` sizes away."""
+    places = [40 + 12 * pitch * n for n in range(len(text))]
+    return [
+        f"BT /F 12 Tf 1 0 0 1 {x + 12 * shift:.3f} 700 Tm ({letter}) Tj ET"
+        for x, letter in zip(places, text, strict=True)
+        for shift in ([0.0, twice] if twice else [0.0])
+    ]
+
+
+@pytest.mark.parametrize("form", [False, True])
+def test_letters_that_are_drawn_one_by_one_and_close_are_all_read(form: bool) -> None:
+    assert page(*letters("commmiteessummit", 0.3), form=form) == "commmiteessummit"
+    content = content_of(*letters("mmma", 0.3), form=form)
+    steps = np.diff(content.text.origins[:, 0])
+    assert steps == pytest.approx(np.full(3, steps[-1]), rel=0.02)
+
+
+def test_letters_that_are_drawn_twice_one_by_one_are_read_once() -> None:
+    assert page(*letters("summit", 0.9, twice=0.03)) == "summit"
