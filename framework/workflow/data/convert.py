@@ -116,7 +116,7 @@ def convert_data(
     with tempfile.TemporaryDirectory(prefix="oar-") as scratch:
         read = _read(source, kind, None if images is None else Path(images), Path(scratch))
         _check_texts(read, source)
-        return _write(read, output, to, kind, boxes_only)
+        return _write(read, source, output, to, kind, boxes_only)
 
 
 def _read(source: Path, kind: Format, images: Path | None, scratch: Path) -> AnnotatedSet:
@@ -159,24 +159,24 @@ def _write_frames(video: Path, folder: Path) -> None:
 
 
 def _write(
-    read: AnnotatedSet, output: Path, to: Target, source_format: Format, boxes_only: bool
+    read: AnnotatedSet, source: Path, output: Path, to: Target, source_format: Format, boxes_only: bool
 ) -> ConvertReport:
     if missing := find_missing(image.path for image in read.images):
         raise InputError(
             f"{len(missing)} of {len(read.images)} images are not there",
-            where=output,
+            where=source,
             received=abbreviate([str(read.images[number].path) for number in missing]),
             fix="name their folder with --images",
         )
     left_out, notes = list(read.problems), list(read.notes)
     images = [
         replace(image, name=_name_inside(image.name))
-        for image in _check_sizes(read.images, output, left_out, notes)
+        for image in _check_sizes(read.images, source, left_out, notes)
     ]
     if left_out and not any(image.objects for image in images):
         raise InputError(
             "nothing of these annotations can be used",
-            where=output,
+            where=source,
             received=f"{len(left_out)} entries that are left out: {abbreviate(left_out, '; ')}",
             fix="correct the annotations, or export them again",
         )
@@ -184,7 +184,7 @@ def _write(
     if any(image.split for image in images):
         images = [_with_split(image) for image in images]
     if repeated := [name for name, count in Counter(image.name for image in images).items() if count > 1]:
-        raise InputError("several images have one name", where=output, received=abbreviate(repeated))
+        raise InputError("several images have one name", where=source, received=abbreviate(repeated))
     names = _OUTPUTS[to]
     check_new(output / name for name in names)
     with write_whole(output, names) as new:
@@ -224,7 +224,7 @@ def _write(
 
 
 def _check_sizes(
-    images: Sequence[AnnotatedImage], output: Path, left_out: list[str], notes: list[str]
+    images: Sequence[AnnotatedImage], source: Path, left_out: list[str], notes: list[str]
 ) -> list[AnnotatedImage]:
     """The images with their sizes, without those that cannot be read, and without those that are of another size than
     their annotations say, where boxes would lie elsewhere. Raises: InputError, where that are all."""
@@ -251,7 +251,7 @@ def _check_sizes(
     if others and not checked:
         raise InputError(
             "the images do not belong to their annotations: they have other sizes, or cannot be read",
-            where=output,
+            where=source,
             received=abbreviate(others, "; "),
             fix="give the images that were annotated, or correct the sizes in the annotations",
         )

@@ -346,7 +346,7 @@ def test_images_that_do_not_belong_to_their_annotations(tmp_path: Path) -> None:
         "a.jpg: the image is 50 wide and 100 high, but its annotation is of one that is 100 wide and 50 high",
     )
     image.write(tmp_path / "in/images/cam/b.jpg", np.zeros((100, 50, 3), np.uint8))
-    with pytest.raises(InputError, match=r"do not belong to their annotations(.*\n)+.*cam/b\.jpg"):
+    with pytest.raises(InputError, match=r"all\.json: the images do not belong(.*\n)+.*cam/b\.jpg"):
         convert_data(source, tmp_path / "none", "coco")
     assert not (tmp_path / "none").exists()
 
