@@ -81,12 +81,6 @@ def calibrate(
         InputError: a signature has no example.
     """
     interpreter_module = import_interpreter()
-    with _quiet():
-        interpreter = interpreter_module.Interpreter(
-            model_content=data,
-            experimental_preserve_all_tensors=True,
-            experimental_op_resolver_type=interpreter_module.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
-        )
     ranges: dict[str, dict[str, np.ndarray]] = {}
     for signature in model.signatureDefs:
         name = signature.signatureKey.decode()
@@ -97,6 +91,13 @@ def calibrate(
                 where=f"signature {name}",
                 received="no example",
                 fix="--data FOLDER, with images as those that the model will see",
+            )
+        # One for each signature: it holds all tensors of those that have run, gigabytes of large images.
+        with _quiet():
+            interpreter = interpreter_module.Interpreter(
+                model_content=data,
+                experimental_preserve_all_tensors=True,
+                experimental_op_resolver_type=interpreter_module.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
             )
         runner = interpreter.get_signature_runner(name)
         subgraph = model.subgraphs[signature.subgraphIndex]

@@ -26,13 +26,13 @@ class _FormParser(MultiPartParser):
 
     def on_headers_finished(self) -> None:
         """The headers of a part have come."""
-        part = self._current_part
-        if part.content_disposition is not None:
-            header = plain_disposition(part.content_disposition)
-            kind = dict(part.item_headers).get(b"content-type", b"")
+        field = self._current_part
+        if field.content_disposition is not None:
+            header = plain_disposition(field.content_disposition)
+            kind = dict(field.item_headers).get(b"content-type", b"")
             if _FILE_TYPE.match(kind) and not _PLAIN.search(header):
                 header += b'; filename=""'
-            part.content_disposition = header
+            field.content_disposition = header
         super().on_headers_finished()
 
 

@@ -28,8 +28,9 @@ _DRAWS = 3
 
 
 def ranked_outputs(outputs: NamedArrays) -> list[str]:
-    """The names of the outputs that have a row for each score."""
-    lead = outputs[RANKED].shape[:2] if RANKED in outputs else ()
+    """The names of the outputs that have a row for each score. Scores of pixels, [n, h, w], rank nothing, and to
+    compare each of their lines with each would take gigabytes."""
+    lead = outputs[RANKED].shape if RANKED in outputs else ()
     return [name for name, array in outputs.items() if len(lead) == 2 and array.shape[:2] == lead]
 
 

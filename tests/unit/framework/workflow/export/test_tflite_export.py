@@ -12,6 +12,7 @@ from framework.commands.export import main
 from framework.core.errors import FormatError
 from framework.export import TensorSpec, load_artifact
 from framework.export.artifact import LABELS_FILE, ORT, ORT_OPERATORS, TFLITE
+from framework.export.formats.onnx.ranked import ranked_outputs
 from framework.export.formats.tflite import packages
 from framework.export.formats.tflite.convert import Signature
 from framework.inference import Runtime
@@ -92,6 +93,13 @@ def test_ranges_come_of_so_many_examples_however_many_a_stage_has() -> None:
     assert [int(feed["image"].max()) for feed in feeds] == [1, 26, 51, 75, 100]
     assert {feed["image"].shape for feed in feeds} == {(1, 4, 120, 3)}
     assert spread([], 5) == [] and len(spread(examples, 1000)) == 100
+
+
+def test_scores_of_pixels_are_no_ranked_rows() -> None:
+    """To compare each line of an image with each took 12 GB."""
+    pixels = {"scores": np.zeros((1, 384, 480)), "labels": np.zeros((1, 384, 480))}
+    assert ranked_outputs(pixels) == []
+    assert ranked_outputs({"scores": np.zeros((1, 9)), "boxes": np.zeros((1, 9, 4))}) == ["scores", "boxes"]
 
 
 @needs_mobile
