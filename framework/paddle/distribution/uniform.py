@@ -19,8 +19,8 @@ def _draw(key: Key, low: Array, high: Array, shape: tuple[int, ...], seed: int =
 
 @operation(name="uniform_log_prob")
 def _log_prob(low: Array, high: Array, value: Array) -> Array:
-    inside = (low < value) & (value < high)
-    return jnp.where(inside, -jnp.log(high - low), -jnp.inf)
+    inside = ((low < value) & (value < high)).astype(jnp.result_type(low, high))
+    return jnp.log(inside) - jnp.log(high - low)  # nan where low is above high, as in Paddle
 
 
 @operation(name="uniform_entropy")
