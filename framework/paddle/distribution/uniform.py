@@ -8,11 +8,12 @@ import jax.numpy as jnp
 from framework.paddle._kernel.arguments import TensorLike
 from framework.paddle._kernel.dispatch import Array, Key, operation
 from framework.paddle._kernel.tensor import Tensor
-from framework.paddle.distribution.distribution import Distribution, Sizes, aligned, parameters
+from framework.paddle.distribution.distribution import Distribution, Sizes, aligned, drawn_shape, parameters
 
 
 @operation(name="uniform_sample")
 def _draw(key: Key, low: Array, high: Array, shape: tuple[int, ...], seed: int = 0) -> Array:
+    shape = drawn_shape(shape, low, high)
     kind = jnp.result_type(low, high)
     return low + (high - low) * jax.random.uniform(jax.random.key(seed) if seed else key, shape, kind)
 

@@ -154,6 +154,8 @@ class CallOp(Op):
         for variable, result in zip(self.outputs, results, strict=False):
             if variable.stop_gradient and not result.stop_gradient:
                 result = result.detach()
+            elif result.stop_gradient and not variable.stop_gradient:
+                result.stop_gradient = False  # set by the program: gradients begin here
             values[id(variable)] = result
 
 
@@ -495,6 +497,9 @@ def _shapes(
 def declare(name: str, shape: Sequence[int | None], dtype: object) -> Variable:
     """A variable that is fed; None and -1 are sizes that are known when the program runs."""
     sizes = [tuple(n if s is None or s == -1 else int(s) for s in shape) for n in SIZES]
+    before = default_main_program().data.get(name)
+    if before is not None and before._value.shape == sizes[0] and before.dtype == dtype:
+        return before  # named again: the same input
     variable = new_variable(sizes[0], sizes[1], types.to_numpy(dtype), name, True)
     variable.is_data = True
     default_main_program().data[name] = variable

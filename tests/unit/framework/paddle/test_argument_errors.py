@@ -86,3 +86,15 @@ def test_the_deviation_of_equal_elements_has_no_slope():
     paddle.std(x).backward()
     assert x.grad.tolist() == [0.0] * 4
     assert np.isnan(paddle.std(paddle.to_tensor([np.nan, 1.0])).item())
+
+
+def test_a_loss_refuses_an_unknown_reduction_when_it_is_built():
+    for layer in (paddle.nn.BCELoss, paddle.nn.L1Loss, paddle.nn.NLLLoss):
+        with pytest.raises(ValueError, match="InvalidArgument"):
+            layer(reduction="unsupport reduction")
+    assert paddle.nn.KLDivLoss(reduction="batchmean").reduction == "batchmean"
+
+
+def test_padding_in_lists_that_are_no_pairs():
+    with pytest.raises(ValueError, match="InvalidArgument"):
+        F.max_pool1d(paddle.ones([1, 2, 8]), 2, 2, padding=[[2]])

@@ -79,3 +79,35 @@ def test_gradients_pass():
 def test_unknown_sizes_go_with_known_ones():
     y = static.data("x", [None, 6]) + paddle.ones([5, 6])
     assert run([y], x=np.ones((5, 6), "float32"))[0].tolist() == [[2.0] * 6] * 5
+
+
+def test_draws_of_parameters_of_unknown_sizes():
+    low = static.data("low", [None, 3])
+    for uniform in (paddle.distribution.Uniform(low, low + 1.0), paddle.distribution.Normal(low, 1.0)):
+        assert run([uniform.sample([2])], low=np.zeros((5, 3), "float32"))[0].shape == (2, 5, 3)
+
+
+def test_data_named_again_is_the_same_input():
+    first = static.data("x", [2, 12]) + 1.0
+    second = static.data("x", [2, 12]) + 2.0
+    assert [y[0, 0].item() for y in run([first, second], x=X)] == [1.0, 2.0]
+
+
+def test_lengths_as_a_mask_by_its_old_name():
+    mask = static.nn.sequence_lod.sequence_mask(static.data("lengths", [2], "int32"), 3)
+    assert run([mask], lengths=numbers(1, 2))[0].tolist() == [[1, 0, 0], [1, 1, 0]]
+
+
+def test_the_entropy_of_an_exponential_family():
+    class Family(paddle.distribution.ExponentialFamily):
+        _mean_carrier_measure = 0.0
+        rate = static.data("rate", [2])
+
+        @property
+        def _natural_parameters(self):
+            return (self.rate,)
+
+        def _log_normalizer(self, rate):
+            return rate**2
+
+    assert run([Family().entropy()], rate=np.float32([1, 2]))[0].tolist() == [-1.0, -4.0]
