@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from framework.core import errors
 
 if TYPE_CHECKING:
     from framework.paddle._kernel.tensor import Tensor
+
+Deferral: TypeAlias = (
+    "Callable[[ValueNeeded, Callable[..., object], Sequence[object], Mapping[str, object]], object]"
+)
 
 
 class ShapeError(errors.ShapeError):
@@ -44,7 +48,7 @@ class ValueNeeded(errors.TraceError):
     """A function needs the value of a variable of a static program. Functions whose settings may be variables are
     recorded whole then (static/deferred.py)."""
 
-    def __init__(self, variable: Tensor, record: Callable[..., Any]) -> None:
+    def __init__(self, variable: Tensor, record: Deferral) -> None:
         super().__init__(
             "a variable of a static program has no values",
             received=f"the values of {variable.name} {list(variable.shape)}",
@@ -53,7 +57,7 @@ class ValueNeeded(errors.TraceError):
         self.variable, self._record = variable, record
 
     def record(
-        self, function: Callable[..., Any], args: Sequence[object], kwargs: Mapping[str, object]
+        self, function: Callable[..., object], args: Sequence[object], kwargs: Mapping[str, object]
     ) -> Any:
         """Record the call that needs the value; returns its variables."""
         return self._record(self, function, args, kwargs)

@@ -70,7 +70,9 @@ def where(
     return _where(condition, x, y)
 
 
-def where_(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Tensor:
+def where_(
+    condition: Tensor, x: Tensor | None = None, y: Tensor | None = None, name: str | None = None
+) -> Tensor:
     """`where` that replaces x."""
     if x is None or y is None:
         raise ShapeError("x and y are needed", where="paddle.where_", received="None")

@@ -26,6 +26,7 @@ from framework.paddle.static.program import (
     Values,
     Variable,
     default_main_program,
+    defer_by,
     new_variable,
     value_of,
 )
@@ -39,7 +40,7 @@ class DeferredOp(Op):
     """A call of a function some of whose arguments must be numbers."""
 
     def __init__(
-        self, function: Callable[..., Any], args: Sequence[object], kwargs: Mapping[str, object]
+        self, function: Callable[..., object], args: Sequence[object], kwargs: Mapping[str, object]
     ) -> None:
         self.function, self.args, self.kwargs = function, args, kwargs
         self.type = function.__name__
@@ -48,7 +49,7 @@ class DeferredOp(Op):
         self.inputs = [t for t in _leaves([*args, *kwargs.values()]) if isinstance(t, Tensor)]
         self.recorded = mode.grad_enabled
 
-    def call(self, value: Callable[[Tensor], object]) -> Any:
+    def call(self, value: Callable[[Tensor], object]) -> object:
         """The result for the values of Tensors that `value` gives."""
         args = [_mapped(arg, value) for arg in self.args]
         return self.function(*args, **{name: _mapped(arg, value) for name, arg in self.kwargs.items()})
@@ -68,8 +69,8 @@ class DeferredOp(Op):
 
 
 def defer(
-    error: ValueNeeded, function: Callable[..., Any], args: Sequence[object], kwargs: Mapping[str, object]
-) -> Any:
+    error: ValueNeeded, function: Callable[..., object], args: Sequence[object], kwargs: Mapping[str, object]
+) -> object:
     """Record a call that stopped at a variable whose value it needs; returns its variables.
 
     Raises:
@@ -92,17 +93,17 @@ def defer(
             error = another
 
 
-def _recorded(op: DeferredOp) -> Any:
+def _recorded(op: DeferredOp) -> object:
     """Append the operation; returns its variables in the structure of its results."""
     shapes, others, structure = _shapes(op)
-    wanted = mode.grad_enabled and any(not t.stop_gradient for t in op.inputs)
+    differentiable = mode.grad_enabled and any(not t.stop_gradient for t in op.inputs)
     op.outputs = [
         new_variable(
             a.shape,
             b.shape,
             a.dtype,
             f"{unique_name.generate(op.type)}.tmp_0",
-            not (wanted and a.dtype in INEXACT),
+            not (differentiable and a.dtype in INEXACT),
         )
         for a, b in zip(shapes, others, strict=True)
     ]
@@ -110,7 +111,7 @@ def _recorded(op: DeferredOp) -> Any:
     return structure(op.outputs) if structure is not None else op.outputs[0]
 
 
-def _shapes(op: DeferredOp) -> tuple[list[Any], list[Any], type | None]:
+def _shapes(op: DeferredOp) -> tuple[list[jax.ShapeDtypeStruct], list[jax.ShapeDtypeStruct], type | None]:
     """The shapes of the results for both stand-ins of unknown sizes, and list, tuple or None for one result."""
     problem: Exception | None = None
     for guess in _GUESSES:
@@ -131,12 +132,12 @@ def _shapes(op: DeferredOp) -> tuple[list[Any], list[Any], type | None]:
     return [like[0]], [like[1]], None
 
 
-def _unknown_where_empty(results: Sequence[Any], index: int) -> list[Any]:
+def _unknown_where_empty(results: Sequence[jax.ShapeDtypeStruct], index: int) -> list[jax.ShapeDtypeStruct]:
     """Sizes that are 0 for the stand-ins of settings say nothing of those for the settings."""
     return [jax.ShapeDtypeStruct([size or SIZES[index] for size in r.shape], r.dtype) for r in results]
 
 
-def _evaluated(op: DeferredOp, number: int, other: bool) -> tuple[list[Any], type | None]:
+def _evaluated(op: DeferredOp, number: int, other: bool) -> tuple[list[jax.ShapeDtypeStruct], type | None]:
     data = [t for t in op.inputs if isinstance(t, Variable) and id(t) not in op.settings]
     specs = [_spec(t, other) for t in data]
     structures: list[type | None] = []
@@ -169,17 +170,17 @@ def _sizes(op: DeferredOp) -> tuple[jax.ShapeDtypeStruct, jax.ShapeDtypeStruct] 
     such shape."""
     data = [t for t in op.inputs if id(t) not in op.settings]
     for argument in [*op.args, *op.kwargs.values()]:
-        parts = list(_leaves(argument))
-        if not data or not any(id(part) in op.settings for part in parts):
+        sizes = list(_leaves(argument))
+        if not data or not any(id(size) in op.settings for size in sizes):
             continue
         if isinstance(argument, Tensor):
-            parts *= max(argument.size, 0)
+            sizes *= max(argument.size, 0)
         kind = data[0]._value.dtype
         first, second = (
             jax.ShapeDtypeStruct(
-                [part if isinstance(part, int) and part > 0 else size for part in parts], kind
+                [size if isinstance(size, int) and size > 0 else unknown for size in sizes], kind
             )
-            for size in SIZES
+            for unknown in SIZES
         )
         return first, second
     return None
@@ -187,14 +188,14 @@ def _sizes(op: DeferredOp) -> tuple[jax.ShapeDtypeStruct, jax.ShapeDtypeStruct] 
 
 def settings_of(program: Program, values: Values) -> dict[int, np.ndarray]:
     """The values of all variables that are settings in a program, computed from what is fed."""
-    wanted = [
+    requested = [
         variable
         for op in program.ops
         if isinstance(op, DeferredOp)
         for key, variable in op.settings.items()
         if key not in op.constants
     ]
-    return _computed(program, wanted, values) if wanted else {}
+    return _computed(program, requested, values) if requested else {}
 
 
 def _constant(program: Program, variable: Variable) -> np.ndarray | None:
@@ -244,13 +245,16 @@ def _plain(setting: np.ndarray) -> object:
 
 def _leaves(value: object) -> Iterable[Any]:
     if isinstance(value, list | tuple):
-        for part in value:
-            yield from _leaves(part)
+        for item in value:
+            yield from _leaves(item)
     else:
         yield value
 
 
-def _mapped(value: Any, function: Callable[[Tensor], object]) -> Any:
+def _mapped(value: object, function: Callable[[Tensor], object]) -> object:
     if isinstance(value, list | tuple):
-        return type(value)([_mapped(part, function) for part in value])
+        return type(value)([_mapped(item, function) for item in value])
     return function(value) if isinstance(value, Tensor) else value
+
+
+defer_by(defer)

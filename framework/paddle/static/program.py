@@ -15,7 +15,7 @@ from framework.paddle._kernel import dtypes as types
 from framework.paddle._kernel.arguments import DTypeLike
 from framework.paddle._kernel.dispatch import KEY, Compiled, execute, explained
 from framework.paddle._kernel.dtypes import INEXACT
-from framework.paddle._kernel.errors import ShapeError, ValueNeeded
+from framework.paddle._kernel.errors import Deferral, ShapeError, ValueNeeded
 from framework.paddle._kernel.mode import mode, set_recorder
 from framework.paddle._kernel.symbol import Symbol
 from framework.paddle._kernel.tape import Node
@@ -64,9 +64,7 @@ class Variable(Tensor):
         return default_main_program().global_block()
 
     def numpy(self, *args: object) -> np.ndarray:
-        from framework.paddle.static.deferred import defer
-
-        raise ValueNeeded(self, defer)
+        raise ValueNeeded(self, _state.defer)
 
     def _scalar(self, use: str) -> np.ndarray:
         return self.numpy()
@@ -358,6 +356,8 @@ class StepOp(Op):
 
 
 class _State:
+    defer: Deferral  # static/deferred.py, which stands above this file, puts it here
+
     def __init__(self) -> None:
         self.main, self.startup = Program(), Program()
         self.on = False
@@ -365,6 +365,11 @@ class _State:
 
 
 _state = _State()
+
+
+def defer_by(defer: Deferral) -> None:
+    """Let `defer` record the calls that need the value of a variable."""
+    _state.defer = defer
 
 
 def default_main_program() -> Program:
