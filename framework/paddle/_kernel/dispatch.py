@@ -25,15 +25,15 @@ from typing import Any, ParamSpec, TypeAlias, overload
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.core import Tracer
 
 from framework.core.compilation import compile_options, enable_compilation_cache
-from framework.core.errors import OarError, TraceError
+from framework.core.errors import OarError
+from framework.core.errors import ShapeError as CoreShapeError
 from framework.paddle._kernel.dtypes import INEXACT
-from framework.paddle._kernel.dtypes import dtype as Dtype
-from framework.paddle._kernel.errors import ShapeError
+from framework.paddle._kernel.errors import ShapeError, ValueNeeded, in_paddle_words
 from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.random import default_generator
+from framework.paddle._kernel.settings import freeze, thaw
 from framework.paddle._kernel.tape import Cotangent, Edge, Node, edge_of
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 from framework.paddle._kernel.x64 import enter_x64, leave_x64, x64
@@ -343,7 +343,7 @@ def _recorded(compiled: Compiled, args: Sequence[object], values: list[object]) 
         else:
             out = compiled.program(*values)
     except (TypeError, ValueError) as error:
-        raise _explained(compiled, args, error) from error
+        raise explained(compiled, args, error) from error
     finally:
         leave_x64(before)
     multiple = out.__class__ is tuple or out.__class__ is list
@@ -368,11 +368,11 @@ def _called_again(
 ) -> Any:
     """The result under a trace of another program; else the error in the user's terms."""
     if not is_nested(error):
-        raise _explained(compiled, args, error) from error
+        raise explained(compiled, args, error) from error
     try:
         return compiled.program.inner(*values)
     except (TypeError, ValueError) as inner:
-        raise _explained(compiled, args, inner) from inner
+        raise explained(compiled, args, inner) from inner
 
 
 def _converted(arg: object) -> jax.Array | float:
@@ -384,7 +384,10 @@ def _converted(arg: object) -> jax.Array | float:
     return as_array(arg)
 
 
-def _explained(compiled: Compiled, args: Sequence[object], error: Exception) -> Exception:
+def explained(compiled: Compiled, args: Sequence[object], error: Exception) -> Exception:
+    """The error of an operation in the user's terms."""
+    if isinstance(error, CoreShapeError):
+        return in_paddle_words(error)
     if isinstance(
         error, OarError | jax.errors.ConcretizationTypeError | jax.errors.TracerArrayConversionError
     ):
@@ -514,47 +517,6 @@ class Operation:
         )
 
 
-class _Slice(tuple):
-    """A slice as a setting: Python 3.11 cannot hash slices."""
-
-    __slots__ = ()
-
-
-def freeze(value: object) -> Any:
-    """A setting as a value that can be hashed: lists as tuples, Tensors as the numbers they hold."""
-    if isinstance(value, list | tuple):
-        return tuple([freeze(part) for part in value])
-    if isinstance(value, Tensor):
-        if isinstance(value._value, Tracer):
-            raise TraceError(
-                "a setting that decides shapes is a Tensor whose value is not known when the program is compiled",
-                received=f"a Tensor {value.dtype} {value.shape}",
-                allowed="Python numbers and lists",
-                fix="compute it with Python numbers (x.shape is a list of them), or keep it out of to_static",
-            )
-        return freeze(value.tolist())
-    if isinstance(value, np.ndarray):
-        return freeze(value.tolist())
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, Dtype):
-        return value.numpy
-    if isinstance(value, slice):
-        return _Slice((freeze(value.start), freeze(value.stop), freeze(value.step)))
-    if isinstance(value, dict):
-        return tuple((name, freeze(part)) for name, part in value.items())
-    return value
-
-
-def thaw(value: object) -> object:
-    """A frozen setting as operations read it."""
-    if isinstance(value, _Slice):
-        return slice(*value)
-    if isinstance(value, tuple):
-        return tuple(thaw(part) for part in value)
-    return value
-
-
 @overload
 def operation(function: Callable[..., object], /) -> Callable[..., Any]: ...
 @overload
@@ -589,7 +551,10 @@ def _operation(
     @functools.wraps(function)
     def call(*args: object, **kwargs: object) -> Any:
         if kwargs or len(args) != quick:
-            compiled, inputs = op.bind(args, kwargs)
+            try:
+                compiled, inputs = op.bind(args, kwargs)
+            except ValueNeeded as error:
+                return error.record(call, args, kwargs)
             return run(compiled, inputs)
         if mode.routed:
             return run(op.default or op.quick(), args)

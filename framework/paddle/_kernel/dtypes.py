@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 import numpy as np
 
-from framework.paddle._kernel.errors import ShapeError
+from framework.paddle._kernel.errors import ArgumentTypeError, ShapeError
 from framework.paddle._kernel.mode import mode
 
 
@@ -25,7 +25,7 @@ class dtype:
             return self is other
         try:
             return _named(other) is self
-        except ShapeError:
+        except (ArgumentTypeError, ShapeError):
             return False
 
     def __hash__(self) -> int:
@@ -68,7 +68,7 @@ def of_numpy(kind: np.dtype) -> dtype:
     """
     found = _BY_NUMPY.get(np.dtype(kind))
     if found is None:
-        raise _unknown(kind)
+        raise ShapeError("Paddle has no such data type", **_unknown(kind))
     return found
 
 
@@ -82,13 +82,13 @@ def _named(kind: object) -> dtype:
     if isinstance(kind, type) and (found := _BY_PYTHON.get(kind)):
         return found
     try:
-        return _BY_NUMPY[np.dtype(kind)]  # type: ignore[call-overload]
-    except (TypeError, KeyError):
-        raise _unknown(kind) from None
+        return of_numpy(np.dtype(kind))  # type: ignore[call-overload]
+    except TypeError:
+        raise ArgumentTypeError("unknown data type", **_unknown(kind)) from None
 
 
-def _unknown(kind: object) -> ShapeError:
-    return ShapeError("unknown data type", where="paddle", received=repr(kind), allowed=", ".join(_BY_NAME))
+def _unknown(kind: object) -> dict[str, str]:
+    return {"where": "paddle", "received": repr(kind), "allowed": ", ".join(_BY_NAME)}
 
 
 def to_numpy(kind: object) -> np.dtype:

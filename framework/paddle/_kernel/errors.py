@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
 from framework.core import errors
+
+if TYPE_CHECKING:
+    from framework.paddle._kernel.tensor import Tensor
+
+Deferral: TypeAlias = (
+    "Callable[[ValueNeeded, Callable[..., object], Sequence[object], Mapping[str, object]], object]"
+)
 
 
 class ShapeError(errors.ShapeError):
@@ -10,3 +20,53 @@ class ShapeError(errors.ShapeError):
     this kind, which is a ValueError too."""
 
     kind = "(InvalidArgument) "
+
+
+class IntegerError(ShapeError, TypeError):
+    """A size, an axis or a count is no integer: some of Paddle's functions raise TypeError, others ValueError."""
+
+
+class ArgumentTypeError(errors.OarError, TypeError):
+    """An argument is of a kind that Paddle refuses before an operation runs: a name that is no data type, an axis that
+    is no integer."""
+
+
+class UnknownSetting(errors.TraceError):
+    """A setting is a Tensor of a traced function, whose value is not known."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        super().__init__(
+            "a setting that decides shapes is a Tensor whose value is not known when the program is compiled",
+            received=f"a Tensor {tensor.dtype} {tensor.shape}",
+            allowed="Python numbers and lists",
+            fix="compute it with Python numbers (x.shape is a list of them), or keep it out of to_static",
+        )
+        self.tensor = tensor
+
+
+class ValueNeeded(errors.TraceError):
+    """A function needs the value of a variable of a static program. Functions whose settings may be variables are
+    recorded whole then (static/deferred.py)."""
+
+    def __init__(self, variable: Tensor, record: Deferral) -> None:
+        super().__init__(
+            "a variable of a static program has no values",
+            received=f"the values of {variable.name} {list(variable.shape)}",
+            fix="name it in fetch_list of Executor.run, or leave static mode by paddle.disable_static()",
+        )
+        self.variable, self._record = variable, record
+
+    def record(
+        self, function: Callable[..., object], args: Sequence[object], kwargs: Mapping[str, object]
+    ) -> Any:
+        """Record the call that needs the value; returns its variables."""
+        return self._record(self, function, args, kwargs)
+
+
+def in_paddle_words(error: errors.ShapeError) -> ShapeError:
+    """The error of a function of the core as that of an operation."""
+    if isinstance(error, ShapeError):
+        return error
+    return ShapeError(
+        error.problem, where=error.where, received=error.received, allowed=error.allowed, fix=error.fix
+    )

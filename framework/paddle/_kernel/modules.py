@@ -24,6 +24,7 @@ _PRIVATE = {
         "_BatchNormBase": "paddle.nn.norm._BatchNorm",
         "_InstanceNormBase": "paddle.nn.norm._InstanceNorm",
     },
+    "paddle.static.nn.sequence_lod": {"sequence_mask": "paddle.nn.functional.sequence_mask"},
     "paddle.io.dataloader.collate": {
         "default_collate_fn": "paddle.io.default_collate_fn",
         "default_convert_fn": "paddle.io.default_convert_fn",

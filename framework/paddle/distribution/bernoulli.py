@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from framework.paddle._kernel.arguments import TensorLike
 from framework.paddle._kernel.dispatch import Array, Key, operation
 from framework.paddle._kernel.tensor import Tensor
-from framework.paddle.distribution.distribution import Sizes, parameters
+from framework.paddle.distribution.distribution import Sizes, drawn_shape, parameters
 from framework.paddle.distribution.exponential_family import ExponentialFamily
 
 
@@ -25,6 +25,7 @@ def _logits(probs: Array) -> Array:
 
 @operation(name="bernoulli_sample", differentiable=False)
 def _draw(key: Key, probs: Array, shape: tuple[int, ...]) -> Array:
+    shape = drawn_shape(shape, probs)
     return jax.random.bernoulli(key, probs, shape).astype(probs.dtype)
 
 

@@ -8,12 +8,13 @@ from jax.scipy.special import betaln, digamma, xlog1py, xlogy
 from framework.paddle._kernel.arguments import TensorLike
 from framework.paddle._kernel.dispatch import Array, Key, operation
 from framework.paddle._kernel.tensor import Tensor
-from framework.paddle.distribution.distribution import Sizes, aligned, parameters
+from framework.paddle.distribution.distribution import Sizes, aligned, drawn_shape, parameters
 from framework.paddle.distribution.exponential_family import ExponentialFamily
 
 
 @operation(name="beta_sample")
 def _draw(key: Key, alpha: Array, beta: Array, shape: tuple[int, ...]) -> Array:
+    shape = drawn_shape(shape, alpha, beta)
     first, second = jax.random.split(key)
     logs = jax.random.loggamma(first, alpha, shape, alpha.dtype) - jax.random.loggamma(
         second, beta, shape, alpha.dtype

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+import jax
+import jax.numpy as jnp
+
 from framework.paddle._kernel.arguments import TensorLike
 from framework.paddle._kernel.dtypes import default_numpy
 from framework.paddle._kernel.tensor import Tensor
@@ -74,6 +77,12 @@ class Distribution:
 
     def _extend_shape(self, sample_shape: Sizes) -> tuple[int, ...]:
         return (*integers_of(sample_shape), *self._batch_shape, *self._event_shape)
+
+
+def drawn_shape(shape: tuple[int, ...], *parameters: jax.Array) -> tuple[int, ...]:
+    """The shape of draws, in which sizes that a static program does not know (-1) are those of the parameters."""
+    batch = jnp.broadcast_shapes(*[parameter.shape for parameter in parameters])
+    return (*shape[: len(shape) - len(batch)], *batch) if -1 in shape else shape
 
 
 def parameters(*values: Any) -> list[Tensor]:

@@ -7,6 +7,8 @@ from typing import Any
 from framework.paddle._kernel.tape import enable_grad, grad
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.distribution.distribution import Distribution
+from framework.paddle.static.backward import gradients
+from framework.paddle.static.program import in_dynamic_mode
 
 
 class ExponentialFamily(Distribution):
@@ -37,5 +39,6 @@ def normalizer_and_slopes(p: ExponentialFamily) -> tuple[Tensor, list[Any], list
         for parameter in natural:
             parameter.stop_gradient = False
         normalizer = p._log_normalizer(*natural)
-        slopes = grad(normalizer.sum(), natural, create_graph=True)
+        total = normalizer.sum()
+        slopes = grad(total, natural, create_graph=True) if in_dynamic_mode() else gradients(total, natural)
     return normalizer, slopes, natural

@@ -8,11 +8,12 @@ import jax.numpy as jnp
 from framework.paddle._kernel.arguments import TensorLike
 from framework.paddle._kernel.dispatch import Array, Key, operation
 from framework.paddle._kernel.tensor import Tensor
-from framework.paddle.distribution.distribution import Distribution, Sizes, parameters
+from framework.paddle.distribution.distribution import Distribution, Sizes, drawn_shape, parameters
 
 
 @operation(name="geometric_sample")
 def _draw(key: Key, probs: Array, shape: tuple[int, ...]) -> Array:
+    shape = drawn_shape(shape, probs)
     draw = jax.random.uniform(key, shape, probs.dtype, minval=jnp.finfo(probs.dtype).tiny)
     return jnp.floor(jnp.log(draw) / jnp.log1p(-probs))
 

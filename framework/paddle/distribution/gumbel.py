@@ -11,11 +11,12 @@ import numpy as np
 from framework.paddle._kernel.arguments import TensorLike
 from framework.paddle._kernel.dispatch import Array, Key, operation
 from framework.paddle._kernel.tensor import Tensor
-from framework.paddle.distribution.distribution import Distribution, Sizes, aligned, parameters
+from framework.paddle.distribution.distribution import Distribution, Sizes, aligned, drawn_shape, parameters
 
 
 @operation(name="gumbel_sample")
 def _draw(key: Key, loc: Array, scale: Array, shape: tuple[int, ...]) -> Array:
+    shape = drawn_shape(shape, loc, scale)
     return loc + scale * jax.random.gumbel(key, shape, scale.dtype)
 
 

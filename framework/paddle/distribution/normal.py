@@ -10,11 +10,12 @@ import jax.numpy as jnp
 from framework.paddle._kernel.arguments import TensorLike
 from framework.paddle._kernel.dispatch import Array, Key, operation
 from framework.paddle._kernel.tensor import Tensor
-from framework.paddle.distribution.distribution import Distribution, Sizes, aligned, parameters
+from framework.paddle.distribution.distribution import Distribution, Sizes, aligned, drawn_shape, parameters
 
 
 @operation(name="normal_sample")
 def _draw(key: Key, loc: Array, scale: Array, shape: tuple[int, ...], seed: int = 0) -> Array:
+    shape = drawn_shape(shape, loc, scale)
     kind = jnp.result_type(loc, scale)
     return loc + scale * jax.random.normal(jax.random.key(seed) if seed else key, shape, kind)
 

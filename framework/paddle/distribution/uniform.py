@@ -8,19 +8,20 @@ import jax.numpy as jnp
 from framework.paddle._kernel.arguments import TensorLike
 from framework.paddle._kernel.dispatch import Array, Key, operation
 from framework.paddle._kernel.tensor import Tensor
-from framework.paddle.distribution.distribution import Distribution, Sizes, aligned, parameters
+from framework.paddle.distribution.distribution import Distribution, Sizes, aligned, drawn_shape, parameters
 
 
 @operation(name="uniform_sample")
 def _draw(key: Key, low: Array, high: Array, shape: tuple[int, ...], seed: int = 0) -> Array:
+    shape = drawn_shape(shape, low, high)
     kind = jnp.result_type(low, high)
     return low + (high - low) * jax.random.uniform(jax.random.key(seed) if seed else key, shape, kind)
 
 
 @operation(name="uniform_log_prob")
 def _log_prob(low: Array, high: Array, value: Array) -> Array:
-    inside = (low < value) & (value < high)
-    return jnp.where(inside, -jnp.log(high - low), -jnp.inf)
+    inside = ((low < value) & (value < high)).astype(jnp.result_type(low, high))
+    return jnp.log(inside) - jnp.log(high - low)  # nan where low is above high, as in Paddle
 
 
 @operation(name="uniform_entropy")

@@ -63,6 +63,8 @@ class ClipGradByValue(ClipGradBase):
     """Limits every element to [min, max]; without `min` to [-max, max]."""
 
     def __init__(self, max: float, min: float | None = None) -> None:
+        if min is None:
+            assert max > 0, f"ClipGradByValue: max is positive where there is no min, received {max}"
         self.max, self.min = float(max), -float(max) if min is None else float(min)
         self.core = GradClip(value=(self.min, self.max))
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 
 from framework import nn as core
+from framework.paddle._kernel.errors import ShapeError
 from framework.paddle.nn import functional as F
-from framework.paddle.nn.faces import face
+from framework.paddle.nn.faces import Face, face
 
 # -- activations ------------------------------------------------------------------------------------------------------
 
@@ -84,7 +85,24 @@ MaxUnPool3D = _face(core.MaxUnPool3D, attributes=_KSIZE, shown=_SIZE)
 
 # -- losses -----------------------------------------------------------------------------------------------------------
 
-_face = functools.partial(face, module=__name__, prefix="", shown="")
+_REDUCTIONS = ("mean", "sum", "none", "batchmean")
+
+
+class _Loss(Face):
+    """Refuses a reduction that there is not when the layer is built, as Paddle does."""
+
+    def _settled(self, settings: dict[str, object]) -> dict[str, object]:
+        if settings.get("reduction", "mean") not in _REDUCTIONS:
+            raise ShapeError(
+                "there is no such reduction",
+                where=f"paddle.nn.{type(self).__name__}",
+                received=repr(settings["reduction"]),
+                allowed=", ".join(_REDUCTIONS),
+            )
+        return settings
+
+
+_face = functools.partial(face, module=__name__, prefix="", shown="", base=_Loss)
 BCELoss = _face(core.BCELoss)
 BCEWithLogitsLoss = _face(core.BCEWithLogitsLoss)
 CosineEmbeddingLoss = _face(core.CosineEmbeddingLoss)

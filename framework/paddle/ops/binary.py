@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from framework.paddle._kernel.dispatch import Array, operation
+from framework.paddle._kernel.errors import ShapeError
 from framework.paddle.ops.promotion import as_float, is_integer, pair
 
 __all__ = [
@@ -128,7 +129,14 @@ def addmm(
     alpha: Array | float = 1.0,
     name: str | None = None,
 ) -> Array:
-    """beta input + alpha x @ y."""
+    """beta input + alpha x @ y, of matrices."""
+    if not x.ndim == y.ndim == 2 or input.ndim not in (1, 2):
+        raise ShapeError(
+            "matrices are multiplied",
+            where="paddle.addmm",
+            received=f"input {list(input.shape)}, x {list(x.shape)}, y {list(y.shape)}",
+            allowed="2 axes each; input may be one row",
+        )
     product = jnp.matmul(x, y)
     factors = (jnp.asarray(v).astype(product.dtype) for v in (beta, alpha))
     return next(factors) * input + next(factors) * product

@@ -14,7 +14,8 @@ from framework.core.axes import normalize_axis
 from framework.paddle._kernel.arguments import DTypeLike, TensorLike
 from framework.paddle._kernel.dispatch import Array, Arrays, freeze, operation
 from framework.paddle._kernel.dtypes import default_numpy, to_numpy, to_numpy_or
-from framework.paddle._kernel.errors import ShapeError
+from framework.paddle._kernel.errors import ArgumentTypeError, ShapeError
+from framework.paddle._kernel.settings import takes_variables
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 from framework.paddle._kernel.x64 import x64
 from framework.paddle.ops.promotion import as_float, pair
@@ -96,6 +97,7 @@ def _spread(value: Array, shape: tuple[int, ...], dtype: np.dtype) -> Array:
     return jnp.broadcast_to(jnp.asarray(value).reshape(()).astype(dtype), shape)
 
 
+@takes_variables
 def full(
     shape: Sizes, fill_value: TensorLike, dtype: DTypeLike | None = None, name: str | None = None
 ) -> Tensor:
@@ -110,11 +112,13 @@ def _number(value: TensorLike) -> Any:
     return float(value) if isinstance(value, str) else value
 
 
+@takes_variables
 def zeros(shape: Sizes, dtype: DTypeLike | None = None, name: str | None = None) -> Tensor:
     """0 everywhere."""
     return filled(sizes_of(shape), 0, to_numpy_or(dtype, default_numpy()))
 
 
+@takes_variables
 def ones(shape: Sizes, dtype: DTypeLike | None = None, name: str | None = None) -> Tensor:
     """1 everywhere."""
     return filled(sizes_of(shape), 1, to_numpy_or(dtype, default_numpy()))
@@ -154,6 +158,7 @@ def empty_like(x: Tensor, dtype: DTypeLike | None = None, name: str | None = Non
     return _like(x, 0, dtype)
 
 
+@takes_variables
 def arange(
     start: TensorLike = 0,
     end: TensorLike | None = None,
@@ -195,6 +200,7 @@ def _linspace(start: Array, stop: Array, num: int, dtype: np.dtype) -> Array:
     return jnp.linspace(first, last, num).astype(dtype)
 
 
+@takes_variables
 def linspace(
     start: TensorLike,
     stop: TensorLike,
@@ -213,6 +219,7 @@ def _logspace(start: Array, stop: Array, base: Array, num: int, dtype: np.dtype)
     return powers.astype(dtype)
 
 
+@takes_variables
 def logspace(
     start: TensorLike,
     stop: TensorLike,
@@ -230,14 +237,18 @@ def _count(num: int | Tensor) -> int:
     return int(count[0] if isinstance(count, tuple) else count)
 
 
+@takes_variables
 def eye(
     num_rows: int, num_columns: int | None = None, dtype: DTypeLike | None = None, name: str | None = None
 ) -> Tensor:
     """1 on the diagonal of a matrix, 0 elsewhere."""
-    columns = num_rows if num_columns is None else num_columns
-    return wrap(
-        as_array(np.eye(_count(num_rows), _count(columns), dtype=to_numpy_or(dtype, default_numpy())))
-    )
+    kind = to_numpy_or(dtype, default_numpy())
+    sizes = (num_rows, num_rows if num_columns is None else num_columns)
+    if any(isinstance(size, float | str) for size in sizes) or min(map(_count, sizes)) < 0:
+        raise ArgumentTypeError(
+            "sizes are integers from 0", where="paddle.eye", received=sizes, allowed="integers from 0"
+        )
+    return wrap(as_array(np.eye(*map(_count, sizes), dtype=kind)))
 
 
 @operation(name="assign")

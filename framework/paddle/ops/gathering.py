@@ -21,6 +21,7 @@ from framework.paddle._kernel.dispatch import Array, Arrays, operation
 from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.methods import replace_value
 from framework.paddle._kernel.tensor import Tensor
+from framework.paddle._kernel.visible import visible_integers
 from framework.paddle.ops.promotion import is_inexact
 from framework.paddle.ops.shaping import whole_number, whole_numbers
 
@@ -65,11 +66,29 @@ def gather(x: Array, index: Array, axis: int | None = None, name: str | None = N
     return jnp.take(x, index.reshape(-1) if index.ndim == 2 else index, place)
 
 
-@operation
-def index_select(x: Array, index: Array, axis: int = 0, name: str | None = None) -> Array:
-    """The parts of `x` along an axis at the positions [n]."""
+@operation(name="index_select")
+def _index_select(x: Array, index: Array, axis: int) -> Array:
     _is_position(index, "paddle.index_select", (1,))
-    return jnp.take(x, index.reshape(-1), normalize_axis(axis, x.ndim, "paddle.index_select"))
+    return jnp.take(x, index.reshape(-1), normalize_axis(whole_number(axis), x.ndim, "paddle.index_select"))
+
+
+def index_select(x: Tensor, index: Tensor, axis: int = 0, name: str | None = None) -> Tensor:
+    """The parts of `x` along an axis at the positions [n].
+
+    Raises:
+        ShapeError: there is no such position (up to 8192 of them on a CPU; else that part is NaN or the least integer).
+    """
+    numbers = visible_integers(index)
+    if numbers is not None and isinstance(axis, int) and -x.ndim <= axis < x.ndim:
+        size = x.shape[axis]
+        if numbers.max() >= size or numbers.min() < -size:
+            raise ShapeError(
+                "a position is out of range",
+                where="paddle.index_select",
+                received=f"positions from {numbers.min()} to {numbers.max()} on axis {axis} of shape {x.shape}",
+                allowed=f"{-size} to {size - 1}",
+            )
+    return _index_select(x, index, axis)
 
 
 @operation

@@ -13,6 +13,7 @@ from framework.core.axes import normalize_axis
 from framework.paddle._kernel.arguments import Integers
 from framework.paddle._kernel.dispatch import Array, Arrays, freeze, operation
 from framework.paddle._kernel.errors import ShapeError
+from framework.paddle._kernel.settings import takes_variables
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.ops.indexing import getitem
 from framework.paddle.ops.shaping import whole_number, whole_numbers
@@ -103,6 +104,7 @@ def _parts(x: Tensor, num_or_sections: Integers, axis: Integers, where: str) -> 
     return list(_split(x, tuple(int(end) for end in np.cumsum(sizes)[:-1]), axis))
 
 
+@takes_variables
 def split(x: Tensor, num_or_sections: Integers, axis: Integers = 0, name: str | None = None) -> list[Tensor]:
     """So many equal parts along an axis, or parts of these sizes, of which one may be -1."""
     return _parts(x, num_or_sections, axis, "paddle.split")
@@ -115,6 +117,7 @@ def vsplit(x: Tensor, num_or_sections: Integers, name: str | None = None) -> lis
     return _parts(x, num_or_sections, 0, "paddle.vsplit")
 
 
+@takes_variables
 def chunk(x: Tensor, chunks: int, axis: Integers = 0, name: str | None = None) -> list[Tensor]:
     """So many equal parts along an axis."""
     return _parts(x, whole_number(chunks), axis, "paddle.chunk")
@@ -125,6 +128,7 @@ def _unbind(x: Array, axis: int) -> tuple[Array, ...]:
     return tuple(jnp.moveaxis(x, axis, 0)[i] for i in range(x.shape[axis]))
 
 
+@takes_variables
 def unbind(input: Tensor, axis: int = 0) -> list[Tensor]:
     """The parts along an axis, without it."""
     axis = normalize_axis(whole_number(axis), input.ndim, "paddle.unbind")
@@ -155,11 +159,13 @@ def _of_axes(
     return tuple(chosen)
 
 
+@takes_variables
 def slice(input: Tensor, axes: Sequence[int], starts: Integers, ends: Integers) -> Tensor:
     """From starts[i] to before ends[i] along axes[i]; negative numbers count from the end, ends may lie beyond it."""
     return getitem(input, _of_axes(input, axes, starts, ends, [1] * len(axes), "paddle.slice"))
 
 
+@takes_variables
 def strided_slice(
     x: Tensor,
     axes: Sequence[int],
@@ -176,6 +182,7 @@ def strided_slice(
     return getitem(x, _of_axes(x, axes, starts, stops, steps, "paddle.strided_slice"))
 
 
+@takes_variables
 def crop(
     x: Tensor, shape: Integers | None = None, offsets: Integers | None = None, name: str | None = None
 ) -> Tensor:

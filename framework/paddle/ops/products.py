@@ -213,14 +213,7 @@ def cdist(
 
 
 @operation(differentiable=False)
-def histogram(
-    input: Array,
-    bins: int = 100,
-    min: Array = 0,  # type: ignore[assignment]
-    max: Array = 0,  # type: ignore[assignment]
-    name: str | None = None,
-) -> Array:
-    """How many elements lie in each of so many equal bins between min and max (both 0: those of the elements)."""
+def _histogram(input: Array, bins: int, min: Array, max: Array) -> Array:
     values = input.reshape(-1).astype(jnp.float64)
     low, high = jnp.asarray(min, jnp.float64), jnp.asarray(max, jnp.float64)
     if input.size:
@@ -230,6 +223,19 @@ def histogram(
     place = jnp.floor((values - low) * bins / (high - low)).astype(jnp.int64)
     inside = (values >= low) & (values <= high)
     return jnp.zeros(bins, jnp.int64).at[jnp.clip(place, 0, bins - 1)].add(inside.astype(jnp.int64))
+
+
+def histogram(
+    input: Tensor, bins: int = 100, min: float = 0, max: float = 0, name: str | None = None
+) -> Tensor:
+    """How many elements lie in each of so many equal bins between min and max (both 0: those of the elements).
+
+    Raises:
+        ShapeError: min is above max.
+    """
+    if isinstance(min, int | float) and isinstance(max, int | float) and min > max:
+        raise ShapeError("min is above max", where="paddle.histogram", received=f"min={min}, max={max}")
+    return _histogram(input, bins, min, max)
 
 
 @operation(differentiable=False)

@@ -10,6 +10,7 @@ from framework.paddle._kernel.dispatch import Array, Key, freeze, operation
 from framework.paddle._kernel.dtypes import default_numpy, to_numpy_or
 from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.methods import replace_value
+from framework.paddle._kernel.settings import takes_variables
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.ops.creation import Sizes, sizes_of
 
@@ -46,6 +47,7 @@ def _normal(key: Key, mean: Array, std: Array, shape: tuple[int, ...], dtype: np
     return (mean + std * jax.random.normal(key, shape, kind)).astype(dtype)
 
 
+@takes_variables
 def uniform(
     shape: Sizes,
     dtype: object = None,
@@ -58,11 +60,13 @@ def uniform(
     return _uniform(min, max, sizes_of(shape), to_numpy_or(dtype, default_numpy()), seed)
 
 
+@takes_variables
 def rand(shape: Sizes, dtype: object = None, name: str | None = None) -> Tensor:
     """Evenly distributed numbers in [0, 1)."""
     return uniform(shape, dtype, 0.0, 1.0)
 
 
+@takes_variables
 def randn(shape: Sizes, dtype: object = None, name: str | None = None) -> Tensor:
     """Normally distributed numbers of mean 0 and standard deviation 1; complex ones of variance 1 in all."""
     return _normal(0.0, 1.0, sizes_of(shape), to_numpy_or(dtype, default_numpy()))
@@ -81,6 +85,7 @@ def _normal_around(key: Key, mean: Array, std: Array) -> Array:
     ).astype(kind)
 
 
+@takes_variables
 def normal(
     mean: float | Tensor = 0.0, std: float | Tensor = 1.0, shape: Sizes | None = None, name: str | None = None
 ) -> Tensor:
@@ -95,6 +100,7 @@ def _randint(key: Key, low: Array, high: Array, shape: tuple[int, ...], dtype: n
     return jax.random.randint(key, shape, low, high, jnp.int64).astype(dtype)
 
 
+@takes_variables
 def randint(
     low: int = 0,
     high: int | None = None,
@@ -135,6 +141,7 @@ def _randperm(key: Key, n: int, dtype: np.dtype) -> Array:
     return jax.random.permutation(key, n).astype(dtype)
 
 
+@takes_variables
 def randperm(n: int, dtype: object = "int64", name: str | None = None) -> Tensor:
     """0 to n - 1 in a random order."""
     return _randperm(int(freeze(n)), to_numpy_or(dtype, np.dtype(np.int64)))

@@ -13,9 +13,10 @@ from framework.core.axes import normalize_axis
 from framework.paddle._kernel.arguments import TensorLike
 from framework.paddle._kernel.dispatch import Array, Key, operation
 from framework.paddle._kernel.dtypes import to_numpy
-from framework.paddle._kernel.errors import ShapeError
+from framework.paddle._kernel.errors import ArgumentTypeError, ShapeError
 from framework.paddle._kernel.methods import replace_value
 from framework.paddle._kernel.random import default_generator
+from framework.paddle._kernel.settings import takes_variables
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 from framework.paddle.ops.promotion import pair
 from framework.paddle.ops.shaping import broadcast_to, parts_at, whole_number
@@ -69,7 +70,9 @@ def where(
     return _where(condition, x, y)
 
 
-def where_(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Tensor:
+def where_(
+    condition: Tensor, x: Tensor | None = None, y: Tensor | None = None, name: str | None = None
+) -> Tensor:
     """`where` that replaces x."""
     if x is None or y is None:
         raise ShapeError("x and y are needed", where="paddle.where_", received="None")
@@ -92,12 +95,19 @@ def masked_select(x: Tensor, mask: Tensor, name: str | None = None) -> Tensor:
 
 
 def _argument(find: Any, x: jax.Array, axis: Any, keepdim: bool, dtype: object, where: str) -> jax.Array:
-    if dtype is None:
-        raise ShapeError("a type is needed", where=where, received="dtype=None", allowed="int32, int64")
+    kind = None if dtype is None else to_numpy(dtype)
+    if kind not in (np.int32, np.int64):
+        raise ShapeError(
+            "positions are integers", where=where, received=f"dtype={dtype}", allowed="int32, int64"
+        )
+    if isinstance(axis, float | str):
+        raise ArgumentTypeError(
+            "an axis is an integer", where=where, received=repr(axis), allowed="an integer, None"
+        )
     if x.ndim == 0:
-        return jnp.zeros((), to_numpy(dtype))
+        return jnp.zeros((), kind)
     axis = None if axis is None else normalize_axis(whole_number(axis), x.ndim, where)
-    return find(x, axis, keepdims=keepdim).astype(to_numpy(dtype))
+    return find(x, axis, keepdims=keepdim).astype(kind)
 
 
 @operation(differentiable=False)
@@ -171,6 +181,7 @@ def _topk(x: Array, k: int, axis: int | None, largest: bool) -> tuple[Array, Arr
     return jnp.moveaxis(values, -1, place), jnp.moveaxis(order, -1, place)
 
 
+@takes_variables
 def topk(
     x: Tensor,
     k: TensorLike,
@@ -328,6 +339,7 @@ def unique(
 ) -> Any:
     """The different elements (or parts along an axis) in order; on request where each comes first, which of them each
     element is, and how often each comes. Looks at values."""
+    axis = None if axis is None else normalize_axis(whole_number(axis), x.ndim, "paddle.unique")
     _, first, inverse, counts = np.unique(
         x.numpy(), return_index=True, return_inverse=True, return_counts=True, axis=axis
     )

@@ -15,7 +15,7 @@ from framework.paddle._kernel.arguments import DTypeLike, TensorLike
 from framework.paddle._kernel.dispatch import Array, Arrays, freeze, operation
 from framework.paddle._kernel.dtypes import INEXACT, to_numpy
 from framework.paddle._kernel.dtypes import dtype as Dtype
-from framework.paddle._kernel.errors import ShapeError
+from framework.paddle._kernel.errors import IntegerError, ShapeError
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.ops.promotion import axes_of
 
@@ -51,6 +51,7 @@ __all__ = [
     "view_as",
 ]
 
+_MOST_AXES = 8  # that Paddle expands to
 Whole = int | Sequence[Any] | None
 
 
@@ -58,6 +59,13 @@ def whole_numbers(values: Any) -> tuple[int, ...]:
     """A setting as a flat tuple of integers: one number, or a list in which one-element Tensors have become lists."""
     if isinstance(values, tuple | list | range):
         return tuple(n for part in values for n in whole_numbers(part))
+    if not isinstance(values, int | np.integer):
+        raise IntegerError(
+            "an integer is needed",
+            received=f"{type(values).__name__} {values!r:.60}",
+            allowed="an integer, a list or a Tensor of integers",
+            fix="int(...) where a fraction is to be cut off",
+        )
     return (int(values),)
 
 
@@ -220,7 +228,12 @@ def expand(x: Array, shape: Whole, name: str | None = None) -> Array:
         old = x.shape[index - new] if index >= new else None
         if size == -1 and old is not None:
             sizes[index] = old
-    fits = new >= 0 and all(old in (1, size) for old, size in zip(x.shape, sizes[new:], strict=True))
+    fits = (
+        new >= 0
+        and (x.size == 0 or 0 not in sizes)
+        and len(sizes) <= _MOST_AXES
+        and all(old in (1, size) for old, size in zip(x.shape, sizes[new:], strict=True))
+    )
     if not fits or -1 in sizes:
         raise ShapeError(
             "only axes of size 1 and new leading axes can be expanded",

@@ -38,8 +38,10 @@ def var(
 def std(
     x: Array, axis: Axis = None, unbiased: bool = True, keepdim: bool = False, name: str | None = None
 ) -> Array:
-    """The standard deviation: the root of `var`."""
-    return jnp.sqrt(_variance(x, axis, unbiased, keepdim, "paddle.std"))
+    """The standard deviation: the root of `var`. Its gradient is 0 where all elements are equal."""
+    variance = _variance(x, axis, unbiased, keepdim, "paddle.std")
+    zero = variance == 0  # where the root has no gradient
+    return jnp.where(zero, 0, jnp.sqrt(jnp.where(zero, 1, variance)))
 
 
 def _last_axis(x: Array, axis: Axis, where: str) -> tuple[Array, tuple[int, ...]]:

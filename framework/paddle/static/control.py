@@ -42,7 +42,7 @@ class _Part:
         return [t for t in needed if id(t) not in own]
 
     def replay(self, values: Values, for_test: bool, given: Sequence[Any] = ()) -> list[Any]:
-        inner = dict(values)
+        inner = Values(values)
         inner.update({id(v): g for v, g in zip(self.inputs, given, strict=True)})
         for op in self.ops:
             op.replay(inner, for_test)

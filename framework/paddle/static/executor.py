@@ -17,6 +17,7 @@ from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 from framework.paddle.jit.program import trace
 from framework.paddle.jit.recording import shape_and_type
 from framework.paddle.jit.to_static import explained
+from framework.paddle.static.deferred import settings_of
 from framework.paddle.static.program import Program, Values, Variable, default_main_program, value_of
 
 log = logging.getLogger("oar")
@@ -201,7 +202,7 @@ def _merged(feed: Mapping[str, TensorLike] | Sequence[Mapping[str, TensorLike]] 
 
 def _given(variable: Variable, value: TensorLike) -> jax.Array:
     array = as_array(value)
-    want = variable.shape
+    want = list(variable.shape)
     fits = len(want) == array.ndim and all(w in (-1, s) for w, s in zip(want, array.shape, strict=True))
     if not fits:  # Paddle's executor runs the program on the shapes that are fed
         log.warning("%s is %s, and %s is fed: the program runs on it", variable.name, want, list(array.shape))
@@ -211,8 +212,11 @@ def _given(variable: Variable, value: TensorLike) -> jax.Array:
 def _run(
     program: Program, names: Sequence[str], tensors: list[Tensor], fetches: Sequence[Tensor]
 ) -> list[Tensor]:
+    fed = Values({id(program.data[n]): t for n, t in zip(names, tensors, strict=True)})
+    fed.settings = settings_of(program, fed)
+
     def call() -> list[Tensor]:
-        values: Values = {id(program.data[n]): t for n, t in zip(names, tensors, strict=True)}
+        values = Values(fed)
         program.replay(values)
         return [_result(value_of(fetch, values)) for fetch in fetches]
 
@@ -221,6 +225,7 @@ def _run(
         tuple(names),
         tuple([id(fetch) for fetch in fetches]),
         tuple([(*shape_and_type(t._value), t.stop_gradient) for t in tensors]),
+        tuple([(key, *np.shape(value), *value.ravel().tolist()) for key, value in fed.settings.items()]),
     )
     known = program.compiled.setdefault(key, [])
     enabled, mode.grad_enabled = mode.grad_enabled, True

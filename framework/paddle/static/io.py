@@ -59,7 +59,7 @@ def save_inference_model(
     ops = _needed(program, fetches)
 
     def call(*tensors: Tensor) -> Any:
-        values: Values = {id(v): t for v, t in zip(feeds, tensors, strict=True)}
+        values = Values({id(v): t for v, t in zip(feeds, tensors, strict=True)})
         for op in ops:
             op.replay(values, True)
         found = [value_of(f, values) for f in fetches]

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from framework import paddle
 from framework.core.errors import OarError
 from framework.nn.table_options import Entry
 from framework.paddle import nn
 from framework.paddle._kernel.arguments import DTypeLike, Integers, Padding
-from framework.paddle._kernel.missing import reason
 from framework.paddle._kernel.modules import complete as _complete
+from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.nn import functional
 from framework.paddle.nn.param_attr import AttrLike
@@ -370,9 +370,6 @@ def deform_conv2d(
     return layer(x, offset, mask)
 
 
-def __getattr__(name: str) -> NoReturn:
-    why = reason(f"paddle.static.nn.{name}") or "no such name; docs/paddle_api.md lists all that are here"
-    raise AttributeError(f"paddle.static.nn.{name}: {why}")
-
-
+if not TYPE_CHECKING:
+    __getattr__ = _resolver(__name__)
 _complete(__name__)

@@ -13,9 +13,9 @@ import numpy as np
 from framework.core.errors import TraceError
 from framework.paddle._kernel import dtypes as types
 from framework.paddle._kernel.arguments import DTypeLike
-from framework.paddle._kernel.dispatch import KEY, Compiled, execute
+from framework.paddle._kernel.dispatch import KEY, Compiled, execute, explained
 from framework.paddle._kernel.dtypes import INEXACT
-from framework.paddle._kernel.errors import ShapeError
+from framework.paddle._kernel.errors import Deferral, ShapeError, ValueNeeded
 from framework.paddle._kernel.mode import mode, set_recorder
 from framework.paddle._kernel.symbol import Symbol
 from framework.paddle._kernel.tape import Node
@@ -26,11 +26,18 @@ from framework.paddle.utils import unique_name
 if TYPE_CHECKING:
     from framework.paddle.optimizer.base import Optimizer
 
-_SIZES = (64, 96)  # what stands for an unknown size, two ways
+SIZES = (64, 96)  # what stands for an unknown size, two ways
 _KEY_DATA = jax.ShapeDtypeStruct((2,), np.uint32)
 _COMPUTED = Node((), 1)  # the history of computed variables, which in-place methods look at
 ValueT = TypeVar("ValueT")
-Values = dict[int, Tensor]  # id of a variable -> its value in this run
+
+
+class Values(dict[int, Tensor]):
+    """id of a variable -> its value in this run. `settings`: of those that are numbers while a program is traced."""
+
+    def __init__(self, values: Mapping[int, Tensor] | None = None) -> None:
+        super().__init__(values or {})
+        self.settings: dict[int, np.ndarray] = dict(values.settings) if isinstance(values, Values) else {}
 
 
 class Variable(Tensor):
@@ -40,8 +47,8 @@ class Variable(Tensor):
     is_data = False
 
     @property
-    def shape(self) -> list[int]:
-        return self._value.known  # type: ignore[attr-defined]
+    def shape(self) -> tuple[int, ...]:  # type: ignore[override]  # a list in dynamic mode only, as in Paddle
+        return tuple(self._value.known)  # type: ignore[attr-defined]
 
     @property
     def ndim(self) -> int:
@@ -57,11 +64,7 @@ class Variable(Tensor):
         return default_main_program().global_block()
 
     def numpy(self, *args: object) -> np.ndarray:
-        raise TraceError(
-            "a variable of a static program has no values",
-            received=f"the values of {self.name} {self.shape}",
-            fix="name it in fetch_list of Executor.run, or leave static mode by paddle.disable_static()",
-        )
+        raise ValueNeeded(self, _state.defer)
 
     def _scalar(self, use: str) -> np.ndarray:
         return self.numpy()
@@ -149,6 +152,8 @@ class CallOp(Op):
         for variable, result in zip(self.outputs, results, strict=False):
             if variable.stop_gradient and not result.stop_gradient:
                 result = result.detach()
+            elif result.stop_gradient and not variable.stop_gradient:
+                result.stop_gradient = False  # set by the program: gradients begin here
             values[id(variable)] = result
 
 
@@ -351,6 +356,8 @@ class StepOp(Op):
 
 
 class _State:
+    defer: Deferral  # static/deferred.py, which stands above this file, puts it here
+
     def __init__(self) -> None:
         self.main, self.startup = Program(), Program()
         self.on = False
@@ -358,6 +365,11 @@ class _State:
 
 
 _state = _State()
+
+
+def defer_by(defer: Deferral) -> None:
+    """Let `defer` record the calls that need the value of a variable."""
+    _state.defer = defer
 
 
 def default_main_program() -> Program:
@@ -436,8 +448,15 @@ def record(compiled: Compiled, args: Sequence[object]) -> Variable | tuple[Varia
     ]
     symbols = [a._value for a in inputs if isinstance(a, Variable)]
     unknown = any(s.shape != s.other for s in symbols)  # type: ignore[attr-defined]
-    shapes, multiple = _shapes(compiled, inputs, other=False)
-    others = _shapes(compiled, inputs, other=True)[0] if unknown else shapes
+    try:
+        shapes, multiple = _shapes(compiled, inputs, _shape_of)
+        others = _shapes(compiled, inputs, lambda s: s.other)[0] if unknown else shapes
+    except ShapeError:
+        if not unknown:
+            raise
+        # A size that is not known goes with every other one: as 1 it does.
+        shapes, multiple = _shapes(compiled, inputs, lambda s: tuple(max(size, 1) for size in s.known))
+        others = shapes
     wanted = mode.grad_enabled and compiled.differentiable
     wanted = wanted and any(isinstance(a, Tensor) and not a.stop_gradient for a in inputs)
     outputs = [
@@ -454,15 +473,19 @@ def record(compiled: Compiled, args: Sequence[object]) -> Variable | tuple[Varia
     return tuple(outputs) if multiple else outputs[0]
 
 
+def _shape_of(symbol: Symbol) -> tuple[int, ...]:
+    return symbol.shape
+
+
 def _shapes(
-    compiled: Compiled, inputs: Sequence[object], other: bool
+    compiled: Compiled, inputs: Sequence[object], shape: Callable[[Symbol], tuple[int, ...]]
 ) -> tuple[list[jax.ShapeDtypeStruct], bool]:
     def of(value: object) -> object:
         if value is KEY:
             return _KEY_DATA
         if isinstance(value, Variable):
             symbol: Any = value._value
-            return jax.ShapeDtypeStruct(symbol.other if other else symbol.shape, symbol.dtype)
+            return jax.ShapeDtypeStruct(shape(symbol), symbol.dtype)
         if isinstance(value, Tensor):
             return jax.ShapeDtypeStruct(value._value.shape, value._value.dtype)
         return value
@@ -471,19 +494,17 @@ def _shapes(
         with x64():
             out = jax.eval_shape(compiled.function, *[of(a) for a in inputs])
     except (TypeError, ValueError) as error:
-        described = ", ".join(
-            f"{a.dtype.name}{a.shape}" if isinstance(a, Tensor) else repr(a) for a in inputs
-        )
-        raise ShapeError(
-            str(error).strip().splitlines()[0], where=f"paddle.{compiled.name}", received=described
-        ) from error
+        raise explained(compiled, inputs, error) from error
     multiple = isinstance(out, tuple | list)
     return (list(out) if multiple else [out]), multiple
 
 
 def declare(name: str, shape: Sequence[int | None], dtype: object) -> Variable:
     """A variable that is fed; None and -1 are sizes that are known when the program runs."""
-    sizes = [tuple(n if s is None or s == -1 else int(s) for s in shape) for n in _SIZES]
+    sizes = [tuple(n if s is None or s == -1 else int(s) for s in shape) for n in SIZES]
+    before = default_main_program().data.get(name)
+    if before is not None and before._value.shape == sizes[0] and before.dtype == dtype:
+        return before  # named again: the same input
     variable = new_variable(sizes[0], sizes[1], types.to_numpy(dtype), name, True)
     variable.is_data = True
     default_main_program().data[name] = variable

@@ -23,7 +23,6 @@ hardswish = face(core.hardswish)
 hardtanh = face(core.hardtanh)
 leaky_relu = face(core.leaky_relu)
 log_sigmoid = face(core.log_sigmoid)
-maxout = face(core.maxout, axis=1)
 mish = face(core.mish)
 relu = face(core.relu)
 relu6 = face(core.relu6)
@@ -34,6 +33,19 @@ softsign = face(core.softsign)
 tanh = face(core.tanh)
 tanhshrink = face(core.tanhshrink)
 thresholded_relu = face(core.thresholded_relu)
+
+
+@operation
+def maxout(x: Array, groups: int, axis: int = 1, name: str | None = None) -> Array:
+    """The maximum of each run of `groups` neighbouring channels of images; the axis shrinks to size / groups."""
+    if x.ndim != 4 or axis not in (-1, 1, 3) or groups < 2:
+        raise ShapeError(
+            "maxout takes images, whose channels it groups",
+            where="paddle.nn.functional.maxout",
+            received=f"shape {list(x.shape)}, axis={axis}, groups={groups}",
+            allowed="4 axes; axis 1, 3 or -1; 2 groups or more",
+        )
+    return core.maxout(x, groups, axis)
 
 
 @operation

@@ -20,10 +20,13 @@ from framework.paddle._kernel.dispatch import Array, Key, operation
 from framework.paddle._kernel.dtypes import default_numpy, to_numpy
 from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.mode import mode as modes
+from framework.paddle._kernel.settings import takes_variables
 from framework.paddle._kernel.tensor import Tensor, wrap
 from framework.paddle.nn.functional.face import channels_first, face
+from framework.paddle.nn.functional.labels import check_labels
 from framework.paddle.nn.functional.layout import from_last, is_last, to_last
 from framework.paddle.ops import reduction, unary
+from framework.paddle.ops.shaping import whole_number
 
 if TYPE_CHECKING:
     from framework.paddle.distributed.collective import Group
@@ -61,10 +64,21 @@ def embedding(
 bilinear = face(core.bilinear)
 
 
-@operation(differentiable=False)
-def one_hot(x: Array, num_classes: int, name: str | None = None) -> Array:
-    """[...] labels -> [..., num_classes] of the default floating type."""
+@operation(name="one_hot", differentiable=False)
+def _one_hot(x: Array, num_classes: int) -> Array:
     return core.one_hot(x, num_classes, default_numpy())
+
+
+@takes_variables
+def one_hot(x: Tensor, num_classes: int | Tensor, name: str | None = None) -> Tensor:
+    """[...] labels -> [..., num_classes] of the default floating type.
+
+    Raises:
+        LabelError: a label is no class (up to 8192 labels on a CPU; else its row is zeros).
+    """
+    count = whole_number(num_classes)
+    check_labels("paddle.nn.functional.one_hot", x, count)
+    return _one_hot(x, count)
 
 
 # Dropout
@@ -188,6 +202,8 @@ unfold = face(core.unfold, _to_columns)
 
 # Resizing
 
+_LAYOUTS = {1: ("NCW", "NWC"), 2: ("NCHW", "NHWC"), 3: ("NCDHW", "NDHWC")}  # by the number of spatial axes
+
 
 @operation(name="interpolate")
 def _interpolate(
@@ -205,6 +221,7 @@ def _interpolate(
     return from_last(out, data_format)
 
 
+@takes_variables
 def interpolate(
     x: Tensor,
     size: Integers | None = None,
@@ -217,10 +234,16 @@ def interpolate(
 ) -> Tensor:
     """Resize the spatial axes to `size` or by `scale_factor`; no antialiasing."""
     axes = len(x.shape) - 2
-    if data_format == "NCHW" and axes != 2:
-        data_format = "NCL" if axes == 1 else "NCDHW"
-    if size is None and scale_factor is None:
-        raise ValueError("interpolate: one of size and scale_factor has to be given")
+    layouts = _LAYOUTS.get(axes, ("NCHW",))
+    if data_format == "NCHW":  # the default
+        data_format = layouts[0]
+    if data_format not in layouts or (size is None) == (scale_factor is None):
+        raise ShapeError(
+            "size or scale_factor is needed, one of them, and the layout of the data",
+            where="paddle.nn.functional.interpolate",
+            received=f"size={size}, scale_factor={scale_factor}, data_format={data_format} for {x.ndim} axes",
+            allowed=", ".join(layouts),
+        )
     if size is not None:
         sizes = size.tolist() if isinstance(size, Tensor) else size
         sizes = sizes if isinstance(sizes, int) else [int(n) for n in sizes]

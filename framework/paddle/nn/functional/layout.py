@@ -52,7 +52,8 @@ def edges(padding: Any, axes: int, data_format: str) -> str | tuple[int, ...]:
     if given and isinstance(given[0], Sequence):
         if len(given) == axes + 2:
             given = given[1:-1] if is_last(data_format) else given[2:]
-        given = [number for pair in given for number in pair]
+        # Anything but pairs fits nothing.
+        given = [number for pair in given for number in pair] if all(len(p) == 2 for p in given) else []
     if len(given) == 1:
         given *= 2 * axes
     elif len(given) == axes:

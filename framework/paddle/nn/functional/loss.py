@@ -8,43 +8,17 @@ from typing import TYPE_CHECKING, Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.core import Tracer
 
 from framework.nn import functional as core
-from framework.nn.functional.losses import LabelError
 from framework.paddle._kernel.dispatch import Array, operation
 from framework.paddle._kernel.errors import ShapeError
-from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.modules import complete as _complete
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.nn.functional.face import face
+from framework.paddle.nn.functional.labels import check_labels
 
 if TYPE_CHECKING:
     from framework.paddle.distributed.collective import Group
-
-# So many labels are looked at before a program runs; more, or those of another device, would make it wait. A label that
-# is no class gives NaN there.
-_LABELS_CHECKED = 8192
-
-
-def _check_labels(where: str, label: object, classes: int, ignored: int) -> None:
-    """Raises: LabelError for labels that are neither a class nor `ignored`, where looking costs nothing."""
-    if not isinstance(label, Tensor) or mode.routed:
-        return
-    value = label._value
-    if (
-        isinstance(value, Tracer)
-        or value.dtype.kind not in "iu"
-        or not 0 < value.size <= _LABELS_CHECKED
-        or jax.default_backend() != "cpu"
-    ):
-        return
-    numbers = np.asarray(value)
-    if numbers.max() < classes and numbers.min() >= 0:
-        return
-    wrong = ((numbers < 0) | (numbers >= classes)) & (numbers != ignored)
-    if wrong.any():
-        raise LabelError(where, numbers, wrong, classes, ignored)
 
 
 @operation(name="cross_entropy")
@@ -89,7 +63,7 @@ def cross_entropy(
         LabelError: a label is no class (up to 8192 labels on a CPU; else the loss is NaN).
     """
     if not soft_label:
-        _check_labels("paddle.nn.functional.cross_entropy", label, input.shape[axis], ignore_index)
+        check_labels("paddle.nn.functional.cross_entropy", label, input.shape[axis], ignore_index)
     return _cross_entropy(
         input, label, weight, ignore_index, reduction, soft_label, axis, use_softmax, label_smoothing
     )
@@ -115,7 +89,7 @@ def softmax_with_cross_entropy(
 ) -> Any:
     """The unreduced cross entropy with the class axis kept as 1; with `return_softmax` also the probabilities."""
     if not soft_label:
-        _check_labels(
+        check_labels(
             "paddle.nn.functional.softmax_with_cross_entropy", label, logits.shape[axis], ignore_index
         )
     return _softmax_with_cross_entropy(logits, label, soft_label, ignore_index, return_softmax, axis)
@@ -123,8 +97,8 @@ def softmax_with_cross_entropy(
 
 @operation(name="nll_loss")
 def _nll_loss(input: Array, label: Array, weight: Array | None, ignore_index: int, reduction: str) -> Array:
-    if label.ndim == input.ndim and label.shape[1] == 1:
-        label = label[:, 0]
+    if input.ndim == 2 and label.ndim > 1 and len(label) == len(input):
+        label = label.reshape(-1)[: len(input)]  # Paddle's kernel reads as many labels as there are rows
     return core.nll_loss(jnp.moveaxis(input, 1, -1), label, weight, ignore_index, reduction)
 
 
@@ -139,7 +113,7 @@ def nll_loss(
     """-input[label] of log-probabilities [N, C, ...] with labels [N, ...]."""
     if len(input.shape) < 2:
         raise ValueError(f"nll_loss takes [N, C, ...], received {input.shape}")
-    _check_labels("paddle.nn.functional.nll_loss", label, input.shape[1], ignore_index)
+    check_labels("paddle.nn.functional.nll_loss", label, input.shape[1], ignore_index)
     return _nll_loss(input, label, weight, ignore_index, reduction)
 
 

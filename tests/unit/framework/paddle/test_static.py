@@ -34,7 +34,7 @@ def network():
 def test_shapes_are_known_as_far_as_they_are():
     x, _, scores, loss = network()
     assert not paddle.in_dynamic_mode()
-    assert (x.shape, scores.shape, loss.shape) == ([-1, 4], [-1, 2], [])
+    assert (x.shape, scores.shape, loss.shape) == ((-1, 4), (-1, 2), ())
     assert x.stop_gradient and not scores.stop_gradient
     with pytest.raises(TraceError, match="no values"):
         scores.numpy()

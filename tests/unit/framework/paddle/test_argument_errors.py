@@ -1,0 +1,100 @@
+"""Arguments that Paddle refuses, with its kinds of error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from framework import paddle
+from framework.paddle.nn import functional as F
+
+X = paddle.to_tensor(np.arange(12, dtype="float32").reshape(3, 4))
+IMAGES = paddle.ones([1, 4, 2, 2])
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: paddle.zeros([2], "abc"),
+        lambda: X.astype("abc"),
+        lambda: paddle.eye(-1),
+        lambda: paddle.eye(2.5),
+        lambda: paddle.argmax(X, axis=1.5),
+        lambda: paddle.argmin(X, axis="1"),
+        lambda: paddle.roll(X, (-1, 1), axis="(0, 1)"),
+        lambda: paddle.nn.ClipGradByValue("1"),
+    ],
+)
+def test_a_wrong_kind_is_a_type_error(call: Callable[[], object]):
+    with pytest.raises(TypeError):
+        call()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: F.log_softmax(X, dtype="uint32"),
+        lambda: paddle.argmax(X, dtype="float32"),
+        lambda: paddle.argmax(X, axis=5),
+        lambda: paddle.unsqueeze(X, 1.5),
+        lambda: paddle.addmm(X, X, paddle.ones([4])),
+        lambda: paddle.expand(paddle.ones([2, 1]), [2, 0]),
+        lambda: paddle.expand(paddle.ones([1]), [1] * 9),
+        lambda: paddle.histogram(X, 4, min=1),
+        lambda: paddle.index_select(X, paddle.to_tensor([0, 5]), 1),
+        lambda: F.maxout(IMAGES, 1),
+        lambda: F.maxout(IMAGES, 3),
+        lambda: F.maxout(IMAGES, 2, axis=2),
+        lambda: F.interpolate(IMAGES, size=[2, 2], scale_factor=2.0),
+        lambda: F.interpolate(IMAGES, size=[2, 2], data_format="MCHW"),
+    ],
+)
+def test_a_wrong_value_is_an_invalid_argument(call: Callable[[], object]):
+    with pytest.raises(ValueError, match="InvalidArgument"):
+        call()
+
+
+def test_labels_that_are_no_class():
+    assert F.one_hot(paddle.to_tensor([1, 3]), paddle.to_tensor([4])).shape == [2, 4]
+    for label in (4, -1):
+        with pytest.raises(ValueError, match="out of range"):
+            F.one_hot(paddle.to_tensor([0, label]), 4)
+
+
+def test_a_bound_without_a_lower_one_is_positive():
+    with pytest.raises(AssertionError):
+        paddle.nn.ClipGradByValue(-1.0)
+
+
+def test_negative_log_likelihood_reads_as_many_labels_as_rows():
+    logs = paddle.to_tensor(np.arange(6, dtype="float32").reshape(2, 3))
+    labels = paddle.to_tensor([[1, 2], [0, 0]])
+    assert F.nll_loss(logs, labels, reduction="none").tolist() == [-1.0, -5.0]
+
+
+def test_a_uniform_density_between_exchanged_bounds_is_nan():
+    uniform = paddle.distribution.Uniform(paddle.to_tensor([2.0, 0.0]), paddle.to_tensor([1.0, 2.0]))
+    first, second = uniform.log_prob(paddle.to_tensor([1.5, 1.0])).tolist()
+    assert np.isnan(first) and second == pytest.approx(-np.log(2))
+
+
+def test_the_deviation_of_equal_elements_has_no_slope():
+    x = paddle.ones([4])
+    x.stop_gradient = False
+    paddle.std(x).backward()
+    assert x.grad.tolist() == [0.0] * 4
+    assert np.isnan(paddle.std(paddle.to_tensor([np.nan, 1.0])).item())
+
+
+def test_a_loss_refuses_an_unknown_reduction_when_it_is_built():
+    for layer in (paddle.nn.BCELoss, paddle.nn.L1Loss, paddle.nn.NLLLoss):
+        with pytest.raises(ValueError, match="InvalidArgument"):
+            layer(reduction="unsupport reduction")
+    assert paddle.nn.KLDivLoss(reduction="batchmean").reduction == "batchmean"
+
+
+def test_padding_in_lists_that_are_no_pairs():
+    with pytest.raises(ValueError, match="InvalidArgument"):
+        F.max_pool1d(paddle.ones([1, 2, 8]), 2, 2, padding=[[2]])
