@@ -10,7 +10,7 @@ from framework import nn as core
 from framework.paddle._kernel.arguments import Integers
 from framework.paddle._kernel.dtypes import get_default_dtype
 from framework.paddle._kernel.errors import ShapeError
-from framework.paddle._kernel.tensor import Tensor
+from framework.paddle._kernel.tensor import Parameter, Tensor
 from framework.paddle._kernel.x64 import x64
 from framework.paddle.nn import functional as F
 from framework.paddle.nn.faces import Face, face, parametric_face
@@ -39,10 +39,13 @@ class Embedding(Layer):
         self._num_embeddings, self._embedding_dim, self._sparse = num_embeddings, embedding_dim, sparse
         self._padding_idx, self._size = padding_idx, [num_embeddings, embedding_dim]
         self._weight_attr, self._name = weight_attr, name
-        self.weight = self.create_parameter(self._size, weight_attr)
-        if padding_idx is not None and self.weight is not None:
+        weight = self.create_parameter(self._size, weight_attr)
+        if weight is None:
+            raise ValueError("Embedding takes no weight_attr=False, without its weight it has nothing to look up")
+        if padding_idx is not None:
             with x64():
-                self.weight._value = self.weight._value.at[padding_idx].set(0)
+                weight._value = weight._value.at[padding_idx].set(0)
+        self.weight: Parameter = weight
 
     def forward(self, x: Tensor) -> Tensor:
         return F.embedding(x, self.weight, self._padding_idx, self._sparse)
