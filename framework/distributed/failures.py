@@ -24,7 +24,7 @@ from jax._src import distributed  # the only way to the coordinator of the run t
 from framework.core.errors import DeviceError
 
 _FOLDER = "oar/ends/"
-_ENDED = "ended"  # of a process that comes to its end without an error; all else is what went wrong
+_FINISHED = "ended"  # of a process that comes to its end without an error; all else is what went wrong
 _POLL = 2.0
 _GRACE = 5.0
 """Seconds after another process has failed in which this one may end with words of its own."""
@@ -102,7 +102,7 @@ class Watch:
     def _hopeless(self, ends: dict[int, str]) -> str | None:
         """Why this process cannot go on."""
         for rank, words in ends.items():
-            if words != _ENDED:
+            if words != _FINISHED:
                 return f"process {rank}: {words}"
         missing = [rank for rank in self._waiting if rank in ends]
         return f"process {missing[0]} has ended, and this one waits for it" if missing else None
@@ -123,7 +123,7 @@ class Watch:
         """Wait until all processes come to their end, with no limit of time while they live, or one of them fails."""
         self._leaving.set()
         self._thread.join()
-        self._publish(_ENDED)
+        self._publish(_FINISHED)
         while (ends := self._ends()) is not None:
             reason = self._hopeless(ends)
             if reason is not None:

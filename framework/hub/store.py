@@ -69,7 +69,7 @@ def plain_name(name: str) -> str:
 
 
 def find_name(name: str, domain: str | None = None) -> str | None:
-    """The name of the entry that `name` spells, such as "pp_ocrv6_small_rec" for Paddle's "PP-OCRv6_small_rec"."""
+    """The name of the entry that `name` spells, maybe as Paddle does: "PP-LCNet_x0_25" for "pp_lcnet_x0_25"."""
     index = entries(domain)
     if name in index:
         return name

@@ -97,12 +97,8 @@ def recompute(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
 
 def _parameters_of(function: Callable[..., object]) -> list[Parameter]:
     """Those of the layer whose method it is, each once."""
-    from framework.nn.layer import Layer
-
-    layer = getattr(function, "__self__", function)
-    if not isinstance(layer, Layer):
-        return []
-    return list({id(one): one for _, one in layer.named_parameters()}.values())
+    named = getattr(getattr(function, "__self__", function), "named_parameters", None)
+    return [] if named is None else list({id(one): one for _, one in named()}.values())
 
 
 def _end_together(values: T) -> T:

@@ -43,7 +43,7 @@ class _TextItem:
             "output_index": at,
             "item": self.write("in_progress", []),
         }
-        return [added, self._part("response.content_part.added", at, self._content("", []))]
+        return [added, self._content_event("response.content_part.added", at, self._content("", []))]
 
     def add(self, at: int, text: str, scores: list[JSON]) -> list[Event]:
         self.text += text
@@ -58,7 +58,7 @@ class _TextItem:
             done["logprobs"] = [*self.scores]
         item = self.write("completed", [content])
         last: Event = {"type": "response.output_item.done", "output_index": at, "item": item}
-        return [done, self._part("response.content_part.done", at, content), last]
+        return [done, self._content_event("response.content_part.done", at, content), last]
 
     def write(self, status: str, content: list[JSON]) -> Event:
         """The item."""
@@ -74,7 +74,7 @@ class _TextItem:
     def _position(self, at: int) -> Event:
         return {"item_id": self.id, "output_index": at, "content_index": 0}
 
-    def _part(self, kind: str, at: int, content: Event) -> Event:
+    def _content_event(self, kind: str, at: int, content: Event) -> Event:
         return {"type": kind, **self._position(at), "part": content}
 
 
@@ -179,14 +179,14 @@ class ResponseAnswer:
         item: Event = {"id": number, "type": "function_call", "status": "completed", "call_id": call.id}
         item |= {"name": call.name, "arguments": call.arguments}
         self._append(item)
-        place: Event = {"item_id": number, "output_index": at}
+        position: Event = {"item_id": number, "output_index": at}
         begun: JSON = {**item, "status": "in_progress", "arguments": ""}
         return [
             {"type": "response.output_item.added", "output_index": at, "item": begun},
-            {"type": "response.function_call_arguments.delta", **place, "delta": call.arguments},
+            {"type": "response.function_call_arguments.delta", **position, "delta": call.arguments},
             {
                 "type": "response.function_call_arguments.done",
-                **place,
+                **position,
                 "name": call.name,
                 "arguments": call.arguments,
             },

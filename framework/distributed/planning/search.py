@@ -77,16 +77,16 @@ class Search:
         """
         fitting, too_large = list(self.fitting), list(self.too_large)
         candidates = fitting or too_large[:count]
-        chosen: list[Division] = []
+        compiled: list[Division] = []
         for division in list(candidates):
-            if len(chosen) == count:
+            if len(compiled) == count:
                 break
             candidates.remove(division)
             if division in too_large:
                 too_large.remove(division)
             done = compile_division(division)
-            (chosen if done.needs.memory <= SPACE * memory else too_large).append(done)
-        return Search(_fastest_first([*fitting, *chosen]), _smallest_first(too_large), self.dropped)
+            (compiled if done.needs.memory <= SPACE * memory else too_large).append(done)
+        return Search(_fastest_first([*fitting, *compiled]), _smallest_first(too_large), self.dropped)
 
 
 def _fastest_first(divisions: Sequence[Division]) -> list[Division]:

@@ -41,7 +41,9 @@ class Embedding(Layer):
         self._weight_attr, self._name = weight_attr, name
         weight = self.create_parameter(self._size, weight_attr)
         if weight is None:
-            raise ValueError("Embedding takes no weight_attr=False, without its weight it has nothing to look up")
+            raise ValueError(
+                "Embedding takes no weight_attr=False, without its weight it has nothing to look up"
+            )
         if padding_idx is not None:
             with x64():
                 weight._value = weight._value.at[padding_idx].set(0)
