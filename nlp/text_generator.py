@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -22,6 +23,8 @@ from nlp.generation.options import GenerationOptions, read_generation_settings
 from nlp.generation.programs import DecoderFunctions
 from nlp.generation.request import Chunk, Request
 from nlp.generation.settings import TextGenerationOptions
+from nlp.prompt_scores import PromptScorer
+from zoo.layers.decoder import Decoder
 
 _BEAMS = ("num_beams", "early_stopping", "length_penalty", "num_return_sequences")
 """What generation_config.json says of beams, such as those of BART for summaries: a server searches none."""
@@ -120,6 +123,7 @@ class EngineGenerator:
     Args:
         template: How chats are written; None: the model only goes on with texts.
         defaults: Of requests.
+        scorer: Of prompts; None: the model has none.
     """
 
     def __init__(
@@ -128,8 +132,10 @@ class EngineGenerator:
         tokenizer: Tokenizer,
         template: ChatTemplate | None,
         defaults: GenerationOptions,
+        scorer: PromptScorer | None = None,
     ) -> None:
         self.engine, self.tokenizer, self.template, self.defaults = engine, tokenizer, template, defaults
+        self._scorer = scorer
 
     @property
     def max_length(self) -> int:
@@ -184,6 +190,34 @@ class EngineGenerator:
         if "\ufffd" in text and (data := piece_bytes(self.tokenizer.token_of(token) or "")) is not None:
             return text, data
         return text, text.encode("utf-8", "replace")
+
+    def score_prompt(self, ids: Sequence[int], top: int) -> list[TokenScore]:
+        if self._scorer is None:
+            raise ConfigError(
+                "the probabilities of prompts are not computed by this model",
+                where="echo",
+                received="logprobs beside it",
+                allowed="a decoder that is opened from its folder: no exported programs, no encoder-decoder",
+            )
+        if (
+            not ids
+            or len(ids) > self.max_length
+            or any(not 0 <= token < self.tokenizer.vocab_size for token in ids)
+        ):
+            raise InputError(
+                "the prompt cannot be scored",
+                where="prompt",
+                received=f"{len(ids):,} tokens",
+                allowed=f"1 to {self.max_length:,}, each of the vocabulary",
+            )
+        scores = self._scorer.score(ids, top)
+        result = [TokenScore(*self.name_token(ids[0]), math.nan)]
+        for token, log, tokens, logs in zip(ids[1:], *(one.tolist() for one in scores), strict=True):
+            alternatives = (
+                TokenScore(*self.name_token(one), value) for one, value in zip(tokens, logs, strict=True)
+            )
+            result.append(TokenScore(*self.name_token(token), log, tuple(alternatives)))
+        return result
 
     def encode_chat(
         self,
@@ -261,4 +295,5 @@ def make_engine_generator(
     defaults = chat_defaults(folder)
     if not defaults.eos_token_id:
         defaults = defaults.merge(eos_token_id=size.eos_ids)
-    return EngineGenerator(engine, tokenizer, template, defaults)
+    scorer = PromptScorer(model) if isinstance(model, Decoder) else None
+    return EngineGenerator(engine, tokenizer, template, defaults, scorer)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 import secrets
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -214,27 +215,39 @@ class ChatChoice:
 
 @dataclass
 class CompletionChoice:
-    """One text of a completion, as it comes. `start` is what `echo` puts before it."""
+    """One text of a completion, as it comes.
+
+    Args:
+        start: What `echo` puts before it, and the scores of its tokens.
+        logprobs: Alternatives of each token; None: no logarithms.
+    """
 
     index: int
-    start: str
+    start: tuple[str, Sequence[TokenScore]]
     logprobs: int | None
     text: str = ""
     scores: list[TokenScore] = field(default_factory=list)
     finish_reason: str | None = None
     reasoning_tokens: int = 0
+    has_begun: bool = False
+
+    def begin(self) -> None:
+        """Puts down what `echo` asks for."""
+        if not self.has_begun:
+            self.has_begun = True
+            self.text, self.scores = self.start[0], [*self.start[1]]
 
     def add(self, delta: TextDelta) -> list[dict[str, JSON]]:
         """The choices of the chunks that a delta makes."""
-        text = delta.text if self.text or self.scores else self.start + delta.text
-        offset = len(self.text)
-        self.text += text
+        at, before = (len(self.text), len(self.scores)) if self.has_begun else (0, 0)
+        self.begin()
+        self.text += delta.text
         self.scores += delta.scores
         if delta.finish_reason is not None:
             self.finish_reason = _finish(delta)
-        elif not text and not delta.scores:
+        elif len(self.text) == at and len(self.scores) == before:
             return []
-        return [self._choice(text, delta.scores, offset)]
+        return [self._choice(self.text[at:], self.scores[before:], at)]
 
     def _choice(self, text: str, scores: Sequence[TokenScore], offset: int) -> dict[str, JSON]:
         logprobs = None if self.logprobs is None else _completion_scores(scores, offset)
@@ -335,7 +348,11 @@ class ChoicesAnswer:
         return sum(choice.reasoning_tokens for choice in self.choices)
 
     def begin(self) -> Iterable[Mapping[str, JSON]]:
-        return [choice.first() for choice in self.choices if isinstance(choice, ChatChoice)]
+        for choice in self.choices:
+            if isinstance(choice, ChatChoice):
+                yield choice.first()
+            elif choice.finish_reason is not None:  # no token is asked for
+                yield choice.whole()
 
     def add(self, number: int, delta: TextDelta) -> Iterable[Mapping[str, JSON]]:
         return self.choices[number].add(delta)
@@ -409,8 +426,11 @@ def _completion_scores(scores: Sequence[TokenScore], offset: int) -> JSON:
         offset += len(score.text)
     return {
         "tokens": [_key(score) for score in scores],
-        "token_logprobs": [_finite(score.logprob) for score in scores],
-        "top_logprobs": [{_key(one): _finite(one.logprob) for one in score.top} for score in scores],
+        "token_logprobs": [None if math.isnan(score.logprob) else _finite(score.logprob) for score in scores],
+        "top_logprobs": [
+            None if math.isnan(score.logprob) else {_key(one): _finite(one.logprob) for one in score.top}
+            for score in scores
+        ],
         "text_offset": offsets,
     }
 

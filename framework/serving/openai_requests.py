@@ -63,7 +63,7 @@ class TextWork:
 
     Attributes:
         options: For the model. max_tokens: None, where the request does not say; then it is `default_tokens`, or as
-            many as the model's context has room for.
+            many as the model's context has room for. 0: a completion is the prompt alone.
         constraint: What the text has to be; see TextGenerator.start.
         usage: Whether a stream ends with the number of tokens.
         logprobs: Alternatives of each token, 0 or more; None: no logarithms.
@@ -164,14 +164,15 @@ def read_completion(fields: Fields) -> CompletionWork:
     check_names(fields, (*_SHARED, *_COMPLETION, *CONSTRAINTS))
     if fields.get("suffix"):
         raise field_error("suffix", fields["suffix"], "no suffix: texts are written from their beginning")
-    shared = _read_shared(fields, None, get_int(fields, "logprobs", 0, 20), default=16)
+    shared = _read_shared(fields, None, get_int(fields, "logprobs", 0, 20), default=16, least=0)
     best = get_int(fields, "best_of", 1)
     if best is not None and best != shared.n:
         raise field_error("best_of", best, "n")
-    echo = get_value(fields, "echo", bool, False)
-    if echo and shared.logprobs is not None:
-        raise field_error("echo", True, "false beside logprobs: those of prompts are not computed")
-    return CompletionWork(**vars(shared), prompts=_read_prompts(fields.get("prompt")), echo=echo)
+    return CompletionWork(
+        **vars(shared),
+        prompts=_read_prompts(fields.get("prompt")),
+        echo=get_value(fields, "echo", bool, False),
+    )
 
 
 def read_embedding(fields: Fields) -> EmbeddingWork:
@@ -215,9 +216,9 @@ def read_ranking(fields: Fields) -> RankingWork:
 
 
 def _read_shared(
-    fields: Fields, most: int | None, logprobs: int | None, default: int | None = None
+    fields: Fields, most: int | None, logprobs: int | None, default: int | None = None, least: int = 1
 ) -> TextWork:
-    max_tokens = get_int(fields, "max_tokens", 1)
+    max_tokens = get_int(fields, "max_tokens", least)
     options = {name: fields[name] for name in SAMPLING if fields.get(name) is not None}
     stops = options.get("stop")
     if isinstance(stops, list) and len(stops) > _STOPS:

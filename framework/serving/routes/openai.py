@@ -35,6 +35,7 @@ from framework.serving.openai_answers import (
 )
 from framework.serving.openai_requests import (
     ChatWork,
+    CompletionWork,
     TextWork,
     read_chat,
     read_completion,
@@ -47,7 +48,13 @@ from framework.serving.responses_requests import read_response
 from framework.serving.text_models import ServedGenerator
 from framework.workflow.domain.capabilities import TextReranking
 from framework.workflow.domain.predictor import LanguagePredictor
-from framework.workflow.domain.text_generation import ChatPrompt, TextDelta, TextGenerator, TextRequest
+from framework.workflow.domain.text_generation import (
+    ChatPrompt,
+    TextDelta,
+    TextGenerator,
+    TextRequest,
+    TokenScore,
+)
 
 router = APIRouter()
 T = TypeVar("T")
@@ -129,16 +136,20 @@ async def completions(request: Request) -> Response:
             _in_form(lambda one=one: generator.encode(one)) if isinstance(one, str) else tuple(one)
             for one in work.prompts
         ]
-        starts = [""] * len(prompts)
+        starts: list[tuple[str, Sequence[TokenScore]]] = [("", ())] * len(prompts)
         if work.echo:
-            starts = [
-                one if isinstance(one, str) else _in_form(lambda ids=ids: generator.decode(ids))
-                for one, ids in zip(work.prompts, prompts, strict=True)
-            ]
-        texts = _start(generator, prompts, work, work.constraint)
+            starts = [_echo(generator, *both, work) for both in zip(work.prompts, prompts, strict=True)]
         choices = [
-            CompletionChoice(number, starts[number // work.n], work.logprobs) for number in range(len(texts))
+            CompletionChoice(number, starts[number // work.n], work.logprobs)
+            for number in range(work.n * len(prompts))
         ]
+        if work.max_tokens == 0:
+            texts = []
+            for choice in choices:
+                choice.begin()
+                choice.finish_reason = "length"
+        else:
+            texts = _start(generator, prompts, work, work.constraint)
         return _Texts(texts, ChoicesAnswer(envelope, choices, work.usage), Usage(sum(map(len, prompts))))
 
     envelope = Envelope.make("text_completion", "cmpl", work.model)
@@ -241,6 +252,15 @@ def _in_form(function: Callable[[], T]) -> T:
         raise BadRequestError(
             error.problem, where=error.where, received=error.received, allowed=error.allowed, fix=error.fix
         ) from error
+
+
+def _echo(
+    generator: TextGenerator, prompt: str | Sequence[int], ids: Sequence[int], work: CompletionWork
+) -> tuple[str, Sequence[TokenScore]]:
+    text = prompt if isinstance(prompt, str) else _in_form(lambda: generator.decode(ids))
+    if work.logprobs is None:
+        return text, ()
+    return text, _in_form(lambda: generator.score_prompt(ids, work.logprobs or 0))
 
 
 def _start_chat(generator: TextGenerator, work: ChatWork) -> tuple[ChatPrompt, list[TextRequest]]:

@@ -123,6 +123,13 @@ class TextGenerator(Protocol):
         """The text of tokens. Raises: InputError, where one is none."""
         ...
 
+    def score_prompt(self, ids: Sequence[int], top: int) -> Sequence[TokenScore]:
+        """Each token of a prompt with `top` alternatives. The first one has no context, its logarithm is nan.
+
+        Raises: ConfigError: the model cannot. InputError: the prompt is empty or too long, or a token is none.
+        """
+        ...
+
     def encode_chat(
         self,
         messages: Sequence[Mapping[str, JSON]],

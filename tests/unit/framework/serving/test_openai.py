@@ -134,6 +134,41 @@ def test_completions(client: Any) -> None:
     assert "".join(chunk.choices[0].text for chunk in streamed) == answer.choices[0].text
 
 
+def test_the_logarithms_of_a_prompt(client: Any, folder: Path) -> None:
+    from nlp import llm
+    from nlp.evaluation.likelihood import Continuation, Scorer, model_parts
+
+    ids = [5, 9, 44, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21]
+    settings = {"model": "tiny", "prompt": ids, "logprobs": 2, "echo": True, "temperature": 0}
+    alone = client.completions.create(**settings, max_tokens=0).choices[0]
+    scores = alone.logprobs
+    model, _ = model_parts(llm.load(str(folder)))
+    expected = Scorer(model).score([Continuation((ids[0],), tuple(ids[1:]))])[0].log_likelihoods
+    assert scores.token_logprobs[0] is None and scores.top_logprobs[0] is None
+    assert scores.token_logprobs[1:] == pytest.approx(expected.tolist(), abs=1e-5)
+    assert len(scores.tokens) == len(ids) and alone.finish_reason == "length"
+    best = [max(one.values()) for one in scores.top_logprobs[1:]]
+    assert all(top >= log for top, log in zip(best, scores.token_logprobs[1:], strict=True))
+    longer = client.completions.create(**settings, max_tokens=3).choices[0]
+    assert longer.text.startswith(alone.text)
+    assert longer.logprobs.token_logprobs[: len(ids)] == scores.token_logprobs
+    assert len(longer.logprobs.tokens) == len(ids) + 3
+    for most, whole in ((0, alone), (3, longer)):
+        chunks = [
+            one.choices[0] for one in client.completions.create(**settings, max_tokens=most, stream=True)
+        ]
+        assert "".join(one.text for one in chunks) == whole.text
+        logs = [log for one in chunks for log in one.logprobs.token_logprobs]
+        assert logs == whole.logprobs.token_logprobs
+    # What comes behind one more token is how probable the model's own next one is.
+    again = client.completions.create(
+        model="tiny", prompt=ids, max_tokens=1, temperature=0, logprobs=1
+    ).choices[0]
+    assert longer.logprobs.token_logprobs[len(ids)] == pytest.approx(
+        again.logprobs.token_logprobs[0], abs=1e-5
+    )
+
+
 def test_structured_output(client: Any) -> None:
     schema = {"type": "object", "properties": {"a": {"enum": ["x", "y"]}}, "required": ["a"]}
     schema["additionalProperties"] = False
