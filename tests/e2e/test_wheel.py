@@ -67,7 +67,7 @@ def test_it_holds_every_config_and_every_file_beside_the_code(wheel: Path) -> No
     }
     assert not data - names
     entry = next(name for name in names if name.endswith("entry_points.txt"))
-    assert "oar = framework.commands:main" in zipfile.ZipFile(wheel).read(entry).decode()
+    assert "oar = framework.__main__:run" in zipfile.ZipFile(wheel).read(entry).decode()
 
 
 def test_the_source_archive_holds_what_the_wheel_is_made_of(built: Path) -> None:

@@ -111,7 +111,7 @@ def test_any_id_has_a_row_and_entries_are_told(static: Any, caplog: Any) -> None
     found = paddle.static.Executor().run(feed={"ids": np.array([[3], [13], [-7], [10]])}, fetch_list=[rows])[
         0
     ]
-    assert found.shape == (4, 2) and rows.shape == [-1, 2]  # Paddle drops the last dimension of the ids
+    assert found.shape == (4, 2) and rows.shape == (-1, 2)  # Paddle drops the last dimension of the ids
     assert found[0].any() and not found[3].any()
     np.testing.assert_array_equal(found[[1, 2]], found[[0, 0]])
     with pytest.raises(ValueError, match="MemorySparseTable"):

@@ -10,8 +10,8 @@ import pytest
 import framework
 import zoo
 from framework.core.errors import ConfigError, HubError, InputError, WeightError
-from framework.hub import entries
-from framework.workflow.open.models import _plain, create_model, list_models
+from framework.hub import entries, plain_name
+from framework.workflow.open.models import create_model, list_models
 from zoo.contracts import Backbone
 from zoo.vision.resnet import ResNet, ResNetConfig
 
@@ -30,12 +30,12 @@ def offline(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def test_names_lead_to_one_model_each() -> None:
     variants, weights = list_models(), list_models(pretrained=True)
     names = [*variants, *weights]
-    assert len({_plain(name) for name in variants}) == len(variants) > 150
-    assert len({_plain(name) for name in weights}) == len(weights) > 200
-    both = {name for name in weights if _plain(name) in {_plain(variant) for variant in variants}}
+    assert len({plain_name(name) for name in variants}) == len(variants) > 150
+    assert len({plain_name(name) for name in weights}) == len(weights) > 200
+    both = {name for name in weights if plain_name(name) in {plain_name(variant) for variant in variants}}
     assert both  # names of weights that are those of variants, such as bert_base_chinese, mean the same model
     assert {entries()[name].model["variant"] for name in both} <= set(variants)
-    assert all(_plain(entries()[name].model["variant"]) == _plain(name) for name in both)
+    assert all(plain_name(entries()[name].model["variant"]) == plain_name(name) for name in both)
     assert {"resnet50", "pplcnet_x0_25", "hrnet_w18", "csp_resnet_s", "lenet", "ernie-3.0-base-zh"} <= set(
         names
     )
