@@ -53,8 +53,8 @@ class PromptScorer:
             )
             return jnp.take_along_axis(logs, targets[:, None], 1)[:, 0], tokens, best
 
-        parts = hidden.reshape(chunks, -1, hidden.shape[-1]), targets.reshape(chunks, -1)
-        scores = jax.lax.map(lambda both: score(*both), parts)
+        chunk_inputs = hidden.reshape(chunks, -1, hidden.shape[-1]), targets.reshape(chunks, -1)
+        scores = jax.lax.map(lambda both: score(*both), chunk_inputs)
         return tuple(one.reshape(-1, *one.shape[2:]) for one in scores)
 
     def score(self, ids: Sequence[int], top: int) -> PromptScores:
