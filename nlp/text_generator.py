@@ -5,9 +5,12 @@ from __future__ import annotations
 import functools
 import math
 import re
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
+
+import numpy as np
 
 from framework import nn
 from framework.core.errors import ConfigError, InputError, OarError
@@ -17,13 +20,13 @@ from framework.text.chat_template import ChatTemplate
 from framework.text.subwords import piece_bytes
 from framework.text.tokenizer import Tokenizer
 from framework.workflow.domain.text_generation import ChatPrompt, TextDelta, TokenScore
+from nlp.evaluation.likelihood import Continuation, Scorer
 from nlp.generation.constraint import Choice, Constraint, Grammar, JsonSchema, Regex
 from nlp.generation.engine import Engine
 from nlp.generation.options import GenerationOptions, read_generation_settings
 from nlp.generation.programs import DecoderFunctions
 from nlp.generation.request import Chunk, Request
 from nlp.generation.settings import TextGenerationOptions
-from nlp.prompt_scores import PromptScorer
 from zoo.layers.decoder import Decoder
 
 _BEAMS = ("num_beams", "early_stopping", "length_penalty", "num_return_sequences")
@@ -132,10 +135,10 @@ class EngineGenerator:
         tokenizer: Tokenizer,
         template: ChatTemplate | None,
         defaults: GenerationOptions,
-        scorer: PromptScorer | None = None,
+        scorer: Scorer | None = None,
     ) -> None:
         self.engine, self.tokenizer, self.template, self.defaults = engine, tokenizer, template, defaults
-        self._scorer = scorer
+        self._scorer, self._scoring = scorer, threading.Lock()
 
     @property
     def max_length(self) -> int:
@@ -210,9 +213,12 @@ class EngineGenerator:
                 received=f"{len(ids):,} tokens",
                 allowed=f"1 to {self.max_length:,}, each of the vocabulary",
             )
-        scores = self._scorer.score(ids, top)
         result = [TokenScore(*self.name_token(ids[0]), math.nan)]
-        for token, log, tokens, logs in zip(ids[1:], *(one.tolist() for one in scores), strict=True):
+        with self._scoring:
+            (score,) = self._scorer.score([Continuation(tuple(ids[:1]), tuple(ids[1:]))], top)
+        best = [np.zeros((len(ids) - 1, 0))] * 2 if score.top is None else score.top
+        columns = (score.log_likelihoods.tolist(), *(one.tolist() for one in best))
+        for token, log, tokens, logs in zip(score.ids, *columns, strict=True):
             alternatives = (
                 TokenScore(*self.name_token(one), value) for one, value in zip(tokens, logs, strict=True)
             )
@@ -295,5 +301,5 @@ def make_engine_generator(
     defaults = chat_defaults(folder)
     if not defaults.eos_token_id:
         defaults = defaults.merge(eos_token_id=size.eos_ids)
-    scorer = PromptScorer(model) if isinstance(model, Decoder) else None
+    scorer = Scorer(model, engine.max_length, 1) if isinstance(model, Decoder) else None
     return EngineGenerator(engine, tokenizer, template, defaults, scorer)

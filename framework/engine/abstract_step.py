@@ -23,6 +23,7 @@ from framework.engine.step import Step, TrainState, init_state, train_step, trai
 from framework.engine.task import Task
 from framework.nn import functional_core
 from framework.nn.functional.lowering import platform_scope
+from framework.nn.functional.tables import table_shape
 from framework.nn.layer import Layer
 from framework.nn.lookups import table_layers
 from framework.nn.mesh_scope import Gathered
@@ -108,7 +109,8 @@ class AbstractStep:
         def round_up(path: tuple[object, ...], leaf: jax.ShapeDtypeStruct) -> jax.ShapeDtypeStruct:
             if not leaf.ndim or not self._is_of_table(path):
                 return leaf
-            return jax.ShapeDtypeStruct((-(-leaf.shape[0] // devices) * devices, *leaf.shape[1:]), leaf.dtype)
+            rows = math.prod(table_shape(leaf.shape[0], devices))
+            return jax.ShapeDtypeStruct((rows, *leaf.shape[1:]), leaf.dtype)
 
         return jax.tree_util.tree_map_with_path(round_up, self.state)
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _SHORTEST = 16  # tokens of the first bucket
 _LOGITS = 1 << 24  # values of logits that are there at a time
+_TOP = (0, 1, 5, 20)  # numbers of the most probable tokens for which there are programs
 
 
 class Continuation(NamedTuple):
@@ -43,11 +44,14 @@ class TextScore:
         ids: Tokens that were scored.
         log_likelihoods: [T] float64: log p of each, in nats.
         greedy: Each is the most probable token.
+        top: [T, K] int32: The most probable tokens of each place, the best first, and their log p [T, K] float64;
+            None: not asked for.
     """
 
     ids: tuple[int, ...]
     log_likelihoods: np.ndarray
     greedy: bool
+    top: tuple[np.ndarray, np.ndarray] | None = None
 
     @property
     def log_likelihood(self) -> float:
@@ -84,18 +88,22 @@ class Scorer:
         self._graphdef, params, buffers = nn.split(model)
         self._state = (params, buffers)
         self._vocab_size = model.size.vocab_size
-        self._run = jax.jit(self._score, static_argnums=3)
+        self._run = jax.jit(self._score, static_argnums=(3, 4))
 
-    def _score(self, state: tuple, ids: jax.Array, targets: jax.Array, chunks: int) -> TokenScores:
+    def _score(self, state: tuple, ids: jax.Array, targets: jax.Array, chunks: int, top: int) -> TokenScores:
         hidden = nn.apply(self._graphdef, *state, None, ids, method="hidden")[0]
 
         def logits(states: jax.Array) -> jax.Array:
             return nn.apply(self._graphdef, *state, None, states, method="logits")[0]
 
-        return token_scores(hidden, targets, logits, chunks)
+        return token_scores(hidden, targets, logits, chunks, top)
 
-    def score(self, requests: Sequence[Continuation]) -> list[TextScore]:
+    def score(self, requests: Sequence[Continuation], top: int = 0) -> list[TextScore]:
         """One for each, in order.
+
+        Args:
+            top: So many of the most probable tokens are told of each place. There are programs for 0, 1, 5 and all of
+                20.
 
         Raises:
             InputError: a context is empty, a continuation has more than `max_length` tokens, or a token is not in the
@@ -108,7 +116,7 @@ class Scorer:
         scores: dict[int, TextScore] = {}
         for first in range(0, len(order), self.batch_size):
             rows = order[first : first + self.batch_size]
-            scores |= self._run_batch({row: requests[row] for row in rows}, lengths[rows[0]])
+            scores |= self._run_batch({row: requests[row] for row in rows}, lengths[rows[0]], top)
         return [scores[index] for index in range(len(requests))]
 
     def _check(self, request: Continuation, number: int) -> None:
@@ -128,7 +136,7 @@ class Scorer:
                 allowed=f"0 to {self._vocab_size - 1}",
             )
 
-    def _run_batch(self, requests: dict[int, Continuation], longest: int) -> dict[int, TextScore]:
+    def _run_batch(self, requests: dict[int, Continuation], longest: int, top: int) -> dict[int, TextScore]:
         length = min(max(_SHORTEST, 1 << max(0, longest - 1).bit_length()), self.max_length)
         ids = np.zeros((self.batch_size, length), np.int32)
         targets = np.full((self.batch_size, length), -1, np.int32)
@@ -139,14 +147,18 @@ class Scorer:
             ids[row, :end] = whole[:-1]
             targets[row, end - len(request.ids) : end] = request.ids
         chunks = max(1, -(-ids.size * self._vocab_size // _LOGITS))
-        scores_of_rows = self._run(self._state, ids, targets, min(chunks, length))
+        most = min(next(one for one in _TOP if one >= top), self._vocab_size)
+        scores_of_rows = self._run(self._state, ids, targets, min(chunks, length), most)
         logs, right = np.asarray(scores_of_rows.log_likelihood), np.asarray(scores_of_rows.right)
         scores = {}
         for row, (index, request) in enumerate(requests.items()):
             span = slice(ends[index] - len(request.ids), ends[index])
-            scores[index] = TextScore(
-                request.ids, logs[row, span].astype(np.float64), bool(right[row, span].all())
-            )
+            best = scores_of_rows.top
+            if best is not None:
+                tokens, top_logs = (np.asarray(one)[row, span, :top] for one in best)
+                best = tokens, top_logs.astype(np.float64)
+            likelihoods = logs[row, span].astype(np.float64)
+            scores[index] = TextScore(request.ids, likelihoods, bool(right[row, span].all()), best)
         return scores
 
 

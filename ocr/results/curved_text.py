@@ -68,14 +68,15 @@ def curved_line(text: PageText, codes: Sequence[str], sizes: np.ndarray, curve: 
         if is_end:
             words.append([])
         words[-1].append(after)
-    boxes = [_char_box(text, sizes, i) for i in curve]
-    polygons = {i: box_polygon(box) for i, box in zip(curve, boxes, strict=True)}
+    boxes = {i: _char_box(text, sizes, i) for i in curve}
+    polygons = {i: box_polygon(box) for i, box in boxes.items()}
     tokens = []
     for members in words:
         word_text = "".join(codes[i] for i in members)
-        outer = box_polygon(bounding_box([boxes[curve.index(i)] for i in members]))
+        outer = box_polygon(bounding_box([boxes[i] for i in members]))
         tokens.append(Word(word_text, 1.0, outer, tuple(Char(codes[i], 1.0, polygons[i]) for i in members)))
-    return Line(" ".join(word.text for word in tokens), 1.0, box_polygon(bounding_box(boxes)), tuple(tokens))
+    outer = box_polygon(bounding_box(list(boxes.values())))
+    return Line(" ".join(word.text for word in tokens), 1.0, outer, tuple(tokens))
 
 
 def _word_ends(text: PageText, sizes: np.ndarray, curve: Sequence[int]) -> np.ndarray:

@@ -14,7 +14,6 @@ import numpy as np
 
 from framework.core.errors import TraceError
 from framework.paddle._kernel.dispatch import KEY
-from framework.paddle._kernel.dtypes import INEXACT
 from framework.paddle._kernel.errors import UnknownSetting, ValueNeeded
 from framework.paddle._kernel.mode import mode, recorder_scope
 from framework.paddle._kernel.tensor import Parameter, Tensor, wrap
@@ -27,10 +26,9 @@ from framework.paddle.static.program import (
     Variable,
     default_main_program,
     defer_by,
-    new_variable,
+    result_variables,
     value_of,
 )
-from framework.paddle.utils import unique_name
 
 # What stands for a setting while shapes are found, two ways: sizes that differ are not known.
 _GUESSES = (SIZES, (1, 2), (0, 1), (1, 1), (0, 0))
@@ -97,16 +95,7 @@ def _recorded(op: DeferredOp) -> object:
     """Append the operation; returns its variables in the structure of its results."""
     shapes, others, structure = _shapes(op)
     differentiable = mode.grad_enabled and any(not t.stop_gradient for t in op.inputs)
-    op.outputs = [
-        new_variable(
-            a.shape,
-            b.shape,
-            a.dtype,
-            f"{unique_name.generate(op.type)}.tmp_0",
-            not (differentiable and a.dtype in INEXACT),
-        )
-        for a, b in zip(shapes, others, strict=True)
-    ]
+    op.outputs = result_variables(op.type, shapes, others, differentiable)
     default_main_program().ops.append(op)
     return structure(op.outputs) if structure is not None else op.outputs[0]
 

@@ -100,6 +100,25 @@ def new_variable(
     return variable
 
 
+def result_variables(
+    name: str,
+    shapes: Sequence[jax.ShapeDtypeStruct],
+    others: Sequence[jax.ShapeDtypeStruct],
+    differentiable: bool,
+) -> list[Variable]:
+    """The variables of an operation's results, named after it; see `new_variable`."""
+    return [
+        new_variable(
+            a.shape,
+            b.shape,
+            a.dtype,
+            f"{unique_name.generate(name)}.tmp_0",
+            not (differentiable and a.dtype in INEXACT),
+        )
+        for a, b in zip(shapes, others, strict=True)
+    ]
+
+
 class Op:
     """One entry of a program. `replay` computes its outputs from the values of its inputs."""
 
@@ -459,16 +478,7 @@ def record(compiled: Compiled, args: Sequence[object]) -> Variable | tuple[Varia
         others = shapes
     wanted = mode.grad_enabled and compiled.differentiable
     wanted = wanted and any(isinstance(a, Tensor) and not a.stop_gradient for a in inputs)
-    outputs = [
-        new_variable(
-            a.shape,
-            b.shape,
-            a.dtype,
-            f"{unique_name.generate(compiled.name)}.tmp_0",
-            not (wanted and a.dtype in INEXACT),
-        )
-        for a, b in zip(shapes, others, strict=True)
-    ]
+    outputs = result_variables(compiled.name, shapes, others, wanted)
     default_main_program().ops.append(CallOp(compiled, inputs, outputs, mode.grad_enabled))
     return tuple(outputs) if multiple else outputs[0]
 

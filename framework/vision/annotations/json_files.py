@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,11 +27,11 @@ def list_json_files(folder: Path, is_kind: Callable[[object], bool]) -> Iterator
             yield path
 
 
-def find_json_files(folder: Path, is_kind: Callable[[object], bool]) -> Mapping[str, Path]:
-    """The files of a kind by split: a word of their name, "" where it tells none. Raises: InputError, where several
-    are of one split."""
+def _by_split(paths: Sequence[Path], folder: Path) -> Mapping[str, Path]:
+    """Files by split: a word of their name, "" where it tells none. Raises: InputError, where several are of one
+    split."""
     files: dict[str, Path] = {}
-    for path in list_json_files(folder, is_kind):
+    for path in paths:
         split = find_split(path.stem)
         if split in files:
             raise InputError(
@@ -55,7 +55,17 @@ def read_json_files(
     the folder that its images are searched in. Raises: InputError, where there is no file."""
     if source.is_file():
         return read(source, images or source.parent)
-    files = find_json_files(source, is_kind)
+    return _read_splits(list_json_files(source, is_kind), source, images, read, tool)
+
+
+def _read_splits(
+    paths: Iterable[Path],
+    source: Path,
+    images: Path | None,
+    read: Callable[[Path, Path], AnnotatedSet],
+    tool: str,
+) -> AnnotatedSet:
+    files = _by_split(list(paths), source)
     if not files:
         raise InputError(f"there are no annotations of {tool}", where=source, allowed="a .json file")
     sets = {split: read(path, images or source) for split, path in files.items()}
@@ -75,9 +85,11 @@ def read_many_files(
     """As `read_json_files`, of tools that also write a file an image, whose names tell no split then.
 
     Raises: InputError, where there is no file, or two have the same image."""
-    paths = list(list_json_files(source, is_kind)) if source.is_dir() else []
+    if source.is_file():
+        return read(source, images or source.parent)
+    paths = list(list_json_files(source, is_kind))
     if len({find_split(path.stem) for path in paths}) == len(paths):
-        return read_json_files(source, images, is_kind, read, tool)
+        return _read_splits(paths, source, images, read, tool)
     merged = merge_splits({str(path): read(path, images or source) for path in paths})
     counts = Counter(image.path for image in merged.images)
     if repeated := [str(path) for path, count in counts.items() if count > 1]:

@@ -10,7 +10,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.core import Tracer
 
 from framework.core.host_rng import host_rng
 from framework.nn import functional as core
@@ -22,6 +21,7 @@ from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.mode import mode as modes
 from framework.paddle._kernel.settings import takes_variables
 from framework.paddle._kernel.tensor import Tensor, wrap
+from framework.paddle._kernel.visible import visible_integers
 from framework.paddle.nn.functional.face import channels_first, face
 from framework.paddle.nn.functional.labels import check_labels
 from framework.paddle.nn.functional.layout import from_last, is_last, to_last
@@ -42,8 +42,6 @@ def linear(x: Array, weight: Array, bias: Array | None = None, name: str | None 
 
 
 _embedding = face(core.embedding)
-# So many ids are looked at before a program runs; more, or those of another device, would make it wait.
-_IDS_CHECKED = 8192
 
 
 def embedding(
@@ -54,10 +52,8 @@ def embedding(
     Raises:
         InputError: an id outside of [0, V), where looking costs nothing; others read the nearest row.
     """
-    if isinstance(x, Tensor) and not modes.routed and not isinstance(x._value, Tracer):
-        kind, size = x._value.dtype.kind, x._value.size
-        if kind in "iu" and size <= _IDS_CHECKED and jax.default_backend() == "cpu":
-            check_ids(np.asarray(x._value), weight.shape[0])
+    if (ids := visible_integers(x)) is not None:
+        check_ids(ids, weight.shape[0])
     return _embedding(x, weight, padding_idx, sparse)
 
 
