@@ -27,6 +27,7 @@ MOST_BYTES = 1 << 30  # of standard input or of what an address gives
 PDF_HEAD = 1024  # bytes at the beginning of a file, where a PDF says that it is one
 _ADDRESS = re.compile(r"https?://")
 _TIMEOUT = 30.0  # seconds without an answer
+_PDF = re.compile(rb"(?:\A|[\r\n])(?:\xef\xbb\xbf)?\s*%PDF-")  # at the beginning of a line
 _MASK = "_mask"  # ends the name of a mask that lies beside its image
 _MOST_SUFFIXES = 8  # that are named of what a folder holds besides
 
@@ -215,7 +216,7 @@ def is_pdf_head(head: bytes) -> bool:
     """Whether a file's first bytes hold the header of a PDF, which its readers look for in the first PDF_HEAD: mail
     servers, printers and web caches put lines of their own before it.
     """
-    return b"%PDF-" in head[:PDF_HEAD] and find_format(head) is None
+    return _PDF.search(head[:PDF_HEAD]) is not None and find_format(head) is None
 
 
 def _suffix(file: Path) -> str:

@@ -381,7 +381,7 @@ def test_is_pdf(tmp_path: Path):
     path = tmp_path / "image.png"  # content counts, not the name
     path.write_bytes(b"\n %PDF-1.7\n")
     assert is_pdf(path) and is_pdf(str(path)) and is_pdf(b"%PDF-1.4") and is_pdf(bytearray(b"%PDF-1.4"))
-    path.write_bytes(b"\x89PNG\r\n\x1a\n %PDF-1.7")
+    path.write_bytes(b"\x89PNG %PDF-1.7")
     assert not is_pdf(path) and not is_pdf(tmp_path) and not is_pdf(b"")
     assert not is_pdf(np.zeros((2, 2, 3), np.uint8)) and not is_pdf(tmp_path / "nothing")
 
