@@ -38,6 +38,9 @@ LONG = 8.0  # times its height: a line that tells the page's slope
 LEVEL = 0.25  # of the median line height
 LEVEL_PROSE = (10.0, 0.75)
 LOOSE_PROSE = (6.0, 0.6)
+WIDE_PAGE = (
+    8.0  # times the length of its lines: their own tilt, told to a pixel, tells too little of such a page
+)
 
 
 def quad_of(polygon: ArrayLike) -> NDArray[np.float64]:
@@ -143,8 +146,9 @@ def upright_boxes(polygons: Sequence[ArrayLike] | NDArray[np.float64]) -> NDArra
         quads = np.stack([quad_of(polygon) for polygon in polygons])
     top, side = _edges(quads)
     turn = _page_direction(top, side)
-    top, side = top / turn, side / turn
-    centre = (quads[..., 0] + 1j * quads[..., 1]).mean(axis=1) / turn
+    centre = (quads[..., 0] + 1j * quads[..., 1]).mean(axis=1)
+    turn *= _tilt_of_neighbours(centre / turn, abs(top), abs(side))
+    top, side, centre = top / turn, side / turn, centre / turn
     # Not the extent of the corners: a long line that is a little askew would overlap its neighbours.
     width = np.maximum(abs(top.real), abs(side.real))
     height = np.maximum(abs(top.imag), abs(side.imag))
@@ -174,6 +178,26 @@ def _page_direction(top: NDArray[np.complex128], side: NDArray[np.complex128]) -
     weight = abs(chosen)[order].cumsum()
     median = tilt[order][np.searchsorted(weight, weight[-1] / 2)]
     return complex(1j**winner * np.exp(1j * median))
+
+
+def _tilt_of_neighbours(
+    centre: NDArray[np.complex128], width: NDArray[np.float64], height: NDArray[np.float64]
+) -> complex:
+    """Unit vector of the tilt that is left on a wide page of short lines: the median from each one to that on its
+    right; 1 of other pages, and of vertical text.
+    """
+    x, y = centre.real, centre.imag
+    length = float(np.median(width))
+    if np.ptp(x) <= WIDE_PAGE * length or np.median(height) > length:
+        return 1.0 + 0.0j
+    across, down = x - x[:, None], y - y[:, None]
+    level = abs(down) <= np.minimum(height, height[:, None]) / 2
+    across[~level | (across < (width + width[:, None]) / 4)] = np.inf
+    right = across.argmin(axis=1)
+    has_one = np.isfinite(across[np.arange(len(x)), right])
+    if not has_one.any():
+        return 1.0 + 0.0j
+    return complex(np.exp(1j * np.median(np.angle(centre[right] - centre)[has_one])))
 
 
 def slope_of(lines: Sequence[Line]) -> float:

@@ -160,6 +160,18 @@ def test_row_that_bends_over_the_page():
     assert shuffled_order([*row, *below]) == list(range(8))
 
 
+def test_wide_page_whose_lines_tell_its_tilt_to_a_pixel_only():
+    dice = np.random.default_rng(0)
+    rows = [
+        [quad(40 + 420 * column, 60 + 80 * row, 340 + 420 * column, 90 + 80 * row) for column in range(38)]
+        for row in range(2)
+    ]
+    polygons = np.array(rows, float).reshape(-1, 4, 2)
+    polygons[:, 1:3, 1] += np.round(dice.normal(0.6, 0.7, len(polygons)))[:, None]
+    assert shuffled_order(polygons) == list(range(len(polygons)))
+    assert shuffled_order(turned(polygons, 3)) == list(range(len(polygons)))
+
+
 def test_margin_text_turned_a_quarter_does_not_turn_the_page():
     lines = [quad(0, 0, 400, 20), quad(0, 30, 400, 50), quad(0, 60, 400, 80)]
     margin = [(470, 0), (470, 90), (450, 90), (450, 0)]
