@@ -38,9 +38,7 @@ LONG = 8.0  # times its height: a line that tells the page's slope
 LEVEL = 0.25  # of the median line height
 LEVEL_PROSE = (10.0, 0.75)
 LOOSE_PROSE = (6.0, 0.6)
-WIDE_PAGE = (
-    8.0  # times the length of its lines: their own tilt, told to a pixel, tells too little of such a page
-)
+WIDE_PAGE = 8.0  # times the length of its lines, whose own tilt tells too little then
 
 
 def quad_of(polygon: ArrayLike) -> NDArray[np.float64]:

@@ -163,11 +163,11 @@ def test_row_that_bends_over_the_page():
 def test_wide_page_whose_lines_tell_its_tilt_to_a_pixel_only():
     dice = np.random.default_rng(0)
     rows = [
-        [quad(40 + 420 * column, 60 + 80 * row, 340 + 420 * column, 90 + 80 * row) for column in range(38)]
+        [quad(40 + 420 * column, 60 + 80 * row, 240 + 420 * column, 90 + 80 * row) for column in range(38)]
         for row in range(2)
     ]
     polygons = np.array(rows, float).reshape(-1, 4, 2)
-    polygons[:, 1:3, 1] += np.round(dice.normal(0.6, 0.7, len(polygons)))[:, None]
+    polygons[:, 1:3, 1] += np.round(dice.normal(1.8, 0.7, len(polygons)))[:, None]
     assert shuffled_order(polygons) == list(range(len(polygons)))
     assert shuffled_order(turned(polygons, 3)) == list(range(len(polygons)))
 
