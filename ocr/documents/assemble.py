@@ -19,6 +19,7 @@ from ocr.documents.order import order_boxes
 from ocr.results.bidi import starts_right
 from ocr.results.blocks import Block, Box
 from ocr.results.geometry import bounding_box, line_box, split_at_stripes
+from ocr.text.vertical_text import is_vertical_text, level_box
 
 # Of a heading's height: what stands beside it; what begins on one level; the least white above
 NEAR, LEVEL, APART = 0.2, 1.2, 0.4
@@ -44,13 +45,24 @@ def arrange(blocks: Sequence[Block], height: float, separators: Sequence[Box] = 
     body = [block for block in owned if block.label not in UNORDERED and block.label != "footnote"]
     notes = sorted((b for b in owned if b.label == "footnote"), key=lambda block: block.bbox[1])
     # A caption takes its place with what it belongs to.
-    boxes = _widen_headings(body, [bounding_box([part.bbox for part in block.walk()]) for block in body])
-    ordered = [body[i] for i in _order_in_rows(body, boxes, separators)] + notes
+    boxes = [bounding_box([part.bbox for part in block.walk()]) for block in body]
+    ordered = [body[i] for i in _order_body(body, boxes, separators)] + notes
     rest = sorted((b for b in owned if b.label in UNORDERED), key=lambda block: block.bbox[1])
     return (
         *(replace(block, order=number) for number, block in enumerate(ordered)),
         *(replace(block, order=None) for block in rest),
     )
+
+
+def _order_body(blocks: Sequence[Block], boxes: Sequence[Box], separators: Sequence[Box]) -> list[int]:
+    """The reading order of blocks and the boxes around them and their captions; vertical text is turned for it."""
+    lines = [line for block in blocks for line in block.lines]
+    if is_vertical_text(lines):
+        edge = max(box[2] for box in boxes)
+        boxes = [level_box(box, edge) for box in boxes]
+        separators = [level_box(box, edge) for box in separators]
+        blocks = [replace(block, bbox=level_box(block.bbox, edge), lines=()) for block in blocks]
+    return _order_in_rows(blocks, _widen_headings(blocks, boxes), separators)
 
 
 def _order_in_rows(blocks: Sequence[Block], boxes: Sequence[Box], separators: Sequence[Box]) -> list[int]:

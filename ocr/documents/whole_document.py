@@ -20,10 +20,9 @@ from ocr.documents.assemble import UNORDERED
 from ocr.pages.sideways import Rotation, find_rotation
 from ocr.results.blocks import FLOATS, MOST_FLOATS, Block, Box, Table
 from ocr.results.geometry import line_box, rows_of
-from ocr.results.lines import Line
+from ocr.results.lines import Line, is_unspaced
 from ocr.results.pages import Page
 from ocr.text.paragraphs import HEADINGS, OCR_SIZE, heading_depth
-from ocr.text.reading_order import is_unspaced
 
 EDGE = 0.1  # of the page's height: where headers and footers stand
 FOOT, FOOT_ROOM = 0.2, 1.0  # where a number stands that is alone: of the page's height; of its own, above it

@@ -6,6 +6,7 @@ What polygons and texts hold is told there.
 from __future__ import annotations
 
 import math
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
@@ -276,3 +277,8 @@ def _parts(data: Mapping[str, Any]) -> tuple[str, float, Polygon]:
         raise TypeError(f"text is {data['text']!r}")
     # As tuples they need no numpy, which takes most of the time of reading a page otherwise.
     return data["text"], data["score"], tuple(map(tuple, data["polygon"]))
+
+
+def is_unspaced(char: str) -> bool:
+    """Whether the script of `char` writes no spaces between words: Chinese and Japanese, not Korean."""
+    return unicodedata.east_asian_width(char) in "WF" and not unicodedata.name(char, "").startswith("HANGUL")

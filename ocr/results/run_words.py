@@ -14,9 +14,12 @@ import numpy as np
 
 from framework.workflow.files.pdf_content import PageText
 from ocr.results.bidi import logical_order
+from ocr.results.lines import is_unspaced
 from ocr.results.spans import Span
 
 WORD_GAP = 0.17  # of the font size, over the line's own letter spacing
+# The same beside Chinese and Japanese, whose programs set up to a quarter between them and Latin letters or digits.
+UNSPACED_GAP = 0.4
 TIGHT_GAP, UNSPACED = 0.1, 0.03  # where the reader of the PDF saw a space, and letters stand no further apart
 EVEN, EVEN_SHARE = 0.06, 0.7  # of the font size, by which letters stand apart or overlap; of them, at least
 OVERLAPPING = (
@@ -152,6 +155,7 @@ def split_words(chars: Chars, order: list[int], rightward: bool) -> list[list[in
     gaps = [left[after] - right[before] for before, after in pairwise(order)]
     codes = [chars.codes[i] for i in order]
     leaders = _leaders(codes)
+    unspaced = [code > "\u2e7f" and is_unspaced(code[0]) for code in codes]
     letters = gaps
     if True in leaders:
         letters = [gap for n, gap in enumerate(gaps) if not leaders[n] and not leaders[n + 1]]
@@ -165,7 +169,9 @@ def split_words(chars: Chars, order: list[int], rightward: bool) -> list[list[in
             words[-1].append(after)
             continue
         em = min(size[after], size[before])
-        wide = gap > (WORD_GAP + (spacing / em if spacing > 0.1 * em else 0.0)) * em
+        beside = unspaced[n] or unspaced[n + 1]
+        least = UNSPACED_GAP if beside else WORD_GAP
+        wide = gap > (least + (spacing / em if spacing > 0.1 * em else 0.0)) * em
         spaced = spaces[after] > spaces[before]
         if rightward:  # the content may have such letters in either order
             near = abs(int(members[after]) - int(members[before])) <= 3
@@ -174,7 +180,12 @@ def split_words(chars: Chars, order: list[int], rightward: bool) -> list[list[in
             leaders[n] != leaders[n + 1]
             or (wide and not leaders[n])
             or (spaced and gap > 0.02 * em and spacing < 0.1 * em and not leaders[n])
-            or (is_tight and gap > TIGHT_GAP * em and gaps_seen[after] > gaps_seen[before] and not leaders[n])
+            or (
+                is_tight
+                and not (beside or leaders[n])
+                and gap > TIGHT_GAP * em
+                and gaps_seen[after] > gaps_seen[before]
+            )
             or (are_words and chars.object[before] != chars.object[after])
             or (gap < -OVERLAP[0] * em and _overlap(chars, before, after, gap / em))
         ):

@@ -36,6 +36,7 @@ from ocr.text.rows import (
     white_inside,
 )
 from ocr.text.side_by_side import split_columns
+from ocr.text.vertical_text import column_box, is_vertical_text, level_box, level_line
 
 # Multiples of the size of the type.
 PARAGRAPH_GAP = 0.45  # beyond the usual distance of lines
@@ -106,6 +107,8 @@ def make_text_blocks(
     """The paragraphs of lines as blocks, without an order; items of lists have their depth, headings level 1:
     `finish_document` sets theirs for a whole document. Args: as of `find_paragraphs`.
     """
+    if is_vertical_text(lines):
+        return _make_vertical_blocks(lines, others, rules)
     paragraphs = find_paragraphs(lines, height=height, others=others, rules=rules)
     scale = 1.0 if has_styles(lines) else OCR_SIZE
     marks = [
@@ -121,6 +124,26 @@ def make_text_blocks(
             level=1 if one.label in HEADINGS else level,
         )
         for one, level in zip(paragraphs, list_levels(marks), strict=True)
+    ]
+
+
+def _make_vertical_blocks(
+    lines: Sequence[Line], others: Sequence[Block], rules: Sequence[Box]
+) -> list[Block]:
+    edge = max(line_box(line)[2] for line in lines)
+    level = [level_line(line, edge) for line in lines]
+    columns = {id(row): line for row, line in zip(level, lines, strict=True)}
+    blocks = make_text_blocks(
+        level,
+        height=edge,
+        others=[replace(block, bbox=level_box(block.bbox, edge)) for block in others],
+        rules=[level_box(rule, edge) for rule in rules],
+    )
+    return [
+        replace(
+            block, bbox=column_box(block.bbox, edge), lines=tuple(columns[id(row)] for row in block.lines)
+        )
+        for block in blocks
     ]
 
 

@@ -16,14 +16,13 @@ crosses the strip cuts the columns into bands, which are read from top to bottom
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterator, Sequence
 from itertools import groupby, pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ocr.results.lines import Char, Line, Word, as_polygon
+from ocr.results.lines import Char, Line, Word, as_polygon, is_unspaced
 
 Row = list[int]
 Region = list[Row]
@@ -92,11 +91,6 @@ def words_from_chars(chars: Sequence[Char]) -> tuple[Word, ...]:
     )
 
 
-def is_unspaced(char: str) -> bool:
-    """Whether the script of `char` writes no spaces between words: Chinese and Japanese, not Korean."""
-    return unicodedata.east_asian_width(char) in "WF" and not unicodedata.name(char, "").startswith("HANGUL")
-
-
 def join_texts(first: str, second: str) -> str:
     """Two texts of which one goes on in the other: with a space between them, but for Chinese and Japanese."""
     unspaced = first and second and is_unspaced(first[-1]) and is_unspaced(second[0])
@@ -145,7 +139,7 @@ def upright_boxes(polygons: Sequence[ArrayLike] | NDArray[np.float64]) -> NDArra
     top, side = _edges(quads)
     turn = _page_direction(top, side)
     centre = (quads[..., 0] + 1j * quads[..., 1]).mean(axis=1)
-    turn *= _tilt_of_neighbours(centre / turn, abs(top), abs(side))
+    turn *= _tilt_of_neighbours(centre / turn, top, side)
     top, side, centre = top / turn, side / turn, centre / turn
     # Not the extent of the corners: a long line that is a little askew would overlap its neighbours.
     width = np.maximum(abs(top.real), abs(side.real))
@@ -179,12 +173,12 @@ def _page_direction(top: NDArray[np.complex128], side: NDArray[np.complex128]) -
 
 
 def _tilt_of_neighbours(
-    centre: NDArray[np.complex128], width: NDArray[np.float64], height: NDArray[np.float64]
+    centre: NDArray[np.complex128], top: NDArray[np.complex128], side: NDArray[np.complex128]
 ) -> complex:
     """Unit vector of the tilt that is left on a wide page of short lines: the median from each one to that on its
     right; 1 of other pages, and of vertical text.
     """
-    x, y = centre.real, centre.imag
+    x, y, width, height = centre.real, centre.imag, abs(top), abs(side)
     length = float(np.median(width))
     if np.ptp(x) <= WIDE_PAGE * length or np.median(height) > length:
         return 1.0 + 0.0j

@@ -11,9 +11,9 @@ from itertools import pairwise
 from ocr.results.bidi import starts_right
 from ocr.results.blocks import Box
 from ocr.results.geometry import bounding_box, line_box
-from ocr.results.lines import Line
+from ocr.results.lines import Line, is_unspaced
 from ocr.text.hyphens import NO_WORDS, WordList, join_at_hyphen
-from ocr.text.reading_order import is_unspaced, join_texts
+from ocr.text.reading_order import join_texts
 
 CELL_GAP = 1.0  # lines of a row nearer than this are one cell
 EVEN = 1.5  # the widest white between words to the narrowest, in a row that is justified

@@ -16,8 +16,7 @@ from framework.vision.canvas import Canvas, Colour, measure_text
 from ocr.data.synthetic.fonts import FontSet
 from ocr.data.synthetic.texts import Texts
 from ocr.results.blocks import Box
-from ocr.results.lines import Line
-from ocr.text.reading_order import is_unspaced
+from ocr.results.lines import Line, is_unspaced
 
 Align = Literal["left", "justified", "centre", "right"]
 ASCENT, DESCENT = 0.74, 0.22  # of the size: what a line's box holds above and below its baseline
