@@ -8,6 +8,7 @@ See framework/workflow/export/bundled.py. The graphs are compared with the progr
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 import tempfile
@@ -21,7 +22,11 @@ def main() -> int:
     from framework.workflow.export.export import export_config
     from framework.workflow.export.onnx import OnnxOptions
 
-    if "--check" in sys.argv[1:]:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
+    parser.add_argument("--check", action="store_true")
+    if parser.parse_args().check:
         stale = bundled.stale_sources()
         print("\n".join(stale) or "the shipped programs hold")
         return 1 if stale else 0
