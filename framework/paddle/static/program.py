@@ -21,6 +21,7 @@ from framework.paddle._kernel.symbol import Symbol
 from framework.paddle._kernel.tape import Node
 from framework.paddle._kernel.tensor import Parameter, Tensor, as_array, wrap
 from framework.paddle._kernel.x64 import x64
+from framework.paddle.static.argument_kinds import check_call
 from framework.paddle.utils import unique_name
 
 if TYPE_CHECKING:
@@ -528,6 +529,7 @@ def enable_static() -> None:
         unique_name.switch(*_state.names)
         mode.watcher = _Watcher()
         set_recorder(record)
+        mode.check = check_call
 
 
 def disable_static(place: object = None) -> None:
@@ -536,7 +538,7 @@ def disable_static(place: object = None) -> None:
         _state.on = False
         _state.names = unique_name.switch()
         set_recorder(None)
-        mode.watcher = None
+        mode.watcher = mode.check = None
 
 
 def in_dynamic_mode() -> bool:
