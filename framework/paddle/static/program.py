@@ -397,6 +397,18 @@ def default_main_program() -> Program:
     return _state.main
 
 
+def switch_main_program(program: Program) -> Program:
+    """Record into another program; returns the one before."""
+    before, _state.main = _state.main, program
+    return before
+
+
+def switch_startup_program(program: Program) -> Program:
+    """Let another program be the one that sets parameters up; returns the one before."""
+    before, _state.startup = _state.startup, program
+    return before
+
+
 def create_global_var(
     shape: Any,
     value: float,
