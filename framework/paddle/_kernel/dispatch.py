@@ -550,15 +550,16 @@ def _operation(
 
     @functools.wraps(function)
     def call(*args: object, **kwargs: object) -> Any:
+        routed = mode.routed
+        if routed and mode.check is not None:
+            mode.check(call, args, kwargs)
         if kwargs or len(args) != quick:
             try:
                 compiled, inputs = op.bind(args, kwargs)
             except ValueNeeded as error:
                 return error.record(call, args, kwargs)
             return run(compiled, inputs)
-        if mode.routed:
-            return run(op.default or op.quick(), args)
-        return execute(op.default or op.quick(), args)
+        return (run if routed else execute)(op.default or op.quick(), args)
 
     call.__signature__ = op.signature.signature  # type: ignore[attr-defined]
     call.operation = op  # type: ignore[attr-defined]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -14,12 +14,14 @@ if TYPE_CHECKING:
     from framework.paddle._kernel.watch import Watcher
 
 Route = Callable[["Compiled", Sequence[object]], object]
+Check = Callable[[Callable[..., object], Sequence[object], Mapping[str, object]], None]
 
 
 class Mode(threading.local):
     """The switches of a thread. `routed` is true where an operation does not simply run: then `amp` may change its
     inputs, and `recorder` takes it instead of running it. `keys` gives the random keys of a traced function, and
-    `watcher` is told of every Tensor whose value is read or set (framework/paddle/_kernel/watch.py)."""
+    `watcher` is told of every Tensor whose value is read or set (framework/paddle/_kernel/watch.py). `check` refuses
+    calls of public functions in static mode (framework/paddle/static/argument_kinds.py)."""
 
     grad_enabled: bool = True
     routed: bool = False
@@ -27,6 +29,7 @@ class Mode(threading.local):
     recorder: Route | None = None
     keys: Callable[[], jax.Array] | None = None
     watcher: Watcher | None = None
+    check: Check | None = None
     default_dtype: str = "float32"
 
 

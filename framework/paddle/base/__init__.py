@@ -10,6 +10,7 @@ from framework.paddle.device import CUDAPlace as CUDAPlace
 from framework.paddle.device import is_compiled_with_cuda as is_compiled_with_cuda
 from framework.paddle.framework import get_flags as get_flags
 from framework.paddle.framework import set_flags as set_flags
+from framework.paddle.static import Scope as Scope
 
 if not TYPE_CHECKING:
     __getattr__ = _resolver(__name__)

@@ -16,6 +16,7 @@ from framework.paddle.device import is_compiled_with_rocm as is_compiled_with_ro
 from framework.paddle.device import is_compiled_with_xpu as is_compiled_with_xpu
 from framework.paddle.device.cuda import device_count as get_cuda_device_count
 from framework.paddle.device.places import Place as Place
+from framework.paddle.static import Scope as Scope
 from framework.paddle.static.program import Program
 
 __all__ = ["get_cuda_device_count", "is_compiled_with_dist"]
@@ -66,6 +67,20 @@ def is_bfloat16_supported(place: Place) -> bool:
 
 
 is_float16_supported = is_bfloat16_supported
+
+
+def grad_var_suffix() -> str:
+    """The end of the names of gradients."""
+    return "@GRAD"
+
+
+def supports_bfloat16() -> bool:
+    """False: it asks for kernels of oneDNN."""
+    return False
+
+
+def _set_eager_deletion_mode(threshold: float, fraction: float, fast: bool) -> None:
+    """Accepted: XLA frees arrays that nothing uses any more."""
 
 
 def set_prim_eager_enabled(enabled: bool) -> None:

@@ -10,8 +10,11 @@ from framework.paddle._kernel import dtypes as types
 from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle._kernel.tensor import Parameter as Parameter
 from framework.paddle.device import places
+from framework.paddle.static.program import Program as Program
 from framework.paddle.static.program import PublicVariable
 from framework.paddle.static.program import in_dynamic_mode as in_dynamic_mode
+from framework.paddle.static.program import switch_main_program as switch_main_program
+from framework.paddle.static.program import switch_startup_program as switch_startup_program
 
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")

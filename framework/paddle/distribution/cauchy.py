@@ -10,7 +10,15 @@ import jax.numpy as jnp
 from framework.paddle._kernel.arguments import TensorLike
 from framework.paddle._kernel.dispatch import Array, Key, operation
 from framework.paddle._kernel.tensor import Tensor
-from framework.paddle.distribution.distribution import Distribution, Sizes, aligned, drawn_shape, parameters
+from framework.paddle.distribution.distribution import (
+    Distribution,
+    Sizes,
+    aligned,
+    check_same,
+    check_value,
+    drawn_shape,
+    scalar_parameters,
+)
 
 
 @operation(name="cauchy_sample")
@@ -48,7 +56,7 @@ class Cauchy(Distribution):
     scale: Tensor
 
     def __init__(self, loc: TensorLike, scale: TensorLike, name: str | None = None) -> None:
-        self.loc, self.scale = aligned(*parameters(loc, scale))
+        self.loc, self.scale = aligned(*scalar_parameters("Cauchy", loc, scale))
         self.name = name or "Cauchy"
         super().__init__(self.loc.shape)
 
@@ -74,11 +82,17 @@ class Cauchy(Distribution):
         return _draw(self.loc, self.scale, self._extend_shape(shape))
 
     def log_prob(self, value: TensorLike) -> Tensor:
+        check_value("Cauchy.log_prob", value)
         return _log_prob(self.loc, self.scale, value)
 
     def cdf(self, value: TensorLike) -> Tensor:
         """The probability of less than `value`."""
+        check_value("Cauchy.cdf", value)
         return _cdf(self.loc, self.scale, value)
 
     def entropy(self) -> Tensor:
         return _entropy(self.scale)
+
+    def kl_divergence(self, other: Distribution) -> Tensor:
+        check_same(self, other)
+        return super().kl_divergence(other)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from framework.paddle._kernel.arguments import TensorLike
 from framework.paddle._kernel.dtypes import default_numpy
+from framework.paddle._kernel.errors import ArgumentTypeError
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.ops.creation import integers_of
 from framework.paddle.ops.shaping import broadcast_tensors
@@ -76,6 +79,8 @@ class Distribution:
         return kl_divergence(self, other)
 
     def _extend_shape(self, sample_shape: Sizes) -> tuple[int, ...]:
+        if not isinstance(sample_shape, list | tuple | np.ndarray | Tensor):
+            raise _refused(f"{type(self).__name__}.sample: `shape`", "lists, tuples, arrays", sample_shape)
         return (*integers_of(sample_shape), *self._batch_shape, *self._event_shape)
 
 
@@ -88,6 +93,47 @@ def drawn_shape(shape: tuple[int, ...], *parameters: jax.Array) -> tuple[int, ..
 def parameters(*values: Any) -> list[Tensor]:
     """Parameters as floating-point Tensors: numbers and lists take the default type, Tensors and arrays keep theirs."""
     return [_parameter(value) for value in values]
+
+
+def scalar_parameters(name: str, *values: object) -> list[Tensor]:
+    """`parameters` of a distribution that takes no lists and arrays, as some of Paddle's.
+
+    Raises:
+        ArgumentTypeError: a value is no real number and no Tensor.
+    """
+    for value in values:
+        if not isinstance(value, numbers.Real | Tensor):
+            raise _refused(f"a parameter of {name}", "real numbers and Tensors", value)
+    return parameters(*values)
+
+
+def check_value(name: str, value: object, number: type = Tensor) -> None:
+    """That a value whose probability is asked is a Tensor, or a number of the class `number`.
+
+    Raises:
+        ArgumentTypeError: it is not.
+    """
+    if not isinstance(value, Tensor | number):
+        raise _refused(f"the value given to {name}", "Tensors", value)
+
+
+def check_same(p: Distribution, q: object) -> None:
+    """That the divergence from `p` is asked to a distribution of its class.
+
+    Raises:
+        ArgumentTypeError: it is not.
+    """
+    if not isinstance(q, type(p)):
+        name = type(p).__name__
+        raise _refused(f"{name}.kl_divergence: `other`", name, q)
+
+
+def _refused(what: str, allowed: str, received: object) -> ArgumentTypeError:
+    return ArgumentTypeError(
+        f"{what} is of a class that it is not taken of",
+        received=f"{type(received).__name__} {received!r:.60}",
+        allowed=allowed,
+    )
 
 
 def _parameter(value: TensorLike) -> Tensor:

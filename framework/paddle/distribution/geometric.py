@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import numbers
+
 import jax
 import jax.numpy as jnp
 
 from framework.paddle._kernel.arguments import TensorLike
 from framework.paddle._kernel.dispatch import Array, Key, operation
 from framework.paddle._kernel.tensor import Tensor
-from framework.paddle.distribution.distribution import Distribution, Sizes, drawn_shape, parameters
+from framework.paddle.distribution.distribution import (
+    Distribution,
+    Sizes,
+    check_same,
+    check_value,
+    drawn_shape,
+    scalar_parameters,
+)
 
 
 @operation(name="geometric_sample")
@@ -45,7 +54,7 @@ class Geometric(Distribution):
     """The number of failures before the first success, whose chance is `probs`."""
 
     def __init__(self, probs: TensorLike) -> None:
-        (given,) = parameters(probs)
+        (given,) = scalar_parameters("Geometric", probs)
         self.probs = given  # type: ignore[method-assign, assignment]
         super().__init__(given.shape)
 
@@ -69,6 +78,7 @@ class Geometric(Distribution):
 
     def log_pmf(self, k: TensorLike) -> Tensor:
         """The logarithm of the probability of `k` failures."""
+        check_value("Geometric.pmf", k, numbers.Integral)
         return _log_pmf(self.probs, k)
 
     def pmf(self, k: TensorLike) -> Tensor:
@@ -77,7 +87,12 @@ class Geometric(Distribution):
 
     def cdf(self, k: TensorLike) -> Tensor:
         """The probability of at most `k` failures."""
+        check_value("Geometric.cdf", k, numbers.Integral)
         return _cdf(self.probs, k)
 
     def entropy(self) -> Tensor:
         return _entropy(self.probs)
+
+    def kl_divergence(self, other: Distribution) -> Tensor:
+        check_same(self, other)
+        return super().kl_divergence(other)

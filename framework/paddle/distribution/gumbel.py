@@ -11,7 +11,13 @@ import numpy as np
 from framework.paddle._kernel.arguments import TensorLike
 from framework.paddle._kernel.dispatch import Array, Key, operation
 from framework.paddle._kernel.tensor import Tensor
-from framework.paddle.distribution.distribution import Distribution, Sizes, aligned, drawn_shape, parameters
+from framework.paddle.distribution.distribution import (
+    Distribution,
+    Sizes,
+    aligned,
+    drawn_shape,
+    scalar_parameters,
+)
 
 
 @operation(name="gumbel_sample")
@@ -43,7 +49,7 @@ class Gumbel(Distribution):
     scale: Tensor
 
     def __init__(self, loc: TensorLike, scale: TensorLike) -> None:
-        self.loc, self.scale = aligned(*parameters(loc, scale))
+        self.loc, self.scale = aligned(*scalar_parameters("Gumbel", loc, scale))
         super().__init__(self.loc.shape)
 
     @property

@@ -57,6 +57,8 @@ def _check_shapes(v: Tensors | None, references: Tensors) -> None:
 def _gradients(ys: Tensors, xs: Tensors, v: Tensors | None) -> Tensors:
     """Gradients of ys by xs with a history; zeros where ys does not depend on an x."""
     starts = None if v is None else list(_as_tuple(v))
+    if not paddle.in_dynamic_mode():
+        return _like(xs, paddle.static.gradients(list(_as_tuple(ys)), list(_as_tuple(xs)), starts))
     found = _grad(list(_as_tuple(ys)), list(_as_tuple(xs)), starts, create_graph=True, allow_unused=True)
     values = []
     for x, gradient in zip(_as_tuple(xs), found, strict=True):

@@ -4,6 +4,7 @@ values, branches and loops of the compiled program for Tensors whose values are 
 from __future__ import annotations
 
 import builtins
+import functools
 import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -232,10 +233,25 @@ def bool_(value: Any = False) -> bool | Tensor:
 def call(function: object) -> object:
     """What is called in place of `function`: functions of the user are converted too."""
     kind = function.__class__
+    if isinstance(function, types.MethodType) and control.is_traced(function.__self__):
+        reading = _READINGS.get(function.__func__)
+        if reading is not None:
+            return functools.partial(reading, function.__self__)
     if kind is types.FunctionType or kind is types.MethodType:
         return hooks.transform(function)
     replaced = _BUILTINS.get(function) if kind is type or kind is types.BuiltinFunctionType else None
     return function if replaced is None else replaced
+
+
+def numpy_(tensor: Tensor, *args: object) -> Tensor:
+    """`x.numpy()` of a Tensor whose value is not known: the Tensor, which takes indices, `sum` and the like as well."""
+    return tensor
+
+
+def item_(tensor: Tensor, *index: int) -> Tensor:
+    """`x.item()` of a Tensor whose value is not known: the Tensor of that one element."""
+    flat = tensor.flatten()
+    return tensor[index] if len(index) > 1 else flat[index[0]] if index else flat.reshape([])
 
 
 def print_(*values: object, **options: Any) -> None:
@@ -248,3 +264,5 @@ def print_(*values: object, **options: Any) -> None:
 
 
 _BUILTINS: dict[object, object] = {int: int_, float: float_, bool: bool_, range: range_, print: print_}
+# Methods that look at values: programs of Paddle call them in functions for to_static, where they give Tensors.
+_READINGS: dict[object, Callable[..., Tensor]] = {Tensor.numpy: numpy_, Tensor.item: item_}

@@ -79,6 +79,26 @@ class StaticFunction:
         """The object whose method this is."""
         return self._owner
 
+    def train(self) -> None:
+        """Accepted where the layer whose method this is trains, or where there is none: `training` of what the function
+        calls decides.
+
+        Raises:
+            RuntimeError: the layer evaluates.
+        """
+        self._expect(training=True)
+
+    def eval(self) -> None:
+        """As `train`, for evaluation."""
+        self._expect(training=False)
+
+    def _expect(self, training: bool) -> None:
+        if isinstance(self._owner, Layer) and self._owner.training != training:
+            way = "train" if training else "eval"
+            raise RuntimeError(
+                f"{self.name} is a method of a Layer, whose own {way}() switches to {way} mode"
+            )
+
     def rollback(self) -> Callable[..., object]:
         """The function as it was written."""
         function = self.dygraph_function

@@ -12,6 +12,7 @@ import numpy as np
 
 from framework.metric import classification as core
 from framework.paddle._kernel.arguments import TensorLike
+from framework.paddle._kernel.checked import checked
 from framework.paddle._kernel.dispatch import Array, operation
 from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle._kernel.tensor import Tensor
@@ -66,6 +67,7 @@ def _accuracy(input: Array, label: Array, k: int) -> Array:
     return jnp.mean(hits.astype(jnp.float32))
 
 
+@checked
 def accuracy(
     input: Tensor,
     label: Tensor,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 import numpy as np
 
+from framework.paddle._kernel.checked import checked
 from framework.paddle._kernel.dispatch import Array, operation
 from framework.paddle._kernel.dtypes import to_numpy
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
@@ -29,6 +30,7 @@ def _cast(x: Array, dtype: np.dtype) -> Array:
     return x.astype(dtype)
 
 
+@checked
 def cast(x: Tensor, dtype: object) -> Tensor:
     """`x` in another type; fractions are cut off towards 0."""
     return _cast(x, to_numpy(dtype))
@@ -46,11 +48,13 @@ def imag(x: Array, name: str | None = None) -> Array:
     return jnp.imag(x)
 
 
+@checked
 def rank(input: Tensor) -> Tensor:
     """int32 []: the number of dimensions."""
     return wrap(as_array(np.int32(input.ndim)))
 
 
+@checked
 def shape(input: Tensor) -> Tensor:
     """int32 [ndim]: the sizes."""
     return wrap(as_array(np.array(input.shape, np.int32)))

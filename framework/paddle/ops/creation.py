@@ -12,6 +12,7 @@ import numpy as np
 
 from framework.core.axes import normalize_axis
 from framework.paddle._kernel.arguments import DTypeLike, TensorLike
+from framework.paddle._kernel.checked import checked
 from framework.paddle._kernel.dispatch import Array, Arrays, freeze, operation
 from framework.paddle._kernel.dtypes import default_numpy, to_numpy, to_numpy_or
 from framework.paddle._kernel.errors import ArgumentTypeError, ShapeError
@@ -136,6 +137,7 @@ def _like(x: Tensor, value: TensorLike, dtype: DTypeLike | None) -> Tensor:
     return filled(tuple(x._value.shape), _number(value), kind)
 
 
+@checked
 def full_like(
     x: Tensor, fill_value: TensorLike, dtype: DTypeLike | None = None, name: str | None = None
 ) -> Tensor:
@@ -153,6 +155,7 @@ def ones_like(x: Tensor, dtype: DTypeLike | None = None, name: str | None = None
     return _like(x, 1, dtype)
 
 
+@checked
 def empty_like(x: Tensor, dtype: DTypeLike | None = None, name: str | None = None) -> Tensor:
     """A Tensor like `x` whose values say nothing."""
     return _like(x, 0, dtype)

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from framework.paddle._kernel.checked import checked
 from framework.paddle._kernel.dispatch import Array, Arrays, Key, operation
 from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.tensor import Tensor
@@ -143,6 +144,7 @@ def _multi_dot(x: Arrays) -> Array:
     return jnp.linalg.multi_dot(x)
 
 
+@checked
 def multi_dot(x: Sequence[Tensor], name: str | None = None) -> Tensor:
     """The product of several matrices in the order that costs least; the first and the last may be vectors."""
     if len(x) < 2:
@@ -166,6 +168,7 @@ def _qr(x: Array, mode: str) -> Any:
     return tuple(out) if isinstance(out, tuple) else out
 
 
+@checked
 def qr(x: Tensor, mode: str = "reduced", name: str | None = None) -> Any:
     """Q and R of x = Q R: 'reduced' [..., m, k] and [..., k, n], 'complete' with square Q, 'r' R alone."""
     if mode not in ("reduced", "complete", "r"):
@@ -225,6 +228,7 @@ def _lu(x: Array) -> tuple[Array, Array, Array]:
     return packed, pivots + 1, jnp.atleast_1d(first_zero.astype(jnp.int32))
 
 
+@checked
 def lu(x: Tensor, pivot: bool = True, get_infos: bool = False, name: str | None = None) -> tuple[Tensor, ...]:
     """L (below the diagonal, ones on it are left out) and U in one matrix, and the rows exchanged with, counted from 1;
     on request for each matrix the number of the first 0 on the diagonal of U, 0 where there is none."""
@@ -246,6 +250,7 @@ def _lu_unpack(x: Array, y: Array) -> tuple[Array, Array, Array]:
     return jnp.swapaxes(jax.nn.one_hot(order, rows, dtype=x.dtype), -1, -2), lower, upper
 
 
+@checked
 def lu_unpack(
     x: Tensor, y: Tensor, unpack_ludata: bool = True, unpack_pivots: bool = True, name: str | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -306,6 +311,7 @@ def _lstsq(x: Array, y: Array, rcond: Array | None) -> tuple[Array, Array, Array
     return solution, residuals, kept.sum(-1).astype(jnp.int32), values
 
 
+@checked
 def lstsq(
     x: Tensor, y: Tensor, rcond: float | None = None, driver: str | None = None, name: str | None = None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:

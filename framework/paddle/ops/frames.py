@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from framework.paddle._kernel.checked import checked
 from framework.paddle._kernel.dispatch import Array, operation
 from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.tensor import Tensor
@@ -168,6 +169,7 @@ def _istft(
     return out / total, jnp.min(jnp.abs(total))
 
 
+@checked
 def istft(
     x: Tensor,
     n_fft: int,

@@ -17,6 +17,7 @@ from jax import lax
 
 from framework.core.axes import normalize_axis
 from framework.paddle._kernel.arguments import TensorLike
+from framework.paddle._kernel.checked import checked
 from framework.paddle._kernel.dispatch import Array, Arrays, operation
 from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.methods import replace_value
@@ -72,6 +73,7 @@ def _index_select(x: Array, index: Array, axis: int) -> Array:
     return jnp.take(x, index.reshape(-1), normalize_axis(whole_number(axis), x.ndim, "paddle.index_select"))
 
 
+@checked
 def index_select(x: Tensor, index: Tensor, axis: int = 0, name: str | None = None) -> Tensor:
     """The parts of `x` along an axis at the positions [n].
 
@@ -168,6 +170,7 @@ def _index_put(x: Array, indices: Arrays, value: Array, accumulate: bool) -> Arr
     return at.add(value) if accumulate else at.set(value)
 
 
+@checked
 def index_put(
     x: Tensor, indices: Sequence[Tensor], value: Tensor, accumulate: bool = False, name: str | None = None
 ) -> Tensor:
@@ -188,6 +191,7 @@ def _take_flat(x: Array, index: Array, mode: str) -> Array:
     return jnp.take(x.reshape(-1), index, mode="wrap" if mode == "wrap" else "clip")
 
 
+@checked
 def take(x: Tensor, index: Tensor, mode: str = "raise", name: str | None = None) -> Tensor:
     """Elements of the flattened input; a position beyond the end raises, is clipped or goes round."""
     if mode not in ("raise", "wrap", "clip"):

@@ -11,6 +11,7 @@ import numpy as np
 
 from framework.core.axes import normalize_axis
 from framework.paddle._kernel.arguments import Integers
+from framework.paddle._kernel.checked import checked
 from framework.paddle._kernel.dispatch import Array, Arrays, freeze, operation
 from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.settings import takes_variables
@@ -105,6 +106,7 @@ def _parts(x: Tensor, num_or_sections: Integers, axis: Integers, where: str) -> 
 
 
 @takes_variables
+@checked
 def split(x: Tensor, num_or_sections: Integers, axis: Integers = 0, name: str | None = None) -> list[Tensor]:
     """So many equal parts along an axis, or parts of these sizes, of which one may be -1."""
     return _parts(x, num_or_sections, axis, "paddle.split")
@@ -118,6 +120,7 @@ def vsplit(x: Tensor, num_or_sections: Integers, name: str | None = None) -> lis
 
 
 @takes_variables
+@checked
 def chunk(x: Tensor, chunks: int, axis: Integers = 0, name: str | None = None) -> list[Tensor]:
     """So many equal parts along an axis."""
     return _parts(x, whole_number(chunks), axis, "paddle.chunk")
@@ -129,6 +132,7 @@ def _unbind(x: Array, axis: int) -> tuple[Array, ...]:
 
 
 @takes_variables
+@checked
 def unbind(input: Tensor, axis: int = 0) -> list[Tensor]:
     """The parts along an axis, without it."""
     axis = normalize_axis(whole_number(axis), input.ndim, "paddle.unbind")
@@ -166,6 +170,7 @@ def slice(input: Tensor, axes: Sequence[int], starts: Integers, ends: Integers) 
 
 
 @takes_variables
+@checked
 def strided_slice(
     x: Tensor,
     axes: Sequence[int],
@@ -183,6 +188,7 @@ def strided_slice(
 
 
 @takes_variables
+@checked
 def crop(
     x: Tensor, shape: Integers | None = None, offsets: Integers | None = None, name: str | None = None
 ) -> Tensor:
@@ -214,6 +220,7 @@ def _multiplex(inputs: Arrays, index: Array) -> Array:
     return jnp.stack(inputs)[index.reshape(-1)[: inputs[0].shape[0]], rows]
 
 
+@checked
 def multiplex(inputs: Sequence[Tensor], index: Tensor, name: str | None = None) -> Tensor:
     """Row i of the result is row i of inputs[index[i]]."""
     return _multiplex(inputs, index)

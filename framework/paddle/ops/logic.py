@@ -9,6 +9,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from framework.paddle._kernel.checked import checked
 from framework.paddle._kernel.dispatch import Array, operation
 from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.tensor import Tensor
@@ -112,7 +113,7 @@ def _binary(name: str, function: Callable[[Any, Any], Any], doc: str) -> Callabl
     def call(x: Tensor, y: Tensor, out: Tensor | None = None, name: str | None = None) -> Tensor:
         return _into(out, compute(x, y))
 
-    return named(call, name, doc)
+    return named(checked(call), name, doc)
 
 
 def _unary(name: str, function: Callable[[Any], Any], doc: str) -> Callable[..., Tensor]:
@@ -125,7 +126,7 @@ def _unary(name: str, function: Callable[[Any], Any], doc: str) -> Callable[...,
     def call(x: Tensor, out: Tensor | None = None, name: str | None = None) -> Tensor:
         return _into(out, compute(x))
 
-    return named(call, name, doc)
+    return named(checked(call), name, doc)
 
 
 logical_and = _binary("logical_and", jnp.logical_and, "Whether both elements are true (not 0).")
@@ -143,6 +144,7 @@ def is_tensor(x: object) -> bool:
     return isinstance(x, Tensor)
 
 
+@checked
 def is_empty(x: Tensor, name: str | None = None) -> Tensor:
     """bool []: whether there are no elements."""
     return Tensor(np.bool_(x.size == 0))

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 
 from framework.nn.functional.slopes import absolute
 from framework.paddle._kernel.arguments import Integers
+from framework.paddle._kernel.checked import checked
 from framework.paddle._kernel.dispatch import Array, Arrays, freeze, operation
 from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.tensor import Tensor
@@ -98,6 +99,7 @@ def _tensordot(x: Array, y: Array, of_x: Sequence[int], of_y: Sequence[int]) -> 
     return jnp.tensordot(x, y, (tuple(of_x), tuple(of_y)))
 
 
+@checked
 def tensordot(x: Tensor, y: Tensor, axes: Integers = 2, name: str | None = None) -> Tensor:
     """The sum of products over axes: so many last ones of `x` and first ones of `y`, or lists of them for each."""
     axes = freeze(axes)
@@ -225,6 +227,7 @@ def _histogram(input: Array, bins: int, min: Array, max: Array) -> Array:
     return jnp.zeros(bins, jnp.int64).at[jnp.clip(place, 0, bins - 1)].add(inside.astype(jnp.int64))
 
 
+@checked
 def histogram(
     input: Tensor, bins: int = 100, min: float = 0, max: float = 0, name: str | None = None
 ) -> Tensor:
@@ -246,6 +249,7 @@ def _bincount(x: Array, weights: Array | None, length: int) -> Array:
     return jnp.zeros(length, kind).at[x].add(weights.astype(kind))
 
 
+@checked
 def bincount(x: Tensor, weights: Tensor | None = None, minlength: int = 0, name: str | None = None) -> Tensor:
     """How often each of 0, 1, 2 ... comes in `x` [n], or the sum of the weights where it does. Looks at values."""
     values = x.numpy()

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from framework.paddle._kernel.checked import checked
 from framework.paddle._kernel.dispatch import Array, Key, freeze, operation
 from framework.paddle._kernel.dtypes import default_numpy, to_numpy_or
 from framework.paddle._kernel.errors import ShapeError
@@ -48,6 +49,7 @@ def _normal(key: Key, mean: Array, std: Array, shape: tuple[int, ...], dtype: np
 
 
 @takes_variables
+@checked
 def uniform(
     shape: Sizes,
     dtype: object = None,
@@ -86,6 +88,7 @@ def _normal_around(key: Key, mean: Array, std: Array) -> Array:
 
 
 @takes_variables
+@checked
 def normal(
     mean: float | Tensor = 0.0, std: float | Tensor = 1.0, shape: Sizes | None = None, name: str | None = None
 ) -> Tensor:
@@ -169,6 +172,7 @@ def _multinomial(key: Key, x: Array, num_samples: int, replacement: bool) -> Arr
     return draws.astype(jnp.int64)
 
 
+@checked
 def multinomial(
     x: Tensor, num_samples: int = 1, replacement: bool = False, name: str | None = None
 ) -> Tensor:

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from framework.paddle._kernel.arguments import DTypeLike, Tensors
+from framework.paddle._kernel.checked import checked
 from framework.paddle._kernel.dispatch import Array, Arrays, operation
 from framework.paddle._kernel.dtypes import to_numpy
 from framework.paddle._kernel.errors import ShapeError
@@ -188,6 +189,7 @@ def _add_n(inputs: Arrays) -> Array:
     return total
 
 
+@checked
 def add_n(inputs: Tensors, name: str | None = None) -> Tensor:
     """The sum of Tensors of one shape, element by element."""
     return _add_n(list(inputs) if isinstance(inputs, list | tuple) else [inputs])

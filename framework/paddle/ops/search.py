@@ -11,6 +11,7 @@ from jax import lax
 
 from framework.core.axes import normalize_axis
 from framework.paddle._kernel.arguments import TensorLike
+from framework.paddle._kernel.checked import checked
 from framework.paddle._kernel.dispatch import Array, Key, operation
 from framework.paddle._kernel.dtypes import to_numpy
 from framework.paddle._kernel.errors import ArgumentTypeError, ShapeError
@@ -56,6 +57,7 @@ def _where(condition: Array, x: Array, y: Array) -> Array:
     return jnp.where(jnp.asarray(condition).astype(bool), x, y)
 
 
+@checked
 def where(
     condition: Any, x: TensorLike | None = None, y: TensorLike | None = None, name: str | None = None
 ) -> Any:
@@ -79,6 +81,7 @@ def where_(
     return replace_value(x, broadcast_to(_where(condition, x, y), x.shape))
 
 
+@checked
 def nonzero(x: Tensor, as_tuple: bool = False) -> Any:
     """The positions of what is not zero: [count, ndim], or for each axis [count, 1]. Looks at values."""
     found = np.stack(np.nonzero(x.numpy()), 1) if x.ndim else np.zeros((int(bool(x)), 0))
@@ -87,6 +90,7 @@ def nonzero(x: Tensor, as_tuple: bool = False) -> Any:
     return positions(found)
 
 
+@checked
 def masked_select(x: Tensor, mask: Tensor, name: str | None = None) -> Tensor:
     """The elements where the mask holds, in one dimension. Looks at values of the mask."""
     shape = np.broadcast_shapes(tuple(x.shape), tuple(mask.shape))
@@ -328,6 +332,7 @@ def _results(
     return outs[0] if len(outs) == 1 else tuple(outs)
 
 
+@checked
 def unique(
     x: Tensor,
     return_index: bool = False,
@@ -354,6 +359,7 @@ def unique(
     )
 
 
+@checked
 def unique_consecutive(
     x: Tensor,
     return_inverse: bool = False,

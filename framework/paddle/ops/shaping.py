@@ -12,6 +12,7 @@ from jax import lax
 
 from framework.core.axes import normalize_axis
 from framework.paddle._kernel.arguments import DTypeLike, TensorLike
+from framework.paddle._kernel.checked import checked
 from framework.paddle._kernel.dispatch import Array, Arrays, freeze, operation
 from framework.paddle._kernel.dtypes import INEXACT, to_numpy
 from framework.paddle._kernel.dtypes import dtype as Dtype
@@ -251,6 +252,7 @@ def _expand_like(x: Array, y: Array) -> Array:
     return jnp.broadcast_to(x, y.shape)
 
 
+@checked
 def expand_as(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
     """`x` expanded to the shape of `y`."""
     shape = y.shape
@@ -262,6 +264,7 @@ def _broadcast_tensors(input: Arrays) -> tuple[Array, ...]:
     return tuple(jnp.broadcast_arrays(*input))
 
 
+@checked
 def broadcast_tensors(input: Sequence[Tensor], name: str | None = None) -> list[Tensor]:
     """All in the shape that they broadcast to."""
     return list(_broadcast_tensors(input))

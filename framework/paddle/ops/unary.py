@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from framework.nn.functional.slopes import absolute, arctan
+from framework.paddle._kernel.checked import checked
 from framework.paddle._kernel.dispatch import Array, operation
 from framework.paddle._kernel.methods import in_place, replace_value
 from framework.paddle._kernel.tensor import Tensor
@@ -249,6 +250,7 @@ def _plus(x: Array, value: Array) -> Array:
     return x + jnp.asarray(value).astype(x.dtype)
 
 
+@checked
 def increment(x: Tensor, value: float = 1.0, name: str | None = None) -> Tensor:
     """Add `value` to `x`, a Tensor of one element, in place."""
     return replace_value(x, _plus(x, value))

@@ -21,6 +21,7 @@ from framework.paddle._kernel.symbol import Symbol
 from framework.paddle._kernel.tape import Node
 from framework.paddle._kernel.tensor import Parameter, Tensor, as_array, wrap
 from framework.paddle._kernel.x64 import x64
+from framework.paddle.static.argument_kinds import check_call
 from framework.paddle.utils import unique_name
 
 if TYPE_CHECKING:
@@ -396,6 +397,18 @@ def default_main_program() -> Program:
     return _state.main
 
 
+def switch_main_program(program: Program) -> Program:
+    """Record into another program; returns the one before."""
+    before, _state.main = _state.main, program
+    return before
+
+
+def switch_startup_program(program: Program) -> Program:
+    """Let another program be the one that sets parameters up; returns the one before."""
+    before, _state.startup = _state.startup, program
+    return before
+
+
 def create_global_var(
     shape: Any,
     value: float,
@@ -528,6 +541,7 @@ def enable_static() -> None:
         unique_name.switch(*_state.names)
         mode.watcher = _Watcher()
         set_recorder(record)
+        mode.check = check_call
 
 
 def disable_static(place: object = None) -> None:
@@ -536,7 +550,7 @@ def disable_static(place: object = None) -> None:
         _state.on = False
         _state.names = unique_name.switch()
         set_recorder(None)
-        mode.watcher = None
+        mode.watcher = mode.check = None
 
 
 def in_dynamic_mode() -> bool:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import ParamSpec, TypeVar
 
 from framework.paddle._kernel.modules import complete as _complete
 from framework.paddle._kernel.tape import no_grad as no_grad
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.static import disable_static, enable_static, in_dynamic_mode
+
+P = ParamSpec("P")
+ResultT = TypeVar("ResultT")
 
 
 @contextmanager
@@ -21,6 +26,25 @@ def guard(place: object = None) -> Iterator[None]:
     finally:
         if was_static:
             enable_static()
+
+
+def switch_to_static_graph(function: Callable[P, ResultT]) -> Callable[P, ResultT]:
+    """A function that runs in static mode."""
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> ResultT:
+        was_dynamic = in_dynamic_mode()
+        enable_static()
+        try:
+            return function(*args, **kwargs)
+        finally:
+            if was_dynamic:
+                disable_static()
+
+    return call
+
+
+_switch_to_static_graph_ = switch_to_static_graph
 
 
 def to_variable(

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import jax
 
 from framework.nn import functional as core
+from framework.paddle._kernel.checked import checked
 from framework.paddle._kernel.dispatch import Array, Key, operation
 from framework.paddle._kernel.dtypes import to_numpy
 from framework.paddle._kernel.errors import ShapeError
@@ -97,6 +98,7 @@ def _rrelu(x: Array, key: Key, lower: float, upper: float) -> Array:
     return core.rrelu(x, lower, upper, True, key)
 
 
+@checked
 def rrelu(
     x: Tensor,
     lower: float = 1.0 / 8.0,

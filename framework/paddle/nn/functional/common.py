@@ -15,6 +15,7 @@ from framework.core.host_rng import host_rng
 from framework.nn import functional as core
 from framework.nn.functional.common import check_ids
 from framework.paddle._kernel.arguments import DTypeLike, Integers, Padding
+from framework.paddle._kernel.checked import checked
 from framework.paddle._kernel.dispatch import Array, Key, operation
 from framework.paddle._kernel.dtypes import default_numpy, to_numpy
 from framework.paddle._kernel.errors import ShapeError
@@ -44,6 +45,7 @@ def linear(x: Array, weight: Array, bias: Array | None = None, name: str | None 
 _embedding = face(core.embedding)
 
 
+@checked
 def embedding(
     x: Tensor, weight: Tensor, padding_idx: int | None = None, sparse: bool = False, name: str | None = None
 ) -> Tensor:
@@ -66,6 +68,7 @@ def _one_hot(x: Array, num_classes: int) -> Array:
 
 
 @takes_variables
+@checked
 def one_hot(x: Tensor, num_classes: int | Tensor, name: str | None = None) -> Tensor:
     """[...] labels -> [..., num_classes] of the default floating type.
 
@@ -154,6 +157,7 @@ def _alpha_dropout(x: Array, key: Key, p: float) -> Array:
     return core.alpha_dropout(x, p, True, key)
 
 
+@checked
 def alpha_dropout(x: Tensor, p: float = 0.5, training: bool = True, name: str | None = None) -> Tensor:
     """Dropout that keeps mean 0 and variance 1 of what a SELU gives."""
     if not 0 <= p <= 1:
@@ -272,6 +276,7 @@ normalize = face(core.normalize, _normalize)
 _pairwise_distance = face(core.pairwise_distance)
 
 
+@checked
 def pairwise_distance(
     x: Tensor,
     y: Tensor,

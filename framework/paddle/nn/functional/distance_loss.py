@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from framework.nn import functional as core
+from framework.paddle._kernel.checked import checked
 from framework.paddle._kernel.dispatch import Array, operation
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.nn.functional.common import pairwise_distance
@@ -22,6 +23,7 @@ def _triplet_margin(near: Array, far: Array, margin: float, reduction: str) -> A
     return {"mean": jnp.mean, "sum": jnp.sum, "none": lambda x: x}[reduction](loss)
 
 
+@checked
 def triplet_margin_with_distance_loss(
     input: Tensor,
     positive: Tensor,

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from framework.nn import functional as core
+from framework.paddle._kernel.checked import checked
 from framework.paddle._kernel.dispatch import Array, operation
 from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.modules import complete as _complete
@@ -42,6 +43,7 @@ def _cross_entropy(
     return loss.astype(input.dtype)
 
 
+@checked
 def cross_entropy(
     input: Tensor,
     label: Tensor,
@@ -102,6 +104,7 @@ def _nll_loss(input: Array, label: Array, weight: Array | None, ignore_index: in
     return core.nll_loss(jnp.moveaxis(input, 1, -1), label, weight, ignore_index, reduction)
 
 
+@checked
 def nll_loss(
     input: Tensor,
     label: Tensor,
@@ -138,6 +141,7 @@ def _hsigmoid_loss(
     return loss + missing.astype(loss.dtype) * float(np.log(2.0))
 
 
+@checked
 def hsigmoid_loss(
     input: Tensor,
     label: Tensor,

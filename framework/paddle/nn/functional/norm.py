@@ -7,6 +7,7 @@ from collections.abc import Callable
 import jax
 
 from framework.nn import functional as core
+from framework.paddle._kernel.checked import checked
 from framework.paddle._kernel.dispatch import Array, operation
 from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.modules import complete as _complete
@@ -44,6 +45,7 @@ def _batch_norm_inference(
     return core.batch_norm(x, *statistics, weight, bias, *settings, not is_last(data_format))[0]
 
 
+@checked
 def batch_norm(
     x: Tensor,
     running_mean: Tensor,

@@ -9,6 +9,7 @@ import pytest
 
 from framework import paddle
 from framework.paddle.nn import functional as F
+from framework.paddle.static import argument_kinds
 
 X = paddle.to_tensor(np.arange(12, dtype="float32").reshape(3, 4))
 IMAGES = paddle.ones([1, 4, 2, 2])
@@ -98,3 +99,47 @@ def test_a_loss_refuses_an_unknown_reduction_when_it_is_built():
 def test_padding_in_lists_that_are_no_pairs():
     with pytest.raises(ValueError, match="InvalidArgument"):
         F.max_pool1d(paddle.ones([1, 2, 8]), 2, 2, padding=[[2]])
+
+
+class TestStaticMode:
+    """Functions check the classes and data types of their arguments there, in Paddle as here."""
+
+    @pytest.fixture(autouse=True)
+    def static(self):
+        paddle.enable_static()
+        yield
+        paddle.disable_static()
+
+    @pytest.mark.parametrize(
+        "call",
+        [
+            lambda x: F.relu(x),
+            lambda x: paddle.nn.ReLU()(x),
+            lambda x: x.mean(),
+            lambda x: F.relu(np.ones([2, 3], "float32")),
+            lambda x: paddle.add(x, 1),
+            lambda x: paddle.cummax(x, dtype="float32"),
+            lambda x: paddle.logical_and(x, [True]),
+            lambda x: paddle.where(x, x, x),
+            lambda x: paddle.allclose(x.astype("float32"), x.astype("float32"), rtol=1),
+        ],
+    )
+    def test_arguments_of_another_kind_are_type_errors(self, call: Callable[[paddle.Tensor], object]):
+        with (
+            paddle.static.program_guard(paddle.static.Program()),
+            pytest.raises(TypeError, match="static mode"),
+        ):
+            call(paddle.static.data("x", [2, 3], "int32"))
+
+    def test_what_this_package_calls_itself_is_not_checked(self):
+        with paddle.static.program_guard(paddle.static.Program()):
+            x = paddle.static.data("x", [2, 3], "int32")
+            assert [v.dtype for v in (x + 1, x.sum(), paddle.abs(x))] == [
+                paddle.int32,
+                paddle.int64,
+                paddle.int32,
+            ]
+
+    def test_the_table_names_parameters_that_the_functions_have(self):
+        for name, kinds, parameters in argument_kinds._listed().values():
+            assert {kind.parameter for kind in kinds} <= set(parameters), name

@@ -159,3 +159,22 @@ def test_products_with_vectors():
     np.testing.assert_allclose(forward.numpy(), v.numpy() @ matrix + matrix @ v.numpy())
     _, back = incubate.vjp(square, x, v)
     np.testing.assert_allclose(back.numpy(), v.numpy() @ matrix.T + matrix.T @ v.numpy())
+
+
+def test_incubate_derivatives_of_a_static_program():
+    from framework.paddle.incubate import autograd
+
+    paddle.enable_static()
+    try:
+        main = paddle.static.Program()
+        with paddle.static.program_guard(main):
+            x = paddle.static.data("x", [3], "float64")
+            pulled = autograd.vjp(paddle.square, x)[1]
+            pushed = autograd.jvp(paddle.square, x)[1]
+            hessian = autograd.Hessian(lambda t: paddle.sum(t**3), x)[:]
+        value = np.array([1.0, -2.0, 0.5])
+        results = paddle.static.Executor().run(main, feed={"x": value}, fetch_list=[pulled, pushed, hessian])
+    finally:
+        paddle.disable_static()
+    for result, expected in zip(results, (2 * value, 2 * value, np.diag(6 * value)), strict=True):
+        np.testing.assert_allclose(result, expected, atol=1e-12)

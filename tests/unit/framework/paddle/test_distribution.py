@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -116,6 +117,24 @@ def test_rules_can_be_registered_and_missing_ones_are_named() -> None:
         D.kl_divergence(Own(), Own())
     D.register_kl(Own, Own)(lambda p, q: Tensor(7.0))
     assert Own().kl_divergence(Own()).item() == 7.0
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: D.Cauchy([1.0], 1.0),
+        lambda: D.Gumbel(np.ones(2), 1.0),
+        lambda: D.Laplace("1", 1.0),
+        lambda: D.Geometric([0.5]),
+        lambda: D.Normal(0.0, 1.0).sample(5),
+        lambda: D.Cauchy(0.0, 1.0).log_prob(0.5),
+        lambda: D.Geometric(0.5).pmf(0.5),
+        lambda: D.Cauchy(0.0, 1.0).kl_divergence(D.Laplace(0.0, 1.0)),
+    ],
+)
+def test_what_paddle_does_not_take_is_a_type_error(call: Callable[[], object]) -> None:
+    with pytest.raises(TypeError, match="class"):
+        call()
 
 
 TRANSFORMS = [

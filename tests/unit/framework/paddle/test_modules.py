@@ -145,3 +145,36 @@ def test_masks_of_attention_become_what_is_added() -> None:
     np.testing.assert_array_equal(_convert_attention_mask(mask, "float32").numpy(), [[0, -1e9]])  # type: ignore[union-attr]
     added = paddle.to_tensor([[0.0, -5.0]])
     assert _convert_attention_mask(added, added.dtype) is added
+
+
+def test_what_paddles_own_tests_import_of_its_private_modules() -> None:
+    from framework.paddle import base, pir_utils
+    from framework.paddle.base import backward, core, variable_index
+    from framework.paddle.base.dygraph.base import switch_to_static_graph
+    from framework.paddle.base.framework import switch_main_program
+    from framework.paddle.jit import api, translated_layer
+
+    assert base.Scope is core.Scope and translated_layer.INFER_MODEL_SUFFIX == ".pdmodel"
+    assert core.grad_var_suffix() == "@GRAD" == backward._append_grad_suffix_("")
+    double = api.dygraph_to_static_func(lambda x: x * 2)
+    with api.sot_mode_guard(False):
+        assert double(paddle.to_tensor(2.0)).item() == 4.0
+
+    @switch_to_static_graph
+    def set_row() -> paddle.Tensor:
+        program, other = paddle.static.Program(), paddle.static.Program()
+        with paddle.static.program_guard(program):
+            result = variable_index._setitem_static(paddle.zeros([2, 2]), 0, 3.0)
+            assert switch_main_program(other) is program and switch_main_program(program) is other
+            return paddle.static.Executor().run(program, fetch_list=[result])[0]
+
+    assert pir_utils.test_with_pir_api(set_row)().tolist() == [[3.0, 3.0], [0.0, 0.0]]
+    assert paddle.in_dynamic_mode()
+
+
+def test_a_compiled_function_switches_with_its_layer() -> None:
+    layer = paddle.jit.to_static(paddle.nn.Linear(2, 2))
+    layer.forward.train()
+    with pytest.raises(RuntimeError, match="eval"):
+        layer.forward.eval()
+    paddle.jit.to_static(lambda x: x).eval()

@@ -118,10 +118,22 @@ def test_a_kept_tensor_is_an_error_and_leaves_nothing_behind():
 def test_looking_at_values_names_the_line():
     @to_static
     def run(x):
-        return x * float(x.numpy().sum())
+        return x * float(np.asarray(x).sum())
 
-    with pytest.raises(TraceError, match=r"x\.numpy\(\)\.sum\(\)"):
+    with pytest.raises(TraceError, match=r"np\.asarray\(x\)\.sum\(\)"):
         run(data(2))
+
+
+def test_numpy_and_item_give_the_tensor_in_a_compiled_function():
+    @to_static
+    def run(x):
+        total = x * float(x.numpy().sum())
+        for _ in range(x[0].astype("int32").item()):
+            total = total + x.numpy()[1]
+        return total if x.item(0) > 1 else -total
+
+    assert run(paddle.to_tensor([2.0, 3.0])).numpy().tolist() == [16.0, 21.0]
+    assert run(paddle.to_tensor([1.0, 3.0])).numpy().tolist() == [-7.0, -15.0]
 
 
 def test_input_spec_is_checked():

@@ -1,0 +1,9 @@
+"""paddle.base.backward: gradients of programs by the names that older programs use."""
+
+from framework.paddle._kernel.modules import complete as _complete
+from framework.paddle.base.framework import grad_var_name as _append_grad_suffix_
+from framework.paddle.static.backward import gradients as calc_gradient
+
+__all__ = ["_append_grad_suffix_", "calc_gradient"]
+
+_complete(__name__)
