@@ -19,6 +19,16 @@ PRIVATE: dict[str, dict[str, str]] = {
         "default_collate_fn": "paddle.io.default_collate_fn",
         "default_convert_fn": "paddle.io.default_convert_fn",
     },
+    "paddle.framework": {
+        "dygraph_only": "paddle.base.framework.dygraph_only",
+        "_current_expected_place_": "paddle.base.framework._current_expected_place_",
+    },
+    "paddle.framework.io_utils": {"Variable": "paddle.static.Variable"},
+    "paddle.base": {"DatasetFactory": "paddle.base.dataset.DatasetFactory"},
+    "paddle.utils.cpp_extension.cpp_extension": {"CUDA_HOME": "paddle.utils.cpp_extension.CUDA_HOME"},
+    "paddle.quantization.quanters.abs_max": {
+        "FakeQuanterWithAbsMaxObserverLayer": "paddle.quantization.quanters.FakeQuanterWithAbsMaxObserverLayer"
+    },
     "paddle.distributed.collective": {
         **{name: f"{_MP_OPS}.{name}" for name in ("_c_concat", "_c_identity", "_c_split", "_mp_allreduce")},
         "_c_lookup_table": f"{_MP_OPS}._c_lookup_table",

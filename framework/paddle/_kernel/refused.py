@@ -85,6 +85,30 @@ _ROWS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ),
     ("paddle.utils.cpp_extension.cpp_extension", ("BuildExtension",), _CPP),
     (
+        "paddle.quantization",
+        (
+            *(
+                "AbsmaxQuantizer",
+                "BaseQuantizer",
+                "HistQuantizer",
+                "KLQuantizer",
+                "PerChannelAbsmaxQuantizer",
+            ),
+            *("ImperativePTQ", "ImperativeQuantAware", "PTQConfig", "PTQRegistry"),
+        ),
+        "the older interface of quantisation: paddle.quantization has QuantConfig, QAT and PTQ",
+    ),
+    (
+        "paddle.nn.quant",
+        ("llm_int8_linear", "weight_dequantize", "weight_only_linear", "weight_quantize"),
+        "integers in the order of one GPU's kernels: paddle.quantization makes layers of integers and scales",
+    ),
+    (
+        "paddle.base.core.eager",
+        ("_run_custom_op",),
+        _CPP,
+    ),
+    (
         "paddle.inference",
         ("convert_to_mixed_precision",),
         "save the model under paddle.amp.auto_cast, or with model.astype('bfloat16')",

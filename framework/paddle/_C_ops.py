@@ -1,0 +1,114 @@
+"""paddle._C_ops: operations by the names and argument orders of Paddle's kernels, as toolkits call them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from framework.paddle import ops
+from framework.paddle._kernel.modules import complete as _complete
+from framework.paddle._kernel.tensor import Tensor
+from framework.paddle.nn import functional as F
+from framework.paddle.vision import ops as vision
+
+_operations: dict[str, Any] = ops.discover()
+
+
+def argsort(x: Tensor, axis: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:
+    """(the values in order, their indices)."""
+    order = _operations["argsort"](x, axis, descending)
+    return _operations["take_along_axis"](x, order, axis), order
+
+
+def batch_norm(
+    x: Tensor,
+    mean: Tensor,
+    variance: Tensor,
+    scale: Tensor,
+    bias: Tensor,
+    is_test: bool,
+    momentum: float,
+    epsilon: float,
+    data_layout: str,
+    use_global_stats: bool,
+    trainable_statistics: bool,
+) -> tuple[Tensor, Tensor, Tensor, None, None, None]:
+    """(y, mean, variance, …): `mean` and `variance` are updated in place where batch statistics are used."""
+    training = (not is_test or trainable_statistics) and not use_global_stats
+    y = F.batch_norm(
+        x, mean, variance, scale, bias, training, momentum, epsilon, data_layout, use_global_stats or None
+    )
+    return y, mean, variance, None, None, None
+
+
+def layer_norm(
+    x: Tensor, scale: Tensor | None, bias: Tensor | None, epsilon: float, begin_norm_axis: int
+) -> Tensor:
+    """`x` with the mean 0 and the variance 1 over its axes from `begin_norm_axis` on, which `scale` and `bias` have
+    flat."""
+    shape = x.shape[begin_norm_axis:]
+    flat = [one if one is None else one.reshape(shape) for one in (scale, bias)]
+    return F.layer_norm(x, shape, flat[0], flat[1], epsilon)
+
+
+def box_coder(
+    prior_box: Tensor,
+    prior_box_var: Tensor | None,
+    target_box: Tensor,
+    code_type: str,
+    box_normalized: bool,
+    axis: int,
+    variance: Sequence[float],
+) -> Tensor:
+    """Boxes relative to priors, or back; `variance` where there is no `prior_box_var`."""
+    variances = list(variance) or None if prior_box_var is None else prior_box_var
+    return vision.box_coder(prior_box, variances, target_box, code_type, box_normalized, axis=axis)
+
+
+def distribute_fpn_proposals(
+    fpn_rois: Tensor,
+    rois_num: Tensor | None,
+    min_level: int,
+    max_level: int,
+    refer_level: int,
+    refer_scale: int,
+    pixel_offset: bool,
+) -> tuple[list[Tensor | None], list[Tensor | None] | None, Tensor | None]:
+    """(rois of each level, their numbers in each image, where each row went)."""
+    levels, restore, counts = vision.distribute_fpn_proposals(
+        fpn_rois, min_level, max_level, refer_level, refer_scale, pixel_offset, rois_num
+    )
+    return levels, counts, restore
+
+
+def matrix_nms(
+    bboxes: Tensor,
+    scores: Tensor,
+    score_threshold: float,
+    nms_top_k: int,
+    keep_top_k: int,
+    post_threshold: float,
+    use_gaussian: bool,
+    gaussian_sigma: float,
+    background_label: int,
+    normalized: bool,
+) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    """(rows label, score, box; indices; rows of each image)."""
+    rows, counts, index = vision.matrix_nms(
+        bboxes,
+        scores,
+        score_threshold,
+        post_threshold,
+        nms_top_k,
+        keep_top_k,
+        use_gaussian,
+        gaussian_sigma,
+        background_label,
+        normalized,
+        return_index=True,
+        return_rois_num=True,
+    )
+    return rows, index, counts
+
+
+_complete(__name__)
