@@ -229,3 +229,35 @@ def test_small_names() -> None:
         )
         == 2
     )
+
+
+def test_suppression_as_detectors_call_it() -> None:
+    kernels, draw = imported("paddle._legacy_C_ops"), np.random.RandomState(0)
+
+    def boxes(*shape: int) -> paddle.Tensor:
+        first = draw.rand(*shape, 2) * 80
+        return paddle.to_tensor(
+            np.concatenate([first, first + 10 + draw.rand(*shape, 2) * 30], -1).astype(np.float32)
+        )
+
+    def scores(*shape: int) -> paddle.Tensor:
+        return paddle.to_tensor(draw.rand(*shape).astype(np.float32))
+
+    shared = ("background_label", -1, "score_threshold", 0.3, "nms_top_k", 10, "nms_threshold", 0.4)
+    rest = ("keep_top_k", 12, "nms_eta", 1.0, "normalized", True)
+    rows, index, counts = kernels.multiclass_nms3(boxes(2, 20), scores(2, 3, 20), None, *shared, *rest)
+    assert float(rows.sum()) == pytest.approx(5047.959, rel=1e-5) and int(index.sum()) == 484
+    assert counts.tolist() == [12, 12] and index.reshape([-1])[:4].tolist() == [4, 17, 3, 5]
+    of_classes = ("background_label", 0, "score_threshold", 0.2, "nms_top_k", -1, "nms_threshold", 0.3)
+    rest = ("keep_top_k", 9, "nms_eta", 1.0, "normalized", False)
+    images = paddle.to_tensor([10, 7], "int32")
+    rows, index, counts = kernels.multiclass_nms3(boxes(17, 3), scores(17, 3), images, *of_classes, *rest)
+    assert float(rows.sum()) == pytest.approx(3597.966, rel=1e-5) and counts.tolist() == [9, 9]
+    assert index.reshape([-1])[:9].tolist() == [1, 4, 7, 19, 22, 25, 5, 8, 29] and int(index.sum()) == 487
+    matrix = ("background_label", 0, "score_threshold", 0.3, "post_threshold", 0.1, "nms_top_k", 10)
+    rest = ("gaussian_sigma", 2.0, "use_gaussian", False, "keep_top_k", 12, "normalized", True)
+    rows, index, counts = kernels.matrix_nms(boxes(2, 20), scores(2, 3, 20), *matrix, *rest)
+    assert float(rows.sum()) == pytest.approx(5060.375, rel=1e-5) and int(index.sum()) == 473
+    coding = ("code_type", "encode_center_size", "box_normalized", False, "axis", 0)
+    encoded = kernels.box_coder(boxes(6), None, boxes(4), *coding, "variance", [0.1, 0.1, 0.2, 0.2])
+    assert float(encoded.sum()) == pytest.approx(267.094, rel=1e-4)
