@@ -35,6 +35,9 @@ class ProcessState:
         slow_engines: Of these what is slower than it need be, a line each, which results carry as a warning.
         hybrid_groups: The groups of processes that fleet.init of framework.paddle has made.
         backward_watchers: References to what is called after each backward of framework.paddle.
+        rpc_worker: What paddle.distributed.rpc.init_rpc has made.
+        timers: What the timers of paddle.distributed.fleet have measured.
+        auto_mesh: The mesh that paddle.distributed.fleet.auto.create_mesh has made.
         flags: Paddle's flags that differ from those of the start.
     """
 
@@ -57,6 +60,9 @@ class ProcessState:
     slow_engines: list[str] = field(default_factory=list)
     hybrid_groups: object = None
     backward_watchers: list[Callable[[], object]] = field(default_factory=list)
+    rpc_worker: object = None
+    timers: object = None
+    auto_mesh: object = None
     flags: dict[str, bool | int | float | str] = field(default_factory=dict)
 
 

@@ -105,7 +105,9 @@ _WHERE = {
     **dict.fromkeys(("DataParallel",), "distributed"),
     **dict.fromkeys(("batch",), "io"),
     **dict.fromkeys(("core_layer", "wrap"), "_kernel.bridges"),
-    **dict.fromkeys(("CPUPlace", "CUDAPinnedPlace", "CUDAPlace", "get_device", "set_device"), "device"),
+    **dict.fromkeys(
+        ("CPUPlace", "CUDAPinnedPlace", "CUDAPlace", "CustomPlace", "get_device", "set_device"), "device"
+    ),
     **dict.fromkeys(
         ("check_shape", "disable_signal_handler", "get_flags", "iinfo", "finfo", "set_flags"), "framework"
     ),

@@ -59,10 +59,8 @@ LEFT_OUT = (
         "launch",
         "decomposition",
         "auto_tuner",
-        "transpiler",
-        "pir",
     ),
-    *("passes", "meta_optimizers", "runtime", "ps", "auto_parallel", "cost", "graph_kit"),
+    *("passes", "runtime", "cost", "graph_kit"),
 )
 
 

@@ -15,21 +15,10 @@ from pathlib import Path
 from types import ModuleType
 
 from framework.paddle._kernel.missing import reason
+from framework.paddle._kernel.private_names import PRIVATE
+from framework.paddle._kernel.refused import refused, refused_in
 
 _ROOT = "framework."
-# Classes and functions that are not public in Paddle and that packages derive from or call.
-_PRIVATE = {
-    "paddle.nn.layer.conv": {"_ConvNd": "paddle.nn.conv._Conv"},
-    "paddle.nn.layer.norm": {
-        "_BatchNormBase": "paddle.nn.norm._BatchNorm",
-        "_InstanceNormBase": "paddle.nn.norm._InstanceNorm",
-    },
-    "paddle.static.nn.sequence_lod": {"sequence_mask": "paddle.nn.functional.sequence_mask"},
-    "paddle.io.dataloader.collate": {
-        "default_collate_fn": "paddle.io.default_collate_fn",
-        "default_convert_fn": "paddle.io.default_convert_fn",
-    },
-}
 
 
 @dataclass(frozen=True)
@@ -68,7 +57,7 @@ def contents(module: str) -> Contents | None:
         for entry in names.split():
             name, _, other = entry.partition("=")
             public[name] = f"{home}.{other or name}"
-    return Contents(public | _PRIVATE.get(module, {}), listed)
+    return Contents(public | PRIVATE.get(module, {}), listed)
 
 
 def resolver(module: str) -> Callable[[str], object]:
@@ -86,6 +75,8 @@ def resolver(module: str) -> Callable[[str], object]:
             return [item for item in held.listed if _has(sys.modules[module], item)]
         if name.startswith("__"):
             raise AttributeError(f"{full}.{name}")
+        if (refusal := refused(f"{full}.{name}")) is not None:
+            return refusal
         if name in held.public:
             return find(held.public[name])
         if f"{full}.{name}" in _lines():
@@ -138,14 +129,18 @@ def _has(module: ModuleType, name: str) -> bool:
 
 
 class TableFinder:
-    """Finds the modules below framework.paddle that Paddle has and that are not files here."""
+    """Finds the modules below framework.paddle that Paddle has and that are not files here.
+
+    A module of which nothing is here is found, too: programs import it beside what they use, and what they take from it
+    says why it is not here.
+    """
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """The spec of such a module; None: it is none."""
         full = name.removeprefix(_ROOT)
-        if not name.startswith("framework.paddle.") or full not in _lines() or reason(full):
+        if not name.startswith("framework.paddle.") or full not in _lines():
             return None
         return ModuleSpec(name, self, is_package=True)  # type: ignore[arg-type]
 
@@ -158,12 +153,25 @@ class TableFinder:
     def exec_module(self, module: ModuleType) -> None:
         """Put the names into the module that are here: programs read its `__dict__`."""
         full = module.__name__.removeprefix(_ROOT)
+        package, _, child = module.__name__.rpartition(".")
+        if not isinstance(vars(sys.modules[package]).get(child, module), ModuleType):
+            sys.modules[package].__class__ = _Package
         held = contents(full) or Contents()
         module.__dict__.update(_present(held.public))
+        module.__dict__.update(refused_in(full))
         module.__dict__.update(_from_package(module.__name__))
         if held.listed:
             module.__dict__["__all__"] = [name for name in held.listed if name in module.__dict__]
         module.__dict__["__getattr__"] = resolver(module.__name__)
+
+
+class _Package(ModuleType):
+    """A package with a function or an object of the name of one of its modules, as `paddle.distributed.fleet.fleet`
+    is: the import of the module leaves it, as in Paddle."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not isinstance(value, ModuleType) or isinstance(vars(self).get(name, value), ModuleType):
+            super().__setattr__(name, value)
 
 
 def _present(public: dict[str, str]) -> Iterator[tuple[str, object]]:

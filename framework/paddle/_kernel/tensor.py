@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import jax
 import jax.numpy as jnp
@@ -295,6 +295,11 @@ class Parameter(Tensor):
         self.do_model_average = do_model_average
         self.is_distributed = False
         self.is_firstly_shared = True  # whether this process is the first of those that tie it to another
+
+    @classmethod
+    def from_tensor(cls, tensor: Tensor, **kwargs: Any) -> Self:
+        """A parameter of the values of a Tensor, with the settings of `__init__`."""
+        return cls(tensor, tensor.dtype, **kwargs)
 
     @property
     def name(self) -> str:

@@ -212,6 +212,7 @@ METHODS = {
     "reconstruct_from_": reconstruct_from_,
     "set_value": set_value,
     "to": to,
+    "_to": to,
     "zero_": zero_,
     "__nonzero__": Tensor.__bool__,
     "__long__": Tensor.__int__,

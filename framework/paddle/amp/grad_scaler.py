@@ -87,13 +87,18 @@ class GradScaler:
         done = self._done.get(id(optimizer))
         if done is not None:
             raise RuntimeError(f"GradScaler.unscale_: this optimizer was {done} since the last update()")
-        grads = [grad for _, grad in with_gradients(optimizer._all_parameters())]
+        grads = self._gradients_of(optimizer)
         with x64():
             divided, bad = _unscale([grad._value for grad in grads], self._scale._value)
         for grad, value in zip(grads, divided, strict=True):
             grad._value = value
         self._found_inf._value = bad
         self._done[id(optimizer)] = "unscaled"
+
+    @staticmethod
+    def _gradients_of(optimizer: Optimizer) -> list[Tensor]:
+        """What is divided: the gradients of an optimizer's parameters."""
+        return [grad for _, grad in with_gradients(optimizer._all_parameters())]
 
     def step(self, optimizer: Optimizer) -> None:
         """`optimizer.step()`, which changes nothing where a gradient is not finite."""

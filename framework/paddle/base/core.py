@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import TYPE_CHECKING
+
+import jax
 
 from framework.paddle._kernel import dtypes as types
 from framework.paddle._kernel.modules import resolver as _resolver
+from framework.paddle._kernel.random import Generator, default_generator
+from framework.paddle._kernel.refused import refused
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.device import is_compiled_with_cinn as is_compiled_with_cinn
 from framework.paddle.device import is_compiled_with_cuda as is_compiled_with_cuda
@@ -15,7 +20,9 @@ from framework.paddle.device import is_compiled_with_ipu as is_compiled_with_ipu
 from framework.paddle.device import is_compiled_with_rocm as is_compiled_with_rocm
 from framework.paddle.device import is_compiled_with_xpu as is_compiled_with_xpu
 from framework.paddle.device.cuda import device_count as get_cuda_device_count
+from framework.paddle.device.places import CustomPlace as CustomPlace
 from framework.paddle.device.places import Place as Place
+from framework.paddle.device.places import place_of
 from framework.paddle.static import Scope as Scope
 from framework.paddle.static.program import Program
 
@@ -51,6 +58,56 @@ class eager:
     """Where Paddle keeps the class of its Tensors."""
 
     Tensor = Tensor
+    _run_custom_op = refused("paddle.base.core.eager._run_custom_op")
+
+
+def default_cpu_generator() -> Generator:
+    """The stream of keys that random operations take, on every device."""
+    return default_generator
+
+
+def default_cuda_generator(device_id: int = 0) -> Generator:
+    """As `default_cpu_generator`: keys are not drawn on a device."""
+    return default_generator
+
+
+def get_custom_device_count(device_type: str) -> int:
+    """How many devices of another kind than CPU and GPU there are ("tpu")."""
+    kinds = [place_of(one).kind for one in jax.local_devices()]
+    return kinds.count(device_type) if device_type not in ("cpu", "gpu") else 0
+
+
+def _memory_stat(stat_type: str, device_id: int, peak: bool) -> int:
+    """Bytes of a device that are allocated or reserved. Raises: ValueError: there is no such number."""
+    keys = {"Allocated": ("bytes_in_use", "peak_bytes_in_use"), "Reserved": ("pool_bytes", "peak_pool_bytes")}
+    if stat_type not in keys:
+        raise ValueError(f"device_memory_stat: Allocated or Reserved, received {stat_type!r}")
+    return int((jax.local_devices()[device_id].memory_stats() or {}).get(keys[stat_type][peak], 0))
+
+
+def device_memory_stat_current_value(stat_type: str, device_id: int) -> int:
+    """Bytes of a device now ("Allocated", "Reserved"). Raises: ValueError: there is no such number."""
+    return _memory_stat(stat_type, device_id, False)
+
+
+def device_memory_stat_peak_value(stat_type: str, device_id: int) -> int:
+    """The most bytes of a device so far. Raises: ValueError: there is no such number."""
+    return _memory_stat(stat_type, device_id, True)
+
+
+class op_proto_and_checker_maker:
+    """Where Paddle keeps what an operator of a program is for."""
+
+    class OpRole(IntEnum):
+        """What an operator is for; programs here record it by what they do."""
+
+        Forward = 0
+        Backward = 1
+        Optimize = 2
+        RPC = 4
+        Dist = 8
+        LRSched = 16
+        Loss = 256
 
 
 def is_compiled_with_mkldnn() -> bool:

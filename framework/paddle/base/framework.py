@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
+import numpy as np
 
 from framework.paddle._kernel import dtypes as types
 from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle._kernel.tensor import Parameter as Parameter
+from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 from framework.paddle.device import places
 from framework.paddle.static.program import Program as Program
 from framework.paddle.static.program import PublicVariable
@@ -49,6 +52,26 @@ def convert_np_dtype_to_dtype_(np_dtype: object) -> types.dtype:
 def _current_expected_place() -> places.Place:
     """The device on which Tensors are made."""
     return places.place_of(places.default_device())
+
+
+_current_expected_place_ = _current_expected_place
+
+
+def _create_tensor(
+    type: object = None,
+    name: str | None = None,
+    shape: Sequence[int] | None = None,
+    dtype: object = None,
+    persistable: bool | None = None,
+    **kwargs: object,
+) -> Tensor:
+    """A Tensor of zeros, of no axes by default."""
+    kind = types.to_numpy_or(dtype, np.dtype(np.float32))
+    tensor = wrap(as_array(np.zeros(tuple(shape or ()), kind), kind))
+    if name is not None:
+        tensor.name = name
+    tensor.persistable = bool(persistable)
+    return tensor
 
 
 def _dygraph_tracer() -> object | None:

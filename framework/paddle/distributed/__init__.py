@@ -69,7 +69,7 @@ from framework.paddle.distributed.parallel import ParallelMode as ParallelMode
 from framework.paddle.distributed.parallel import spawn as spawn
 
 _STATE_FILE = "0_0.distcp.pdparams"
-_PROGRAMS = ("DistAttr", "Strategy", "to_static", "io", "split")
+_PROGRAMS = ("DistAttr", "Strategy", "to_static", "split")
 
 
 def save_state_dict(

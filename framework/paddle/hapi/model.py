@@ -58,6 +58,16 @@ def _arrays(values: object) -> list[Any]:
     return [value.numpy() if isinstance(value, Tensor) else value for value in _list(values)]
 
 
+def _all_gather(x: Tensor) -> Tensor:
+    """The values of all processes along the first axis, of which packages make metrics."""
+    from framework.paddle import concat
+    from framework.paddle.distributed import all_gather
+
+    gathered: list[Tensor] = []
+    all_gather(gathered, x)
+    return concat(gathered, axis=0)
+
+
 class Model:
     """A network with what it is trained by.
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from framework import paddle
+from framework.core.errors import InputError
+from framework.interop.source import Source
+from framework.interop.weights.lod_tensor import tensor_record
+from framework.interop.weights.pdparams import read_tensor
 from framework.paddle._kernel.mode import mode, recorder_scope
 from framework.paddle._kernel.modules import complete as _complete
 from framework.paddle._kernel.tensor import Tensor
@@ -30,6 +35,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from framework.paddle.static.executor import Executor
+
+Predicate = Callable[[Tensor], bool]
 
 
 def _needed(program: Program, targets: Sequence[Tensor]) -> list[Op]:
@@ -149,6 +156,100 @@ def save_to_file(path: str, content: bytes) -> None:
 def load_from_file(path: str) -> bytes:
     """Read bytes."""
     return Path(path).read_bytes()
+
+
+def is_persistable(var: Tensor) -> bool:
+    """Whether a variable outlives a run: parameters, and what `persistable=True` says of."""
+    return bool(var.persistable)
+
+
+def _selected(
+    program: Program | None, variables: Iterable[Tensor] | None, predicate: Predicate | None
+) -> list[Tensor]:
+    """The variables with values that are listed, else those of a program that the predicate takes."""
+    if variables is None:
+        named = (program or default_main_program()).list_vars()
+        variables = [one for one in named if predicate is None or predicate(one)]
+    return [one for one in variables if not isinstance(one, Variable)]
+
+
+def save_vars(
+    executor: Executor,
+    dirname: str | None,
+    main_program: Program | None = None,
+    vars: Iterable[Tensor] | None = None,
+    predicate: Predicate | None = None,
+    filename: str | None = None,
+) -> bytes | None:
+    """Write variables as Paddle's C++ side reads them: a file of its name each, or all of them, by name, in `filename`.
+
+    Returns: The bytes where there is neither `dirname` nor `filename`, else None.
+    """
+    records = {one.name: tensor_record(one.numpy()) for one in _selected(main_program, vars, predicate)}
+    if not records:
+        warnings.warn(
+            "no variable in your model, please ensure there are any variables in your model to save",
+            stacklevel=2,
+        )
+        return None
+    joined = b"".join(records[name] for name in sorted(records))
+    if dirname is None and filename is None:
+        return joined
+    folder = Path(dirname or ".")
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, data in records.items() if filename is None else [(filename, joined)]:
+        (folder / name).write_bytes(data)
+    return None
+
+
+def load_vars(
+    executor: Executor,
+    dirname: str | None,
+    main_program: Program | None = None,
+    vars: Iterable[Tensor] | None = None,
+    predicate: Predicate | None = None,
+    filename: str | bytes | None = None,
+) -> None:
+    """Take variables from what `save_vars` wrote; with neither `dirname` nor a file, from bytes in `filename`.
+
+    Raises:
+        InputError: a file is not there.
+        RuntimeError: a variable has another shape.
+        FormatError: a file is damaged.
+    """
+    targets = sorted(_selected(main_program, vars, predicate), key=lambda one: one.name)
+    if filename is None:
+        for one in targets:
+            _set_value(one, *_read_records(Path(dirname or ".") / one.name, 1))
+        return
+    source = filename if isinstance(filename, bytes) else Path(dirname or ".") / filename
+    for one, value in zip(targets, _read_records(source, len(targets)), strict=True):
+        _set_value(one, value)
+
+
+def _read_records(source: Path | bytes, count: int) -> list[np.ndarray]:
+    """The first `count` arrays of a file. Raises: InputError, where it is not there; FormatError: it is damaged."""
+    if isinstance(source, Path) and not source.is_file():
+        raise InputError(
+            "there is no file of this variable", where=str(source), fix="what paddle.static.save_vars wrote"
+        )
+    data = source if isinstance(source, bytes) else source.read_bytes()
+    records = Source("bytes" if isinstance(source, bytes) else str(source), memoryview(data))
+    at, arrays = 0, []
+    for _ in range(count):
+        array, at = read_tensor(records, at)
+        arrays.append(array)
+    return arrays
+
+
+def _set_value(tensor: Tensor, value: np.ndarray) -> None:
+    """Raises: RuntimeError, where the shape is another one."""
+    if list(value.shape) != list(tensor.shape):
+        raise RuntimeError(
+            f"Variable's shape does not match, the Program requires a parameter with the shape of ({tensor.shape}), "
+            f"while the loaded parameter (namely [ {tensor.name} ]) has a shape of  ({value.shape})."
+        )
+    tensor.set_value(value)
 
 
 _complete(__name__)

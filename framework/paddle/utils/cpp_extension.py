@@ -40,6 +40,9 @@ def CUDAExtension(sources: object, *args: object, **kwargs: object) -> NoReturn:
     _refuse("CUDAExtension")
 
 
+CUDA_HOME = None  # no compiler of CUDA is looked for: what it would build does not load
+
+
 def get_build_directory(verbose: bool = False) -> str:
     """Where Paddle would put built operators: PADDLE_EXTENSION_DIR, or a folder of the user's cache."""
     folder = os.environ.get("PADDLE_EXTENSION_DIR")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import logging
 import tarfile
 import tempfile
 import zipfile
@@ -13,6 +14,7 @@ from pathlib import Path
 from framework.core.errors import FormatError, HubError
 from framework.hub.store import resolve
 
+logger = logging.getLogger("oar")
 WEIGHTS_HOME = Path.home() / ".cache" / "paddle" / "hapi" / "weights"
 
 
@@ -20,6 +22,11 @@ def _get_unique_endpoints(trainer_endpoints: list[str]) -> set[str]:
     """One address of each machine, the first: the processes that download for the others of their machine."""
     first = {endpoint.rpartition(":")[0]: endpoint for endpoint in reversed(trainer_endpoints)}
     return set(first.values())
+
+
+def is_url(path: str) -> bool:
+    """Whether a text is an address of the web."""
+    return path.startswith(("http://", "https://"))
 
 
 def get_weights_path_from_url(url: str, md5sum: str | None = None) -> str:

@@ -83,6 +83,16 @@ class ESC50(AudioClassificationDataset):
         "url": "https://paddleaudio.bj.bcebos.com/datasets/ESC-50-master.zip",
         "md5": "7771e4b9d86d0945acce719c7a59305a",
     }
+    label_list = (
+        *("Dog", "Rooster", "Pig", "Cow", "Frog", "Cat", "Hen", "Insects (flying)", "Sheep", "Crow"),
+        *("Rain", "Sea waves", "Crackling fire", "Crickets", "Chirping birds", "Water drops", "Wind"),
+        *("Pouring water", "Toilet flush", "Thunderstorm", "Crying baby", "Sneezing", "Clapping"),
+        *("Breathing", "Coughing", "Footsteps", "Laughing", "Brushing teeth", "Snoring"),
+        *("Drinking, sipping", "Door knock", "Mouse click", "Keyboard typing", "Door, wood creaks"),
+        *("Can opening", "Washing machine", "Vacuum cleaner", "Clock alarm", "Clock tick"),
+        *("Glass breaking", "Helicopter", "Chainsaw", "Siren", "Car horn", "Engine", "Train"),
+        *("Church bells", "Airplane", "Fireworks", "Hand saw"),
+    )
 
     def __init__(
         self,
@@ -100,7 +110,7 @@ class ESC50(AudioClassificationDataset):
         root = _folder("ESC50", archive or self.archive)
         with (root / "meta" / "esc50.csv").open(encoding="utf-8", newline="") as file:
             rows = [row for row in csv.DictReader(file) if (int(row["fold"]) == split) != (mode == "train")]
-        self.label_list = _names(root / "meta" / "esc50.csv")
+        self.label_list = tuple(_names(root / "meta" / "esc50.csv"))
         files = [str(root / "audio" / row["filename"]) for row in rows]
         super().__init__(files, [int(row["target"]) for row in rows], feat_type, sample_rate, **kwargs)
 

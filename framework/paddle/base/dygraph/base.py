@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import ParamSpec, TypeVar
 
+from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.modules import complete as _complete
 from framework.paddle._kernel.tape import no_grad as no_grad
 from framework.paddle._kernel.tensor import Tensor
@@ -55,6 +56,14 @@ def to_variable(
     if name is not None:
         tensor.name = name
     return tensor
+
+
+def in_to_static_mode() -> bool:
+    """Whether a function under `paddle.jit.to_static` is being compiled."""
+    return mode.keys is not None
+
+
+in_declarative_mode = in_to_static_mode
 
 
 _complete(__name__)

@@ -118,6 +118,8 @@ class Fleet:
 
     def __init__(self) -> None:
         self._strategy = DistributedStrategy()
+        self._role_maker: object = None  # what `init` was given
+        self._runtime_handle = None  # Paddle's connection to its servers, of which there are none
         self.serves = False  # whether the program is written for parameter servers
 
     def init(
@@ -132,6 +134,7 @@ class Fleet:
         Raises:
             DeviceError: its degrees do not make up the processes that there are.
         """
+        self._role_maker = role_maker or PaddleCloudRoleMaker(is_collective)
         self.serves = not (is_collective or getattr(role_maker, "_is_collective", False))
         if self.serves and servers.is_server():
             return self  # it ends when its program calls run_server

@@ -20,8 +20,8 @@ class HybridParallelOptimizer:
     """An optimizer whose ClipGradByGlobalNorm takes the norm of all parts of the model; with a sharding group its state
     is divided among that. All else is the optimizer's."""
 
-    def __init__(self, optimizer: Optimizer, groups: HybridCommunicateGroup) -> None:
-        self._groups = groups
+    def __init__(self, optimizer: Optimizer, hcg: HybridCommunicateGroup, strategy: object = None) -> None:
+        self._groups = groups = hcg
         sharding = groups.get_sharding_parallel_group()
         self._inner_opt: Any = optimizer
         self._sharded = ShardedOptimizer(optimizer, sharding) if sharding.nranks > 1 else None

@@ -10,6 +10,7 @@ from framework.core.axes import per_axis
 from framework.nn import functional as core
 from framework.paddle._kernel.arguments import Integers, Padding
 from framework.paddle._kernel.errors import ShapeError
+from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.nn.functional.face import face
 from framework.paddle.nn.functional.layout import Size, edges, from_last, same_edges, to_last
 
@@ -78,6 +79,29 @@ def _transposed(
         output_size=None if output_size is None else per_axis(output_size, axes, "output_size"),
     )
     return from_last(y, data_format)
+
+
+def _conv_nd(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Size = 1,
+    padding: Padding = 0,
+    padding_algorithm: str | None = None,
+    dilation: Size = 1,
+    groups: int = 1,
+    data_format: str = "NCHW",
+    channel_dim: int = 1,
+    op_type: str = "conv2d",
+    use_cudnn: bool = True,
+    use_mkldnn: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """The convolution `op_type`, as Paddle's layers call it; `padding_algorithm` is EXPLICIT, or SAME or VALID, which
+    replaces `padding`. Packages that derive from convolutions call it by this name."""
+    pads: Padding = padding_algorithm if padding_algorithm in ("SAME", "VALID") else padding
+    function = conv3d if op_type == "conv3d" else conv2d  # depthwise_conv2d is a conv2d of groups
+    return function(x, weight, bias, stride, pads, dilation, groups, data_format)
 
 
 conv1d = face(core.conv1d, _convolve, data_format="NCL")

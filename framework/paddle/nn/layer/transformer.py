@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,6 +23,7 @@ from framework.paddle.nn.containers import LayerList
 from framework.paddle.nn.layer import Layer
 from framework.paddle.nn.leaf_layers import Dropout
 from framework.paddle.nn.norm import LayerNorm
+from framework.paddle.nn.param_attr import ParamAttr
 
 if TYPE_CHECKING:
     from framework.paddle.nn.param_attr import AttrLike
@@ -63,6 +65,24 @@ def _convert_attention_mask(attn_mask: Tensor | None, dtype: DTypeLike) -> Tenso
     if attn_mask.is_floating_point():
         return attn_mask.astype(dtype)
     return (attn_mask.astype(dtype) - 1.0) * 1e9
+
+
+def _convert_param_attr_to_list(param_attr: AttrLike | Sequence[AttrLike], n: int) -> list[ParamAttr | bool]:
+    """One attribute for each of `n` layers: those of a list, else copies, whose names get numbers.
+
+    Packages that derive from the layers below call it by this name.
+
+    Raises:
+        AssertionError: the list has another length.
+    """
+    if isinstance(param_attr, list | tuple):
+        assert len(param_attr) == n, f"length of param_attr should be {n} when it is a list/tuple"
+        return [ParamAttr._to_attr(one) for one in param_attr]
+    attributes = [copy.deepcopy(ParamAttr._to_attr(param_attr)) for _ in range(n)]  # type: ignore[arg-type]
+    for number, one in enumerate(attributes):
+        if isinstance(one, ParamAttr) and one.name:
+            one.name = f"{one.name}_{number}"
+    return attributes
 
 
 @operation(name="split_heads")
@@ -121,6 +141,17 @@ class MultiHeadAttention(Layer):
         self.k_proj = Linear(self.kdim, embed_dim, weight_attr, bias_attr=bias_attr)
         self.v_proj = Linear(self.vdim, embed_dim, weight_attr, bias_attr=bias_attr)
         self.out_proj = Linear(embed_dim, embed_dim, weight_attr, bias_attr=bias_attr)
+
+    def _prepare_qkv(
+        self, query: Tensor, key: Tensor, value: Tensor, cache: object = None
+    ) -> tuple[Any, ...]:
+        """Queries, keys and values by head, [N, heads, T, D]; with a cache also the new one."""
+        q = _split_heads(self.q_proj(query), self.num_heads)
+        k, v = cache if isinstance(cache, _StaticCache) else self.compute_kv(key, value)
+        if isinstance(cache, _Cache):
+            cache = _Cache(paddle.concat([cache.k, k], 2), paddle.concat([cache.v, v], 2))
+            k, v = cache
+        return (q, k, v) if cache is None else (q, k, v, cache)
 
     def compute_kv(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         """Keys and values by head, [N, heads, T, D]."""

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax.numpy as jnp
-
 from framework.paddle._kernel.errors import ShapeError
-from framework.paddle._kernel.tensor import Parameter, Tensor, wrap
-from framework.paddle._kernel.x64 import x64
+from framework.paddle._kernel.tensor import Parameter, Tensor
 from framework.paddle.distributed.collective import Group, get_group
 from framework.paddle.distributed.env import get_rank
 from framework.paddle.distributed.fleet.layers.mpu.mp_ops import (
     _c_concat,
     _c_identity,
+    _c_lookup_table,
     _c_split,
     _mp_allreduce,
 )
@@ -143,12 +141,7 @@ class VocabParallelEmbedding(_Parallel):
     def forward(self, x: Tensor) -> Tensor:
         if not self.is_mp:
             return F.embedding(x, self.weight)
-        with x64():
-            local = x._value - self.vocab_start_index
-            here = (local >= 0) & (local < self.rows)
-            rows = wrap(jnp.where(here, local, 0))
-        vectors = F.embedding(rows, self.weight)
-        vectors = vectors * wrap(here[..., None].astype(vectors._value.dtype))
+        vectors = _c_lookup_table(self.weight, x, self.vocab_start_index)
         return _mp_allreduce(vectors, group=self.model_parallel_group)
 
 

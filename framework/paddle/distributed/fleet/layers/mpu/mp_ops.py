@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax.numpy as jnp
+
 from framework.distributed import collectives
 from framework.paddle._kernel.tensor import Tensor, wrap
 from framework.paddle._kernel.x64 import x64
 from framework.paddle.autograd import PyLayer
 from framework.paddle.distributed.collective import Group, get_group
 from framework.paddle.distributed.env import get_rank
+from framework.paddle.nn import functional as F
 
 
 def _ranks(group: Group | None) -> tuple[int, ...]:
@@ -107,6 +110,18 @@ def _mp_allreduce(
 def _c_concat(tensor: Tensor, group: Group | None = None) -> Tensor:
     """The parts of the group joined along the last axis; the gradient is cut."""
     return _Concat.apply(tensor, group)
+
+
+def _c_lookup_table(
+    table: Tensor, index: Tensor, start_index: int = 0, vocab_size: int = -1, name: str | None = None
+) -> Tensor:
+    """The rows of a table that holds those from `start_index` on; zeros for what other processes hold."""
+    with x64():
+        local = index._value - start_index
+        inside = (local >= 0) & (local < table.shape[0])
+        rows = wrap(jnp.where(inside, local, 0))
+    vectors = F.embedding(rows, table)
+    return vectors * wrap(inside[..., None].astype(vectors._value.dtype))
 
 
 def _c_split(tensor: Tensor, group: Group | None = None) -> Tensor:

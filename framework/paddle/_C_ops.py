@@ -1,0 +1,213 @@
+"""paddle._C_ops: operations by the names and argument orders of Paddle's kernels, as toolkits call them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from framework.nn.functional import boxes as core_boxes
+from framework.paddle import ops
+from framework.paddle._kernel.modules import complete as _complete
+from framework.paddle._kernel.tensor import Tensor, as_array, wrap
+from framework.paddle.nn import functional as F
+from framework.paddle.vision import ops as vision
+
+Limits = tuple[float, int, int, float, float, int, bool]
+_operations: dict[str, Any] = ops.discover()
+
+
+def argsort(x: Tensor, axis: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:
+    """(the values in order, their indices)."""
+    order = _operations["argsort"](x, axis, descending)
+    return _operations["take_along_axis"](x, order, axis), order
+
+
+def batch_norm(
+    x: Tensor,
+    mean: Tensor,
+    variance: Tensor,
+    scale: Tensor,
+    bias: Tensor,
+    is_test: bool,
+    momentum: float,
+    epsilon: float,
+    data_layout: str,
+    use_global_stats: bool,
+    trainable_statistics: bool,
+) -> tuple[Tensor, Tensor, Tensor, None, None, None]:
+    """(y, mean, variance, …): `mean` and `variance` are updated in place where batch statistics are used."""
+    training = (not is_test or trainable_statistics) and not use_global_stats
+    y = F.batch_norm(
+        x, mean, variance, scale, bias, training, momentum, epsilon, data_layout, use_global_stats or None
+    )
+    return y, mean, variance, None, None, None
+
+
+def layer_norm(
+    x: Tensor, scale: Tensor | None, bias: Tensor | None, epsilon: float, begin_norm_axis: int
+) -> Tensor:
+    """`x` with the mean 0 and the variance 1 over its axes from `begin_norm_axis` on, which `scale` and `bias` have
+    flat."""
+    shape = x.shape[begin_norm_axis:]
+    flat = [one if one is None else one.reshape(shape) for one in (scale, bias)]
+    return F.layer_norm(x, shape, flat[0], flat[1], epsilon)
+
+
+def box_coder(
+    prior_box: Tensor,
+    prior_box_var: Tensor | None,
+    target_box: Tensor,
+    code_type: str,
+    box_normalized: bool,
+    axis: int,
+    variance: Sequence[float],
+) -> Tensor:
+    """Boxes relative to priors, or back; `variance` where there is no `prior_box_var`."""
+    variances = list(variance) or None if prior_box_var is None else prior_box_var
+    return vision.box_coder(prior_box, variances, target_box, code_type, box_normalized, axis=axis)
+
+
+def distribute_fpn_proposals(
+    fpn_rois: Tensor,
+    rois_num: Tensor | None,
+    min_level: int,
+    max_level: int,
+    refer_level: int,
+    refer_scale: int,
+    pixel_offset: bool,
+) -> tuple[list[Tensor | None], list[Tensor | None] | None, Tensor | None]:
+    """(rois of each level, their numbers in each image, where each row went)."""
+    levels, restore, counts = vision.distribute_fpn_proposals(
+        fpn_rois, min_level, max_level, refer_level, refer_scale, pixel_offset, rois_num
+    )
+    return levels, counts, restore
+
+
+def matrix_nms(
+    bboxes: Tensor,
+    scores: Tensor,
+    score_threshold: float,
+    nms_top_k: int,
+    keep_top_k: int,
+    post_threshold: float,
+    use_gaussian: bool,
+    gaussian_sigma: float,
+    background_label: int,
+    normalized: bool,
+) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    """(rows label, score, box; indices; rows of each image)."""
+    rows, counts, index = vision.matrix_nms(
+        bboxes,
+        scores,
+        score_threshold,
+        post_threshold,
+        nms_top_k,
+        keep_top_k,
+        use_gaussian,
+        gaussian_sigma,
+        background_label,
+        normalized,
+        return_index=True,
+        return_rois_num=True,
+    )
+    return rows, index, counts
+
+
+def multiclass_nms3(
+    bboxes: Tensor,
+    scores: Tensor,
+    rois_num: Tensor | None,
+    score_threshold: float,
+    nms_top_k: int,
+    keep_top_k: int,
+    nms_threshold: float = 0.3,
+    normalized: bool = True,
+    nms_eta: float = 1.0,
+    background_label: int = 0,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """(rows [R, 6] of class, score and box; their indices [R, 1] among the boxes of all images; rows of each image).
+
+    Args:
+        bboxes: [N, M, 4], or [M, classes, 4] of the images that `rois_num` divides them into.
+        scores: [N, classes, M], or [M, classes].
+    """
+    limits = (score_threshold, nms_top_k, keep_top_k, nms_threshold, nms_eta, background_label, normalized)
+    if rois_num is None:
+        rows, counts, index = (np.asarray(one) for one in _nms(bboxes.numpy(), scores.numpy(), *limits))
+    else:
+        rows, counts, index = _nms_of_regions(bboxes.numpy(), scores.numpy(), rois_num.numpy(), limits)
+    chosen, places = [], []
+    for image, count in enumerate(counts):
+        chosen.append(rows[image][:count])
+        places.append(index[image][:count] + (image * bboxes.shape[1] if rois_num is None else 0))
+    indices = np.concatenate(places).astype(np.int32).reshape(-1, 1)
+    return (
+        wrap(as_array(np.concatenate(chosen).reshape(-1, 6))),
+        wrap(as_array(indices)),
+        wrap(as_array(np.asarray(counts, np.int32))),
+    )
+
+
+def _nms_of_regions(
+    boxes: np.ndarray, scores: np.ndarray, rois_num: np.ndarray, limits: Limits
+) -> tuple[list[np.ndarray], list[int], list[np.ndarray]]:
+    """`multiclass_nms` of each image where each class has boxes of its own: boxes [M, classes, 4], scores [M, classes].
+
+    The `keep_top_k` best of all classes, in the order of classes, in each as they lie, as Paddle lists them; their
+    indices among boxes and classes.
+    """
+    threshold, compared, top, overlap, eta, background, normalized = limits
+    classes = scores.shape[1]
+    rows: list[np.ndarray] = []
+    places: list[np.ndarray] = []
+    start = 0
+    for number in rois_num.tolist():
+        region = slice(start, start + number)
+        parts = [np.zeros((0, 7), boxes.dtype)]
+        for label in (one for one in range(classes) if one != background and number):
+            values = _nms(
+                *(boxes[None, region, label], scores[None, None, region, label], threshold, compared, -1),
+                *(overlap, eta, -1, normalized),
+            )
+            row, count, index = (np.asarray(one)[0] for one in values)
+            part = np.concatenate([np.full((len(row), 1), label), row[:, 1:], index[:, None]], 1)[
+                : int(count)
+            ]
+            parts.append(part[np.argsort(part[:, 6])])
+        every = np.concatenate(parts)
+        best = np.sort(np.argsort(-every[:, 1], kind="stable")[: len(every) if top < 0 else top])
+        rows.append(every[best, :6].astype(boxes.dtype))
+        places.append(((every[best, 6] + start) * classes + every[best, 0]).astype(np.int32))
+        start += number
+    return rows, [len(one) for one in rows], places
+
+
+def _nms(
+    boxes: np.ndarray,
+    scores: np.ndarray,
+    score_threshold: float,
+    nms_top_k: int,
+    keep_top_k: int,
+    nms_threshold: float,
+    nms_eta: float,
+    background_label: int,
+    normalized: bool,
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    return core_boxes.multiclass_nms(
+        jnp.asarray(boxes),
+        jnp.asarray(scores),
+        score_threshold,
+        nms_top_k,
+        keep_top_k,
+        nms_threshold,
+        nms_eta,
+        background_label,
+        normalized,
+    )
+
+
+_complete(__name__)

@@ -1,0 +1,50 @@
+"""Names that are not public in Paddle and that packages import, derive from or call: where each stands here."""
+
+from __future__ import annotations
+
+_MP_OPS = "paddle.distributed.fleet.layers.mpu.mp_ops"
+_COLLECTIVE = "paddle.distributed.collective"
+_OPTIMIZERS = "paddle.distributed.fleet.meta_optimizers.dygraph_optimizer"
+
+# Module -> name in it -> full name here.
+PRIVATE: dict[str, dict[str, str]] = {
+    "paddle.nn.layer.conv": {"_ConvNd": "paddle.nn.conv._Conv"},
+    "paddle.nn.layer.norm": {
+        "_BatchNormBase": "paddle.nn.norm._BatchNorm",
+        "_InstanceNormBase": "paddle.nn.norm._InstanceNorm",
+    },
+    "paddle.nn.layer.layers": {"in_declarative_mode": "paddle.base.dygraph.base.in_declarative_mode"},
+    "paddle.static.nn.sequence_lod": {"sequence_mask": "paddle.nn.functional.sequence_mask"},
+    "paddle.io.dataloader.collate": {
+        "default_collate_fn": "paddle.io.default_collate_fn",
+        "default_convert_fn": "paddle.io.default_convert_fn",
+    },
+    "paddle.framework": {
+        "dygraph_only": "paddle.base.framework.dygraph_only",
+        "_current_expected_place_": "paddle.base.framework._current_expected_place_",
+    },
+    "paddle.framework.io_utils": {"Variable": "paddle.static.Variable"},
+    "paddle.base": {"DatasetFactory": "paddle.base.dataset.DatasetFactory"},
+    "paddle.utils.cpp_extension.cpp_extension": {"CUDA_HOME": "paddle.utils.cpp_extension.CUDA_HOME"},
+    "paddle.quantization.quanters.abs_max": {
+        "FakeQuanterWithAbsMaxObserverLayer": "paddle.quantization.quanters.FakeQuanterWithAbsMaxObserverLayer"
+    },
+    "paddle.distributed.collective": {
+        **{name: f"{_MP_OPS}.{name}" for name in ("_c_concat", "_c_identity", "_c_split", "_mp_allreduce")},
+        "_c_lookup_table": f"{_MP_OPS}._c_lookup_table",
+        "_get_default_group": f"{_COLLECTIVE}._world",
+        "_get_global_group": f"{_COLLECTIVE}._world",
+    },
+    "paddle.distributed.communication.group": {
+        "Group": f"{_COLLECTIVE}.Group",
+        "_get_global_group": f"{_COLLECTIVE}._world",
+    },
+    "paddle.distributed.fleet": {"auto": "paddle.distributed.auto_parallel"},
+    f"{_OPTIMIZERS}.dygraph_sharding_optimizer": {
+        "DygraphShardingOptimizerV2": f"{_OPTIMIZERS}.DygraphShardingOptimizerV2"
+    },
+    "paddle.distributed.fleet.model": {
+        "PipelineParallel": "paddle.distributed.fleet.meta_parallel.PipelineParallel",
+        "TensorParallel": "paddle.distributed.fleet.meta_parallel.TensorParallel",
+    },
+}

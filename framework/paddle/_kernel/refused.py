@@ -1,0 +1,133 @@
+"""Names of Paddle that packages import and that cannot be here: each raises when it is called, not when it is imported.
+
+A package imports all that one of its functions may use; what it does not call must not stop it. Names that packages try
+to import, to use something else where they are absent (fused kernels), are not among these: they stay absent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NoReturn
+
+from framework.core.errors import ForeignNameError
+
+
+class RefusedType(type):
+    """Of classes that cannot be made: `isinstance` and deriving from them work."""
+
+    fix: str
+
+    def __call__(cls, *args: object, **kwargs: object) -> NoReturn:
+        """Raises: ForeignNameError, always."""
+        raise ForeignNameError(
+            "this name of Paddle has no counterpart", where=f"{cls.__module__}.{cls.__name__}", fix=cls.fix
+        )
+
+
+_PASSES = (
+    *("AddQuantDequantForInferencePass", "AddQuantDequantPass", "AddQuantDequantPassV2", "ConvertToInt8Pass"),
+    *("OutScaleForInferencePass", "OutScaleForTrainingPass", "PostTrainingQuantization"),
+    *("PostTrainingQuantizationProgram", "Quant2Int8MkldnnPass", "QuantInt8MkldnnPass", "QuantWeightPass"),
+    *("QuantizationFreezePass", "QuantizationTransformPass", "QuantizationTransformPassV2"),
+    *(
+        "ReplaceFakeQuantDequantPass",
+        "TransformForMobilePass",
+        "WeightQuantization",
+        "convert",
+        "quant_aware",
+    ),
+)
+_GRAPH = (
+    "it works on the graph of Paddle's operators, and programs here are recorded operations: quantise the model before "
+    "it is saved, with paddle.quantization (QuantConfig, PTQ, QAT)"
+)
+_CPP = (
+    "operators in C++ or CUDA for Paddle do not load here: write them with paddle operations or jax "
+    "(a paddle.autograd.PyLayer over jax functions); XLA fuses them"
+)
+_SERVERS = "there are no parameter servers: tables lie in the workers (paddle.distributed.fleet)"
+# Module -> its names -> what to do.
+_ROWS: tuple[tuple[str, tuple[str, ...], str], ...] = (
+    ("paddle.static.quantization", _PASSES, _GRAPH),
+    (
+        "paddle.static.quantization.utils",
+        (
+            "_get_op_input_var_names",
+            "_get_op_output_var_names",
+            "_get_input_name_index",
+            "_get_output_name_index",
+        ),
+        "operations here are recorded by position, not by the names of their arguments: op.input_arg_names",
+    ),
+    ("paddle.framework", ("IrGraph",), _GRAPH),
+    ("paddle.base.framework", ("IrGraph",), _GRAPH),
+    ("paddle.base.core", ("Graph", "PassVersionChecker"), _GRAPH),
+    (
+        "paddle.pir",
+        ("Value", "OpResult", "Program"),
+        "programs here are recorded operations: paddle.static.Program",
+    ),
+    ("paddle.base.core", ("GraphPyClient", "GraphPyServer", "GraphPyService"), _SERVERS),
+    ("paddle.distributed.ps.coordinator", ("Coordinator", "FLClient", "FLClientBase"), _SERVERS),
+    ("paddle.incubate.distributed.fleet.fleet_util", ("FleetUtil", "GPUPSUtil"), _SERVERS),
+    ("paddle.distributed.fleet.dataset", ("TreeIndex", "Index"), _SERVERS),
+    (
+        "paddle.distributed.fleet.meta_parallel.sharding.group_sharded_storage",
+        ("GradStorage", "ParamStorage", "InternalStorage"),
+        "arrays here do not share memory, and gradients travel together as they are: "
+        "paddle.distributed.sharding.group_sharded_parallel",
+    ),
+    ("paddle.utils.cpp_extension", ("BuildExtension", "load_op_meta_info_and_register_op"), _CPP),
+    (
+        "paddle.utils.cpp_extension.extension_utils",
+        ("_import_module_from_library", "_jit_compile", "load_op_meta_info_and_register_op"),
+        _CPP,
+    ),
+    ("paddle.utils.cpp_extension.cpp_extension", ("BuildExtension",), _CPP),
+    (
+        "paddle.quantization",
+        (
+            *(
+                "AbsmaxQuantizer",
+                "BaseQuantizer",
+                "HistQuantizer",
+                "KLQuantizer",
+                "PerChannelAbsmaxQuantizer",
+            ),
+            *("ImperativePTQ", "ImperativeQuantAware", "PTQConfig", "PTQRegistry"),
+        ),
+        "the older interface of quantisation: paddle.quantization has QuantConfig, QAT and PTQ",
+    ),
+    (
+        "paddle.nn.quant",
+        ("llm_int8_linear", "weight_dequantize", "weight_only_linear", "weight_quantize"),
+        "integers in the order of one GPU's kernels: paddle.quantization makes layers of integers and scales",
+    ),
+    (
+        "paddle.base.core.eager",
+        ("_run_custom_op",),
+        _CPP,
+    ),
+    (
+        "paddle.inference",
+        ("convert_to_mixed_precision",),
+        "save the model under paddle.amp.auto_cast, or with model.astype('bfloat16')",
+    ),
+)
+
+
+def _make(module: str, name: str, fix: str) -> RefusedType:
+    return RefusedType(name, (), {"__module__": module, "__doc__": f"Not here: {fix}.", "fix": fix})
+
+
+_REFUSED = {f"{module}.{name}": _make(module, name, fix) for module, names, fix in _ROWS for name in names}
+
+
+def refused(full_name: str) -> RefusedType | None:
+    """What stands for a name of Paddle that cannot be here ("paddle.framework.IrGraph"); None: it is no such name."""
+    return _REFUSED.get(full_name)
+
+
+def refused_in(module: str) -> Iterator[tuple[str, RefusedType]]:
+    """The names of a module that cannot be here."""
+    return ((value.__name__, value) for value in _REFUSED.values() if value.__module__ == module)

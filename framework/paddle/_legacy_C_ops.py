@@ -1,0 +1,77 @@
+"""paddle._legacy_C_ops: operations whose settings are given as pairs of name and value, `argsort(x, "axis", 0)`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from framework.paddle import _C_ops
+from framework.paddle._kernel.modules import complete as _complete
+from framework.paddle._kernel.tensor import Tensor
+from framework.paddle.distributed.collective import all_reduce, get_group
+from framework.paddle.vision import ops as vision
+
+
+def _settings(pairs: tuple[object, ...]) -> dict[str, Any]:
+    return {str(name): value for name, value in zip(pairs[::2], pairs[1::2], strict=True)}
+
+
+def argsort(x: Tensor, *settings: object) -> tuple[Tensor, Tensor]:
+    """(the values in order, their indices); settings `axis` and `descending`."""
+    given = _settings(settings)
+    return _C_ops.argsort(x, given.get("axis", -1), given.get("descending", False))
+
+
+def c_allreduce_sum(x: Tensor, *settings: object) -> Tensor:
+    """The sum over the group of number `ring_id`."""
+    total = x.clone()
+    all_reduce(total, group=get_group(_settings(settings).get("ring_id", 0)))
+    return total
+
+
+def multiclass_nms3(
+    bboxes: Tensor, scores: Tensor, rois_num: Tensor | None, *settings: object
+) -> tuple[Tensor, Tensor, Tensor]:
+    """As `paddle._C_ops.multiclass_nms3`."""
+    return _C_ops.multiclass_nms3(bboxes, scores, rois_num, **_settings(settings))
+
+
+def matrix_nms(
+    bboxes: Tensor, scores: Tensor, *settings: object
+) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    """As `paddle._C_ops.matrix_nms`."""
+    return _C_ops.matrix_nms(bboxes, scores, **_settings(settings))
+
+
+def box_coder(
+    prior_box: Tensor, prior_box_var: Tensor | None, target_box: Tensor, *settings: object
+) -> Tensor:
+    """As `paddle._C_ops.box_coder`."""
+    given = {"code_type": "encode_center_size", "box_normalized": True, "axis": 0, "variance": ()}
+    return _C_ops.box_coder(prior_box, prior_box_var, target_box, **{**given, **_settings(settings)})
+
+
+def distribute_fpn_proposals(
+    fpn_rois: Tensor, rois_num: Tensor | None, levels: int, counts: int, *settings: object
+) -> tuple[list[Tensor | None], Tensor | None, list[Tensor | None] | None]:
+    """(rois of each level, where each row went, their numbers in each image)."""
+    rois, numbers, restore = _C_ops.distribute_fpn_proposals(fpn_rois, rois_num, **_settings(settings))
+    return rois, restore, numbers
+
+
+def generate_proposals_v2(
+    scores: Tensor,
+    bbox_deltas: Tensor,
+    im_shape: Tensor,
+    anchors: Tensor,
+    variances: Tensor,
+    *settings: object,
+) -> Any:
+    """(rois, their scores, their numbers in each image)."""
+    given = _settings(settings)
+    tops = {"pre_nms_top_n": given.pop("pre_nms_topN"), "post_nms_top_n": given.pop("post_nms_topN")}
+    return vision.generate_proposals(
+        scores, bbox_deltas, im_shape, anchors, variances, **tops, **given, return_rois_num=True
+    )
+
+
+_complete(__name__)

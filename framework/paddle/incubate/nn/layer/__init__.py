@@ -1,0 +1,1 @@
+"""The layers of paddle.incubate.nn, by the files in which Paddle keeps them."""

@@ -1,0 +1,5 @@
+"""Dropout and a sum."""
+
+from __future__ import annotations
+
+from framework.paddle.incubate.nn import FusedDropoutAdd as FusedDropoutAdd

@@ -1,0 +1,263 @@
+"""Values of the names that packages use of Paddle's modules: those of paddlepaddle 2.6.2."""
+
+from __future__ import annotations
+
+import importlib
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from framework import paddle
+from framework.core.errors import ForeignNameError, InputError
+
+
+def imported(module: str) -> Any:
+    return importlib.import_module(f"framework.{module}")
+
+
+def test_kernels_by_their_names() -> None:
+    x = paddle.to_tensor([[3.0, 1.0, 2.0], [0.0, 5.0, 4.0]])
+    for values, order in (
+        imported("paddle._C_ops").argsort(x, 1, True),
+        imported("paddle._legacy_C_ops").argsort(x, "axis", 1, "descending", True),
+    ):
+        np.testing.assert_array_equal(values.numpy(), [[3, 2, 1], [5, 4, 0]])
+        np.testing.assert_array_equal(order.numpy(), [[0, 2, 1], [1, 2, 0]])
+    kernels = imported("paddle._C_ops")
+    y = kernels.layer_norm(x, paddle.full([3], 2.0), paddle.ones([3]), 1e-5, 1)
+    np.testing.assert_allclose(y.numpy()[0], [3.449, -1.449, 1.0], atol=1e-3)
+    mean, variance = paddle.zeros([3]), paddle.ones([3])
+    out = kernels.batch_norm(
+        x, mean, variance, paddle.ones([3]), paddle.zeros([3]), False, 0.5, 0.0, "NCHW", False, False
+    )
+    np.testing.assert_allclose(out[0].numpy(), [[1, -1, -1], [-1, 1, 1]], atol=1e-5)
+    np.testing.assert_allclose(mean.numpy(), [0.75, 1.5, 1.5])
+    fixed = kernels.batch_norm(x, mean, variance, None, None, True, 0.5, 0.0, "NCHW", False, False)
+    np.testing.assert_allclose(fixed[0].numpy(), (x - mean).numpy() / np.sqrt(variance.numpy()), rtol=1e-6)
+    assert float(imported("paddle._legacy_C_ops").c_allreduce_sum(x, "ring_id", 0).sum()) == 15
+    rois = paddle.to_tensor([[0.0, 0, 100, 100], [0, 0, 500, 500], [0, 0, 10, 10]])
+    levels, _, restore = kernels.distribute_fpn_proposals(rois, None, 2, 4, 4, 224, False)
+    assert [one.shape[0] for one in levels] == [2, 0, 1] and restore.reshape([-1]).tolist() == [0, 2, 1]
+
+
+def test_helpers_of_the_core() -> None:
+    core = imported("paddle.base.core")
+    assert core.default_cpu_generator().get_state() == paddle.get_rng_state()[0]
+    assert core.op_proto_and_checker_maker.OpRole.Forward == 0 and core.get_custom_device_count("npu") == 0
+    assert core.device_memory_stat_current_value("Allocated", 0) >= 0
+    with pytest.raises(ValueError, match="Allocated or Reserved"):
+        core.device_memory_stat_peak_value("Used", 0)
+    with pytest.raises(ForeignNameError, match="C\\+\\+"):
+        core.eager._run_custom_op("op")
+    parameter = paddle.framework.EagerParamBase.from_tensor(paddle.ones([2]), trainable=False)
+    assert parameter.stop_gradient and float(parameter.sum()) == 2
+    made = imported("paddle.base.framework")._create_tensor(
+        shape=[2, 3], dtype="int64", name="t", persistable=True
+    )
+    assert made.shape == [2, 3] and made.dtype == paddle.int64 and made.name == "t" and made.persistable
+    assert paddle.ones([1])._to(dtype="float16").dtype == paddle.float16
+    assert repr(paddle.CustomPlace("npu", 0)) == "Place(npu:0)"
+    with pytest.raises(ValueError, match="does not exist"):
+        paddle.base.DatasetFactory().create_dataset("Nothing")
+    dataset = paddle.base.DatasetFactory().create_dataset("InMemoryDataset")
+    assert isinstance(dataset, paddle.distributed.InMemoryDataset)
+
+
+def test_collections_are_converted_in_place() -> None:
+    io = imported("paddle.framework.io")
+    tree = {"a": [np.zeros(2), (np.ones(1), "text")], "b": 1}
+    converted = io._parse_every_object(tree, io._transformed_from_lodtensor, io._to_LodTensor)
+    assert converted is tree and isinstance(tree["a"][0], paddle.Tensor)  # type: ignore[index]
+    assert isinstance(tree["a"][1][0], paddle.Tensor) and tree["a"][1][1] == "text"  # type: ignore[index]
+    with pytest.raises(NotImplementedError, match="iteratable"):
+        io._parse_every_object([iter([1])], lambda _: False, str)
+    with pytest.raises(TypeError, match=r"numpy\.ndarray"):
+        io._to_LodTensor([1])
+
+
+def test_counters_of_operations(capsys: pytest.CaptureFixture[str]) -> None:
+    counters = imported("paddle.hapi.dynamic_flops")
+    layer: Any = paddle.nn.Conv2D(3, 4, 3)
+    layer.register_buffer("total_ops", paddle.zeros([1], "int64"))
+    layer.register_buffer("total_params", paddle.zeros([1], "int64"))
+    x = paddle.ones([1, 3, 8, 8])
+    y = layer(x)
+    for count in (
+        counters.register_hooks[paddle.nn.Conv2D],
+        counters.count_parameters,
+        counters.count_io_info,
+    ):
+        count(layer, [x], y)
+    assert int(layer.total_ops) == 4032 and int(layer.total_params) == 112
+    assert layer.output_shape.tolist() == [1, 4, 6, 6]
+    table = imported("paddle.hapi.static_flops").Table(["a", "bc"])
+    table.add_row(["xyz", 1])
+    table.print_table()
+    assert "|  a  | bc |" in capsys.readouterr().out
+    with pytest.raises(ValueError, match="2 cells"):
+        table.add_row([1])
+    assert imported("paddle.hapi.model")._all_gather(x).shape == [1, 3, 8, 8]
+
+
+def test_attention_by_the_name_of_its_kernel() -> None:
+    attention = imported("paddle.nn.functional.flash_attention").flash_attention
+    q, k, v = paddle.randn([3, 2, 5, 3, 8]).unbind(0)
+    for causal in (False, True):
+        out, weights = attention(q, k, v, causal=causal, return_softmax=True)
+        mixed = paddle.matmul(weights, v.transpose([0, 2, 1, 3])).transpose([0, 2, 1, 3])
+        np.testing.assert_allclose(out.numpy(), mixed.numpy(), atol=1e-5)
+        assert attention(q, k, v, causal=causal)[1] is None
+    layer = paddle.nn.MultiHeadAttention(8, 2)
+    x = paddle.randn([1, 3, 8])
+    heads = layer._prepare_qkv(x, x, x)
+    assert [one.shape for one in heads] == [[1, 2, 3, 4]] * 3
+    longer = layer._prepare_qkv(x, x, x, layer.gen_cache(x))
+    assert len(longer) == 4 and longer[1].shape == [1, 2, 3, 4]
+
+
+def test_attributes_of_layers_and_convolutions() -> None:
+    attributes = imported("paddle.nn.layer.transformer")._convert_param_attr_to_list
+    assert [one.name for one in attributes(paddle.ParamAttr(name="w"), 2)] == ["w_0", "w_1"]
+    assert attributes(False, 2) == [False, False] and attributes([True, False], 2)[1] is False
+    with pytest.raises(AssertionError, match="length of param_attr"):
+        attributes([None], 2)
+    convolve = imported("paddle.nn.functional.conv")._conv_nd
+    x, weight = paddle.randn([1, 2, 5, 5]), paddle.randn([2, 1, 3, 3])
+    expected = paddle.nn.functional.conv2d(x, weight, padding=1, groups=2)
+    one = convolve(x, weight, None, 1, [1, 1], "EXPLICIT", [1, 1], 2, "NCHW", 1, "depthwise_conv2d")
+    np.testing.assert_allclose(one.numpy(), expected.numpy(), atol=1e-6)
+    same = convolve(x, weight, None, 1, [0, 0], "SAME", [1, 1], 2)
+    np.testing.assert_allclose(same.numpy(), expected.numpy(), atol=1e-6)
+    assert not imported("paddle.nn.layer.layers").in_declarative_mode()
+    asked = []
+    paddle.jit.to_static(
+        lambda t: asked.append(imported("paddle.base.dygraph.base").in_to_static_mode()) or t
+    )(x)
+    assert asked[-1]
+
+
+def test_variables_in_files_of_their_own(tmp_path: Path) -> None:
+    paddle.enable_static()
+    try:
+        main = paddle.static.Program()
+        with paddle.static.program_guard(main):
+            x = paddle.static.data("x", [2, 3], "float32")
+            paddle.matmul(x, paddle.static.create_parameter([3, 2], "float32", name="names_w"))
+        io, folder = paddle.static.io, str(tmp_path)
+        assert [one.name for one in main.list_vars() if io.is_persistable(one)] == ["names_w"]
+        weight = main.all_parameters()[0]
+        before = weight.numpy()
+        io.save_vars(None, folder, main, predicate=io.is_persistable)
+        io.save_vars(None, folder, main, vars=[weight], filename="all")
+        data = io.save_vars(None, None, main, predicate=io.is_persistable)
+        assert data == (tmp_path / "all").read_bytes() == (tmp_path / "names_w").read_bytes()
+        for filename, source in ((None, folder), ("all", folder), (data, None)):
+            weight.set_value(np.zeros([3, 2], np.float32))
+            io.load_vars(None, source, main, predicate=io.is_persistable, filename=filename)
+            np.testing.assert_array_equal(weight.numpy(), before)
+        with pytest.raises(InputError, match="no file of this variable"):
+            io.load_vars(None, str(tmp_path / "other"), main, vars=[weight])
+        with pytest.warns(UserWarning, match="no variable"):
+            io.save_vars(None, folder, paddle.static.Program())
+        wrong = paddle.zeros([2])
+        wrong.name = "names_w"
+        with pytest.raises(RuntimeError, match="shape does not match"):
+            io.load_vars(None, folder, main, vars=[wrong])
+    finally:
+        paddle.disable_static()
+
+
+def test_integers_of_arrays() -> None:
+    utils = imported("paddle.static.quantization.utils")
+    x = np.random.RandomState(0).randn(3, 4, 2).astype(np.float32)
+    sums = ((966.3778, 961.0, 1429.9336), (880.38635, 880.0, 1304.5479), (1063.3463, 1061.0, 1612.6901))
+    for (scale, axis), (plain, rounded, corrected) in zip(
+        (([0.5, 1.0, 0.0], 0), ([0.5, 1.0, 2.0, 1.5], 1), (0.7, 0)), sums, strict=True
+    ):
+        assert utils.quant_tensor(x, scale, axis).sum() == pytest.approx(plain, rel=1e-5)
+        integers = utils.quant_tensor(x, scale, axis, onnx_format=True)
+        assert integers.sum() == rounded
+        if axis == 0:
+            assert utils.bias_correction_w(x, integers, scale, axis).sum() == pytest.approx(
+                corrected, rel=1e-4
+            )
+    np.testing.assert_allclose(utils.stable_sigmoid(np.array([-1000.0, 0, 1000])), [0, 0.5, 1])
+    with pytest.raises(AssertionError, match="0 or 1"):
+        utils.dequant_tensor(x, 1.0, 2)
+
+
+def test_operators_that_engines_quantise() -> None:
+    config = imported("paddle.static.quantization.quant_config")
+    assert config.SUPPORT_QUANTIZATION_OP_DICT["conv2d"] == [["Input", "Filter"], ["Output"]]
+    assert len(config.SUPPORT_ACT_QUANTIZATION_OP_DICT) == 89
+    assert config.BaseQuantizer().activation_quant_operation_types == ["mul", "matmul", "matmul_v2"]
+    chosen = config.BaseQuantizer(["conv2d", "softmax"])
+    assert chosen.weight_quant_operation_types == ["conv2d"]
+    assert chosen.activation_quant_operation_types == ["softmax"]
+    assert config.TensorRTQuantizer(["conv2d"]).activation_quant_operation_types[0] == "pool2d"
+    assert config.ARMCPUQuantizer()._quant_min == -127 and config.MKLDNNQuantizer()._quant_min == -128
+
+
+def test_processes_take_tensors() -> None:
+    multiprocessing = imported("paddle.incubate.multiprocessing")
+    queue = multiprocessing.get_context("spawn").SimpleQueue()
+    queue.put(paddle.arange(3))
+    assert queue.get().tolist() == [0, 1, 2] and multiprocessing.Event is not None
+    assert pickle.loads(pickle.dumps(paddle.ones([2]))).tolist() == [1, 1]
+
+
+def test_a_saved_model_as_an_object(tmp_path: Path) -> None:
+    layer = paddle.nn.Linear(2, 1)
+    path = str(tmp_path / "linear")
+    paddle.jit.save(layer, path, [paddle.static.InputSpec([None, 2], "float32")])
+    model = imported("paddle.jit.layer").Layer()
+    model.load(path, paddle.CPUPlace())
+    x = paddle.ones([3, 2])
+    np.testing.assert_allclose(model.forward(x)[0].numpy(), layer(x).numpy(), rtol=1e-6)
+
+
+def test_small_names() -> None:
+    assert imported("paddle.utils.download").is_url("https://a/b") and not paddle.utils.download.is_url("/a")
+    assert imported("paddle.utils.cpp_extension.cpp_extension").CUDA_HOME is None
+    assert len(paddle.audio.datasets.ESC50.label_list) == 50
+    assert (
+        imported("paddle.incubate.nn.layer.fused_dropout_add").FusedDropoutAdd(0.0)(
+            paddle.ones([1]), paddle.ones([1])
+        )
+        == 2
+    )
+
+
+def test_suppression_as_detectors_call_it() -> None:
+    kernels, draw = imported("paddle._legacy_C_ops"), np.random.RandomState(0)
+
+    def boxes(*shape: int) -> paddle.Tensor:
+        first = draw.rand(*shape, 2) * 80
+        return paddle.to_tensor(
+            np.concatenate([first, first + 10 + draw.rand(*shape, 2) * 30], -1).astype(np.float32)
+        )
+
+    def scores(*shape: int) -> paddle.Tensor:
+        return paddle.to_tensor(draw.rand(*shape).astype(np.float32))
+
+    shared = ("background_label", -1, "score_threshold", 0.3, "nms_top_k", 10, "nms_threshold", 0.4)
+    rest = ("keep_top_k", 12, "nms_eta", 1.0, "normalized", True)
+    rows, index, counts = kernels.multiclass_nms3(boxes(2, 20), scores(2, 3, 20), None, *shared, *rest)
+    assert float(rows.sum()) == pytest.approx(5047.959, rel=1e-5) and int(index.sum()) == 484
+    assert counts.tolist() == [12, 12] and index.reshape([-1])[:4].tolist() == [4, 17, 3, 5]
+    of_classes = ("background_label", 0, "score_threshold", 0.2, "nms_top_k", -1, "nms_threshold", 0.3)
+    rest = ("keep_top_k", 9, "nms_eta", 1.0, "normalized", False)
+    images = paddle.to_tensor([10, 7], "int32")
+    rows, index, counts = kernels.multiclass_nms3(boxes(17, 3), scores(17, 3), images, *of_classes, *rest)
+    assert float(rows.sum()) == pytest.approx(3597.966, rel=1e-5) and counts.tolist() == [9, 9]
+    assert index.reshape([-1])[:9].tolist() == [1, 4, 7, 19, 22, 25, 5, 8, 29] and int(index.sum()) == 487
+    matrix = ("background_label", 0, "score_threshold", 0.3, "post_threshold", 0.1, "nms_top_k", 10)
+    rest = ("gaussian_sigma", 2.0, "use_gaussian", False, "keep_top_k", 12, "normalized", True)
+    rows, index, counts = kernels.matrix_nms(boxes(2, 20), scores(2, 3, 20), *matrix, *rest)
+    assert float(rows.sum()) == pytest.approx(5060.375, rel=1e-5) and int(index.sum()) == 473
+    coding = ("code_type", "encode_center_size", "box_normalized", False, "axis", 0)
+    encoded = kernels.box_coder(boxes(6), None, boxes(4), *coding, "variance", [0.1, 0.1, 0.2, 0.2])
+    assert float(encoded.sum()) == pytest.approx(267.094, rel=1e-4)
