@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,11 +20,13 @@ from framework.core.lazy import LazyModule
 from framework.core.process import check_process
 from framework.export.program import from_kernel_layout, kernel_names, to_kernel_layout
 from framework.inference.engine import TensorShape, describe
+from framework.inference.row_chains import CompiledChain
 from framework.inference.weight_folding import FoldedFunction
 from framework.interop import detect, load_program
 from framework.interop.graph.layer import GraphLayer
 from framework.interop.graph.parts import names_read, nodes_like, split_program
 from framework.interop.graph.roles import kernel_values
+from framework.interop.graph.rows import find_chains
 from framework.interop.programs.program import TEXT_NAME, TensorSpec
 from framework.interop.source import Source, read_source
 from framework.nn import functional_core
@@ -109,9 +111,19 @@ class GraphEngine:
 
     def _split(self) -> None:
         """What is compiled, and what runs behind it on the host."""
-        layer, graphdef = self._layer, self._graphdef
+        layer = self._layer
         programs = split_program(layer.program, layer.graph.operators, layer.graph.roles, self._growing)
         outputs = programs.handed if programs.tail else tuple(dict.fromkeys(self.outputs))
+        read = names_read(layer.program, programs.tail) | set(self.outputs)
+        held = {name: value for name, value in self._prepared.items() if name in read}
+        head, chains = self._compile(programs.head, outputs), self._row_chains(programs.tail)
+        self._programs = head, programs.tail, held, chains  # all at once, for other threads
+
+    def _compile(
+        self, numbers: Sequence[int], outputs: Sequence[str]
+    ) -> Callable[[Mapping[str, jax.Array]], State]:
+        """Nodes as a function of the values that they need besides weights."""
+        graphdef = self._graphdef
 
         def run(params: State, buffers: State, prepared: State, inputs: State) -> State:
             params, prepared = (
@@ -120,24 +132,37 @@ class GraphEngine:
             )
             values = prepared | inputs
             out, _ = functional_core.apply(
-                graphdef, params, buffers, None, programs.head, values, outputs, method="run_nodes"
+                graphdef, params, buffers, None, numbers, values, outputs, method="run_nodes"
             )
             return out
 
         options = compile_options(self.device) or None
-        run_head: Callable[[Mapping[str, jax.Array]], State]
-        if self.device.platform == "cpu":
+        if self.device.platform != "cpu":
+            return functools.partial(jax.jit(run, compiler_options=options), *self._weights)
 
-            def run_folding(*arguments: State) -> State:
-                with folding_scope():
-                    return run(*arguments)
+        def run_folding(*arguments: State) -> State:
+            with folding_scope():
+                return run(*arguments)
 
-            run_head = FoldedFunction(run_folding, self._weights, options)
-        else:
-            run_head = functools.partial(jax.jit(run, compiler_options=options), *self._weights)
-        read = names_read(layer.program, programs.tail) | set(self.outputs)
-        held = {name: value for name, value in self._prepared.items() if name in read}
-        self._programs = run_head, programs.tail, held  # all at once, for other threads
+        return FoldedFunction(run_folding, self._weights, options)
+
+    def _row_chains(self, tail: Sequence[int]) -> list[CompiledChain]:
+        """What of the tail works row by row with weights."""
+        program = self._layer.program
+        fixed = {*self._layer.graph.roles, *self._layer.graph.constants, *self._prepared} - set(self.inputs)
+        # Exporters write an Identity for an initializer that equals another.
+        makers: dict[str, int] = {}
+        for number, node in enumerate(program.nodes):
+            if node.op == "Identity" and node.inputs[0] in fixed:
+                makers[node.outputs[0]] = number
+                fixed.add(node.outputs[0])
+        chains = []
+        for numbers in find_chains(program, tail, fixed):
+            read = names_read(program, numbers)
+            needed = [makers[name] for name in makers if name in read]
+            function = self._compile((*needed, *numbers), program.nodes[numbers[-1]].outputs[:1])
+            chains.append(CompiledChain(self._layer, numbers, needed, function))
+        return chains
 
     def _move(self, error: TraceError) -> bool:
         """Put the nodes behind the compiled part whose sizes depend on values, as the error says; False for no node."""
@@ -174,7 +199,7 @@ class GraphEngine:
         text = {name: array for name, array in arrays.items() if array.dtype.kind == "U"}
         placed = jax.device_put({n: array for n, array in arrays.items() if n not in text}, self.device)
         while self._is_compiled:
-            head, tail, held = self._programs
+            head, tail, held, chains = self._programs
             try:
                 values = head(placed)
             except TraceError as error:
@@ -187,7 +212,7 @@ class GraphEngine:
             self._shapes.add(tuple(array.shape for array in arrays.values()))
             if tail:
                 values = self._layer.run_nodes(
-                    tail, held | placed | text | values, tuple(self.outputs), on_host=True
+                    tail, held | placed | text | values, tuple(self.outputs), on_host=True, chains=chains
                 )
             return {name: values[name] for name in self.outputs}
         every = range(len(self._layer.program.nodes))

@@ -15,7 +15,7 @@ import numpy as np
 from framework.core.errors import FormatError, InputError, OarError, ShapeError, did_you_mean
 from framework.core.types import PyTree
 from framework.interop.graph.operator import Call, Operator
-from framework.interop.graph.rows import split_rows, to_host
+from framework.interop.graph.rows import RowChain, split_rows, to_host
 from framework.interop.graph.values import (
     MAX_ELEMENTS,
     MAX_KNOWN,
@@ -104,20 +104,24 @@ class GraphLayer(Layer):
         return arrays[0] if len(arrays) == 1 else arrays
 
     def run_nodes(
-        self, numbers: Sequence[int], values: Mapping[str, Item], wanted: Sequence[str], on_host: bool = False
+        self,
+        numbers: Sequence[int],
+        values: Mapping[str, Item],
+        wanted: Sequence[str],
+        on_host: bool = False,
+        chains: Sequence[RowChain] = (),
     ) -> dict[str, PyTree]:
         """Some of the program's nodes, with what they need besides weights and constants; gives `wanted` by name.
 
         `on_host`: values are numpy's between the nodes, so that sizes which differ from call to call compile nothing,
-        and what works row by row runs on a few numbers of rows.
+        and what works row by row runs on a few numbers of rows: `chains` together.
         """
         items = {
             name: _to_item(value, TensorSpec(name, (), ""), self.program.name)
             for name, value in values.items()
         }
-        return {
-            name: _to_output(item) for name, item in Run(self, on_host).values(numbers, items, wanted).items()
-        }
+        results = Run(self, on_host).values(numbers, items, wanted, chains)
+        return {name: _to_output(item) for name, item in results.items()}
 
     def _bind(self, args: tuple, named: Mapping[str, PyTree]) -> dict[str, Item]:
         names = [spec.name for spec in self.inputs]
@@ -199,13 +203,28 @@ class Run:
         return [scope[spec.name] for spec in program.outputs]
 
     def values(
-        self, numbers: Sequence[int], inputs: Mapping[str, Item], wanted: Sequence[str]
+        self,
+        numbers: Sequence[int],
+        inputs: Mapping[str, Item],
+        wanted: Sequence[str],
+        chains: Sequence[RowChain] = (),
     ) -> dict[str, Item]:
         """Values by name, after some of the nodes of the main graph."""
         scope = self._scope(
             {name: to_host(item) for name, item in inputs.items()} if self._on_host else inputs
         )
-        self._nodes([self._graph.program.nodes[number] for number in numbers], scope)
+        chain_at = {chain.numbers[0]: chain for chain in chains}
+        done: set[int] = set()
+        for number in numbers:
+            if number in done:
+                continue
+            chain = chain_at.get(number)
+            rows = None if chain is None else scope[chain.source]
+            if chain is None or not isinstance(rows, np.ndarray) or rows.ndim < 2 or rows.dtype.kind != "f":
+                self._nodes([self._graph.program.nodes[number]], scope)
+                continue
+            scope[chain.result] = chain.run(rows)
+            done.update(chain.numbers)
         return {name: scope[name] for name in wanted}
 
     def _scope(self, inputs: Mapping[str, Item]) -> Scope:

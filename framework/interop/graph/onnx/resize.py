@@ -14,6 +14,7 @@ from framework.core.errors import ShapeError
 from framework.interop.graph.onnx.shapes import axes_of
 from framework.interop.graph.operator import Call, Table, registrar
 from framework.interop.graph.values import (
+    Array,
     Dim,
     Item,
     Value,
@@ -103,6 +104,7 @@ def _resize(call: Call, x: Item, roi: Item = None, scales: Item = None, sizes: I
         raise call.error("neither scales nor sizes are given")
     _check_sizes(call, v.shape, outs)
     resize = _Resize(call, v, outs, factors, call.attr("mode", "nearest"), coordinates, rounding)
+    resize.known = x if isinstance(x, np.ndarray) and x.size else None
     if roi is not None and coordinates == "tf_crop_and_resize":
         corners = call.static(roi, "the region").tolist()
         resize.regions = {axis: (corners[i], corners[i + len(axes)]) for i, axis in enumerate(axes)}
@@ -143,18 +145,22 @@ class _Resize:
         self.call, self.x, self.outs, self.factors = call, x, outs, factors
         self.mode, self.coordinates, self.rounding = mode, coordinates, rounding
         self.regions: dict[int, tuple[float, float]] = {}
+        # The array, where it is known or on the host: sizes that come once are not worth a program each.
+        self.known: np.ndarray | None = None
 
-    def run(self) -> Value:
+    def run(self) -> Value | np.ndarray:
         x, outs = self.x, self.outs
         if (
-            self.coordinates != "tf_crop_and_resize"
+            self.known is None
+            and self.coordinates != "tf_crop_and_resize"
             and not self.call.attr("antialias")
             and x.ndim in (3, 4, 5)
         ):
             same = outs[0] == x.shape[0] and outs[1] == x.shape[1]
             if same and (y := self._by_core()) is not None:
                 return y
-        data, order = x.data, x.order
+        data, order = (x.data, x.order) if self.known is None else (self.known, range(x.ndim))
+        xp = jnp if self.known is None else np
         outside = None
         for axis in range(x.ndim):
             if self._unchanged(axis):
@@ -163,11 +169,11 @@ class _Resize:
             if out_of_image is not None:
                 shape = [1] * x.ndim
                 shape[order[axis]] = -1
-                here = jnp.asarray(out_of_image).reshape(shape)
+                here = xp.asarray(out_of_image).reshape(shape)
                 outside = here if outside is None else outside | here
         if outside is not None:
-            data = jnp.where(outside, self.call.attr("extrapolation_value", 0.0), data)
-        return Value(data.astype(x.dtype), order)
+            data = xp.where(outside, self.call.attr("extrapolation_value", 0.0), data)
+        return data.astype(x.dtype) if isinstance(data, np.ndarray) else Value(data.astype(x.dtype), x.order)
 
     def _unchanged(self, axis: int) -> bool:
         same = self.outs[axis] == self.x.shape[axis] and self.factors[axis] in (1.0, None)
@@ -253,7 +259,7 @@ class _Resize:
                 return (pixel + 0.5) / scale - 0.5
         raise self.call.error("an unknown coordinate_transformation_mode", received=self.coordinates)
 
-    def _along(self, data: jax.Array, position: int, axis: int) -> tuple[jax.Array, np.ndarray | None]:
+    def _along(self, data: Array, position: int, axis: int) -> tuple[Array, np.ndarray | None]:
         """One axis resized; where positions outside of the image are to be filled, which they are."""
         size = self.x.shape[axis]
         at = self._positions(axis)
@@ -267,13 +273,30 @@ class _Resize:
                 "round_prefer_floor": lambda p: np.ceil(p - 0.5),
                 "round_prefer_ceil": lambda p: np.floor(p + 0.5),
             }[self.rounding](at)
-            return jnp.take(data, np.clip(rounded, 0, size - 1).astype(np.int32), position), outside
-        matrix = self._matrix(at, size, float(self.factors[axis] or 1.0)).astype(np.float32)
+            pixels = np.clip(rounded, 0, size - 1).astype(np.int32)
+            if isinstance(data, np.ndarray):
+                return data.take(pixels, position), outside
+            return jnp.take(data, pixels, position), outside
+        rows, weights = self._weights(at, size, float(self.factors[axis] or 1.0))
+        if isinstance(data, np.ndarray):
+            return self._add_rows(data, position, rows, weights), outside
+        matrix = np.zeros((len(at), size))
+        np.add.at(matrix, (np.arange(len(at))[:, None], rows), weights)
+        matrix = matrix.astype(np.float32)
         moved = jnp.tensordot(data.astype(jnp.float32), matrix, ((position,), (1,)), precision="highest")
         return jnp.moveaxis(moved, -1, position), outside
 
-    def _matrix(self, at: np.ndarray, size: int, scale: float) -> np.ndarray:
-        """[out, in] weights of the input pixels."""
+    @staticmethod
+    def _add_rows(data: np.ndarray, position: int, rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        pixels = np.moveaxis(data.astype(np.float32), position, -1)
+        used = np.flatnonzero(weights.any(0))
+        total = np.zeros((*pixels.shape[:-1], len(rows)), np.float32)
+        for at in used:
+            total += pixels[..., rows[:, at]] * weights[:, at].astype(np.float32)
+        return np.moveaxis(total, -1, position)
+
+    def _weights(self, at: np.ndarray, size: int, scale: float) -> tuple[np.ndarray, np.ndarray]:
+        """For each pixel of the result some of the input, and how much of each: both [out, pixels]."""
         shrink = min(scale, 1.0) if self.call.attr("antialias") else 1.0
         a = self.call.attr("cubic_coeff_a", -0.75)
 
@@ -291,9 +314,7 @@ class _Resize:
         if self.call.attr("exclude_outside"):
             weights = np.where((rows >= 0) & (rows < size), weights, 0)
         weights = weights / weights.sum(1, keepdims=True)
-        matrix = np.zeros((len(at), size))
-        np.add.at(matrix, (np.arange(len(at))[:, None], np.clip(rows, 0, size - 1).astype(int)), weights)
-        return matrix
+        return np.clip(rows, 0, size - 1).astype(int), weights
 
 
 # -- reading at points --------------------------------------------------------------------------------------------

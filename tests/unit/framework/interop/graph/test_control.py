@@ -1,5 +1,7 @@
 """If, Loop and Scan: in Python where the conditions are known, in the program where they are not."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
@@ -7,6 +9,8 @@ from onnx import TensorProto, helper, numpy_helper
 from framework import jit
 from framework.core.errors import ShapeError, TraceError
 from framework.inference.graph_engine import GraphEngine
+from framework.interop.graph.layer import Run
+from framework.interop.graph.onnx import OPERATORS
 
 node = helper.make_node
 
@@ -105,6 +109,35 @@ def test_a_loop_whose_state_grows_by_a_number_of_trips_that_comes_in(open_graph,
     np.testing.assert_array_equal(y, np.tile(x, trips + 1))
     with pytest.raises(TraceError, match=r"(?s)changes its shapes, .* not known.*run the layer eagerly"):
         jit.to_static(layer)(x, n)
+
+
+@pytest.mark.parametrize("is_read", [False, True])
+def test_what_a_loop_only_makes_longer_is_joined_once(open_graph, monkeypatch, is_read):
+    """As detectors collect the masks of boxes; where a round reads what was collected so far, it must be whole."""
+    nodes = [
+        node("Identity", ["on"], ["go"]),
+        node("Concat", ["rows", "x"], ["longer"], axis=-2),
+        node("ReduceSum", ["rows" if is_read else "x"], ["total"], keepdims=0),
+    ]
+    inner = body(nodes, ["i", "on", "rows"], ["go", "longer", "total"])
+    layer = open_graph(
+        [node("Loop", ["trips", "", "start"], ["y", "totals"], body=inner)],
+        [tensor("x", [1, 2]), tensor("start", [1, 2])],
+        ["y", "totals"],
+        {"trips": np.asarray(4, np.int64)},
+    )
+    concat, lengths = OPERATORS["Concat"], []
+
+    def join(call, rows, x):
+        lengths.append(len(rows))
+        return concat.run(call, rows, x)
+
+    monkeypatch.setitem(layer.graph.operators, "Concat", replace(concat, run=join))
+    x, start = np.float32([[1, 2]]), np.float32([[5, 6]])
+    y, totals = Run(layer).outputs({"x": x, "start": start})
+    np.testing.assert_array_equal(y, np.concatenate([start, *[x] * 4]))
+    np.testing.assert_array_equal(totals, [11, 14, 17, 20] if is_read else [3] * 4)
+    assert lengths == ([1, 2, 3, 4] if is_read else [0] * 4)
 
 
 def test_a_loop_without_end_is_refused(open_graph):

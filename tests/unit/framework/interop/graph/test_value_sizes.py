@@ -7,8 +7,7 @@ import pytest
 from onnx import helper
 
 from framework.inference.graph_engine import GraphEngine
-from framework.interop.graph import layer as graph_layer
-from framework.interop.graph.onnx import OPERATORS
+from framework.interop.graph.onnx import OPERATORS, resize
 from framework.interop.programs.onnx import load
 from framework.interop.source import Source
 from tests.unit.framework.interop.graph.conftest import model, value
@@ -58,8 +57,77 @@ def test_rows_are_those_of_onnx_runtime_and_compile_little() -> None:
             assert got.shape == want.shape
             np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
         counts.add(len(want))
-    functions = graph_layer._by_node[engine._layer.graph]
-    assert len(counts) > 4 and all(function._cache_size() <= 4 for function in functions.values())
+    programs = [len(chain._function._programs) for chain in engine._programs[3]]
+    assert len(counts) > 4 and programs and max(programs) <= 4
+
+
+def test_nodes_behind_suppression_run_as_one_program_in_blocks_of_rows() -> None:
+    """A head of convolutions over as many rows as the values say, with a bias that two nodes share by an Identity."""
+    nodes = [
+        node("Identity", ["b"], ["same"]),
+        node("Greater", ["score", "edge"], ["sure"]),
+        node("NonZero", ["sure"], ["where"]),
+        node("Squeeze", ["where", "zero"], ["index"]),
+        node("Gather", ["x", "index"], ["rows"]),
+        node("Conv", ["rows", "k", "b"], ["c"], pads=[1, 1, 1, 1]),
+        node("Relu", ["c"], ["r"]),
+        node("Conv", ["r", "k2", "same"], ["d"]),
+        node("Flatten", ["d"], ["flat"]),
+        node("Gemm", ["flat", "w", "offset"], ["y"]),
+        node("Softmax", ["y"], ["z"]),
+    ]
+    arrays = {
+        "b": RNG.normal(size=6), "k": RNG.normal(size=(6, 4, 3, 3)), "k2": RNG.normal(size=(6, 6, 1, 1)),
+        "w": RNG.normal(size=(6 * 64 * 64, 3)) / 99, "offset": RNG.normal(size=(1, 3)), "edge": np.array(0.5),
+    }  # fmt: skip
+    arrays = {name: array.astype(np.float32) for name, array in arrays.items()} | {"zero": np.int64([0])}
+    proto = model(nodes, [value("x", ["n", 4, 64, 64]), value("score", ["n"])], ["y", "z"], arrays, opset=16)
+    proto.ir_version = 8
+    content = proto.SerializeToString()
+    session = ort.InferenceSession(content, providers=["CPUExecutionProvider"])
+    engine = GraphEngine(load(Source("m.onnx", memoryview(content))))
+    x = RNG.normal(size=(100, 4, 64, 64)).astype(np.float32)
+    for count in (100, 5, 0, 1):  # more than a block, and none
+        feed = {"x": x, "score": (np.arange(100) < count).astype(np.float32)}
+        for got, want in zip(engine(feed).values(), session.run(None, feed), strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+    chains = engine._programs[3]
+    assert [chain.result for chain in chains] == ["y", "z"]
+    assert len(chains[0]._function._programs) == 2  # blocks of 64 rows and of 8: few programs
+
+
+def test_rows_that_have_an_addend_each_stay_together() -> None:
+    nodes = [
+        node("NonZero", ["x"], ["where"]),
+        node("Transpose", ["where"], ["pairs"]),
+        node("Cast", ["pairs"], ["rows"], to=1),
+        node("Gemm", ["rows", "w", "addend"], ["y"]),
+    ]
+    arrays = {"w": np.eye(2, dtype=np.float32), "addend": np.arange(8, dtype=np.float32).reshape(4, 2)}
+    proto = model(nodes, [value("x", [3, 3])], arrays=arrays)
+    engine = GraphEngine(load(Source("m.onnx", memoryview(proto.SerializeToString()))))
+    x = np.float32([[0, 1, 0], [1, 0, 1], [0, 0, 1]])
+    np.testing.assert_array_equal(engine({"x": x})["y"], np.argwhere(x) + arrays["addend"])
+
+
+def test_sizes_that_come_once_are_resized_without_a_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As masks are brought to the sizes of their boxes: a program for each would be compiled with each image."""
+    nodes = [
+        node("NonZero", ["x"], ["where"]),
+        node("Shape", ["where"], ["sizes"]),
+        node("Add", ["sizes", "more"], ["larger"]),
+        node("Cast", ["where"], ["numbers"], to=1),
+        node("Resize", ["numbers", "", "", "larger"], ["y"], mode="linear"),
+    ]
+    proto = model(nodes, [value("x", [3, 4])], arrays={"more": np.int64([3, 4])}, opset=16)
+    proto.ir_version = 8
+    content = proto.SerializeToString()
+    engine = GraphEngine(load(Source("m.onnx", memoryview(content))))
+    session = ort.InferenceSession(content, providers=["CPUExecutionProvider"])
+    monkeypatch.setattr(resize, "jnp", None)
+    for count in (7, 3, 5):
+        x = (np.arange(12) < count).astype(np.float32).reshape(3, 4)
+        np.testing.assert_allclose(engine({"x": x})["y"], session.run(None, {"x": x})[0], atol=1e-5)
 
 
 def test_only_what_depends_on_values_leaves_the_compiled_part() -> None:
