@@ -8,12 +8,15 @@ pipelines' `json`, without `input_path` and `page_index`.
 from __future__ import annotations
 
 import base64
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import cast
 
 import numpy as np
 
+from framework.core.errors import InputError
 from framework.core.types import JSON
 from framework.export import Artifact
 from framework.vision import image as vision_image
@@ -23,6 +26,7 @@ from framework.workflow.domain.predictor import AnyPredictor
 from framework.workflow.domain.result import Result
 from ocr.documents.lazy import Lazy
 from ocr.documents.options import DocumentOptions
+from ocr.exporters.docx import write_docx
 from ocr.exporters.markdown import to_markdown
 from ocr.exporters.paddle import page_to_predict_dict
 from ocr.exporters.paddle_structure import page_to_paddle
@@ -74,9 +78,10 @@ def _write_layout(
     results: Sequence[Result], fields: Mapping[str, JSON], encode: EncodeImage | None
 ) -> Mapping[str, JSON]:
     """`isStart` and `isEnd` say whether the first and the last paragraph of a page are whole, `images` has those of
-    figures by the paths that the text names them with."""
+    figures by the paths that the text names them with; `outputFormats: ["docx"]` asks for a Word file of each page."""
     pages = cast("Sequence[Page]", results)
     with_images = fields.get("returnMarkdownImages") is not False
+    formats = _output_formats(fields.get("outputFormats"))
     starts = [not (page.blocks and page.blocks[0].continued) for page in pages]
     entries = []
     for page, start, end in zip(pages, starts, [*starts[1:], True]):
@@ -85,8 +90,32 @@ def _write_layout(
         blocks = tuple(_name_figures(block, images) for block in page.blocks)
         text = to_markdown(Document((replace(page, blocks=blocks),), page.source))
         markdown: dict[str, JSON] = {"text": text, "isStart": start, "isEnd": end}
-        entries.append({**entry, "markdown": {**markdown, **({"images": images} if with_images else {})}})
+        entry["markdown"] = {**markdown, **({"images": images} if with_images else {})}
+        if formats:
+            entry["exports"] = {"docx": _word_file(page)}
+        entries.append(entry)
     return {"layoutParsingResults": entries}
+
+
+def _output_formats(value: JSON) -> list[str]:
+    """Raises: InputError, where there is no such format."""
+    formats = [] if value is None else value
+    if not isinstance(formats, list) or any(one != "docx" for one in formats):
+        raise InputError(
+            "there is no such format of a document",
+            where="outputFormats",
+            received=repr(value)[:100],
+            allowed='["docx"]',
+        )
+    return cast("list[str]", formats)
+
+
+def _word_file(page: Page) -> Mapping[str, JSON]:
+    with tempfile.TemporaryDirectory() as work:
+        path = Path(work) / "page.docx"
+        write_docx(Document((page,), page.source), path)
+        content = base64.b64encode(path.read_bytes()).decode("ascii")
+    return {"content": content, "fileName": f"page_{page.page}.docx"}
 
 
 def _name_figures(block: Block, images: dict[str, JSON]) -> Block:
@@ -154,7 +183,7 @@ ROUTES = PaddleXRoutes(
             _DOCUMENT_FIELDS,
             _document_reader(),
             DocumentOptions,
-            ("returnMarkdownImages",),
+            ("returnMarkdownImages", "outputFormats"),
         ),
         PaddleXRoute(
             "/table-recognition",

@@ -75,7 +75,7 @@ class UnsupportedError(RequestError, ValueError):
 
 
 class EncodingError(UnsupportedError):
-    """A body that is compressed."""
+    """A body that is compressed in another way than those that are read."""
 
 
 class RetryError(RequestError, RuntimeError):
@@ -118,7 +118,7 @@ def error_headers(error: Exception) -> dict[str, str]:
     if isinstance(error, RetryError):
         return {"Retry-After": str(error.retry_after)}
     if isinstance(error, EncodingError):
-        return {"Accept-Encoding": "identity"}  # RFC 9110, 12.5.3
+        return {"Accept-Encoding": "gzip, deflate"}  # RFC 9110, 12.5.3
     if isinstance(error, UnauthorizedError):
         return {"WWW-Authenticate": "Bearer"}
     return {}

@@ -315,7 +315,7 @@ def read_json(answer: httpx.Response) -> JSON:
 def read_models(answer: httpx.Response) -> list[dict[str, JSON]]:
     """What an answer tells of the models of a server. Raises: ServerError, where it is none."""
     entry = read_json(answer)
-    models = entry.get("models") if isinstance(entry, dict) else None
+    models = entry.get("data") if isinstance(entry, dict) else None
     if not isinstance(models, list) or not all(isinstance(one, dict) and "name" in one for one in models):
         raise _no_result(answer.content, answer.request.url)
     return cast("list[dict[str, JSON]]", models)

@@ -15,6 +15,7 @@ from framework.core.errors import OarError
 from framework.serving.addresses import plain_path
 from framework.serving.admission import RETRY_AFTER, Admission, Headers, Refusal, choose_id
 from framework.serving.budget import Budget
+from framework.serving.compressed_body import ENCODINGS, Inflater
 from framework.serving.early_return import EARLY_BEFORE, HOLD_SECONDS
 from framework.serving.errors import (
     EncodingError,
@@ -93,11 +94,12 @@ class Gate:
 
     def _check(self, scope: Scope, headers: Mapping[bytes, bytes]) -> None:
         self._admission.check_key(scope["path"], headers)
-        encoding = headers.get(b"content-encoding", b"identity").strip().lower()
-        if encoding not in (b"", b"identity"):
+        encoding = _encoding(headers)
+        if encoding not in (b"", b"identity", *ENCODINGS):
             raise EncodingError(
-                "compressed bodies are not read",
+                "the body is compressed in a way that is not read",
                 received=f"Content-Encoding: {encoding[:50].decode('latin-1')}",
+                allowed="gzip, deflate",
                 fix="send the file as it is",
             )
 
@@ -130,12 +132,16 @@ async def _send_refusal(refusal: Refusal, body: _Body, send: Send) -> None:
     await send({"type": "http.response.body", "body": refusal.body})
 
 
+def _encoding(headers: Mapping[bytes, bytes]) -> bytes:
+    return headers.get(b"content-encoding", b"").strip().lower()
+
+
 def _headers(scope: Scope) -> dict[bytes, bytes]:
     return {name.lower(): value for name, value in scope["headers"]}
 
 
 class _Body:
-    """The body of a request, never more of it than the limits allow, nor slower."""
+    """The body of a request, or what it holds compressed: never more of it than the limits allow, nor slower."""
 
     def __init__(
         self, receive: Receive, limits: Limits, bodies: Budget, headers: Mapping[bytes, bytes]
@@ -147,10 +153,35 @@ class _Body:
         self.expects_permission = headers.get(b"expect", b"").lower() == b"100-continue"
         self.complete = not self.has_body
         self.began = False
-        self.received = self._reserved = 0
+        self.received = self._reserved = self._inflated = 0
         self._started = time.monotonic()
+        self._inflater = Inflater() if self.has_body and _encoding(headers) in ENCODINGS else None
 
     async def receive(self) -> Message:
+        """The next message of the client, or of the content of what it sends.
+
+        Raises: as `_receive_sent`; BadRequestError, where a compressed body cannot be read.
+        """
+        if self._inflater is None:
+            return await self._receive_sent()
+        while not (self._inflater.pending or self.complete):
+            message = await self._receive_sent()
+            if message["type"] != "http.request":
+                return message
+            self._inflater.feed(message.get("body", b""))
+        portion = self._inflater.read()
+        self._inflated += len(portion)
+        if self._inflated > self._limits.body_bytes:
+            raise self._too_large(self._inflated)
+        self._take(len(portion))
+        more = self._inflater.pending or not self.complete
+        if not more:
+            self._inflater.finish()
+            self._inflater = None
+        await asyncio.sleep(0)  # others go on between the portions
+        return {"type": "http.request", "body": portion, "more_body": more}
+
+    async def _receive_sent(self) -> Message:
         """The next message of the client.
 
         Raises: TooLargeError, SlowClientError; RetryError, where the bodies of all requests are too large together.

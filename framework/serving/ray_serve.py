@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
+import os
 import re
 import signal
 import time
@@ -20,6 +21,7 @@ from framework.serving.app import create_app, read_keys
 from framework.serving.logs import set_up_logs
 from framework.serving.models import make_runtime
 from framework.serving.ray_engine import StageHandle, StageReplica, StageRuntime
+from framework.serving.ray_retry import CALLBACK, IMPORT_PATH
 from framework.serving.settings import ModelSettings, RaySettings, ServerSettings
 from framework.serving.shared_runtime import SharedRuntime
 from framework.workflow.batch.cluster import connect, import_ray
@@ -89,6 +91,8 @@ def server_application(
     """
     serve, options = import_ray("ray.serve", _WORK), settings.ray or RaySettings()
     under_way = settings.limits.queue * len(settings.models)
+    # At the proxy waits what is being sent to a replica, too: a queue for one would refuse what all have room for.
+    waiting = under_way * _most_replicas(options) if options.max_queued is None else options.max_queued
     scale: dict[str, object] = {"num_replicas": options.replicas}
     if options.replicas == "auto":
         scale["autoscaling_config"] = {
@@ -102,18 +106,23 @@ def server_application(
         serve.ingress()(ServerReplica),
         name="server",
         max_ongoing_requests=under_way,
-        max_queued_requests=under_way if options.max_queued is None else options.max_queued,
+        max_queued_requests=waiting,
         **scale,
         **_replica_options(settings),
     )
     return deployment.bind(settings, stages or {})
 
 
+def _most_replicas(options: RaySettings) -> int:
+    return options.max_replicas if options.replicas == "auto" else options.replicas
+
+
 def reserved_cpus(settings: ServerSettings) -> float:
     """CPUs that all replicas reserve together, at most."""
     options = settings.ray or RaySettings()
-    replicas = options.max_replicas if options.replicas == "auto" else options.replicas
-    return options.cpus * (replicas + sum(sum(model.stages.values()) for model in settings.models))
+    return options.cpus * (
+        _most_replicas(options) + sum(sum(model.stages.values()) for model in settings.models)
+    )
 
 
 def serve_on_ray(settings: ServerSettings) -> int:
@@ -125,6 +134,8 @@ def serve_on_ray(settings: ServerSettings) -> int:
     keys = read_keys(settings)  # here, as the environment and files of other machines may differ
     settings = replace(settings, api_keys=keys, api_key_file=None)
     options = settings.ray or RaySettings()
+    # The proxies of a Ray that is started here read it; a cluster's nodes have environments of their own.
+    os.environ.setdefault(CALLBACK, IMPORT_PATH)
     # Inside, as Ray brings signal handlers of its own.
     with connect(options.address, _WORK, reserved_cpus(settings)), _until_stopped():
         serve = import_ray("ray.serve", _WORK)

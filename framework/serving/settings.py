@@ -165,7 +165,8 @@ class RaySettings:
         min_replicas, max_replicas: Of "auto".
         target_requests: Of "auto".
         upscale_seconds, downscale_seconds: Of "auto": for how long there have to be more, or fewer, requests than that.
-        max_queued: Requests that wait at a proxy for a replica; more are answered with 503. None: `limits.queue`.
+        max_queued: Requests that wait at a proxy for a replica; more are answered with 503. None: `limits.queue` of
+            each model and replica.
         cpus, gpus: That are reserved for each replica, of the server and of stages.
 
     Raises:

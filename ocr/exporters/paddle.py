@@ -29,7 +29,7 @@ def page_to_predict_dict(page: Page) -> dict[str, object]:
     holds no line that was detected and not recognised), `rec_texts`, `rec_scores`, `rec_boxes` [N, 4] int32 xyxy,
     `textline_orientation_angles` (0 for upright, 1 for text on its head), `text_type` "general" or, with polygons of
     more than four points, "seal"; and per line `text_word` and `text_word_boxes` [words, 4] int32.
-    Differs: the settings of a run (`model_settings`, `text_det_params`, ...) are not part of a result here.
+    Of a page that a pipeline read also its settings: `model_settings`, `text_det_params` and `text_rec_score_thresh`.
     Of a page that was turned or made flat `doc_preprocessor_res` has the `angle` (-1 where nobody looked) and which of
     both was done; polygons are in pixels of the image as it was given, where upstream's are in the prepared one's.
     """
@@ -40,7 +40,9 @@ def page_to_predict_dict(page: Page) -> dict[str, object]:
         done = {"use_doc_orientation_classify": page.angle is not None, "use_doc_unwarping": page.unwarped}
         angle = -1 if page.angle is None else page.angle
         prepared = {"doc_preprocessor_res": {"angle": angle, "model_settings": done}}
-    return prepared | {
+    return {
+        **_settings(page),
+        **prepared,
         "input_path": page.source,
         "page_index": page.page - 1,
         "dt_polys": [polygon.astype(np.int32) for polygon in polygons],
@@ -52,6 +54,26 @@ def page_to_predict_dict(page: Page) -> dict[str, object]:
         "rec_boxes": integer_boxes([line.polygon for line in page.lines]),
         "text_word": [[word.text for word in line.words] for line in page.lines],
         "text_word_boxes": [integer_boxes([word.polygon for word in line.words]) for line in page.lines],
+    }
+
+
+def _settings(page: Page) -> dict[str, object]:
+    if (used := page.settings) is None:
+        return {}
+    return {
+        "model_settings": {
+            "use_doc_preprocessor": used.prepares_pages,
+            "use_textline_orientation": used.turns_lines,
+        },
+        "text_det_params": {
+            "limit_side_len": used.limit_side,
+            "limit_type": used.limit_type,
+            "thresh": used.thresh,
+            "max_side_limit": used.max_side,
+            "box_thresh": used.box_thresh,
+            "unclip_ratio": used.unclip_ratio,
+        },
+        "text_rec_score_thresh": used.drop_score,
     }
 
 

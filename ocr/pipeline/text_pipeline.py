@@ -30,6 +30,7 @@ from ocr.pipeline.small_letters import (
     merge_looks,
 )
 from ocr.results.pages import Char, Line, Page, Word
+from ocr.results.settings import ReadingSettings
 from ocr.text.char_boxes import char_spans, text_quads, upright_quads
 from ocr.text.characters import reading_indices
 from ocr.text.directions import SURE, read_directed
@@ -122,6 +123,22 @@ class OCRPipeline:
         """How many shapes there are at most; None when a stage has unbounded ones."""
         counts = [stage.buckets for stage in self._stages]
         return None if None in counts else sum(counts)  # type: ignore[arg-type]
+
+    @property
+    def settings(self) -> ReadingSettings:
+        """What pages are read with."""
+        size, found = self.detector.options.size, self.detector.options.postprocess
+        return ReadingSettings(
+            size.limit_side,
+            size.limit_type,
+            size.max_side,
+            found.thresh,
+            found.box_thresh,
+            found.unclip_ratio,
+            self.options.drop_score,
+            self.orientation is not None,
+            self.preparation is not None,
+        )
 
     def predict_page(self, item: ImageItem) -> Page:
         """The page of one image."""
@@ -290,6 +307,7 @@ class OCRPipeline:
             width=width,
             height=height,
             image=image,
+            settings=self.settings,
         )
 
     def _cut(self, image: np.ndarray, detected: DetectedLines) -> LineCrops:

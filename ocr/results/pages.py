@@ -39,6 +39,7 @@ from ocr.results.lines import Char as Char
 from ocr.results.lines import Line, line_from_dict, line_to_dict
 from ocr.results.lines import Polygon as Polygon
 from ocr.results.lines import Word as Word
+from ocr.results.settings import ReadingSettings
 from ocr.results.spans import plain_text
 
 T = TypeVar("T")
@@ -61,6 +62,7 @@ class Page(ImageResult):
         fields: What was filled into the page's form.
         angle: By how many degrees clockwise the page was found turned, 0, 90, 180 or 270; None where nobody looked.
         unwarped: Whether the page was made flat before it was read.
+        settings: Of the run; None where the page was not read by a pipeline of a detector and a recogniser.
 
     Raises: ShapeError when `image` is not of `width` and `height`.
     """
@@ -76,6 +78,7 @@ class Page(ImageResult):
     unwarped: bool = False
     hidden: tuple[Line, ...] = ()
     fields: tuple[Field, ...] = ()
+    settings: ReadingSettings | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "lines", tuple(self.lines))

@@ -79,7 +79,7 @@ async function* lines(answer) {
 
 async function loadModels() {
   try {
-    models = (await (await ask("v1/models")).json()).models;
+    models = (await (await ask("v1/models")).json()).data;
   } catch (error) {
     return showError(error, loadModels);
   }

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from fastapi import APIRouter
 
 from framework.serving.admission import ErrorBody
+from framework.serving.errors import error_body
 from framework.serving.models import ModelStore, ServedModel
 from framework.serving.routes import health, open_inference, openai, paddlex, page, predict
 from framework.serving.tensors import HEADER_LENGTH
@@ -39,7 +40,9 @@ def find_target(store: ModelStore, path: str) -> ServedModel | None:
 
 ERROR_BODIES: Mapping[str, ErrorBody] = {
     **openai.ERROR_BODIES,  # first: Cohere's rankings are below /v2, too
+    "/v1": error_body,
     "/v2": open_inference.write_error,
     **paddlex.ERROR_BODIES,
+    "/": paddlex.write_both_errors,
 }
 """Of routes of other protocols: how they write errors, by the beginning of their paths."""

@@ -46,12 +46,12 @@ async def metrics(request: Request) -> Response:
 
 @router.get("/v1/models")
 async def models(request: Request) -> JSONResponse:
-    """The models, what each takes, and the options that a request may give."""
+    """`models`, their names, as KServe's first protocol has it; and `data`, as OpenAI's clients read it, with what each
+    takes and the options that a request may give."""
     store: ModelStore = request.app.state.store
     described = [describe(model) for model in store.sources]
-    return JSONResponse(
-        {"models": described, "object": "list", "data": described}
-    )  # OpenAI's form beside ours
+    names: list[JSON] = [one["name"] for one in described]
+    return JSONResponse({"models": names, "object": "list", "data": described})
 
 
 @router.get("/v1/models/{name}")

@@ -72,6 +72,11 @@ def write_error(error: Exception, request_id: str) -> Mapping[str, JSON]:
     return {"logId": request_id, "errorCode": _status(error), "errorMsg": "; ".join(texts)}
 
 
+def write_both_errors(error: Exception, request_id: str) -> Mapping[str, JSON]:
+    """As `error_body` and as `write_error`: of a path that is none of ours it cannot be told who asks."""
+    return {**error_body(error, request_id), **write_error(error, request_id)}
+
+
 @router.head("/health", include_in_schema=False)
 @router.get("/health")
 async def health(request: Request) -> JSONResponse:

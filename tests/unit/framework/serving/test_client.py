@@ -140,7 +140,7 @@ def faulty() -> Iterator[Callable[[Reply], str]]:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 model = {"name": "mean", "ready": True, "domain": "classification", "takes": "image"}
-                send(self, 200, json.dumps({"models": [model]}).encode())
+                send(self, 200, json.dumps({"models": [], "data": [model]}).encode())
 
             def do_POST(self) -> None:
                 self.rfile.read(int(self.headers["Content-Length"]))
@@ -300,7 +300,7 @@ def test_lines_may_be_cut_anywhere() -> None:
 
 
 @pytest.mark.parametrize(
-    "body", [b"<html>Sign in</html>", b'{"models": 3}', b'{"models": [{}]}', b"[" * 100_000, b"3"]
+    "body", [b"<html>Sign in</html>", b'{"data": 3}', b'{"data": [{}]}', b"[" * 100_000, b"3"]
 )
 def test_an_answer_of_another_server_is_named(body: bytes) -> None:
     class Handler(BaseHTTPRequestHandler):

@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 
 from detection.paddlex_routes import ROUTES as OBJECT_ROUTES
 from detection.results import Box, DetectionResult
-from framework.core.errors import ConfigError
+from framework.core.errors import ConfigError, InputError
 from framework.serving.routes.paddlex import _split_fields, paths
 from framework.vision import image as vision_image
 from framework.workflow.domain.request_options import request_options
@@ -24,6 +24,7 @@ from ocr.pipeline.predictor import OCRPredictor
 from ocr.pipeline.text_pipeline import OCRPipeline
 from ocr.results.blocks import Block, Figure
 from ocr.results.pages import Line, Page
+from ocr.results.settings import ReadingSettings
 from segmentation.paddlex_routes import ROUTES as MASK_ROUTES
 from segmentation.results import Segmentation
 from tests.unit.framework.serving.protocol_server import classifier, file_of, grey, serve
@@ -274,3 +275,33 @@ def test_pages_of_text() -> None:
     assert "text_word" in entry["prunedResult"] and set(entry) == {"prunedResult"}
     (entry,) = route(TEXT_ROUTES, "/table-recognition").write([page], {}, None)["tableRecResults"]
     assert entry["prunedResult"]["table_res_list"] == []
+    used = ReadingSettings(960, "max", None, 0.3, 0.6, 1.5, 0.5, True, False)
+    (entry,) = ocr.write([replace(page, settings=used)], {}, None)["ocrResults"]
+    assert entry["prunedResult"]["model_settings"] == {
+        "use_doc_preprocessor": False,
+        "use_textline_orientation": True,
+    }
+    assert entry["prunedResult"]["text_det_params"]["limit_side_len"] == 960
+    assert entry["prunedResult"]["text_rec_score_thresh"] == 0.5
+
+
+def test_pages_as_word_files() -> None:
+    pytest.importorskip("docx")
+    page = Page((), page=3, width=16, height=12, image=grey(255))
+    layout = route(TEXT_ROUTES, "/layout-parsing")
+    (entry,) = layout.write([page], {"outputFormats": ["docx"]}, None)["layoutParsingResults"]
+    assert entry["exports"]["docx"]["fileName"] == "page_3.docx"
+    assert base64.b64decode(entry["exports"]["docx"]["content"]).startswith(b"PK")
+    for none in (None, []):
+        (entry,) = layout.write([page], {"outputFormats": none}, None)["layoutParsingResults"]
+        assert "exports" not in entry
+    with pytest.raises(InputError, match="no such format"):
+        layout.write([page], {"outputFormats": ["pdf"]}, None)
+
+
+def test_a_path_that_is_none_is_told_to_both_kinds_of_clients(client: TestClient) -> None:
+    answer = client.post("/nothing", json={})
+    content = answer.json()
+    assert answer.status_code == content["errorCode"] == content["error"]["status"] == 404
+    assert content["errorMsg"] == "not found" and content["logId"] == content["error"]["request_id"]
+    assert "errorCode" not in client.get("/v1/models/none").json()

@@ -227,7 +227,9 @@ def test_requests_that_say_nothing_or_too_much(start: Start) -> None:
 
 def test_models_and_paths(start: Start) -> None:
     client = start()
-    (facts,) = client.get("/v1/models").json()["models"]
+    listed = client.get("/v1/models").json()
+    assert listed["models"] == ["tiny"]
+    (facts,) = listed["data"]
     assert facts["name"] == "tiny" and facts["takes"] == "image" and facts["options"]["top"]["default"] == 5
     assert "batch_size" not in facts["options"]
     assert client.get("/v1/models/tiny").json() == facts
