@@ -69,6 +69,10 @@ class GraphRecommender(Protocol):
         """Whether a pair of rows, of one shape, is in the graph: bool."""
         ...
 
+    def has_items(self) -> jax.Array:
+        """bool [U]: which users are in the graph."""
+        ...
+
     def seen_items(self, users: jax.Array) -> jax.Array:
         """bool [N, V + 1] of users [N]: what each has in the graph."""
         ...

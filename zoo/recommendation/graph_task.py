@@ -113,14 +113,18 @@ class CollaborativeFiltering(Task[RowSample, nn.Layer]):
 
     def infer(self, model: nn.Layer, inputs: Batch) -> dict[str, jax.Array]:
         """{"scores": [N, V + 1], where row 0 is padding; "seen": bool [N, V + 1], what the training data have of the
-        user; "vector": [N, D] of the user}."""
+        user; "vector": [N, D] of the user}.
+
+        A user of whom the training data have nothing, or who is no row of the table (-1), has the mean vector of those
+        of whom they have something: what is drawn before the training would recommend by chance.
+        """
         user_table, item_table = model()
-        vector = user_table[inputs["user"]].astype(jnp.float32)
-        return {
-            "scores": vector @ item_table.T,
-            "seen": model.seen_items(inputs["user"]),
-            "vector": vector,
-        }
+        users = jnp.maximum(inputs["user"], 0)
+        seen = model.seen_items(users) & (inputs["user"] >= 0)[:, None]
+        weights = model.has_items().astype(user_table.dtype)
+        mean = weights @ user_table / jnp.maximum(weights.sum(), 1)
+        vector = jnp.where(seen.any(axis=1, keepdims=True), user_table[users], mean).astype(jnp.float32)
+        return {"scores": vector @ item_table.T, "seen": seen, "vector": vector}
 
     def describe_outputs(self) -> Mapping[str, Mapping[str, JSON]]:
         return {

@@ -284,6 +284,7 @@ class EncodeHistory(Transform[RowSample]):
 @dataclass(frozen=True)
 class EncodeUser(Transform[RowSample]):
     """Gives `user`, the row of a user of the training data; a raw row may say in another column what was taken since.
+    A user that the model does not know is row -1, with a warning of the result.
 
     Attributes:
         column: Of the user in raw rows.
@@ -304,16 +305,21 @@ class EncodeUser(Transform[RowSample]):
         if "user" in sample.arrays:
             return sample
         user = sample.values.get(self.column)
-        if user is None or str(user) not in self._rows:
+        if user is None:
             raise InputError(
-                "the row has no user" if user is None else "the model does not know the user",
+                "the row has no user",
                 where=sample.id,
-                received=(", ".join(sample.values) or "no column") if user is None else str(user)[:40],
-                allowed=f"the column {self.column}, a user of the training data",
-                fix=None if user is None else "train again with this user, or use a model of sequences",
+                received=", ".join(sample.values) or "no column",
+                allowed=f"the column {self.column}",
             )
-        arrays = {**sample.arrays, "user": np.int32(self._rows[str(user)])}
-        sample = sample.replace(arrays=arrays)
+        row = self._rows.get(str(user), -1)
+        warnings = sample.warnings
+        if row < 0:
+            unknown = (
+                f"the user {str(user)[:40]} is unknown to the model: the items are those of an average user"
+            )
+            warnings = (*warnings, unknown)
+        sample = sample.replace(arrays={**sample.arrays, "user": np.int32(row)}, warnings=warnings)
         if sample.values.get(self.history) is None:
             return sample
         return EncodeHistory(column=self.history, vocabulary=self.items)(sample, rng)

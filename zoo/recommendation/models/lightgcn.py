@@ -118,6 +118,9 @@ class LightGCN(nn.Model[LightGCNConfig]):
         """Of the edges by their number; behind the last one that of the last."""
         return jnp.take(self.edge_items, edges, mode="clip")
 
+    def has_items(self) -> jax.Array:
+        return jnp.zeros(self.config.num_users, bool).at[self.edge_users].set(True)
+
     def seen_items(self, users: jax.Array) -> jax.Array:
         count = users.shape[0]
         positions = jnp.full(self.config.num_users, count, jnp.int32)
