@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import os
 import re
 import secrets
@@ -87,6 +88,12 @@ def free_bytes(path: Path) -> int | None:
         except OSError:
             continue
     return None
+
+
+def sha256_of(path: Path) -> str:
+    """The file's SHA-256 as 64 lower-case hex digits, read from disk."""
+    with path.open("rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
 def temporary_beside(path: Path) -> Path:

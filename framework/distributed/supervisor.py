@@ -6,6 +6,7 @@ checkpoint (arXiv 2304.01433 and TorchElastic do the same).
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import shutil
@@ -103,6 +104,8 @@ class Supervisor:
             for worker in workers:
                 if worker.copier is not None:
                     worker.copier.join()
+                if worker.process.stdout is not None:
+                    worker.process.stdout.close()
                 worker.stream.close()
             shutil.rmtree(beats, ignore_errors=True)
 
@@ -118,7 +121,8 @@ class Supervisor:
                 list(self.command),
                 stdout=subprocess.PIPE if rank == 0 else stream,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,  # Ctrl+C comes to the supervisor alone, which asks them to end
+                # Ctrl+C comes to the supervisor alone, which asks them to end; and each is a group with what it starts
+                start_new_session=True,
                 env={
                     **os.environ,
                     **_variables(master, total, rank, local, self.processes),
@@ -204,9 +208,13 @@ def _signal(worker: _Worker, number: int) -> None:
 
 
 def _end(workers: Sequence[_Worker]) -> None:
-    """End what still runs: a process whose peers are gone waits for them for ever."""
+    """End what still runs: a process whose peers are gone waits for them for ever, and what a process has started, such
+    as readers of data, would keep its memory, its devices, and the end of the log that is read here."""
     for worker in workers:
-        if worker.process.poll() is None:
+        if hasattr(os, "killpg"):
+            with contextlib.suppress(ProcessLookupError, PermissionError):  # macOS: of a group that is ending
+                os.killpg(worker.process.pid, signal.SIGKILL)
+        elif worker.process.poll() is None:
             worker.process.kill()
     for worker in workers:
         worker.process.wait()

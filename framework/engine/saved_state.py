@@ -24,6 +24,7 @@ from framework.io.checkpoint import (
     load_checkpoint,
     read_meta,
     unflatten,
+    verify_files,
 )
 
 if TYPE_CHECKING:
@@ -110,6 +111,7 @@ def load_state(saved: Checkpoint, state: TrainState, partitioner: Partitioner) -
     if not is_sharded(saved.folder):
         rest = unflatten(state_besides(partitioner.whole_shapes(state)), saved.train, where=saved.folder)
         return partitioner.place(_join(state, saved.model, rest))
+    verify_files(saved, jax.process_index(), jax.process_count())
     structs = partitioner.structs(state)
     besides = state_besides(structs)
     like = {"model": {**structs.params, **structs.buffers}, "train": flatten(besides)}

@@ -128,6 +128,13 @@ class Task(ABC, Generic[SampleT, ModelT]):
         any other."""
         return False
 
+    def prepare_model(self, model: ModelT, dataset: object) -> None:
+        """Give a model that is to be trained what it holds of the training data, such as their graph.
+
+        Raises:
+            ConfigError: the data do not have it, or it does not fit.
+        """
+
     def prepare_pack(self, model: ModelT, dataset: object, train: bool) -> Pack[SampleT] | None:
         """What packs the samples of a training in the place of `pack` and `pack_evaluated`: with what `model`, as it
         is before the first step, says of each. None: these two."""

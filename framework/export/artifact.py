@@ -20,7 +20,6 @@ from config and weights with `oar export`.
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -35,7 +34,7 @@ from framework.config.bind import bind, spell
 from framework.config.tree import Tree, from_plain, parse
 from framework.core.bounded import DATASET, SETTINGS, decode, read_bytes, read_text
 from framework.core.compilation import jax_version
-from framework.core.disk import disk_errors
+from framework.core.disk import disk_errors, sha256_of
 from framework.core.errors import ConfigError, FormatError
 from framework.core.lazy import LazyModule
 from framework.core.transform import SampleT, Transform
@@ -299,15 +298,15 @@ class Artifact:
         files = {}
         for precision, program in self.programs.items():
             (folder / program_file(precision)).write_bytes(program.serialize())
-            files[program_file(precision)] = _sha256(folder / program_file(precision))
+            files[program_file(precision)] = sha256_of(folder / program_file(precision))
         if self.weights:
             write_safetensors(folder / WEIGHTS, pack_weights(self.weights, self.scales))
-            files[WEIGHTS] = _sha256(folder / WEIGHTS)
+            files[WEIGHTS] = sha256_of(folder / WEIGHTS)
         for name, data in self.files.items():
             (folder / name).write_bytes(data)
-            files[name] = _sha256(folder / name)
+            files[name] = sha256_of(folder / name)
         for one in self.formats:
-            files |= {path.name: _sha256(path) for path in one.write(folder)}
+            files |= {path.name: sha256_of(path) for path in one.write(folder)}
         lists = {
             key: value
             for key, value in self.config.items()
@@ -315,7 +314,7 @@ class Artifact:
         }
         for key, value in lists.items():
             (folder / _list_file(key)).write_bytes("\n".join(value).encode())
-            files[_list_file(key)] = _sha256(folder / _list_file(key))
+            files[_list_file(key)] = sha256_of(folder / _list_file(key))
         for name, stage in self.stages.items():
             stage._write(folder / name)
         first = next(iter(self.programs.values()), None)
@@ -560,19 +559,14 @@ def _read_program(file: Path, config: dict[str, Any]) -> Program:
     return program
 
 
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def _check_files(folder: Path, expected: dict[str, str], verify: bool) -> None:
     for name, sha256 in expected.items():
         there = (folder / name).is_file()
-        if not there or (verify and _sha256(folder / name) != sha256):
+        if not there or (verify and sha256_of(folder / name) != sha256):
             raise FormatError(
                 "a file of the artifact is damaged" if there else "a file of the artifact is missing",
                 where=folder / name,
-                received=f"sha256 {_sha256(folder / name)}" if there else "no such file",
+                received=f"sha256 {sha256_of(folder / name)}" if there else "no such file",
                 allowed=f"sha256 {sha256}",
                 fix="copy the artifact again or export it anew",
             )

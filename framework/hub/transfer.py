@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from framework.core.disk import free_bytes
+from framework.core.disk import sha256_of as sha256_of
 from framework.core.errors import HubError, OarError
 
 if TYPE_CHECKING:
@@ -33,12 +34,6 @@ LIMIT = 20 << 30  # bytes of a file whose size nobody says
 SPARE = 256 << 20  # bytes that stay free on the disk
 SLOWEST = 1 << 10  # bytes a second, over five minutes
 _SLOW_SECONDS = 300.0
-
-
-def sha256_of(path: Path) -> str:
-    """The file's SHA-256 as 64 lower-case hex digits, read from disk."""
-    with path.open("rb") as handle:
-        return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
 def md5_of(path: Path) -> str:

@@ -3,7 +3,7 @@
     <root>/step_00001200/
       model.safetensors     parameters and buffers by name: what `framework.load` reads and export takes
       train.safetensors     everything else that training needs to go on: optimizer, averages, scaler
-      state.json            step, position in the data, scores, settings
+      state.json            step, position in the data, scores, settings, and the SHA-256 of the other files
     <root>/best.json        the name of the best one; it is never deleted
 
 Where the state is divided among devices, `arrays/` takes the place of the two files of arrays: each process writes its
@@ -22,14 +22,15 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from framework.core.disk import DiskError, disk_errors, free_bytes, write_file
+from framework.core.disk import DiskError, disk_errors, free_bytes, sha256_of, write_file
 from framework.core.errors import FormatError, InputError, WeightError
 from framework.core.lazy import LazyModule
 from framework.core.types import JSON
@@ -65,20 +66,24 @@ _META: dict[str, tuple[type, ...]] = {
     "labels": (list,),
     "config": (str,),
     "files": (dict,),
+    "sha256": (dict,),
 }
 """Types of what a Trainer keeps in state.json."""
 _NEW = "new"  # as `put_in_place` takes it
+_HASHED_AT_ONCE = 4  # files; a thread hashes about 1 GB/s
+_RESUME_FROM_ANOTHER = "resume from another one of output/<config>/checkpoints"
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What was saved: `model` and `train` hold arrays by name, `meta` is plain data."""
+    """What was saved: `model` and `train` hold arrays by name, `meta` is plain data, `sha256` is of the files."""
 
     folder: Path
     step: int
     model: dict[str, np.ndarray]
     train: dict[str, np.ndarray]
     meta: dict[str, Any]
+    sha256: Mapping[str, str] = field(default_factory=dict)
 
 
 class CheckpointStore:
@@ -197,7 +202,7 @@ class CheckpointStore:
 
     def _publish(self, folder: Path, work: Path, meta: Mapping[str, JSON], best: bool) -> None:
         """Put a written checkpoint in its place, mark it, and delete what need not be kept."""
-        _write_json(work / _NEW / STATE, meta)
+        _write_json(work / _NEW / STATE, {**meta, "sha256": _hash_files(work / _NEW)})
         put_in_place(work, folder)  # which may be there: the same step again, after a resume
         shutil.rmtree(work, ignore_errors=True)
         if best:
@@ -294,10 +299,43 @@ def load_checkpoint(folder: str | Path) -> Checkpoint:
         FormatError: a file is missing or damaged; the message names it.
     """
     saved = read_meta(Path(folder))
+    verify_files(saved)
     if is_sharded(saved.folder):
         return replace(saved, **sharded.load_arrays(saved.folder / ARRAYS))
     model, train = (read_safetensors(saved.folder / name) for name in (MODEL, TRAIN))
     return replace(saved, model=model, train=train)
+
+
+def _hash_files(folder: Path) -> dict[str, str]:
+    """The SHA-256 of each file below a folder, by its path in it."""
+    names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+    with ThreadPoolExecutor(_HASHED_AT_ONCE) as pool:
+        return dict(zip(names, pool.map(lambda name: sha256_of(folder / name), names)))
+
+
+def verify_files(saved: Checkpoint, rank: int = 0, count: int = 1) -> None:
+    """Compare the files of a checkpoint with what was written, bit by bit. A checkpoint of an earlier release, which
+    does not say what was written, is taken as it is.
+
+    Args:
+        rank, count: Of the processes that each compare some of the files of a checkpoint that all of them read.
+
+    Raises:
+        FormatError: a file is missing, or another one than was written.
+    """
+    names = sorted(saved.sha256)[rank::count]
+    if missing := next((name for name in names if not (saved.folder / name).is_file()), None):
+        raise _damaged(saved.folder / missing, "no such file", "what was written", _RESUME_FROM_ANOTHER)
+    with ThreadPoolExecutor(_HASHED_AT_ONCE) as pool:
+        actual = pool.map(lambda name: sha256_of(saved.folder / name), names)
+        for name, sha256 in zip(names, actual):
+            if sha256 != saved.sha256[name]:
+                raise _damaged(
+                    saved.folder / name,
+                    f"SHA-256 {sha256}",
+                    f"SHA-256 {saved.sha256[name]}, as {STATE} says",
+                    f"{_RESUME_FROM_ANOTHER}; if the file was changed on purpose, delete `sha256` from {STATE}",
+                )
 
 
 def is_sharded(folder: Path) -> bool:
@@ -307,7 +345,7 @@ def is_sharded(folder: Path) -> bool:
 
 def read_meta(folder: Path) -> Checkpoint:
     """A checkpoint without its arrays. Raises: FormatError, where a file is damaged, or one of arrays is missing."""
-    fix = "resume from another one of output/<config>/checkpoints"
+    fix = _RESUME_FROM_ANOTHER
     meta = _read_json(folder / STATE, fix)
     step = meta.pop("step", None)
     wrong = [name for name, types in _META.items() if name in meta and not isinstance(meta[name], types)]
@@ -316,13 +354,16 @@ def read_meta(folder: Path) -> Checkpoint:
     files = meta.pop("files", None)
     if isinstance(files, dict) and not all(isinstance(size, int) for size in files.values()):
         wrong.append("files")
+    sha256 = meta.pop("sha256", {})
+    if isinstance(sha256, dict) and not all(isinstance(one, str) for one in sha256.values()):
+        wrong.append("sha256")
     if not isinstance(step, int) or step < 0 or wrong:
         name = "step" if not wrong else wrong[0]
         received = f"{name}: {str(meta.get(name, step))[:80]}"
         raise _damaged(folder / STATE, received, "what a training run writes", fix)
     if files is not None:
         sharded.check_files(folder / ARRAYS, files)
-    return Checkpoint(folder, step, {}, {}, meta)
+    return Checkpoint(folder, step, {}, {}, meta, sha256)
 
 
 def flatten(tree: object, prefix: str = "") -> dict[str, jax.Array]:

@@ -21,9 +21,11 @@ from framework.core.errors import OarError
 from framework.core.rng import rng_scope
 from framework.core.transform import Transform
 from zoo.recommendation.data.features import EncodeFeatures
-from zoo.recommendation.data.interactions import EncodeHistory, Interactions
+from zoo.recommendation.data.interactions import EncodeHistory, EncodeUser, InteractionPairs, Interactions
 from zoo.recommendation.data.rows import Rows, RowStream
+from zoo.recommendation.graph_task import CollaborativeFiltering
 from zoo.recommendation.models.fm import FMConfig
+from zoo.recommendation.models.lightgcn import LightGCNConfig
 from zoo.recommendation.models.multi_task import MMoEConfig
 from zoo.recommendation.models.sasrec import SASRecConfig
 from zoo.recommendation.sample import RowSample
@@ -41,13 +43,14 @@ def table(folder: Path) -> tuple[str, ...]:
     return ((folder / "rows.csv").as_posix(),)
 
 
-def log(folder: Path) -> tuple[str, ...]:
-    lines = [f"u{user},i{(user + time) % 7},{time}" for user in range(COUNT) for time in range(4)]
+def log(folder: Path, times: int = 4) -> tuple[str, ...]:
+    lines = [f"u{user},i{(user + time) % 7},{time}" for user in range(COUNT) for time in range(times)]
     (folder / "log.csv").write_text("\n".join(["user_id,item_id,timestamp", *lines]) + "\n", encoding="utf-8")
     return ((folder / "log.csv").as_posix(),)
 
 
 DATASETS: dict[str, Callable[[Path], Any]] = {
+    "InteractionPairs": lambda folder: InteractionPairs(log(folder, 3)),
     "Interactions": lambda folder: Interactions(log(folder)),
     "RowStream": lambda folder: RowStream(table(folder), window=3),
     "Rows": lambda folder: Rows(table(folder)),
@@ -58,6 +61,7 @@ TRANSFORMS: dict[str, list[Transform[RowSample]]] = {
         EncodeFeatures(("user",), ("hour",), size=50, length=2, labels=("click", "buy"), group="user"),
     ],
     "EncodeHistory": [EncodeHistory(3), EncodeHistory(1, crop=True)],
+    "EncodeUser": [EncodeUser("user", users=("u0", "u1")), EncodeUser("user", "hour", ("u1",), ("2.5",))],
 }
 ROW = RowSample(values={"user": "u1", "hour": "2.5", "click": "1", "buy": "0"}, id="row")
 USER = RowSample(
@@ -164,8 +168,16 @@ def following(folder: Path) -> tuple[Any, nn.Layer, list[Any]]:
     return NextItem(7, loss_name="in_batch"), model, items(folder, "train")
 
 
+def pairs(folder: Path) -> tuple[Any, nn.Layer, list[Any]]:
+    model, task = build(LightGCNConfig(COUNT, 7, 2 * COUNT, 4)), CollaborativeFiltering(7)
+    train = InteractionPairs(log(folder))
+    task.prepare_model(model, train)
+    return task, model, [train[index] for index in range(len(train))]
+
+
 TASKS = {
     "ClickPrediction": clicks,
+    "CollaborativeFiltering": pairs,
     "MultiTaskPrediction": several,
     "NextItem": following,
 }
@@ -188,7 +200,7 @@ def test_a_task_packs_learns_and_judges(name: str, tmp_path: Path) -> None:
     assert np.isfinite(before) and before > 0
     moved = {key: value - 0.01 * grads[key] for key, value in params.items()}
     assert float(loss(moved)) < float(before)
-    if name == "NextItem":
+    if name in ("NextItem", "CollaborativeFiltering"):
         samples = items(tmp_path, "valid")
     packed = [task.pack_evaluated(sample) for sample in samples]
     batch = {key: np.stack([one[key] for one in packed]) for key in packed[0]}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol
 
 import jax
+import numpy as np
 
 
 class Features(NamedTuple):
@@ -46,4 +47,32 @@ class SequenceModel(Protocol):
 
     def item_vectors(self) -> jax.Array:
         """[V, D]: row i + 1 is item i, row 0 is padding."""
+        ...
+
+
+class GraphRecommender(Protocol):
+    """A model of what users take, who are rows of a table, by the graph of the pairs in the training data."""
+
+    def __call__(self) -> tuple[jax.Array, jax.Array]:
+        """Vectors of all users [U, D] and items [V + 1, D]: row i + 1 is item i, row 0 is padding."""
+        ...
+
+    def initial_vectors(self, users: jax.Array, items: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Those of the tables, before the graph: [*users, D] and [*items, D]. A loss decays them."""
+        ...
+
+    def set_edges(self, edges: np.ndarray) -> None:
+        """Take the graph: pairs [E, 2] of a user's row and an item's, each once."""
+        ...
+
+    def is_edge(self, users: jax.Array, items: jax.Array) -> jax.Array:
+        """Whether a pair of rows, of one shape, is in the graph: bool."""
+        ...
+
+    def has_items(self) -> jax.Array:
+        """bool [U]: which users are in the graph."""
+        ...
+
+    def seen_items(self, users: jax.Array) -> jax.Array:
+        """bool [N, V + 1] of users [N]: what each has in the graph."""
         ...

@@ -25,7 +25,7 @@ from framework.workflow.open.predict import make_predictor_function
 from framework.workflow.runners.batches import Batches
 from framework.workflow.runners.image_runner import load_transforms
 from zoo.recommendation.data.formats import RowFormat
-from zoo.recommendation.data.interactions import EncodeHistory
+from zoo.recommendation.data.interactions import EncodeHistory, EncodeUser
 from zoo.recommendation.results import Item, Recommendations, RowScores, result_from_dict
 from zoo.recommendation.retrieval import best_items
 from zoo.recommendation.sample import RowSample, Value
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from framework.engine.experiment import Experiment
     from framework.nn.layer import Layer
 
+USERS = "users"
+"""In the config of an artifact whose users are rows of a table: their names."""
 TASKS = "score_names"
 """In the config of an artifact that gives probabilities: what each is of."""
 
@@ -98,10 +100,16 @@ class Recommender(RowPredictor[RowScores | Recommendations]):
         if self.tasks:
             scores = np.atleast_1d(outputs["score"]).astype(float).tolist()
             return RowScores(dict(zip(self.tasks, scores)), warnings=sample.warnings)
-        history = sample.arrays["history"] if self.options.exclude_seen else None
-        rows, scores = best_items(outputs["scores"], self.options.top, history)
+        rows, scores = best_items(outputs["scores"], self.options.top, self._seen_items(sample, outputs))
         items = tuple(Item(self.items[row], score) for row, score in zip(rows, scores))
         return Recommendations(items, warnings=sample.warnings)
+
+    def _seen_items(self, sample: RowSample, outputs: Mapping[str, np.ndarray]) -> np.ndarray | None:
+        """Rows of items that are left out: those of the history, and those of which the model says so."""
+        if not self.options.exclude_seen:
+            return None
+        history = sample.arrays.get("history", np.zeros(0, np.int32))
+        return np.union1d(history, np.flatnonzero(outputs["seen"])) if "seen" in outputs else history
 
 
 class RecommendationDomain(Domain[RecommendationOptions]):
@@ -114,6 +122,7 @@ class RecommendationDomain(Domain[RecommendationOptions]):
 
     def describe(self, experiment: Experiment, model: Layer, labels: tuple[str, ...]) -> Mapping[str, JSON]:
         """The names of what is scored, and how files of rows are read."""
+        from zoo.recommendation.graph_task import CollaborativeFiltering
         from zoo.recommendation.tasks import ClickPrediction, MultiTaskPrediction
 
         task, loader = experiment.task, experiment.data.eval or experiment.data.train
@@ -130,6 +139,8 @@ class RecommendationDomain(Domain[RecommendationOptions]):
             about[TASKS] = ["click"]
         elif isinstance(task, MultiTaskPrediction):
             about[TASKS] = list(task.names)
+        elif isinstance(task, CollaborativeFiltering):
+            about[USERS] = list(task.user_names(dataset))
         return about
 
     def check_dataset(self, dataset: Dataset, observe: Observe) -> Report:
@@ -151,10 +162,8 @@ class RecommendationDomain(Domain[RecommendationOptions]):
                 fix="export it again, from a configuration of configs/recommendation",
             )
         size = artifact.setting("batch_size", int, 256) if options.batch_size is None else options.batch_size
-        transforms = [
-            one.with_items(items) if isinstance(one, EncodeHistory) else one
-            for one in load_transforms(artifact, self.packages)
-        ]
+        users = artifact.setting(USERS, tuple[str, ...], ())
+        transforms = [_with_names(one, users, items) for one in load_transforms(artifact, self.packages)]
         return Recommender(
             Batches(engine, size),
             transforms,
@@ -163,6 +172,15 @@ class RecommendationDomain(Domain[RecommendationOptions]):
             options,
             artifact.setting("rows", RowFormat, RowFormat()),
         )
+
+
+def _with_names(
+    transform: Transform[RowSample], users: tuple[str, ...], items: tuple[str, ...]
+) -> Transform[RowSample]:
+    """A transform with the names that the model knows, where it is one that reads names."""
+    if isinstance(transform, EncodeHistory):
+        return transform.with_items(items)
+    return transform.with_names(users, items) if isinstance(transform, EncodeUser) else transform
 
 
 DOMAIN = RecommendationDomain()

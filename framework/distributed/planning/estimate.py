@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from framework.distributed.mesh import AXES, BATCH_AXES
@@ -67,7 +67,7 @@ def estimate(
     program: Trace,
     inputs: Sequence[Bits | None],
     sizes: Sequence[int],
-    scatter: frozenset[tuple[int, ...]] = frozenset(),
+    scatter: Mapping[tuple[int, ...], Bits] | None = None,
     *,
     combined: bool = False,
 ) -> Needs:
@@ -76,7 +76,7 @@ def estimate(
     Args:
         inputs: The division of each argument of the program.
         sizes: Devices of each axis of the mesh.
-        scatter: Shapes whose gradients are summed and divided in one.
+        scatter: Shapes whose gradients are summed and divided in one, and how.
         combined: The compiler makes one all-reduce of all gradients, as that of CPUs does, so that all of them and
             their sums are there at once, and gathers all parameters at the start.
     """
@@ -298,7 +298,8 @@ def _gradients(program: Trace, spread: Spread) -> dict[int, int]:
     summed: dict[int, int] = {}
     for one in spread.traffic:
         operation = program.operations[one.operation]
-        if one.kind != "all-gather" and not operation.bodies and one.bits & _SAMPLES:
+        sums = one.kind in ("all-reduce", "reduce-scatter")
+        if sums and not operation.bodies and one.bits & _SAMPLES:
             for target in operation.results:
                 if target not in used:
                     summed[target] = max(one.bytes, summed.get(target, 0))

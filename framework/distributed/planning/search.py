@@ -183,8 +183,13 @@ def evaluate(
     `specs`."""
     counts = tuple(sizes[axis] for axis in AXES)
     arguments = program.inputs[program.constants :]
-    divided = frozenset(program.arrays[one].shape for spec, one in zip(specs, arguments) if "fsdp" in spec)
-    needs = estimate(program, input_bits(program, specs), counts, divided, combined=hardware.shared)
+    inputs = input_bits(program, specs)
+    divided = {
+        program.arrays[one].shape: bits
+        for spec, one, bits in zip(specs, arguments, inputs)
+        if "fsdp" in spec and bits is not None
+    }
+    needs = estimate(program, inputs, counts, divided, combined=hardware.shared)
     work = needs.products / hardware.products / (1.0 if hardware.shared else REACHED)
     computing = max(work, needs.moved_by_products / hardware.bandwidth) + needs.moved / hardware.bandwidth
     tensor = 1 << AXES.index("tensor")

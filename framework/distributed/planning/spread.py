@@ -65,12 +65,14 @@ class Spread:
     Attributes:
         divisions: By array.
         gathered: Arrays that a device has as copies of what is divided.
+        laid: Gradients that come divided as their parameters are: no constraint moves them.
         bodies: Of loops and branches, by operation.
     """
 
     divisions: list[Bits]
     traffic: list[Traffic] = field(default_factory=list)
     gathered: set[int] = field(default_factory=set)
+    laid: set[int] = field(default_factory=set)
     bodies: dict[int, list[Spread]] = field(default_factory=dict)
 
 
@@ -104,12 +106,12 @@ class Spreader:
 
     Args:
         sizes: Devices of each axis, in the order of AXES.
-        scatter: Shapes whose gradients are summed and divided in one (reduce-scatter), over the axis fsdp.
+        scatter: Shapes whose gradients are summed and divided in one (reduce-scatter) over the axis fsdp, and how.
     """
 
-    def __init__(self, sizes: Sequence[int], scatter: frozenset[tuple[int, ...]] = frozenset()) -> None:
+    def __init__(self, sizes: Sequence[int], scatter: Mapping[tuple[int, ...], Bits] | None = None) -> None:
         self.sizes = tuple(sizes)
-        self.scatter = scatter
+        self.scatter = scatter or {}
         self.present = reduce(or_, (1 << axis for axis, size in enumerate(sizes) if size > 1), 0)
         self._samples = sum(1 << AXES.index(axis) for axis in BATCH_AXES)
         self.fsdp = 1 << AXES.index("fsdp")
@@ -148,6 +150,9 @@ class Spreader:
         if operation.name == "sharding_constraint":
             (target,) = operation.results
             bits = operands[0][1]
+            if operation.operands[0] in result.laid:
+                divisions[target] = bits
+                return
             whole = tuple(one & ~self.fsdp for one in bits)
             divisions[target] = whole
             if whole != bits:
@@ -175,6 +180,8 @@ class Spreader:
             bits, partial = self._fit(bits, first), 0
             size = first.bytes // shards(bits, self.sizes)
             result.traffic.append(Traffic("all-to-all", reduce(or_, operands[0][1], 0), size, index))
+        if operation.name in ("scatter_add", "scatter-add"):
+            bits, partial = self._divide_columns(operation, bits, partial, operands, first, index, result)
         if operation.name in ("dot_general", "conv_general_dilated"):
             partial = self._gather_contracted(operation, bits, partial, operands, index, result)
         bits = self._fit(tuple(one & ~partial for one in bits), first)
@@ -183,6 +190,35 @@ class Spreader:
             divisions[target] = bits if fits else (0,) * len(arrays[target].shape)
         if partial:
             self._sum(partial, first, bits, index, result)
+
+    def _divide_columns(
+        self,
+        operation: Equation,
+        bits: Bits,
+        partial: int,
+        operands: Operands,
+        table: Array,
+        index: int,
+        result: Spread,
+    ) -> tuple[Bits, int]:
+        """The gradient of a table that lies by columns: each device gets the ids of all samples and its columns of what
+        is added, and no sum over devices is left."""
+        stored = self.scatter.get(table.shape)
+        inserted = operation.parameters["dimension_numbers"].inserted_window_dims  # type: ignore[attr-defined]
+        if stored is None or not partial & self.fsdp:
+            return bits, partial
+        columns = [axis for axis, one in enumerate(stored) if one & self.fsdp and axis not in inserted]
+        if not columns:
+            return bits, partial
+        (ids, of_ids), (updates, of_updates) = operands[1], operands[2]
+        whole = tuple(one & ~self.fsdp for one in of_ids)
+        size = ids.bytes // shards(whole, self.sizes)
+        result.traffic.append(Traffic("all-gather", self.fsdp, size, index))
+        size = updates.bytes // shards(of_updates, self.sizes)
+        result.traffic.append(Traffic("all-to-all", self.fsdp, size, index))
+        result.laid.add(operation.results[0])
+        bits = tuple(one | (self.fsdp if axis in columns else 0) for axis, one in enumerate(bits))
+        return bits, partial & ~self.fsdp
 
     def _gather_contracted(
         self, operation: Equation, bits: Bits, partial: int, operands: Operands, index: int, result: Spread
@@ -252,13 +288,17 @@ class Spreader:
     def _adopt(self, program: Trace, result: Spread) -> None:
         """Divide what is whole and made of nothing, such as zeros and random numbers, as it is read."""
         for operation in reversed(program.operations):
-            if operation.name not in FUSED or operation.bodies:
+            into = operation.name in (
+                "scatter_add",
+                "scatter-add",
+            )  # its first operand is what it writes into
+            if (operation.name not in FUSED and not into) or operation.bodies:
                 continue
             target = operation.results[0]
             bits, shape = result.divisions[target], program.arrays[target].shape
             if not any(bits):
                 continue
-            for operand in operation.operands:
+            for operand in operation.operands[: 1 if into else None]:
                 if operand is None or program.arrays[operand].shape != shape:
                     continue
                 fixed = operand in result.gathered or operand in program.inputs

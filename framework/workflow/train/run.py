@@ -138,6 +138,7 @@ def make_trainer(
         log.info(f"starting from {path}" + (f", but for {', '.join(skipped[:8])}{more}" if skipped else ""))
     labels = tuple(getattr(experiment.data.train.dataset, "class_names", ()))
     task.check(model, labels)
+    task.prepare_model(model, experiment.data.train.dataset)
     check_transforms(model, experiment.data.train.transforms)
     held_out = experiment.data.eval if evaluate else None
     eval_loader, eval_labels = None, labels

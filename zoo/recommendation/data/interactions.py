@@ -33,8 +33,9 @@ def _number(value: Value, where: str, column: str) -> float:
 @register("dataset")
 @dataclass(frozen=True)
 class Interactions(LazyDataset):
-    """A sample a user: `history`, the rows of the items before, and of valid and test `target`, the row of the next
-    one; of train `chance`, how likely each of them is the item of a user and a place in the history that are drawn.
+    """A sample a user: `user`, the row of that user, and `history`, the rows of the items before; of valid and test
+    `target`, the row of the next one; of train `chance`, how likely each of them is the item of a user and a place in
+    the history that are drawn.
 
     Leave-one-out by time: the last item of a user is the test's, the one before the validation's; those of train and
     all have no target. Equal times keep the order of the file, so a split is always the same. A user with too few
@@ -65,10 +66,24 @@ class Interactions(LazyDataset):
         """The items by their number: row i + 1 of a table is item i."""
         return self._log[1]
 
+    @cached_property
+    def user_names(self) -> tuple[str, ...]:
+        """The users with interactions by their number, in the order of their first row: row i of a table is user i."""
+        return tuple(self._log[0])
+
     @property
     def num_users(self) -> int:
         """Users with interactions."""
         return len(self._log[0])
+
+    @cached_property
+    def edges(self) -> np.ndarray:
+        """The pairs of a user's row and an item's in what the split sees, each once, int32 [E, 2]."""
+        pairs = [
+            np.stack([np.full_like(rows, self._user_rows[user]), rows], axis=1)
+            for user, rows in ((user, self._before(user)) for user in self._users)
+        ]
+        return np.unique(np.concatenate(pairs), axis=0)
 
     @cached_property
     def popularity(self) -> np.ndarray:
@@ -81,23 +96,29 @@ class Interactions(LazyDataset):
 
     def __getitem__(self, index: int) -> RowSample:
         user = self._users[index]
-        rows = self._log[0][user]
-        rows = rows[: len(rows) - _BEHIND[self.split]]
+        rows = self._before(user)
+        arrays = {"user": np.int32(self._user_rows[user]), "history": rows}
         if self.split == "train":
-            arrays = {"history": rows, "chance": self._chances[rows]}
-            return RowSample(values={self.user: user}, arrays=arrays, id=user)
-        if self.split == "all":
-            return RowSample(values={self.user: user}, arrays={"history": rows}, id=user)
-        arrays = {"history": rows[:-1], "target": rows[-1]}
+            arrays["chance"] = self._chances[rows]
+        elif self.split != "all":
+            arrays |= {"history": rows[:-1], "target": rows[-1]}
         return RowSample(values={self.user: user}, arrays=arrays, id=user)
+
+    def _before(self, user: str) -> np.ndarray:
+        """The rows of the items of a user that the split sees."""
+        rows = self._log[0][user]
+        return rows[: len(rows) - _BEHIND[self.split]]
+
+    @cached_property
+    def _user_rows(self) -> Mapping[str, int]:
+        return {user: row for row, user in enumerate(self.user_names)}
 
     @cached_property
     def _chances(self) -> np.ndarray:
         """Of each row, float32 [V + 1]."""
         chances = np.zeros(len(self.class_names) + 1)
         for user in self._users:
-            rows = self._log[0][user]
-            rows = rows[: len(rows) - _BEHIND[self.split]]
+            rows = self._before(user)
             np.add.at(chances, rows, 1 / (len(rows) * len(self._users)))
         return chances.astype(np.float32)
 
@@ -145,6 +166,29 @@ class Interactions(LazyDataset):
             user, item, _ = triples[index]
             users[user].append(items[item])
         return {user: np.asarray(rows, np.int32) for user, rows in users.items()}, tuple(items)
+
+
+@register("dataset")
+@dataclass(frozen=True)
+class InteractionPairs(Interactions):
+    """A sample a pair of a user and an item that the split sees: `user` and `target`, their rows. See Interactions."""
+
+    def __post_init__(self) -> None:
+        if self.split in ("valid", "test"):
+            raise ConfigError(
+                "pairs are trained on",
+                where="InteractionPairs.split",
+                received=self.split,
+                allowed="train, or all; Interactions for an evaluation",
+            )
+
+    def __len__(self) -> int:
+        return len(self.edges)
+
+    def __getitem__(self, index: int) -> RowSample:
+        user, item = self.edges[index]
+        values = {self.user: self.user_names[user], self.item: self.class_names[item - 1]}
+        return RowSample(values=values, arrays={"user": user, "target": item}, id=", ".join(values.values()))
 
 
 def _frequent(triples: list[tuple[str, str, float]], least: int) -> list[tuple[str, str, float]]:
@@ -234,3 +278,52 @@ class EncodeHistory(Transform[RowSample]):
     def with_items(self, items: Sequence[str]) -> EncodeHistory:
         """For raw rows, with the names of the items that a model knows."""
         return replace(self, vocabulary=tuple(items), crop=False)
+
+
+@register("transform")
+@dataclass(frozen=True)
+class EncodeUser(Transform[RowSample]):
+    """Gives `user`, the row of a user of the training data; a raw row may say in another column what was taken since.
+    A user that the model does not know is row -1, with a warning of the result.
+
+    Attributes:
+        column: Of the user in raw rows.
+        history: Column of items that are left out of the result, beside those of the training data; see EncodeHistory.
+        users, items: By their rows; a predictor fills them with those of its model.
+    """
+
+    column: str = "user_id"
+    history: str = "history"
+    users: tuple[str, ...] = ()
+    items: tuple[str, ...] = ()
+
+    @cached_property
+    def _rows(self) -> Mapping[str, int]:
+        return {user: row for row, user in enumerate(self.users)}
+
+    def __call__(self, sample: RowSample, rng: np.random.Generator) -> RowSample:
+        if "user" in sample.arrays:
+            return sample
+        user = sample.values.get(self.column)
+        if user is None:
+            raise InputError(
+                "the row has no user",
+                where=sample.id,
+                received=", ".join(sample.values) or "no column",
+                allowed=f"the column {self.column}",
+            )
+        row = self._rows.get(str(user), -1)
+        warnings = sample.warnings
+        if row < 0:
+            unknown = (
+                f"the user {str(user)[:40]} is unknown to the model: the items are those of an average user"
+            )
+            warnings = (*warnings, unknown)
+        sample = sample.replace(arrays={**sample.arrays, "user": np.int32(row)}, warnings=warnings)
+        if sample.values.get(self.history) is None:
+            return sample
+        return EncodeHistory(column=self.history, vocabulary=self.items)(sample, rng)
+
+    def with_names(self, users: Sequence[str], items: Sequence[str]) -> EncodeUser:
+        """For raw rows, with the names of the users and items that a model knows."""
+        return replace(self, users=tuple(users), items=tuple(items))

@@ -91,6 +91,26 @@ def test_divisions_are_carried(
     assert found == [("all-reduce", one) for one in traffic]
 
 
+@pytest.mark.parametrize("columns", [0, FSDP])
+def test_the_gradient_of_a_table_that_lies_by_columns_is_summed_by_columns(columns: int) -> None:
+    """Each device gets all ids: it makes no table, and of two axes of samples one is left to be summed over."""
+    table, ids = jax.ShapeDtypeStruct((96, 16), jnp.float32), jax.ShapeDtypeStruct((8, 5), jnp.int32)
+    program = flatten(jax.make_jaxpr(jax.grad(lambda t, i: jnp.tanh(t[i]).sum()))(table, ids))
+    spreader = Spreader(COUNTS, {table.shape: (0, columns)} if columns else None)
+    found = spreader.spread(program, [*[None] * program.constants, (0, 0), (BATCH, 0)])
+    index = next(k for k, one in enumerate(program.operations) if one.name.startswith("scatter"))
+    operation = program.operations[index]
+    traffic = [(one.kind, one.bits, one.bytes) for one in found.traffic if one.operation == index]
+    size = 4 * 96 * 16
+    if columns:  # ids of the devices of one data, and a quarter of what is added
+        expected = [("all-gather", FSDP, 80), ("all-to-all", FSDP, 640), ("all-reduce", DATA, size // 2)]
+    else:
+        expected = [("all-reduce", BATCH, size)]
+    assert traffic == expected
+    for one in (operation.results[0], operation.operands[0]):  # the zeros that it adds to, too
+        assert one is not None and found.divisions[one] == (0, columns)
+
+
 def test_what_does_not_divide_is_whole() -> None:
     bits, found = spread(lambda x: x * 2, ((7, 4), (BATCH, 0)))
     assert bits == (0, 0) and not found
@@ -382,10 +402,10 @@ def test_gradients_that_a_cpu_sums_are_whole_beside_their_sums() -> None:
     whole = 4 * sum(int(np.prod(one.shape)) for _, one in step.model.named_parameters())
     sizes = {str(axis): 1 for axis in AXES} | {"fsdp": 8}
     specs = step.inputs(ParallelOptions(fsdp=8), sizes)
-    divided = frozenset(one.shape for _, one in step.model.named_parameters())
-    needs = estimate(
-        program, input_bits(program, specs), tuple(sizes[axis] for axis in AXES), divided, combined=True
-    )
+    inputs = input_bits(program, specs)
+    arguments = program.inputs[program.constants :]
+    divided = {program.arrays[one].shape: bits for one, bits in zip(arguments, inputs) if any(bits)}
+    needs = estimate(program, inputs, tuple(sizes[axis] for axis in AXES), divided, combined=True)
     assert needs.working == pytest.approx(2 * whole, rel=0.02)
 
 

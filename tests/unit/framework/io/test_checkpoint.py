@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
 from pathlib import Path
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from framework.core.errors import FormatError, InputError, WeightError
 from framework.io.checkpoint import (
@@ -17,8 +20,10 @@ from framework.io.checkpoint import (
     find_checkpoint,
     flatten,
     load_checkpoint,
+    read_meta,
     run_folder,
     unflatten,
+    verify_files,
 )
 
 MODEL = {"w": np.arange(3, dtype=np.float32)}
@@ -96,11 +101,55 @@ def test_paths_that_mean_a_checkpoint(tmp_path: Path) -> None:
         find_checkpoint(tmp_path / "other")
 
 
+def turn_a_bit(path: Path) -> None:
+    """Of a number at the end of a file."""
+    data = bytearray(path.read_bytes())
+    data[-2] ^= 0x10
+    path.write_bytes(data)
+
+
 def test_damaged_files_are_named(tmp_path: Path) -> None:
     folder = CheckpointStore(tmp_path).save(1, MODEL, TRAIN, {})
     (folder / "model.safetensors").write_bytes(b"\x00" * 5)
     with pytest.raises(FormatError, match=r"model\.safetensors"):
         load_checkpoint(folder)
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "train.safetensors"])
+def test_a_bit_that_has_turned_is_found(tmp_path: Path, name: str) -> None:
+    folder = CheckpointStore(tmp_path).save(1, MODEL, TRAIN, {})
+    turn_a_bit(folder / name)
+    with pytest.raises(FormatError, match=rf"(?s){name}: the file is damaged.*SHA-256.*delete `sha256`"):
+        load_checkpoint(folder)
+    state = json.loads((folder / "state.json").read_text("utf-8"))
+    del state["sha256"]  # as checkpoints of earlier releases, which are read as they are
+    (folder / "state.json").write_text(json.dumps(state), "utf-8")
+    assert load_checkpoint(folder).step == 1
+
+
+def test_a_bit_that_has_turned_in_an_array_of_several_devices_is_found(tmp_path: Path) -> None:
+    divided = NamedSharding(Mesh(np.array(jax.devices()[:2]), ("data",)), PartitionSpec("data"))
+    array = jax.device_put(np.random.default_rng(0).random(4096, np.float32), divided)
+    store = CheckpointStore(tmp_path)
+    folder = store.save_sharded(1, {"w": array}, {}, {})
+    store.wait()
+    assert np.array_equal(load_checkpoint(folder).model["w"], array)
+    files = [path for path in (folder / "arrays").rglob("*") if path.is_file()]
+    damaged = max(files, key=lambda path: path.stat().st_size)
+    turn_a_bit(damaged)
+    saved = read_meta(folder)  # sizes are right
+    with pytest.raises(FormatError, match=rf"(?s){damaged.name}: the file is damaged.*SHA-256"):
+        load_checkpoint(folder)
+    raised = 0
+    for rank in range(2):  # of two processes each compares some of the files
+        try:
+            verify_files(saved, rank, 2)
+        except FormatError:
+            raised += 1
+    assert raised == 1
+    damaged.unlink()
+    with pytest.raises(FormatError, match="no such file"):
+        verify_files(saved)
 
 
 @pytest.mark.parametrize(
@@ -127,6 +176,8 @@ def test_a_damaged_mark_of_the_best_is_named(tmp_path: Path, text: str) -> None:
         '{"step": 1, "sums": []}',
         '{"step": 1, "since_best": null}',
         '{"step": 1, "labels": "ab"}',
+        '{"step": 1, "sha256": "ab"}',
+        '{"step": 1, "sha256": {"model.safetensors": 7}}',
     ],
 )
 def test_a_damaged_state_is_named(tmp_path: Path, text: str) -> None:
