@@ -20,6 +20,7 @@ from nlp.models.masked_lm import MaskedLMConfig
 from nlp.models.question_answering import QuestionAnsweringConfig
 from nlp.models.sequence_classification import SequenceClassifierConfig
 from nlp.models.token_classification import TokenClassifierConfig
+from zoo.contracts import Contract
 from zoo.layers.text_encoder import encoder_families
 from zoo.text.albert import AlbertConfig
 from zoo.text.bert import BertConfig
@@ -42,7 +43,11 @@ ENCODERS = [
     AlbertConfig(**TINY, embedding_size=8),
 ]
 EVERY = [
-    family.config(**TINY, **({"embedding_size": 8} if hasattr(family.config, "embedding_size") else {}))
+    family.config(
+        **TINY,
+        **({"embedding_size": 8} if hasattr(family.config, "embedding_size") else {}),
+        **getattr(family.encoder, "contract", Contract()).small,
+    )
     for family in encoder_families().values()
 ]
 every = pytest.mark.parametrize("encoder", EVERY, ids=lambda config: type(config).__name__)
