@@ -88,10 +88,8 @@ class MaskedLM(EncoderModel[MaskedLMConfig]):
         hidden = self.encode(tokens).hidden
         if positions is not None:
             hidden = jnp.take_along_axis(hidden, positions[..., None], axis=1)
-        head, bias = (
-            functools.reduce(getattr, path.split("."), self)
-            for path in (self.names.masked_lm, self.names.bias)
-        )
+        head: nn.Layer = functools.reduce(getattr, self.names.masked_lm.split("."), self)
+        bias: jax.Array = functools.reduce(getattr, self.names.bias.split("."), self)  # type: ignore[assignment]
         words = self.text_encoder.embeddings.word_embeddings.weight
         logits = head(hidden, words) if self.head is None else F.matmul(head(hidden), words, transpose_y=True)
         return (logits + bias).astype(jnp.float32)

@@ -42,11 +42,17 @@ ENCODERS = [
     RobertaConfig(**TINY),
     AlbertConfig(**TINY, embedding_size=8),
 ]
+
+
+def _small(encoder: type) -> dict[str, Any]:
+    return dict(getattr(encoder, "contract", Contract()).small)
+
+
 EVERY = [
     family.config(
         **TINY,
         **({"embedding_size": 8} if hasattr(family.config, "embedding_size") else {}),
-        **getattr(family.encoder, "contract", Contract()).small,
+        **_small(family.encoder),
     )
     for family in encoder_families().values()
 ]
