@@ -107,6 +107,12 @@ def _read_tokenizer(path: Path, settings: Mapping[str, object]) -> TokenizerPart
                 allowed=", ".join(_FILES),
             )
         path = files[0]
+    parts = _read_file(path, settings)
+    side = settings.get("truncation_side", parts.truncation_side)
+    return parts._replace(truncation_side="left" if side == "left" else "right")
+
+
+def _read_file(path: Path, settings: Mapping[str, object]) -> TokenizerParts:
     if path.suffix == ".model":
         return _read_sentence_pieces(path, settings)
     if path.name == "vocab.json":
@@ -149,7 +155,8 @@ def parse_tokenizer(text: str, where: object, settings: Mapping[str, object]) ->
     with damage_errors(where):
         frames = [tuple((item, int(kind)) for item, kind in data[name]) for name in ("single", "pair")]
         roles = {str(role): str(token) for role, token in data["roles"].items()}
-        return TokenizerParts(_make_segmenter(data, where), roles, frames[0], frames[1])
+        side = "left" if data.get("truncation_side") == "left" else "right"
+        return TokenizerParts(_make_segmenter(data, where), roles, frames[0], frames[1], side)
 
 
 def _make_segmenter(data: dict[str, Any], where: object) -> Segmenter:
@@ -325,7 +332,10 @@ def _parse_library_file(
 ) -> TokenizerParts:
     core = Subwords.from_json(text, where).core
     frames = _read_frames(data.get("post_processor"), where)
-    return _library_parts(core, settings, frames, (_BERT, _ROBERTA, _GPT), where)
+    parts = _library_parts(core, settings, frames, (_BERT, _ROBERTA, _GPT), where)
+    cut = data.get("truncation")
+    is_left = isinstance(cut, dict) and cut.get("direction") == "Left"
+    return parts._replace(truncation_side="left") if is_left else parts
 
 
 def _library_parts(
