@@ -32,7 +32,7 @@ from zoo.layers.decoder import Decoder
 PEFT_CONFIG, PADDLE_CONFIG = "adapter_config.json", "lora_config.json"
 _PEFT_WEIGHTS = ("adapter_model.safetensors", "adapter_model.bin")
 _PADDLE_WEIGHTS = ("lora_model_state.pdparams", "peft_model.safetensors", "lora_model_state.safetensors")
-_PREFIX = "base_model.model."
+_PREFIX, _HEAD = "base_model.model.", "lm_head.weight"
 _LONGEST_PATTERN = 10_000
 _SAFE_RANK = 1024  # layers of it are made whatever the arrays are, to tell which do not fit
 
@@ -123,11 +123,10 @@ def _names(settings: Mapping[str, object], name: str) -> list[str]:
 
 
 def _numbers(settings: Mapping[str, object], name: str, path: Path) -> dict[str, float]:
-    """By the ends of names that peft searches, behind a dot or at the beginning."""
+    """By the ends of names that peft searches, behind a dot or at the beginning. A key that begins with ^ is of a whole
+    name there, so that "^q_proj" is of none."""
     value = settings.get(name)
-    if not isinstance(value, dict):
-        return {}
-    return {str(key).removeprefix("^").removesuffix("$"): _number(value, str(key), 0, path) for key in value}
+    return {str(key): _number(value, str(key), 0, path) for key in value} if isinstance(value, dict) else {}
 
 
 def _bias(settings: Mapping[str, object], path: Path) -> Literal["none", "lora_only", "all"]:
@@ -208,17 +207,58 @@ def read_adapter(model: Decoder, folder: str | Path) -> Decoder:
         )
     arrays = load_weights(path)
     _check_ranks(adapter, arrays, path)
+    is_paddle = not (folder / PEFT_CONFIG).is_file()
+    if not is_paddle and model.size.tie_embeddings:
+        model, adapter, arrays = _read_own_head(model, adapter, arrays)
     adapted = build(dataclasses.replace(model.config, adapter=adapter))
+    _copy_parameters(model, adapted)
     ours = dict(adapted.named_parameters())
+    for name, value in _as_ours(adapted, arrays, path, is_paddle).items():
+        dtype = np.float32 if ours[name].trainable else np.dtype(ours[name].dtype)
+        ours[name].set_value(value.astype(dtype))
+    return adapted.train() if model.training else adapted.eval()
+
+
+def _copy_parameters(model: Decoder, other: Decoder) -> None:
+    """What has the same names, in the same types; arrays are shared."""
+    ours = dict(other.named_parameters())
     for name, parameter in model.named_parameters():
         if name in ours:
             ours[name].dtype = parameter.dtype
             ours[name].set_value(parameter.value)
-    is_paddle = not (folder / PEFT_CONFIG).is_file()
-    state = _as_ours(adapted, arrays, path, is_paddle)
-    for name, value in state.items():
-        ours[name].set_value(value.astype(np.float32))
-    return adapted.train() if model.training else adapted.eval()
+
+
+def _read_own_head(
+    model: Decoder, adapter: LoRA, arrays: Mapping[str, np.ndarray]
+) -> tuple[Decoder, LoRA, Mapping[str, np.ndarray]]:
+    """What peft makes of tied word embeddings: where the file has a whole embedding or anything of lm_head, the two are
+    one no longer, and what it does not have stays as in the model below. A file with both, equal, leaves them tied."""
+    keys = {_our_name(key): key for key in arrays}
+    embedding, of_head = (
+        keys.get(model.embedding_name),
+        [name for name in keys if name.startswith("lm_head.")],
+    )
+    if embedding is None and not of_head:
+        return model, adapter, arrays
+    if embedding and of_head == [_HEAD] and np.array_equal(arrays[embedding], arrays[keys[_HEAD]]):
+        saved = tuple(name for name in adapter.modules_to_save if name != "lm_head")
+        rest = {key: value for key, value in arrays.items() if key != keys[_HEAD]}
+        return model, dataclasses.replace(adapter, modules_to_save=saved), rest
+    untied = build(dataclasses.replace(model.config, tie_embeddings=False))
+    _copy_parameters(model, untied)
+    parameters = dict(untied.named_parameters())
+    parameters[_HEAD].dtype = parameters[model.embedding_name].dtype
+    parameters[_HEAD].set_value(parameters[model.embedding_name].value.T)
+    return untied.train() if model.training else untied.eval(), adapter, arrays
+
+
+def _our_name(key: str) -> str:
+    """Of an array in a file."""
+    name = re.sub(
+        r"\.(?:base_layer|original_module|modules_to_save(?:\.default)?)\.", ".", key.removeprefix(_PREFIX)
+    )
+    name = re.sub(r"\.(lora_[AB])(?:\.default)?\.weight$", r".\1", name)
+    return re.sub(r"\.lora_magnitude_vector(?:\.default)?(?:\.weight)?$", ".lora_magnitude", name)
 
 
 def _check_ranks(adapter: LoRA, arrays: Mapping[str, np.ndarray], path: Path) -> None:
@@ -239,9 +279,13 @@ def _as_ours(
     """The arrays of a file by our names, in our layouts. Raises: WeightError."""
     needed = {name: value.shape for name, value in adapter_state(model).items()}
     transposed_names = {name for name, source in model.weight_sources().items() if source.transposed}
+    # peft writes word embeddings and heads beside the adapters, where these are of them or where their size changed.
+    whole = {
+        name: value.shape for name, value in model.named_parameters() if name in (model.embedding_name, _HEAD)
+    }
     state, left_over = {}, []
     for key, value in arrays.items():
-        name = key.removeprefix(_PREFIX)
+        name = _our_name(key)
         if "lora_embedding" in name:
             raise ConfigError(
                 "adapters of word embeddings are not read",
@@ -249,19 +293,16 @@ def _as_ours(
                 received=key,
                 allowed="of linear layers",
             )
-        name = re.sub(r"\.(?:base_layer|original_module|modules_to_save(?:\.default)?)\.", ".", name)
-        name = re.sub(r"\.(lora_[AB])(?:\.default)?\.weight$", r".\1", name)
-        name = re.sub(r"\.lora_magnitude_vector(?:\.default)?(?:\.weight)?$", ".lora_magnitude", name)
-        if name not in needed:
+        if name not in needed and name not in whole:
             left_over.append(key)
             continue
         leaf = name.rpartition(".")[2]
         is_turned = leaf in ("lora_A", "lora_B") or name in transposed_names
         state[name] = np.asarray(value).T if is_turned and not is_paddle else np.asarray(value)
     wrong = [
-        f"{name}: {state[name].shape}, ours {needed[name]}"
-        for name in state
-        if state[name].shape != needed[name]
+        f"{name}: {state[name].shape}, ours {shape}"
+        for name, shape in {**whole, **needed}.items()
+        if name in state and state[name].shape != shape
     ]
     missing = sorted(needed.keys() - state.keys())
     if wrong or missing or left_over:
@@ -304,6 +345,11 @@ def save_adapter(model: Decoder, folder: str | Path, base: str | None = None) ->
             arrays[f"{_PREFIX}{owner}.lora_magnitude_vector"] = value
         else:
             arrays[f"{_PREFIX}{name}"] = value.T if sources[name].transposed else value
+    saved = _saved_modules(model, adapter)
+    embedding = arrays.get(f"{_PREFIX}{model.embedding_name}")
+    if model.size.tie_embeddings and embedding is not None:  # peft's head stays the old embedding else
+        arrays[f"{_PREFIX}{_HEAD}"] = embedding
+        saved = [*saved, "lm_head"]
     folder.mkdir(parents=True, exist_ok=True)
     write_safetensors(
         folder / _PEFT_WEIGHTS[0],
@@ -322,7 +368,7 @@ def save_adapter(model: Decoder, folder: str | Path, base: str | None = None) ->
         "bias": adapter.bias,
         "use_rslora": adapter.rslora,
         "use_dora": adapter.dora,
-        "modules_to_save": _saved_modules(model, adapter) or None,
+        "modules_to_save": saved or None,
         "rank_pattern": {
             name: adapter.rank_of(name) for name in layers if adapter.rank_of(name) != adapter.rank
         },

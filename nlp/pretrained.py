@@ -288,14 +288,13 @@ def encoder_state(
             of_encoder = {k.removeprefix(start): value for k, value in state.items() if k.startswith(start)}
             if of_encoder:
                 return _same_kind(state, of_encoder)
-    prefixes = ("embeddings.", "embeddings_project.", "encoder.", "pooler.")
-    of_encoder = {name: value for name, value in state.items() if name.startswith(prefixes)}
+    of_encoder = {name: value for name, value in state.items() if name.startswith(encoder.names)}
     if not of_encoder:
         raise WeightError(
             "the file has no encoder",
             where=where,
             received=", ".join(list(state)[:3]),
-            allowed=f"names that begin with {encoder.prefix}. or with {', '.join(prefixes)}",
+            allowed=f"names that begin with {encoder.prefix}. or with {', '.join(encoder.names)}",
         )
     return _same_kind(state, of_encoder)
 

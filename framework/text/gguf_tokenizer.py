@@ -20,15 +20,24 @@ _QWEN = (
     + r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
 _LLAMA = _QWEN.replace(_DIGITS + "|", _DIGITS + "{1,3}|", 1)
+_TEKKEN = (
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+"
+    r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*"
+    r"|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+_LLAMAS = ("llama-bpe", "llama3", "llama-v3", "falcon3", "pixtral")
 _PATTERNS = {
     "qwen2": _QWEN,
     "deepseek-r1-qwen": _QWEN,
-    "llama-bpe": _LLAMA,
-    "llama3": _LLAMA,
-    "llama-v3": _LLAMA,
+    "tekken": _TEKKEN,
+    **dict.fromkeys(_LLAMAS, _LLAMA),
 }
 """By `tokenizer.ggml.pre`; "default", "gpt-2" and others divide as GPT-2 does."""
-_PLAIN = ("default", "gpt-2", "gpt2", "")
+_WHOLE = (*_LLAMAS, "tekken")
+"""Where a word that is a token is not made of others, and where a text begins with bos unless the file says no."""
+_DIGITS_APART = ("smollm",)
+"""As GPT-2, but each digit is a word."""
+_PLAIN = ("default", "gpt-2", "gpt2", "", *_DIGITS_APART)
 _SPACE = "\u2581"
 
 
@@ -70,7 +79,7 @@ def gguf_tokenizer(metadata: Mapping[str, object], where: str) -> str | None:
         for number, token in enumerate(tokens)
         if types[number] in (_CONTROL, _USER, _UNKNOWN)
     ]
-    frame = _frame(metadata, tokens, kind == "llama")
+    frame = _frame(metadata, tokens, kind == "llama" or metadata.get("tokenizer.ggml.pre") in _WHOLE)
     return json.dumps(
         {"version": "1.0", "truncation": None, "padding": None, "added_tokens": added, **fields, **frame}
     )
@@ -86,7 +95,7 @@ def _byte_level(metadata: Mapping[str, object], tokens: Sequence[str], where: st
             "texts of this model are divided in a way that is not known",
             where=f"{where}: tokenizer.ggml.pre",
             received=repr(form)[:80],
-            allowed=", ".join((*_PATTERNS, "default")),
+            allowed=", ".join((*_PATTERNS, *_DIGITS_APART, "default")),
             fix="put the model's tokenizer.json beside the file",
         )
     byte_level = {
@@ -101,7 +110,10 @@ def _byte_level(metadata: Mapping[str, object], tokens: Sequence[str], where: st
         "behavior": "Isolated",
         "invert": False,
     }
-    before = byte_level if form in _PLAIN else {"type": "Sequence", "pretokenizers": [split, byte_level]}
+    first = {"type": "Digits", "individual_digits": True} if form in _DIGITS_APART else split
+    before: dict[str, object] = {"type": "Sequence", "pretokenizers": [first, byte_level]}
+    if form in _PLAIN and form not in _DIGITS_APART:
+        before = byte_level
     model = {
         "type": "BPE",
         "dropout": None,
@@ -110,7 +122,7 @@ def _byte_level(metadata: Mapping[str, object], tokens: Sequence[str], where: st
         "end_of_word_suffix": None,
         "fuse_unk": False,
         "byte_fallback": False,
-        "ignore_merges": form in ("llama-bpe", "llama3", "llama-v3"),
+        "ignore_merges": form in _WHOLE,
         "vocab": {token: number for number, token in enumerate(tokens)},
         "merges": merges,
     }

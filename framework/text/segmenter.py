@@ -75,3 +75,4 @@ class TokenizerParts(NamedTuple):
     roles: Mapping[str, str]
     single: Frame
     pair: Frame
+    truncation_side: Literal["right", "left"] = "right"

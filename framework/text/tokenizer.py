@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
@@ -59,6 +60,7 @@ class Tokenizer:
         roles: The special token of each of ROLES that there is. "cls" begins a text and "sep" ends it, also where a
             model calls them bos and eos.
         single, pair: What surrounds one text, and two.
+        truncation_side: The end of texts that is cut where they are too long.
         where: The file, for messages.
 
     Raises:
@@ -71,9 +73,11 @@ class Tokenizer:
         roles: Mapping[str, str],
         single: Frame,
         pair: Frame,
+        truncation_side: Literal["right", "left"] = "right",
         where: object = "tokenizer",
     ) -> None:
         self.segmenter, self.roles, self.single, self.pair = segmenter, dict(roles), single, pair
+        self.truncation_side = truncation_side
         self.where = where
         self._special: dict[str, int] = {}
         _check_frame(single, "A", segmenter.size, where)
@@ -141,6 +145,7 @@ class Tokenizer:
                 "roles": self.roles,
                 "single": self.single,
                 "pair": self.pair,
+                **({"truncation_side": "left"} if self.truncation_side == "left" else {}),
                 **self.segmenter.to_plain(),
             },
             ensure_ascii=False,
@@ -232,8 +237,8 @@ class Tokenizer:
     ) -> Encoding:
         """The tokens of a text, or of two, with special tokens around them.
 
-        What is longer than `max_length` tokens is cut at the end, token by token from whichever text is longer, the
-        second where both are of one length.
+        What is longer than `max_length` tokens is cut at the end (at the beginning where `truncation_side` is left),
+        token by token from whichever text is longer, the second where both are of one length.
 
         Args:
             text, pair: Texts, or lists of words: then no token reaches over the end of a word.
@@ -249,7 +254,7 @@ class Tokenizer:
         if not add_special:
             frame = tuple((item, kind) for item, kind in frame if isinstance(item, str))
         if max_length is not None:
-            texts = _truncate(texts, max_length, len(frame) - len(texts))
+            texts = _truncate(texts, max_length, len(frame) - len(texts), self.truncation_side)
         return _surround(texts, frame)
 
     def windows(
@@ -353,7 +358,9 @@ def _check_frame(frame: Frame, texts: str, size: int, where: object) -> None:
         )
 
 
-def _truncate(texts: list[SubwordEncoding], max_length: int, around: int) -> list[SubwordEncoding]:
+def _truncate(
+    texts: list[SubwordEncoding], max_length: int, around: int, side: Literal["right", "left"]
+) -> list[SubwordEncoding]:
     room = max_length - around
     if room < 0:
         raise ConfigError(
@@ -369,4 +376,7 @@ def _truncate(texts: list[SubwordEncoding], max_length: int, around: int) -> lis
         # The first text may fill its half, the odd token with it, and what the second leaves free.
         first = min(first, max(-(-room // 2), room - second))
         lengths = [first, room - first]
+    if side == "left":
+        starts = [max(len(part.ids) - count, 0) for part, count in zip(texts, lengths)]
+        return [SubwordEncoding(*(rows[start:] for rows in part)) for part, start in zip(texts, starts)]
     return [SubwordEncoding(*(rows[:count] for rows in part)) for part, count in zip(texts, lengths)]

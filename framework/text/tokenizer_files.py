@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 _BERT = {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}
 _ROBERTA = {"pad": "<pad>", "unk": "<unk>", "cls": "<s>", "sep": "</s>", "mask": "<mask>"}
 _ALBERT = {"pad": "<pad>", "unk": "<unk>", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}
+_MPNET = {"pad": "<pad>", "unk": "[UNK]", "cls": "<s>", "sep": "</s>", "mask": "<mask>"}
 _GPT = {"unk": "<|endoftext|>", "cls": "<|endoftext|>", "sep": "<|endoftext|>"}
 _MODELS = ("spiece.model", "sentencepiece.bpe.model", "tokenizer.model", "spm.model")
 _FILES = ("tokenizer.json", "vocab.txt", "vocab.json", *_MODELS)
@@ -106,6 +107,12 @@ def _read_tokenizer(path: Path, settings: Mapping[str, object]) -> TokenizerPart
                 allowed=", ".join(_FILES),
             )
         path = files[0]
+    parts = _read_file(path, settings)
+    side = settings.get("truncation_side", parts.truncation_side)
+    return parts._replace(truncation_side="left" if side == "left" else "right")
+
+
+def _read_file(path: Path, settings: Mapping[str, object]) -> TokenizerParts:
     if path.suffix == ".model":
         return _read_sentence_pieces(path, settings)
     if path.name == "vocab.json":
@@ -148,7 +155,8 @@ def parse_tokenizer(text: str, where: object, settings: Mapping[str, object]) ->
     with damage_errors(where):
         frames = [tuple((item, int(kind)) for item, kind in data[name]) for name in ("single", "pair")]
         roles = {str(role): str(token) for role, token in data["roles"].items()}
-        return TokenizerParts(_make_segmenter(data, where), roles, frames[0], frames[1])
+        side = "left" if data.get("truncation_side") == "left" else "right"
+        return TokenizerParts(_make_segmenter(data, where), roles, frames[0], frames[1], side)
 
 
 def _make_segmenter(data: dict[str, Any], where: object) -> Segmenter:
@@ -168,13 +176,16 @@ def _make_segmenter(data: dict[str, Any], where: object) -> Segmenter:
 def word_piece(
     vocabulary: Mapping[str, int], settings: Mapping[str, object], where: object
 ) -> TokenizerParts:
-    """BERT's tokenizer; with the class of ERNIE in the settings every symbol is a word, as in PaddleNLP's.
+    """BERT's tokenizer; with the class of ERNIE in the settings every symbol is a word, as in PaddleNLP's; with that of
+    MPNet texts are framed as RoBERTa's.
 
     Raises:
         FormatError: the vocabulary lacks [UNK], [CLS], [SEP] or [PAD].
     """
     module = library()
-    roles = _find_roles(settings, _BERT, vocabulary, where, optional=("mask",))
+    kind = str(settings.get("tokenizer_class") or settings.get("model_type") or "").lower()
+    usual = _MPNET if kind.startswith("mpnet") else _BERT
+    roles = _find_roles(settings, usual, vocabulary, where, optional=("mask",))
     core = module.Tokenizer(
         module.models.WordPiece(dict(vocabulary), unk_token=roles["unk"], max_input_chars_per_word=100)
     )
@@ -190,7 +201,7 @@ def word_piece(
         core.pre_tokenizer = module.pre_tokenizers.Sequence([core.pre_tokenizer, symbols])
     core.decoder = module.decoders.WordPiece(prefix="##")
     _add_special(core, roles, settings, where)
-    return surround_as_bert(Subwords(core), roles)
+    return (surround_as_bert if usual is _BERT else _surround_as_roberta)(Subwords(core), roles)
 
 
 def _read_vocabulary(path: Path) -> dict[str, int]:
@@ -237,9 +248,7 @@ def _read_byte_level(path: Path, settings: Mapping[str, object]) -> TokenizerPar
             core.pre_tokenizer = module.pre_tokenizers.Sequence([words, rest])
         return _library_parts(core, settings, _PLAIN, (_GPT,), path)
     _add_special(core, roles, settings, path)
-    first, last = vocabulary[roles["cls"]], vocabulary[roles["sep"]]
-    single = ((first, 0), ("A", 0), (last, 0))
-    return TokenizerParts(Subwords(core), roles, single, (*single, (last, 0), ("B", 0), (last, 0)))
+    return _surround_as_roberta(Subwords(core), roles)
 
 
 def _read_merges(path: Path) -> list[tuple[str, str]]:
@@ -323,7 +332,10 @@ def _parse_library_file(
 ) -> TokenizerParts:
     core = Subwords.from_json(text, where).core
     frames = _read_frames(data.get("post_processor"), where)
-    return _library_parts(core, settings, frames, (_BERT, _ROBERTA, _GPT), where)
+    parts = _library_parts(core, settings, frames, (_BERT, _ROBERTA, _GPT), where)
+    cut = data.get("truncation")
+    is_left = isinstance(cut, dict) and cut.get("direction") == "Left"
+    return parts._replace(truncation_side="left") if is_left else parts
 
 
 def _library_parts(
@@ -460,6 +472,14 @@ def surround_as_bert(segmenter: Segmenter, roles: Mapping[str, str]) -> Tokenize
     assert first is not None and last is not None
     single = ((first, 0), ("A", 0), (last, 0))
     return TokenizerParts(segmenter, roles, single, (*single, ("B", 1), (last, 1)))
+
+
+def _surround_as_roberta(segmenter: Segmenter, roles: Mapping[str, str]) -> TokenizerParts:
+    """cls A sep, and cls A sep sep B sep; all is segment 0."""
+    first, last = segmenter.id_of(roles["cls"]), segmenter.id_of(roles["sep"])
+    assert first is not None and last is not None
+    single = ((first, 0), ("A", 0), (last, 0))
+    return TokenizerParts(segmenter, roles, single, (*single, (last, 0), ("B", 0), (last, 0)))
 
 
 # -- files -------------------------------------------------------------------------------------------------------------

@@ -62,6 +62,7 @@ class EncoderModel(nn.Model[ConfigT]):
         if not self.names.pooler:
             built.pooler = None
         self.add_sublayer(self.prefix, built)
+        self.head: nn.Layer | None = None
         self.dropout = nn.Dropout(self.size.dropout if dropout is None else dropout)
         spare = (*built.training_only, *(() if self.names.pooler else ("pooler.",)))
         self.training_only = tuple(f"{self.prefix}.{name}" for name in spare)
@@ -86,6 +87,14 @@ class EncoderModel(nn.Model[ConfigT]):
 
     def encode(self, tokens: Tokens) -> Encoded:
         return self.text_encoder(tokens.ids, tokens.type_ids, tokens.mask)
+
+    def add_prediction_head(self) -> None:
+        """`head`, where the encoder has a layer that stands under all heads."""
+        self.head = self.text_encoder.build_prediction_head()
+
+    def predict(self, hidden: jax.Array) -> jax.Array:
+        """[..., hidden_size]: what a head reads of states."""
+        return hidden if self.head is None else self.head(hidden)
 
     @staticmethod
     def mean(hidden: jax.Array, mask: jax.Array) -> jax.Array:

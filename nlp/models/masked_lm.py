@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -50,6 +51,14 @@ class WordHead(nn.Layer):
         return F.matmul(x, words, transpose_y=True)
 
 
+def _sublayer(owner: nn.Layer, path: Sequence[str]) -> nn.Layer:
+    """The layer at a path, made on the way where it is not there."""
+    for name in path:
+        inner = dict(owner.named_children()).get(name)
+        owner = owner.add_sublayer(name, nn.Layer()) if inner is None else inner
+    return owner
+
+
 @register("model", config=MaskedLMConfig)
 class MaskedLM(EncoderModel[MaskedLMConfig]):
     """Scores every word of the vocabulary for each token."""
@@ -57,13 +66,12 @@ class MaskedLM(EncoderModel[MaskedLMConfig]):
     def __init__(self, config: MaskedLMConfig) -> None:
         super().__init__(config, config.encoder)
         names = self.names
-        *above, last = names.masked_lm.split(".")
-        owner: nn.Layer = self
-        for name in above:
-            owner = owner.add_sublayer(name, nn.Layer())
-        owner.add_sublayer(last, WordHead(self.size, names))
+        self.add_prediction_head()
+        if self.head is None:
+            *above, last = names.masked_lm.split(".")
+            _sublayer(self, above).add_sublayer(last, WordHead(self.size, names))
         *above, last = names.bias.split(".")
-        owner = functools.reduce(getattr, above, self)
+        owner = _sublayer(self, above)
         owner.add_parameter(last, self.create_parameter((self.size.vocab_size,), is_bias=True))
         head = re.escape(names.masked_lm)
         self.training_only = (*self.training_only, "cls.seq_relationship.", "sop_classifier.", *names.unused)
@@ -80,12 +88,11 @@ class MaskedLM(EncoderModel[MaskedLMConfig]):
         hidden = self.encode(tokens).hidden
         if positions is not None:
             hidden = jnp.take_along_axis(hidden, positions[..., None], axis=1)
-        head, bias = (
-            functools.reduce(getattr, path.split("."), self)
-            for path in (self.names.masked_lm, self.names.bias)
-        )
+        head: nn.Layer = functools.reduce(getattr, self.names.masked_lm.split("."), self)
+        bias: jax.Array = functools.reduce(getattr, self.names.bias.split("."), self)  # type: ignore[assignment]
         words = self.text_encoder.embeddings.word_embeddings.weight
-        return (head(hidden, words) + bias).astype(jnp.float32)
+        logits = head(hidden, words) if self.head is None else F.matmul(head(hidden), words, transpose_y=True)
+        return (logits + bias).astype(jnp.float32)
 
     def loss(self, tokens: Tokens, words: jax.Array, positions: jax.Array | None = None) -> jax.Array:
         """Cross-entropy of `words` [N, T] int32, or [N, K] at `positions`: the mean over those that are not below 0."""

@@ -44,11 +44,13 @@ class QuestionAnswering(EncoderModel[QuestionAnsweringConfig]):
 
     def __init__(self, config: QuestionAnsweringConfig) -> None:
         super().__init__(config, config.encoder)
+        self.add_prediction_head()
         self.add_sublayer(self.names.answers, head_linear(self.size.hidden_size, 2))
         self.state_renames = (*self.state_renames, (r"^qa_outputs\.", f"{self.names.answers}."))  # type: ignore[misc]
 
     def forward(self, tokens: Tokens) -> Answers:
-        logits = getattr(self, self.names.answers)(self.encode(tokens).hidden).astype(jnp.float32)
+        states = self.predict(self.encode(tokens).hidden)
+        logits = getattr(self, self.names.answers)(states).astype(jnp.float32)
         logits = jnp.where(tokens.mask[..., None], logits, _NEVER)
         return Answers(logits[..., 0], logits[..., 1])
 

@@ -47,8 +47,11 @@ class SequenceClassifier(EncoderModel[SequenceClassifierConfig]):
 
     def __init__(self, config: SequenceClassifierConfig) -> None:
         super().__init__(config, config.encoder, config.dropout)
+        self.add_prediction_head()
         width = self.size.hidden_size
-        if not self.names.pooler:
+        if self.head is not None:
+            self.classifier = head_linear(width, config.num_classes)
+        elif not self.names.pooler:
             self.classifier = FirstTokenClassifier(
                 width, config.num_classes, self.dropout.p, self.names.activation
             )
@@ -64,7 +67,11 @@ class SequenceClassifier(EncoderModel[SequenceClassifierConfig]):
 
     def forward(self, tokens: Tokens) -> jax.Array:
         encoded = self.encode(tokens)
-        if self.names.pooler:
+        if self.head is not None:
+            is_mean = self.size.classifier_pooling == "mean"
+            state = self.mean(encoded.hidden, tokens.mask) if is_mean else encoded.hidden[:, 0]
+            logits = self.classifier(self.dropout(self.predict(state)))
+        elif self.names.pooler:
             logits = self.classifier(self.dropout(encoded.pooled))
         else:
             logits = self.classifier(encoded.hidden)

@@ -30,11 +30,13 @@ class TokenClassifier(EncoderModel[TokenClassifierConfig]):
 
     def __init__(self, config: TokenClassifierConfig) -> None:
         super().__init__(config, config.encoder, config.dropout)
+        self.add_prediction_head()
         self.classifier = head_linear(self.size.hidden_size, config.num_classes)
 
     def forward(self, tokens: Tokens) -> jax.Array:
         """Logits [N, T, num_classes] float32."""
-        return self.classifier(self.dropout(self.encode(tokens).hidden)).astype(jnp.float32)
+        states = self.predict(self.encode(tokens).hidden)
+        return self.classifier(self.dropout(states)).astype(jnp.float32)
 
     def loss(self, tokens: Tokens, tags: jax.Array) -> jax.Array:
         """Cross-entropy, its mean over the tokens that have a tag."""

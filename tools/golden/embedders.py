@@ -23,7 +23,13 @@ PATH = text_folders.DATA / "embedders.json"
 Shapes = Mapping[str, tuple[int, ...]]
 _END = "<|endoftext|>"
 _SIZE = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
-_CLASSES = {"wordpiece": "BertTokenizer", "unigram": "PreTrainedTokenizerFast", "bytes": "Qwen2Tokenizer"}
+_CLASSES = {
+    "wordpiece": "BertTokenizer",
+    "mpnet": "MPNetTokenizer",
+    "unigram": "PreTrainedTokenizerFast",
+    "bytes": "Qwen2Tokenizer",
+}
+_MPNET = ["<s>", "<pad>", "</s>", "<unk>", "[UNK]", *text_folders.WORD_PIECES[5:], "<mask>"]
 
 
 @dataclass(frozen=True)
@@ -32,7 +38,7 @@ class Case:
 
     Attributes:
         model: The class in transformers, without its ending "Model" or "ForSequenceClassification".
-        tokenizer: A kind of files: wordpiece, unigram or bytes.
+        tokenizer: A kind of files: wordpiece, mpnet, unigram or bytes.
         files: Files of sentence-transformers by name; {} is an encoder alone, or a reranker.
         dense: Shape [out, in] of a linear layer by its folder.
         texts, pairs: What is embedded; what is scored.
@@ -56,7 +62,11 @@ class Case:
     def config(self) -> dict[str, Any]:
         """What config.json says."""
         labels = {"id2label": {"0": "LABEL_0"}, "label2id": {"LABEL_0": 0}} if self.pairs else {}
-        counts = {"wordpiece": len(text_folders.WORD_PIECES), "unigram": len(text_folders.UNIGRAM)}
+        counts = {
+            "wordpiece": len(text_folders.WORD_PIECES),
+            "mpnet": len(_MPNET),
+            "unigram": len(text_folders.UNIGRAM),
+        }
         size = counts.get(self.tokenizer) or len(_byte_level()["model"]["vocab"]) + 1
         return {"architectures": [self.architecture], **_SIZE, "vocab_size": size, **labels, **self.settings}
 
@@ -67,9 +77,10 @@ CASES = {name: Case(**row) for name, row in load("embedders").items() if name[0]
 def write_folder(folder: Path, case: Case, shapes: Shapes) -> Path:
     """config.json, the files of sentence-transformers and of the tokenizer, and weights of these names and shapes."""
     settings = {"tokenizer_class": _CLASSES[case.tokenizer], **case.tokenizer_settings}
-    if case.tokenizer == "wordpiece":
+    if case.tokenizer in ("wordpiece", "mpnet"):
         folder.mkdir(parents=True)
-        (folder / "vocab.txt").write_text("\n".join(text_folders.WORD_PIECES) + "\n", encoding="utf-8")
+        pieces = _MPNET if case.tokenizer == "mpnet" else text_folders.WORD_PIECES
+        (folder / "vocab.txt").write_text("\n".join(pieces) + "\n", encoding="utf-8")
     elif case.tokenizer == "unigram":
         settings |= {"pad_token": "<pad>", "unk_token": "<unk>", "cls_token": "[CLS]", "sep_token": "[SEP]"}
         _write(folder / "tokenizer.json", text_folders.unigram())

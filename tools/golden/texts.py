@@ -35,6 +35,8 @@ def shapes_of(model: Any) -> dict[str, tuple[int, ...]]:
 # -- encoders and their heads ----------------------------------------------------------------------------------------
 
 CLASSES, TOKENS, LENGTHS, KEPT = 5, 32, (32, 19, 6), 72
+_WORDS = "embeddings.word_embeddings.weight"
+_WITHOUT_TYPES = ("MPNet", "ModernBert")
 HEADS = "Model ForSequenceClassification ForTokenClassification ForQuestionAnswering ForMaskedLM".split()  # noqa: SIM905
 
 
@@ -94,15 +96,16 @@ def drawn(case: Case, shapes: Shapes) -> Arrays:
     """
 
     def source(name: str) -> str:
-        name = re.sub(r"^(?:bert|ernie|roberta|albert|electra|transformer)\.", "", name)
-        name = re.sub(r"^.*(?:decoder|lm_head)[._]weight$", "embeddings.word_embeddings.weight", name)
+        name = re.sub(r"^(?:bert|ernie|roberta|albert|electra|mpnet|model|transformer)\.", "", name)
+        words = "embeddings.tok_embeddings.weight" if case.family == "ModernBert" else _WORDS
+        name = re.sub(r"^.*(?:decoder|lm_head)[._]weight$", words, name)
         return re.sub(r"^(.*?)\.(?:decoder[._])?bias$", r"\1.bias", name)
 
     values = named_weights({source(name): shape for name, shape in shapes.items()})
     for name, value in values.items():
         if re.search(r"embeddings\.\w+_embeddings\.weight$", name):
             value *= np.sqrt(len(value) / 2, dtype=np.float32)
-        if name.endswith("word_embeddings.weight") and case.family != "Bert":
+        if name.endswith(("word_embeddings.weight", "tok_embeddings.weight")) and case.family != "Bert":
             value[case.pad] = 0
     return {name: values[source(name)] for name in shapes}
 
@@ -124,7 +127,8 @@ def _opened(case: Case, head: str) -> tuple[Shapes, Callable[..., Any]]:
     (model.set_state_dict if is_paddle else model.load_state_dict)(state)
 
     def run(ids: np.ndarray, types: np.ndarray, mask: np.ndarray, tasks: np.ndarray | None) -> Any:
-        given = {"input_ids": ids, "token_type_ids": types, "attention_mask": mask.astype(np.int64)}
+        given = {"input_ids": ids, "attention_mask": mask.astype(np.int64)}
+        given |= {} if case.family in _WITHOUT_TYPES else {"token_type_ids": types}
         given |= {} if tasks is None else {"task_type_ids": tasks}
         more = {"output_hidden_states": True, "return_dict": True} if is_encoder else {}
         with library.no_grad():

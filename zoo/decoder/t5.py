@@ -10,7 +10,6 @@ Weights: Hugging Face's `T5ForConditionalGeneration`; version 1.0 scales what it
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -33,6 +32,7 @@ from zoo.layers.encoder_decoder import (
     EncoderDecoderSize,
     TargetBlock,
 )
+from zoo.layers.relative_positions import relative_bucket
 
 
 @dataclass(frozen=True)
@@ -170,24 +170,6 @@ class T5Attention(AttentionProjections):
         if biases:
             start = I.Normal(0.0, size.init_std)
             self.relative_attention_bias = nn.Embedding(biases, size.num_heads, weight_attr=start)
-
-
-def relative_bucket(distance: jax.Array, both: bool, buckets: int, max_distance: int) -> jax.Array:
-    """The number of the bias for keys at `distance` (place of the key less that of the query), in [0, buckets).
-
-    The half of small distances have one each, larger ones are spaced by their logarithm. With `both` keys behind the
-    query have the second half; else they count as distance 0. Source: section 2.1 of the paper.
-    """
-    offset = 0
-    if both:
-        buckets //= 2
-        offset, distance = jnp.where(distance > 0, buckets, 0), jnp.abs(distance)
-    else:
-        distance = jnp.maximum(-distance, 0)
-    exact = buckets // 2
-    large = jnp.log(jnp.maximum(distance, 1).astype(jnp.float32) / exact) / math.log(max_distance / exact)
-    large = exact + (large * (buckets - exact)).astype(jnp.int32)
-    return offset + jnp.where(distance < exact, distance, jnp.minimum(large, buckets - 1))
 
 
 class T5DenseActDense(nn.Layer):

@@ -75,6 +75,14 @@ class TextSize(NamedTuple):
     num_groups: int = 1
     """ALBERT only, as what follows"""
     layers_per_group: int = 1
+    position_buckets: int = 0
+    """MPNet only: distances between tokens that have a bias"""
+    window: int = 0
+    """ModernBERT only, as what follows; see ModernBertConfig"""
+    global_every: int = 1
+    global_theta: float = 0.0
+    local_theta: float = 0.0
+    classifier_pooling: str = "cls"
     params: int | None = None
     """Published number of values in the state dict, the pooler's included: of a row of a table, not of a model."""
 
@@ -119,7 +127,7 @@ SETTINGS = {
 DEFAULTS: Mapping[str, int | float | str] = {
     theirs: getattr(TextSize(vocab_size=30522), ours) for theirs, ours in SETTINGS.items()
 }
-_REQUIRED = {
+REQUIRED: Mapping[str, object] = {
     "position_embedding_type": "absolute",
     "is_decoder": False,
     "tie_word_embeddings": True,
@@ -144,6 +152,10 @@ class TextEncoderConfig:
     """Our names of the entries of config.json"""
     defaults: ClassVar[Mapping[str, int | float | str]] = DEFAULTS
     """What upstream takes where config.json says nothing"""
+    required: ClassVar[Mapping[str, object]] = REQUIRED
+    """What config.json may say of other settings, where it says anything"""
+    has_types: ClassVar[bool] = True
+    """Whether tokens have types, such as that of the first and of the second text of a pair"""
 
     variant: str = ""
     vocab_size: int | None = None
@@ -172,7 +184,7 @@ class TextEncoderConfig:
         Raises:
             ConfigError: it describes no encoder of zoo.text.
         """
-        for key, allowed in _REQUIRED.items():
+        for key, allowed in cls.required.items():
             if settings.get(key, allowed) != allowed:
                 raise ConfigError(
                     "the encoder cannot do this",
@@ -203,6 +215,18 @@ class TextEncoderConfig:
                 activation, a dropout that is no probability, or a padding token outside of the vocabulary.
         """
         size = self._row()._replace(**self._entries(), params=None)
+        for name, (fits, allowed) in self.checks(size).items():
+            if not fits:
+                raise ConfigError(
+                    "the size of the text encoder is out of range",
+                    where=f"{type(self).__name__}.{name}",
+                    received=repr(getattr(size, name)),
+                    allowed=allowed,
+                )
+        return size
+
+    def checks(self, size: TextSize) -> dict[str, tuple[bool, str]]:
+        """Of entries of a size: whether each is in its range, and the range."""
         checks = {
             "activation": (size.activation in ACTIVATIONS, ", ".join(ACTIVATIONS)),
             "num_heads": (
@@ -218,17 +242,13 @@ class TextEncoderConfig:
             ),
         }
         counts = ("vocab_size", "hidden_size", "num_layers", "intermediate_size", "layers_per_group")
-        for name in (*counts, "max_positions", "type_vocab_size"):
+        for name in (*counts, "max_positions"):
             checks[name] = (getattr(size, name) > 0, "from 1")
-        for name, (fits, allowed) in checks.items():
-            if not fits:
-                raise ConfigError(
-                    "the size of the text encoder is out of range",
-                    where=f"{type(self).__name__}.{name}",
-                    received=repr(getattr(size, name)),
-                    allowed=allowed,
-                )
-        return size
+        fits = size.type_vocab_size > 0 if self.has_types else size.type_vocab_size == 0
+        return {
+            **checks,
+            "type_vocab_size": (fits, "from 1" if self.has_types else "0: tokens have no types"),
+        }
 
     def _entries(self) -> dict[str, int | float | str]:
         """The entries of TextSize that are set."""
@@ -329,7 +349,9 @@ class TextEmbeddings(nn.Layer):
         pad = size.pad_id if padding else None
         self.word_embeddings = nn.Embedding(size.vocab_size, width, pad, weight_attr=NARROW)
         self.position_embeddings = nn.Embedding(size.max_positions, width, weight_attr=NARROW)
-        self.token_type_embeddings = nn.Embedding(size.type_vocab_size, width, weight_attr=NARROW)
+        if size.type_vocab_size:
+            self.token_type_embeddings = nn.Embedding(size.type_vocab_size, width, weight_attr=NARROW)
+        self.has_types = size.type_vocab_size > 0
         if size.task_types:
             self.task_type_embeddings = nn.Embedding(size.task_types, width, weight_attr=NARROW)
         self.has_tasks = size.task_types > 0
@@ -346,7 +368,8 @@ class TextEmbeddings(nn.Layer):
         """`positions` [T], or [N, T]; types are 0 where None."""
         zero = jnp.zeros((), jnp.int32)
         x = self.word_embeddings(input_ids) + self.position_embeddings(positions)
-        x = x + self.token_type_embeddings(zero if token_type_ids is None else token_type_ids)
+        if self.has_types:
+            x = x + self.token_type_embeddings(zero if token_type_ids is None else token_type_ids)
         if self.has_tasks:
             x = x + self.task_type_embeddings(zero if task_type_ids is None else task_type_ids)
         return self.dropout(self.layer_norm(x))
@@ -368,7 +391,7 @@ class Block(nn.Layer):
         self.activation = ACTIVATIONS[size.activation]
 
     def forward(self, x: jax.Array, mask: jax.Array) -> jax.Array:
-        """`mask` [N, 1, 1, T] bool: the tokens that are seen."""
+        """`mask` broadcasts to [N, heads, T, T]: bool, the tokens that are seen, or float, what is added to scores."""
         x = self.norm1(x + self.dropout(self.self_attn(x, attn_mask=mask)))
         return self.norm2(x + self.dropout(self.linear2(self.activation(self.linear1(x)))))
 
@@ -415,19 +438,29 @@ class TextEncoder(nn.Model[TextEncoderConfig]):
     """Whether the padding token's word vector is zero and not trained"""
     projects: ClassVar[bool] = False
     """Whether `embeddings_project` maps embeddings of another width to `hidden_size`"""
+    names: ClassVar[tuple[str, ...]] = ("embeddings.", "embeddings_project.", "encoder.", "pooler.")
+    """Beginnings of all names in files of the encoder alone"""
     training_only: ClassVar[tuple[str, ...]] = ("embeddings.position_ids", "embeddings.token_type_ids")
     """Names that files may hold besides: constants in older ones"""
 
     def __init__(self, config: TextEncoderConfig) -> None:
         super().__init__(config)
         self.size = config.size()
-        self.embeddings = TextEmbeddings(self.size, self.pads)
+        self.embeddings = self.build_embeddings()
         width = self.size.embedding_size or self.size.hidden_size
         self.projected = self.projects and width != self.size.hidden_size
         if self.projected:
             self.embeddings_project = narrow_linear(width, self.size.hidden_size)
         self.encoder = self.build_blocks()
         self.pooler = self.build_pooler(self.size.hidden_size) if config.pooler else None
+
+    def build_embeddings(self) -> nn.Layer:
+        """See TextEmbeddings; the vectors of words are its `word_embeddings`."""
+        return TextEmbeddings(self.size, self.pads)
+
+    def build_prediction_head(self) -> nn.Layer | None:
+        """A layer [..., hidden_size] that stands under every head on the encoder; None where there is none"""
+        return None
 
     def build_blocks(self) -> nn.Layer:
         """(x [N, T, width of the embeddings, or hidden_size where they are projected], mask [N, 1, 1, T]) ->

@@ -6,6 +6,7 @@ Source: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
 from __future__ import annotations
 
 import math
+import re
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ _MAX_DEPTH = 4  # of arrays in arrays
 _NUMBERS = {0: "B", 1: "b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "?", 10: "<Q", 11: "<q", 12: "<d"}
 """Codes of types of metadata, for struct."""
 _STRING, _ARRAY = 8, 9
+_SPLIT = re.compile(r"(.+)-(\d{5})-of-(\d{5})\.gguf")
 _LEAST_BYTES = {code: struct.calcsize(form) for code, form in _NUMBERS.items()} | {_STRING: 8, _ARRAY: 12}
 
 Value = bool | int | float | str | list
@@ -42,12 +44,14 @@ class TensorEntry(NamedTuple):
         kind: "F32", "Q4_K" and the like.
         start: Of its first byte in the file.
         size: In bytes.
+        source: The file: one of several where a model is split.
     """
 
     shape: tuple[int, ...]
     kind: str
     start: int
     size: int
+    source: Source
 
 
 @dataclass(frozen=True)
@@ -61,7 +65,7 @@ class GGUFFile:
     def data(self, name: str) -> memoryview:
         """The bytes of a tensor as they stand in the file."""
         entry = self.tensors[name]
-        return self.source.view(entry.start, entry.size, f"the tensor {name!r}")
+        return entry.source.view(entry.start, entry.size, f"the tensor {name!r}")
 
     def array(self, name: str) -> np.ndarray:
         """A tensor in float32; types of whole numbers as they are.
@@ -83,13 +87,56 @@ class GGUFFile:
 
 
 def read_gguf(path: str | Path | Source) -> GGUFFile:
-    """The metadata of a GGUF file and where its tensors are.
+    """The metadata of a GGUF file and where its tensors are; of a model that is split, those of all its files, which
+    stand beside each other as llama-gguf-split names them: model-00001-of-00003.gguf.
 
     Raises:
-        FormatError: not a GGUF file of version 2 or 3, damaged, cut off, or with tensors in blocks that no version of
-            the format had.
+        FormatError: not a GGUF file of version 2 or 3, damaged, cut off, with tensors in blocks that no version of
+            the format had, or one of several that are not all there.
     """
     source = path if isinstance(path, Source) else map_source(path)
+    file = _read_file(source)
+    count = file.metadata.get("split.count", 1)
+    if not isinstance(count, int) or count <= 1:
+        return file
+    match = None if isinstance(path, Source) else _SPLIT.fullmatch(Path(path).name)
+    if match is None or int(match[3]) != count:
+        raise source.error(
+            f"the file is one of {count} of a model, whose names say which",
+            allowed=f"model-00001-of-{count:05}.gguf",
+            fix="give the files the names that llama-gguf-split wrote",
+        )
+    return _join_files(file, Path(path), match[1], count)  # type: ignore[arg-type]
+
+
+def _join_files(file: GGUFFile, path: Path, stem: str, count: int) -> GGUFFile:
+    """All tensors of a model in several files, with the metadata of the first."""
+    files = []
+    for number in range(1, count + 1):
+        other = path.with_name(f"{stem}-{number:05}-of-{count:05}.gguf")
+        if other != path and not other.is_file():
+            raise file.source.error(
+                "a file of the model is missing",
+                received=f"no {other.name}",
+                allowed=f"{count} files beside each other",
+            )
+        files.append(file if other == path else _read_file(map_source(other)))
+    tensors: dict[str, TensorEntry] = {}
+    for one in files:
+        if twice := tensors.keys() & one.tensors.keys():
+            raise one.source.error(f"the tensor {min(twice)[:80]!r} is in two files of the model")
+        tensors |= one.tensors
+    said = files[0].metadata.get("split.tensors.count", len(tensors))
+    if said != len(tensors):
+        raise files[0].source.error(
+            "the files are not those of one model",
+            received=f"{len(tensors)} tensors in {count} files",
+            allowed=f"{said}, as split.tensors.count says",
+        )
+    return GGUFFile(files[0].source, files[0].metadata, tensors)
+
+
+def _read_file(source: Source) -> GGUFFile:
     reader = _Reader(source)
     reader.check_magic()
     tensor_count, value_count = reader.number("<Q"), reader.number("<Q")
@@ -117,7 +164,7 @@ def read_gguf(path: str | Path | Source) -> GGUFFile:
             problem = "is there twice" if name in tensors else "does not begin at a multiple of the alignment"
             raise source.error(f"the tensor {name[:80]!r} {problem}", received=f"offset {offset}")
         source.view(start + offset, size, f"the tensor {name[:80]!r}")
-        tensors[name] = TensorEntry(shape, kind, start + offset, size)
+        tensors[name] = TensorEntry(shape, kind, start + offset, size, source)
     return GGUFFile(source, metadata, tensors)
 
 

@@ -33,6 +33,11 @@ _SETTINGS = {
 }
 _REQUIRED = ("block_count", "embedding_length", "feed_forward_length", "attention.head_count")
 _SCALINGS = {"linear": "linear", "yarn": "yarn"}
+_YARN = {
+    "original_context_length": "original_max_position_embeddings",
+    "yarn_beta_fast": "beta_fast",
+    "yarn_beta_slow": "beta_slow",
+}
 _TOKENS = {
     "tokenizer.ggml.bos_token_id": "bos_token_id",
     "tokenizer.ggml.eos_token_id": "eos_token_id",
@@ -125,16 +130,21 @@ def _number(value: Value, where: str) -> int | float:
 
 
 def _scaling(file: GGUFFile, name: str) -> dict[str, object]:
-    """`rope_scaling`: what the metadata says; of Llama 3, what the factors in the file come to."""
+    """`rope_scaling`: what the metadata says, linear where it names no kind, as in llama.cpp; of Llama 3, what the
+    factors in the file come to."""
     metadata = file.metadata
-    kind = metadata.get(f"{name}.rope.scaling.type")
-    factor = metadata.get(f"{name}.rope.scaling.factor")
-    if kind in _SCALINGS and isinstance(factor, int | float):
-        original = metadata.get(f"{name}.rope.scaling.original_context_length")
-        extra = (
-            {"original_max_position_embeddings": original} if isinstance(original, int) and original else {}
-        )
-        return {"rope_type": _SCALINGS[str(kind)], "factor": float(factor), **extra}
+    scaling = {key: metadata.get(f"{name}.rope.scaling.{key}") for key in ("type", "factor", *_YARN)}
+    kind = "linear" if scaling["type"] is None else scaling["type"]
+    factor = scaling["factor"] or metadata.get(
+        f"{name}.rope.scale_linear"
+    )  # as files before August 2023 have it
+    if kind in _SCALINGS and isinstance(factor, int | float) and factor:
+        read = {
+            ours: value
+            for key, ours in _YARN.items()
+            if isinstance(value := scaling[key], int | float) and value
+        }
+        return {"rope_type": _SCALINGS[str(kind)], "factor": float(factor), **read}
     if _ROPE_FACTORS in file.tensors:
         factors = file.array(_ROPE_FACTORS)
         return {"rope_type": "llama3", "factor": float(factors.max(initial=1)), **_LLAMA_3}

@@ -12,7 +12,13 @@ from framework.config import build
 from framework.core.errors import ConfigError, FormatError, InputError, WeightError
 from framework.interop import load_weights, write_safetensors
 from framework.nn.adapters import LoRA, merge_adapters
-from nlp.adapter_files import is_adapter_folder, read_adapter, read_adapter_config, save_adapter
+from nlp.adapter_files import (
+    _copy_parameters,
+    is_adapter_folder,
+    read_adapter,
+    read_adapter_config,
+    save_adapter,
+)
 from tools.merge_lora import main as merge
 from zoo.decoder.llama import LlamaConfig
 from zoo.layers.decoder_weights import load_decoder, save_decoder
@@ -180,3 +186,58 @@ def test_layers_of_paddles_adapters_are_texts(model, tmp_path: Path) -> None:
     (tmp_path / "lora_config.json").write_text(json.dumps({"r": 2, "target_modules": [7]}), encoding="utf-8")
     with pytest.raises(FormatError, match=r"names no layers(?s:.)*\[7\]"):
         read_adapter_config(tmp_path)
+
+
+TIED = dataclasses.replace(CONFIG, tie_embeddings=True)
+WORDS, HEAD = "base_model.model.model.embed_tokens.weight", "base_model.model.lm_head.weight"
+
+
+@pytest.mark.parametrize("names", [(WORDS,), (HEAD,), (WORDS, HEAD)])
+def test_tied_embeddings_of_which_peft_has_one_are_no_longer_tied(tmp_path: Path, names) -> None:
+    model = build(TIED).eval()
+    old = np.asarray(model.state_dict()["model.embed_tokens.weight"])
+    new = {name: old + 1 + place for place, name in enumerate(names)}
+    modules = [name.split(".")[-2] for name in names]
+    adapted = read_adapter(model, peft_folder(tmp_path / "a", {**PEFT, **new}, modules_to_save=modules))
+    state = adapted.state_dict()
+    np.testing.assert_array_equal(state["model.embed_tokens.weight"], new.get(WORDS, old))
+    np.testing.assert_array_equal(np.asarray(state["lm_head.weight"]).T, new.get(HEAD, old))
+    merge_adapters(adapted)
+    save_decoder(adapted, tmp_path / "merged")
+    np.testing.assert_allclose(load_decoder(tmp_path / "merged")(IDS), adapted(IDS), atol=1e-5)
+
+
+def test_tied_embeddings_that_were_trained_are_peft_s_head_too(tmp_path: Path) -> None:
+    adapter = LoRA(rank=2, targets="q_proj", modules_to_save=("embed_tokens",))
+    adapted = build(dataclasses.replace(TIED, adapter=adapter)).eval()
+    written = save_adapter(adapted, tmp_path / "a")
+    arrays = load_weights(written / "adapter_model.safetensors")
+    np.testing.assert_array_equal(arrays[HEAD], arrays[WORDS])
+    settings = json.loads((written / "adapter_config.json").read_text(encoding="utf-8"))
+    assert settings["modules_to_save"] == ["embed_tokens", "lm_head"]
+    plain = build(TIED).eval()
+    _copy_parameters(adapted, plain)
+    again = read_adapter(plain, written)
+    assert "lm_head.weight" not in again.state_dict()
+    np.testing.assert_allclose(again(IDS), adapted(IDS), atol=1e-6)
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_an_adapter_of_the_head_has_the_head_beside_it(tmp_path: Path, tied: bool) -> None:
+    model = build(dataclasses.replace(CONFIG, tie_embeddings=tied)).eval()
+    name = "model.embed_tokens.weight" if tied else "lm_head.weight"
+    base = np.asarray(model.state_dict()[name]) if tied else np.asarray(model.state_dict()[name]).T
+    a, b = np.ones((2, 8), np.float32), np.arange(22, dtype=np.float32).reshape(11, 2)
+    arrays = {f"base_model.model.lm_head.lora_{one}.weight": value for one, value in (("A", a), ("B", b))}
+    arrays["base_model.model.lm_head.base_layer.weight"] = np.ascontiguousarray(base)
+    adapted = read_adapter(model, peft_folder(tmp_path / "a", arrays, target_modules=["lm_head"]))
+    merge_adapters(adapted)
+    np.testing.assert_allclose(
+        np.asarray(adapted.state_dict()["lm_head.weight"]).T, base + 3 * b @ a, atol=1e-5
+    )
+
+
+def test_an_anchored_pattern_is_of_a_whole_name(tmp_path: Path) -> None:
+    patterns = {"^q_proj": 100.0, f"^{Q}$": 4.0, "k_proj": 8.0}
+    adapter = read_adapter_config(peft_folder(tmp_path / "a", PEFT, alpha_pattern=patterns))
+    assert [adapter.scale_of(Q.replace("q_", one)) for one in ("q_", "k_", "v_")] == [2.0, 4.0, 3.0]

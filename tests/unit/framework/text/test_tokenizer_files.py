@@ -228,3 +228,27 @@ def test_a_sentencepiece_model_of_another_toolkit(tmp_path: Path) -> None:
     of_xlm_r = Tokenizer.from_file(tmp_path, {"tokenizer_class": "XLMRobertaTokenizer"})
     assert [of_xlm_r.token_of(number) for number in range(4)] == ["<s>", "<pad>", "</s>", "<unk>"]
     assert of_xlm_r.encode("a").ids[[0, -1]].tolist() == [0, 2]
+
+
+@pytest.mark.parametrize("where", ["tokenizer_config.json", "tokenizer.json", "both"])
+def test_texts_are_cut_at_the_side_that_the_files_say(tmp_path: Path, where: str) -> None:
+    from tokenizers import Tokenizer as Library
+    from tokenizers import models, pre_tokenizers
+
+    library = Library(models.WordLevel({word: number for number, word in enumerate("?abcdefgh")}, "?"))
+    library.pre_tokenizer = pre_tokenizers.Whitespace()
+    if where != "tokenizer_config.json":
+        library.enable_truncation(5, direction="left")
+    library.save(str(tmp_path / "tokenizer.json"))
+    side = {"tokenizer_config.json": {"truncation_side": "left"}, "both": {"truncation_side": "right"}}.get(
+        where, {}
+    )
+    write(tmp_path / "tokenizer_config.json", json.dumps(side))
+    tokenizer = Tokenizer.from_file(tmp_path)
+    is_left = where != "both"
+    for one in (tokenizer, Tokenizer.from_json(tokenizer.to_json())):
+        assert one.encode("a b c d e", max_length=3).ids.tolist() == ([3, 4, 5] if is_left else [1, 2, 3])
+        pair = one.encode("a b c", "d e f g", max_length=5).ids.tolist()
+        assert pair == ([1, 2, 3, 6, 7] if is_left else [1, 2, 3, 4, 5])
+        assert one.encode("a b", max_length=3).ids.tolist() == [1, 2]
+        assert one.encode("a b", max_length=0).ids.tolist() == []

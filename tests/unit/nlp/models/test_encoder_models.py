@@ -20,6 +20,7 @@ from nlp.models.masked_lm import MaskedLMConfig
 from nlp.models.question_answering import QuestionAnsweringConfig
 from nlp.models.sequence_classification import SequenceClassifierConfig
 from nlp.models.token_classification import TokenClassifierConfig
+from zoo.contracts import Contract
 from zoo.layers.text_encoder import encoder_families
 from zoo.text.albert import AlbertConfig
 from zoo.text.bert import BertConfig
@@ -41,8 +42,18 @@ ENCODERS = [
     RobertaConfig(**TINY),
     AlbertConfig(**TINY, embedding_size=8),
 ]
+
+
+def _small(encoder: type) -> dict[str, Any]:
+    return dict(getattr(encoder, "contract", Contract()).small)
+
+
 EVERY = [
-    family.config(**TINY, **({"embedding_size": 8} if hasattr(family.config, "embedding_size") else {}))
+    family.config(
+        **TINY,
+        **({"embedding_size": 8} if hasattr(family.config, "embedding_size") else {}),
+        **_small(family.encoder),
+    )
     for family in encoder_families().values()
 ]
 every = pytest.mark.parametrize("encoder", EVERY, ids=lambda config: type(config).__name__)

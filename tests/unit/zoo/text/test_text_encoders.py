@@ -16,11 +16,14 @@ from framework.config import Kind, bind, build
 from framework.core.errors import ConfigError, ShapeError
 from framework.workflow.domain.weights import is_torch, load_state_into
 from tests.transformers_names import transformers_name
-from zoo.layers.text_encoder import TextEncoderConfig, encoder_families
+from zoo.contracts import Contract
+from zoo.layers.text_encoder import EncoderFamily, TextEncoderConfig, encoder_families
 from zoo.text.albert import Albert, AlbertConfig
 from zoo.text.bert import BertConfig
 from zoo.text.electra import ElectraConfig
 from zoo.text.ernie import ErnieConfig
+from zoo.text.modernbert import ModernBertConfig
+from zoo.text.mpnet import MPNetConfig
 from zoo.text.roberta import RobertaConfig
 
 TINY: dict[str, Any] = {
@@ -33,15 +36,18 @@ TINY: dict[str, Any] = {
 }
 FAMILIES = encoder_families()
 # Some encoders have more to size, such as ALBERT.
-TINY_TOO = {"embedding_size": 8, "num_groups": 2, "layers_per_group": 2}
+TINY_TOO = {"embedding_size": 8, "num_groups": 2, "layers_per_group": 2, "window": 4}
 
 
-def tiny(config: type[TextEncoderConfig]) -> TextEncoderConfig:
-    own = {field.name for field in dataclasses.fields(config)}
-    return config(**{name: value for name, value in {**TINY, **TINY_TOO}.items() if name in own})
+def tiny(family: EncoderFamily) -> TextEncoderConfig:
+    own = {field.name for field in dataclasses.fields(family.config)}
+    small = getattr(family.encoder, "contract", Contract()).small
+    return family.config(
+        **{name: value for name, value in {**TINY, **TINY_TOO, **small}.items() if name in own}
+    )
 
 
-CONFIGS = [tiny(family.config) for family in FAMILIES.values()]
+CONFIGS = [tiny(family) for family in FAMILIES.values()]
 every = pytest.mark.parametrize("config", CONFIGS, ids=lambda config: type(config).__name__)
 VARIANTS = [(family.config, variant) for family in FAMILIES.values() for variant in family.config.variants]
 
@@ -139,7 +145,7 @@ def test_dropout_in_training_only(config: Any) -> None:
 def test_too_long_and_empty_texts(config: Any) -> None:
     model = made(config)
     limit = model.max_tokens
-    assert limit == {"roberta": 18, "xlm-roberta": 18}.get(config.model_type, 20)
+    assert limit == {"roberta": 18, "xlm-roberta": 18, "mpnet": 18}.get(config.model_type, 20)
     assert model(texts(limit, 1)).hidden.shape == (1, limit, 16)
     for count in (0, limit + 1):
         with pytest.raises(ShapeError, match=f"received: {count} tokens\n  allowed: from 1 to {limit}"):
@@ -277,3 +283,51 @@ def test_a_file_of_paddle_is_not_transposed() -> None:
     assert not is_torch(state, model)
     other = load_state_into(build(model.config), state)
     assert all((np.asarray(v) == state[k]).all() for k, v in other.state_dict().items())
+
+
+def test_near_layers_of_modernbert_see_half_the_window_on_each_side() -> None:
+    config = ModernBertConfig(**{**TINY, "num_layers": 3}, pad_id=3, window=4, global_every=3)
+    model = made(config)
+    seen: list[np.ndarray] = []
+    for layer in model.encoder.layers:
+        layer.register_forward_post_hook(
+            lambda layer, args, out: seen.append(np.asarray(args[1:][layer.is_near].mask))
+        )
+    model(texts(9, 1))
+    full, *near = seen
+    distance = np.abs(np.subtract.outer(np.arange(9), np.arange(9)))
+    assert full.all() and all((mask[0, 0] == (distance <= 2)).all() for mask in near) and len(near) == 2
+
+
+def test_both_spellings_of_the_layers_of_modernbert() -> None:
+    kinds = ["full_attention", "sliding_attention"] * 2
+    rope = {
+        "full_attention": {"rope_theta": 7.0},
+        "sliding_attention": {"rope_theta": 3.0, "rope_type": "default"},
+    }
+    new = {"num_hidden_layers": 4, "layer_types": kinds, "rope_parameters": rope}
+    old = {
+        "num_hidden_layers": 4,
+        "global_attn_every_n_layers": 2,
+        "global_rope_theta": 7.0,
+        "local_rope_theta": 3.0,
+    }
+    sizes = [ModernBertConfig.from_pretrained_config(said).size() for said in (new, old)]
+    assert sizes[0] == sizes[1] and (sizes[0].global_every, sizes[0].local_theta) == (2, 3.0)
+    for change, message in (
+        ({"layer_types": kinds[::-1]}, "do not follow the pattern"),
+        ({"rope_parameters": {"full_attention": {"rope_type": "yarn"}}}, "no such rotary positions"),
+        ({"norm_bias": True}, "config.json: norm_bias"),
+        ({"classifier_pooling": "last"}, "classifier_pooling"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            ModernBertConfig.from_pretrained_config({**new, **change}).size()
+
+
+def test_encoders_without_types() -> None:
+    for config in (MPNetConfig(**TINY), ModernBertConfig(**TINY, pad_id=3)):
+        assert not any("type" in name for name in made(config).state_shapes())
+        with pytest.raises(ConfigError, match=r"type_vocab_size[\s\S]*tokens have no types"):
+            dataclasses.replace(config, type_vocab_size=2).size()
+    with pytest.raises(ConfigError, match="position_buckets"):
+        MPNetConfig(**TINY, position_buckets=3).size()

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from framework.core.errors import FormatError
+from framework.interop.source import Source
 from framework.interop.weights.gguf import read_gguf
 from framework.interop.weights.gguf_models import gguf_settings, gguf_state
 
@@ -202,3 +203,78 @@ def test_cut_and_mutated_files_end_in_our_errors(tmp_path: Path) -> None:
             [state[name] for name in state]
         except FormatError:
             continue
+
+
+def split(data: bytes, count: int, said: int | None = None) -> list[bytes]:
+    """The tensors of a file in turn over several, of which the first has the metadata."""
+    whole = read_gguf(Source("whole", memoryview(data)))
+    names = list(whole.tensors)
+    files = []
+    for number in range(count):
+        about: dict[str, object] = {
+            "split.no": number,
+            "split.count": count,
+            "split.tensors.count": said or len(names),
+        }
+        tensors = {
+            name: (
+                whole.tensors[name].shape,
+                {"F32": 0, "Q8_0": 8}[whole.tensors[name].kind],
+                bytes(whole.data(name)),
+            )
+            for name in names[number::count]
+        }
+        files.append(gguf_bytes({**(METADATA if not number else {}), **about}, tensors))
+    return files
+
+
+def test_a_model_in_several_files(tmp_path: Path) -> None:
+    data, arrays = decoder()
+    paths = [tmp_path / f"tiny-q8_0-{number:05}-of-00003.gguf" for number in (1, 2, 3)]
+    for path, one in zip(paths, split(data, 3)):
+        path.write_bytes(one)
+    for path in paths:
+        state = gguf_state(read_gguf(path))
+        assert state.keys() == {f"{name}.weight" for name in arrays}
+        for name, array in arrays.items():
+            np.testing.assert_allclose(state[f"{name}.weight"], array, atol=0.02)
+    paths[1].unlink()
+    with pytest.raises(
+        FormatError, match=r"file of the model is missing[\s\S]*no tiny-q8_0-00002-of-00003.gguf"
+    ):
+        read_gguf(paths[0])
+    paths[1].write_bytes(split(data, 3)[0])
+    with pytest.raises(FormatError, match="is in two files of the model"):
+        read_gguf(paths[0])
+    for path, one in zip(paths, split(data, 3, 99)):
+        path.write_bytes(one)
+    with pytest.raises(FormatError, match="not those of one model"):
+        read_gguf(paths[0])
+    with pytest.raises(FormatError, match="whose names say which"):
+        read_gguf(write(tmp_path, paths[0].read_bytes()))
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ({"scaling.factor": 4.0}, {"rope_type": "linear", "factor": 4.0}),
+        ({"scale_linear": 8.0}, {"rope_type": "linear", "factor": 8.0}),
+        ({"scaling.type": "none", "scaling.factor": 4.0}, None),
+        ({"scaling.type": "linear", "scaling.factor": 0.0}, None),
+        (
+            {
+                "scaling.type": "yarn",
+                "scaling.factor": 4.0,
+                "scaling.original_context_length": 32,
+                "scaling.yarn_beta_fast": 16.0,
+            },
+            {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32, "beta_fast": 16.0},
+        ),
+    ],
+)
+def test_stretched_positions(said: dict[str, object], expected: dict[str, object] | None) -> None:
+    metadata = {**METADATA, **{f"llama.rope.{key}": value for key, value in said.items()}}
+    assert (
+        gguf_settings(read_gguf(Source("tiny", memoryview(gguf_bytes(metadata, {}))))).get("rope_scaling")
+        == expected
+    )
