@@ -20,8 +20,8 @@ def is_vertical_text(lines: Sequence[Line]) -> bool:
 
 def level_line(line: Line, edge: float) -> Line:
     """A vertical line as a level one of the turned page, whose upper edge is the page's right `edge`."""
-    words = tuple(replace(word, polygon=_turned(word.polygon, edge), chars=()) for word in line.words)
-    return replace(line, polygon=_turned(line.polygon, edge), words=words, orientation=0, vertical=False)
+    words = tuple(replace(word, polygon=_rotated(word.polygon, edge), chars=()) for word in line.words)
+    return replace(line, polygon=_rotated(line.polygon, edge), words=words, orientation=0, vertical=False)
 
 
 def level_box(box: Box, edge: float) -> Box:
@@ -36,7 +36,7 @@ def column_box(box: Box, edge: float) -> Box:
     return edge - bottom, left, edge - top, right
 
 
-def _turned(polygon: Polygon, edge: float) -> Polygon:
+def _rotated(polygon: Polygon, edge: float) -> Polygon:
     """Clockwise from the upper left corner, as before: that is the upper right one of the page."""
     first = len(polygon) // 2 - 1
     return tuple((y, edge - x) for x, y in (*polygon[first:], *polygon[:first]))

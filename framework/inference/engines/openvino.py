@@ -20,7 +20,7 @@ from framework.inference.engines.onnx_file import OnnxEngine
 _LINES, _PAGES = 1500, 150
 """Operations of a shape that the CPU plugin keeps prepared: those that were used last. By default they are 5,000, and a
 process that reads pages of many sizes grows by 8 MB a page. A shape of lines is about 22 operations and 2.5 MB, so that
-some 65 shapes stay; a receipt takes as long as with 3,000."""
+some 65 shapes stay; pages take as long as with 3,000."""
 
 
 def _capacity(inputs: Mapping[str, TensorShape] | None) -> int:
