@@ -96,16 +96,18 @@ class Partitioner:
         stages = self.sizes["pipeline"]
         return 1 if stages == 1 else self.options.micro_batches or 2 * stages
 
-    def check_batch_size(self, count: int) -> None:
-        """Raises: ConfigError, where a batch of `count` samples cannot be divided among the devices."""
+    def check_batch_size(self, count: int, *, last: bool = False) -> None:
+        """Raises: ConfigError, where a batch of `count` samples, or the last one of an epoch, cannot be divided among
+        the devices."""
         micro = self._micro_batches
         if count % (self._batch_parts * micro):
             pipeline = f" and {micro} micro batches" if micro > 1 else ""
             raise ConfigError(
-                "the batch cannot be divided among the devices",
-                where="data.train.batch_size",
+                f"the {'last batch of an epoch' if last else 'batch'} cannot be divided among the devices",
+                where="the training data" if last else "data.train.batch_size",
                 received=f"{count} samples for {self._batch_parts} devices{pipeline}",
                 allowed=f"a multiple of {self._batch_parts * micro}",
+                fix="drop_last=True, as `oar train` has it" if last else None,
             )
 
     def divides(self, count: int) -> bool:

@@ -528,6 +528,7 @@ class _NamedLoader:
     def __init__(self, loader: DataLoader, task: _Supervised, judged: bool) -> None:
         self.loader, self.task, self.judged = loader, task, judged
         self.batch_size, self.dataset = loader.batch_size, loader.dataset
+        self.last_batch_size, self.select_rows = loader.last_batch_size, loader.select_rows
 
     def __len__(self) -> int:
         return len(self.loader)

@@ -104,6 +104,8 @@ class Trainer:
 
         self.partitioner = partitioner or Partitioner()
         self.partitioner.check_batch_size(self.batch_size)
+        if train.last_batch_size is not None:
+            self.partitioner.check_batch_size(train.last_batch_size, last=True)
         self.partitioner.set_model(model)
         if (rows := self.partitioner.local_rows(self.batch_size)) is not None:
             train.select_rows(rows)

@@ -184,6 +184,16 @@ class DataLoader:
         samples, size = len(self.dataset), int(self.batch_size or 1)  # pyright: ignore[reportArgumentType]
         return samples // size if self._recipe.drop_last else -(-samples // size)
 
+    @property
+    def last_batch_size(self) -> int | None:
+        """Samples of the last batch of an epoch, where all others have `batch_size`; None where that is not known."""
+        sampler = self.batch_sampler
+        if type(sampler) is not BatchSampler or self._recipe.pad_to is not None:
+            return None
+        return (
+            sampler.batch_size if sampler.drop_last else (len(sampler.sampler) - 1) % sampler.batch_size + 1
+        )
+
     def set_epoch(self, epoch: int) -> None:
         """Choose the epoch that `for batch in loader` gives."""
         self.epoch = epoch

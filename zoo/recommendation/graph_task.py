@@ -98,8 +98,8 @@ class CollaborativeFiltering(Task[RowSample, nn.Layer]):
         good = (vectors * item_table[items]).sum(axis=-1)
         bad = jnp.einsum("nd,nkd->nk", vectors, item_table[negatives])
         ranking = jax.nn.softplus(bad - good[:, None]).mean()
-        taken = jnp.concatenate([items[:, None], negatives], axis=1)
-        squares = sum(jnp.square(one).sum() for one in model.initial_vectors(users, taken))
+        rows = jnp.concatenate([items[:, None], negatives], axis=1)
+        squares = sum(jnp.square(one).sum() for one in model.initial_vectors(users, rows))
         decay = squares / (2 * len(users))
         return Losses(ranking + self.reg_weight * decay, {"bpr": ranking})
 
@@ -120,11 +120,11 @@ class CollaborativeFiltering(Task[RowSample, nn.Layer]):
         """
         user_table, item_table = model()
         users = jnp.maximum(inputs["user"], 0)
-        seen = model.seen_items(users) & (inputs["user"] >= 0)[:, None]
+        history = model.seen_items(users) & (inputs["user"] >= 0)[:, None]
         weights = model.has_items().astype(user_table.dtype)
         mean = weights @ user_table / jnp.maximum(weights.sum(), 1)
-        vector = jnp.where(seen.any(axis=1, keepdims=True), user_table[users], mean).astype(jnp.float32)
-        return {"scores": vector @ item_table.T, "seen": seen, "vector": vector}
+        vector = jnp.where(history.any(axis=1, keepdims=True), user_table[users], mean).astype(jnp.float32)
+        return {"scores": vector @ item_table.T, "seen": history, "vector": vector}
 
     def describe_outputs(self) -> Mapping[str, Mapping[str, JSON]]:
         return {

@@ -125,5 +125,5 @@ class LightGCN(nn.Model[LightGCNConfig]):
         count = users.shape[0]
         positions = jnp.full(self.config.num_users, count, jnp.int32)
         positions = positions.at[users].set(jnp.arange(count, dtype=jnp.int32))
-        seen = jnp.zeros((count + 1, self.config.num_items + 1), bool)
-        return seen.at[positions[self.edge_users], self.edge_items].set(True)[positions[users]]
+        mask = jnp.zeros((count + 1, self.config.num_items + 1), bool)
+        return mask.at[positions[self.edge_users], self.edge_items].set(True)[positions[users]]

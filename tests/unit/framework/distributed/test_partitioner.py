@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from typing import Literal
+from typing import Any, Literal
 
 import jax
 import numpy as np
@@ -16,7 +16,12 @@ from framework import nn
 from framework.core.errors import ConfigError
 from framework.distributed import ParallelOptions, Partitioner
 from framework.distributed.layout import parameter_specs
+from framework.engine.experiment import TrainOptions
+from framework.engine.trainer import Trainer
+from framework.io import DataLoader
 from framework.nn.adapters import LoRA, add_adapters
+from framework.optimizer import Momentum
+from tests.unit.framework.engine.conftest import Points, PointTask
 
 SIZES = {"data": 1, "fsdp": 2, "tensor": 4}
 
@@ -95,6 +100,29 @@ def test_one_device() -> None:
     partitioner.sizes["data"] = 2
     with pytest.raises(ConfigError, match="7 samples for 2 devices"):
         partitioner.check_batch_size(7)
+
+
+def test_the_last_batch_of_an_epoch_is_looked_at_before_the_first() -> None:
+    """Trainer.fit would end at it, in words about shardings, when all but it was trained on."""
+
+    def trainer(samples: int, drop_last: bool = False) -> Trainer:
+        task: Any = PointTask()
+        loader = DataLoader(Points(samples), batch_size=4, pack=task.pack, drop_last=drop_last, num_workers=0)
+        return Trainer(
+            nn.Linear(2, 2),
+            task,
+            Momentum(0.1, 0.9),
+            loader,
+            TrainOptions(epochs=1),
+            partitioner=Partitioner(),
+        )
+
+    with pytest.raises(
+        ConfigError, match=r"(?s)last batch of an epoch.*3 samples for 2 devices.*drop_last=True"
+    ):
+        trainer(11)
+    for samples, drop_last in ((11, True), (10, False), (12, False)):
+        trainer(samples, drop_last)
 
 
 def test_values_that_were_not_read_are_drawn_and_stay_unread() -> None:
