@@ -155,6 +155,7 @@ def test_what_paddles_own_tests_import_of_its_private_modules() -> None:
     from framework.paddle.jit import api, translated_layer
 
     assert base.Scope is core.Scope and translated_layer.INFER_MODEL_SUFFIX == ".pdmodel"
+    assert [int(t) for t in (core.VarDesc.VarType.FP32, paddle.bfloat16)] == [5, 22]
     assert core.grad_var_suffix() == "@GRAD" == backward._append_grad_suffix_("")
     double = api.dygraph_to_static_func(lambda x: x * 2)
     with api.sot_mode_guard(False):
