@@ -157,6 +157,7 @@ def test_what_paddles_own_tests_import_of_its_private_modules() -> None:
     assert base.Scope is core.Scope and translated_layer.INFER_MODEL_SUFFIX == ".pdmodel"
     assert [int(t) for t in (core.VarDesc.VarType.FP32, paddle.bfloat16)] == [5, 22]
     assert core.grad_var_suffix() == "@GRAD" == backward._append_grad_suffix_("")
+    assert [backward._as_list(x) for x in (None, 1, (1, 2))] == [[], [1], [1, 2]]
     double = api.dygraph_to_static_func(lambda x: x * 2)
     with api.sot_mode_guard(False):
         assert double(paddle.to_tensor(2.0)).item() == 4.0
