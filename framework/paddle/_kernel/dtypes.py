@@ -31,6 +31,10 @@ class dtype:
     def __hash__(self) -> int:
         return hash(self.name)
 
+    def __int__(self) -> int:
+        """Paddle's number of the type, as attributes of its operators carry it."""
+        return _NUMBERS[self.name]
+
     def __reduce__(self) -> str | tuple[object, ...]:
         return (_named, (self.name,))
 
@@ -48,6 +52,13 @@ float64 = dtype("float64", np.dtype(np.float64))
 complex64 = dtype("complex64", np.dtype(np.complex64))
 complex128 = dtype("complex128", np.dtype(np.complex128))
 
+_NUMBERS = {"bool": 0, "int16": 1, "int32": 2, "int64": 3, "float16": 4, "float32": 5, "float64": 6} | {
+    "uint8": 20,
+    "int8": 21,
+    "bfloat16": 22,
+    "complex64": 23,
+    "complex128": 24,
+}
 ALL = (
     *(bool_, uint8, int8, int16, int32, int64),
     *(float16, bfloat16, float32, float64, complex64, complex128),

@@ -4,6 +4,12 @@ from framework.paddle._kernel.modules import complete as _complete
 from framework.paddle.base.framework import grad_var_name as _append_grad_suffix_
 from framework.paddle.static.backward import gradients as calc_gradient
 
-__all__ = ["_append_grad_suffix_", "calc_gradient"]
+__all__ = ["_append_grad_suffix_", "_as_list", "calc_gradient"]
+
+
+def _as_list(x: object) -> list[object]:
+    """A list of one thing or of many; None is none."""
+    return [] if x is None else list(x) if isinstance(x, list | tuple) else [x]
+
 
 _complete(__name__)

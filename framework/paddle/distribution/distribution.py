@@ -81,7 +81,8 @@ class Distribution:
     def _extend_shape(self, sample_shape: Sizes) -> tuple[int, ...]:
         if not isinstance(sample_shape, list | tuple | np.ndarray | Tensor):
             raise _refused(f"{type(self).__name__}.sample: `shape`", "lists, tuples, arrays", sample_shape)
-        return (*integers_of(sample_shape), *self._batch_shape, *self._event_shape)
+        sizes = sample_shape.tolist() if isinstance(sample_shape, np.ndarray) else sample_shape
+        return (*integers_of(sizes), *self._batch_shape, *self._event_shape)
 
 
 def drawn_shape(shape: tuple[int, ...], *parameters: jax.Array) -> tuple[int, ...]:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import ParamSpec, TypeVar
+from typing import ParamSpec
 
 from framework.paddle._kernel.modules import complete as _complete
 from framework.paddle.jit.ast_transform import transformed
 from framework.paddle.static.program import in_dynamic_mode
 
 P = ParamSpec("P")
-ResultT = TypeVar("ResultT")
 
 
 @contextmanager
@@ -22,12 +21,12 @@ def sot_mode_guard(value: bool) -> Iterator[None]:
     yield
 
 
-def dygraph_to_static_func(function: Callable[P, ResultT]) -> Callable[P, ResultT]:
+def dygraph_to_static_func(function: Callable[P, object]) -> Callable[P, object]:
     """In static mode: the function with control flow over variables converted. In dynamic mode it runs as it is."""
     converted = functools.cache(lambda: transformed(function))
 
     @functools.wraps(function)
-    def call(*args: P.args, **kwargs: P.kwargs) -> ResultT:
+    def call(*args: P.args, **kwargs: P.kwargs) -> object:
         return (function if in_dynamic_mode() else converted())(*args, **kwargs)
 
     return call

@@ -336,6 +336,7 @@ def triu(x: Array, diagonal: int = 0, name: str | None = None) -> Array:
 
 def tril_indices(row: int, col: int, offset: int = 0, dtype: DTypeLike | None = "int64") -> Tensor:
     """[2, N]: rows and columns of the elements on and below a diagonal of a row x col matrix."""
+    _check_sizes("tril_indices", row, col, offset)
     return wrap(as_array(np.stack(np.tril_indices(row, offset, col)), dtype))
 
 
@@ -343,7 +344,19 @@ def triu_indices(
     row: int, col: int | None = None, offset: int = 0, dtype: DTypeLike | None = "int64"
 ) -> Tensor:
     """[2, N]: rows and columns of the elements on and above a diagonal of a row x col matrix."""
-    return wrap(as_array(np.stack(np.triu_indices(row, offset, row if col is None else col)), dtype))
+    col = row if col is None else col
+    _check_sizes("triu_indices", row, col, offset)
+    return wrap(as_array(np.stack(np.triu_indices(row, offset, col)), dtype))
+
+
+def _check_sizes(name: str, row: int, col: int, offset: int) -> None:
+    if not all(isinstance(n, int) for n in (row, col, offset)) or row < 0 or col < 0:
+        raise ArgumentTypeError(
+            "a size or a diagonal is no integer, or a size is negative",
+            where=f"paddle.{name}",
+            received=f"row {row!r}, col {col!r}, offset {offset!r}",
+            allowed="integers, row and col from 0",
+        )
 
 
 @operation

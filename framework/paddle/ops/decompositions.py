@@ -208,8 +208,36 @@ def eigvalsh(x: Array, UPLO: str = "L", name: str | None = None) -> Array:
 def eig(x: Array, name: str | None = None) -> tuple[Array, Array]:
     """The complex eigenvalues and eigenvectors (columns) of square matrices. It runs on the CPU."""
     _matrices(x, "eig")
+    return _eig(x)
+
+
+@jax.custom_vjp
+def _eig(x: jax.Array) -> tuple[jax.Array, jax.Array]:
     values, vectors = jnp.linalg.eig(x)
     return values, vectors
+
+
+def _eig_forward(x: jax.Array) -> tuple[tuple[jax.Array, jax.Array], tuple[jax.Array, ...]]:
+    values, vectors = _eig(x)
+    return (values, vectors), (x, values, vectors)
+
+
+def _eig_backward(kept: tuple[jax.Array, ...], cotangents: tuple[jax.Array, jax.Array]) -> tuple[jax.Array]:
+    """Paddle's gradient: of vectors whose length is 1. jax has none, since it does not ask that lengths be fixed."""
+    x, values, vectors = kept
+    of_values, of_vectors = (g.conj() for g in cotangents)
+    adjoint = _adjoint(vectors)
+    inner = adjoint @ of_vectors
+    lengths = jnp.diagonal(inner, axis1=-2, axis2=-1).real.astype(inner.dtype)[..., None, :]
+    gaps = (values[..., None, :] - values[..., :, None]).conj()
+    diagonal = jnp.eye(x.shape[-1], dtype=bool)
+    inner = (inner - adjoint @ (vectors * lengths)) / jnp.where(diagonal, 1, gaps)
+    inner = jnp.where(diagonal, of_values[..., None, :], inner)
+    gradient = jnp.linalg.solve(adjoint, inner @ adjoint).conj()
+    return ((gradient if jnp.iscomplexobj(x) else gradient.real).astype(x.dtype),)
+
+
+_eig.defvjp(_eig_forward, _eig_backward)
 
 
 @operation

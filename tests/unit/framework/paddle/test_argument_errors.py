@@ -22,6 +22,8 @@ IMAGES = paddle.ones([1, 4, 2, 2])
         lambda: X.astype("abc"),
         lambda: paddle.eye(-1),
         lambda: paddle.eye(2.5),
+        lambda: paddle.tril_indices(4.0, 4, 2),
+        lambda: paddle.triu_indices(4, -1),
         lambda: paddle.argmax(X, axis=1.5),
         lambda: paddle.argmin(X, axis="1"),
         lambda: paddle.roll(X, (-1, 1), axis="(0, 1)"),

@@ -46,6 +46,8 @@ GRADIENTS: dict[str, tuple[Callable[[Tensor], Tensor], np.ndarray]] = {
         SQUARE,
     ),
     "singular values": (lambda x: linalg.svd(x)[1], TALL),
+    "eigenvalues of any matrix": (lambda x: linalg.eig(x)[0].real(), SQUARE),
+    "eigenvectors of any matrix": (lambda x: linalg.eig(x)[1].abs(), SQUARE),
     "eigenvalues of a batch": (lambda x: linalg.eigvalsh((x + x.transpose([0, 2, 1])) / 2.0), SQUARE[None]),
     "pinv": (linalg.pinv, TALL),
     "qr": (lambda x: linalg.qr(x)[1], TALL),

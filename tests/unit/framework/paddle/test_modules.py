@@ -149,13 +149,17 @@ def test_masks_of_attention_become_what_is_added() -> None:
 
 def test_what_paddles_own_tests_import_of_its_private_modules() -> None:
     from framework.paddle import base, pir_utils
-    from framework.paddle.base import backward, core, variable_index
+    from framework.paddle.base import backward, core, variable_index, wrapped_decorator
     from framework.paddle.base.dygraph.base import switch_to_static_graph
     from framework.paddle.base.framework import switch_main_program
     from framework.paddle.jit import api, translated_layer
 
     assert base.Scope is core.Scope and translated_layer.INFER_MODEL_SUFFIX == ".pdmodel"
+    assert [int(t) for t in (core.VarDesc.VarType.FP32, paddle.bfloat16)] == [5, 22]
     assert core.grad_var_suffix() == "@GRAD" == backward._append_grad_suffix_("")
+    named = wrapped_decorator.wrap_decorator(lambda function: lambda x: function(x) + 1)(abs)
+    assert (named(-2), named.__name__) == (3, "abs")
+    assert [backward._as_list(x) for x in (None, 1, (1, 2))] == [[], [1], [1, 2]]
     double = api.dygraph_to_static_func(lambda x: x * 2)
     with api.sot_mode_guard(False):
         assert double(paddle.to_tensor(2.0)).item() == 4.0
