@@ -29,6 +29,11 @@ def test_modules_hold_what_is_here_and_leave_objects_of_their_name() -> None:
     before = fleet.fleet
     assert imported("paddle.distributed.fleet.fleet").Fleet is type(before)
     assert fleet.fleet is before and callable(dist.spawn)
+    assert getattr(dist, "io").is_persistable(  # noqa: B009
+        paddle.nn.Linear(1, 1).weight
+    )
+    with pytest.raises(AttributeError, match="not yet"):
+        _ = paddle.static.nn.static_pylayer  # a function, and a module of its name
     with pytest.raises(AttributeError, match="not here yet"):
         _ = imported("paddle.distributed.elastic").nothing_of_the_kind
 
