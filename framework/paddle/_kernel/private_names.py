@@ -19,6 +19,7 @@ PRIVATE: dict[str, dict[str, str]] = {
         "default_collate_fn": "paddle.io.default_collate_fn",
         "default_convert_fn": "paddle.io.default_convert_fn",
     },
+    "paddle.amp.auto_cast": {"amp_state": "paddle.amp.casting.amp_state"},
     "paddle.framework": {
         "dygraph_only": "paddle.base.framework.dygraph_only",
         "_current_expected_place_": "paddle.base.framework._current_expected_place_",

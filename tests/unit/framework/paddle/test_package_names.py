@@ -220,6 +220,7 @@ def test_a_saved_model_as_an_object(tmp_path: Path) -> None:
 
 
 def test_small_names() -> None:
+    assert imported("paddle.amp.auto_cast").amp_state() is None and callable(paddle.amp.auto_cast)
     assert imported("paddle.utils.download").is_url("https://a/b") and not paddle.utils.download.is_url("/a")
     assert imported("paddle.utils.cpp_extension.cpp_extension").CUDA_HOME is None
     assert len(paddle.audio.datasets.ESC50.label_list) == 50
