@@ -40,6 +40,7 @@ PRIVATE: dict[str, dict[str, str]] = {
         "Group": f"{_COLLECTIVE}.Group",
         "_get_global_group": f"{_COLLECTIVE}._world",
     },
+    "paddle.distributed.communication.reduce": {"_get_reduce_op": f"{_COLLECTIVE}._get_reduce_op"},
     "paddle.distributed.fleet": {"auto": "paddle.distributed.auto_parallel"},
     f"{_OPTIMIZERS}.dygraph_sharding_optimizer": {
         "DygraphShardingOptimizerV2": f"{_OPTIMIZERS}.DygraphShardingOptimizerV2"

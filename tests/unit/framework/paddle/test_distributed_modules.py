@@ -96,6 +96,13 @@ def test_streams_take_whole_tensors() -> None:
         stream.send(x, 0)
 
 
+def test_numbers_of_reductions() -> None:
+    number = imported("paddle.distributed.communication.reduce")._get_reduce_op
+    assert number(dist.ReduceOp.MAX, "allreduce") == dist.ReduceOp.MAX
+    with pytest.raises(ValueError, match="unknown reduction"):
+        number(9, "allreduce")
+
+
 def test_rpc_of_one_worker() -> None:
     with pytest.raises(RuntimeError, match="init_rpc"):
         rpc.get_current_worker_info()
