@@ -30,6 +30,7 @@ PRIVATE: dict[str, dict[str, str]] = {
     "paddle.quantization.quanters.abs_max": {
         "FakeQuanterWithAbsMaxObserverLayer": "paddle.quantization.quanters.FakeQuanterWithAbsMaxObserverLayer"
     },
+    "paddle.io.dataloader.dataloader_iter": {"_DataLoaderIterBase": "paddle.io.loader._DataLoaderIterBase"},
     "paddle.distributed.collective": {
         **{name: f"{_MP_OPS}.{name}" for name in ("_c_concat", "_c_identity", "_c_split", "_mp_allreduce")},
         "_c_lookup_table": f"{_MP_OPS}._c_lookup_table",
