@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from framework.paddle._kernel.missing import reason
+from framework.paddle._kernel.refused import RefusedType, refused_rows
 
 SURFACE = Path(__file__).with_name("paddle_surface.txt")
 Parameter = tuple[str, str | None]  # name (with its stars) and default as text
@@ -100,7 +101,9 @@ def _another(default: str | None, ours: Any) -> bool:
 
 def _refuses(value: Any) -> bool:
     """Whether a function is there so that its import works, and raises when it is called."""
-    return inspect.isfunction(value) and value.__annotations__.get("return") == "NoReturn"
+    return isinstance(value, RefusedType) or (
+        inspect.isfunction(value) and value.__annotations__.get("return") == "NoReturn"
+    )
 
 
 @dataclass(frozen=True)
@@ -155,6 +158,14 @@ def missing_table() -> str:
     lines += [
         f"| `{module}` | {', '.join(found)} | {_cell(why)} |" for (module, why), found in groups.items()
     ]
+    return "\n".join(lines) + "\n"
+
+
+def refused_table() -> str:
+    """What is there for imports and raises when it is called, with what to do."""
+    lines = ["| module | names | why, and what to do |", "| --- | --- | --- |"]
+    for module, names_there, fix in refused_rows():
+        lines.append(f"| `{module}` | {', '.join(f'`{name}`' for name in names_there)} | {_cell(fix)} |")
     return "\n".join(lines) + "\n"
 
 

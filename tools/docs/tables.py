@@ -146,6 +146,7 @@ TABLES = {
     "api_words": api_names.words_table,
     "paddle_counts": paddle_table.counts_table,
     "paddle_missing": paddle_table.missing_table,
+    "paddle_refused": paddle_table.refused_table,
     "paddle_differences": paddle_table.differences_table,
 }
 

@@ -33,7 +33,7 @@ _REASONS: tuple[tuple[str, str], ...] = (
         r"paddle\.distributed\.(fleet\.)?(.*PS.*|.*Dataset|.*RoleMaker.*|Role|UtilBase)(\..*)?",
         "parameter servers: QueueDataset and InMemoryDataset read data, tables lie in the workers",
     ),
-    (r"paddle\.distributed\b.*", "not here yet: of training on several machines, its helpers"),
+    (r"paddle\.distributed\b(?!\.io$).*", "not here yet: of training on several machines, its helpers"),
     (
         r"paddle\.static\.nn\.(sequence_(?!lod$).*|StaticRNN|row_conv|multi_box_head|nce)",
         "works on LoD Tensors, which are gone from Paddle 3: pad the sequences and use paddle.nn",

@@ -79,7 +79,8 @@ def resolver(module: str) -> Callable[[str], object]:
             return refusal
         if name in held.public:
             return find(held.public[name])
-        if f"{full}.{name}" in _lines():
+        absent = name in held.listed and reason(f"{full}.{name}")  # a function of the name of its module
+        if f"{full}.{name}" in _lines() and not absent:
             return _imported(f"{full}.{name}")
         raise AttributeError(_absent(f"{full}.{name}"))
 

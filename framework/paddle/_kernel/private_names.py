@@ -19,6 +19,7 @@ PRIVATE: dict[str, dict[str, str]] = {
         "default_collate_fn": "paddle.io.default_collate_fn",
         "default_convert_fn": "paddle.io.default_convert_fn",
     },
+    "paddle.amp.auto_cast": {"amp_state": "paddle.amp.casting.amp_state"},
     "paddle.framework": {
         "dygraph_only": "paddle.base.framework.dygraph_only",
         "_current_expected_place_": "paddle.base.framework._current_expected_place_",
@@ -29,6 +30,7 @@ PRIVATE: dict[str, dict[str, str]] = {
     "paddle.quantization.quanters.abs_max": {
         "FakeQuanterWithAbsMaxObserverLayer": "paddle.quantization.quanters.FakeQuanterWithAbsMaxObserverLayer"
     },
+    "paddle.io.dataloader.dataloader_iter": {"_DataLoaderIterBase": "paddle.io.loader._DataLoaderIterBase"},
     "paddle.distributed.collective": {
         **{name: f"{_MP_OPS}.{name}" for name in ("_c_concat", "_c_identity", "_c_split", "_mp_allreduce")},
         "_c_lookup_table": f"{_MP_OPS}._c_lookup_table",
@@ -39,6 +41,7 @@ PRIVATE: dict[str, dict[str, str]] = {
         "Group": f"{_COLLECTIVE}.Group",
         "_get_global_group": f"{_COLLECTIVE}._world",
     },
+    "paddle.distributed.communication.reduce": {"_get_reduce_op": f"{_COLLECTIVE}._get_reduce_op"},
     "paddle.distributed.fleet": {"auto": "paddle.distributed.auto_parallel"},
     f"{_OPTIMIZERS}.dygraph_sharding_optimizer": {
         "DygraphShardingOptimizerV2": f"{_OPTIMIZERS}.DygraphShardingOptimizerV2"

@@ -128,6 +128,11 @@ def refused(full_name: str) -> RefusedType | None:
     return _REFUSED.get(full_name)
 
 
+def refused_rows() -> Iterator[tuple[str, tuple[str, ...], str]]:
+    """(module, its names that cannot be here, what to do), for docs/paddle_api.md."""
+    return iter(_ROWS)
+
+
 def refused_in(module: str) -> Iterator[tuple[str, RefusedType]]:
     """The names of a module that cannot be here."""
     return ((value.__name__, value) for value in _REFUSED.values() if value.__module__ == module)

@@ -41,6 +41,11 @@ def available() -> bool:
     return jax.default_backend() != "cpu"
 
 
+def amp_state() -> object | None:
+    """What casts the inputs of operations here; None outside of `auto_cast`, and where AMP does nothing."""
+    return mode.amp
+
+
 @functools.cache
 def _say_unavailable() -> None:
     log.warning("paddle.amp does nothing on a CPU: operations stay in float32")

@@ -157,6 +157,12 @@ def _op(op: int) -> Reduction:
     return _OPS[op]
 
 
+def _get_reduce_op(reduce_op: int, func_name: str) -> int:
+    """The number of a reduction, as packages pass it on. Raises: ShapeError: there is none of the number."""
+    _op(reduce_op)
+    return reduce_op
+
+
 def all_reduce(
     tensor: Tensor, op: int = ReduceOp.SUM, group: Group | None = None, sync_op: bool = True
 ) -> Task | None:

@@ -73,6 +73,16 @@ def _with_tensors(batch: object) -> Any:
     return batch
 
 
+class _DataLoaderIterBase(Iterator[Any]):
+    """What iterates a loader. Packages look for it by this name, and read its sampler."""
+
+    def __init__(self, loader: DataLoader, batches: Iterator[Any]) -> None:
+        self._dataset, self._batch_sampler, self._batches = loader.dataset, loader.batch_sampler, batches
+
+    def __next__(self) -> Any:
+        return next(self._batches)
+
+
 class DataLoader:
     """Reads a dataset in batches.
 
@@ -143,8 +153,8 @@ class DataLoader:
         made = map(_with_tensors, batches)
         if self.feed_list and not self.return_list:
             names = [variable.name for variable in self.feed_list]
-            return ([dict(zip(names, batch, strict=True))] for batch in made)
-        return made
+            return _DataLoaderIterBase(self, ([dict(zip(names, batch, strict=True))] for batch in made))
+        return _DataLoaderIterBase(self, made)
 
     def __call__(self) -> Iterator[Any]:
         return self.__iter__()

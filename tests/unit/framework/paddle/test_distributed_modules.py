@@ -29,6 +29,11 @@ def test_modules_hold_what_is_here_and_leave_objects_of_their_name() -> None:
     before = fleet.fleet
     assert imported("paddle.distributed.fleet.fleet").Fleet is type(before)
     assert fleet.fleet is before and callable(dist.spawn)
+    assert getattr(dist, "io").is_persistable(  # noqa: B009
+        paddle.nn.Linear(1, 1).weight
+    )
+    with pytest.raises(AttributeError, match="not yet"):
+        _ = paddle.static.nn.static_pylayer  # a function, and a module of its name
     with pytest.raises(AttributeError, match="not here yet"):
         _ = imported("paddle.distributed.elastic").nothing_of_the_kind
 
@@ -89,6 +94,13 @@ def test_streams_take_whole_tensors() -> None:
     np.testing.assert_array_equal(received.numpy(), x.numpy())
     with pytest.raises(DeviceError, match="no such other process"):
         stream.send(x, 0)
+
+
+def test_numbers_of_reductions() -> None:
+    number = imported("paddle.distributed.communication.reduce")._get_reduce_op
+    assert number(dist.ReduceOp.MAX, "allreduce") == dist.ReduceOp.MAX
+    with pytest.raises(ValueError, match="unknown reduction"):
+        number(9, "allreduce")
 
 
 def test_rpc_of_one_worker() -> None:

@@ -220,6 +220,11 @@ def test_a_saved_model_as_an_object(tmp_path: Path) -> None:
 
 
 def test_small_names() -> None:
+    loader = paddle.io.DataLoader(paddle.io.TensorDataset([paddle.arange(4)]), batch_size=2)
+    batches = iter(loader)
+    assert isinstance(batches, imported("paddle.io.dataloader.dataloader_iter")._DataLoaderIterBase)
+    assert batches._batch_sampler is loader.batch_sampler and len(list(batches)) == 2
+    assert imported("paddle.amp.auto_cast").amp_state() is None and callable(paddle.amp.auto_cast)
     assert imported("paddle.utils.download").is_url("https://a/b") and not paddle.utils.download.is_url("/a")
     assert imported("paddle.utils.cpp_extension.cpp_extension").CUDA_HOME is None
     assert len(paddle.audio.datasets.ESC50.label_list) == 50

@@ -38,8 +38,13 @@ def test_differences_of_parameters(parameters: str, expected: str) -> None:
     assert paddle_table.differs(name, paddle.reshape) == expected
 
 
+def test_names_that_raise_at_the_call_are_listed() -> None:
+    assert "| `paddle.framework` | `IrGraph` |" in paddle_table.refused_table()
+    assert paddle_table._refuses(paddle.framework.IrGraph) and not paddle_table._refuses(paddle.nn.Linear)
+
+
 def test_a_missing_name_says_why() -> None:
-    with pytest.raises(AttributeError, match="older interfaces of quantisation"):
-        _ = paddle.quantization.ImperativePTQ
+    with pytest.raises(AttributeError, match="make it dense"):
+        _ = paddle.sparse.nn.SubmConv3D
     with pytest.raises(AttributeError, match="no such name"):
         _ = paddle.nothing_of_the_kind
