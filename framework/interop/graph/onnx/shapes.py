@@ -160,6 +160,13 @@ def _unsqueeze(call: Call, x: Item, axes: Item = None) -> Item:
     added = axes_of(call, axes) or ()
     rank = len(shape_of(x)) + len(added)
     positions = {call.axis(axis, rank) for axis in added}
+    if len(positions) < len(added):
+        raise call.error(
+            "an axis is added twice",
+            ShapeError,
+            received=list(added),
+            allowed=f"each of the {rank} axes once",
+        )
     rest = iter(shape_of(x))
     return reshaped(call, x, [1 if i in positions else next(rest) for i in range(rank)])
 

@@ -94,3 +94,17 @@ def test_what_is_known_before_a_program_runs_stays_so() -> None:
     )
     assert engine._weights[2] == {}
     check(engine, session, RNG.normal(size=(2, 6)).astype(np.float32))
+
+
+@pytest.mark.parametrize("rounds", [True, False])
+def test_graphs_that_round_to_8_bits_are_told_to_be_no_faster(
+    rounds: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Weights alone in 8 bits are widened once, and cost nothing."""
+    arrays = {"w": np.ones((4, 4), np.int8), "s": np.float32(0.1)}
+    nodes = [node("DequantizeLinear", ["w", "s"], ["v"]), node("MatMul", ["a", "v"], ["y"])]
+    first = [node("QuantizeLinear", ["x", "s"], ["q"]), node("DequantizeLinear", ["q", "s"], ["a"])]
+    nodes = [*(first if rounds else [node("Relu", ["x"], ["a"])]), *nodes]
+    caplog.set_level("INFO", "oar")
+    opened(model(nodes, [value("x", [2, 4])], arrays=arrays, opset=13))
+    assert ("m.onnx computes with 8 bits, which is not faster" in caplog.text) is rounds

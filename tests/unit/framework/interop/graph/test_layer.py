@@ -340,3 +340,10 @@ def test_updates_have_the_shape_of_their_indices(open_graph, op, index):
     with pytest.raises(ShapeError, match=r"updates of another shape(?s:.*)allowed: \(2, 3\)"):
         graph(x, row)
     assert float(graph(x, np.ones((2, 3), np.float32)).sum()) >= 5
+
+
+def test_an_axis_that_is_added_twice_is_an_error(open_graph):
+    """As -3 and 1 of a matrix, which are two names of one axis."""
+    layer = open_graph([node("Unsqueeze", ["x", "axes"], ["y"])], arrays={"axes": np.int64([-3, 1])})
+    with pytest.raises(ShapeError, match=r"(?s)Unsqueeze.*added twice.*received: \[-3, 1\]"):
+        layer(np.ones((2, 3), np.float32))
