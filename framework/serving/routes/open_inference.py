@@ -1,8 +1,9 @@
 """The Open Inference Protocol (KServe's v2) over REST: tensors of a model's program in and out.
 
-Source: github.com/kserve/open-inference-protocol, specification/protocol/inference_rest.md, and Triton's extension of
-binary tensors. Clients of KServe, Triton and Seldon work unchanged. A model has the version "1". A pipeline has several
-programs: `<model>.<stage>` names one.
+Source: github.com/kserve/open-inference-protocol, specification/protocol/inference_rest.md, and Triton's extensions of
+binary tensors and of the model repository, of which there is the index: models come and go with the settings. Clients
+of KServe, Triton and Seldon work unchanged. A model has the version "1". A pipeline has several programs:
+`<model>.<stage>` names one.
 """
 
 from __future__ import annotations
@@ -16,7 +17,14 @@ from fastapi.responses import JSONResponse, Response
 from framework.core.types import JSON
 from framework.serving.errors import BadRequestError, UnknownModelError, error_body
 from framework.serving.models import ModelStore
-from framework.serving.tensor_models import TensorModel, find_served, find_tensor_model, platform_of
+from framework.serving.request_body import read_object
+from framework.serving.tensor_models import (
+    TensorModel,
+    find_programs,
+    find_served,
+    find_tensor_model,
+    platform_of,
+)
 from framework.serving.tensors import (
     HEADER_LENGTH,
     InferResponse,
@@ -28,7 +36,7 @@ from framework.serving.tensors import (
 router = APIRouter(prefix="/v2")
 OPEN_PATHS = frozenset({"/v2/health/live", "/v2/health/ready"})
 VERSION = "1"
-_EXTENSIONS = ("binary_tensor_data",)
+_EXTENSIONS = ("binary_tensor_data", "model_repository")
 
 
 def write_error(error: Exception, request_id: str) -> Mapping[str, JSON]:
@@ -60,6 +68,26 @@ async def ready(request: Request) -> JSONResponse:
     """200 where all models are ready, else 503."""
     store: ModelStore = request.app.state.store
     return JSONResponse({"ready": store.ready}, 200 if store.ready else 503)
+
+
+@router.post("/repository/index")
+async def repository_index(request: Request) -> JSONResponse:
+    """The names that the other routes take; with `{"ready": true}` of models that are ready alone."""
+    store: ModelStore = request.app.state.store
+    body = await request.body()
+    only_ready = bool(body) and read_object(body).get("ready") is True
+    entries: list[JSON] = []
+    for model in store.models.values():
+        if model.ready:
+            entries += [
+                {"name": name, "version": VERSION, "state": "READY", "reason": ""}
+                for name in find_programs(model)
+            ]
+        elif not only_ready:
+            entries.append(
+                {"name": model.name, "version": VERSION, "state": "UNAVAILABLE", "reason": "not ready yet"}
+            )
+    return JSONResponse(entries)
 
 
 @router.get("/models/{name}")

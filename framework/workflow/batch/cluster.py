@@ -68,7 +68,7 @@ def connect(address: str | None, purpose: str, cpus: float = 1.0) -> Iterator[Mo
         else:
             _probe(address)
             ray.init(address, logging_level=logging.WARNING)
-    except (OSError, ValueError, RuntimeError) as error:
+    except Exception as error:  # a plain one where processes of Ray do not start in its time
         raise ConfigError(
             "the cluster of Ray cannot be reached",
             where=address or "this machine",

@@ -36,7 +36,7 @@ def images(*values: int) -> np.ndarray:
 
 
 def test_what_the_server_and_a_model_are(client: TestClient) -> None:
-    assert client.get("/v2").json()["extensions"] == ["binary_tensor_data"]
+    assert client.get("/v2").json()["extensions"] == ["binary_tensor_data", "model_repository"]
     assert client.get("/v2/health/live").json() == {"live": True}
     assert client.get("/v2/health/ready").json() == {"ready": True}
     for path in ("/v2/models/mean", "/v2/models/mean/versions/1"):
@@ -45,6 +45,21 @@ def test_what_the_server_and_a_model_are(client: TestClient) -> None:
         assert facts["inputs"] == [{"name": "image", "datatype": "UINT8", "shape": [-1, 8, 8, 3]}]
         assert facts["outputs"] == [{"name": "scores", "datatype": "FP32", "shape": [-1, 2]}]
         assert facts["versions"] == ["1"] and facts["platform"] == "jax_stablehlo"
+
+
+def test_the_names_of_programs_are_listed(client: TestClient) -> None:
+    entry = {"name": "mean", "version": "1", "state": "READY", "reason": ""}
+    for body in (b"", b"{}", b'{"ready": true}'):
+        assert client.post("/v2/repository/index", content=body).json() == [entry]
+    assert client.post("/v2/repository/index", content=b"[").json()["error"]
+    store = client.app.state.store  # type: ignore[attr-defined]
+    store.models["later"] = SimpleNamespace(name="later", ready=False)
+    try:
+        later = client.post("/v2/repository/index").json()[1]
+        assert later["name"] == "later" and later["state"] == "UNAVAILABLE"
+        assert client.post("/v2/repository/index", json={"ready": True}).json() == [entry]
+    finally:
+        del store.models["later"]
 
 
 def test_numbers_in_and_out(client: TestClient) -> None:

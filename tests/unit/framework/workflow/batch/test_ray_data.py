@@ -12,11 +12,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
 
 from framework.commands import infer, serve
+from framework.core.errors import ConfigError
 from framework.workflow.batch import cluster
 from framework.workflow.batch.ray_data import BatchOptions, plan_workers
 from tests.unit.framework.serving.tiny import make_artifact, png, score_of
@@ -147,3 +149,13 @@ def test_a_worker_and_the_driver_are_killed(tmp_path: Path) -> None:
             assert round(255 * score_of(row["result"])) == number % 256
     done = subprocess.run(command, cwd=REPO, capture_output=True, text=True, check=False, timeout=900)
     assert done.returncode == 0 and "400 of 400 were done before" in done.stdout, done.stderr
+
+
+def test_a_ray_that_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    def init(*arguments: object, **options: object) -> None:
+        raise Exception("The current node timed out during startup.")  # as Ray raises it
+
+    module = SimpleNamespace(is_initialized=lambda: False, init=init)
+    monkeypatch.setattr("framework.workflow.batch.cluster.import_ray", lambda name, purpose: module)
+    with pytest.raises(ConfigError, match="timed out during startup"), cluster.connect(None, "work"):
+        pass
