@@ -222,9 +222,11 @@ def _eig_forward(x: jax.Array) -> tuple[tuple[jax.Array, jax.Array], tuple[jax.A
     return (values, vectors), (x, values, vectors)
 
 
-def _eig_backward(kept: tuple[jax.Array, ...], cotangents: tuple[jax.Array, jax.Array]) -> tuple[jax.Array]:
+def _eig_backward(
+    residuals: tuple[jax.Array, ...], cotangents: tuple[jax.Array, jax.Array]
+) -> tuple[jax.Array]:
     """Paddle's gradient: of vectors whose length is 1. jax has none, since it does not ask that lengths be fixed."""
-    x, values, vectors = kept
+    x, values, vectors = residuals
     of_values, of_vectors = (g.conj() for g in cotangents)
     adjoint = _adjoint(vectors)
     inner = adjoint @ of_vectors

@@ -47,10 +47,10 @@ def check_call(function: Callable[..., object], args: Sequence[object], kwargs: 
     if listed is None or _is_inner(sys._getframe(2).f_globals.get("__name__", "")):
         return
     name, kinds, parameters = listed
-    given = dict(zip(parameters, args, strict=False)) | dict(kwargs)
+    arguments = dict(zip(parameters, args, strict=False)) | dict(kwargs)
     for kind in kinds:
-        if kind.parameter in given:
-            _check(name, kind, given[kind.parameter])
+        if kind.parameter in arguments:
+            _check(name, kind, arguments[kind.parameter])
 
 
 def _is_inner(module: str) -> bool:
