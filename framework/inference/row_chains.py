@@ -49,12 +49,12 @@ class CompiledChain:
         block, row = self._form(rows)
         results = np.empty((len(rows), *row.shape[1:]), row.dtype)
         for start in range(0, len(rows), block):
-            part = rows[start : start + block]
-            missing = min(block, padded_count(len(part))) - len(part)
-            filling = [np.zeros((missing, *part.shape[1:]), part.dtype)] if missing else []
-            padded = np.concatenate([part, *filling])
+            chunk = rows[start : start + block]
+            missing = min(block, padded_count(len(chunk))) - len(chunk)
+            filling = [np.zeros((missing, *chunk.shape[1:]), chunk.dtype)] if missing else []
+            padded = np.concatenate([chunk, *filling])
             values = self._function({self.source: padded})  # type: ignore[dict-item]
-            results[start : start + block] = np.asarray(values[self.result])[: len(part)]
+            results[start : start + block] = np.asarray(values[self.result])[: len(chunk)]
         return results
 
     def _form(self, rows: np.ndarray) -> tuple[int, jax.ShapeDtypeStruct]:

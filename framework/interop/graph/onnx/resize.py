@@ -104,7 +104,7 @@ def _resize(call: Call, x: Item, roi: Item = None, scales: Item = None, sizes: I
         raise call.error("neither scales nor sizes are given")
     _check_sizes(call, v.shape, outs)
     resize = _Resize(call, v, outs, factors, call.attr("mode", "nearest"), coordinates, rounding)
-    resize.known = x if isinstance(x, np.ndarray) and x.size else None
+    resize.host_array = x if isinstance(x, np.ndarray) and x.size else None
     if roi is not None and coordinates == "tf_crop_and_resize":
         corners = call.static(roi, "the region").tolist()
         resize.regions = {axis: (corners[i], corners[i + len(axes)]) for i, axis in enumerate(axes)}
@@ -146,12 +146,12 @@ class _Resize:
         self.mode, self.coordinates, self.rounding = mode, coordinates, rounding
         self.regions: dict[int, tuple[float, float]] = {}
         # The array, where it is known or on the host: sizes that come once are not worth a program each.
-        self.known: np.ndarray | None = None
+        self.host_array: np.ndarray | None = None
 
     def run(self) -> Value | np.ndarray:
         x, outs = self.x, self.outs
         if (
-            self.known is None
+            self.host_array is None
             and self.coordinates != "tf_crop_and_resize"
             and not self.call.attr("antialias")
             and x.ndim in (3, 4, 5)
@@ -159,8 +159,8 @@ class _Resize:
             same = outs[0] == x.shape[0] and outs[1] == x.shape[1]
             if same and (y := self._by_core()) is not None:
                 return y
-        data, order = (x.data, x.order) if self.known is None else (self.known, range(x.ndim))
-        xp = jnp if self.known is None else np
+        data, order = (x.data, x.order) if self.host_array is None else (self.host_array, range(x.ndim))
+        xp = jnp if self.host_array is None else np
         outside = None
         for axis in range(x.ndim):
             if self._unchanged(axis):
