@@ -127,14 +127,14 @@ class OCRPipeline:
     @property
     def settings(self) -> ReadingSettings:
         """What pages are read with."""
-        size, found = self.detector.options.size, self.detector.options.postprocess
+        size, postprocess = self.detector.options.size, self.detector.options.postprocess
         return ReadingSettings(
             size.limit_side,
             size.limit_type,
             size.max_side,
-            found.thresh,
-            found.box_thresh,
-            found.unclip_ratio,
+            postprocess.thresh,
+            postprocess.box_thresh,
+            postprocess.unclip_ratio,
             self.options.drop_score,
             self.orientation is not None,
             self.preparation is not None,
