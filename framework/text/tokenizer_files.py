@@ -107,9 +107,9 @@ def _read_tokenizer(path: Path, settings: Mapping[str, object]) -> TokenizerPart
                 allowed=", ".join(_FILES),
             )
         path = files[0]
-    parts = _read_file(path, settings)
-    side = settings.get("truncation_side", parts.truncation_side)
-    return parts._replace(truncation_side="left" if side == "left" else "right")
+    tokenizer = _read_file(path, settings)
+    side = settings.get("truncation_side", tokenizer.truncation_side)
+    return tokenizer._replace(truncation_side="left" if side == "left" else "right")
 
 
 def _read_file(path: Path, settings: Mapping[str, object]) -> TokenizerParts:
@@ -332,10 +332,10 @@ def _parse_library_file(
 ) -> TokenizerParts:
     core = Subwords.from_json(text, where).core
     frames = _read_frames(data.get("post_processor"), where)
-    parts = _library_parts(core, settings, frames, (_BERT, _ROBERTA, _GPT), where)
+    tokenizer = _library_parts(core, settings, frames, (_BERT, _ROBERTA, _GPT), where)
     cut = data.get("truncation")
     is_left = isinstance(cut, dict) and cut.get("direction") == "Left"
-    return parts._replace(truncation_side="left") if is_left else parts
+    return tokenizer._replace(truncation_side="left") if is_left else tokenizer
 
 
 def _library_parts(

@@ -79,8 +79,8 @@ def write_folder(folder: Path, case: Case, shapes: Shapes) -> Path:
     settings = {"tokenizer_class": _CLASSES[case.tokenizer], **case.tokenizer_settings}
     if case.tokenizer in ("wordpiece", "mpnet"):
         folder.mkdir(parents=True)
-        pieces = _MPNET if case.tokenizer == "mpnet" else text_folders.WORD_PIECES
-        (folder / "vocab.txt").write_text("\n".join(pieces) + "\n", encoding="utf-8")
+        vocabulary = _MPNET if case.tokenizer == "mpnet" else text_folders.WORD_PIECES
+        (folder / "vocab.txt").write_text("\n".join(vocabulary) + "\n", encoding="utf-8")
     elif case.tokenizer == "unigram":
         settings |= {"pad_token": "<pad>", "unk_token": "<unk>", "cls_token": "[CLS]", "sep_token": "[SEP]"}
         _write(folder / "tokenizer.json", text_folders.unigram())

@@ -250,18 +250,18 @@ class Blocks(nn.BlockChain):
         self.final_norm = _norm(size)
 
     def forward(self, x: jax.Array, mask: jax.Array) -> jax.Array:
-        place = jnp.arange(x.shape[1])
-        near = jnp.abs(place - place[:, None]) <= self.size.window // 2
+        index = jnp.arange(x.shape[1])
+        near = jnp.abs(index - index[:, None]) <= self.size.window // 2
         full, near = (
-            Sight(*self._angles(theta, place), seen)
+            Sight(*self._angles(theta, index), seen)
             for theta, seen in ((self.size.global_theta, mask), (self.size.local_theta, mask & near))
         )
         return self.final_norm(nn.run_blocks(self.blocks(), x, full, near))
 
-    def _angles(self, theta: float, place: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def _angles(self, theta: float, index: jax.Array) -> tuple[jax.Array, jax.Array]:
         size = self.size
         width = size.hidden_size // size.num_heads
-        return rotary_tables(RopeOptions(theta=theta), width, size.max_positions, place[None])
+        return rotary_tables(RopeOptions(theta=theta), width, size.max_positions, index[None])
 
 
 class PredictionHead(nn.Layer):

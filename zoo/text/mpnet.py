@@ -102,8 +102,8 @@ class BiasedBlocks(Blocks):
         self.buckets = size.position_buckets
 
     def forward(self, x: jax.Array, mask: jax.Array) -> jax.Array:
-        place = jnp.arange(x.shape[1])
-        bucket = relative_bucket(place - place[:, None], True, self.buckets, _MAX_DISTANCE)
+        index = jnp.arange(x.shape[1])
+        bucket = relative_bucket(index - index[:, None], True, self.buckets, _MAX_DISTANCE)
         bias = jnp.moveaxis(self.relative_attention_bias(bucket), -1, 0).astype(jnp.float32)
         return super().forward(x, jnp.where(mask, bias, -jnp.inf))
 

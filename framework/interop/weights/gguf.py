@@ -126,12 +126,12 @@ def _join_files(file: GGUFFile, path: Path, stem: str, count: int) -> GGUFFile:
         if twice := tensors.keys() & one.tensors.keys():
             raise one.source.error(f"the tensor {min(twice)[:80]!r} is in two files of the model")
         tensors |= one.tensors
-    said = files[0].metadata.get("split.tensors.count", len(tensors))
-    if said != len(tensors):
+    total = files[0].metadata.get("split.tensors.count", len(tensors))
+    if total != len(tensors):
         raise files[0].source.error(
             "the files are not those of one model",
             received=f"{len(tensors)} tensors in {count} files",
-            allowed=f"{said}, as split.tensors.count says",
+            allowed=f"{total}, as split.tensors.count says",
         )
     return GGUFFile(files[0].source, files[0].metadata, tensors)
 
