@@ -18,7 +18,7 @@ def _parse_every_object(
     """`obj` with what the condition takes in it converted; lists and dicts change in place.
 
     Raises:
-        NotImplementedError: it holds another kind of collection.
+        TypeError: it holds another kind of collection.
     """
     if condition_func(obj):
         return convert_func(obj)
@@ -29,7 +29,7 @@ def _parse_every_object(
     if type(obj) in (tuple, set):
         return type(obj)(_parse_every_object(list(obj), condition_func, convert_func))
     if isinstance(obj, Iterable) and not isinstance(obj, str | np.ndarray | Tensor):
-        raise NotImplementedError(
+        raise TypeError(
             f"The iteratable objects supported are tuple, list, dict, OrderedDict, string. But received {type(obj)}."
         )
     return obj

@@ -72,7 +72,7 @@ def test_sequence_parallel_layers_of_one_process_are_linear() -> None:
     assert utils.is_sequence_parallel_parameter(rows.bias)
     with pytest.raises(AssertionError, match="gather_output"):
         utils.ColumnSequenceParallelLinear(4, 6)
-    with pytest.raises(NotImplementedError, match="fuse_matmul_bias"):
+    with pytest.raises(DeviceError, match="fuse_matmul_bias"):
         utils.RowSequenceParallelLinear(6, 4, input_is_parallel=True, fuse_matmul_bias=True)
 
 

@@ -72,7 +72,7 @@ def test_collections_are_converted_in_place() -> None:
     converted = io._parse_every_object(tree, io._transformed_from_lodtensor, io._to_LodTensor)
     assert converted is tree and isinstance(tree["a"][0], paddle.Tensor)  # type: ignore[index]
     assert isinstance(tree["a"][1][0], paddle.Tensor) and tree["a"][1][1] == "text"  # type: ignore[index]
-    with pytest.raises(NotImplementedError, match="iteratable"):
+    with pytest.raises(TypeError, match="iteratable"):
         io._parse_every_object([iter([1])], lambda _: False, str)
     with pytest.raises(TypeError, match=r"numpy\.ndarray"):
         io._to_LodTensor([1])

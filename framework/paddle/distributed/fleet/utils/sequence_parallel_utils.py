@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from framework.core.errors import DeviceError
 from framework.distributed import collectives
 from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.modules import complete as _complete
@@ -154,10 +155,14 @@ def is_fused_matmul_bias_supported() -> bool:
 
 
 def _check_fused(fuse_matmul_bias: bool, where: str) -> None:
-    """Raises: NotImplementedError, as Paddle does on a CPU."""
+    """Raises: DeviceError, where the kernel of one GPU is asked for, as Paddle does on a CPU."""
     if fuse_matmul_bias:
-        raise NotImplementedError(
-            f"{where}: fuse_matmul_bias is for kernels of one GPU; leave it out, XLA fuses the bias by itself"
+        raise DeviceError(
+            "this kernel is for one GPU",
+            where=where,
+            received="fuse_matmul_bias=True",
+            allowed="False",
+            fix="leave it out: XLA fuses the bias by itself",
         )
 
 
