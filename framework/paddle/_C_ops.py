@@ -140,13 +140,13 @@ def multiclass_nms3(
         rows, counts, index = (np.asarray(one) for one in _nms(bboxes.numpy(), scores.numpy(), *limits))
     else:
         rows, counts, index = _nms_of_regions(bboxes.numpy(), scores.numpy(), rois_num.numpy(), limits)
-    chosen, places = [], []
+    kept_rows, positions = [], []
     for image, count in enumerate(counts):
-        chosen.append(rows[image][:count])
-        places.append(index[image][:count] + (image * bboxes.shape[1] if rois_num is None else 0))
-    indices = np.concatenate(places).astype(np.int32).reshape(-1, 1)
+        kept_rows.append(rows[image][:count])
+        positions.append(index[image][:count] + (image * bboxes.shape[1] if rois_num is None else 0))
+    indices = np.concatenate(positions).astype(np.int32).reshape(-1, 1)
     return (
-        wrap(as_array(np.concatenate(chosen).reshape(-1, 6))),
+        wrap(as_array(np.concatenate(kept_rows).reshape(-1, 6))),
         wrap(as_array(indices)),
         wrap(as_array(np.asarray(counts, np.int32))),
     )
@@ -163,27 +163,27 @@ def _nms_of_regions(
     threshold, compared, top, overlap, eta, background, normalized = limits
     classes = scores.shape[1]
     rows: list[np.ndarray] = []
-    places: list[np.ndarray] = []
+    positions: list[np.ndarray] = []
     start = 0
     for number in rois_num.tolist():
         region = slice(start, start + number)
-        parts = [np.zeros((0, 7), boxes.dtype)]
+        segments = [np.zeros((0, 7), boxes.dtype)]
         for label in (one for one in range(classes) if one != background and number):
             values = _nms(
                 *(boxes[None, region, label], scores[None, None, region, label], threshold, compared, -1),
                 *(overlap, eta, -1, normalized),
             )
             row, count, index = (np.asarray(one)[0] for one in values)
-            part = np.concatenate([np.full((len(row), 1), label), row[:, 1:], index[:, None]], 1)[
+            segment = np.concatenate([np.full((len(row), 1), label), row[:, 1:], index[:, None]], 1)[
                 : int(count)
             ]
-            parts.append(part[np.argsort(part[:, 6])])
-        every = np.concatenate(parts)
+            segments.append(segment[np.argsort(segment[:, 6])])
+        every = np.concatenate(segments)
         best = np.sort(np.argsort(-every[:, 1], kind="stable")[: len(every) if top < 0 else top])
         rows.append(every[best, :6].astype(boxes.dtype))
-        places.append(((every[best, 6] + start) * classes + every[best, 0]).astype(np.int32))
+        positions.append(((every[best, 6] + start) * classes + every[best, 0]).astype(np.int32))
         start += number
-    return rows, [len(one) for one in rows], places
+    return rows, [len(one) for one in rows], positions
 
 
 def _nms(

@@ -1,4 +1,4 @@
-"""paddle._legacy_C_ops: operations whose settings are given as pairs of name and value, `argsort(x, "axis", 0)`."""
+"""paddle._legacy_C_ops: operations whose settings are options as pairs of name and value, `argsort(x, "axis", 0)`."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def _settings(pairs: tuple[object, ...]) -> dict[str, Any]:
 
 def argsort(x: Tensor, *settings: object) -> tuple[Tensor, Tensor]:
     """(the values in order, their indices); settings `axis` and `descending`."""
-    given = _settings(settings)
-    return _C_ops.argsort(x, given.get("axis", -1), given.get("descending", False))
+    options = _settings(settings)
+    return _C_ops.argsort(x, options.get("axis", -1), options.get("descending", False))
 
 
 def c_allreduce_sum(x: Tensor, *settings: object) -> Tensor:
@@ -46,8 +46,8 @@ def box_coder(
     prior_box: Tensor, prior_box_var: Tensor | None, target_box: Tensor, *settings: object
 ) -> Tensor:
     """As `paddle._C_ops.box_coder`."""
-    given = {"code_type": "encode_center_size", "box_normalized": True, "axis": 0, "variance": ()}
-    return _C_ops.box_coder(prior_box, prior_box_var, target_box, **{**given, **_settings(settings)})
+    options = {"code_type": "encode_center_size", "box_normalized": True, "axis": 0, "variance": ()}
+    return _C_ops.box_coder(prior_box, prior_box_var, target_box, **{**options, **_settings(settings)})
 
 
 def distribute_fpn_proposals(
@@ -65,12 +65,12 @@ def generate_proposals_v2(
     anchors: Tensor,
     variances: Tensor,
     *settings: object,
-) -> Any:
+) -> object:
     """(rois, their scores, their numbers in each image)."""
-    given = _settings(settings)
-    tops = {"pre_nms_top_n": given.pop("pre_nms_topN"), "post_nms_top_n": given.pop("post_nms_topN")}
+    options = _settings(settings)
+    tops = {"pre_nms_top_n": options.pop("pre_nms_topN"), "post_nms_top_n": options.pop("post_nms_topN")}
     return vision.generate_proposals(
-        scores, bbox_deltas, im_shape, anchors, variances, **tops, **given, return_rois_num=True
+        scores, bbox_deltas, im_shape, anchors, variances, **tops, **options, return_rois_num=True
     )
 
 

@@ -77,7 +77,7 @@ class Tokenizer:
         where: object = "tokenizer",
     ) -> None:
         self.segmenter, self.roles, self.single, self.pair = segmenter, dict(roles), single, pair
-        self.truncation_side = truncation_side
+        self.truncation_side: Literal["right", "left"] = truncation_side
         self.where = where
         self._special: dict[str, int] = {}
         _check_frame(single, "A", segmenter.size, where)

@@ -57,6 +57,7 @@ MODULES = {
 # Names in these folders are those of another library, whose programs use them. Words in prose are checked all the same.
 THEIR_NAMES = {"framework/paddle/": "names of Paddle's functions and parameters"}
 EXEMPT = {
+    "framework/paddle/audio/datasets/": "names of the classes of data sets",
     "segmentation/data/classes.py": "names of the classes of data sets",
     "tests/architecture/test_words.py": "this list",
     "tools/golden/": "runs the references, which have names of their own",

@@ -297,9 +297,9 @@ class Parameter(Tensor):
         self.is_firstly_shared = True  # whether this process is the first of those that tie it to another
 
     @classmethod
-    def from_tensor(cls, tensor: Tensor, **kwargs: Any) -> Self:
+    def from_tensor(cls, tensor: Tensor, **kwargs: object) -> Self:
         """A parameter of the values of a Tensor, with the settings of `__init__`."""
-        return cls(tensor, tensor.dtype, **kwargs)
+        return cls(tensor, tensor.dtype, **kwargs)  # type: ignore[arg-type]
 
     @property
     def name(self) -> str:

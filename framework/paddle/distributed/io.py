@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from framework.paddle._kernel.modules import complete as _complete
 from framework.paddle.static import io as static_io
@@ -22,7 +22,7 @@ def save_persistables(
 
 def load_inference_model_distributed(
     dirname: str, executor: Executor, model_filename: str | None = None, params_filename: str | None = None
-) -> list[Any]:
+) -> list[object]:
     """[program, names of inputs, outputs] of what `fleet.save_inference_model` wrote; rows of tables are in it."""
     return static_io.load_inference_model(dirname, executor)
 

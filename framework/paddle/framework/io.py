@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import numpy as np
 
@@ -13,8 +12,8 @@ from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 
 
 def _parse_every_object(
-    obj: Any, condition_func: Callable[[Any], bool], convert_func: Callable[[Any], Any]
-) -> Any:
+    obj: object, condition_func: Callable[[object], bool], convert_func: Callable[[object], object]
+) -> object:
     """`obj` with what the condition takes in it converted; lists and dicts change in place.
 
     Raises:
@@ -22,12 +21,13 @@ def _parse_every_object(
     """
     if condition_func(obj):
         return convert_func(obj)
-    if type(obj) in (dict, OrderedDict, list):
+    if isinstance(obj, dict | list) and type(obj) in (dict, OrderedDict, list):
         for key in range(len(obj)) if isinstance(obj, list) else list(obj):
             obj[key] = _parse_every_object(obj[key], condition_func, convert_func)
         return obj
-    if type(obj) in (tuple, set):
-        return type(obj)(_parse_every_object(list(obj), condition_func, convert_func))
+    if isinstance(obj, tuple | set) and type(obj) in (tuple, set):
+        items = _parse_every_object(list(obj), condition_func, convert_func)
+        return type(obj)(items)  # type: ignore[arg-type]
     if isinstance(obj, Iterable) and not isinstance(obj, str | np.ndarray | Tensor):
         raise TypeError(
             f"The iteratable objects supported are tuple, list, dict, OrderedDict, string. But received {type(obj)}."

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,11 +11,15 @@ from framework.paddle._kernel.modules import complete as _complete
 from framework.paddle._kernel.tensor import as_array, wrap
 from framework.paddle.hapi.summary import Count, _counts
 
-Counter = Callable[[Any, Any, Any], None]
+if TYPE_CHECKING:
+    from framework.paddle._kernel.tensor import Tensor
+    from framework.paddle.nn.layer import Layer
+
+Counter = Callable[["Layer", "Sequence[Tensor]", "Tensor"], None]
 
 
 def _counter(count: Count) -> Counter:
-    def add(m: Any, x: Any, y: Any) -> None:
+    def add(m: Layer, x: Sequence[Tensor], y: Tensor) -> None:
         m.total_ops += abs(int(count(m, x[0], y)))
 
     return add
@@ -24,12 +28,12 @@ def _counter(count: Count) -> Counter:
 register_hooks: dict[type, Counter] = {kind: _counter(count) for kind, count in _counts().items()}
 
 
-def count_parameters(m: Any, x: Any, y: Any) -> None:
+def count_parameters(m: Layer, x: Sequence[Tensor], y: Tensor) -> None:
     """Put the number of a layer's parameters into `m.total_params` [1]."""
     m.total_params[0] = sum(int(parameter.size) for parameter in m.parameters())
 
 
-def count_io_info(m: Any, x: Any, y: Any) -> None:
+def count_io_info(m: Layer, x: Sequence[Tensor], y: Tensor) -> None:
     """Put the shapes of the first input and output into the buffers `input_shape` and `output_shape`."""
     first = y[0] if isinstance(y, list | tuple) else y
     for name, tensor in (("input_shape", x[0]), ("output_shape", first)):

@@ -14,7 +14,7 @@ import numbers
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from framework.io.workers import get_worker_info as get_worker_info
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 from framework.paddle.io.dataset import Dataset, IterableDataset, NoLength
 from framework.paddle.io.sampler import BatchSampler
+
+if TYPE_CHECKING:
+    from framework.paddle.static.program import Variable
 
 _END = object()  # what a worker gives whose part of an IterableDataset is read
 
@@ -73,13 +76,13 @@ def _with_tensors(batch: object) -> Any:
     return batch
 
 
-class _DataLoaderIterBase(Iterator[Any]):
+class _DataLoaderIterBase(Iterator[object]):
     """What iterates a loader. Packages look for it by this name, and read its sampler."""
 
-    def __init__(self, loader: DataLoader, batches: Iterator[Any]) -> None:
+    def __init__(self, loader: DataLoader, batches: Iterator[object]) -> None:
         self._dataset, self._batch_sampler, self._batches = loader.dataset, loader.batch_sampler, batches
 
-    def __next__(self) -> Any:
+    def __next__(self) -> object:
         return next(self._batches)
 
 
@@ -101,7 +104,7 @@ class DataLoader:
     def __init__(
         self,
         dataset: Dataset,
-        feed_list: Any = None,
+        feed_list: Sequence[Variable] | None = None,
         places: object = None,
         return_list: bool = True,
         batch_sampler: Any = None,
@@ -114,7 +117,7 @@ class DataLoader:
         prefetch_factor: int = 2,
         use_shared_memory: bool = True,
         timeout: float = 0,
-        worker_init_fn: Callable[[int], Any] | None = None,
+        worker_init_fn: Callable[[int], object] | None = None,
         persistent_workers: bool = False,
     ) -> None:
         assert num_workers >= 0, f"DataLoader: num_workers must not be negative, received {num_workers}"

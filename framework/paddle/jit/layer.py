@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from framework.paddle._kernel.modules import complete as _complete
 from framework.paddle._kernel.tensor import Tensor
@@ -16,14 +15,14 @@ class Layer:
     """What `paddle.jit.save` wrote: `load(path, place)`, then `forward(*inputs)`, which returns a list."""
 
     def __init__(self) -> None:
-        self.cpp_layer: Any = None
+        self.cpp_layer: object = None
         self.functions: dict[str, Function] = {}
 
     def load(self, load_path: str, place: object) -> None:
         """Read a model; XLA decides where it runs."""
         self.cpp_layer = layer = load(load_path)
 
-        def forward(*inputs: Any) -> list[Tensor]:
+        def forward(*inputs: object) -> list[Tensor]:
             result = layer(*inputs)
             return list(result) if isinstance(result, Sequence) else [result]
 

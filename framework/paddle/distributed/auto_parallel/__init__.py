@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 from jax.core import Tracer
@@ -74,12 +74,12 @@ def shard_tensor(
 
 
 def shard_op(
-    op: Callable[..., Any],
+    op: Callable[..., object],
     process_mesh: ProcessMesh | None = None,
     in_shard_specs: Sequence[Spec | None] | None = None,
     out_shard_specs: Sequence[Spec | None] | None = None,
     **kwargs: object,
-) -> Callable[..., Any]:
+) -> Callable[..., object]:
     """The operation with its inputs and outputs cut over a mesh as the specifications say; None: as they are.
 
     Raises:
@@ -87,12 +87,12 @@ def shard_op(
     """
     mesh = _check_mesh(process_mesh)
 
-    def place(values: Sequence[Any], specs: Sequence[Spec | None] | None) -> None:
+    def place(values: Sequence[object], specs: Sequence[Spec | None] | None) -> None:
         for value, spec in zip(values, specs or (), strict=False):
             if isinstance(value, Tensor) and spec is not None:
                 shard_tensor(value, mesh, spec)
 
-    def call(*args: Any, **named: Any) -> Any:
+    def call(*args: object, **named: object) -> object:
         place(args, in_shard_specs)
         result = op(*args, **named)
         place(result if isinstance(result, list | tuple) else [result], out_shard_specs)
@@ -101,11 +101,11 @@ def shard_op(
     return call
 
 
-def recompute(op: Callable[..., Any]) -> Callable[..., Any]:
+def recompute(op: Callable[..., object]) -> Callable[..., object]:
     """The operation, which computes its activations again for the gradients in place of keeping them."""
 
-    def call(*args: Any, **kwargs: Any) -> Any:
-        return _recompute(op, *args, **kwargs)
+    def call(*args: object, **kwargs: object) -> object:
+        return _recompute(op, *args, **kwargs)  # type: ignore[arg-type]
 
     return call
 

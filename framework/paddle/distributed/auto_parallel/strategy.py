@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from typing import Any
 
 from framework.paddle._kernel.modules import complete as _complete
 
@@ -71,9 +70,11 @@ class BaseConfig:
             if name in config_dict:
                 setattr(self, name, config_dict[name])
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """All settings, groups as mappings of their own."""
-        groups = {name: one.to_dict() for name, one in vars(self).items() if isinstance(one, BaseConfig)}
+        groups: dict[str, object] = {
+            name: one.to_dict() for name, one in vars(self).items() if isinstance(one, BaseConfig)
+        }
         return {name: getattr(self, name) for name in self._names} | groups
 
     def __repr__(self) -> str:
@@ -87,7 +88,7 @@ class Strategy(BaseConfig):
         config: {"sharding": {"enable": True}}; what it does not have keeps its default.
     """
 
-    def __init__(self, config: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, config: Mapping[str, Mapping[str, object]] | None = None) -> None:
         if config is not None and not isinstance(config, dict):
             raise ValueError(f"Expected a dictionary. But received: {config}")
         changes = copy.deepcopy(config or {})

@@ -10,7 +10,7 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
 from framework.core.errors import DeviceError
 from framework.core.process_state import state
@@ -47,10 +47,10 @@ class _Worker:
 class FutureWrapper:
     """A call that runs; `wait` gives what it returns, or raises what it raised."""
 
-    def __init__(self, future: Future[Any], timeout: float | None) -> None:
+    def __init__(self, future: Future[object], timeout: float | None) -> None:
         self._future, self._timeout = future, timeout
 
-    def wait(self) -> Any:
+    def wait(self) -> object:
         return self._future.result(self._timeout)
 
 
@@ -110,7 +110,7 @@ def rpc_sync(
     args: Sequence[object] | None = None,
     kwargs: Mapping[str, object] | None = None,
     timeout: float = -1,
-) -> Any:
+) -> object:
     """What `fn(*args, **kwargs)` returns in the worker `to`. Raises: RuntimeError: there is no such worker."""
     return rpc_async(to, fn, args, kwargs, timeout).wait()
 

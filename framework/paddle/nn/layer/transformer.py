@@ -144,7 +144,7 @@ class MultiHeadAttention(Layer):
 
     def _prepare_qkv(
         self, query: Tensor, key: Tensor, value: Tensor, cache: object = None
-    ) -> tuple[Any, ...]:
+    ) -> tuple[object, ...]:
         """Queries, keys and values by head, [N, heads, T, D]; with a cache also the new one."""
         q = _split_heads(self.q_proj(query), self.num_heads)
         k, v = cache if isinstance(cache, _StaticCache) else self.compute_kv(key, value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -89,13 +89,13 @@ def stable_sigmoid(x: np.ndarray) -> np.ndarray:
     return np.where(x < 0, power / (1 + power), 1 / (1 + power))
 
 
-def calculate_quant_cos_error(orig_tensor: np.ndarray, qdq_tensor: np.ndarray) -> Any:
+def calculate_quant_cos_error(orig_tensor: np.ndarray, qdq_tensor: np.ndarray) -> np.floating:
     """The cosine of the angle between two arrays."""
     one, other = orig_tensor.reshape(-1), qdq_tensor.reshape(-1)
     return np.inner(one, other) / (np.linalg.norm(one) * np.linalg.norm(other))
 
 
-def l2_loss(gt: np.ndarray, pred: np.ndarray) -> Any:
+def l2_loss(gt: np.ndarray, pred: np.ndarray) -> np.floating:
     """The mean squared difference."""
     return ((gt - pred) ** 2).mean()
 

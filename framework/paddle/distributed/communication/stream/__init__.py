@@ -54,18 +54,18 @@ def _split(tensors: Tensors, group: Group | None, where: str) -> list[Tensor]:
         return [wrap(tensors._value[n * rows : (n + 1) * rows]) for n in range(count)]
 
 
-def _fill(target: Tensor | list[Tensor], parts: Sequence[Tensor], stacked: bool = False) -> None:
+def _fill(target: Tensor | list[Tensor], chunks: Sequence[Tensor], stacked: bool = False) -> None:
     """Put the parts into a Tensor, one after the other, or into the Tensors of a list, or into an empty list."""
     from framework import paddle
 
     with no_grad():  # type: ignore[union-attr]
         if isinstance(target, Tensor):
-            replace_value(target, paddle.stack(list(parts)) if stacked else paddle.concat(list(parts)))
+            replace_value(target, paddle.stack(list(chunks)) if stacked else paddle.concat(list(chunks)))
         elif not target:
-            target += parts
+            target += chunks
         else:
-            for one, part in zip(target, parts, strict=True):
-                replace_value(one, part)
+            for one, chunk in zip(target, chunks, strict=True):
+                replace_value(one, chunk)
 
 
 def all_gather(
@@ -76,10 +76,10 @@ def all_gather(
     use_calc_stream: bool = False,
 ) -> Task:
     """The Tensors of all processes into a list, or along the first axis of one Tensor."""
-    parts: list[Tensor] = []
-    collective.all_gather(parts, tensor, group)
-    if parts:
-        _fill(tensor_or_tensor_list, parts, stacked=not tensor.shape)
+    chunks: list[Tensor] = []
+    collective.all_gather(chunks, tensor, group)
+    if chunks:
+        _fill(tensor_or_tensor_list, chunks, stacked=not tensor.shape)
     return Task()
 
 
@@ -171,8 +171,8 @@ def scatter(
     use_calc_stream: bool = False,
 ) -> Task:
     """Fill `tensor` with this process's entry of the list, or part of the Tensor, of `src`."""
-    parts = None if tensor_or_tensor_list is None else _split(tensor_or_tensor_list, group, "scatter")
-    collective.scatter(tensor, parts, src, group)
+    chunks = None if tensor_or_tensor_list is None else _split(tensor_or_tensor_list, group, "scatter")
+    collective.scatter(tensor, chunks, src, group)
     return Task()
 
 

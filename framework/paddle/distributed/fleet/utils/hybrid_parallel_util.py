@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 from framework.paddle._kernel.tensor import Parameter
 from framework.paddle.distributed.env import get_world_size
@@ -11,11 +11,13 @@ from framework.paddle.distributed.gradients import average_gradients
 
 if TYPE_CHECKING:
     from framework.paddle.distributed.fleet.topology import HybridCommunicateGroup
+    from framework.paddle.optimizer import Optimizer
 
 
-def obtain_optimizer_parameters_list(optimizer: Any) -> list[Parameter]:
+def obtain_optimizer_parameters_list(optimizer: object) -> list[Parameter]:
     """The parameters of an optimizer, or of one that it wraps, without their groups."""
-    return (optimizer._inner_opt if hasattr(optimizer, "_inner_opt") else optimizer)._all_parameters()
+    inner = cast("Optimizer", getattr(optimizer, "_inner_opt", optimizer))
+    return inner._all_parameters()
 
 
 def fused_allreduce_gradients(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import jax.numpy as jnp
 
@@ -42,10 +42,10 @@ class MixPrecisionLayer(WrappedLayer):
                     parameter._grad = None
 
 
-def _add(parameter: Any, gradient: Tensor) -> None:
+def _add(parameter: Parameter, gradient: Tensor) -> None:
     value = gradient._value.astype(jnp.float32)
     if parameter.main_grad is None:
-        parameter.main_grad = wrap(value)
+        parameter.main_grad = wrap(value)  # type: ignore[attr-defined]
     else:
         parameter.main_grad._value = parameter.main_grad._value + value
 
@@ -54,10 +54,10 @@ class MixPrecisionOptimizer:
     """An optimizer that updates by `main_grad`. All else is the optimizer's."""
 
     def __init__(self, optimizer: Optimizer) -> None:
-        self._inner_opt: Any = optimizer
-        self._parameter_list: list[Any] = obtain_optimizer_parameters_list(optimizer)
+        self._inner_opt = optimizer
+        self._parameter_list: list[Parameter] = obtain_optimizer_parameters_list(optimizer)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(self._inner_opt, name)
 
     def step(self) -> None:
@@ -72,10 +72,11 @@ class MixPrecisionOptimizer:
             if not hasattr(parameter, "main_grad"):
                 parameter.clear_gradient(set_to_zero)
             elif gradient is not None:
-                parameter.main_grad = wrap(jnp.zeros_like(gradient._value)) if set_to_zero else None
+                zeros = wrap(jnp.zeros_like(gradient._value)) if set_to_zero else None
+                parameter.main_grad = zeros  # type: ignore[attr-defined]
 
 
-def _with_main_grad(parameters: Sequence[Any]) -> list[tuple[Parameter, Tensor]]:
+def _with_main_grad(parameters: Sequence[Parameter]) -> list[tuple[Parameter, Tensor]]:
     pairs = [(one, getattr(one, "main_grad", None)) for one in parameters if not one.stop_gradient]
     return [(one, gradient) for one, gradient in pairs if gradient is not None]
 
@@ -87,11 +88,11 @@ class MixPrecisionScaler:
         self._inner_scaler = scaler
         scaler._gradients_of = _main_gradients  # type: ignore[method-assign]
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(self._inner_scaler, name)
 
 
-def _main_gradients(optimizer: Any) -> list[Tensor]:
+def _main_gradients(optimizer: object) -> list[Tensor]:
     return [gradient for _, gradient in _with_main_grad(obtain_optimizer_parameters_list(optimizer))]
 
 

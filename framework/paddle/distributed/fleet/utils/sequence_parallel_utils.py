@@ -5,7 +5,6 @@ sequence, the first axis (Korthikanti et al., arXiv 2205.05198).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from framework.core.errors import DeviceError
 from framework.distributed import collectives
@@ -26,7 +25,7 @@ from framework.paddle.nn import functional as F
 from framework.paddle.nn.layer import Layer
 
 
-def _part(length: int, group: Group, where: str) -> slice:
+def _rows_of_rank(length: int, group: Group, where: str) -> slice:
     """The rows of this process. Raises: ShapeError, where a length cannot be divided among the group."""
     if length % group.nranks:
         raise ShapeError(
@@ -42,33 +41,33 @@ def _part(length: int, group: Group, where: str) -> slice:
 
 def scatter(input: Tensor) -> Tensor:
     """The part of this process along the first axis. Raises: ShapeError, where it cannot be divided."""
-    return wrap(input._value[_part(input.shape[0], _model_group(None), "scatter")])
+    return wrap(input._value[_rows_of_rank(input.shape[0], _model_group(None), "scatter")])
 
 
 def all_gather(input: Tensor) -> Tensor:
-    """The parts of all processes along the first axis."""
+    """The rows of all processes along the first axis."""
     with x64():
-        parts = collectives.all_gather(input._value, tuple(_model_group(None).ranks))
-        return wrap(parts.reshape(-1, *parts.shape[2:]))
+        rows = collectives.all_gather(input._value, tuple(_model_group(None).ranks))
+        return wrap(rows.reshape(-1, *rows.shape[2:]))
 
 
 def reduce_scatter(input: Tensor) -> Tensor:
     """This process's rows of the sum over all processes. Raises: ShapeError, where they cannot be divided."""
     group = _model_group(None)
-    part = _part(input.shape[0], group, "reduce_scatter")
+    own_rows = _rows_of_rank(input.shape[0], group, "reduce_scatter")
     with x64():
-        return wrap(collectives.all_reduce(input._value, "sum", tuple(group.ranks))[part])
+        return wrap(collectives.all_reduce(input._value, "sum", tuple(group.ranks))[own_rows])
 
 
 class ScatterOp(PyLayer):
     """[s, b, h] -> [s / n, b, h]; gradients are gathered."""
 
     @staticmethod
-    def forward(ctx: Any, *args: Any, **kwargs: Any) -> Tensor:
+    def forward(ctx: object, *args: Tensor) -> Tensor:  # type: ignore[override]
         return scatter(args[0])
 
     @staticmethod
-    def backward(ctx: Any, *args: Any) -> Tensor:
+    def backward(ctx: object, *args: Tensor) -> Tensor:  # type: ignore[override]
         return all_gather(args[0])
 
 
@@ -76,11 +75,11 @@ class GatherOp(PyLayer):
     """[s / n, b, h] -> [s, b, h]; of gradients each process takes its part."""
 
     @staticmethod
-    def forward(ctx: Any, *args: Any, **kwargs: Any) -> Tensor:
+    def forward(ctx: object, *args: Tensor) -> Tensor:  # type: ignore[override]
         return all_gather(args[0])
 
     @staticmethod
-    def backward(ctx: Any, *args: Any) -> Tensor:
+    def backward(ctx: object, *args: Tensor) -> Tensor:  # type: ignore[override]
         return scatter(args[0])
 
 
@@ -88,11 +87,11 @@ class AllGatherOp(PyLayer):
     """[s / n, b, h] -> [s, b, h]; gradients are summed over the processes and divided."""
 
     @staticmethod
-    def forward(ctx: Any, *args: Any, **kwargs: Any) -> Tensor:
+    def forward(ctx: object, *args: Tensor) -> Tensor:  # type: ignore[override]
         return all_gather(args[0])
 
     @staticmethod
-    def backward(ctx: Any, *args: Any) -> Tensor:
+    def backward(ctx: object, *args: Tensor) -> Tensor:  # type: ignore[override]
         return reduce_scatter(args[0])
 
 
@@ -100,11 +99,11 @@ class ReduceScatterOp(PyLayer):
     """[s, b, h] -> [s / n, b, h] of the sum over the processes; gradients are gathered."""
 
     @staticmethod
-    def forward(ctx: Any, *args: Any, **kwargs: Any) -> Tensor:
+    def forward(ctx: object, *args: Tensor) -> Tensor:  # type: ignore[override]
         return reduce_scatter(args[0])
 
     @staticmethod
-    def backward(ctx: Any, *args: Any) -> Tensor:
+    def backward(ctx: object, *args: Tensor) -> Tensor:  # type: ignore[override]
         return all_gather(args[0])
 
 
@@ -173,7 +172,7 @@ class ColumnSequenceParallelLinear(ColumnParallelLinear):
         self,
         in_features: int,
         out_features: int,
-        weight_attr: Any = None,
+        weight_attr: object = None,
         has_bias: bool | None = None,
         gather_output: bool = True,
         fuse_matmul_bias: bool = False,
@@ -197,7 +196,7 @@ class RowSequenceParallelLinear(RowParallelLinear):
         self,
         in_features: int,
         out_features: int,
-        weight_attr: Any = None,
+        weight_attr: object = None,
         has_bias: bool = True,
         input_is_parallel: bool = False,
         fuse_matmul_bias: bool = False,
