@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle.base import dygraph as dygraph
+from framework.paddle.base.data_feeder import DataFeeder as DataFeeder
 from framework.paddle.device import CPUPlace as CPUPlace
 from framework.paddle.device import CUDAPinnedPlace as CUDAPinnedPlace
 from framework.paddle.device import CUDAPlace as CUDAPlace

@@ -1,13 +1,15 @@
-"""paddle.base.data_feeder: checks of arguments that packages call in static mode, and the names of data types."""
+"""paddle.base.data_feeder: checks of arguments that packages call in static mode, the names of data types, and batches
+for an Executor."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from framework.paddle._kernel import dtypes as types
-from framework.paddle.static.program import in_dynamic_mode
+from framework.paddle._kernel.tensor import Tensor, as_array, wrap
+from framework.paddle.static.program import Program, Variable, default_main_program, in_dynamic_mode
 
 
 def convert_dtype(dtype: object) -> str:
@@ -98,3 +100,68 @@ def check_shape(
     for item in shape if isinstance(shape, list | tuple) else ():
         if not isinstance(item, Tensor):
             check_type(item, "element of shape", expected_element_type, op_name)
+
+
+class DataFeeder:
+    """Makes what an Executor is fed with from samples: the fields of a sample become entries of batches.
+
+    Args:
+        feed_list: The variables, or their names in `program`, in the order of a sample's fields.
+        place: Where the batches go; the Executor places them.
+        program: Of the names; None is the default main program.
+
+    Raises:
+        ValueError: a name is of no variable. TypeError: `feed_list` holds something else.
+    """
+
+    def __init__(
+        self, feed_list: Sequence[Variable | str], place: object, program: Program | None = None
+    ) -> None:
+        block = (program or default_main_program()).global_block()
+        self.feed_list: list[Variable] = []
+        for one in feed_list:
+            variable = block.var(one) if isinstance(one, str) else one
+            if not isinstance(variable, Variable):
+                raise TypeError(f"Feed list should contain a list of variable, but received {type(one)}.")
+            self.feed_list.append(variable)
+        self.feed_names = [one.name for one in self.feed_list]
+        self.place = place
+
+    def feed(self, iterable: Iterable[Sequence[object]]) -> dict[str, Tensor]:
+        """{name: the field of all samples [N, ...]}, in the variable's data type. What comes flat gets its shape.
+
+        Raises:
+            AssertionError: a sample has another number of fields. ValueError: a field does not fit its variable.
+        """
+        columns: list[list[object]] = [[] for _ in self.feed_list]
+        for sample in iterable:
+            assert len(sample) == len(columns), (
+                f"The number of fields in data ({len(sample)}) does not match len(feed_list) ({len(columns)})"
+            )
+            for column, field in zip(columns, sample, strict=True):
+                column.append(field)
+        return {
+            name: wrap(as_array(_fit(column, variable)))
+            for name, column, variable in zip(self.feed_names, columns, self.feed_list, strict=True)
+        }
+
+
+def _fit(column: list[object], variable: Variable) -> np.ndarray:
+    """A batch in the shape of its variable where that has another number of axes; the Executor compares sizes. Where
+    more than one size is free it stays as it is.
+    """
+    shape = variable.shape
+    try:
+        batch = np.array(column, types.to_numpy(variable.dtype))
+    except ValueError as error:
+        raise ValueError(
+            f"{variable.name}: the samples of a batch differ in shape; pad them to one ({error})"
+        ) from None
+    if batch.ndim == len(shape) or sum(size < 0 for size in shape) > 1:
+        return batch
+    try:
+        return batch.reshape(shape)
+    except ValueError:
+        raise ValueError(
+            f"Reshape error. What is defined in data layer is {tuple(shape)}, but receive {batch.shape}"
+        ) from None
