@@ -30,14 +30,25 @@ _PATTERNS = {
     "qwen2": _QWEN,
     "deepseek-r1-qwen": _QWEN,
     "tekken": _TEKKEN,
-    **dict.fromkeys(_LLAMAS, _LLAMA),
+    **dict.fromkeys((*_LLAMAS, "glm4", "chatglm-bpe", "dbrx", "smaug-bpe"), _LLAMA),
 }
 """By `tokenizer.ggml.pre`; "default", "gpt-2" and others divide as GPT-2 does."""
 _WHOLE = (*_LLAMAS, "tekken")
 """Where a word that is a token is not made of others, and where a text begins with bos unless the file says no."""
-_DIGITS_APART = ("smollm",)
+_DIGITS_APART = ("smollm", "starcoder", "refact", "command-r", "codeshell", "exaone", "minerva-7b")
 """As GPT-2, but each digit is a word."""
-_PLAIN = ("default", "gpt-2", "gpt2", "", *_DIGITS_APART)
+_PLAIN = (
+    "default",
+    "gpt-2",
+    "gpt2",
+    "",
+    "mpt",
+    "olmo",
+    "jais",
+    "trillion",
+    "granite-docling",
+    *_DIGITS_APART,
+)
 _SPACE = "\u2581"
 
 
@@ -95,7 +106,7 @@ def _byte_level(metadata: Mapping[str, object], tokens: Sequence[str], where: st
             "texts of this model are divided in a way that is not known",
             where=f"{where}: tokenizer.ggml.pre",
             received=repr(form)[:80],
-            allowed=", ".join((*_PATTERNS, *_DIGITS_APART, "default")),
+            allowed=", ".join(sorted({*_PATTERNS, *_PLAIN} - {""})),
             fix="put the model's tokenizer.json beside the file",
         )
     byte_level = {

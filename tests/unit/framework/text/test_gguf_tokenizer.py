@@ -33,6 +33,9 @@ def tokenizer(form: str, **more: object) -> Tokenizer:
         ("gpt-2", ["It", "'s", " 1234", " naïveBlue", "/", "\n", "\t", "ok"]),
         ("smollm", ["It", "'s", " ", "1", "2", "3", "4", " naïveBlue", "/", "\n", "\t", "ok"]),
         ("qwen2", ["It", "'s", " ", "1", "2", "3", "4", " naïveBlue", "/\n", "\tok"]),
+        ("starcoder", ["It", "'s", " ", "1", "2", "3", "4", " naïveBlue", "/", "\n", "\t", "ok"]),
+        ("olmo", ["It", "'s", " 1234", " naïveBlue", "/", "\n", "\t", "ok"]),
+        ("glm4", ["It", "'s", " ", "123", "4", " naïveBlue", "/\n", "\tok"]),
         ("falcon3", ["It", "'s", " ", "123", "4", " naïveBlue", "/\n", "\tok"]),
         ("tekken", ["It", "'s", " ", "1", "2", "3", "4", " naïve", "Blue", "/\n", "\tok"]),
     ],
@@ -51,6 +54,7 @@ def test_words(form: str, words: list[str]) -> None:
         ("tekken", {}, True),
         ("qwen2", {}, False),
         ("gpt-2", {"add_bos_token": True}, True),
+        ("glm4", {}, False),
     ],
 )
 def test_texts_begin_as_llama_cpp_begins_them(form: str, more: dict[str, object], begins: bool) -> None:
