@@ -26,9 +26,11 @@ def read_id(value: object, ids: Container[Id] | None = None) -> Id | None:
         if not value.is_integer():
             return None
         value = int(value)
+    number = value if isinstance(value, int) else _whole_number(value)
+    if isinstance(ids, range):  # which compares a text with each of its numbers
+        return number if number is not None and number in ids else None
     if ids is None or value in ids:
         return value
-    number = value if isinstance(value, int) else _whole_number(value)
     if number is None or number in ids:
         return number
     texts = (str(number).zfill(digits) for digits in range(1, _MOST_DIGITS + 1))

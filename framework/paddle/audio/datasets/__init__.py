@@ -6,7 +6,7 @@ Archives are those that Paddle publishes; they are kept, and unpacked, in OAR_HO
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -83,7 +83,7 @@ class ESC50(AudioClassificationDataset):
         "url": "https://paddleaudio.bj.bcebos.com/datasets/ESC-50-master.zip",
         "md5": "7771e4b9d86d0945acce719c7a59305a",
     }
-    label_list = (
+    label_list: Sequence[str] = (
         *("Dog", "Rooster", "Pig", "Cow", "Frog", "Cat", "Hen", "Insects (flying)", "Sheep", "Crow"),
         *("Rain", "Sea waves", "Crackling fire", "Crickets", "Chirping birds", "Water drops", "Wind"),
         *("Pouring water", "Toilet flush", "Thunderstorm", "Crying baby", "Sneezing", "Clapping"),
@@ -110,7 +110,7 @@ class ESC50(AudioClassificationDataset):
         root = _folder("ESC50", archive or self.archive)
         with (root / "meta" / "esc50.csv").open(encoding="utf-8", newline="") as file:
             rows = [row for row in csv.DictReader(file) if (int(row["fold"]) == split) != (mode == "train")]
-        self.label_list = tuple(_names(root / "meta" / "esc50.csv"))
+        self.label_list = _names(root / "meta" / "esc50.csv")
         files = [str(root / "audio" / row["filename"]) for row in rows]
         super().__init__(files, [int(row["target"]) for row in rows], feat_type, sample_rate, **kwargs)
 

@@ -25,3 +25,11 @@ from framework.vision.coco_ids import read_id
 )
 def test_an_id_that_is_written_in_another_way(value: object, ids: set[int | str], expected: object) -> None:
     assert read_id(value, ids) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"), [("17", 17), (3.0, 3), (-1, None), ("x", None), (10**30, None)]
+)
+def test_an_id_in_a_range_of_numbers(value: object, expected: object) -> None:
+    """A range compares a text with each of its numbers: an id that is none took ten seconds."""
+    assert read_id(value, range(1 << 24)) == expected
