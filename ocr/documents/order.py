@@ -38,7 +38,8 @@ def order_boxes(
     """Indices [N] of boxes [N, 4] (left, top, right, bottom) in the order in which a person reads them.
 
     Args:
-        right_to_left: Columns follow one another from right to left, as in Arabic or in vertical Japanese.
+        right_to_left: Columns follow one another from right to left, as in Arabic. Vertical text is level here: see
+            `ocr.text.vertical_text`.
         kinds: [N], of what is no prose: what stands below two tables, or two lists, and is none itself follows both.
             "" is prose.
     """

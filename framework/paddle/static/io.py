@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from framework import paddle
+from framework.core.disk import write_file
 from framework.core.errors import InputError
 from framework.interop.source import Source
 from framework.interop.weights.lod_tensor import tensor_record
@@ -195,10 +196,8 @@ def save_vars(
     joined = b"".join(records[name] for name in sorted(records))
     if dirname is None and filename is None:
         return joined
-    folder = Path(dirname or ".")
-    folder.mkdir(parents=True, exist_ok=True)
     for name, data in records.items() if filename is None else [(filename, joined)]:
-        (folder / name).write_bytes(data)
+        write_file(Path(dirname or ".") / name, data)
     return None
 
 
