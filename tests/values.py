@@ -21,7 +21,12 @@ import numpy as np
 import scipy.special as sp
 from jax import lax
 
-from framework.core.compilation import CPU_RECOMPUTE_OPTIONS, compile_options, quick_compile_options
+from framework.core.compilation import (
+    CPU_RECOMPUTE_OPTIONS,
+    compile_options,
+    operation_compile_options,
+    quick_compile_options,
+)
 from framework.nn import functional as F
 from framework.nn.functional.slopes import arctan
 
@@ -200,6 +205,7 @@ def option_sets() -> dict[str, Options]:
         "cpu": cpu,
         "recompute": {**cpu, **CPU_RECOMPUTE_OPTIONS},
         "quick": quick_compile_options(),
+        "operation": operation_compile_options(jax.devices("cpu")[0]),
     }
 
 

@@ -229,7 +229,7 @@ class _Form:
                 leaves = [x.transpose(0, 3, 1, 2) if first and x.ndim == 4 else x for x in leaves]
             return (*leaves, *[new[name] for name in buffers])
 
-        self.compiled = Compiled(type(layer.__dict__["_core"]).__name__, call, residual=True)
+        self.compiled = Compiled(type(layer.__dict__["_core"]).__name__, call, residual=True, whole=True)
 
 
 def _narrowed(x: jax.Array) -> jax.Array:

@@ -26,12 +26,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from framework.core.compilation import compile_options, enable_compilation_cache
+from framework.core.compilation import enable_compilation_cache
 from framework.core.errors import OarError
 from framework.core.errors import ShapeError as CoreShapeError
+from framework.nn.functional import lowering
+from framework.paddle._kernel.ahead import Pending, compile_later, cotangent_of, differentiated, wait_for
 from framework.paddle._kernel.dtypes import INEXACT
 from framework.paddle._kernel.errors import ShapeError, ValueNeeded, in_paddle_words
 from framework.paddle._kernel.mode import mode
+from framework.paddle._kernel.program import Program, is_nested
 from framework.paddle._kernel.random import default_generator
 from framework.paddle._kernel.settings import freeze, thaw
 from framework.paddle._kernel.tape import Cotangent, Edge, Node, edge_of
@@ -50,41 +53,6 @@ _numbers: dict[float, jax.Array] = {}
 _NUMBERS = 256  # kept at a time
 
 
-@functools.cache
-def _compile_options() -> dict[str, str | bool] | None:
-    """XLA's options for the device of this process; see framework/core/compilation.py."""
-    device = jax.config.jax_default_device or jax.local_devices()[0]  # type: ignore[attr-defined]
-    return compile_options(device) or None
-
-
-class Program:
-    """A function compiled with the options of the device. jax takes options for a whole program alone, so what is
-    called while another program is traced is `inner`, without them. `in_place` writes into the memory of the inputs
-    whose numbers are `replaced`, which are gone afterwards."""
-
-    __slots__ = ("in_place", "inner", "outer")
-
-    def __init__(self, function: Callable[..., object], replaced: Sequence[int] = ()) -> None:
-        self.inner = jax.jit(function)
-        self.outer = jax.jit(function, compiler_options=_compile_options())
-        self.in_place = self.outer
-        if replaced:
-            self.in_place = jax.jit(function, compiler_options=_compile_options(), donate_argnums=replaced)
-
-    def __call__(self, *values: object, in_place: bool = False) -> Any:
-        try:
-            return (self.in_place if in_place else self.outer)(*values)
-        except ValueError as error:
-            if not is_nested(error):
-                raise
-            return self.inner(*values)
-
-
-def is_nested(error: Exception) -> bool:
-    """Whether jax refused the options because another program is traced."""
-    return str(error).startswith("`compiler_options`")
-
-
 class Compiled:
     """An operation with its settings: `forward` is the compiled program of its inputs.
 
@@ -93,7 +61,9 @@ class Compiled:
         function: the inputs, in order, to one array or a tuple; an input may be None.
         differentiable: False where no gradient exists.
         residual: keep what the forward run computed for the backward run, instead of computing it again.
+        program: the compiled function; `whole` where it is a network rather than one operation.
         settings: the parameters that are not data, for messages and recorded programs.
+        pending: what a thread compiles of the program, by its inputs.
     """
 
     __slots__ = (
@@ -103,6 +73,7 @@ class Compiled:
         "forward",
         "function",
         "name",
+        "pending",
         "program",
         "residual",
         "settings",
@@ -115,15 +86,17 @@ class Compiled:
         *,
         differentiable: bool = True,
         residual: bool = False,
+        whole: bool = False,
         settings: Mapping[str, object] | None = None,
     ) -> None:
         self.name, self.function = name, function
         self.differentiable, self.residual = differentiable, residual
         self.settings = settings or {}
-        self.program = Program(function)
+        self.program = Program(function, whole=whole)
         self.forward = self.program.outer
+        self.pending: Pending = {}
         self._pullbacks: dict[object, Compiled] = {}
-        self._with_residuals: dict[object, Callable[..., Any]] = {}
+        self._with_residuals: dict[object, Program] = {}
 
     def pullback(self, mask: tuple[bool, ...], present: tuple[bool, ...]) -> Compiled:
         """The operation (inputs, gradients of the outputs that have one) -> gradients of the inputs in `mask`."""
@@ -135,10 +108,19 @@ class Compiled:
                 outs, vjp = _vjp(function, args[:count], mask, present)
                 return vjp(tuple(c.astype(o.dtype) for c, o in zip(args[count:], outs, strict=True)))
 
-            found = self._pullbacks[mask, present] = Compiled(f"{self.name}_grad", pull)
+            found = self._pullbacks[mask, present] = Compiled(
+                f"{self.name}_grad", pull, whole=self.program.whole
+            )
         return found
 
-    def with_residuals(self, mask: tuple[bool, ...]) -> Callable[..., Any]:
+    def compile_pullback(self, mask: tuple[bool, ...], values: Sequence[object], outs: Sequence[Any]) -> None:
+        """Let a thread compile what the gradients of these outputs will need."""
+        present = differentiated(outs)
+        program = self.pullback(mask, present)
+        given = [cotangent_of(o) for o, p in zip(outs, present, strict=True) if p]
+        compile_later(program.program.outer, program.pending, [*values, *given])
+
+    def with_residuals(self, mask: tuple[bool, ...]) -> Program:
         """The program inputs -> (outputs, what the backward run needs)."""
         found = self._with_residuals.get(mask)
         if found is None:
@@ -148,7 +130,7 @@ class Compiled:
                 outs, vjp = _vjp(function, args, mask, None)
                 return outs, vjp
 
-            found = self._with_residuals[mask] = Program(run)
+            found = self._with_residuals[mask] = Program(run, whole=self.program.whole)
         return found
 
 
@@ -184,7 +166,10 @@ def _conjugate(x: jax.Array) -> jax.Array:
     return x.conj() if x.dtype.kind == "c" else x
 
 
-_pull_residual = jax.jit(lambda vjp, cotangents: vjp(cotangents))
+@functools.cache
+def _pull_residual() -> Compiled:
+    """The program of every pullback that has what it needs: (pullback, gradients of all outputs) -> gradients."""
+    return Compiled("residual_grad", lambda pullback, cotangents: pullback(cotangents))
 
 
 class OperationNode(Node):
@@ -210,14 +195,26 @@ class OperationNode(Node):
         values = self.values
         assert values is not None
         if self.pullback is not None and not create_graph:
-            return _pull_residual(self.pullback, self._filled(cotangents))
+            residual, inputs = _pull_residual(), (self.pullback, self._filled(cotangents))
+            if residual.pending:
+                wait_for(residual.pending, inputs)
+            return residual.program(*inputs)
         present = tuple(c is not None for c in cotangents)
         given = cotangents if all(present) else [c for c in cotangents if c is not None]
         program = self.compiled.pullback(self.mask, present)
         if create_graph:
             result = run(program, (*self._tensors(values), *given))
             return result if isinstance(result, tuple) else (result,)
-        return program.program(*values, *given)
+        inputs = (*values, *given)  # once: values may go through hooks
+        if program.pending:
+            wait_for(program.pending, inputs)
+        return program.program(*inputs)
+
+    def compile_pullback(self) -> None:
+        """Let a thread compile what the gradients of the outputs will need beside what the forward run computed."""
+        assert self.outs is not None
+        residual, none = _pull_residual(), [None] * len(self.outs)
+        compile_later(residual.program.outer, residual.pending, (self.pullback, self._filled(none)))
 
     def _filled(self, cotangents: Sequence[Any]) -> tuple[np.ndarray | jax.Array, ...]:
         assert self.outs is not None
@@ -353,6 +350,13 @@ def _recorded(compiled: Compiled, args: Sequence[object], values: list[object]) 
         return tensors if multiple else tensors[0]
     edges = [edge_of(a) for a, m in zip(args, mask, strict=True) if m]  # type: ignore[arg-type]
     node = OperationNode(compiled, values, mask, edges, outs, pullback)
+    program = compiled.program if pullback is None else compiled.with_residuals(mask)
+    if program.forms() != program.count:
+        program.count = program.forms()
+        if pullback is None:
+            compiled.compile_pullback(mask, values, outs)
+        else:
+            node.compile_pullback()
     tensors = []
     live = any([value.dtype in INEXACT for value in outs])  # positions beside values have a history too
     for index, value in enumerate(outs):
@@ -457,7 +461,11 @@ class Operation:
     """A function of arrays and its compiled forms, one for each set of settings."""
 
     def __init__(
-        self, function: Callable[..., object], name: str, differentiable: bool, residual: bool
+        self,
+        function: Callable[..., object],
+        name: str,
+        differentiable: bool,
+        residual: bool | lowering.Platform,
     ) -> None:
         self.function, self.name = function, name
         self.differentiable, self.residual = differentiable, residual
@@ -512,8 +520,9 @@ class Operation:
             return function(**data, **named)
 
         call.__name__ = call.__qualname__ = self.name
+        residual = self.residual is True or self.residual == lowering.platform()
         return Compiled(
-            self.name, call, differentiable=self.differentiable, residual=self.residual, settings=named
+            self.name, call, differentiable=self.differentiable, residual=residual, settings=named
         )
 
 
@@ -521,7 +530,7 @@ class Operation:
 def operation(function: Callable[..., object], /) -> Callable[..., Any]: ...
 @overload
 def operation(
-    *, name: str | None = None, differentiable: bool = True, residual: bool = False
+    *, name: str | None = None, differentiable: bool = True, residual: bool | lowering.Platform = False
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]: ...
 def operation(
     function: Callable[..., object] | None = None,
@@ -529,11 +538,11 @@ def operation(
     *,
     name: str | None = None,
     differentiable: bool = True,
-    residual: bool = False,
+    residual: bool | lowering.Platform = False,
 ) -> Callable[..., Any]:
     """Make an operation of a function of arrays; see the module. Arguments: `name` for messages and AMP (the
     function's), `differentiable=False` where there is no gradient, `residual=True` where computing the forward run
-    again for the backward run would cost much (recurrent layers, whole models)."""
+    again for the backward run would cost much (recurrent layers, whole models), or the platform where it does."""
     if function is None:
         return functools.partial(_operation, name=name, differentiable=differentiable, residual=residual)
     return _operation(function, name, differentiable, residual)
@@ -543,7 +552,7 @@ def _operation(
     function: Callable[..., object],
     name: str | None = None,
     differentiable: bool = True,
-    residual: bool = False,
+    residual: bool | lowering.Platform = False,
 ) -> Callable[..., Any]:
     op = Operation(function, name or function.__name__.strip("_"), differentiable, residual)
     quick = op.signature.quick

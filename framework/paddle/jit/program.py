@@ -15,9 +15,10 @@ import jax
 import numpy as np
 from jax.extend.core import ClosedJaxpr, Jaxpr, Literal, jaxpr_as_fun
 
-from framework.paddle._kernel.dispatch import Compiled, Program
+from framework.paddle._kernel.dispatch import Compiled
 from framework.paddle._kernel.dtypes import INEXACT
 from framework.paddle._kernel.mode import mode
+from framework.paddle._kernel.program import Program
 from framework.paddle._kernel.random import TracedKeys, default_generator
 from framework.paddle._kernel.tape import Cotangent, Node, _Gradients, _walk, attach, edge_of
 from framework.paddle._kernel.tensor import Tensor, is_only_holder, wrap
@@ -294,7 +295,7 @@ class StaticProgram:
             function = jaxpr_as_fun(
                 _closed(jaxpr, [*inputs, *inner.invars[count + 1 :]], inner.outvars[run.count :], inner.eqns)
             )
-            self.whole = Compiled("to_static_grad", lambda *values: tuple(function(*values)))
+            self.whole = Compiled("to_static_grad", lambda *values: tuple(function(*values)), whole=True)
 
     def fits(self, args: Sequence[Tensor]) -> list[Tensor] | None:
         """The Tensors of the slots, if the program is one for them."""
@@ -398,7 +399,7 @@ def _program(jaxpr: ClosedJaxpr, replaced: Sequence[int] = ()) -> Program:
     def to_static(*values: object) -> Any:
         return function(*values)
 
-    return Program(to_static, replaced)
+    return Program(to_static, replaced, whole=True)
 
 
 def _split(

@@ -262,7 +262,7 @@ class TranslatedLayer(Layer):
         self._names = list(persistable_vars)
         self._inputs = [(name, types.to_numpy(dtype)) for name, dtype, _ in self._description.inputs]
         self._outputs = len(self._program.out_avals)
-        self._compiled = Compiled("translated", self._call)
+        self._compiled = Compiled("translated", self._call, whole=True)
 
     def _call(self, *values: jax.Array) -> tuple[jax.Array, ...]:
         count = len(self._inputs)

@@ -16,7 +16,7 @@ from framework.paddle.nn.functional.face import channels_first, face
 from framework.paddle.nn.functional.layout import is_last
 
 
-@operation(name="batch_norm")
+@operation(name="batch_norm", residual="cpu")
 def _batch_norm(
     x: Array,
     running_mean: Array,

@@ -1,0 +1,140 @@
+"""Backward programs compiled in a thread while the forward run goes on.
+
+The first step of eager training compiles a program for each operation and each gradient. Where a forward program was
+new, its pullback will be new too: a thread compiles it, so that two cores share what one would do after the other.
+Which program a gradient needs is a guess (the first output, and those of its shape, get a gradient): a wrong one costs
+time of the other core, never a value. `paddle.no_grad` asks for none.
+"""
+
+from __future__ import annotations
+
+import atexit
+import collections
+import contextlib
+import functools
+import os
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import Any
+
+import jax
+
+from framework.core.process import cpu_count
+from framework.paddle._kernel.dtypes import INEXACT
+from framework.paddle._kernel.x64 import x64
+
+Key = tuple[object, ...]
+Pending = dict[Key, "Future[None]"]
+_END_WAIT = 30.0  # seconds that the end of the process waits for the program that is being compiled
+
+
+def key_of(inputs: Sequence[Any]) -> Key:
+    """What a program is compiled for: shapes and types of its inputs, which may be nested."""
+    leaves, tree = jax.tree_util.tree_flatten(tuple(inputs))
+    return (tree, *[(x.shape, x.dtype, _is_weak(x)) if hasattr(x, "dtype") else x.__class__ for x in leaves])
+
+
+def _is_weak(x: Any) -> bool:
+    return x.aval.weak_type if isinstance(x, jax.Array) else False
+
+
+def _abstract(value: Any) -> Any:
+    """An input without its numbers, which would stay in memory; what is no array stays."""
+    if not isinstance(value, jax.Array):
+        return value
+    sharding = value.sharding if value.committed else None
+    return jax.ShapeDtypeStruct(value.shape, value.dtype, sharding=sharding, weak_type=value.aval.weak_type)
+
+
+def compile_later(program: Any, pending: Pending, inputs: Sequence[Any]) -> None:
+    """Compile `program` (of jax.jit) for these inputs in the thread; `pending` tells who wants it before it is done.
+    Nothing happens on one core."""
+    compiler, key = _compiler(), key_of(inputs)
+    if compiler is None or key in pending:
+        return
+    shapes = jax.tree_util.tree_map(_abstract, tuple(inputs))
+
+    def compile_program() -> None:
+        with x64():
+            program.lower(*shapes).compile()
+
+    pending[key] = compiler.submit(compile_program)
+
+
+def wait_for(pending: Pending, inputs: Sequence[Any]) -> None:
+    """Wait for the program of these inputs where the thread compiles it now; where it has not begun, it need not."""
+    future = pending.pop(key_of(inputs), None)
+    if future is not None and not future.cancel() and os.getpid() in _threads:
+        future.exception()  # an error comes again, and is explained, where the program is called
+
+
+class Compiler:
+    """A thread that compiles what it is given, in order."""
+
+    def __init__(self) -> None:
+        self._tasks: collections.deque[tuple[Future[None], Callable[[], None]]] = collections.deque()
+        self._changed = threading.Condition()
+        self._ending = False
+        self._thread = threading.Thread(target=self._work, name="oar-compile-ahead", daemon=True)
+        self._thread.start()
+        atexit.register(self.end)  # jax ends its compiler there too, and it was imported before
+
+    def submit(self, task: Callable[[], None]) -> Future[None]:
+        future: Future[None] = Future()
+        with self._changed:
+            self._tasks.append((future, task))
+            self._changed.notify()
+        return future
+
+    def end(self) -> None:
+        """Finish the program that is being compiled, and leave the others."""
+        with self._changed:
+            self._ending = True
+            self._changed.notify()
+        self._thread.join(_END_WAIT)
+
+    def _work(self) -> None:
+        while True:
+            with self._changed:
+                while not self._tasks and not self._ending:
+                    self._changed.wait()
+                if self._ending:
+                    return
+                future, task = self._tasks.popleft()
+            if not future.set_running_or_notify_cancel():
+                continue
+            with contextlib.suppress(
+                Exception
+            ):  # whoever calls the program gets the error, with the operation's name
+                task()
+            future.set_result(None)
+
+
+_threads: dict[int, Compiler] = {}  # by process: threads do not live on in one that was forked
+_lock = threading.Lock()
+
+
+@functools.cache
+def _several_cores() -> bool:
+    return cpu_count() > 1
+
+
+def _compiler() -> Compiler | None:
+    if not _several_cores():
+        return None
+    found = _threads.get(os.getpid())
+    if found is None:
+        with _lock:
+            found = _threads.setdefault(os.getpid(), Compiler())
+    return found
+
+
+def cotangent_of(out: jax.Array) -> jax.ShapeDtypeStruct:
+    """The shape and type of the gradient of an output."""
+    return jax.ShapeDtypeStruct(out.shape, out.dtype)
+
+
+def differentiated(outs: Sequence[jax.Array]) -> tuple[bool, ...]:
+    """Which outputs will have a gradient, as far as one can tell: the first, and those of its shape."""
+    return tuple([o.dtype in INEXACT and o.shape == outs[0].shape for o in outs])

@@ -1,0 +1,52 @@
+"""Functions compiled with the options of the device."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+
+from framework.core.compilation import compile_options, operation_compile_options
+
+
+@functools.cache
+def _compile_options(whole: bool) -> dict[str, Any] | None:
+    """XLA's options for the device of this process; see framework/core/compilation.py."""
+    device = jax.config.jax_default_device or jax.local_devices()[0]  # type: ignore[attr-defined]
+    return (compile_options(device) if whole else operation_compile_options(device)) or None
+
+
+class Program:
+    """A function compiled with the options of the device. jax takes options for a whole program alone, so what is
+    called while another program is traced is `inner`, without them. `in_place` writes into the memory of the inputs
+    whose numbers are `replaced`, which are gone afterwards. `whole` is a program of many operations, which takes longer
+    to compile and runs faster. `forms()` tells how many kinds of inputs it was compiled for, `count` how many it had
+    when that was asked last."""
+
+    __slots__ = ("count", "forms", "in_place", "inner", "outer", "whole")
+
+    def __init__(
+        self, function: Callable[..., object], replaced: Sequence[int] = (), whole: bool = False
+    ) -> None:
+        self.count, self.whole, options = 0, whole, _compile_options(whole)
+        self.inner = jax.jit(function)
+        self.outer = jax.jit(function, compiler_options=options)
+        self.forms: Callable[[], int] = self.outer._cache_size  # type: ignore[attr-defined]
+        self.in_place = self.outer
+        if replaced:
+            self.in_place = jax.jit(function, compiler_options=options, donate_argnums=replaced)
+
+    def __call__(self, *values: object, in_place: bool = False) -> Any:
+        try:
+            return (self.in_place if in_place else self.outer)(*values)
+        except ValueError as error:
+            if not is_nested(error):
+                raise
+            return self.inner(*values)
+
+
+def is_nested(error: Exception) -> bool:
+    """Whether jax refused the options because another program is traced."""
+    return str(error).startswith("`compiler_options`")
