@@ -50,6 +50,8 @@ def _abstract(value: Any) -> Any:
 def compile_later(program: Any, pending: Pending, inputs: Sequence[Any]) -> None:
     """Compile `program` (of jax.jit) for these inputs in the thread; `pending` tells who wants it before it is done.
     Nothing happens on one core."""
+    if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree_util.tree_leaves(tuple(inputs))):
+        return  # part of a larger program
     compiler, key = _compiler(), key_of(inputs)
     if compiler is None or key in pending:
         return

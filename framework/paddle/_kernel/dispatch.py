@@ -31,6 +31,7 @@ from framework.core.errors import OarError
 from framework.core.errors import ShapeError as CoreShapeError
 from framework.nn.functional import lowering
 from framework.paddle._kernel.ahead import Pending, compile_later, cotangent_of, differentiated, wait_for
+from framework.paddle._kernel.compile_notice import announce_compiling
 from framework.paddle._kernel.dtypes import INEXACT
 from framework.paddle._kernel.errors import ShapeError, ValueNeeded, in_paddle_words
 from framework.paddle._kernel.mode import mode
@@ -503,6 +504,7 @@ class Operation:
 
     def _compile(self, lengths: list[int], settings: list[object]) -> Compiled:
         enable_compilation_cache()
+        announce_compiling()
         signature, function = self.signature, self.function
         named = {signature.names[i]: thaw(s) for i, s in zip(signature.settings, settings, strict=True)}
 

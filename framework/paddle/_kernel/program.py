@@ -9,6 +9,7 @@ from typing import Any
 import jax
 
 from framework.core.compilation import compile_options, operation_compile_options
+from framework.paddle._kernel.compile_notice import announced
 
 
 @functools.cache
@@ -25,12 +26,13 @@ class Program:
     to compile and runs faster. `forms()` tells how many kinds of inputs it was compiled for, `count` how many it had
     when that was asked last."""
 
-    __slots__ = ("count", "forms", "in_place", "inner", "outer", "whole")
+    __slots__ = ("count", "forms", "in_place", "inner", "is_new", "outer", "whole")
 
     def __init__(
         self, function: Callable[..., object], replaced: Sequence[int] = (), whole: bool = False
     ) -> None:
         self.count, self.whole, options = 0, whole, _compile_options(whole)
+        self.is_new = whole  # its first call is announced
         self.inner = jax.jit(function)
         self.outer = jax.jit(function, compiler_options=options)
         self.forms: Callable[[], int] = self.outer._cache_size  # type: ignore[attr-defined]
@@ -39,6 +41,10 @@ class Program:
             self.in_place = jax.jit(function, compiler_options=options, donate_argnums=replaced)
 
     def __call__(self, *values: object, in_place: bool = False) -> Any:
+        if self.is_new:
+            self.is_new = False
+            with announced("a network or function as one program"):
+                return self(*values, in_place=in_place)
         try:
             return (self.in_place if in_place else self.outer)(*values)
         except ValueError as error:
