@@ -5,7 +5,7 @@ An optimizer takes it as `grad_clip`. As in Paddle the names are those of `nn`; 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import jax
@@ -15,6 +15,7 @@ from framework.core.errors import ConfigError
 from framework.core.types import PyTree
 
 Grads = dict[str, jax.Array]
+_SMALL = 1 << 16  # elements of an array that is joined with others for a sum
 
 
 @dataclass(frozen=True)
@@ -62,8 +63,19 @@ class GradClip:
 
 def global_norm(arrays: PyTree) -> jax.Array:
     """The L2 norm of all numbers of a pytree of arrays together, []."""
-    squares = [jnp.square(leaf).sum() for leaf in jax.tree.leaves(arrays)]
+    squares = [jnp.square(leaf).sum() for leaf in _joined(jax.tree.leaves(arrays))]
     return jnp.sqrt(sum(squares[1:], squares[0])) if squares else jnp.zeros(())
+
+
+def _joined(arrays: Sequence[jax.Array]) -> list[jax.Array]:
+    """The arrays, small ones of a type joined: a sum for each of 170 parameters is a fifth of the time that XLA takes
+    to compile a training step."""
+    large = [x for x in arrays if x.size > _SMALL]
+    small: dict[jnp.dtype, list[jax.Array]] = {}
+    for x in arrays:
+        if x.size <= _SMALL:
+            small.setdefault(x.dtype, []).append(x.ravel())
+    return [*large, *[jnp.concatenate(flat) if len(flat) > 1 else flat[0] for flat in small.values()]]
 
 
 def _scale(grad: jax.Array, norm: jax.Array, limit: float) -> jax.Array:

@@ -19,6 +19,7 @@ from concurrent.futures import Future
 from typing import Any
 
 import jax
+from jax.core import Tracer
 
 from framework.core.process import cpu_count
 from framework.paddle._kernel.dtypes import INEXACT
@@ -50,7 +51,7 @@ def _abstract(value: Any) -> Any:
 def compile_later(program: Any, pending: Pending, inputs: Sequence[Any]) -> None:
     """Compile `program` (of jax.jit) for these inputs in the thread; `pending` tells who wants it before it is done.
     Nothing happens on one core."""
-    if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree_util.tree_leaves(tuple(inputs))):
+    if any(isinstance(leaf, Tracer) for leaf in jax.tree_util.tree_leaves(tuple(inputs))):
         return  # part of a larger program
     compiler, key = _compiler(), key_of(inputs)
     if compiler is None or key in pending:

@@ -21,7 +21,7 @@ class EagerNotice:
     """Counts the programs of single operations: a line after two seconds of compiling, then ever fewer."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock, self._read = threading.Lock(), threading.local()
         self._began = self._last = -_PAUSE
         self._programs = self._lines = 0
 
@@ -40,10 +40,15 @@ class EagerNotice:
             programs, took = self._programs, now - self._began
         log.warning(f"first step: {programs} operations compiled in {took:.0f} s; {_KEPT}")
 
-    def listen(self, event: str, duration: float, **_: object) -> None:
-        """Hear jax tell how long something took. What takes longer than an operation is announced by itself."""
-        if event == "/jax/core/compile/backend_compile_duration" and duration < _LINES[0]:
-            self.count(duration)
+    def listen(self, event: str, duration_secs: float, **kwargs: str | int) -> None:
+        """Hear jax tell how long something took. What takes longer than an operation is announced by itself, and a
+        program that was read from disk was not compiled."""
+        if event == "/jax/compilation_cache/cache_retrieval_time_sec":
+            self._read.now = True
+        elif event == "/jax/core/compile/backend_compile_duration":
+            is_read, self._read.now = getattr(self._read, "now", False), False
+            if not is_read and duration_secs < _LINES[0]:
+                self.count(duration_secs)
 
 
 _notice = EagerNotice()

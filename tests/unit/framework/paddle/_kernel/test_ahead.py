@@ -45,9 +45,9 @@ def pending_of(form: Compiled) -> list[object]:
 def test_a_pullback_is_compiled_once_and_gives_the_same_gradients() -> None:
     compiled: list[str] = []
 
-    def note(name: str, seconds: float, **details: object) -> None:
-        if name.endswith("backend_compile_duration"):
-            compiled.append(str(details.get("fun_name")))
+    def note(event: str, duration_secs: float, **kwargs: str | int) -> None:
+        if event.endswith("backend_compile_duration"):
+            compiled.append(str(kwargs.get("fun_name")))
 
     jax.monitoring.register_event_duration_secs_listener(note)
     try:
