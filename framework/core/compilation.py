@@ -11,7 +11,7 @@ import stat
 import threading
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from framework.core.device import Device, cpu_features
 from framework.core.errors import HubError
@@ -29,6 +29,7 @@ else:
     compilation_cache = LazyModule("jax.experimental.compilation_cache.compilation_cache")
 
 log = logging.getLogger("oar")
+CompileOptions: TypeAlias = dict[str, Any]  # jax's type of options has no int
 # Compile options of the CPU backend: convolutions leave the YNN library for Eigen (detector at 640: 100 to 89 ms),
 # dots stay in it (bf16 dots run at twice the float32 speed there). Vectors of 512 bits stay off: with
 # `xla_cpu_prefer_vector_width: 512` jaxlib 0.10 computes arctan of 64 and more numbers wrongly, by up to 1.37.
@@ -105,10 +106,10 @@ def _has_ynn() -> bool:
     return tuple(map(int, re.findall(r"\d+", metadata.version("jaxlib"))[:3])) >= _YNN_SINCE
 
 
-def quick_compile_options() -> dict[str, Any]:
+def quick_compile_options() -> CompileOptions:
     """Options of the CPU for programs that run once, whose values are compared: half of the time of a comparison is
     XLA's."""
-    options: dict[str, Any] = {  # jax's type of options has no int
+    options: CompileOptions = {
         "xla_backend_optimization_level": 0,
         "xla_llvm_disable_expensive_passes": True,
         **_cpu_options(),
@@ -116,20 +117,20 @@ def quick_compile_options() -> dict[str, Any]:
     return _without_emitters(options)
 
 
-def operation_compile_options(device: Device) -> dict[str, Any]:
+def operation_compile_options(device: Device) -> CompileOptions:
     """Options for programs of one operation each, of which the first step of eager training compiles hundreds.
 
     Without XLA's emitters of fusions and its vectoriser's third level the CPU's compiler takes .3 to .65 of the time
     (convolution with gradients 200 -> 53 ms, exp 47 -> 20, add 27 -> 17), and an operation alone runs as fast: there
     is little in it to fuse. Whole training steps keep them.
     """
-    options: dict[str, Any] = dict(compile_options(device))
+    options: CompileOptions = dict(compile_options(device))
     if device.platform != "cpu":
         return options
     return _without_emitters({**options, "xla_backend_optimization_level": 1})
 
 
-def _without_emitters(options: dict[str, Any]) -> dict[str, Any]:
+def _without_emitters(options: CompileOptions) -> CompileOptions:
     """jax 0.11 has no emitters to turn off, and ends the process where an option is unknown."""
     return options if jax.__version_info__ >= (0, 11) else {**options, "xla_cpu_use_fusion_emitters": False}
 

@@ -63,11 +63,11 @@ class GradClip:
 
 def global_norm(arrays: PyTree) -> jax.Array:
     """The L2 norm of all numbers of a pytree of arrays together, []."""
-    squares = [jnp.square(leaf).sum() for leaf in _joined(jax.tree.leaves(arrays))]
+    squares = [jnp.square(leaf).sum() for leaf in _concat_small(jax.tree.leaves(arrays))]
     return jnp.sqrt(sum(squares[1:], squares[0])) if squares else jnp.zeros(())
 
 
-def _joined(arrays: Sequence[jax.Array]) -> list[jax.Array]:
+def _concat_small(arrays: Sequence[jax.Array]) -> list[jax.Array]:
     """The arrays, small ones of a type joined: a sum for each of 170 parameters is a fifth of the time that XLA takes
     to compile a training step."""
     large = [x for x in arrays if x.size > _SMALL]

@@ -16,9 +16,10 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from typing import Any
+from typing import Protocol
 
 import jax
+import numpy as np
 from jax.core import Tracer
 
 from framework.core.process import cpu_count
@@ -27,30 +28,33 @@ from framework.paddle._kernel.x64 import x64
 
 Key = tuple[object, ...]
 Pending = dict[Key, "Future[None]"]
+_SHAPED = (jax.ShapeDtypeStruct, np.ndarray)
 _END_WAIT = 30.0  # seconds that the end of the process waits for the program that is being compiled
 
 
-def key_of(inputs: Sequence[Any]) -> Key:
+def key_of(inputs: Sequence[object]) -> Key:
     """What a program is compiled for: shapes and types of its inputs, which may be nested."""
     leaves, tree = jax.tree_util.tree_flatten(tuple(inputs))
-    return (tree, *[(x.shape, x.dtype, _is_weak(x)) if hasattr(x, "dtype") else x.__class__ for x in leaves])
+    return (tree, *map(_kind, leaves))
 
 
-def _is_weak(x: Any) -> bool:
-    return x.aval.weak_type if isinstance(x, jax.Array) else False
+def _kind(leaf: object) -> object:
+    if isinstance(leaf, jax.Array):
+        return leaf.shape, leaf.dtype, leaf.aval.weak_type
+    return (leaf.shape, leaf.dtype, False) if isinstance(leaf, _SHAPED) else leaf.__class__
 
 
-def _abstract(value: Any) -> Any:
+def _abstract(leaf: object) -> object:
     """An input without its numbers, which would stay in memory; what is no array stays."""
-    if not isinstance(value, jax.Array):
-        return value
-    sharding = value.sharding if value.committed else None
-    return jax.ShapeDtypeStruct(value.shape, value.dtype, sharding=sharding, weak_type=value.aval.weak_type)
+    if not isinstance(leaf, jax.Array):
+        return leaf
+    sharding = leaf.sharding if leaf.committed else None
+    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding, weak_type=leaf.aval.weak_type)
 
 
-def compile_later(program: Any, pending: Pending, inputs: Sequence[Any]) -> None:
-    """Compile `program` (of jax.jit) for these inputs in the thread; `pending` tells who wants it before it is done.
-    Nothing happens on one core."""
+def compile_later(program: Lowerable, pending: Pending, inputs: Sequence[object]) -> None:
+    """Compile `program` for these inputs in the thread; `pending` tells who wants it before it is done. Nothing
+    happens on one core."""
     if any(isinstance(leaf, Tracer) for leaf in jax.tree_util.tree_leaves(tuple(inputs))):
         return  # part of a larger program
     compiler, key = _compiler(), key_of(inputs)
@@ -65,11 +69,17 @@ def compile_later(program: Any, pending: Pending, inputs: Sequence[Any]) -> None
     pending[key] = compiler.submit(compile_program)
 
 
-def wait_for(pending: Pending, inputs: Sequence[Any]) -> None:
+def wait_for(pending: Pending, inputs: Sequence[object]) -> None:
     """Wait for the program of these inputs where the thread compiles it now; where it has not begun, it need not."""
     future = pending.pop(key_of(inputs), None)
     if future is not None and not future.cancel() and os.getpid() in _threads:
         future.exception()  # an error comes again, and is explained, where the program is called
+
+
+class Lowerable(Protocol):
+    """A function of jax.jit."""
+
+    def lower(self, *args: object, **kwargs: object) -> jax.stages.Lowered: ...
 
 
 class Compiler:
@@ -126,11 +136,11 @@ def _several_cores() -> bool:
 def _compiler() -> Compiler | None:
     if not _several_cores():
         return None
-    found = _threads.get(os.getpid())
-    if found is None:
+    compiler = _threads.get(os.getpid())
+    if compiler is None:
         with _lock:
-            found = _threads.setdefault(os.getpid(), Compiler())
-    return found
+            compiler = _threads.setdefault(os.getpid(), Compiler())
+    return compiler
 
 
 def cotangent_of(out: jax.Array) -> jax.ShapeDtypeStruct:

@@ -114,12 +114,12 @@ class Compiled:
             )
         return found
 
-    def compile_pullback(self, mask: tuple[bool, ...], values: Sequence[object], outs: Sequence[Any]) -> None:
+    def compile_pullback(self, mask: tuple[bool, ...], values: Sequence[object], outs: Sequence[jax.Array]) -> None:
         """Let a thread compile what the gradients of these outputs will need."""
         present = differentiated(outs)
         program = self.pullback(mask, present)
-        given = [cotangent_of(o) for o, p in zip(outs, present, strict=True) if p]
-        compile_later(program.program.outer, program.pending, [*values, *given])
+        cotangents = [cotangent_of(o) for o, p in zip(outs, present, strict=True) if p]
+        compile_later(program.program.outer, program.pending, [*values, *cotangents])
 
     def with_residuals(self, mask: tuple[bool, ...]) -> Program:
         """The program inputs -> (outputs, what the backward run needs)."""

@@ -8,12 +8,12 @@ from typing import Any
 
 import jax
 
-from framework.core.compilation import compile_options, operation_compile_options
+from framework.core.compilation import CompileOptions, compile_options, operation_compile_options
 from framework.paddle._kernel.compile_notice import announced
 
 
 @functools.cache
-def _compile_options(whole: bool) -> dict[str, Any] | None:
+def _compile_options(whole: bool) -> CompileOptions | None:
     """XLA's options for the device of this process; see framework/core/compilation.py."""
     device = jax.config.jax_default_device or jax.local_devices()[0]  # type: ignore[attr-defined]
     return (compile_options(device) if whole else operation_compile_options(device)) or None
