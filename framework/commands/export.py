@@ -109,9 +109,10 @@ def add_tflite(parser: argparse.ArgumentParser) -> None:
     """What `--format tflite` is told."""
     parser.add_argument(
         "--tflite_type",
-        choices=["float32", "float16", "int8"],
+        choices=["float32", "float16", "int8_weights", "int8"],
         default="float32",
-        help="of --format tflite: float16 halves the file; int8 also computes in it, with ranges of --data",
+        help="of --format tflite: float16 halves the file; int8_weights quarters it and computes in float32; int8 "
+        "also computes in it, with ranges of --data",
     )
     parser.add_argument(
         "--input_size",

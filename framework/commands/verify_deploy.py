@@ -39,7 +39,7 @@ def parser() -> argparse.ArgumentParser:
     arguments.add_argument("--most_images", type=int, metavar="N", help="of the folder, spread over it")
     arguments.add_argument(
         "--tflite_type",
-        choices=["float32", "float16", "int8"],
+        choices=["float32", "float16", "int8_weights", "int8"],
         default="float32",
         help="of the .tflite of a config's name",
     )

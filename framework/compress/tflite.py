@@ -8,6 +8,7 @@ one. Inputs and outputs keep their types.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import io
 import re
 import warnings
@@ -35,7 +36,53 @@ def to_float16(data: bytes) -> bytes:
     quantizer = module.Quantizer(data)
     quantizer.add_weight_only_config(".*", "*", 16, algorithm_key=module.AlgorithmName.FLOAT_CASTING)
     with _quiet():
-        return bytes(quantizer.quantize().quantized_model)
+        return share_buffers(bytes(quantizer.quantize().quantized_model))
+
+
+def to_int8_weights(data: bytes) -> bytes:
+    """The file with the weights of its layers in int8, a scale for each channel; it computes in float32, so it needs no
+    examples, and a network whose activations 8 bits do not hold stays right.
+
+    Raises: MissingExtraError. FormatError: there is no layer with weights.
+    """
+    module, names = import_quantizer(), sorted(_layer_outputs(read_model(data)))
+    _check_layers(names, "int8_weights")
+    quantizer = module.Quantizer(data)
+    quantizer.add_weight_only_config(_pattern(names), "*", 8)
+    with _quiet():
+        return share_buffers(bytes(quantizer.quantize().quantized_model))
+
+
+def share_buffers(data: bytes) -> bytes:
+    """The file with equal weights once: the quantizer writes those of every signature apart, and a text recogniser with
+    26 widths had 128 MB in place of 5."""
+    model = read_model(data)
+    places: dict[bytes, int] = {}
+    first = list(range(len(model.buffers)))
+    for index, buffer in enumerate(model.buffers):
+        if index and buffer.data is not None and len(buffer.data):
+            first[index] = places.setdefault(hashlib.sha256(np.asarray(buffer.data)).digest(), index)
+            if first[index] != index:
+                buffer.data = None
+    for subgraph in model.subgraphs:
+        for tensor in subgraph.tensors:
+            tensor.buffer = first[tensor.buffer]
+    return pack_model(model)
+
+
+def _check_layers(names: Sequence[str], dtype: str) -> None:
+    if not names:
+        raise FormatError(
+            "there is nothing to quantise",
+            where=f"--tflite_type {dtype}",
+            received="a program without layers with weights",
+            fix="leave it in float32",
+        )
+
+
+def _pattern(names: Sequence[str]) -> str:
+    """A regular expression for operations with one of these outputs."""
+    return f"(?:^|;)(?:{'|'.join(map(re.escape, names))})(?:;|$)"
 
 
 def to_int8(data: bytes, feeds: Mapping[str, Sequence[NamedArrays]]) -> bytes:
@@ -53,23 +100,16 @@ def to_int8(data: bytes, feeds: Mapping[str, Sequence[NamedArrays]]) -> bytes:
     _separate_loops(model)
     data = pack_model(model)
     names = sorted(_layer_outputs(model))
-    if not names:
-        raise FormatError(
-            "there is nothing to quantise",
-            where="--tflite_type int8",
-            received="a program without layers with weights",
-            fix="leave it in float32",
-        )
+    _check_layers(names, "int8")
     ranges = calibrate(data, model, feeds)
     _bound_paddings(model, ranges)
     quantizer = module.Quantizer(pack_model(model))
-    pattern = "|".join(map(re.escape, names))
-    quantizer.add_static_config(f"(?:^|;)(?:{pattern})(?:;|$)", "*", 8, 8)
+    quantizer.add_static_config(_pattern(names), "*", 8, 8)
     unchanged = module.AlgorithmName.NO_QUANTIZE
     quantizer.update_quantization_recipe(".*", "OUTPUT", algorithm_key=unchanged)
     quantizer.update_quantization_recipe(".*", "INPUT", algorithm_key=unchanged)
     with _quiet():
-        return bytes(quantizer.quantize(ranges).quantized_model)
+        return share_buffers(bytes(quantizer.quantize(ranges).quantized_model))
 
 
 def calibrate(

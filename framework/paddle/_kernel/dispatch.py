@@ -114,7 +114,9 @@ class Compiled:
             )
         return found
 
-    def compile_pullback(self, mask: tuple[bool, ...], values: Sequence[object], outs: Sequence[jax.Array]) -> None:
+    def compile_pullback(
+        self, mask: tuple[bool, ...], values: Sequence[object], outs: Sequence[jax.Array]
+    ) -> None:
         """Let a thread compile what the gradients of these outputs will need."""
         present = differentiated(outs)
         program = self.pullback(mask, present)

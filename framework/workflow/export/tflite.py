@@ -32,9 +32,9 @@ from framework.workflow.export.agreement import agreement
 from framework.workflow.export.onnx import draw_input
 
 log = logging.getLogger("oar")
-DTypes = Literal["float32", "float16", "int8"]
-DTYPES: tuple[DTypes, ...] = ("float32", "float16", "int8")
-LEAST_AGREEMENT = {"float16": 0.99, "int8": 0.9}
+DTypes = Literal["float32", "float16", "int8_weights", "int8"]
+DTYPES: tuple[DTypes, ...] = ("float32", "float16", "int8_weights", "int8")
+LEAST_AGREEMENT = {"float16": 0.99, "int8_weights": 0.9, "int8": 0.9}
 """With the program on the examples, where no labelled data say more: 1 less the relative error of the output that is
 furthest off."""
 SUMMARY = "OAR_METADATA"
@@ -46,11 +46,12 @@ class TfliteOptions:
     """How a `.tflite` is written.
 
     Attributes:
-        dtype: Of the weights; int8 computes layers in it, too, with ranges that examples give.
+        dtype: Of the weights; int8_weights computes in float32, int8 in layers of int8, with ranges that examples
+            give.
         input_size: (height, width) of images. None: the program's own, or that of the evaluation's first image.
         data: A folder of images, or a file with a text a line, in place of the configuration's own data as examples.
         examples: How many of them; of a pipeline also of the inputs of each stage.
-        max_loss: Of the score on `data.eval` in float16 and int8, as a share of 1.
+        max_loss: Of the score on `data.eval` in smaller types, as a share of 1.
         check: Whether a file that does not compute what the program computes is refused; else the log says it.
     """
 
@@ -113,7 +114,7 @@ class TfliteFile:
 
     @property
     def size(self) -> int:
-        width = {"float32": 4, "float16": 2, "int8": 1}[self.options.dtype]
+        width = {"float32": 4, "float16": 2, "int8_weights": 1, "int8": 1}[self.options.dtype]
         return sum(int(np.prod(p.shape)) * width for _, p in self.layer.named_parameters())
 
     def write(self, folder: Path) -> Sequence[Path]:
@@ -126,6 +127,10 @@ class TfliteFile:
             from framework.compress.tflite import to_float16
 
             data = to_float16(data)
+        elif self.options.dtype == "int8_weights":
+            from framework.compress.tflite import to_int8_weights
+
+            data = to_int8_weights(data)
         elif self.options.dtype == "int8":
             from framework.compress.tflite import to_int8
 
@@ -207,7 +212,7 @@ class TfliteFile:
             where=str(self.about.get("name", TFLITE)),
             received=received,
             allowed=allowed,
-            fix="more --examples of the images that the model will see, or --tflite_type float32; "
+            fix="more --examples of the images that the model will see, --tflite_type int8_weights, or float32; "
             "--no-tflite_check writes it all the same",
         )
 

@@ -198,17 +198,18 @@ def test_weights_are_aligned() -> None:
     assert len(contents) >= 2 and all(data.find(content) % 16 == 0 for content in contents)
 
 
-@pytest.mark.parametrize("dtype", ["float16", "int8"])
+@pytest.mark.parametrize("dtype", ["float16", "int8_weights", "int8"])
 def test_smaller_types_stay_near_with_padded_max_pooling(tmp_path: Path, dtype: str) -> None:
     """onnx2tf#444: padding with the least number ruined the ranges of int8."""
     pytest.importorskip("ai_edge_quantizer")
-    from framework.compress.tflite import to_float16, to_int8
+    from framework.compress.tflite import to_float16, to_int8, to_int8_weights
 
     heavy = {**WEIGHTS, "v": RNG.standard_normal((8, 4000)).astype(np.float32)}
     (signature,) = make_signatures(SPECS, [{"n": 1, "h": 4, "w": 4}])
     data = name_tensors(convert(network, heavy, [signature]))
     feeds = [{"image": image(1, 32, 32, 3)} for _ in range(8)]
-    small = to_float16(data) if dtype == "float16" else to_int8(data, {signature.name: feeds})
+    convert_weights = {"float16": to_float16, "int8_weights": to_int8_weights}.get(dtype)
+    small = convert_weights(data) if convert_weights else to_int8(data, {signature.name: feeds})
     assert len(small) < 0.75 * len(data)
     full, engine = LiteRTEngine(write(tmp_path, data)), None
     (tmp_path / "small").mkdir()
@@ -216,7 +217,28 @@ def test_smaller_types_stay_near_with_padded_max_pooling(tmp_path: Path, dtype: 
     assert engine.inputs["image"].dtype == np.uint8 and engine.outputs["scores"].dtype == np.float32
     for feed in feeds:
         want, out = full(feed)["scores"], engine(feed)["scores"]
-        assert np.abs(want - out).max() < (0.01 if dtype == "float16" else 0.1) * np.abs(want).max()
+        assert np.abs(want - out).max() < (0.1 if dtype == "int8" else 0.01) * np.abs(want).max()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "int8_weights", "int8"])
+def test_signatures_share_their_weights(dtype: str) -> None:
+    """A text recogniser has a signature for each width: its int8 file was six times as large as that in float32."""
+    pytest.importorskip("ai_edge_quantizer")
+    from framework.compress.tflite import to_float16, to_int8, to_int8_weights
+
+    heavy = {**WEIGHTS, "v": RNG.standard_normal((8, 40000)).astype(np.float32)}
+    sizes = [{"n": 1, "h": 2, "w": width} for width in (2, 3, 4)]
+    signatures = make_signatures(SPECS, sizes)
+    data = name_tensors(convert(network, heavy, signatures))
+    feeds = {
+        one.name: [{"image": image(1, *one.inputs["image"].shape[1:3], 3)} for _ in range(4)]
+        for one in signatures
+    }
+    convert_weights = {"float16": to_float16, "int8_weights": to_int8_weights}.get(dtype)
+    small = convert_weights(data) if convert_weights else to_int8(data, feeds)
+    elements = 8 * 40000 * (2 if dtype == "float16" else 1)
+    buffers = [one.data for one in read_model(small).buffers if one.data is not None]
+    assert elements <= sum(map(len, buffers)) < 1.5 * elements
 
 
 def test_int8_needs_examples_and_layers(tmp_path: Path) -> None:
