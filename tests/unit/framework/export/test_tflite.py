@@ -221,7 +221,7 @@ def test_smaller_types_stay_near_with_padded_max_pooling(tmp_path: Path, dtype: 
 
 
 @pytest.mark.parametrize("dtype", ["float16", "int8_weights", "int8"])
-def test_signatures_share_their_weights(dtype: str) -> None:
+def test_signatures_of_smaller_types_share_their_weights(dtype: str) -> None:
     """A text recogniser has a signature for each width: its int8 file was six times as large as that in float32."""
     pytest.importorskip("ai_edge_quantizer")
     from framework.compress.tflite import to_float16, to_int8, to_int8_weights
