@@ -43,10 +43,11 @@ class ChatRenderer(Protocol):
         """The text; with `add_generation_prompt` up to where an answer begins."""
         ...
 
-    def render_with_masks(
+    def render_answers(
         self, messages: Sequence[Message], tools: Sequence[Mapping[str, JSON]] | None = None
-    ) -> Sequence[tuple[str, bool]]:
-        """The text in segments: what the assistant wrote, its end token included, is True."""
+    ) -> Sequence[Sequence[tuple[str, bool]]]:
+        """The texts that hold all answers, the chat last, each in segments: what the assistant wrote and is learned,
+        its end token included, is True."""
         ...
 
 
@@ -87,6 +88,11 @@ class _BuiltIn:
             before, content = self.turn(message)
             segments += [Segment(before, False), Segment(content, message["role"] == "assistant")]
         return segments
+
+    def render_answers(
+        self, messages: Sequence[Message], tools: Sequence[Mapping[str, JSON]] | None = None
+    ) -> Sequence[Sequence[tuple[str, bool]]]:
+        return [self.render_with_masks(messages, tools)]
 
 
 class PlainText(_BuiltIn):
@@ -142,14 +148,15 @@ def open_renderer(template: str | None, tokenizer: str) -> ChatRenderer:
 def tokens_of_chat(
     tokenizer: Tokenizer, segments: Sequence[tuple[str, bool]], only_last: bool = False
 ) -> TokenText:
-    """The tokens of a rendered chat; learned are those that begin in what the assistant wrote.
+    """The tokens of a rendered chat; learned are those with a character that the assistant wrote.
 
-    The text is divided as a whole: what stands at the border of two segments may be one token.
+    The text is divided as a whole: what stands at the border of two segments may be one token, such as the space that
+    ends a prompt with the first word of its answer.
     """
     text = "".join(span_text for span_text, _ in segments)
     encoding = tokenizer.encode(text)
     inside = ~encoding.special
-    ids, starts = encoding.ids[inside], encoding.offsets[inside, 0]
+    ids, (starts, ends) = encoding.ids[inside], encoding.offsets[inside].T
     spoken = np.zeros(len(text) + 1, bool)
     offset, answers = 0, []
     for span_text, is_assistant in segments:
@@ -158,7 +165,8 @@ def tokens_of_chat(
         offset += len(span_text)
     for start, end in answers[-1:] if only_last else answers:
         spoken[start:end] = True
-    return TokenText(ids.astype(np.int32), spoken[starts])
+    before = np.concatenate([[0], np.cumsum(spoken)])  # characters of the assistant
+    return TokenText(ids.astype(np.int32), before[np.maximum(ends, starts + 1)] > before[starts])
 
 
 @register("dataset")
@@ -194,28 +202,17 @@ class Chats(LazyDataset):
     @cached_property
     def texts(self) -> list[TokenText]:
         """The chats as tokens."""
-        tokenizer, renderer = load_tokenizer(self.tokenizer), open_renderer(self.template, self.tokenizer)
         texts, cut, left_out = [], 0, 0
         for path in self.paths:
             for where, fields in read_objects(path):
-                chat = read_conversation(fields, where)
-                text = tokens_of_chat(
-                    tokenizer, renderer.render_with_masks(chat.messages, chat.tools), self.learn == "last"
-                )
-                if len(text.ids) > self.max_length:
-                    text = TokenText(text.ids[: self.max_length], text.learned[: self.max_length])
-                    cut += 1
-                    if self.too_long == "leave_out" or not text.learned[1:].any():
-                        left_out += 1
-                        continue
-                if not text.learned[1:].any():
-                    raise FormatError(
-                        "there is nothing to learn from the chat",
-                        where=where,
-                        received="no token of the assistant",
-                        fix="the template must say what the assistant writes ({% generation %}), or take another one",
-                    )
-                texts.append(text)
+                for text in self._tokens_of(fields, where):
+                    if len(text.ids) > self.max_length:
+                        text = TokenText(text.ids[: self.max_length], text.learned[: self.max_length])
+                        cut += 1
+                        if self.too_long == "leave_out" or not text.learned[1:].any():
+                            left_out += 1
+                            continue
+                    texts.append(text)
         if cut:
             _log.warning(
                 f"{self.paths[0]}: {cut} of {len(texts) + left_out} chats have more than {self.max_length} tokens: "
@@ -224,6 +221,27 @@ class Chats(LazyDataset):
         if not texts:
             raise FormatError("there is no chat in the files", where=", ".join(map(str, self.paths)))
         return texts
+
+    def _tokens_of(self, fields: Mapping[str, object], where: str) -> list[TokenText]:
+        """The texts of an entry. Raises: FormatError, where nothing of one is learned."""
+        chat, only_last = read_conversation(fields, where), self.learn == "last"
+        rendered = self._renderer.render_answers(chat.messages, chat.tools)
+        tokenizer = load_tokenizer(self.tokenizer)
+        texts = [
+            tokens_of_chat(tokenizer, one, only_last) for one in (rendered[-1:] if only_last else rendered)
+        ]
+        if not all(text.learned[1:].any() for text in texts):
+            raise FormatError(
+                "there is nothing to learn from the chat",
+                where=where,
+                received="no token of the assistant",
+                fix="the template must say what the assistant writes ({% generation %}), or take another one",
+            )
+        return texts
+
+    @cached_property
+    def _renderer(self) -> ChatRenderer:
+        return open_renderer(self.template, self.tokenizer)
 
     @cached_property
     def rows(self) -> list[list[int]]:

@@ -96,6 +96,25 @@ def test_the_end_of_an_answer_is_learned(words: str) -> None:
     assert renderer.render(messages).startswith(prompt + "Yes")
 
 
+def test_a_token_that_begins_in_the_prompt_and_ends_in_the_answer_is_learned() -> None:
+    """The space that ends a prompt is one token with the word behind it: transformers' assistant masks have it, too."""
+    tokenizer = Tokenizer.train("bpe", ["Q: a\nA: yes", "Q: b\nA: no"] * 9, 300)
+    ids, learned = tokens_of_chat(tokenizer, [("Q: a\nA: ", False), ("yes", True), ("\n", False)])
+    assert tokenizer.decode(ids[learned]) == " yes" and tokenizer.decode(ids) == "Q: a\nA: yes\n"
+
+
+def test_answers_that_the_template_changes_later_are_learned(words: str, tmp_path: Path) -> None:
+    source = (
+        "{% for m in messages %}{{ m.content if loop.last or m.role != 'assistant' else 'X' }};{% endfor %}"
+    )
+    (tmp_path / "chat_template.jinja").write_text(source, encoding="utf-8")
+    turns = [{"role": role, "content": text} for role, text in EXPECTED]
+    chats = Chats((write(tmp_path / "x.jsonl", [{"messages": turns}]),), words, 32)
+    assert [spelled(words, text) for text in chats.texts] == [("Hi;Yes;", "Yes;"), ("Hi;X;So;No;", "No;")]
+    last = Chats(chats.paths, words, 32, learn="last")
+    assert [spelled(words, text)[1] for text in last.texts] == ["No;"]
+
+
 def write(path: Path, rows: list) -> Path:
     path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     return path
