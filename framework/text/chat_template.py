@@ -54,6 +54,9 @@ class ChatTemplate:
         FormatError: there is no template.
     """
 
+    adds_bos = False
+    """A template writes what begins a text itself."""
+
     def __init__(
         self,
         templates: str | Mapping[str, str],

@@ -18,7 +18,7 @@ from framework.io.dataset import LazyDataset
 from framework.text.tokenizer import Tokenizer
 from framework.text.transforms import load_tokenizer
 from nlp.data.conversations import Message, read_conversation, read_objects
-from nlp.data.corpora import check_length, end_token
+from nlp.data.corpora import bos_ids, check_length, end_token
 from nlp.data.packing import TokenSample, TokenText, pack_best_fit, row_of
 
 _log = logging.getLogger("oar")
@@ -33,6 +33,11 @@ class Segment(NamedTuple):
 
 class ChatRenderer(Protocol):
     """A chat as the text that a model reads: framework.text.chat_template.ChatTemplate, or one of those below."""
+
+    @property
+    def adds_bos(self) -> bool:
+        """Whether the tokens of a text begin as the tokenizer begins texts: chat templates write that themselves."""
+        ...
 
     def render(
         self,
@@ -59,6 +64,7 @@ class _BuiltIn:
         raise NotImplementedError(f"{type(self).__name__}.turn")
 
     answer = ""
+    adds_bos = False
 
     def render(
         self,
@@ -72,11 +78,12 @@ class _BuiltIn:
     def render_with_masks(
         self, messages: Sequence[Message], tools: Sequence[Mapping[str, JSON]] | None = None
     ) -> Sequence[tuple[str, bool]]:
-        if tools:
+        calls = sum(bool(message.get("tool_calls")) for message in messages)
+        if tools or calls:
             raise ConfigError(
                 "this format has no tools",
                 where="template",
-                received=f"{len(tools)} tools",
+                received=f"{len(tools or ())} tools, {calls} messages that call one",
                 allowed="the folder of a model whose template takes them",
             )
         segments = []
@@ -96,7 +103,13 @@ class _BuiltIn:
 
 
 class PlainText(_BuiltIn):
-    """What was said and nothing else; an answer ends with the tokenizer's end."""
+    """What was said and nothing else; an answer ends with the tokenizer's end.
+
+    A text begins as the tokenizer of a decoder begins texts, such as LLaMA's with its bos: so begin prompts that are
+    no chats, which the model is then asked with.
+    """
+
+    adds_bos = True
 
     def __init__(self, end: str) -> None:
         self.end = end
@@ -146,7 +159,10 @@ def open_renderer(template: str | None, tokenizer: str) -> ChatRenderer:
 
 
 def tokens_of_chat(
-    tokenizer: Tokenizer, segments: Sequence[tuple[str, bool]], only_last: bool = False
+    tokenizer: Tokenizer,
+    segments: Sequence[tuple[str, bool]],
+    only_last: bool = False,
+    adds_bos: bool = False,
 ) -> TokenText:
     """The tokens of a rendered chat; learned are those with a character that the assistant wrote.
 
@@ -166,7 +182,11 @@ def tokens_of_chat(
     for start, end in answers[-1:] if only_last else answers:
         spoken[start:end] = True
     before = np.concatenate([[0], np.cumsum(spoken)])  # characters of the assistant
-    return TokenText(ids.astype(np.int32), before[np.maximum(ends, starts + 1)] > before[starts])
+    learned = before[np.maximum(ends, starts + 1)] > before[starts]
+    first = bos_ids(tokenizer) if adds_bos else np.zeros(0, np.int32)
+    return TokenText(
+        np.concatenate([first, ids.astype(np.int32)]), np.concatenate([np.zeros(len(first), bool), learned])
+    )
 
 
 @register("dataset")
@@ -228,7 +248,8 @@ class Chats(LazyDataset):
         rendered = self._renderer.render_answers(chat.messages, chat.tools)
         tokenizer = load_tokenizer(self.tokenizer)
         texts = [
-            tokens_of_chat(tokenizer, one, only_last) for one in (rendered[-1:] if only_last else rendered)
+            tokens_of_chat(tokenizer, one, only_last, self._renderer.adds_bos)
+            for one in (rendered[-1:] if only_last else rendered)
         ]
         if not all(text.learned[1:].any() for text in texts):
             raise FormatError(
