@@ -278,7 +278,7 @@ class ChatTemplate:
         """The chat up to the answer `number`, and where that stands in it, with its end."""
         before = self._render(messages[:number], tools, True, documents, kwargs)[0]
         until = self._render(messages[: number + 1], tools, False, documents, kwargs)[0]
-        start = _common_length(before, until)
+        start = len(before) if until.startswith(before) else _common_length(before, until)
         if start < len(before):  # a beginning of answers may open thoughts, which given answers do not have
             asked = self._render(messages[:number], tools, False, documents, kwargs)[0]
             if start < len(asked):
