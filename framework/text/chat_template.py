@@ -280,8 +280,8 @@ class ChatTemplate:
         until = self._render(messages[: number + 1], tools, False, documents, kwargs)[0]
         start = len(before) if until.startswith(before) else _common_length(before, until)
         if start < len(before):  # a beginning of answers may open thoughts, which given answers do not have
-            asked = self._render(messages[:number], tools, False, documents, kwargs)[0]
-            if start < len(asked):
+            history = self._render(messages[:number], tools, False, documents, kwargs)[0]
+            if start < len(history):
                 raise self._unmarked(f"what stands before message {number + 1} is another text without it")
         end_token = self.special_tokens.get("eos_token", "")
         stop = until.rfind(end_token, start) if end_token else -1
