@@ -18,7 +18,7 @@ from framework.text.subwords import Subwords
 from framework.text.tokenizer import Tokenizer
 from framework.text.transforms import load_tokenizer
 from framework.workflow.domain.weights import resolve_weights
-from nlp.data.corpora import end_token
+from nlp.data.corpora import bos_ids, end_token
 from nlp.llm import TOKENIZER_FILES
 from nlp.tasks.decoder_task import load_decoder_weights
 from zoo.layers.decoder import Decoder
@@ -52,6 +52,7 @@ _PLAIN = """{%- for message in messages -%}
 {%- endif -%}
 {%- endfor -%}
 """
+_BOS = "{{- bos_token -}}\n"
 TEMPLATES = {"chatml": _CHATML, "plain": _PLAIN}
 """The built-in formats of `Chats` as templates of transformers"""
 _ROLES = {"pad": "pad_token", "unk": "unk_token", "sep": "eos_token", "mask": "mask_token"}
@@ -95,7 +96,7 @@ def export_decoder(experiment: Experiment, config: Path, folder: Path) -> Path:
     save_decoder(model, folder)
     if tokenizer is not None and source is not None:
         write_tokenizer(tokenizer, source, folder)
-        _write_template(_setting(experiment, "template"), folder)
+        write_template(_setting(experiment, "template"), tokenizer, folder)
     ends = model.config.size().eos_ids
     if ends and not (folder / GENERATION).is_file():
         settings: dict[str, JSON] = {"eos_token_id": ends[0] if len(ends) == 1 else list(ends)}
@@ -122,7 +123,8 @@ def write_tokenizer(tokenizer: Tokenizer, source: str, folder: Path) -> None:
                 shutil.copyfile(origin / name, folder / name)
         return
     if not isinstance(tokenizer.segmenter, Subwords):
-        tokenizer.save(folder)
+        # Decoders are trained without what it puts around texts, so that prompts have to come without it.
+        Tokenizer(tokenizer.segmenter, tokenizer.roles, (("A", 0),), (("A", 0), ("B", 0))).save(folder)
         return
     write_file(folder / TOKENIZER, tokenizer.segmenter.core.to_str(pretty=True).encode("utf-8"))
     settings: dict[str, JSON] = {
@@ -133,9 +135,10 @@ def write_tokenizer(tokenizer: Tokenizer, source: str, folder: Path) -> None:
     write_file(folder / SETTINGS, json.dumps(settings, indent=2, ensure_ascii=False).encode("utf-8"))
 
 
-def _write_template(template: str | None, folder: Path) -> None:
-    """The chat template that the data name, where the tokenizer's folder brought none."""
+def write_template(template: str | None, tokenizer: Tokenizer, folder: Path) -> None:
+    """The chat template that the data name."""
     if template in TEMPLATES:
-        write_file(folder / TEMPLATE, TEMPLATES[template].encode("utf-8"))
+        begin = _BOS if template == "plain" and bos_ids(tokenizer).size else ""
+        write_file(folder / TEMPLATE, (begin + TEMPLATES[template]).encode("utf-8"))
     elif template is not None and (Path(template).expanduser() / TEMPLATE).is_file():
         shutil.copyfile(Path(template).expanduser() / TEMPLATE, folder / TEMPLATE)

@@ -54,6 +54,9 @@ class ChatTemplate:
         FormatError: there is no template.
     """
 
+    adds_bos = False
+    """A template writes what begins a text itself."""
+
     def __init__(
         self,
         templates: str | Mapping[str, str],
@@ -142,18 +145,53 @@ class ChatTemplate:
         Templates with `{% generation %}` say it themselves. Of others it is what each answer adds behind the
         beginning of an answer, with what ends it.
 
-        Raises: as `render`. FormatError: the template has no such tag, and an answer does not stand in the text as it
-        was given, such as one without the thoughts that other templates take away.
+        Raises: as `render_answers`. FormatError: an answer does not stand in the text as it was given, such as one
+        without the thoughts that the template takes away.
         """
+        changed, whole = self._cut_answers(messages, tools, documents, kwargs)
+        if changed:
+            raise self._unmarked("an answer does not stand in the chat as it stands at its end")
+        return whole
+
+    def render_answers(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[Mapping[str, JSON]] | None = None,
+        documents: Sequence[Mapping[str, JSON]] | None = None,
+        **kwargs: object,
+    ) -> list[list[Segment]]:
+        """The texts that a model is trained on to give all answers of a chat, each as by `render_with_masks`.
+
+        That is the chat; and before it, for each answer that is told otherwise once the chat goes on (Qwen 3 takes the
+        thoughts of earlier ones away), the chat up to this answer, which alone is the assistant's there.
+
+        Raises: as `render`. FormatError: the template has no `{% generation %}`, and changes what stands before an
+        answer.
+        """
+        changed, whole = self._cut_answers(messages, tools, documents, kwargs)
+        return [*changed, whole] if not changed or any(segment.is_assistant for segment in whole) else changed
+
+    def _cut_answers(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[Mapping[str, JSON]] | None,
+        documents: Sequence[Mapping[str, JSON]] | None,
+        kwargs: Mapping[str, object],
+    ) -> tuple[list[list[Segment]], list[Segment]]:
+        """Texts up to answers that the chat as a whole tells otherwise, and the chat."""
         if self.marks_answers:
-            text, spans = self._render(messages, tools, False, documents, kwargs)
-        else:
-            text, spans = self._find_answers(messages, tools, documents, kwargs)
-        segments, end = [], 0
-        for start, stop in spans:
-            segments += [Segment(text[end:start], False), Segment(text[start:stop], True)]
-            end = stop
-        return [segment for segment in (*segments, Segment(text[end:], False)) if segment.text]
+            return [], _cut(*self._render(messages, tools, False, documents, kwargs))
+        text, spans = self._render(messages, tools, False, documents, kwargs)[0], []
+        changed = []
+        for number, message in enumerate(messages):
+            if message.get("role") != "assistant":
+                continue
+            until, span = self._find_answer(messages, number, tools, documents, kwargs)
+            if text.startswith(until):
+                spans.append(span)
+            else:
+                changed.append(_cut(until, [span]))
+        return changed, _cut(text, spans)
 
     @property
     def marks_answers(self) -> bool:
@@ -229,32 +267,48 @@ class ChatTemplate:
             )
         return text[:at] if text.startswith(_END, at) else text[:at].rstrip()
 
-    def _find_answers(
+    def _find_answer(
         self,
         messages: Sequence[Message],
+        number: int,
         tools: Sequence[Mapping[str, JSON]] | None,
         documents: Sequence[Mapping[str, JSON]] | None,
         kwargs: Mapping[str, object],
-    ) -> tuple[str, list[tuple[int, int]]]:
-        text, spans = self._render(messages, tools, False, documents, kwargs)[0], []
+    ) -> tuple[str, tuple[int, int]]:
+        """The chat up to the answer `number`, and where that stands in it, with its end."""
+        before = self._render(messages[:number], tools, True, documents, kwargs)[0]
+        until = self._render(messages[: number + 1], tools, False, documents, kwargs)[0]
+        start = len(before) if until.startswith(before) else _common_length(before, until)
+        if start < len(before):  # a beginning of answers may open thoughts, which given answers do not have
+            history = self._render(messages[:number], tools, False, documents, kwargs)[0]
+            if start < len(history):
+                raise self._unmarked(f"what stands before message {number + 1} is another text without it")
         end_token = self.special_tokens.get("eos_token", "")
-        for number, message in enumerate(messages):
-            if message.get("role") != "assistant":
-                continue
-            before = self._render(messages[:number], tools, True, documents, kwargs)[0]
-            until = self._render(messages[: number + 1], tools, False, documents, kwargs)[0]
-            if not (text.startswith(until) and until.startswith(before)):
-                raise FormatError(
-                    "the template does not say what the assistant wrote",
-                    where=self.where,
-                    received=f"message {number + 1} does not stand in the chat as it stands at its end",
-                    fix="put {% generation %} … {% endgeneration %} around what the assistant writes",
-                )
-            stop = len(until)
-            if end_token and (at := until.rfind(end_token, len(before))) >= 0:
-                stop = at + len(end_token)
-            spans.append((len(before), stop))
-        return text, spans
+        stop = until.rfind(end_token, start) if end_token else -1
+        return until, (start, len(until) if stop < 0 else stop + len(end_token))
+
+    def _unmarked(self, received: str) -> FormatError:
+        return FormatError(
+            "the template does not say what the assistant wrote",
+            where=self.where,
+            received=received,
+            fix="put {% generation %} … {% endgeneration %} around what the assistant writes",
+        )
+
+
+def _common_length(first: str, second: str) -> int:
+    """How many characters two texts begin with alike."""
+    pairs = enumerate(zip(first, second))
+    return next((index for index, (one, other) in pairs if one != other), min(len(first), len(second)))
+
+
+def _cut(text: str, spans: Sequence[tuple[int, int]]) -> list[Segment]:
+    """A text in segments, of which those of `spans` are the assistant's."""
+    segments, end = [], 0
+    for start, stop in spans:
+        segments += [Segment(text[end:start], False), Segment(text[start:stop], True)]
+        end = stop
+    return [segment for segment in (*segments, Segment(text[end:], False)) if segment.text]
 
 
 # -- files -------------------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from framework.io.dataset import LazyDataset
 from framework.text.tokenizer import Tokenizer
 from framework.text.transforms import load_tokenizer
 from nlp.data.conversations import Message, read_conversation, read_objects
-from nlp.data.corpora import check_length, end_token
+from nlp.data.corpora import bos_ids, check_length, end_token
 from nlp.data.packing import TokenSample, TokenText, pack_best_fit, row_of
 
 _log = logging.getLogger("oar")
@@ -34,6 +34,11 @@ class Segment(NamedTuple):
 class ChatRenderer(Protocol):
     """A chat as the text that a model reads: framework.text.chat_template.ChatTemplate, or one of those below."""
 
+    @property
+    def adds_bos(self) -> bool:
+        """Whether the tokens of a text begin as the tokenizer begins texts: chat templates write that themselves."""
+        ...
+
     def render(
         self,
         messages: Sequence[Message],
@@ -43,10 +48,11 @@ class ChatRenderer(Protocol):
         """The text; with `add_generation_prompt` up to where an answer begins."""
         ...
 
-    def render_with_masks(
+    def render_answers(
         self, messages: Sequence[Message], tools: Sequence[Mapping[str, JSON]] | None = None
-    ) -> Sequence[tuple[str, bool]]:
-        """The text in segments: what the assistant wrote, its end token included, is True."""
+    ) -> Sequence[Sequence[tuple[str, bool]]]:
+        """The texts that hold all answers, the chat last, each in segments: what the assistant wrote and is learned,
+        its end token included, is True."""
         ...
 
 
@@ -58,6 +64,7 @@ class _BuiltIn:
         raise NotImplementedError(f"{type(self).__name__}.turn")
 
     answer = ""
+    adds_bos = False
 
     def render(
         self,
@@ -71,11 +78,12 @@ class _BuiltIn:
     def render_with_masks(
         self, messages: Sequence[Message], tools: Sequence[Mapping[str, JSON]] | None = None
     ) -> Sequence[tuple[str, bool]]:
-        if tools:
+        calls = sum(bool(message.get("tool_calls")) for message in messages)
+        if tools or calls:
             raise ConfigError(
                 "this format has no tools",
                 where="template",
-                received=f"{len(tools)} tools",
+                received=f"{len(tools or ())} tools, {calls} messages that call one",
                 allowed="the folder of a model whose template takes them",
             )
         segments = []
@@ -88,9 +96,20 @@ class _BuiltIn:
             segments += [Segment(before, False), Segment(content, message["role"] == "assistant")]
         return segments
 
+    def render_answers(
+        self, messages: Sequence[Message], tools: Sequence[Mapping[str, JSON]] | None = None
+    ) -> Sequence[Sequence[tuple[str, bool]]]:
+        return [self.render_with_masks(messages, tools)]
+
 
 class PlainText(_BuiltIn):
-    """What was said and nothing else; an answer ends with the tokenizer's end."""
+    """What was said and nothing else; an answer ends with the tokenizer's end.
+
+    A text begins as the tokenizer of a decoder begins texts, such as LLaMA's with its bos: so begin prompts that are
+    no chats, which the model is then asked with.
+    """
+
+    adds_bos = True
 
     def __init__(self, end: str) -> None:
         self.end = end
@@ -140,16 +159,20 @@ def open_renderer(template: str | None, tokenizer: str) -> ChatRenderer:
 
 
 def tokens_of_chat(
-    tokenizer: Tokenizer, segments: Sequence[tuple[str, bool]], only_last: bool = False
+    tokenizer: Tokenizer,
+    segments: Sequence[tuple[str, bool]],
+    only_last: bool = False,
+    adds_bos: bool = False,
 ) -> TokenText:
-    """The tokens of a rendered chat; learned are those that begin in what the assistant wrote.
+    """The tokens of a rendered chat; learned are those with a character that the assistant wrote.
 
-    The text is divided as a whole: what stands at the border of two segments may be one token.
+    The text is divided as a whole: what stands at the border of two segments may be one token, such as the space that
+    ends a prompt with the first word of its answer.
     """
     text = "".join(span_text for span_text, _ in segments)
     encoding = tokenizer.encode(text)
     inside = ~encoding.special
-    ids, starts = encoding.ids[inside], encoding.offsets[inside, 0]
+    ids, (starts, ends) = encoding.ids[inside], encoding.offsets[inside].T
     spoken = np.zeros(len(text) + 1, bool)
     offset, answers = 0, []
     for span_text, is_assistant in segments:
@@ -158,7 +181,12 @@ def tokens_of_chat(
         offset += len(span_text)
     for start, end in answers[-1:] if only_last else answers:
         spoken[start:end] = True
-    return TokenText(ids.astype(np.int32), spoken[starts])
+    before = np.concatenate([[0], np.cumsum(spoken)])  # characters of the assistant
+    learned = before[np.maximum(ends, starts + 1)] > before[starts]
+    first = bos_ids(tokenizer) if adds_bos else np.zeros(0, np.int32)
+    return TokenText(
+        np.concatenate([first, ids.astype(np.int32)]), np.concatenate([np.zeros(len(first), bool), learned])
+    )
 
 
 @register("dataset")
@@ -194,28 +222,17 @@ class Chats(LazyDataset):
     @cached_property
     def texts(self) -> list[TokenText]:
         """The chats as tokens."""
-        tokenizer, renderer = load_tokenizer(self.tokenizer), open_renderer(self.template, self.tokenizer)
         texts, cut, left_out = [], 0, 0
         for path in self.paths:
             for where, fields in read_objects(path):
-                chat = read_conversation(fields, where)
-                text = tokens_of_chat(
-                    tokenizer, renderer.render_with_masks(chat.messages, chat.tools), self.learn == "last"
-                )
-                if len(text.ids) > self.max_length:
-                    text = TokenText(text.ids[: self.max_length], text.learned[: self.max_length])
-                    cut += 1
-                    if self.too_long == "leave_out" or not text.learned[1:].any():
-                        left_out += 1
-                        continue
-                if not text.learned[1:].any():
-                    raise FormatError(
-                        "there is nothing to learn from the chat",
-                        where=where,
-                        received="no token of the assistant",
-                        fix="the template must say what the assistant writes ({% generation %}), or take another one",
-                    )
-                texts.append(text)
+                for text in self._tokens_of(fields, where):
+                    if len(text.ids) > self.max_length:
+                        text = TokenText(text.ids[: self.max_length], text.learned[: self.max_length])
+                        cut += 1
+                        if self.too_long == "leave_out" or not text.learned[1:].any():
+                            left_out += 1
+                            continue
+                    texts.append(text)
         if cut:
             _log.warning(
                 f"{self.paths[0]}: {cut} of {len(texts) + left_out} chats have more than {self.max_length} tokens: "
@@ -224,6 +241,28 @@ class Chats(LazyDataset):
         if not texts:
             raise FormatError("there is no chat in the files", where=", ".join(map(str, self.paths)))
         return texts
+
+    def _tokens_of(self, fields: Mapping[str, object], where: str) -> list[TokenText]:
+        """The texts of an entry. Raises: FormatError, where nothing of one is learned."""
+        chat, only_last = read_conversation(fields, where), self.learn == "last"
+        rendered = self._renderer.render_answers(chat.messages, chat.tools)
+        tokenizer = load_tokenizer(self.tokenizer)
+        texts = [
+            tokens_of_chat(tokenizer, one, only_last, self._renderer.adds_bos)
+            for one in (rendered[-1:] if only_last else rendered)
+        ]
+        if not all(text.learned[1:].any() for text in texts):
+            raise FormatError(
+                "there is nothing to learn from the chat",
+                where=where,
+                received="no token of the assistant",
+                fix="the template must say what the assistant writes ({% generation %}), or take another one",
+            )
+        return texts
+
+    @cached_property
+    def _renderer(self) -> ChatRenderer:
+        return open_renderer(self.template, self.tokenizer)
 
     @cached_property
     def rows(self) -> list[list[int]]:

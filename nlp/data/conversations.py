@@ -2,7 +2,8 @@
 
 Forms, told by their keys:
     OpenAI      {"messages": [{"role": "user", "content": "…"}, {"role": "assistant", "content": "…"}], "tools": […]}
-    ShareGPT    {"conversations": [{"from": "human", "value": "…"}, {"from": "gpt", "value": "…"}], "system": "…"}
+    ShareGPT    {"conversations": [{"from": "human", "value": "…"}, {"from": "gpt", "value": "…"}], "system": "…"};
+                "function_call" has {"name": "…", "arguments": {…}} as its value, "observation" what came of it
     Alpaca      {"instruction": "…", "input": "…", "output": "…", "system": "…", "history": [["…", "…"]]}
     PaddleNLP   {"src": "…" or ["…"], "tgt": "…" or ["…"]}
     trl         {"prompt": "…" or messages, "completion": "…" or messages}
@@ -166,10 +167,56 @@ def chat_messages(entries: Sequence[object], where: str) -> list[Message]:
                     received=repr(entry)[:80],
                     allowed="a text",
                 )
-            messages.append({**entry, "role": role, "content": entry.get("content") or ""})
+            messages.append({**entry, "role": role, "content": entry.get("content") or ""} | _calls(entry))
+        elif entry.get("from") == "function_call":
+            calls = _shared_calls(entry.get("value"), message_where)
+            messages.append({"role": role, "content": "", "tool_calls": calls})
         else:
             messages.append(_message(role, entry.get("value"), message_where))
     return messages
+
+
+def _calls(entry: Mapping[str, object]) -> dict[str, object]:
+    """The calls of a message with their arguments as data, which templates write as JSON: OpenAI's are JSON already,
+    and would be a text within it."""
+    calls = entry.get("tool_calls")
+    if not isinstance(calls, list):
+        return {}
+    return {"tool_calls": [_with_arguments(call) for call in calls]}
+
+
+def _with_arguments(call: object) -> object:
+    function = call.get("function") if isinstance(call, dict) else None
+    if not isinstance(call, dict) or not isinstance(function, dict):
+        return call
+    return {**call, "function": {**function, "arguments": _data(function.get("arguments"))}}
+
+
+def _data(arguments: object) -> object:
+    """JSON as what it says; what is none as it is."""
+    if not isinstance(arguments, str):
+        return {} if arguments is None else arguments
+    try:
+        return json.loads(arguments or "{}")
+    except (ValueError, RecursionError):
+        return arguments
+
+
+def _shared_calls(value: object, where: str) -> list[object]:
+    """The calls of ShareGPT's text: an object with a name and arguments, or a list of them. Raises: FormatError."""
+    parsed = _parse(value, where) if isinstance(value, str) else value
+    calls: list[object] = []
+    for call in parsed if isinstance(parsed, list) else [parsed]:
+        if not isinstance(call, dict) or not isinstance(call.get("name"), str):
+            raise FormatError(
+                "a function_call names no function",
+                where=where,
+                received=repr(value)[:80],
+                allowed='{"name": "…", "arguments": {…}}, or a list of them',
+            )
+        function = {"name": call["name"], "arguments": _data(call.get("arguments"))}
+        calls.append({"type": "function", "function": function})
+    return calls
 
 
 def _message(role: str, content: object, where: str) -> Message:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import logging
 from collections.abc import Iterator
@@ -33,6 +34,14 @@ def plain_ids(tokenizer: Tokenizer, text: str) -> np.ndarray:
     """[T] int32: the tokens of a text without what a tokenizer puts around it."""
     encoding = tokenizer.encode(text)
     return encoding.ids[~encoding.special]
+
+
+def bos_ids(tokenizer: Tokenizer) -> np.ndarray:
+    """[B] int32: what the tokenizer of a decoder puts before a text. A [CLS] is none: own texts are trained without."""
+    first = itertools.takewhile(
+        lambda item: not isinstance(item, str), (item for item, _ in tokenizer.single)
+    )
+    return np.array(list(first) if "bos" in tokenizer.roles else [], np.int32)
 
 
 def end_token(tokenizer: Tokenizer, token: str | None = None) -> int:
@@ -157,6 +166,8 @@ class TokenRows(Windows):
 class TextRows(Windows):
     """Rows of texts: .txt, .jsonl and .parquet files of any size, divided into tokens once and kept in OAR_HOME.
 
+    Each begins with bos, where the tokenizer of a decoder puts one before texts, and ends with `end`.
+
     Attributes:
         paths: Files, or folders of them.
         tokenizer: As in Tokenize; the vocabulary should keep spaces and line ends.
@@ -245,6 +256,7 @@ def tokens_of_texts(texts: TextRows) -> TokenFile:
     files = text_files(texts.paths)
     states = [(path.resolve().as_posix(), path.stat().st_size, path.stat().st_mtime_ns) for path in files]
     about = [states, tokenizer.to_json(), texts.division, texts.column, texts.end, texts.share]
+    about += bos_ids(tokenizer).tolist()
     name = hashlib.sha256(json.dumps(about).encode("utf-8")).hexdigest()[:24]
     prefix = home() / "tokens" / name
     if not prefix.with_suffix(".idx").is_file():
@@ -269,13 +281,12 @@ def write_tokens(
 
 def _write(texts: TextRows, prefix: Path) -> None:
     tokenizer = load_tokenizer(texts.tokenizer)
-    end = end_token(tokenizer, texts.end)
+    first, end = bos_ids(tokenizer), end_token(tokenizer, texts.end)
     with TokenFileWriter(prefix, smallest_dtype(tokenizer.vocab_size)) as writer:
         for text in texts.texts():
             chunks = [plain_ids(tokenizer, piece) for piece in text]
-            ids = np.concatenate([*chunks, np.array([end], np.int32)])
-            if len(ids) > 1:
-                writer.add([ids])
+            if any(len(chunk) for chunk in chunks):
+                writer.add([np.concatenate([first, *chunks, np.array([end], np.int32)])])
 
 
 def _plain_texts(path: Path, division: Division, share: tuple[float, float]) -> Iterator[Iterator[str]]:

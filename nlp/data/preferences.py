@@ -205,8 +205,8 @@ class JudgedAnswers(LazyDataset):
     ) -> tuple[TokenText, bool]:
         """The tokens of a prompt and an answer, of which the answer is learned; and whether they had to be cut."""
         tokenizer = load_tokenizer(self.tokenizer)
-        segments = self._renderer.render_with_masks([*prompt, *answer])
-        ids, learned = tokens_of_chat(tokenizer, segments, only_last=True)
+        segments = self._renderer.render_answers([*prompt, *answer])[-1]
+        ids, learned = tokens_of_chat(tokenizer, segments, only_last=True, adds_bos=self._renderer.adds_bos)
         start = int(np.argmax(learned)) if learned.any() else len(ids)
         if start == len(ids):
             raise FormatError(

@@ -15,7 +15,7 @@ from framework.io.dataset import LazyDataset
 from framework.text.transforms import load_tokenizer
 from nlp.data.chat import open_renderer
 from nlp.data.conversations import as_messages, read_objects
-from nlp.data.corpora import plain_ids
+from nlp.data.corpora import bos_ids, plain_ids
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +73,8 @@ class Prompts(LazyDataset):
                         allowed="prompt (a text or messages) and answer (a text or a number)",
                     )
                 text = renderer.render(as_messages(prompt, "user", where), add_generation_prompt=True)
-                ids = plain_ids(tokenizer, text)
+                first = bos_ids(tokenizer) if renderer.adds_bos else np.zeros(0, np.int32)
+                ids = np.concatenate([first, plain_ids(tokenizer, text)])
                 if not 0 < len(ids) <= self.max_prompt_length:
                     raise FormatError(
                         "a prompt does not fit",

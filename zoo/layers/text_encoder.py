@@ -66,6 +66,7 @@ class TextSize(NamedTuple):
     activation: str = "gelu"
     epsilon: float = 1e-12
     pad_id: int = 0
+    """The token that fills up batches; NO_PADDING: none does"""
     dropout: float = 0.1
     attention_dropout: float = 0.1
     task_types: int = 0
@@ -109,6 +110,7 @@ class HeadNames(NamedTuple):
     """Patterns and replacements that turn Hugging Face's names within heads into these"""
 
 
+NO_PADDING = -1
 # Keys of config.json, and what both libraries take where it says nothing.
 SETTINGS = {
     "vocab_size": "vocab_size",
@@ -156,6 +158,8 @@ class TextEncoderConfig:
     """What config.json may say of other settings, where it says anything"""
     has_types: ClassVar[bool] = True
     """Whether tokens have types, such as that of the first and of the second text of a pair"""
+    counts_padding: ClassVar[bool] = False
+    """Whether positions follow from which tokens are padding"""
 
     variant: str = ""
     vocab_size: int | None = None
@@ -195,6 +199,8 @@ class TextEncoderConfig:
         said = {
             key: cls.defaults[key] if (value := settings.get(key)) is None else value for key in cls.settings
         }
+        if settings.get("pad_token_id", 0) is None:  # no word is padding, also not the one that is by default
+            said["pad_token_id"] = NO_PADDING
         for key, value in said.items():
             example = cls.defaults[key]
             if type(value) not in ((int, float) if isinstance(example, float) else (type(example),)):
@@ -235,7 +241,10 @@ class TextEncoderConfig:
             ),
             "dropout": (0 <= size.dropout < 1, "from 0, below 1"),
             "attention_dropout": (0 <= size.attention_dropout < 1, "from 0, below 1"),
-            "pad_id": (0 <= size.pad_id < size.vocab_size, "a token of the vocabulary"),
+            "pad_id": (
+                (0 if self.counts_padding else NO_PADDING) <= size.pad_id < size.vocab_size,
+                "a token of the vocabulary" + ("" if self.counts_padding else f", or {NO_PADDING}: none"),
+            ),
             "num_groups": (
                 0 < size.num_groups <= max(size.num_layers, 0) and size.num_layers % size.num_groups == 0,
                 "a divisor of num_layers",
@@ -346,7 +355,7 @@ class TextEmbeddings(nn.Layer):
     def __init__(self, size: TextSize, padding: bool) -> None:
         super().__init__()
         width = size.embedding_size or size.hidden_size
-        pad = size.pad_id if padding else None
+        pad = size.pad_id if padding and size.pad_id != NO_PADDING else None
         self.word_embeddings = nn.Embedding(size.vocab_size, width, pad, weight_attr=NARROW)
         self.position_embeddings = nn.Embedding(size.max_positions, width, weight_attr=NARROW)
         if size.type_vocab_size:

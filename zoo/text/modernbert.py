@@ -29,6 +29,7 @@ from zoo.layers.rope import RopeOptions, rotary_tables
 from zoo.layers.text_encoder import (
     ACTIVATIONS,
     CONFIG,
+    NO_PADDING,
     REQUIRED,
     HeadNames,
     TextEncoder,
@@ -170,9 +171,8 @@ class Embeddings(nn.Layer):
 
     def __init__(self, size: TextSize) -> None:
         super().__init__()
-        self.word_embeddings = nn.Embedding(
-            size.vocab_size, size.hidden_size, size.pad_id, weight_attr=NARROW
-        )
+        pad = None if size.pad_id == NO_PADDING else size.pad_id
+        self.word_embeddings = nn.Embedding(size.vocab_size, size.hidden_size, pad, weight_attr=NARROW)
         self.layer_norm = _norm(size)
         self.dropout = nn.Dropout(size.dropout)
 

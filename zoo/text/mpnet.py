@@ -64,6 +64,7 @@ class MPNetConfig(TextEncoderConfig):
 
     variants = VARIANTS
     model_type = "mpnet"
+    counts_padding = True
     settings: ClassVar[Mapping[str, str]] = {
         **{theirs: ours for theirs, ours in SETTINGS.items() if ours != "type_vocab_size"},
         "relative_attention_num_buckets": "position_buckets",

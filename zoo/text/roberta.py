@@ -31,6 +31,7 @@ class RobertaConfig(TextEncoderConfig):
 
     variants = VARIANTS
     model_type = "roberta"
+    counts_padding = True
 
     variant: str = "roberta-base"
 

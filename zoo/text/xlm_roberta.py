@@ -29,6 +29,7 @@ class XLMRobertaConfig(TextEncoderConfig):
 
     variants = VARIANTS
     model_type = "xlm-roberta"
+    counts_padding = True
 
     variant: str = "xlm-roberta-base"
 

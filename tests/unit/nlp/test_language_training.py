@@ -97,6 +97,7 @@ def test_preferences_are_learned_and_the_exported_folder_is_opened(folder: Path,
     model = llm.load(written)
     assert model.tokenizer is not None and model.model.config.adapter is None
     assert model.tokenizer.decode(model.tokenizer.encode("1 and\n2").ids) == "1 and\n2"
+    assert not model.tokenizer.encode("1").special.any()  # around a prompt, as around what it was trained on
     assert model.model.size.eos_ids == (model.tokenizer.sep_id,)
     assert np.isfinite(np.asarray(model.model(jnp.asarray([[5, 6, 7]])))).all()
     assert "generation" in (written / "chat_template.jinja").read_text(encoding="utf-8")

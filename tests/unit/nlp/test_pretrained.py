@@ -193,6 +193,8 @@ def test_what_config_json_says() -> None:
     roberta = encoder_config({"model_type": "roberta", "pad_token_id": 1, "layer_norm_eps": 1e-5})
     assert isinstance(roberta, RobertaConfig) and (roberta.pad_id, roberta.epsilon) == (1, 1e-5)
     assert isinstance(encoder_config({"model_type": "bert"}), BertConfig)
+    # A token that nobody calls padding is a word, as in transformers (text-embeddings-inference, request 459).
+    assert encoder_config({"model_type": "modernbert", "pad_token_id": None, "vocab_size": 40}).pad_id == -1
 
 
 def test_pre_training_and_other_heads(tmp_path: Path) -> None:

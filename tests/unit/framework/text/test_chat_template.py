@@ -91,10 +91,33 @@ def test_masks_of_a_template_without_the_tag() -> None:
     assert template.render_with_masks([USER]) == [Segment("<|im_start|>user\nhi<|im_end|>\n", False)]
 
 
-def test_masks_of_a_template_that_changes_older_answers() -> None:
-    source = "{% for m in messages %}{{ m.content if loop.last else m.content | upper }}{% endfor %}"
-    with pytest.raises(FormatError, match=r"what the assistant wrote(.|\n)*message 1(.|\n)*generation"):
-        ChatTemplate(source).render_with_masks([ANSWER, USER])
+def test_answers_that_a_template_changes_later_have_texts_of_their_own() -> None:
+    """As those of Qwen 3, which keeps the thoughts of the last answer alone."""
+    source = (
+        "{% for m in messages %}{{ m.content if loop.last or m.role != 'assistant' else 'X' }};{% endfor %}"
+    )
+    template = ChatTemplate(source)
+    assert template.render_answers([USER, ANSWER, USER, ANSWER]) == [
+        [Segment("hi;", False), Segment("yes;", True)],
+        [Segment("hi;X;hi;", False), Segment("yes;", True)],
+    ]
+    assert template.render_answers([ANSWER, USER]) == [[Segment("yes;", True)]]
+    with pytest.raises(
+        FormatError, match=r"what the assistant wrote(.|\n)*as it stands at its end(.|\n)*generation"
+    ):
+        template.render_with_masks([ANSWER, USER])
+    with pytest.raises(FormatError, match="what stands before message 2 is another text without it"):
+        ChatTemplate("{{ messages | length }}: {{ messages[-1].content }}").render_answers([USER, ANSWER])
+
+
+def test_the_beginning_of_answers_may_open_thoughts() -> None:
+    """As DeepSeek's, whose answers in a chat have none."""
+    source = (
+        "{% for m in messages %}[{{ m.role }}]{{ m.content }};{% endfor %}"
+        "{{ '[assistant]<think>' if add_generation_prompt }}"
+    )
+    (segments,) = ChatTemplate(source, {"eos_token": ";"}).render_answers([USER, ANSWER, USER, ANSWER])
+    assert [segment.text for segment in segments if segment.is_assistant] == ["yes;", "yes;"]
 
 
 def test_values_are_plain_and_copied() -> None:

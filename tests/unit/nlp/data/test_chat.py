@@ -8,12 +8,15 @@ import numpy as np
 import pytest
 
 from framework.core.errors import ConfigError, FormatError
+from framework.text.chat_template import ChatTemplate
 from framework.text.tokenizer import Tokenizer
 from nlp.data.chat import ChatML, Chats, PlainText, tokens_of_chat
 from nlp.data.conversations import read_conversation, read_objects
+from nlp.data.corpora import TextRows
 from nlp.data.packing import IGNORED
 from nlp.data.preferences import LabelledAnswers, Preferences, read_judged, read_pair
 from nlp.data.prompts import Prompts
+from nlp.decoder_export import write_template
 
 EXPECTED = [("user", "Hi"), ("assistant", "Yes"), ("user", "So"), ("assistant", "No")]
 
@@ -94,6 +97,82 @@ def test_the_end_of_an_answer_is_learned(words: str) -> None:
     prompt = renderer.render(messages[:1], add_generation_prompt=True)
     assert prompt == "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n"
     assert renderer.render(messages).startswith(prompt + "Yes")
+
+
+def test_a_token_that_begins_in_the_prompt_and_ends_in_the_answer_is_learned() -> None:
+    """The space that ends a prompt is one token with the word behind it: transformers' assistant masks have it, too."""
+    tokenizer = Tokenizer.train("bpe", ["Q: a\nA: yes", "Q: b\nA: no"] * 9, 300)
+    ids, learned = tokens_of_chat(tokenizer, [("Q: a\nA: ", False), ("yes", True), ("\n", False)])
+    assert tokenizer.decode(ids[learned]) == " yes" and tokenizer.decode(ids) == "Q: a\nA: yes\n"
+
+
+def test_arguments_of_calls_are_data_as_a_server_gives_them_to_the_template() -> None:
+    """A template writes them as JSON: OpenAI's, which are JSON already, would be written twice."""
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": '{"x": 1}'}}
+    entry = {
+        "messages": [
+            {"role": "user", "content": "?"},
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+        ]
+    }
+    (_, answer) = read_conversation(entry, "line 1").messages
+    function = {"name": "f", "arguments": {"x": 1}}
+    assert answer == {"role": "assistant", "content": "", "tool_calls": [{**call, "function": function}]}
+    turns = [{"from": "human", "value": "?"}, {"from": "function_call", "value": json.dumps(function)}]
+    (_, answer) = read_conversation({"conversations": turns}, "line 1").messages
+    assert answer["tool_calls"] == [{"type": "function", "function": function}]
+    with pytest.raises(ConfigError, match=r"no tools(.|\n)*0 tools, 1 messages that call one"):
+        ChatML().render([answer])
+    with pytest.raises(FormatError, match="a function_call names no function"):
+        read_conversation({"conversations": [{"from": "function_call", "value": "[3]"}]}, "line 1")
+
+
+def bos_tokenizer(folder: Path) -> str:
+    """One that begins texts with bos, as LLaMA's does."""
+    pytest.importorskip("tokenizers")
+    Tokenizer.train("bpe", ["Hi Yes So No"], 300).save(folder)
+    file = folder / "tokenizer.json"
+    content = json.loads(file.read_text(encoding="utf-8"))
+    roles = {"bos": "[CLS]", "eos": "[SEP]", **content["roles"]}
+    number = content["single"][0][0]
+    single, pair = [[number, 0], ["A", 0]], [[number, 0], ["A", 0], ["B", 0]]
+    file.write_text(json.dumps({**content, "roles": roles, "single": single, "pair": pair}), encoding="utf-8")
+    return str(file)
+
+
+def test_texts_begin_with_bos_once_where_prompts_do(tmp_path: Path) -> None:
+    """trl's and LLaMA-Factory's texts begin so, too; a prompt of `generate` does, and the model must know it."""
+    words = bos_tokenizer(tmp_path)
+    path = write(tmp_path / "x.jsonl", [{"prompt": "Hi ", "completion": "Yes"}])
+    (text,) = Chats((path,), words, 32, template="plain").texts
+    assert spelled(words, text) == ("[CLS]Hi Yes[SEP]", " Yes[SEP]")
+    pytest.importorskip("jinja2")
+    write_template("plain", Tokenizer.from_file(words), tmp_path)
+    template = (tmp_path / "chat_template.jinja").read_text(encoding="utf-8")
+    tokens = {"bos_token": "[CLS]", "eos_token": "[SEP]"}
+    turns = [{"role": "user", "content": "Hi "}, {"role": "assistant", "content": "Yes"}]
+    assert ChatTemplate(template, tokens).render(turns) == "[CLS]Hi Yes[SEP]"
+    (text,) = Chats((path,), words, 99, template="chatml").texts
+    assert "[CLS]" not in spelled(words, text)[0]
+    (prompt,) = Prompts((write(tmp_path / "p.jsonl", [{"prompt": "Hi"}]),), words, template="plain").prompts
+    assert prompt.ids.tolist() == Tokenizer.from_file(words).encode("Hi").ids.tolist()
+    (tmp_path / "x.txt").write_text("Hi\n\nYes", encoding="utf-8")
+    rows = TextRows((tmp_path / "x.txt",), words, 2, division="blank_line")
+    assert (
+        Tokenizer.from_file(words).decode(rows.source.tokens.tolist(), False) == "[CLS]Hi[SEP][CLS]Yes[SEP]"
+    )
+
+
+def test_answers_that_the_template_changes_later_are_learned(words: str, tmp_path: Path) -> None:
+    source = (
+        "{% for m in messages %}{{ m.content if loop.last or m.role != 'assistant' else 'X' }};{% endfor %}"
+    )
+    (tmp_path / "chat_template.jinja").write_text(source, encoding="utf-8")
+    turns = [{"role": role, "content": text} for role, text in EXPECTED]
+    chats = Chats((write(tmp_path / "x.jsonl", [{"messages": turns}]),), words, 32)
+    assert [spelled(words, text) for text in chats.texts] == [("Hi;Yes;", "Yes;"), ("Hi;X;So;No;", "No;")]
+    last = Chats(chats.paths, words, 32, learn="last")
+    assert [spelled(words, text)[1] for text in last.texts] == ["No;"]
 
 
 def write(path: Path, rows: list) -> Path:

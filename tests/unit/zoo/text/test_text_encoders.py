@@ -234,6 +234,15 @@ def test_wrong_sizes(changes: dict[str, Any], message: str) -> None:
         build(BertConfig(**{**TINY, **changes}))
 
 
+@pytest.mark.parametrize("config", [BertConfig(**TINY, pad_id=-1), ModernBertConfig(**TINY, pad_id=-1)])
+def test_encoders_without_a_padding_token(config: TextEncoderConfig) -> None:
+    model = build(config)
+    ids = jax.numpy.arange(TINY["vocab_size"])[None]
+    assert (np.abs(model.embeddings.word_embeddings(ids)).sum(axis=2) > 0).all()
+    with pytest.raises(ConfigError, match=r"RobertaConfig.pad_id(.|\n)*a token of the vocabulary$"):
+        build(RobertaConfig(**TINY, pad_id=-1))
+
+
 def test_wrong_groups() -> None:
     with pytest.raises(ConfigError, match=r"AlbertConfig.num_groups.*\n.*3\n.*a divisor of num_layers"):
         build(AlbertConfig(**{**TINY, "num_groups": 3}))
