@@ -56,7 +56,7 @@ def read_coco(file: Path, images: Path) -> AnnotatedSet:
             if fault:
                 faults.append(f"{where}: {fault}")
         except ValueError as error:
-            problems.append(f"{where} on image {image!r}: {error}")
+            problems.append(f"{where} on image {image!r}: {error}" + (f"; {fault}" if fault else ""))
     every, notes = [one for listed in objects.values() for one in listed], list[str]()
     if every and not any(one.is_valid for one in every):
         notes.append(describe_all_crowds(len(every)))
