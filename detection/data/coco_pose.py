@@ -27,7 +27,7 @@ from framework.core.fields import is_number, read_list
 from framework.io.dataset import LazyDataset
 from framework.vision import polygons
 from framework.vision.coco_ids import read_id
-from framework.vision.dataset_files import Region, decode_region, is_region
+from framework.vision.dataset_files import Region, decode_region, usable_region
 from framework.vision.masks import RunLengths
 from framework.vision.sample import Sample
 from framework.vision.sample_transforms import keep_objects
@@ -64,8 +64,9 @@ class CocoPose(LazyDataset):
     between keypoints of such names on a body.
 
     Raises:
-        InputError: see CocoDetection; no object has keypoints; the file has other keypoints than `keypoints`; or,
-            here or at an access, a segmentation is damaged.
+        InputError: see CocoDetection; no object has keypoints; the file has other keypoints than `keypoints`; or
+            the segmentation of a crowd, or of someone without keypoints, cannot be drawn, or, at an access, has
+            another size than its image.
         FormatError: the file is not JSON, or not in this format.
     """
 
@@ -197,17 +198,15 @@ def _find_hidden(
         index = place_of[image_id]
         row, at[index] = int(at[index]), at[index] + 1
         if not labelled[row]:
-            region, hidden = one.get("segmentation"), None
-            if is_region(region):
-                hidden = region
-            elif region:
+            region, fault = usable_region(outline) if (outline := one.get("segmentation")) else (None, None)
+            if fault:
                 raise InputError(
-                    "a segmentation is neither polygons nor run lengths",
+                    "a segmentation cannot be drawn",
                     where=f"{file}, annotation {one.get('id')}",
-                    received=repr(region)[:80],
+                    received=fault,
                     allowed='[[x, y, x, y, x, y, ...]] or {"size": [height, width], "counts": runs}, or none',
                 )
-            regions.setdefault(index, []).append(_pack_region(hidden or None, records.boxes[row]))
+            regions.setdefault(index, []).append(_pack_region(region, records.boxes[row]))
     return regions
 
 

@@ -166,6 +166,14 @@ def _takes(hint: object) -> set[type]:
     return {list} if get_origin(base) in (list, tuple) else {dict}
 
 
+def _mend_colon(key: str, tree: Tree) -> str | None:
+    """What to do where YAML took `{a:1}` for a key `a:1` without a value; None where it is no such key."""
+    name, colon, value = key.rpartition(":")
+    if not colon or tree.value is not None or not name or not value:
+        return None
+    return f"write a blank after the colon: {{{name.rpartition('.')[2]}: {value}}}"
+
+
 def _describe(tree: Tree) -> str:
     if isinstance(tree.value, dict):
         return f"a mapping with the keys {', '.join(tree.value)}" if tree.value else "an empty mapping"
@@ -205,7 +213,7 @@ class _Binder:
         members = get_args(base) if origin in (Union, UnionType) else ()
         if type(tree.value) not in _takes(hint):
             text = type(tree.value) in (bool, int, float) and str in (base, *members)
-            fix = "put it in quotes to make it text" if text else None
+            fix = "put it in quotes to make it text" if text else _mend_colon(key, tree)
             return self.note(tree, key, "wrong type", received=_describe(tree), allowed=allowed, fix=fix)
         if kind is not None:
             return self.component(tree, kind, key)
@@ -309,7 +317,7 @@ class _Binder:
     def unknown_key(
         self, tree: Tree, name: str, key: str, allowed: Iterable[str], type_tree: Tree | None = None
     ) -> object:
-        fix = did_you_mean(name, allowed)
+        fix = _mend_colon(name, tree) or did_you_mean(name, allowed)
         if fix is None and type_tree is not None and type_tree.where.source != tree.where.source:
             fix = (
                 f"if it was meant for another type: it comes from {tree.where}, the type from {type_tree.where}; "

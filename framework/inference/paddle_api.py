@@ -14,7 +14,7 @@ touches no handle and may be called from any thread.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -52,11 +52,25 @@ class Handle:
         self.value: np.ndarray | None = None
 
     def copy_from_cpu(self, array: np.ndarray) -> None:
-        self.value = narrow(np.array(array), self.name)
+        self.value = self._read(np.array, array)
 
     def share_external_data(self, array: np.ndarray) -> None:
         """As copy_from_cpu without the copy: the array must stay as it is until `run` is done."""
-        self.value = narrow(np.asarray(array), self.name)
+        self.value = self._read(np.asarray, array)
+
+    def _read(self, convert: Callable[[np.ndarray], np.ndarray], array: np.ndarray) -> np.ndarray:
+        try:
+            value = convert(array)
+        except ValueError:  # lists of several lengths
+            value = np.empty((), object)
+        if value.dtype == object and not all(isinstance(one, str) for one in value.ravel()):
+            raise ShapeError(
+                "this is no array",
+                where=self.name,
+                received=type(array).__name__,
+                allowed="an array, or lists of one length, of numbers or of texts",
+            )
+        return narrow(value, self.name)
 
     def reshape(self, shape: Sequence[int]) -> None:
         """Accepted for Paddle's calling sequence: the shape comes with the array."""

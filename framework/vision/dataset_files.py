@@ -174,13 +174,25 @@ def is_region(value: object) -> TypeGuard[Region]:
 def usable_region(value: object) -> tuple[Region | None, str | None]:
     """What of COCO's `segmentation` can be drawn, and what is to be said of the rest; None where there is nothing."""
     if is_region(value):
-        return value, None
+        fault = None if isinstance(value, list) else _find_fault(value)
+        return (None, fault) if fault else (value, None)
     bare = [value]
     if is_region(bare):  # one polygon without its list, as supervision wrote it before 0.13
         return bare, None
     if isinstance(value, list) and (usable := [flat for flat in value if is_region([flat])]):
         return usable, f"{len(value) - len(usable)} of {len(value)} polygons have no three points"
     return None, f"no mask, but {str(value)[:40]}"
+
+
+def _find_fault(region: masks.RunLengths) -> str | None:
+    """Why the run lengths cannot be decoded; None where they can."""
+    try:
+        masks.read_counts(region)
+    except FormatError as error:
+        return f"no mask, but run lengths that are damaged: {error.problem} ({error.received})"
+    except ValueError:  # half a character
+        return "no mask, but run lengths that are no text"
+    return None
 
 
 def decode_region(region: masks.RunLengths, size_hw: tuple[int, int], where: object) -> np.ndarray:

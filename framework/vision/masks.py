@@ -42,13 +42,22 @@ def decode_rle(rle: RunLengths, *, max_pixels: int = MAX_PIXELS) -> np.ndarray:
     """The bool mask `[H, W]` of an `encode_rle` dict; counts may be a list, a string or bytes.
 
     Raises:
-        FormatError: the runs do not cover the size exactly, the string is damaged, or H * W exceeds `max_pixels`.
+        FormatError: as of `read_counts`. ValueError: the string is not Unicode.
     """
     height, width = (int(side) for side in rle["size"])
-    packed = rle["counts"]
-    if isinstance(packed, (str, bytes)):
-        packed = _unpack(packed.encode() if isinstance(packed, str) else packed)
-    counts = np.asarray(packed, np.int64)
+    counts = read_counts(rle, max_pixels=max_pixels)
+    inside = (np.arange(counts.size) % 2).astype(np.bool_)
+    return np.ascontiguousarray(np.repeat(inside, counts).reshape(width, height).T)
+
+
+def read_counts(rle: RunLengths, *, max_pixels: int = MAX_PIXELS) -> np.ndarray:
+    """[N] int64: the lengths of the runs of a mask, outside first, which cover its size: that it can be decoded.
+
+    Raises:
+        FormatError: the runs do not cover the size exactly, the string is damaged, or H * W exceeds `max_pixels`.
+        ValueError: the string is not Unicode.
+    """
+    height, width = (int(side) for side in rle["size"])
     if height < 0 or width < 0 or height * width > max_pixels:
         raise FormatError(
             "the mask's size is out of range",
@@ -56,15 +65,20 @@ def decode_rle(rle: RunLengths, *, max_pixels: int = MAX_PIXELS) -> np.ndarray:
             received=[height, width],
             allowed=f"up to {max_pixels:,} pixels",
         )
-    if counts.ndim != 1 or (counts < 0).any() or counts.sum() != height * width:
+    packed = rle["counts"]
+    if isinstance(packed, str | bytes):
+        counts = _unpack(packed.encode() if isinstance(packed, str) else packed)
+    else:
+        counts = np.asarray(packed)
+    # each run on its own first: the sum of many that are too long can wrap around to the right one
+    if counts.ndim != 1 or ((counts < 0) | (counts > height * width)).any() or counts.sum() != height * width:
         raise FormatError(
             "the runs do not cover the mask",
             where="masks.decode_rle",
             received=f"{counts.size} runs of {int(counts.sum())} pixels together, shortest {counts.min(initial=0)}",
             allowed=f"runs >= 0 of {height * width} pixels together, for the size {[height, width]}",
         )
-    inside = (np.arange(counts.size) % 2).astype(np.bool_)
-    return np.ascontiguousarray(np.repeat(inside, counts).reshape(width, height).T)
+    return counts.astype(np.int64)
 
 
 def _pack(counts: list[int]) -> str:
@@ -81,32 +95,35 @@ def _pack(counts: list[int]) -> str:
     return packed.decode("ascii")
 
 
-def _unpack(packed: bytes) -> list[int]:
-    counts: list[int] = []
-    value = shift = 0
-    for code in packed:
-        bits = code - 48
-        if not 0 <= bits < 64 or shift > 60:
-            raise FormatError(
-                "the run-length string is damaged",
-                where="masks.decode_rle",
-                received=f"character {chr(code)!r} in run {len(counts)}",
-                allowed="characters '0' to 'o', at most 13 a run",
-            )
-        value |= (bits & 31) << shift
-        shift += 5
-        if bits & 32:
-            continue
-        if bits & 16:
-            value -= 1 << shift
-        counts.append(value + counts[-2] if len(counts) > 2 else value)
-        value = shift = 0
-    if shift:
+_LONGEST_RUN = 7  # characters: 35 bits, more than any image has pixels
+
+
+def _unpack(packed: bytes) -> np.ndarray:
+    bits = np.frombuffer(packed, np.uint8).astype(np.int64) - 48
+    last = np.flatnonzero((bits & 32) == 0)
+    starts = np.concatenate([[0], last[:-1] + 1])[: last.size]
+    lengths = last - starts + 1
+    wrong = (bits < 0) | (bits >= 64)
+    if wrong.any() or (lengths > _LONGEST_RUN).any():
+        at = int(np.argmax(wrong)) if wrong.any() else int(starts[lengths > _LONGEST_RUN][0])
+        raise FormatError(
+            "the run-length string is damaged",
+            where="masks.decode_rle",
+            received=f"character {chr(packed[at])!r} in run {np.searchsorted(last, at)}",
+            allowed=f"characters '0' to 'o', at most {_LONGEST_RUN} a run",
+        )
+    if bits.size and (not last.size or last[-1] + 1 < bits.size):
         raise FormatError(
             "the run-length string is cut off",
             where="masks.decode_rle",
             received=f"{len(packed)} characters, the last of them with a continuation mark",
         )
+    if not last.size:
+        return np.zeros(0, np.int64)
+    place = np.arange(bits.size) - np.repeat(starts, lengths)
+    counts = np.add.reduceat((bits & 31) << 5 * place, starts)
+    counts -= np.where(bits[last] & 16, 1 << 5 * lengths, 0)
+    counts[1::2], counts[2::2] = np.cumsum(counts[1::2]), np.cumsum(counts[2::2])
     return counts
 
 

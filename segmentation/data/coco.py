@@ -51,12 +51,13 @@ class CocoMasks(SegmentationDataset):
     order of their ids. With a `background` that is class 0, and stands for what no object covers; null leaves such
     pixels to be ignored (`ignore_index`), as fits annotations of stuff. Of objects that overlap the smallest is drawn
     last; crowds are drawn too. Images come in the order of their ids, also those without objects. Annotations that
-    cannot be drawn, such as polygons of two points and boxes without an outline, are left out and listed in `problems`.
+    cannot be drawn, such as polygons of two points, damaged run lengths and boxes without an outline, are left out and
+    listed in `problems`.
 
     Raises:
         InputError: at the first use, there are no such files, annotations name an unknown image or category, none of
             them has a mask, or there are fewer than two classes, or one has the number `ignore_index`. At an access,
-            the image cannot be read, has another size than its masks, or a mask is damaged.
+            the image cannot be read, or has another size than its masks.
         FormatError: the file is not JSON, or not in this format.
     """
 

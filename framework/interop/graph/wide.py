@@ -1,8 +1,9 @@
 """Which integers of a graph are computed in 64 bits: those that its arithmetic makes of inputs.
 
 All else has 32 bits here: inputs are checked when they come in, indices and sizes fit, and what is known before the
-program runs is numpy's. A product of two such integers need not fit, so arithmetic on int64 runs in 64 bits, and its
-results stay so until an operator takes them that does not compute with them.
+program runs is numpy's. A product of two such integers need not fit, nor a float that is cast to an integer, so
+arithmetic on int64 and such casts run in 64 bits, and their results stay so until an operator takes them that does not
+compute with them.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _PASSING = frozenset(
     """.split()  # noqa: SIM905
 )
 _READING = frozenset("Cast Equal Less LessOrEqual Greater GreaterOrEqual ArgMax ArgMin".split())  # noqa: SIM905
-_INT64 = 7  # of TensorProto.DataType
+_INT64, _UINT64 = 7, 13  # of TensorProto.DataType
 
 
 def find_wide_values(program: Program) -> frozenset[str]:
@@ -56,11 +57,17 @@ def runs_wide(node: Node, items: Sequence[Item], wide: frozenset[str]) -> bool:
         return False
     if node.op in ARITHMETIC and any(name in wide for name in node.inputs):
         return True
+    if node.op == "Cast" and node.attrs.get("to") in (_INT64, _UINT64) and _is_float(items[0]):
+        return True
     return (node.op in ARITHMETIC or node.op in _PASSING or node.op in _READING) and any(map(_is_wide, items))
 
 
 def _is_wide(item: Item) -> bool:
     return isinstance(item, Value) and item.dtype in (np.int64, np.uint64)
+
+
+def _is_float(item: Item) -> bool:
+    return isinstance(item, Value) and bool(jnp.issubdtype(item.dtype, jnp.floating))
 
 
 def widen(item: Item) -> Item:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import jax
 import numpy as np
@@ -43,6 +43,7 @@ _TRAINING = "with_gradient.jax"
 _MAX_DEPTH = 64  # of the lists and dicts that a function returns
 _NARROW = {"int64": "int32", "float64": "float32", "complex128": "complex64"}
 Named = dict[str, Any]
+_Written = TypeVar("_Written")
 
 
 def save(
@@ -57,6 +58,35 @@ def save(
     Raises:
         InputError: nothing is known of the inputs. TraceError: the program hangs on values or on a free size.
     """
+    _in_eval_mode(layer, input_spec, _exported).save(_folder(path))
+
+
+def write_onnx_file(
+    layer: Layer, path: str | Path, input_spec: Sequence[InputSpec | Tensor] | None, opset: int
+) -> list[Path]:
+    """Write a Layer (in eval mode) or a function as an ONNX file, compared with it before; -> the files.
+
+    Raises: as `save`, and as `export_file`.
+    """
+
+    from framework.export.formats.onnx.check import export_file
+
+    def write(layer: object, call: Callable[..., object], specs: Sequence[InputSpec]) -> list[Path]:
+        traced = _trace(layer, call, specs)
+        with explained(traced.name), converted_layers(traced.layers), x64():
+            return export_file(
+                lambda w, i: traced.lowered(w, i, False), traced.weights, traced.wide_specs, path, opset=opset
+            )
+
+    return _in_eval_mode(layer, input_spec, write)
+
+
+def _in_eval_mode(
+    layer: Layer,
+    input_spec: Sequence[InputSpec | Tensor] | None,
+    write: Callable[[object, Callable[..., object], Sequence[InputSpec]], _Written],
+) -> _Written:
+    """What `write` makes of the layer, its function and the inputs; with exact sizes where free ones were a guess."""
     function = layer.forward if isinstance(layer, Layer) else layer
     specs, guessed = _specs(function, input_spec)
     call = function.python_function if isinstance(function, StaticFunction) else function
@@ -70,15 +100,14 @@ def save(
     try:
         with no_grad():  # type: ignore[union-attr]
             try:
-                artifact = _exported(layer, call, specs)
+                return write(layer, call, specs)
             except OarError:
                 if not guessed:
                     raise
-                artifact = _exported(layer, call, guessed)
+                return write(layer, call, guessed)
     finally:
         for sub, training in modes:
             object.__setattr__(sub, "training", training)
-    artifact.save(_folder(path))
 
 
 def _folder(path: str | Path) -> Path:
@@ -111,7 +140,43 @@ def _specs(
     return free, exact
 
 
+class _Traced(NamedTuple):
+    """A layer as a function of its weights and inputs by name."""
+
+    name: str
+    layers: list[Layer]
+    lowered: Callable[[Named, Named, bool], Named]
+    weights: dict[str, np.ndarray]
+    slots: list[Slot]
+    narrow_specs: dict[str, TensorSpec]
+    wide_specs: dict[str, TensorSpec]
+    result: Callable[[], object]
+    """What the function returned, once it was traced."""
+
+
 def _exported(layer: object, call: Callable[..., object], specs: Sequence[InputSpec]) -> Artifact:
+    traced = _trace(layer, call, specs)
+    with explained(traced.name), converted_layers(traced.layers), x64():
+        narrow = lower_program(lambda w, i: traced.lowered(w, i, True), traced.weights, traced.narrow_specs)
+        wide = lower_program(lambda w, i: traced.lowered(w, i, False), traced.weights, traced.wide_specs)
+        with file_names_alone():
+            training = bytes(wide.serialize(vjp_order=1))
+    config = {
+        "kind": "jit",
+        "model": traced.name,
+        "inputs": list(traced.wide_specs),
+        "paddle": {
+            "inputs": [
+                [n, s.dtype.name, list(s.shape)] for n, s in zip(traced.wide_specs, specs, strict=True)
+            ],
+            "outputs": _described(traced.result()),
+            "parameters": [n for n, slot in zip(traced.weights, traced.slots, strict=True) if _trained(slot)],
+        },
+    }
+    return Artifact(config, {"float32": narrow}, traced.weights, files={_TRAINING: training})
+
+
+def _trace(layer: object, call: Callable[..., object], specs: Sequence[InputSpec]) -> _Traced:
     names = [spec.name or f"x{number}" for number, spec in enumerate(specs)]
     if len(set(names)) < len(names):
         raise InputError("two inputs have the same name", received=names, allowed="one name for each")
@@ -153,22 +218,16 @@ def _exported(layer: object, call: Callable[..., object], specs: Sequence[InputS
         wide_specs = {
             n: TensorSpec(shape, s.dtype.name) for n, shape, s in zip(names, shapes, specs, strict=True)
         }
-        with x64():
-            narrow = lower_program(lambda w, i: lowered(w, i, True), weights, narrow_specs)
-            wide = lower_program(lambda w, i: lowered(w, i, False), weights, wide_specs)
-            with file_names_alone():
-                training = bytes(wide.serialize(vjp_order=1))
-    config = {
-        "kind": "jit",
-        "model": name,
-        "inputs": names,
-        "paddle": {
-            "inputs": [[n, s.dtype.name, list(s.shape)] for n, s in zip(names, specs, strict=True)],
-            "outputs": _described(function.result),  # type: ignore[attr-defined]
-            "parameters": [n for n, slot in zip(weights, slots, strict=True) if _trained(slot)],
-        },
-    }
-    return Artifact(config, {"float32": narrow}, weights, files={_TRAINING: training})
+        return _Traced(
+            name,
+            layers,
+            lowered,
+            weights,
+            slots,
+            narrow_specs,
+            wide_specs,
+            lambda: function.result,  # type: ignore[attr-defined]
+        )
 
 
 def _placeholder(shape: Sequence[Any], spec: InputSpec) -> Tensor:

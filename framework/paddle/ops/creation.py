@@ -88,7 +88,8 @@ def sizes_of(shape: Sizes) -> tuple[int, ...]:
 def filled(shape: tuple[int, ...], value: TensorLike, kind: np.dtype) -> Tensor:
     """A Tensor of one number everywhere."""
     with x64():
-        if math.prod(shape) <= _SMALL:
+        # a size that is free while a program is recorded cannot be compared
+        if all(isinstance(size, int | np.integer) for size in shape) and math.prod(shape) <= _SMALL:
             return wrap(jnp.asarray(np.full(shape, value, kind)))
         return wrap(jax.lax.full(shape, np.asarray(value).astype(kind), kind))
 

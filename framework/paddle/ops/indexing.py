@@ -260,15 +260,8 @@ def _shaped(value: jax.Array, shape: tuple[int, ...]) -> jax.Array:
     """A value that may have leading axes of size 1 too many."""
     while value.ndim > len(shape) and value.shape[0] == 1:
         value = value[0]
-    try:
-        np.broadcast_shapes(value.shape, shape)
-    except ValueError:
-        fits = False
-    else:
-        fits = value.ndim <= len(shape) and all(
-            v in (1, s) for v, s in zip(value.shape[::-1], shape[::-1], strict=False)
-        )
-    if not fits:
+    fits = all(v in (1, s) for v, s in zip(value.shape[::-1], shape[::-1], strict=False))
+    if value.ndim > len(shape) or not fits:
         raise ShapeError(
             "the value does not fit the part that it is assigned to",
             where="Tensor[...] = value",

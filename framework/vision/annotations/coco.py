@@ -20,7 +20,7 @@ from framework.vision.annotations.objects import (
     signed_area,
 )
 from framework.vision.coco_ids import distinct_categories, entries_by_id, read_id
-from framework.vision.dataset_files import abbreviate, image_path, read_annotations, usable_region
+from framework.vision.dataset_files import Region, abbreviate, image_path, read_annotations, usable_region
 
 _RESERVED = (
     "rotation",
@@ -49,14 +49,14 @@ def read_coco(file: Path, images: Path) -> AnnotatedSet:
         if image is None or category is None:
             problems.append(f"{where}: there is no such image or category")
             continue
+        empty = one.get("segmentation") in (None, [], [[]], {}, "")
+        region, fault = (None, None) if empty else usable_region(one["segmentation"])
         try:
-            objects[image].append(_read_object(one, names[category], sizes[image], f"{file}, {where}"))
-            if one.get("segmentation") not in (None, [], [[]], {}, "") and (
-                fault := usable_region(one["segmentation"])[1]
-            ):
+            objects[image].append(_read_object(one, names[category], region, f"{file}, {where}"))
+            if fault:
                 faults.append(f"{where}: {fault}")
         except ValueError as error:
-            problems.append(f"{where} on image {image!r}: {error}")
+            problems.append(f"{where} on image {image!r}: {error}" + (f"; {fault}" if fault else ""))
     every, notes = [one for listed in objects.values() for one in listed], list[str]()
     if every and not any(one.is_valid for one in every):
         notes.append(describe_all_crowds(len(every)))
@@ -97,9 +97,7 @@ def _size(one: Mapping[str, JSON], where: str) -> tuple[int, int] | None:
     return (height, width) if height > 0 and width > 0 else None
 
 
-def _read_object(
-    one: Mapping[str, JSON], label: str, size_hw: tuple[int, int] | None, where: str
-) -> AnnotatedObject:
+def _read_object(one: Mapping[str, JSON], label: str, region: Region | None, where: str) -> AnnotatedObject:
     """Raises: ValueError, where it has neither a box nor an outline."""
     named = one.get("attributes")
     attributes = (
@@ -108,13 +106,11 @@ def _read_object(
         else {}
     )
     is_valid = not read_flag(one, "iscrowd", where)
-    region, _ = usable_region(one.get("segmentation")) if one.get("segmentation") else (None, None)
     if isinstance(region, Mapping):
-        try:
-            return from_full_mask(label, masks.decode_rle(region), attributes, is_valid)
-        except (FormatError, ValueError) as error:
-            reason = error.problem if isinstance(error, FormatError) else error
-            raise ValueError(f"its run lengths are damaged ({reason})") from None
+        mask = masks.decode_rle(region)
+        if mask.any():
+            return from_full_mask(label, mask, attributes, is_valid)
+        region = None
     outlines = tuple(np.array(flat, np.float64).reshape(-1, 2) for flat in region or ())
     box = one.get("bbox")
     numbers = [float(value) for value in box if is_number(value)] if isinstance(box, list) else []

@@ -181,6 +181,7 @@ def _write(
             fix="correct the annotations, or export them again",
         )
     images = [_drop_outside(image, left_out) for image in images]
+    notes += _describe_boxes(images)
     if any(image.split for image in images):
         images = [_with_split(image) for image in images]
     if repeated := [name for name, count in Counter(image.name for image in images).items() if count > 1]:
@@ -298,6 +299,29 @@ def _drop_outside(image: AnnotatedImage, left_out: list[str]) -> AnnotatedImage:
             box = ", ".join(f"{value:g}" for value in one.box)
             left_out.append(f"{image.name}: {one.label} at {box}: no area on the image of {width} x {height}")
     return replace(image, objects=tuple(visible))
+
+
+def _describe_boxes(images: Sequence[AnnotatedImage]) -> list[str]:
+    """Lines about boxes that are not where they can be, as of another format or another image than is said."""
+    objects = [(image, one) for image in images for one in image.objects]
+    beyond, thin = list[str](), list[str]()
+    for image, one in objects:
+        height, width = image.size_hw or (0, 0)
+        x0, y0, x1, y1 = one.box
+        text = f"{image.name}: {one.label} at " + ", ".join(f"{value:g}" for value in one.box)
+        if min(x0, y0) < -1 or x1 > width + 1 or y1 > height + 1:
+            beyond.append(text)
+        if min(x1 - x0, y1 - y0) < 1:
+            thin.append(text)
+    notes = []
+    for boxes, fault, cause in (
+        (beyond, "reach beyond their images", "width and height, or the other corner"),
+        (thin, "are less than a pixel wide or high", "pixels, or shares of the image's sides"),
+    ):
+        if boxes:
+            doubt = f"; do these annotations have {cause}?" if len(boxes) > len(objects) / 2 else ""
+            notes.append(f"{len(boxes)} of {len(objects)} objects {fault} ({abbreviate(boxes, '; ')}){doubt}")
+    return notes
 
 
 def _drop_crowds(images: Sequence[AnnotatedImage], left_out: list[str]) -> list[AnnotatedImage]:

@@ -327,7 +327,7 @@ def _hard_sigmoid(call: Call, x: jax.Array) -> jax.Array:
 
 @operator("ThresholdedRelu", style="elementwise")
 def _thresholded_relu(call: Call, x: jax.Array) -> jax.Array:
-    return F.thresholded_relu(x, call.attr("alpha", 1.0))
+    return jnp.where(x > call.attr("alpha", 1.0), x, 0)  # of NaN 0, where Paddle's has NaN
 
 
 @operator("Gelu", style="elementwise")

@@ -142,7 +142,7 @@ def test_a_skeleton_of_other_keypoints_is_not_used(tmp_path: Path, caplog: pytes
                     annotation(2, 9, [0, 0, 4, 4], [1, 1, 2] * 3),
                 ]
             },
-            "annotation 1: a segmentation is neither",
+            "annotation 1: a segmentation cannot be drawn",
         ),
         (
             {"categories": [{"id": 1, "name": "a", "keypoints": ["x"] * 3, "skeleton": [3]}]},
@@ -163,7 +163,7 @@ def test_a_segmentation_of_another_size(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"image 9(?s:.)*2 high and 3 wide(?s:.)*20 high and 30 wide"):
         dataset[2]
     data["annotations"][0]["segmentation"] = {"size": [20, 30], "counts": "\u00e4"}
-    with pytest.raises(InputError, match="image 9: a mask is damaged"):
+    with pytest.raises(InputError, match="annotation 1: a segmentation cannot be drawn"):
         written(tmp_path, data)[2]
 
 

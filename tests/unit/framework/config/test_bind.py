@@ -223,6 +223,21 @@ class Choice:
     word: Literal["auto"] | AnyLoss = "auto"
 
 
+def test_a_colon_without_a_blank_is_told() -> None:
+    """YAML reads `{size:1}` as a key without a value; so do `-o label_map={4:255}` and files."""
+
+    @dataclass(frozen=True)
+    class Mapped:
+        label_map: dict[str, int]
+
+    text = message({"label_map": {"4:255": None}}, Mapped)
+    assert "label_map.4:255: wrong type" in text
+    assert text.endswith("what to do: write a blank after the colon: {4: 255}")
+    text = message({"size": 1, "scale:2.5": None, "scale": 1.0}, Small)
+    assert "scale:2.5: unknown key" in text and text.endswith("after the colon: {scale: 2.5}")
+    assert "blank" not in message({"size": 1, "scale:": None, "scale": 1.0}, Small)
+
+
 def test_a_union_takes_the_first_that_fits_and_reports_the_closest() -> None:
     assert bind({"part": {"size": 1, "scale": 2}}, Choice).part == Small(1, 2.0)
     text = message({"part": {"channels": 1, "dropuot": 0.5}}, Choice)

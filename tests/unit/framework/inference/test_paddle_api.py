@@ -4,6 +4,7 @@ import copy
 import logging
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -99,6 +100,15 @@ def test_clones_share_what_is_compiled_and_run_in_threads(folder: Path):
     assert first._engine.compile_count == 1
     with pytest.raises(ShapeError, match="nothing to read yet"):
         first.get_output_handle("out").copy_to_cpu()
+
+
+@pytest.mark.parametrize("value", [None, {"b": 1}, [[1, 2], [3]]])
+def test_what_is_no_array_is_refused_where_it_is_given(folder: Path, value: Any):
+    """PaddleOCR#11283: the error named neither the input nor what came."""
+    handle = create_predictor(Config(folder)).get_input_handle("b")
+    for give in (handle.copy_from_cpu, handle.share_external_data):
+        with pytest.raises(ShapeError, match=f"b: this is no array\n  received: {type(value).__name__}\n"):
+            give(value)
 
 
 def test_batch_buckets(folder: Path):

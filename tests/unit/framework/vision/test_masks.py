@@ -43,7 +43,8 @@ def test_rle_round_trip(compressed):
 
 
 def test_rle_errors():
-    for counts in ([3], [2, 4], [5, -1], [[4]]):
+    wrapped = [2**62] * 4 + [4]  # together 4, where a sum of 64 bits wraps around
+    for counts in ([3], [2, 4], [5, -1], [[4]], [2**70], wrapped, "", "ooooooO" * 2):
         with pytest.raises(FormatError, match="the runs do not cover the mask"):
             masks.decode_rle({"size": [2, 2], "counts": counts})
     with pytest.raises(FormatError, match="size is out of range"):
@@ -51,7 +52,7 @@ def test_rle_errors():
     with pytest.raises(FormatError, match="is damaged"):
         masks.decode_rle({"size": [2, 2], "counts": "4 "})
     with pytest.raises(FormatError, match="is damaged"):
-        masks.decode_rle({"size": [2, 2], "counts": "o" * 20})
+        masks.decode_rle({"size": [2, 2], "counts": "o" * 20 + "0"})
     with pytest.raises(FormatError, match="is cut off"):
         masks.decode_rle({"size": [50, 60], "counts": "Z"})
     with pytest.raises(ShapeError, match="a mask must be an array"):

@@ -83,7 +83,18 @@ def test_annotations_that_cannot_be_drawn(tmp_path: Path, annotation: dict[str, 
 
 def test_damaged_run_lengths(tmp_path: Path) -> None:
     for one, message in (
-        ({"size": [4, 6], "counts": [3, 4]}, "a mask is damaged"),
+        (
+            {"size": [4, 6], "counts": [3, 4]},
+            "annotation 0 on image 1: no mask, but run lengths that are damaged",
+        ),
+        (
+            {"size": [4, 6], "counts": "4 "},
+            "annotation 0 on image 1: no mask, but run lengths that are damaged",
+        ),
+        (
+            {"size": [4, 6], "counts": "\ud800"},
+            "annotation 0 on image 1: no mask, but run lengths that are no",
+        ),
         ({"size": [4, 6], "counts": None}, "annotation 0 on image 1: no mask"),
         ({"size": [4, -6], "counts": []}, "annotation 0 on image 1: no mask"),
         ({"size": [6, 4], "counts": [24]}, "another size than its image"),
@@ -94,6 +105,15 @@ def test_damaged_run_lengths(tmp_path: Path) -> None:
         with pytest.raises(InputError, match=message) as caught:
             _ = data[0]
         assert "annotation 0" in str(caught.value)
+
+
+def test_one_damaged_mask_is_left_out_and_told_before_the_training(tmp_path: Path) -> None:
+    damaged = {"category_id": 3, "segmentation": {"size": [4, 6], "counts": [3, 4]}}
+    root = write_coco(tmp_path, damaged, {"category_id": 17, "segmentation": SQUARE})
+    data = CocoMasks(root, Path("val.json"), "val")
+    assert mask(data)[0] == [2, 2, 2, 2, 0, 0]
+    (problem,) = data.problems
+    assert problem.startswith("annotation 0 on image 1: no mask, but run lengths that are damaged")
 
 
 def test_files_of_other_formats(tmp_path: Path) -> None:

@@ -60,6 +60,25 @@ def test_floats_become_short_integers_by_their_lowest_bits(
     assert layer(jnp.asarray(x)).tolist() == expected
 
 
+def test_floats_that_need_64_bits_as_integers(open_graph: Load) -> None:
+    """onnxruntime#25207: they were the largest integer of 32 bits."""
+    x = np.array([-1, 1.9, 3e9, -3e9, 1e15], np.float32)
+    layer = open_graph([node("Cast", ["x"], ["i"], to=TensorProto.INT64), node("Neg", ["i"], ["y"])])
+    assert layer(jnp.asarray(x)).tolist() == (-x.astype(np.int64)).tolist()
+    cast = node("Cast", ["x"], ["y"], to=TensorProto.UINT64)
+    engine = GraphEngine(open_graph([cast], [value("x", [2])]))
+    assert engine({"x": x[1:3]})["y"].tolist() == [1, 3_000_000_000]
+    layer = open_graph([node("Cast", ["x"], ["i"], to=TensorProto.INT64), node("Gather", ["x", "i"], ["y"])])
+    assert layer(jnp.asarray(x[:2])).tolist() == [x[1], x[1]]  # as indices they have 32 again
+
+
+def test_a_threshold_that_nan_does_not_exceed(open_graph: Load) -> None:
+    """tvm#19572: of ONNX's operator NaN is not above the threshold, and gives 0."""
+    x = np.array([np.nan, 1.5, -3, np.inf, -np.inf], np.float32)
+    layer = open_graph([node("ThresholdedRelu", ["x"], ["y"])])
+    assert layer(jnp.asarray(x)).tolist() == [0, 1.5, 0, np.inf, 0]
+
+
 def test_a_loop_without_rounds_behind_the_compiled_part(open_graph: Load) -> None:
     body = helper.make_graph(
         [node("MatMul", ["h", "w"], ["g"]), node("Identity", ["go_in"], ["go_out"])],

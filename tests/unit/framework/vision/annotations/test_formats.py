@@ -324,6 +324,26 @@ def test_coco_of_masks_and_crowds(tmp_path: Path) -> None:
     assert isinstance(mask, dict) and mask["area"] == 5 and isinstance(mask["segmentation"], dict)
 
 
+def test_an_object_of_coco_with_damaged_run_lengths_keeps_its_box(tmp_path: Path) -> None:
+    box = {"image_id": 1, "category_id": 1, "bbox": [1, 1, 8, 8]}
+    empty = {"size": [20, 30], "counts": [600]}
+    start_and_length = {"size": [20, 30], "counts": [21, 8, 41, 8]}
+    data = {
+        "images": [{"id": 1, "file_name": "a.jpg", "height": 20, "width": 30}],
+        "categories": [{"id": 1, "name": "cat"}],
+        "annotations": [
+            {"id": 1, **box, "segmentation": start_and_length},
+            {"id": 2, **box, "segmentation": empty},
+            {"id": 3, **box, "bbox": None, "segmentation": start_and_length},
+        ],
+    }
+    read = read_coco(text(tmp_path / "a.json", json.dumps(data)), tmp_path)
+    assert [one.box for one in read.images[0].objects] == [(1, 1, 9, 9)] * 2
+    (note,), (problem,) = read.notes, read.problems
+    assert "1 objects have an outline" in note and "annotation 1: no mask, but run lengths" in note
+    assert "annotation 3 on image 1: neither a box" in problem
+
+
 def test_outlines_of_coco_that_cannot_be_read_are_told(tmp_path: Path) -> None:
     box = {"image_id": 1, "category_id": 1, "bbox": [1, 1, 8, 8]}
     outlines = ([[0, 20, 30, 5, 6, 7, 8]], [[1, 1, 9, 1, 9, 9], [1, 1]], [[]], [], [[1, 1, 9, 1, 9, 9]])

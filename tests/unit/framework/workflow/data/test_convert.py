@@ -126,6 +126,31 @@ def test_objects_outside_of_their_image_are_left_out(tmp_path: Path, to: Target)
     )
 
 
+@pytest.mark.parametrize(
+    ("box", "note"),
+    [
+        ([60, 5, 90, 45], "1 of 2 objects reach beyond their images (a.jpg: dog at 60, 5, 150, 50)"),
+        ([60, 5, 40, 45], None),
+        (
+            [0.1, 0.2, 0.3, 0.4],
+            "1 of 2 objects are less than a pixel wide or high (a.jpg: dog at 0.1, 0.2, 0.4, ",
+        ),
+    ],
+)
+def test_boxes_that_cannot_be_right_are_told(tmp_path: Path, box: list[float], note: str | None) -> None:
+    """mmdetection#3446: corners for sizes; such boxes were cut without a word."""
+    file = coco(tmp_path)
+    content = json.loads(file.read_text(encoding="utf-8"))
+    content["annotations"][0] |= {"bbox": box, "segmentation": []}
+    file.write_text(json.dumps(content), encoding="utf-8")
+    notes = convert_data(file, tmp_path / "out", "coco").notes
+    assert [one.startswith(note) for one in notes] == [True] if note else not notes
+    content["annotations"][1] |= {"bbox": box, "segmentation": []}
+    file.write_text(json.dumps(content), encoding="utf-8")
+    notes = convert_data(file, tmp_path / "twice", "coco").notes
+    assert not note or notes[0].endswith("?")
+
+
 @pytest.mark.parametrize("to", ["yolo", "coco", "cvat", "voc"])
 @pytest.mark.parametrize("field", ["name", "age"])
 def test_half_characters_in_names_are_refused(tmp_path: Path, to: Target, field: str) -> None:
@@ -369,11 +394,11 @@ def test_annotations_of_which_nothing_can_be_used(tmp_path: Path) -> None:
     data = json.loads(source.read_text(encoding="utf-8"))
     runs = {"size": [50, 100], "counts": [1, 2]}
     data["annotations"][0].update(bbox={"x": 1}, segmentation=[])
-    data["annotations"][1].update(segmentation=runs)
+    data["annotations"][1].update(bbox=None, segmentation=runs)
     source.write_text(json.dumps(data), encoding="utf-8")
     with pytest.raises(
         InputError,
-        match=r"nothing of these(.*\n)+.*neither a box.*damaged \(the runs do not cover the mask\)",
+        match=r"nothing of these(.*\n)+.*neither a box.*damaged: the runs do not cover the mask",
     ):
         convert_data(source, tmp_path / "out", "coco")
     data["annotations"] = []  # no objects at all are no fault
