@@ -25,6 +25,7 @@ PRIVATE: dict[str, dict[str, str]] = {
         "_current_expected_place_": "paddle.base.framework._current_expected_place_",
     },
     "paddle.framework.io_utils": {"Variable": "paddle.static.Variable"},
+    "paddle.base.io": {name: f"paddle.base.reader.{name}" for name in ("DataLoader", "PyReader")},
     "paddle.base": {"DatasetFactory": "paddle.base.dataset.DatasetFactory"},
     "paddle.utils.cpp_extension.cpp_extension": {"CUDA_HOME": "paddle.utils.cpp_extension.CUDA_HOME"},
     "paddle.quantization.quanters.abs_max": {

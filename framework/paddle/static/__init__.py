@@ -59,7 +59,9 @@ def data(name: str, shape: Any, dtype: Any = None, lod_level: int = 0) -> Variab
 
     if in_dynamic_mode():
         raise OarError("paddle.static.data is for static mode", fix="call paddle.enable_static() before it")
-    return _declare(name, shape, dtype or get_default_dtype())
+    variable = _declare(name, shape, dtype or get_default_dtype())
+    variable.lod_level = lod_level
+    return variable
 
 
 def create_parameter(

@@ -97,7 +97,7 @@ class Executor:
             program = program._program
         program = default_main_program() if program is None else program
         fetches = _fetched(program, fetch_list)
-        fed = _merged(feed)
+        fed = {name: value for read in program.readers for name, value in read().items()} | _merged(feed)
         if program.ops and (unknown := sorted(set(fed) - set(program.data))):
             log.warning("the program has no inputs %s: what is fed to them is not used", ", ".join(unknown))
         names = [name for name in program.data if name in fed]

@@ -273,6 +273,7 @@ class Program:
         self.for_test = False
         self.compiled: dict[object, list[Any]] = {}
         self.server_run: AfterStep | None = None  # of a program for parameter servers
+        self.readers: list[Callable[[], Mapping[str, Any]]] = []  # what it is fed with besides, a batch a run
 
     def global_seed(self, seed: int = 0) -> None:
         from framework.paddle._kernel.random import seed as set_seed
@@ -338,6 +339,7 @@ class Program:
         program = copy.copy(self)
         program.ops = [op for op in self.ops if not (for_test and op.trains)]
         program.data, program.made, program.compiled = dict(self.data), dict(self.made), {}
+        program.readers = [] if for_test else list(self.readers)
         program.for_test = self.for_test or for_test
         return program
 
