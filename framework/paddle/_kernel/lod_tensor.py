@@ -46,6 +46,16 @@ class LoDTensor:
     def _is_initialized(self) -> bool:
         return self._values.size > 0
 
+    def _get_float_element(self, index: int) -> float:
+        return float(self._values.ravel()[index])
+
+    def _set_float_element(self, index: int, value: float) -> None:
+        values = np.array(self._values)
+        values.flat[index] = value
+        self._values = values
+
+    _get_double_element, _set_double_element = _get_float_element, _set_float_element
+
     def _to_dlpack(self) -> object:
         return self._values.__dlpack__()
 

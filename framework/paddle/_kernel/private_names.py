@@ -26,6 +26,7 @@ PRIVATE: dict[str, dict[str, str]] = {
     },
     "paddle.framework.io_utils": {"Variable": "paddle.static.Variable"},
     "paddle.base.io": {name: f"paddle.base.reader.{name}" for name in ("DataLoader", "PyReader")},
+    "paddle.tensor.manipulation": {"tensor_array_to_tensor": "paddle.tensor.array.tensor_array_to_tensor"},
     "paddle.base": {"DatasetFactory": "paddle.base.dataset.DatasetFactory"},
     "paddle.utils.cpp_extension.cpp_extension": {"CUDA_HOME": "paddle.utils.cpp_extension.CUDA_HOME"},
     "paddle.quantization.quanters.abs_max": {

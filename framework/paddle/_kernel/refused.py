@@ -45,6 +45,10 @@ _CPP = (
     "operators in C++ or CUDA for Paddle do not load here: write them with paddle operations or jax "
     "(a paddle.autograd.PyLayer over jax functions); XLA fuses them"
 )
+_RECORDED = (
+    "programs here are recorded operations, without descriptions of operators: paddle.static.Program has ops, and each "
+    "of these its type, inputs and outputs"
+)
 _SERVERS = "there are no parameter servers: tables lie in the workers (paddle.distributed.fleet)"
 # Module -> its names -> what to do.
 _ROWS: tuple[tuple[str, tuple[str, ...], str], ...] = (
@@ -61,6 +65,9 @@ _ROWS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ),
     ("paddle.framework", ("IrGraph",), _GRAPH),
     ("paddle.base.framework", ("IrGraph",), _GRAPH),
+    ("paddle.base.framework", ("OpProtoHolder", "canonicalize_attrs"), _RECORDED),
+    ("paddle.base.core", ("get_grad_op_desc", "OpDesc", "BlockDesc"), _RECORDED),
+    ("paddle.base.proto", ("framework_pb2",), _RECORDED),
     ("paddle.base.core", ("Graph", "PassVersionChecker"), _GRAPH),
     (
         "paddle.pir",

@@ -85,3 +85,39 @@ def test_lengths_of_sequences() -> None:
     assert paddle.to_tensor(tensor).dtype == paddle.int64
     drawn = create_random_int_lodtensor([[2, 3]], [4], None, 0, 1)
     assert drawn.shape() == [5, 4] and set(np.unique(drawn)) <= {0, 1}
+
+
+def test_inputs_that_are_not_fed_come_from_the_scope(image: paddle.static.Variable) -> None:
+    image.persistable = True
+    total = paddle.sum(image)
+    executor, scope = paddle.static.Executor(), paddle.static.global_scope()
+    scope.var("image").get_tensor().set(np.ones((1, 2)), paddle.CPUPlace())
+    assert executor.run(fetch_list=[total])[0] == 2
+    executor.run(feed={"image": np.full((1, 2), 3.0)})  # a persistable input keeps what it is fed with
+    assert executor.run(fetch_list=[total], scope=scope)[0] == 6
+    with paddle.static.scope_guard(paddle.static.Scope()):
+        assert paddle.static.global_scope().find_var("absent") is None
+        with pytest.raises(ValueError, match="has no value in this run"):
+            executor.run(fetch_list=[total])
+    weight = paddle.static.create_parameter([2], "float32")
+    assert weight is not None
+    scope.var(weight.name).get_tensor().set(np.array([4, 5], np.float32), None)
+    assert weight.tolist() == [4, 5]
+
+
+def test_gradients_go_into_the_program_whose_variable_is_asked_for(image: paddle.static.Variable) -> None:
+    image.stop_gradient = False
+    squares = image * image
+    clone = paddle.static.default_main_program().clone()
+    y = clone.global_block().var(squares.name)
+    start = clone.global_block().create_var("start", [1, 2], "float64", persistable=True)
+    (gradient,) = paddle.static.gradients(y, clone.global_block().var("image"), start)
+    feed = {"image": np.ones((1, 2)), "start": np.array([[1.0, 2.0]])}
+    assert paddle.static.Executor().run(clone, feed, [gradient])[0].tolist() == [[2, 4]]
+
+
+def test_constants_begin_anew_in_each_run(image: paddle.static.Variable) -> None:
+    counter = paddle.zeros([1], "int64")
+    paddle.increment(counter)
+    executor = paddle.static.Executor()
+    assert [executor.run(fetch_list=[counter])[0].item() for _ in range(2)] == [1, 1]
