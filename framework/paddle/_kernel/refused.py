@@ -67,7 +67,11 @@ _ROWS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("paddle.base.framework", ("IrGraph",), _GRAPH),
     ("paddle.base.framework", ("OpProtoHolder", "canonicalize_attrs"), _RECORDED),
     ("paddle.base.core", ("get_grad_op_desc", "OpDesc", "BlockDesc"), _RECORDED),
-    ("paddle.base.proto", ("framework_pb2",), _RECORDED),
+    (
+        "paddle.hapi.model",
+        ("prepare_distributed_context",),
+        "call paddle.distributed.init_parallel_env() before Model.prepare",
+    ),
     ("paddle.base.core", ("Graph", "PassVersionChecker"), _GRAPH),
     (
         "paddle.pir",

@@ -271,6 +271,17 @@ def grad(
     """
     roots, targets = _as_list(outputs), _as_list(inputs)
     starts = [None] * len(roots) if grad_outputs is None else _as_list(grad_outputs)
+    for name, given in (
+        ("outputs", roots),
+        ("inputs", targets),
+        ("no_grad_vars", _as_list(no_grad_vars or [])),
+    ):
+        assert all(isinstance(tensor, Tensor) for tensor in given), (
+            f"paddle.grad: {name} must be a Tensor or a list of Tensors, received {given!r:.80}"
+        )
+    assert len(starts) == len(roots), (
+        f"paddle.grad: there must be as many grad_outputs as outputs, received {len(starts)} and {len(roots)}"
+    )
     blocked = {_key(edge_of(tensor)) for tensor in _as_list(no_grad_vars or [])}
     keys = [_key(edge_of(target)) for target in targets]
     inside: dict[tuple[Node, int], Cotangent] = {}
@@ -296,10 +307,9 @@ def grad(
                     "the graph of the outputs: give allow_unused=True to get None for it, or check stop_gradient"
                 )
             results.append(None if found is None else _tensor(found))
-    if not create_graph:
-        for result in results:
-            if result is not None:
-                result.stop_gradient = True
+    for result in results:
+        if result is not None:
+            result.stop_gradient = not create_graph
     return results
 
 

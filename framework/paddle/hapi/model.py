@@ -68,6 +68,13 @@ def _all_gather(x: Tensor) -> Tensor:
     return concat(gathered, axis=0)
 
 
+def to_list(value: Any) -> list[Any] | None:
+    """A list or tuple as a list, one thing as a list of it, None as it is."""
+    if value is None:
+        return None
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
 class Model:
     """A network with what it is trained by.
 

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from framework.paddle._kernel.arguments import DTypeLike
 from framework.paddle._kernel.checked import checked
 from framework.paddle._kernel.dispatch import Array, Key, freeze, operation
 from framework.paddle._kernel.dtypes import default_numpy, to_numpy_or
@@ -96,6 +97,18 @@ def normal(
     if isinstance(mean, Tensor) or isinstance(std, Tensor):
         return _normal_around(mean, std)
     return _normal(mean, std, sizes_of([1] if shape is None else shape), default_numpy())
+
+
+def gaussian(
+    shape: Sizes,
+    mean: float = 0.0,
+    std: float = 1.0,
+    seed: int = 0,
+    dtype: DTypeLike | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """Normally distributed numbers of this type; they come from the common stream of keys whatever `seed` is."""
+    return _normal(float(mean), float(std), sizes_of(shape), to_numpy_or(dtype, default_numpy()))
 
 
 @operation(differentiable=False, name="randint")

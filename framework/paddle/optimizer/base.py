@@ -266,6 +266,14 @@ class Optimizer:
         self._accumulators[name][owner.name] = tensor
         return tensor
 
+    def _get_accumulator(self, name: str, param: Tensor) -> Tensor:
+        """The state of this name of a parameter. Raises: KeyError: there is none."""
+        full = name if self._name is None else f"{self._name}_{name}"
+        state = self._accumulators[full].get(param.name)
+        if state is None:
+            raise KeyError(f"Accumulator {name} does not exist for parameter {param.name}")
+        return state
+
     def _master(self, param: Tensor) -> Tensor:
         """The float32 copy of a parameter of 16 bits."""
         found = self._master_weights.get(param.name)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from framework.paddle._kernel.arguments import DTypeLike, Integers
+from framework.paddle._kernel.checked import checked
 from framework.paddle._kernel.errors import ModeError
 from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle._kernel.tensor import Parameter, Tensor
@@ -56,6 +57,7 @@ else:
     Variable = PublicVariable
 
 
+@checked
 def data(name: str, shape: Any, dtype: Any = None, lod_level: int = 0) -> Variable:
     """A variable to feed; None and -1 are sizes that are known when the program runs."""
     from framework.paddle._kernel.dtypes import get_default_dtype
@@ -109,6 +111,7 @@ def cuda_places(device_ids: Any = None) -> list[Place]:
     return [paddle.CUDAPlace(number) for number in ids]
 
 
+@checked
 def accuracy(
     input: Tensor, label: Tensor, k: int = 1, correct: Tensor | None = None, total: Tensor | None = None
 ) -> Tensor:
