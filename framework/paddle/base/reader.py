@@ -306,16 +306,25 @@ class PyReader(DataLoaderBase):
         self._loader.set_batch_generator(reader, places)
 
 
-_order = {"keep": True}
+_settings: dict[str, bool | None] = {"order": True, "pinned": None}
+
+
+def _setting(name: str, given: tuple[bool, ...]) -> bool | None:
+    if not given:
+        return _settings[name]
+    assert len(given) == 1 and isinstance(given[0], bool), f"takes one bool, received {given}"
+    _settings[name] = given[0]
+    return None
 
 
 def keep_data_loader_order(*args: bool) -> bool | None:
     """Whether batches come in the order of the generator, which they always do here; with an argument, record it."""
-    if not args:
-        return _order["keep"]
-    assert len(args) == 1 and isinstance(args[0], bool), f"takes one bool, received {args}"
-    _order["keep"] = args[0]
-    return None
+    return _setting("order", args)
+
+
+def use_pinned_memory(*args: bool) -> bool | None:
+    """Whether batches lie in pinned memory; with an argument, record it: jax decides on memory."""
+    return _setting("pinned", args)
 
 
 _complete(__name__)

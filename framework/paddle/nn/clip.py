@@ -59,6 +59,18 @@ def _clipped(grads: Arrays, clip: ClipGradBase, need_clip: tuple[bool, ...]) -> 
     return tuple(clip.arrays(grads, need_clip))
 
 
+_half_norms = {"allowed": False}
+
+
+def _allow_pure_fp16_global_norm_clip(*args: bool) -> bool:
+    """Whether norms of float16 gradients may be taken in float16; with an argument, record it and give what it was.
+    They are taken in float32 here all the same."""
+    before = _half_norms["allowed"]
+    if args:
+        (_half_norms["allowed"],) = args
+    return before
+
+
 class ClipGradByValue(ClipGradBase):
     """Limits every element to [min, max]; without `min` to [-max, max]."""
 

@@ -71,7 +71,12 @@ def to_tensor(
 def integers_of(shape: Sizes) -> tuple[int, ...]:
     """A shape as integers, unchecked."""
     frozen = freeze(shape)
-    return tuple(int(s) for s in frozen) if isinstance(frozen, tuple) else (int(frozen),)
+    return tuple(_size(s) for s in frozen) if isinstance(frozen, tuple) else (int(frozen),)
+
+
+def _size(size: object) -> int:
+    """Of a Tensor of shape [1] too, whose frozen form is a tuple."""
+    return int(np.reshape(np.asarray(size), ()))
 
 
 def sizes_of(shape: Sizes) -> tuple[int, ...]:

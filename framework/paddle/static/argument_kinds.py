@@ -28,6 +28,9 @@ _CLASSES: Mapping[str, type] = {
 _OURS, _PASSES_ON = "framework.paddle.", ("framework.paddle.nn.", "framework.paddle.nn.functional")
 
 
+_REDUCTIONS = ("none", "mean", "sum", "batchmean")
+
+
 class Kind(NamedTuple):
     """What an argument may be; None: anything. `names_type`: it is the name of a data type."""
 
@@ -48,6 +51,8 @@ def check_call(function: Callable[..., object], args: Sequence[object], kwargs: 
         return
     name, kinds, parameters = listed
     arguments = dict(zip(parameters, args, strict=False)) | dict(kwargs)
+    if arguments.get("reduction", "none") not in _REDUCTIONS:
+        return  # losses refuse that first, by a ValueError
     for kind in kinds:
         if kind.parameter in arguments:
             _check(name, kind, arguments[kind.parameter])

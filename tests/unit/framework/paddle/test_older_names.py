@@ -141,3 +141,32 @@ def test_functions_of_static_programs_refuse_what_is_no_variable(static: None) -
     for function in (paddle.static.nn.batch_norm, paddle.static.nn.layer_norm, paddle.concat):
         with pytest.raises(TypeError):
             function(tensor)
+
+
+def test_names_of_the_internals() -> None:
+    from framework.paddle.base.backward import _strip_grad_suffix_
+    from framework.paddle.base.reader import use_pinned_memory
+    from framework.paddle.dataset.common import _check_exists_and_download
+    from framework.paddle.nn.clip import _allow_pure_fp16_global_norm_clip
+
+    assert [_strip_grad_suffix_(n) for n in ("x@GRAD", "y@GRAD@RENAME@1", "grad/z@GRAD")] == ["x", "y", "z"]
+    assert use_pinned_memory() is None and use_pinned_memory(True) is None and use_pinned_memory() is True
+    assert not _allow_pure_fp16_global_norm_clip(True) and _allow_pure_fp16_global_norm_clip(False)
+    assert _check_exists_and_download(__file__, "", "", "") == __file__
+    with pytest.raises(ValueError, match="auto download disabled"):
+        _check_exists_and_download(None, "", "", "", download=False)
+    with pytest.raises(TypeError, match="must be a Tensor"):
+        paddle.is_integer(np.ones(1))  # type: ignore[arg-type]
+
+
+def test_sizes_may_be_tensors_of_one_element() -> None:
+    size = paddle.full([1], 2, "int32")
+    assert paddle.zeros([size, 3]).shape == [2, 3]  # type: ignore[list-item]
+    images = paddle.arange(8, dtype="float32").reshape([1, 1, 2, 2, 2])
+    area = paddle.nn.functional.interpolate(images, [1, 2, 1], mode="area", data_format="NCDHW")
+    assert area.flatten().tolist() == [2.5, 4.5]
+
+
+def test_losses_refuse_an_unknown_reduction_first(static: None) -> None:
+    with pytest.raises(ValueError, match="reduction"):
+        paddle.nn.functional.hinge_embedding_loss(np.ones(2), np.ones(2), reduction="reduce_mean")
