@@ -64,12 +64,14 @@ def uniform(
 
 
 @takes_variables
+@checked
 def rand(shape: Sizes, dtype: object = None, name: str | None = None) -> Tensor:
     """Evenly distributed numbers in [0, 1)."""
     return uniform(shape, dtype, 0.0, 1.0)
 
 
 @takes_variables
+@checked
 def randn(shape: Sizes, dtype: object = None, name: str | None = None) -> Tensor:
     """Normally distributed numbers of mean 0 and standard deviation 1; complex ones of variance 1 in all."""
     return _normal(0.0, 1.0, sizes_of(shape), to_numpy_or(dtype, default_numpy()))
@@ -117,6 +119,7 @@ def _randint(key: Key, low: Array, high: Array, shape: tuple[int, ...], dtype: n
 
 
 @takes_variables
+@checked
 def randint(
     low: int = 0,
     high: int | None = None,

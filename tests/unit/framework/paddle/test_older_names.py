@@ -170,3 +170,15 @@ def test_sizes_may_be_tensors_of_one_element() -> None:
 def test_losses_refuse_an_unknown_reduction_first(static: None) -> None:
     with pytest.raises(ValueError, match="reduction"):
         paddle.nn.functional.hinge_embedding_loss(np.ones(2), np.ones(2), reduction="reduce_mean")
+
+
+def test_random_numbers_refuse_shapes_and_types_in_static_programs(static: None) -> None:
+    with pytest.raises(TypeError, match="'shape' of paddle"):
+        paddle.randn(1)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="'dtype' of paddle"):
+        paddle.uniform([2], "int32")
+    assert paddle.normal(0.0, 1.0).shape == (1,)
+
+
+def test_optimizers_know_the_type_of_their_parameters() -> None:
+    assert paddle.optimizer.Adam(parameters=paddle.nn.Linear(1, 1).parameters())._dtype == paddle.float32
