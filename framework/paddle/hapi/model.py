@@ -12,6 +12,7 @@ import numpy as np
 
 from framework.paddle._kernel import tape
 from framework.paddle._kernel.arguments import DTypeLike, TensorLike
+from framework.paddle._kernel.modules import complete as _complete
 from framework.paddle._kernel.tensor import Parameter, Tensor, as_array, wrap
 from framework.paddle.amp import GradScaler, auto_cast, decorate
 from framework.paddle.amp.casting import available
@@ -477,3 +478,6 @@ def _length(loader: Any) -> int | None:
         return len(loader)
     except (TypeError, ValueError, RuntimeError, NotImplementedError):
         return None
+
+
+_complete(__name__)

@@ -182,3 +182,23 @@ def test_random_numbers_refuse_shapes_and_types_in_static_programs(static: None)
 
 def test_optimizers_know_the_type_of_their_parameters() -> None:
     assert paddle.optimizer.Adam(parameters=paddle.nn.Linear(1, 1).parameters())._dtype == paddle.float32
+
+
+def test_constants_among_the_specs_of_a_saved_layer(tmp_path: Path) -> None:
+    class Scaled(paddle.nn.Layer):
+        def forward(self, inputs: dict, scaled: bool = False, factor: int = 1) -> paddle.Tensor:
+            return inputs["x"] * factor if scaled else inputs["x"]
+
+    spec = paddle.static.InputSpec([None, 2], name="x")
+    layer = paddle.jit.to_static(Scaled(), input_spec=[{"x": spec}, True, 3])
+    paddle.jit.save(layer, str(tmp_path / "scaled"))
+    assert paddle.jit.load(str(tmp_path / "scaled"))(paddle.ones([1, 2])).tolist() == [[3, 3]]
+    with pytest.raises(ValueError, match="False is not True"):
+        paddle.jit.save(layer, str(tmp_path / "other"), input_spec=[{"x": spec}, False, 3])
+
+
+def test_schedules_refuse_settings_of_another_class() -> None:
+    with pytest.raises(TypeError, match="lr_lambda must be a function"):
+        paddle.optimizer.lr.LambdaDecay(0.1, "test")
+    with pytest.raises(TypeError, match="step_size must be an int"):
+        paddle.optimizer.lr.StepDecay(0.1, "test")
