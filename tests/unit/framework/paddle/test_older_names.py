@@ -202,3 +202,34 @@ def test_schedules_refuse_settings_of_another_class() -> None:
         paddle.optimizer.lr.LambdaDecay(0.1, "test")
     with pytest.raises(TypeError, match="step_size must be an int"):
         paddle.optimizer.lr.StepDecay(0.1, "test")
+
+
+def test_results_of_inner_layers() -> None:
+    from framework.paddle.vision.models._utils import IntermediateLayerGetter
+
+    class Small(paddle.nn.Layer):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv, self.head = paddle.nn.Conv2D(1, 2, 1), paddle.nn.Linear(8, 3)
+            self.unused = paddle.nn.Linear(5, 5)
+
+    found = IntermediateLayerGetter(Small(), {"conv": "features", "head": "scores"})(
+        paddle.ones([1, 1, 2, 2])
+    )
+    assert {name: value.shape for name, value in found.items()} == {
+        "features": [1, 2, 2, 2],
+        "scores": [1, 3],
+    }
+    with pytest.raises(ValueError, match="not present in model: absent"):
+        IntermediateLayerGetter(Small(), {"absent": "x"})
+
+
+def test_buffers_are_no_parameters_and_have_names() -> None:
+    layer = paddle.nn.Linear(1, 1)
+    for name, kind, problem in ((1, TypeError, "should be a string"), ("", KeyError, "can not be empty")):
+        with pytest.raises(kind, match=f"name of buffer {problem}"):
+            layer.register_buffer(name, paddle.ones([1]))  # type: ignore[arg-type]
+    with pytest.raises(KeyError, match="name of buffer can not contain"):
+        layer.register_buffer("a.b", paddle.ones([1]))
+    with pytest.raises(TypeError, match=r"buffer should be a Paddle\.Tensor"):
+        layer.register_buffer("other", layer.weight)
