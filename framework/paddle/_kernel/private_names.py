@@ -27,6 +27,10 @@ PRIVATE: dict[str, dict[str, str]] = {
     "paddle.framework.io_utils": {"Variable": "paddle.static.Variable"},
     "paddle.base.io": {name: f"paddle.base.reader.{name}" for name in ("DataLoader", "PyReader")},
     "paddle.tensor.manipulation": {"tensor_array_to_tensor": "paddle.tensor.array.tensor_array_to_tensor"},
+    "paddle.base.core": {
+        name: f"paddle.incubate.autotune.{name}"
+        for name in ("use_layout_autotune", "enable_layout_autotune", "disable_layout_autotune")
+    },
     "paddle.tensor.random": {"gaussian": "paddle.ops.random.gaussian"},
     "paddle.optimizer.lr": {
         name: f"paddle.optimizer.lr.counted.{name}"

@@ -270,11 +270,12 @@ def grad(
     are an error unless `allow_unused`, which gives None for them.
     """
     roots, targets = _as_list(outputs), _as_list(inputs)
+    barred = [] if no_grad_vars is None else _as_list(no_grad_vars)
     starts = [None] * len(roots) if grad_outputs is None else _as_list(grad_outputs)
     for name, given in (
         ("outputs", roots),
         ("inputs", targets),
-        ("no_grad_vars", _as_list(no_grad_vars or [])),
+        ("no_grad_vars", barred),
     ):
         assert all(isinstance(tensor, Tensor) for tensor in given), (
             f"paddle.grad: {name} must be a Tensor or a list of Tensors, received {given!r:.80}"
@@ -282,7 +283,7 @@ def grad(
     assert len(starts) == len(roots), (
         f"paddle.grad: there must be as many grad_outputs as outputs, received {len(starts)} and {len(roots)}"
     )
-    blocked = {_key(edge_of(tensor)) for tensor in _as_list(no_grad_vars or [])}
+    blocked = {_key(edge_of(tensor)) for tensor in barred}
     keys = [_key(edge_of(target)) for target in targets]
     inside: dict[tuple[Node, int], Cotangent] = {}
     inner = {key for key in keys if isinstance(key, tuple)}

@@ -233,3 +233,23 @@ def test_buffers_are_no_parameters_and_have_names() -> None:
         layer.register_buffer("a.b", paddle.ones([1]))
     with pytest.raises(TypeError, match=r"buffer should be a Paddle\.Tensor"):
         layer.register_buffer("other", layer.weight)
+
+
+def test_tuning_is_recorded() -> None:
+    from framework.paddle.incubate import autotune
+
+    autotune.set_config({"layout": {"enable": True}})
+    assert autotune.use_layout_autotune() and paddle.base.core.use_layout_autotune()  # type: ignore[attr-defined]
+    with pytest.warns(UserWarning, match="`enable` should be bool, but received int"):
+        autotune.set_config({"layout": {"enable": 1}})
+    with pytest.warns(UserWarning, match="Load config error"):
+        autotune.set_config("absent.json")
+    autotune.disable_layout_autotune()
+    assert not autotune.use_layout_autotune()
+
+
+def test_gradients_stop_at_one_tensor() -> None:
+    x = paddle.to_tensor([1.0, 2.0], stop_gradient=False)
+    y = x * 2
+    (gradient,) = paddle.grad([y * x], [x], no_grad_vars=y)
+    assert gradient is not None and gradient.tolist() == [2, 4]
