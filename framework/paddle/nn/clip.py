@@ -20,8 +20,8 @@ Pair = tuple[Any, Tensor | None]
 
 
 class ClipGradBase:
-    """Base: `clip([(parameter, gradient), …])` returns the pairs with clipped gradients. Pairs without a gradient, and
-    parameters with `need_clip=False`, stay as they are."""
+    """Base: `clip([(parameter, gradient), …])` returns the pairs with clipped gradients. Pairs without a gradient are
+    left out, and parameters with `need_clip=False` stay as they are."""
 
     core: GradClip
 
@@ -36,8 +36,8 @@ class ClipGradBase:
         return [clipped[str(i)].astype(g.dtype) if str(i) in clipped else g for i, g in enumerate(grads)]
 
     def __call__(self, params_grads: Iterable[Pair]) -> list[Pair]:
-        pairs = list(params_grads)
-        present = [i for i, (_, grad) in enumerate(pairs) if grad is not None]
+        pairs = [pair for pair in params_grads if pair[1] is not None]
+        present = list(range(len(pairs)))
         if not present:
             return pairs
         # A parameter made by hand may have no such attribute: it is clipped.

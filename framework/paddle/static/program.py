@@ -230,6 +230,14 @@ class Block:
     def all_parameters(self) -> list[Parameter]:
         return self.program.all_parameters()
 
+    def create_parameter(
+        self, shape: Sequence[int], dtype: DTypeLike, name: str | None = None
+    ) -> Tensor | None:
+        from framework.paddle.static import create_parameter
+
+        with program_guard(self.program):
+            return create_parameter(shape, dtype, name)
+
     def create_var(
         self,
         name: str | None = None,

@@ -253,3 +253,12 @@ def test_gradients_stop_at_one_tensor() -> None:
     y = x * 2
     (gradient,) = paddle.grad([y * x], [x], no_grad_vars=y)
     assert gradient is not None and gradient.tolist() == [2, 4]
+
+
+def test_clipping_leaves_out_what_has_no_gradient(static: None) -> None:
+    block = paddle.static.default_main_program().global_block()
+    assert block.create_parameter([2], "float32", "weight") is block.var("weight")
+    paddle.disable_static()
+    weight, other = paddle.nn.Linear(1, 1).parameters()
+    pairs = paddle.nn.ClipGradByValue(0.5)([(weight, paddle.ones([1, 1])), (other, None)])
+    assert [(parameter.name, gradient.item()) for parameter, gradient in pairs] == [(weight.name, 0.5)]
