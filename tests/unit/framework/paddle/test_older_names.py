@@ -81,7 +81,7 @@ def test_scopes_in_a_stack() -> None:
 
 def test_a_log_goes_to_a_file(tmp_path: Path) -> None:
     setup_logger(str(tmp_path / "out"), "oar_test_log").info("written")
-    assert "INFO - written" in (tmp_path / "out" / "log.txt").read_text()
+    assert "INFO - written" in (tmp_path / "out" / "log.txt").read_text(encoding="utf-8")
 
 
 def test_layers_and_state() -> None:
