@@ -60,6 +60,12 @@ SHARED: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("nn.functional.nll_loss", "input", ("float32", "float64")),
     ("nn.functional.nll_loss", "label", ("int64",)),
 )
+# The same of classes, and of arguments that name a data type: (names, parameter, classes, data types).
+SHARED_CLASSES: tuple[tuple[str, str, str, str], ...] = (
+    ("rand randn standard_normal randint", "shape", "list,tuple,Variable", "*"),
+    ("normal", "shape", "list,tuple,Variable,None", "*"),
+    ("rand randn standard_normal uniform", "dtype", "dtype", "float16,bfloat16,float32,float64"),
+)
 Row = tuple[list[str] | None, list[str] | None]
 
 
@@ -183,6 +189,8 @@ def main(path: Path) -> None:
     for names, parameters, allowed in SHARED:
         for name in names.split():
             lines |= {f"{name} {parameter} Variable {','.join(allowed)}" for parameter in parameters.split()}
+    for names, parameter, classes, allowed_types in SHARED_CLASSES:
+        lines |= {f"{name} {parameter} {classes} {allowed_types}" for name in names.split()}
     path.write_text(
         "# Made by tools/docs/paddle_checks.py.\n" + "\n".join(sorted(lines)) + "\n", encoding="utf-8"
     )

@@ -29,7 +29,7 @@ from framework.core.dtypes import wide_type
 from framework.core.errors import ShapeError
 from framework.nn.functional.common import check_data_format
 from framework.nn.functional.lowering import Platform, describe, jitted, platform
-from framework.nn.functional.pooling import adaptive_avg_pool2d
+from framework.nn.functional.pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 
 Table = np.ndarray | jax.Array  # an array of numpy where all sizes are known while tracing, else of jax.numpy
 N = TypeVar("N", bound=float)  # numbers of Python or numpy, sizes that may be symbolic
@@ -195,7 +195,7 @@ _KINDS = {
     "bilinear": ("linear", (4,)),
     "trilinear": ("linear", (5,)),
     "bicubic": ("cubic", (4,)),
-    "area": ("area", (4,)),
+    "area": ("area", (3, 4, 5)),
 }
 
 
@@ -210,7 +210,7 @@ def interpolate(
 ) -> jax.Array:
     """Resize the spatial axes of x [N, T, C], [N, H, W, C] or [N, D, H, W, C] to `size` or by `scale_factor`.
 
-    mode: nearest, linear (3 axes), bilinear, bicubic or area (4 axes), trilinear (5 axes). `align_corners` maps corner
+    mode: nearest, area, linear (3 axes), bilinear, bicubic (4 axes), trilinear (5 axes). `align_corners` maps corner
     pixels onto one another; without it `align_mode=0` takes pixel centres (half-pixel) and 1 takes
     source = ratio * target; bicubic always takes centres then. Sizes may be symbolic dimensions of an export.
     Source: paddle.nn.functional.interpolate; there is no antialiasing.
@@ -253,7 +253,9 @@ def interpolate(
                 "interpolate: sizes start at 1", received=tuple(outs), allowed="1 or more pixels"
             )
     if mode == "area":
-        return adaptive_avg_pool2d(x, outs)
+        if x.ndim == 3:
+            return adaptive_avg_pool1d(x, outs[0])
+        return (adaptive_avg_pool2d if x.ndim == 4 else adaptive_avg_pool3d)(x, outs)
     plans = [
         _Axis(i + 1, n, out, _ratio(n, out, scale, align_corners), _KINDS[mode][0], align_corners, align_mode)
         for i, (n, out, scale) in enumerate(zip(sizes, outs, scales))

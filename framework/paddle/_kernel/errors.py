@@ -31,6 +31,10 @@ class ArgumentTypeError(errors.OarError, TypeError):
     is no integer."""
 
 
+class ModeError(errors.OarError, AssertionError):
+    """A function of the static mode alone is called in dynamic mode, or the other way round."""
+
+
 class UnknownSetting(errors.TraceError):
     """A setting is a Tensor of a traced function, whose value is not known."""
 

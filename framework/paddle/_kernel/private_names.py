@@ -25,6 +25,29 @@ PRIVATE: dict[str, dict[str, str]] = {
         "_current_expected_place_": "paddle.base.framework._current_expected_place_",
     },
     "paddle.framework.io_utils": {"Variable": "paddle.static.Variable"},
+    "paddle.base.io": {name: f"paddle.base.reader.{name}" for name in ("DataLoader", "PyReader")},
+    "paddle.tensor.manipulation": {"tensor_array_to_tensor": "paddle.tensor.array.tensor_array_to_tensor"},
+    "paddle.base.core": {
+        name: f"paddle.incubate.autotune.{name}"
+        for name in ("use_layout_autotune", "enable_layout_autotune", "disable_layout_autotune")
+    },
+    "paddle.tensor.random": {"gaussian": "paddle.ops.random.gaussian"},
+    "paddle.optimizer.lr": {
+        name: f"paddle.optimizer.lr.counted.{name}"
+        for name in (
+            *(
+                "_decay_step_counter",
+                "cosine_decay",
+                "exponential_decay",
+                "inverse_time_decay",
+                "linear_lr_warmup",
+            ),
+            *("natural_exp_decay", "noam_decay", "piecewise_decay", "polynomial_decay"),
+        )
+    },
+    "paddle.jit.dy2static.utils": {
+        "_compatible_non_tensor_spec": "paddle.jit.spec._compatible_non_tensor_spec"
+    },
     "paddle.base": {"DatasetFactory": "paddle.base.dataset.DatasetFactory"},
     "paddle.utils.cpp_extension.cpp_extension": {"CUDA_HOME": "paddle.utils.cpp_extension.CUDA_HOME"},
     "paddle.quantization.quanters.abs_max": {

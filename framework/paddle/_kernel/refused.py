@@ -45,6 +45,11 @@ _CPP = (
     "operators in C++ or CUDA for Paddle do not load here: write them with paddle operations or jax "
     "(a paddle.autograd.PyLayer over jax functions); XLA fuses them"
 )
+_RECORDED = (
+    "programs here are recorded operations, without descriptions of operators: paddle.static.Program has ops, and each "
+    "of these its type, inputs and outputs"
+)
+_THREADS = "workers that read data are threads here: paddle.io.DataLoader(num_workers=...)"
 _SERVERS = "there are no parameter servers: tables lie in the workers (paddle.distributed.fleet)"
 # Module -> its names -> what to do.
 _ROWS: tuple[tuple[str, tuple[str, ...], str], ...] = (
@@ -61,6 +66,31 @@ _ROWS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ),
     ("paddle.framework", ("IrGraph",), _GRAPH),
     ("paddle.base.framework", ("IrGraph",), _GRAPH),
+    ("paddle.base.framework", ("OpProtoHolder", "canonicalize_attrs"), _RECORDED),
+    ("paddle.base.core", ("get_grad_op_desc", "OpDesc", "BlockDesc"), _RECORDED),
+    (
+        "paddle.base.reader",
+        ("CleanupFuncRegistrar", "_cleanup", "multiprocess_queue_set", "_reader_process_loop"),
+        _THREADS,
+    ),
+    ("paddle.io.dataloader.worker", ("_worker_loop", "_generate_states"), _THREADS),
+    (
+        "paddle.distributed.fleet.meta_optimizers",
+        ("DGCMomentumOptimizer",),
+        "gradients travel whole here: paddle.optimizer.Momentum",
+    ),
+    (
+        "paddle.base.core",
+        ("CipherFactory", "CipherUtils"),
+        "files are written as they are: encrypt them with a library for it",
+    ),
+    ("paddle.base.core", ("CostModel", "Fleet", "Dataset"), _RECORDED),
+    ("paddle.cost_model", ("CostModel",), "XLA plans programs: measure them with paddle.profiler"),
+    (
+        "paddle.hapi.model",
+        ("prepare_distributed_context",),
+        "call paddle.distributed.init_parallel_env() before Model.prepare",
+    ),
     ("paddle.base.core", ("Graph", "PassVersionChecker"), _GRAPH),
     (
         "paddle.pir",

@@ -270,8 +270,20 @@ def grad(
     are an error unless `allow_unused`, which gives None for them.
     """
     roots, targets = _as_list(outputs), _as_list(inputs)
+    barred = [] if no_grad_vars is None else _as_list(no_grad_vars)
     starts = [None] * len(roots) if grad_outputs is None else _as_list(grad_outputs)
-    blocked = {_key(edge_of(tensor)) for tensor in _as_list(no_grad_vars or [])}
+    for name, given in (
+        ("outputs", roots),
+        ("inputs", targets),
+        ("no_grad_vars", barred),
+    ):
+        assert all(isinstance(tensor, Tensor) for tensor in given), (
+            f"paddle.grad: {name} must be a Tensor or a list of Tensors, received {given!r:.80}"
+        )
+    assert len(starts) == len(roots), (
+        f"paddle.grad: there must be as many grad_outputs as outputs, received {len(starts)} and {len(roots)}"
+    )
+    blocked = {_key(edge_of(tensor)) for tensor in barred}
     keys = [_key(edge_of(target)) for target in targets]
     inside: dict[tuple[Node, int], Cotangent] = {}
     inner = {key for key in keys if isinstance(key, tuple)}
@@ -296,10 +308,9 @@ def grad(
                     "the graph of the outputs: give allow_unused=True to get None for it, or check stop_gradient"
                 )
             results.append(None if found is None else _tensor(found))
-    if not create_graph:
-        for result in results:
-            if result is not None:
-                result.stop_gradient = True
+    for result in results:
+        if result is not None:
+            result.stop_gradient = not create_graph
     return results
 
 

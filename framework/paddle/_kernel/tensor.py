@@ -19,6 +19,7 @@ from jax.core import Tracer
 from framework.core.errors import TraceError
 from framework.paddle._kernel import dtypes as types
 from framework.paddle._kernel.errors import ShapeError
+from framework.paddle._kernel.lod_tensor import LoDTensor
 from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.x64 import x64
 
@@ -352,7 +353,7 @@ def as_array(value: object, dtype: object = None) -> jax.Array:
 
 def _host_array(value: object, kind: np.dtype | None) -> np.ndarray:
     """numpy's array of the values; `kind` is the type that they get afterwards, None: the type that Paddle gives."""
-    if isinstance(value, np.ndarray | np.generic):
+    if isinstance(value, np.ndarray | np.generic | LoDTensor):
         return np.array(value)  # a copy: on a CPU jax would use the caller's memory, and change with it
     keeps_type = _holds_tensors(value)
     if keeps_type:

@@ -1,5 +1,7 @@
 """paddle.base.backward: gradients of programs by the names that older programs use."""
 
+import re
+
 from framework.paddle._kernel.modules import complete as _complete
 from framework.paddle.base.framework import grad_var_name as _append_grad_suffix_
 from framework.paddle.static.backward import gradients as calc_gradient
@@ -10,6 +12,13 @@ __all__ = ["_append_grad_suffix_", "_as_list", "calc_gradient"]
 def _as_list(x: object) -> list[object]:
     """A list of one thing or of many; None is none."""
     return [] if x is None else list(x) if isinstance(x, list | tuple) else [x]
+
+
+def _strip_grad_suffix_(name: str) -> str:
+    """The name of the variable that a gradient is of: "x" for "x@GRAD", "x@GRAD@RENAME@1" and "grad/grad/x@GRAD"."""
+    found = re.search(r"@GRAD+@|@GRAD$", name)
+    stem = name if found is None else name[: found.start()]
+    return stem.rpartition("grad/")[2]
 
 
 _complete(__name__)

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from framework.paddle._kernel import dtypes as types
-from framework.paddle._kernel.tensor import Tensor, as_array, wrap
+from framework.paddle._kernel.tensor import Tensor
+from framework.paddle.base.lod_tensor import LoDTensor, flatten
 from framework.paddle.static.program import Program, Variable, default_main_program, in_dynamic_mode
 
 
@@ -70,7 +71,6 @@ def check_variable_and_dtype(
     Raises:
         TypeError: it is not.
     """
-    from framework.paddle._kernel.tensor import Tensor
 
     check_type(input, input_name, Tensor, op_name, extra_message)
     if isinstance(input, Tensor):
@@ -89,7 +89,6 @@ def check_shape(
     Raises:
         TypeError: it is not.
     """
-    from framework.paddle._kernel.tensor import Tensor
 
     if in_dynamic_mode():
         return
@@ -127,8 +126,9 @@ class DataFeeder:
         self.feed_names = [one.name for one in self.feed_list]
         self.place = place
 
-    def feed(self, iterable: Iterable[Sequence[object]]) -> dict[str, Tensor]:
+    def feed(self, iterable: Iterable[Sequence[object]]) -> dict[str, LoDTensor]:
         """{name: the field of all samples [N, ...]}, in the variable's data type. What comes flat gets its shape.
+        Fields of a variable with a `lod_level` are nested sequences, which go one behind another.
 
         Raises:
             AssertionError: a sample has another number of fields. ValueError: a field does not fit its variable.
@@ -141,9 +141,17 @@ class DataFeeder:
             for column, field in zip(columns, sample, strict=True):
                 column.append(field)
         return {
-            name: wrap(as_array(_fit(column, variable)))
+            name: _lod_tensor(column, variable)
             for name, column, variable in zip(self.feed_names, columns, self.feed_list, strict=True)
         }
+
+
+def _lod_tensor(column: list[object], variable: Variable) -> LoDTensor:
+    rows, lengths = flatten(column, variable.lod_level)
+    result = LoDTensor()
+    result.set(_fit(rows, variable), None)
+    result.set_recursive_sequence_lengths(lengths)
+    return result
 
 
 def _fit(column: list[object], variable: Variable) -> np.ndarray:

@@ -13,6 +13,7 @@ from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle._kernel.tensor import Parameter as Parameter
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 from framework.paddle.device import places
+from framework.paddle.static.program import Block as Block
 from framework.paddle.static.program import Program as Program
 from framework.paddle.static.program import PublicVariable
 from framework.paddle.static.program import in_dynamic_mode as in_dynamic_mode
@@ -72,6 +73,12 @@ def _create_tensor(
         tensor.name = name
     tensor.persistable = bool(persistable)
     return tensor
+
+
+@contextlib.contextmanager
+def _dygraph_place_guard(place: places.Place) -> Iterator[None]:
+    """Accepted: Tensors are made on the device of `paddle.set_device`."""
+    yield
 
 
 def _dygraph_tracer() -> object | None:

@@ -35,3 +35,21 @@ def download(url: str, module_name: str, md5sum: str, save_name: str | None = No
     path.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(fetched, path)
     return str(path)
+
+
+_download = download
+
+
+def _check_exists_and_download(
+    path: str | None, url: str, md5: str, module_name: str, download: bool = True
+) -> str:
+    """This path where there is such a file, else that of the download.
+
+    Raises:
+        ValueError: there is none, and `download` is off.
+    """
+    if path and Path(path).exists():
+        return path
+    if not download:
+        raise ValueError(f"{path} not exists and auto download disabled")
+    return _download(url, module_name, md5)

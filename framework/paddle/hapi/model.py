@@ -12,6 +12,7 @@ import numpy as np
 
 from framework.paddle._kernel import tape
 from framework.paddle._kernel.arguments import DTypeLike, TensorLike
+from framework.paddle._kernel.modules import complete as _complete
 from framework.paddle._kernel.tensor import Parameter, Tensor, as_array, wrap
 from framework.paddle.amp import GradScaler, auto_cast, decorate
 from framework.paddle.amp.casting import available
@@ -66,6 +67,13 @@ def _all_gather(x: Tensor) -> Tensor:
     gathered: list[Tensor] = []
     all_gather(gathered, x)
     return concat(gathered, axis=0)
+
+
+def to_list(value: Any) -> list[Any] | None:
+    """A list or tuple as a list, one thing as a list of it, None as it is."""
+    if value is None:
+        return None
+    return list(value) if isinstance(value, list | tuple) else [value]
 
 
 class Model:
@@ -470,3 +478,6 @@ def _length(loader: Any) -> int | None:
         return len(loader)
     except (TypeError, ValueError, RuntimeError, NotImplementedError):
         return None
+
+
+_complete(__name__)

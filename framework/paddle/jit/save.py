@@ -31,7 +31,7 @@ from framework.paddle._kernel.tensor import Parameter, Tensor, wrap
 from framework.paddle._kernel.x64 import x64
 from framework.paddle.jit.program import _Result, _Run, trace
 from framework.paddle.jit.recording import Slot
-from framework.paddle.jit.spec import InputSpec
+from framework.paddle.jit.spec import InputSpec, _compatible_non_tensor_spec
 from framework.paddle.jit.to_static import StaticFunction, converted_layers, explained, layers_of
 from framework.paddle.nn.layer import Layer
 
@@ -46,14 +46,13 @@ Named = dict[str, Any]
 _Written = TypeVar("_Written")
 
 
-def save(
-    layer: Layer, path: str | Path, input_spec: Sequence[InputSpec | Tensor] | None = None, **configs: object
-) -> None:
+def save(layer: Layer, path: str | Path, input_spec: Sequence[Any] | None = None, **configs: object) -> None:
     """Write a Layer (in eval mode) or a function as an artifact folder at `path`.
 
     Args:
-        input_spec: an InputSpec or Tensor for each input. Without it, the one given to to_static; without that the
-            inputs of the last call, with a free first size.
+        input_spec: an InputSpec or Tensor for each input, in the structures of the arguments, and constants for other
+            arguments. Without it, the one given to to_static; without that the inputs of the last call, with a free
+            first size.
 
     Raises:
         InputError: nothing is known of the inputs. TraceError: the program hangs on values or on a free size.
@@ -88,8 +87,13 @@ def _in_eval_mode(
 ) -> _Written:
     """What `write` makes of the layer, its function and the inputs; with exact sizes where free ones were a guess."""
     function = layer.forward if isinstance(layer, Layer) else layer
-    specs, guessed = _specs(function, input_spec)
     call = function.python_function if isinstance(function, StaticFunction) else function
+    if isinstance(function, StaticFunction) and function.input_spec is not None:
+        if input_spec is None:
+            input_spec = function.input_spec
+        _check_constants(input_spec, function.input_spec)
+    specs, guessed = _specs(function, input_spec)
+    call = call if input_spec is None else _with_constants(call, input_spec)
     modes = (
         [(sub, sub.training) for sub in layer.sublayers(include_self=True)]
         if isinstance(layer, Layer)
@@ -121,13 +125,10 @@ def _specs(
     function: object, given: Sequence[InputSpec | Tensor] | None
 ) -> tuple[list[InputSpec], list[InputSpec] | None]:
     """The inputs, and the exact ones to fall back on where the first sizes were only assumed to be free."""
-    if given is None and isinstance(function, StaticFunction):
-        given = function.input_spec
     if given is not None:
         flat = jax.tree_util.tree_leaves(list(given), is_leaf=lambda s: isinstance(s, InputSpec))
-        return [
-            s if isinstance(s, InputSpec) else InputSpec.from_tensor(s) for s in flat if s is not None
-        ], None
+        inputs = [s for s in flat if isinstance(s, InputSpec | Tensor)]
+        return [s if isinstance(s, InputSpec) else InputSpec.from_tensor(s) for s in inputs], None
     programs = function.concrete_programs() if isinstance(function, StaticFunction) else []
     if not programs:
         raise InputError(
@@ -152,6 +153,29 @@ class _Traced(NamedTuple):
     wide_specs: dict[str, TensorSpec]
     result: Callable[[], object]
     """What the function returned, once it was traced."""
+
+
+def _check_constants(given: Sequence[object], known: Sequence[object]) -> None:
+    """Raises: ValueError: other constants are given than to_static was told."""
+    for one, other in zip(given, known, strict=False):
+        is_input = isinstance(one, InputSpec | Tensor) or isinstance(other, InputSpec | Tensor)
+        if not is_input and not _compatible_non_tensor_spec(one, other):
+            raise ValueError(
+                f"jit.save: the constants of input_spec must be those of to_static: {one!r} is not {other!r}"
+            )
+
+
+def _with_constants(call: Callable[..., object], given: Sequence[object]) -> Callable[..., object]:
+    """The function of the Tensors alone: what else is given in place of a spec stays as it is, in its structure."""
+    leaves, structure = jax.tree_util.tree_flatten(list(given), is_leaf=lambda s: isinstance(s, InputSpec))
+
+    def with_constants(*tensors: object) -> object:
+        remaining = iter(tensors)
+        filled = [next(remaining) if isinstance(leaf, InputSpec | Tensor) else leaf for leaf in leaves]
+        return call(*jax.tree_util.tree_unflatten(structure, filled))
+
+    with_constants.__name__ = getattr(call, "__name__", "function")
+    return with_constants
 
 
 def _exported(layer: object, call: Callable[..., object], specs: Sequence[InputSpec]) -> Artifact:

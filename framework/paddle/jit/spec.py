@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import jax
 import numpy as np
 
 from framework.paddle._kernel import dtypes as types
@@ -81,3 +82,17 @@ def check(specs: Sequence[object] | None, args: Sequence[object], where: str) ->
                     received=f"{arg.dtype.name}{arg.shape}",
                     allowed=f"{spec.dtype.name}{list(spec.shape)}",
                 )
+
+
+def _compatible_non_tensor_spec(src_spec: object, desired_spec: object) -> bool:
+    """Whether two settings that are no Tensors are one: the same structure with the same values."""
+    return _hashed(src_spec) == _hashed(desired_spec)
+
+
+def _hashed(value: object) -> int | None:
+    """A number for a structure and its values; None: it holds what cannot be hashed."""
+    leaves, structure = jax.tree_util.tree_flatten(value)
+    try:
+        return hash((structure, *leaves))
+    except TypeError:
+        return None

@@ -20,8 +20,8 @@ Pair = tuple[Any, Tensor | None]
 
 
 class ClipGradBase:
-    """Base: `clip([(parameter, gradient), …])` returns the pairs with clipped gradients. Pairs without a gradient, and
-    parameters with `need_clip=False`, stay as they are."""
+    """Base: `clip([(parameter, gradient), …])` returns the pairs with clipped gradients. Pairs without a gradient are
+    left out, and parameters with `need_clip=False` stay as they are."""
 
     core: GradClip
 
@@ -36,8 +36,8 @@ class ClipGradBase:
         return [clipped[str(i)].astype(g.dtype) if str(i) in clipped else g for i, g in enumerate(grads)]
 
     def __call__(self, params_grads: Iterable[Pair]) -> list[Pair]:
-        pairs = list(params_grads)
-        present = [i for i, (_, grad) in enumerate(pairs) if grad is not None]
+        pairs = [pair for pair in params_grads if pair[1] is not None]
+        present = list(range(len(pairs)))
         if not present:
             return pairs
         # A parameter made by hand may have no such attribute: it is clipped.
@@ -57,6 +57,18 @@ class ClipGradBase:
 @operation(name="clip_grad", differentiable=False)
 def _clipped(grads: Arrays, clip: ClipGradBase, need_clip: tuple[bool, ...]) -> tuple[jax.Array, ...]:
     return tuple(clip.arrays(grads, need_clip))
+
+
+_half_norms = {"allowed": False}
+
+
+def _allow_pure_fp16_global_norm_clip(*args: bool) -> bool:
+    """Whether norms of float16 gradients may be taken in float16; with an argument, record it and give what it was.
+    They are taken in float32 here all the same."""
+    before = _half_norms["allowed"]
+    if args:
+        (_half_norms["allowed"],) = args
+    return before
 
 
 class ClipGradByValue(ClipGradBase):

@@ -8,6 +8,7 @@ import numpy as np
 from framework.paddle._kernel.checked import checked
 from framework.paddle._kernel.dispatch import Array, operation
 from framework.paddle._kernel.dtypes import to_numpy
+from framework.paddle._kernel.errors import ArgumentTypeError
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 
 __all__ = [
@@ -65,16 +66,27 @@ def numel(x: Tensor, name: str | None = None) -> Tensor:
     return wrap(as_array(np.int64(x.size)))
 
 
+def _type_of(x: Tensor, function: str) -> np.dtype:
+    if not isinstance(x, Tensor):
+        raise ArgumentTypeError(
+            "the argument must be a Tensor",
+            where=f"paddle.{function}",
+            received=type(x).__name__,
+            fix="make one by paddle.to_tensor",
+        )
+    return x._value.dtype
+
+
 def is_complex(x: Tensor) -> bool:
-    """Whether the type is a complex one."""
-    return x._value.dtype.kind == "c"
+    """Whether the type is a complex one. Raises: ArgumentTypeError: `x` is no Tensor."""
+    return _type_of(x, "is_complex").kind == "c"
 
 
 def is_floating_point(x: Tensor) -> bool:
-    """Whether the type is a floating-point one."""
-    return bool(jnp.issubdtype(x._value.dtype, jnp.floating))
+    """Whether the type is a floating-point one. Raises: ArgumentTypeError: `x` is no Tensor."""
+    return bool(jnp.issubdtype(_type_of(x, "is_floating_point"), jnp.floating))
 
 
 def is_integer(x: Tensor) -> bool:
-    """Whether the type is a whole-number one; bool is none."""
-    return x._value.dtype.kind in "iu"
+    """Whether the type is a whole-number one; bool is none. Raises: ArgumentTypeError: `x` is no Tensor."""
+    return _type_of(x, "is_integer").kind in "iu"

@@ -16,6 +16,7 @@ from framework.paddle._kernel.checked import checked
 from framework.paddle._kernel.dispatch import Array, Arrays, freeze, operation
 from framework.paddle._kernel.dtypes import default_numpy, to_numpy, to_numpy_or
 from framework.paddle._kernel.errors import ArgumentTypeError, ShapeError
+from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.settings import takes_variables
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 from framework.paddle._kernel.x64 import x64
@@ -70,7 +71,12 @@ def to_tensor(
 def integers_of(shape: Sizes) -> tuple[int, ...]:
     """A shape as integers, unchecked."""
     frozen = freeze(shape)
-    return tuple(int(s) for s in frozen) if isinstance(frozen, tuple) else (int(frozen),)
+    return tuple(_size(s) for s in frozen) if isinstance(frozen, tuple) else (int(frozen),)
+
+
+def _size(size: object) -> int:
+    """Of a Tensor of shape [1] too, whose frozen form is a tuple."""
+    return int(np.reshape(np.asarray(size), ()))
 
 
 def sizes_of(shape: Sizes) -> tuple[int, ...]:
@@ -86,7 +92,9 @@ def sizes_of(shape: Sizes) -> tuple[int, ...]:
 
 
 def filled(shape: tuple[int, ...], value: TensorLike, kind: np.dtype) -> Tensor:
-    """A Tensor of one number everywhere."""
+    """A Tensor of one number everywhere; in static mode a variable, which begins anew each time the program runs."""
+    if mode.recorder is not None and mode.check is not None:
+        return _spread(np.asarray(value).astype(kind).item(), shape, kind)
     with x64():
         # a size that is free while a program is recorded cannot be compared
         if all(isinstance(size, int | np.integer) for size in shape) and math.prod(shape) <= _SMALL:

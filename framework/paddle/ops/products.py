@@ -14,6 +14,7 @@ from framework.paddle._kernel.checked import checked
 from framework.paddle._kernel.dispatch import Array, Arrays, freeze, operation
 from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.tensor import Tensor
+from framework.paddle.ops.equations import check_equation
 from framework.paddle.ops.promotion import as_float, axes_of, is_float, pair
 from framework.paddle.ops.shaping import whole_numbers
 
@@ -122,9 +123,11 @@ def _einsum(operands: Arrays, equation: str) -> Array:
 
 
 def einsum(equation: str, *operands: Tensor) -> Tensor:
-    """Einstein's sums, as 'bij,bjk->bik'."""
+    """Einstein's sums, as 'bij,bjk->bik'. Raises: AssertionError: the equation does not fit the operands."""
     parts = operands[0] if len(operands) == 1 and isinstance(operands[0], list | tuple) else operands
-    return _einsum(parts, equation.replace(" ", ""))
+    equation = equation.replace(" ", "")
+    check_equation(equation, parts)
+    return _einsum(parts, equation)
 
 
 def power_norm(x: jax.Array, p: float, axes: tuple[int, ...], keepdim: bool) -> jax.Array:

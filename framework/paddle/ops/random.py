@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from framework.paddle._kernel.arguments import DTypeLike
 from framework.paddle._kernel.checked import checked
 from framework.paddle._kernel.dispatch import Array, Key, freeze, operation
 from framework.paddle._kernel.dtypes import default_numpy, to_numpy_or
@@ -63,12 +64,14 @@ def uniform(
 
 
 @takes_variables
+@checked
 def rand(shape: Sizes, dtype: object = None, name: str | None = None) -> Tensor:
     """Evenly distributed numbers in [0, 1)."""
     return uniform(shape, dtype, 0.0, 1.0)
 
 
 @takes_variables
+@checked
 def randn(shape: Sizes, dtype: object = None, name: str | None = None) -> Tensor:
     """Normally distributed numbers of mean 0 and standard deviation 1; complex ones of variance 1 in all."""
     return _normal(0.0, 1.0, sizes_of(shape), to_numpy_or(dtype, default_numpy()))
@@ -98,12 +101,25 @@ def normal(
     return _normal(mean, std, sizes_of([1] if shape is None else shape), default_numpy())
 
 
+def gaussian(
+    shape: Sizes,
+    mean: float = 0.0,
+    std: float = 1.0,
+    seed: int = 0,
+    dtype: DTypeLike | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """Normally distributed numbers of this type; they come from the common stream of keys whatever `seed` is."""
+    return _normal(float(mean), float(std), sizes_of(shape), to_numpy_or(dtype, default_numpy()))
+
+
 @operation(differentiable=False, name="randint")
 def _randint(key: Key, low: Array, high: Array, shape: tuple[int, ...], dtype: np.dtype) -> Array:
     return jax.random.randint(key, shape, low, high, jnp.int64).astype(dtype)
 
 
 @takes_variables
+@checked
 def randint(
     low: int = 0,
     high: int | None = None,

@@ -83,7 +83,16 @@ def nanmedian(x: Array, axis: Axis = None, keepdim: bool = False, name: str | No
     return _keep(middle[..., 0].astype(x.dtype if is_integer(x) else middle.dtype), axes, keepdim)
 
 
+def _check_levels(q: Array, where: str) -> None:
+    levels = np.asarray(q if isinstance(q, int | float | list | tuple) else 0.5)  # of arrays the values count
+    if levels.size == 0 or levels.min() < 0 or levels.max() > 1:
+        raise ShapeError(
+            "q must be between 0 and 1", where=where, received=str(q), allowed="a number, or a list"
+        )
+
+
 def _quantile(x: Array, q: Array, axis: Axis, keepdim: bool, ignore_nan: bool, where: str) -> Array:
+    _check_levels(q, where)
     line, axes = _last_axis(x, axis, where)
     line = line if line.dtype == np.float64 else line.astype(jnp.float64)
     levels = jnp.asarray(q).astype(line.dtype)

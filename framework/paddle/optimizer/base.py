@@ -14,6 +14,7 @@ import numpy as np
 from framework.core.compilation import enable_compilation_cache
 from framework.optimizer.regularizer import WeightDecay
 from framework.optimizer.rules import Rule, StateSlot
+from framework.paddle._kernel import dtypes as types
 from framework.paddle._kernel import tape
 from framework.paddle._kernel.arguments import DecayLike, Parameters
 from framework.paddle._kernel.mode import mode
@@ -265,6 +266,19 @@ class Optimizer:
             load_into(tensor, self._accumulators_holder.pop(key))
         self._accumulators[name][owner.name] = tensor
         return tensor
+
+    @property
+    def _dtype(self) -> types.dtype | None:
+        """The type of the first parameter; None before there are any."""
+        return next((parameter.dtype for parameter in self._all_parameters()), None)
+
+    def _get_accumulator(self, name: str, param: Tensor) -> Tensor:
+        """The state of this name of a parameter. Raises: KeyError: there is none."""
+        full = name if self._name is None else f"{self._name}_{name}"
+        state = self._accumulators[full].get(param.name)
+        if state is None:
+            raise KeyError(f"Accumulator {name} does not exist for parameter {param.name}")
+        return state
 
     def _master(self, param: Tensor) -> Tensor:
         """The float32 copy of a parameter of 16 bits."""

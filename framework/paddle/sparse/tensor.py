@@ -4,7 +4,7 @@ history). They are no `Tensor`s: dense operations refuse them, `to_dense()` make
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import jax.numpy as jnp
 import numpy as np
@@ -25,6 +25,11 @@ class SparseTensor:
     def __init__(self, values: Tensor, shape: Sequence[int]) -> None:
         self._values = values
         self._shape = [int(size) for size in shape]
+
+    def copy_(self, other: Self, blocking: bool = True) -> Self:
+        """Take positions, values and shape of another one of the same layout; returns itself."""
+        self.__dict__.update(other.__dict__)
+        return self
 
     @property
     def shape(self) -> list[int]:

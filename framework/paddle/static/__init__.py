@@ -6,8 +6,9 @@ import contextlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from framework.core.errors import OarError
 from framework.paddle._kernel.arguments import DTypeLike, Integers
+from framework.paddle._kernel.checked import checked
+from framework.paddle._kernel.errors import ModeError
 from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle._kernel.tensor import Parameter, Tensor
 from framework.paddle.jit.spec import InputSpec as InputSpec
@@ -41,6 +42,9 @@ from framework.paddle.static.program import disable_static as disable_static
 from framework.paddle.static.program import enable_static as enable_static
 from framework.paddle.static.program import in_dynamic_mode as in_dynamic_mode
 from framework.paddle.static.program import program_guard as program_guard
+from framework.paddle.static.scope import Scope as Scope
+from framework.paddle.static.scope import global_scope as global_scope
+from framework.paddle.static.scope import scope_guard as scope_guard
 
 if TYPE_CHECKING:
     from framework.paddle.device.places import Place
@@ -53,13 +57,16 @@ else:
     Variable = PublicVariable
 
 
+@checked
 def data(name: str, shape: Any, dtype: Any = None, lod_level: int = 0) -> Variable:
     """A variable to feed; None and -1 are sizes that are known when the program runs."""
     from framework.paddle._kernel.dtypes import get_default_dtype
 
     if in_dynamic_mode():
-        raise OarError("paddle.static.data is for static mode", fix="call paddle.enable_static() before it")
-    return _declare(name, shape, dtype or get_default_dtype())
+        raise ModeError("paddle.static.data is for static mode", fix="call paddle.enable_static() before it")
+    variable = _declare(name, shape, dtype or get_default_dtype())
+    variable.lod_level = lod_level
+    return variable
 
 
 def create_parameter(
@@ -89,38 +96,6 @@ def device_guard(device: str | None = None) -> Iterator[None]:
     yield
 
 
-class Scope:
-    """Finds the persistent Tensors of the current program by name."""
-
-    def find_var(self, name: str) -> _Found | None:
-        found = default_main_program().global_block().vars.get(name)
-        return None if found is None else _Found(found)
-
-    var = find_var
-
-
-class _Found:
-    def __init__(self, tensor: Tensor) -> None:
-        self._tensor = tensor
-
-    def get_tensor(self) -> Tensor:
-        return self._tensor
-
-
-_scope = Scope()
-
-
-def global_scope() -> Scope:
-    """The scope of the current program."""
-    return _scope
-
-
-@contextlib.contextmanager
-def scope_guard(scope: Scope) -> Iterator[None]:
-    """Tensors hold their own values; a scope has nothing to keep apart."""
-    yield
-
-
 def cpu_places(device_count: int | None = None) -> list[Place]:
     """Places for a list of devices; one by default."""
     from framework import paddle
@@ -136,6 +111,7 @@ def cuda_places(device_ids: Any = None) -> list[Place]:
     return [paddle.CUDAPlace(number) for number in ids]
 
 
+@checked
 def accuracy(
     input: Tensor, label: Tensor, k: int = 1, correct: Tensor | None = None, total: Tensor | None = None
 ) -> Tensor:

@@ -11,11 +11,13 @@ from framework.paddle._kernel import tape
 from framework.paddle._kernel.tensor import Parameter, Tensor, wrap
 from framework.paddle.static.program import (
     Op,
+    Program,
     StepOp,
     Values,
     Variable,
     default_main_program,
     new_variable,
+    program_of,
     value_of,
 )
 from framework.paddle.utils import unique_name
@@ -52,13 +54,13 @@ def _names(no_grad_set: Iterable[Tensor | str] | None) -> set[str]:
     return {v.name if isinstance(v, Tensor) else v for v in no_grad_set or ()}
 
 
-def _gradient_variables(sources: Sequence[Tensor]) -> list[Variable]:
+def _gradient_variables(program: Program, sources: Sequence[Tensor]) -> list[Variable]:
     made = []
     for source in sources:
         value: Any = source._value
         other = value.other if isinstance(source, Variable) else value.shape
         name = f"{source.name}@GRAD"
-        if name in {o.name for op in default_main_program().ops for o in op.outputs}:
+        if name in {o.name for op in program.ops for o in op.outputs}:
             name = unique_name.generate(name)
         made.append(new_variable(value.shape, other, value.dtype, name, False))
     return made
@@ -73,15 +75,15 @@ def append_backward(
     distop_context: object = None,
 ) -> list[tuple[Parameter, Variable]]:
     """Gradients of the loss by the parameters (all that are trained): [(parameter, gradient), …]."""
-    program = default_main_program()
+    program = program_of(loss)
     if parameter_list:
         block = program.global_block()
         chosen: list[Any] = [block.var(p) if isinstance(p, str) else p for p in parameter_list]
     else:
         chosen = program.all_parameters()
-    barred = _names(no_grad_set)
-    chosen = [p for p in chosen if not p.stop_gradient and p.name not in barred and p in _below(loss)]
-    outputs = _gradient_variables(chosen)
+    barred, reached = _names(no_grad_set), _below(program, loss)
+    chosen = [p for p in chosen if not p.stop_gradient and p.name not in barred and p in reached]
+    outputs = _gradient_variables(program, chosen)
     program.ops.append(GradientOp([loss], chosen, None, outputs))
     return list(zip(chosen, outputs, strict=True))
 
@@ -89,9 +91,9 @@ def append_backward(
 class _below:
     """The Tensors that a variable is computed from."""
 
-    def __init__(self, target: Tensor) -> None:
+    def __init__(self, program: Program, target: Tensor) -> None:
         self.found = {id(target)}
-        for op in reversed(default_main_program().ops):
+        for op in reversed(program.ops):
             if any(id(o) in self.found for o in op.outputs):
                 self.found.update(id(t) for t in op.reads())
 
@@ -110,8 +112,9 @@ def gradients(
         starts = [starts]
     for source in sources:
         source.stop_gradient = False
-    outputs = _gradient_variables(sources)
-    default_main_program().ops.append(GradientOp(list(goals), list(sources), starts, outputs))
+    program = program_of(goals[0])
+    outputs = _gradient_variables(program, sources)
+    program.ops.append(GradientOp(list(goals), list(sources), starts, outputs))
     return outputs
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from framework.core.errors import InputError
 from framework.paddle._kernel.arguments import TensorLike
+from framework.paddle._kernel.checked import checked
 from framework.paddle._kernel.symbol import Symbol
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 from framework.paddle.jit import control
@@ -140,6 +141,7 @@ def record_loop(
 control.recorded.cond, control.recorded.loop = record_cond, record_loop
 
 
+@checked
 def cond(
     pred: Any,
     true_fn: Callable[[], Any] | None = None,
@@ -242,6 +244,7 @@ class PythonOp(Op):
             values[id(variable)] = wrap(result)
 
 
+@checked
 def py_func(
     func: Callable[..., object],
     x: Any,

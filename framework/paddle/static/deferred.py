@@ -82,7 +82,7 @@ def defer(
         if id(variable) in op.settings:
             raise error
         op.settings[id(variable)] = variable
-        number = _constant(default_main_program(), variable)
+        number = constant(default_main_program(), variable)
         if number is not None:
             op.constants[id(variable)] = number
         try:
@@ -187,7 +187,7 @@ def settings_of(program: Program, values: Values) -> dict[int, np.ndarray]:
     return _computed(program, requested, values) if requested else {}
 
 
-def _constant(program: Program, variable: Variable) -> np.ndarray | None:
+def constant(program: Program, variable: Variable) -> np.ndarray | None:
     """The value of a variable that no data, parameter or random number decides; None: something does."""
     ops = _ancestors(program, [variable])
     inputs = [value for op in ops for value in op.inputs]

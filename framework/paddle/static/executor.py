@@ -12,6 +12,7 @@ import numpy as np
 
 from framework.core.errors import InputError
 from framework.paddle._kernel.arguments import TensorLike
+from framework.paddle._kernel.lod_tensor import LoDTensor
 from framework.paddle._kernel.mode import mode, recorder_scope
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 from framework.paddle.jit.program import trace
@@ -19,6 +20,7 @@ from framework.paddle.jit.recording import shape_and_type
 from framework.paddle.jit.to_static import explained
 from framework.paddle.static.deferred import settings_of
 from framework.paddle.static.program import Program, Values, Variable, default_main_program, value_of
+from framework.paddle.static.scope import Scope, global_scope
 
 log = logging.getLogger("oar")
 
@@ -83,7 +85,7 @@ class Executor:
         fetch_list: Fetched = None,
         feed_var_name: str = "feed",
         fetch_var_name: str = "fetch",
-        scope: object = None,
+        scope: Scope | None = None,
         return_numpy: bool = True,
         use_program_cache: bool = False,
         use_prune: bool = False,
@@ -97,9 +99,10 @@ class Executor:
             program = program._program
         program = default_main_program() if program is None else program
         fetches = _fetched(program, fetch_list)
-        fed = _merged(feed)
+        fed = {name: value for read in program.readers for name, value in read().items()} | _merged(feed)
         if program.ops and (unknown := sorted(set(fed) - set(program.data))):
             log.warning("the program has no inputs %s: what is fed to them is not used", ", ".join(unknown))
+        _exchange(program, fed, scope or global_scope())
         names = [name for name in program.data if name in fed]
         with recorder_scope(None):
             tensors = [wrap(_given(program.data[name], fed[name])) for name in names]
@@ -198,6 +201,15 @@ def _merged(feed: Mapping[str, TensorLike] | Sequence[Mapping[str, TensorLike]] 
     if isinstance(feed, list | tuple):
         return {name: value for part in feed for name, value in part.items()}
     return dict(feed) if isinstance(feed, Mapping) else {}
+
+
+def _exchange(program: Program, fed: dict[str, Any], scope: Scope) -> None:
+    """Take the inputs that are not fed from the scope, and keep those there that stay between runs."""
+    for name, variable in program.data.items():
+        if name not in fed and name in scope.values and scope.values[name]._is_initialized():
+            fed[name] = scope.values[name]
+        elif name in fed and variable.persistable:
+            scope.values.setdefault(name, LoDTensor()).set(np.asarray(fed[name]), None)
 
 
 def _given(variable: Variable, value: TensorLike) -> jax.Array:

@@ -11,6 +11,7 @@ from framework.core.errors import OarError
 from framework.nn.table_options import Entry
 from framework.paddle import nn
 from framework.paddle._kernel.arguments import DTypeLike, Integers, Padding
+from framework.paddle._kernel.checked import checked
 from framework.paddle._kernel.modules import complete as _complete
 from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle._kernel.tensor import Tensor
@@ -78,6 +79,7 @@ def fc(
     return _activated(total if bias is None else total + bias, activation)
 
 
+@checked
 def embedding(
     input: Tensor,
     size: Sequence[int],
@@ -92,6 +94,7 @@ def embedding(
     return functional.embedding(input, weight, padding_idx=padding_idx)
 
 
+@checked
 def sparse_embedding(
     input: Tensor,
     size: Sequence[int],
@@ -199,6 +202,7 @@ conv2d_transpose = _transposed("conv2d_transpose", nn.Conv2DTranspose, "NCHW")
 conv3d_transpose = _transposed("conv3d_transpose", nn.Conv3DTranspose, "NCDHW")
 
 
+@checked
 def batch_norm(
     input: Tensor,
     act: str | None = None,
@@ -240,6 +244,7 @@ def batch_norm(
     return _activated(out, act)
 
 
+@checked
 def layer_norm(
     input: Tensor,
     scale: bool = True,
@@ -265,6 +270,7 @@ def layer_norm(
     return _activated(functional.layer_norm(input, shape, flat[0], flat[1], epsilon), act)
 
 
+@checked
 def group_norm(
     input: Tensor,
     groups: int,
@@ -281,6 +287,7 @@ def group_norm(
     return _activated(layer(input), act)
 
 
+@checked
 def instance_norm(
     input: Tensor,
     epsilon: float = 1e-05,
@@ -295,6 +302,7 @@ def instance_norm(
     return functional.instance_norm(input, weight=weight, bias=bias, eps=epsilon)
 
 
+@checked
 def prelu(
     x: Tensor, mode: str, param_attr: AttrLike = None, data_format: str = "NCHW", name: str | None = None
 ) -> Tensor:
@@ -329,6 +337,7 @@ def bilinear_tensor_product(
     return _activated(functional.bilinear(x, y, weight, bias), act)
 
 
+@checked
 def spectral_norm(
     weight: Tensor, dim: int = 0, power_iters: int = 1, eps: float = 1e-12, name: str | None = None
 ) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -22,6 +23,7 @@ from framework.paddle._kernel.tape import Node
 from framework.paddle._kernel.tensor import Parameter, Tensor, as_array, wrap
 from framework.paddle._kernel.x64 import x64
 from framework.paddle.static.argument_kinds import check_call
+from framework.paddle.static.test_forms import TEST_FORMS
 from framework.paddle.utils import unique_name
 
 if TYPE_CHECKING:
@@ -46,6 +48,9 @@ class Variable(Tensor):
 
     lod_level = 0
     is_data = False
+    looked_up: weakref.ref[Program] | None = (
+        None  # clones of a program share variables: where it was last asked for
+    )
 
     @property
     def shape(self) -> tuple[int, ...]:  # type: ignore[override]  # a list in dynamic mode only, as in Paddle
@@ -62,7 +67,7 @@ class Variable(Tensor):
 
     @property
     def block(self) -> Block:
-        return default_main_program().global_block()
+        return program_of(self).global_block()
 
     def numpy(self, *args: object) -> np.ndarray:
         raise ValueNeeded(self, _state.defer)
@@ -162,7 +167,7 @@ class CallOp(Op):
 
     def replay(self, values: Values, for_test: bool) -> None:
         args = [value_of(a, values) for a in self.inputs]
-        form = _TEST_FORMS.get(self.type) if for_test else None
+        form = TEST_FORMS.get(self.type) if for_test else None
         enabled, mode.grad_enabled = mode.grad_enabled, self.recorded
         try:
             made = execute(self.compiled, args) if form is None else form(self.compiled.settings, args)
@@ -175,25 +180,6 @@ class CallOp(Op):
             elif result.stop_gradient and not variable.stop_gradient:
                 result.stop_gradient = False  # set by the program: gradients begin here
             values[id(variable)] = result
-
-
-def _dropout_for_test(settings: Mapping[str, Any], args: Sequence[Any]) -> Tensor:
-    kept = 1.0 - float(settings.get("p", 0.0))
-    return args[0] if settings.get("mode") != "downscale_in_infer" else args[0] * kept
-
-
-def _batch_norm_for_test(settings: Mapping[str, Any], args: Sequence[Any]) -> Tensor:
-    from framework.paddle.nn import functional
-
-    layout = settings["data_format"]
-    return functional.batch_norm(*args[:5], training=False, epsilon=settings["epsilon"], data_format=layout)
-
-
-_TEST_FORMS: dict[str, Callable[[Mapping[str, Any], Sequence[Any]], Tensor]] = {
-    "dropout": _dropout_for_test,
-    "alpha_dropout": lambda settings, args: args[0],
-    "batch_norm": _batch_norm_for_test,
-}
 
 
 class AssignOp(Op):
@@ -234,6 +220,8 @@ class Block:
         found = self.vars.get(name)
         if found is None:
             raise ValueError(f"var {name} not in this block")
+        if isinstance(found, Variable):
+            found.looked_up = weakref.ref(self.program)
         return found
 
     def has_var(self, name: str) -> bool:
@@ -242,14 +230,26 @@ class Block:
     def all_parameters(self) -> list[Parameter]:
         return self.program.all_parameters()
 
+    def create_parameter(
+        self, shape: Sequence[int], dtype: DTypeLike, name: str | None = None
+    ) -> Tensor | None:
+        from framework.paddle.static import create_parameter
+
+        with program_guard(self.program):
+            return create_parameter(shape, dtype, name)
+
     def create_var(
         self,
         name: str | None = None,
         shape: Sequence[int] = (),
         dtype: DTypeLike = "float32",
+        persistable: bool = False,
         **options: object,
     ) -> Variable:
-        return declare(name or unique_name.generate("_generated_var"), shape, dtype)
+        name = name or unique_name.generate("_generated_var")
+        variable = declare(name, shape, types.to_numpy_or(dtype, np.dtype(np.float32)), self.program)
+        variable.persistable, variable.is_data = persistable, False
+        return variable
 
 
 class AfterStep(Protocol):
@@ -260,6 +260,15 @@ class AfterStep(Protocol):
     def after_step(self, program: Program) -> None: ...
 
     def average(self, program: Program, working: bool) -> bool: ...
+
+
+_programs: list[weakref.ref[Program]] = []
+
+
+def recent_programs() -> Iterator[Program]:
+    """The program that is recorded into, then the others, the newest first."""
+    yield _state.main
+    yield from filter(None, [reference() for reference in reversed(_programs)])
 
 
 class Program:
@@ -273,6 +282,8 @@ class Program:
         self.for_test = False
         self.compiled: dict[object, list[Any]] = {}
         self.server_run: AfterStep | None = None  # of a program for parameter servers
+        self.readers: list[Callable[[], Mapping[str, Any]]] = []  # what it is fed with besides, a batch a run
+        _programs.append(weakref.ref(self, _programs.remove))
 
     def global_seed(self, seed: int = 0) -> None:
         from framework.paddle._kernel.random import seed as set_seed
@@ -338,6 +349,7 @@ class Program:
         program = copy.copy(self)
         program.ops = [op for op in self.ops if not (for_test and op.trains)]
         program.data, program.made, program.compiled = dict(self.data), dict(self.made), {}
+        program.readers = [] if for_test else list(self.readers)
         program.for_test = self.for_test or for_test
         return program
 
@@ -390,6 +402,12 @@ _state = _State()
 def defer_by(defer: Deferral) -> None:
     """Let `defer` record the calls that need the value of a variable."""
     _state.defer = defer
+
+
+def program_of(variable: Tensor) -> Program:
+    """The program in which a variable was last asked for by its name, else the one that is recorded into."""
+    reference = variable.looked_up if isinstance(variable, Variable) else None
+    return (reference and reference()) or default_main_program()
 
 
 def default_main_program() -> Program:
@@ -522,15 +540,18 @@ def _shapes(
     return (list(out) if multiple else [out]), multiple
 
 
-def declare(name: str, shape: Sequence[int | None], dtype: object) -> Variable:
+def declare(
+    name: str, shape: Sequence[int | None], dtype: object, program: Program | None = None
+) -> Variable:
     """A variable that is fed; None and -1 are sizes that are known when the program runs."""
+    data = (program or default_main_program()).data
     sizes = [tuple(n if s is None or s == -1 else int(s) for s in shape) for n in SIZES]
-    before = default_main_program().data.get(name)
+    before = data.get(name)
     if before is not None and before._value.shape == sizes[0] and before.dtype == dtype:
         return before  # named again: the same input
     variable = new_variable(sizes[0], sizes[1], types.to_numpy(dtype), name, True)
     variable.is_data = True
-    default_main_program().data[name] = variable
+    data[name] = variable
     return variable
 
 

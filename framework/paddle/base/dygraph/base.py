@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import ParamSpec, TypeVar
@@ -51,7 +52,9 @@ _switch_to_static_graph_ = switch_to_static_graph
 def to_variable(
     value: object, name: str | None = None, zero_copy: bool | None = None, dtype: object = None
 ) -> Tensor:
-    """A Tensor of an array, numbers or another Tensor."""
+    """A Tensor of an array, numbers or another Tensor; `zero_copy` changes nothing."""
+    if zero_copy:
+        warnings.warn("Currently, zero_copy is not supported, and it will be discarded.", stacklevel=2)
     tensor = Tensor(value, dtype)
     if name is not None:
         tensor.name = name

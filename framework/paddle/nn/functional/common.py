@@ -267,7 +267,13 @@ def _of_label_type(function: Callable[..., jax.Array], label: jax.Array, **argum
 
 
 def _normalize(function: Callable[..., jax.Array], x: jax.Array, axis: int, **settings: object) -> jax.Array:
-    return function(x, axis=0 if x.ndim == 1 else axis, **settings)
+    if x.size == 0 or not -x.ndim <= axis < x.ndim:
+        raise ShapeError(
+            "there is nothing along this axis",
+            where="nn.functional.normalize",
+            received=f"axis {axis} of {list(x.shape)}",
+        )
+    return function(x, axis=axis, **settings)
 
 
 cosine_similarity = face(core.cosine_similarity, name=False)

@@ -149,7 +149,7 @@ class Layer:
         return new_parameter(self._full_name, shape, attr, kind, is_bias, default_initializer)
 
     def add_parameter(self, name: str, parameter: Parameter | None) -> Parameter | None:
-        _check_name(self, name, self._parameters)
+        _check_name(self, name, self._parameters, "parameter")
         if parameter is not None and not isinstance(parameter, Parameter):
             raise TypeError(f"{name} should be a Parameter, received {type(parameter).__name__}")
         self._parameters[name] = parameter
@@ -174,9 +174,11 @@ class Layer:
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistable: bool = True) -> None:
         """A Tensor of the layer's state that is not trained; not in `state_dict` unless persistable."""
-        _check_name(self, name, self._buffers)
-        if tensor is not None and not isinstance(tensor, Tensor):
-            raise TypeError(f"buffer {name} should be a Tensor, received {type(tensor).__name__}")
+        _check_name(self, name, self._buffers, "buffer")
+        if tensor is not None and (not isinstance(tensor, Tensor) or isinstance(tensor, Parameter)):
+            raise TypeError(
+                f"The registered buffer should be a Paddle.Tensor, received {type(tensor).__name__} for {name}"
+            )
         self._buffers[name] = tensor
         if persistable:
             self._non_persistable_buffer_names_set.discard(name)
@@ -216,7 +218,7 @@ class Layer:
     def add_sublayer(self, name: str, sublayer: Layer) -> Layer:
         if not isinstance(sublayer, Layer) and sublayer is not None:
             raise TypeError(f"sublayer {name} should be a Layer, received {type(sublayer).__name__}")
-        _check_name(self, str(name), self._sub_layers, dots=True)
+        _check_name(self, str(name), self._sub_layers, "sublayer", dots=True)
         self._sub_layers[str(name)] = sublayer
         return sublayer
 
@@ -436,13 +438,17 @@ class Layer:
         return sorted({*super().__dir__(), *self._parameters, *self._sub_layers, *self._buffers})
 
 
-def _check_name(layer: Layer, name: str, kind: Mapping[str, object], dots: bool = False) -> None:
+def _check_name(layer: Layer, name: str, kind: Mapping[str, object], what: str, dots: bool = False) -> None:
     if not isinstance(name, str):
-        raise TypeError(f"the name should be a text, received {type(name).__name__}")
-    if not name or ("." in name and not dots):
-        raise KeyError(f"{name!r} cannot be the name of a parameter or buffer")
+        raise TypeError(f"The name of {what} should be a string, but received {type(name).__name__}")
+    if "." in name and not dots:
+        raise KeyError(
+            f"The name of {what} can not contain `.`, received {name!r}: attributes are found by it"
+        )
+    if not name:
+        raise KeyError(f"The name of {what} can not be empty")
     if name not in kind and name in layer.__dict__:
-        raise KeyError(f"{type(layer).__name__} has an attribute {name!r} already")
+        raise KeyError(f"{type(layer).__name__}: attribute {name!r} already exists")
 
 
 def new_parameter(

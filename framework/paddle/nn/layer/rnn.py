@@ -280,6 +280,19 @@ class RNN(Layer):
         return out, (tuple(last) if len(last) > 1 else last[0])
 
 
+def rnn(
+    cell: Layer,
+    inputs: object,
+    initial_states: State = None,
+    sequence_length: TensorLike | None = None,
+    time_major: bool = False,
+    is_reverse: bool = False,
+    **kwargs: object,
+) -> tuple[Any, State]:
+    """A cell over time, as the layer RNN: (outputs [N, T, H], last states)."""
+    return RNN(cell, is_reverse, time_major)(inputs, initial_states, sequence_length, **kwargs)
+
+
 class BiRNN(Layer):
     """Two cells over time, one in each direction; the outputs stand side by side, [N, T, 2 H]."""
 

@@ -26,13 +26,13 @@ def _above_zero(value: Any) -> bool:
     return value is None or value > 0
 
 
-COUNT = Check(lambda value: isinstance(value, int) and value > 0, "an int above 0")
+COUNT = Check(lambda value: value > 0, "an int above 0", int)
 STEPS = Check(_above_zero, "an int above 0", int)
 OPTIONAL_STEPS = Check(_above_zero, "an int above 0, or None", (int, type(None)))
 POSITIVE = Check(_above_zero, "above 0")
 SHARE = Check(lambda value: 0 < value < 1, "above 0, below 1")
 BELOW_ONE = Check(lambda value: value < 1, "below 1")
-FUNCTION = Check(callable, "a function")
+FUNCTION = Check(callable, "a function", Callable)  # type: ignore[arg-type]  # a class to isinstance
 NUMBER = Check(lambda value: True, "a number", (int, float))
 FLOAT = Check(lambda value: True, "a float", float)
 NOT_NEGATIVE = Check(lambda value: value >= 0, "a number from 0", (int, float))

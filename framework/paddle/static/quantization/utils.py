@@ -22,7 +22,7 @@ def load_variable_data(scope: Scope, var_name: str) -> np.ndarray:
     """The values of a variable. Raises: AssertionError: the scope has none of the name."""
     variable = scope.find_var(var_name)
     assert variable is not None, f"Cannot find {var_name} in scope."
-    return np.array(variable.get_tensor().numpy())
+    return np.array(variable.get_tensor())
 
 
 def set_variable_data(scope: Scope, place: object, var_name: str, np_value: np.ndarray) -> None:
@@ -30,7 +30,7 @@ def set_variable_data(scope: Scope, place: object, var_name: str, np_value: np.n
     assert isinstance(np_value, np.ndarray), "The type of value should be numpy array."
     variable = scope.find_var(var_name)
     if variable is not None:
-        variable.get_tensor().set_value(np_value)
+        variable.get_tensor().set(np_value, place)
 
 
 def _along(scale: Scales, axis: int, x: np.ndarray) -> np.ndarray:

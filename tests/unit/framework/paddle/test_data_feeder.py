@@ -30,8 +30,8 @@ def test_flat_fields_get_the_shape_and_type_of_their_variables() -> None:
     image = paddle.static.default_main_program().global_block().var("image")
     feeder = base.DataFeeder([image, "label"], paddle.CPUPlace())
     batch = feeder.feed(samples(4))
-    assert {name: value.shape for name, value in batch.items()} == {"image": [4, 2, 1, 3], "label": [4, 1]}
-    assert [batch[name].numpy().dtype for name in ("image", "label")] == [np.float32, np.int64]
+    assert {name: value.shape() for name, value in batch.items()} == {"image": [4, 2, 1, 3], "label": [4, 1]}
+    assert [np.asarray(batch[name]).dtype for name in ("image", "label")] == [np.float32, np.int64]
     executor = paddle.static.Executor()
     (total,) = executor.run(feed=batch, fetch_list=[paddle.sum(image)])
     assert total == 36
@@ -39,7 +39,7 @@ def test_flat_fields_get_the_shape_and_type_of_their_variables() -> None:
 
 def test_what_has_several_free_sizes_stays_as_it_is() -> None:
     feeder = base.DataFeeder(["text"], None)
-    assert feeder.feed([([1, 2, 3],), ([4, 5, 6],)])["text"].shape == [2, 3]
+    assert feeder.feed([([1, 2, 3],), ([4, 5, 6],)])["text"].shape() == [2, 3]
     with pytest.raises(ValueError, match="text: the samples of a batch differ in shape"):
         feeder.feed([([1, 2, 3],), ([4],)])
 
@@ -54,3 +54,10 @@ def test_wrong_samples_and_names() -> None:
         base.DataFeeder(["absent"], None)
     with pytest.raises(TypeError, match="list of variable"):
         base.DataFeeder([3], None)  # type: ignore[list-item]
+
+
+def test_sequences_go_one_behind_another_with_their_lengths() -> None:
+    paddle.static.data("words", [None, 1], "int64", lod_level=1)
+    batch = base.DataFeeder(["words"], None).feed([([1, 2, 3],), ([4],)])["words"]
+    assert batch.recursive_sequence_lengths() == [[3, 1]] and batch.lod() == [[0, 3, 4]]
+    np.testing.assert_array_equal(batch, [[1], [2], [3], [4]])

@@ -162,8 +162,7 @@ def test_variables_in_files_of_their_own(tmp_path: Path) -> None:
             io.load_vars(None, str(tmp_path / "other"), main, vars=[weight])
         with pytest.warns(UserWarning, match="no variable"):
             io.save_vars(None, folder, paddle.static.Program())
-        wrong = paddle.zeros([2])
-        wrong.name = "names_w"
+        wrong = paddle.static.create_global_var([2], 0.0, "float32", name="names_w")
         with pytest.raises(RuntimeError, match="shape does not match"):
             io.load_vars(None, folder, main, vars=[wrong])
     finally:
