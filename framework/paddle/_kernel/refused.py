@@ -45,6 +45,10 @@ _CPP = (
     "operators in C++ or CUDA for Paddle do not load here: write them with paddle operations or jax "
     "(a paddle.autograd.PyLayer over jax functions); XLA fuses them"
 )
+_BYTE_CODE = (
+    "functions are not compiled from byte code here: Python runs what paddle.jit.sot.symbolic_translate is given, and "
+    "paddle.jit.to_static compiles from source"
+)
 _SERVERS = "there are no parameter servers: tables lie in the workers (paddle.distributed.fleet)"
 # Module -> its names -> what to do.
 _ROWS: tuple[tuple[str, tuple[str, ...], str], ...] = (
@@ -108,6 +112,8 @@ _ROWS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         ("_run_custom_op",),
         _CPP,
     ),
+    ("paddle.jit.sot.opcode_translator.executor.executor_cache", ("OpcodeExecutorCache",), _BYTE_CODE),
+    ("paddle.jit.sot.utils", ("StepInfoManager", "StepState"), _BYTE_CODE),
     (
         "paddle.inference",
         ("convert_to_mixed_precision",),

@@ -21,6 +21,11 @@ def _as_tuple(value: Tensors) -> tuple[Tensor, ...]:
     return (value,) if isinstance(value, Tensor) else tuple(value)
 
 
+def as_tensors(xs: Tensors) -> tuple[Tensor, ...]:
+    """One Tensor or several, as a tuple."""
+    return _as_tuple(xs)
+
+
 def _like(reference: Tensors, values: Sequence[Tensor]) -> Tensors:
     return values[0] if isinstance(reference, Tensor) else tuple(values)
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import logging
 import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from framework.core.errors import OarError, TraceError
+from framework.core.errors import OarError, TraceError, UnknownValueError
 from framework.core.process_state import state
 from framework.core.trace import explain_trace_errors, user_line
 from framework.paddle._kernel.mode import mode
@@ -20,6 +21,11 @@ from framework.paddle.jit.recording import shape_and_type
 from framework.paddle.jit.spec import InputSpec, check
 from framework.paddle.jit.structure import flatten_arguments, with_tensors
 from framework.paddle.nn.layer import Layer
+from framework.paddle.utils.environments import BooleanEnvironmentVariable
+
+log = logging.getLogger("oar")
+# Whether functions that cannot be one program run as Python; of the environment in Paddle, too.
+ENV_ENABLE_SOT = BooleanEnvironmentVariable("ENABLE_FALL_BACK", True)
 
 
 def enable_to_static(enable_to_static_bool: bool) -> None:
@@ -43,13 +49,15 @@ class StaticFunction:
         *,
         owner: object = None,
         convert: bool = True,
+        full_graph: bool = True,
     ) -> None:
         functools.update_wrapper(self, function)
         self.name = getattr(function, "__name__", type(function).__name__)
         self.dygraph_function = function
         self.input_spec = input_spec
         self._owner = owner
-        self._convert = convert
+        self._convert, self._full_graph = convert, full_graph
+        self._runs_as_python = False
         self._bound: dict[int, tuple[Any, StaticFunction]] = {}
         self._programs: dict[Any, list[StaticProgram]] = {}
 
@@ -58,7 +66,13 @@ class StaticFunction:
             return self
         known = self._bound.get(id(owner))
         if known is None or known[0] is not owner:
-            bound = StaticFunction(self.dygraph_function, self.input_spec, owner=owner, convert=self._convert)
+            bound = StaticFunction(
+                self.dygraph_function,
+                self.input_spec,
+                owner=owner,
+                convert=self._convert,
+                full_graph=self._full_graph,
+            )
             known = self._bound[id(owner)] = (owner, bound)
         return known[1]
 
@@ -105,7 +119,7 @@ class StaticFunction:
         return function if self._owner is None else types.MethodType(function, self._owner)
 
     def __call__(self, *args: object, **kwargs: object) -> Any:
-        if not state.to_static:
+        if not state.to_static or (self._runs_as_python and mode.watcher is None):
             return self.rollback()(*args, **kwargs)
         if mode.watcher is not None:  # inside of another program, which takes it in
             return self.python_function(*args, **kwargs)
@@ -130,7 +144,16 @@ class StaticFunction:
             found = program.fits(tensors)
             if found is not None:
                 return program(found, tensors)
-        program = self._trace(args, kwargs, tensors, programs)
+        try:
+            program = self._trace(args, kwargs, tensors, programs)
+        except TraceError as error:
+            if self._full_graph:
+                raise
+            log.warning(
+                "%s is not one program and runs as Python, operation by operation: %s", self.name, error
+            )
+            self._runs_as_python = True
+            return self.rollback()(*args, **kwargs)
         programs.append(program)
         found = program.fits(tensors)
         if found is None:
@@ -185,7 +208,8 @@ class explained:
     def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> bool | None:
         if isinstance(error, TraceError) and error.where is None:
             line = user_line(error)
-            raise TraceError(
+            raised = UnknownValueError if isinstance(error, UnknownValueError) else TraceError
+            raise raised(
                 error.problem,
                 where=self.name if line == "an unknown line" else f"{self.name}, {line}",
                 received=error.received,
@@ -248,9 +272,14 @@ def to_static(
     """Compile a function, a method or a Layer (its `forward`); also a decorator.
 
     A whole training step can be one such function: `loss.backward()`, `opt.step()` and `opt.clear_grad()` inside become
-    a part of the program. `if`, `while` and `for` over Tensors are converted; `full_graph`, `build_strategy` and
-    `backend` are accepted and mean nothing here.
+    a part of the program. `if`, `while` and `for` over Tensors are converted. A function that cannot be one program
+    runs as Python, with a warning; with `full_graph=True` it is an error (TraceError), as where a model is saved.
+    `backend` is accepted and means nothing here.
     """
+    full_graph = kwargs.get("full_graph")
+    if full_graph is None:
+        full_graph = not ENV_ENABLE_SOT.get()
+    whole = bool(full_graph) and not getattr(build_strategy, "build_cinn_pass", False)
 
     def decorate(target: object) -> Layer | StaticFunction:
         if isinstance(target, Layer):
@@ -258,19 +287,21 @@ def to_static(
                 forward = target.forward
                 plain = forward.__func__ if isinstance(forward, types.MethodType) else forward
                 owner = target if isinstance(forward, types.MethodType) else None
-                object.__setattr__(target, "forward", StaticFunction(plain, input_spec, owner=owner))
+                object.__setattr__(
+                    target, "forward", StaticFunction(plain, input_spec, owner=owner, full_graph=whole)
+                )
             elif input_spec is not None:
                 target.forward.input_spec = input_spec
             return target
         if isinstance(target, StaticFunction):
             return target
         if isinstance(target, types.MethodType):
-            return StaticFunction(target.__func__, input_spec, owner=target.__self__)
+            return StaticFunction(target.__func__, input_spec, owner=target.__self__, full_graph=whole)
         if not callable(target):
             raise TypeError(
                 f"to_static takes a function, a method or a Layer, received {type(target).__name__}"
             )
-        return StaticFunction(target, input_spec)
+        return StaticFunction(target, input_spec, full_graph=whole)
 
     return decorate if function is None else decorate(function)
 

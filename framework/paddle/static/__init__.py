@@ -41,6 +41,9 @@ from framework.paddle.static.program import disable_static as disable_static
 from framework.paddle.static.program import enable_static as enable_static
 from framework.paddle.static.program import in_dynamic_mode as in_dynamic_mode
 from framework.paddle.static.program import program_guard as program_guard
+from framework.paddle.static.scope import Scope as Scope
+from framework.paddle.static.scope import global_scope as global_scope
+from framework.paddle.static.scope import scope_guard as scope_guard
 
 if TYPE_CHECKING:
     from framework.paddle.device.places import Place
@@ -86,38 +89,6 @@ def name_scope(prefix: str | None = None) -> Iterator[None]:
 @contextlib.contextmanager
 def device_guard(device: str | None = None) -> Iterator[None]:
     """XLA places a program as a whole: accepted."""
-    yield
-
-
-class Scope:
-    """Finds the persistent Tensors of the current program by name."""
-
-    def find_var(self, name: str) -> _Found | None:
-        found = default_main_program().global_block().vars.get(name)
-        return None if found is None else _Found(found)
-
-    var = find_var
-
-
-class _Found:
-    def __init__(self, tensor: Tensor) -> None:
-        self._tensor = tensor
-
-    def get_tensor(self) -> Tensor:
-        return self._tensor
-
-
-_scope = Scope()
-
-
-def global_scope() -> Scope:
-    """The scope of the current program."""
-    return _scope
-
-
-@contextlib.contextmanager
-def scope_guard(scope: Scope) -> Iterator[None]:
-    """Tensors hold their own values; a scope has nothing to keep apart."""
     yield
 
 

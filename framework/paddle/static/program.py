@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -22,6 +23,7 @@ from framework.paddle._kernel.tape import Node
 from framework.paddle._kernel.tensor import Parameter, Tensor, as_array, wrap
 from framework.paddle._kernel.x64 import x64
 from framework.paddle.static.argument_kinds import check_call
+from framework.paddle.static.numpy_functions import apply_ufunc
 from framework.paddle.utils import unique_name
 
 if TYPE_CHECKING:
@@ -46,6 +48,7 @@ class Variable(Tensor):
 
     lod_level = 0
     is_data = False
+    __array_ufunc__ = apply_ufunc
 
     @property
     def shape(self) -> tuple[int, ...]:  # type: ignore[override]  # a list in dynamic mode only, as in Paddle
@@ -262,6 +265,9 @@ class AfterStep(Protocol):
     def average(self, program: Program, working: bool) -> bool: ...
 
 
+programs: list[weakref.ref[Program]] = []  # all that live, in their order
+
+
 class Program:
     """Recorded operations. `Executor.run` compiles and runs them."""
 
@@ -273,6 +279,7 @@ class Program:
         self.for_test = False
         self.compiled: dict[object, list[Any]] = {}
         self.server_run: AfterStep | None = None  # of a program for parameter servers
+        programs.append(weakref.ref(self, programs.remove))
 
     def global_seed(self, seed: int = 0) -> None:
         from framework.paddle._kernel.random import seed as set_seed
