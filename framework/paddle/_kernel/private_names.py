@@ -27,6 +27,13 @@ PRIVATE: dict[str, dict[str, str]] = {
         "StaticFunction": "paddle.jit.to_static.StaticFunction",
         "convert_to_static": "paddle.jit.ast_transform.transformed",
     },
+    "paddle.jit.dy2static.logical_transformer": {
+        "cmpop_node_to_str": "paddle.jit.dy2static.ast_utils.cmpop_node_to_str"
+    },
+    "paddle.quantization.observers.abs_max": {
+        "AbsmaxObserverLayer": "paddle.quantization.observers.AbsmaxObserverLayer"
+    },
+    "paddle.base.framework": {"core": "paddle.base.core"},
     "paddle.static.nn.sequence_lod": {"sequence_mask": "paddle.nn.functional.sequence_mask"},
     "paddle.io.dataloader.collate": {
         "default_collate_fn": "paddle.io.default_collate_fn",

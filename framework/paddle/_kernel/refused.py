@@ -113,6 +113,16 @@ _ROWS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         _CPP,
     ),
     ("paddle.jit.sot.opcode_translator.executor.executor_cache", ("OpcodeExecutorCache",), _BYTE_CODE),
+    (
+        "paddle.jit.dy2static.program_translator",
+        ("ConcreteProgram", "PartialProgramLayer", "ProgramCache"),
+        "a compiled function is one program of XLA for each kind of arguments: StaticFunction.concrete_programs()",
+    ),
+    (
+        "paddle.jit.dy2static",
+        ("DygraphToStaticAst", "StaticAnalysisVisitor", "NodeVarType"),
+        "source is converted in its own way here: StaticFunction.code shows the result",
+    ),
     ("paddle.jit.sot.utils", ("StepInfoManager", "StepState"), _BYTE_CODE),
     (
         "paddle.inference",

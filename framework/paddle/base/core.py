@@ -12,6 +12,7 @@ from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle._kernel.random import Generator, default_generator
 from framework.paddle._kernel.refused import refused
 from framework.paddle._kernel.tensor import Tensor
+from framework.paddle.base.predictor import create_paddle_predictor as create_paddle_predictor
 from framework.paddle.base.property import Property as Property
 from framework.paddle.device import is_compiled_with_cinn as is_compiled_with_cinn
 from framework.paddle.device import is_compiled_with_cuda as is_compiled_with_cuda

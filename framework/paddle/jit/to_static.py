@@ -15,7 +15,7 @@ from framework.core.process_state import state
 from framework.core.trace import explain_trace_errors, user_line
 from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.tensor import Tensor
-from framework.paddle.jit.ast_transform import transformed
+from framework.paddle.jit.ast_transform import CONVERSION_OPTIONS, ConversionOptions, transformed
 from framework.paddle.jit.program import StaticProgram, trace
 from framework.paddle.jit.recording import shape_and_type
 from framework.paddle.jit.spec import InputSpec, check
@@ -311,5 +311,5 @@ def not_to_static(func: Any = None) -> Any:
     decorator."""
     if func is None:
         return not_to_static
-    func.__not_to_static__ = True
+    setattr(func, CONVERSION_OPTIONS, ConversionOptions(not_convert=True))
     return func

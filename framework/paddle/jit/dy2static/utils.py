@@ -9,6 +9,9 @@ from collections.abc import Callable
 
 from framework.core.errors import TraceError
 from framework.paddle._kernel.modules import complete as _complete
+from framework.paddle.jit.dy2static.ast_utils import ast_to_func as ast_to_func
+from framework.paddle.jit.dy2static.ast_utils import ast_to_source_code as ast_to_source_code
+from framework.paddle.jit.dy2static.ast_utils import is_dygraph_api as is_dygraph_api
 
 Dygraph2StaticException = TraceError
 
