@@ -70,7 +70,10 @@ def to_tensor(
 def integers_of(shape: Sizes) -> tuple[int, ...]:
     """A shape as integers, unchecked."""
     frozen = freeze(shape)
-    return tuple(int(s) for s in frozen) if isinstance(frozen, tuple) else (int(frozen),)
+    if not isinstance(frozen, tuple):
+        return (int(frozen),)
+    # A size that is a Tensor of one element and one axis is a tuple of one.
+    return tuple(int(size[0] if isinstance(size, tuple) and len(size) == 1 else size) for size in frozen)
 
 
 def sizes_of(shape: Sizes) -> tuple[int, ...]:

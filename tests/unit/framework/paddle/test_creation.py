@@ -155,3 +155,9 @@ def test_tensors_are_pickled_and_copied() -> None:
 )
 def test_types_of_python_are_types_of_paddle(kind: type, name: str) -> None:
     assert paddle.zeros([1], dtype=kind).dtype == getattr(paddle, name)
+
+
+def test_sizes_may_be_tensors_of_one_axis() -> None:
+    sizes = (paddle.to_tensor([2]), paddle.to_tensor([3]))
+    assert paddle.uniform(shape=sizes).shape == [2, 3]
+    assert paddle.zeros(list(sizes)).shape == [2, 3]
