@@ -1,4 +1,4 @@
-"""paddle.jit.dy2static.origin_info: the function below decorators. Converted functions keep the lines of their source."""
+"""paddle.jit.dy2static.origin_info: functions below their decorators. Converted ones keep the lines of their source."""
 
 from __future__ import annotations
 
