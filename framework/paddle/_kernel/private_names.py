@@ -24,6 +24,8 @@ PRIVATE: dict[str, dict[str, str]] = {
     "paddle.static.log_helper": {"get_logger": "paddle.base.log_helper.get_logger"},
     "paddle.incubate.autograd.utils": {"as_tensors": "paddle.incubate.autograd.as_tensors"},
     "paddle.jit.dy2static.program_translator": {
+        "ConcreteProgram": "paddle.jit.concrete.ConcreteProgram",
+        "ProgramCache": "paddle.jit.concrete.ProgramCache",
         "StaticFunction": "paddle.jit.to_static.StaticFunction",
         "convert_to_static": "paddle.jit.ast_transform.transformed",
     },

@@ -119,7 +119,7 @@ _ROWS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("paddle.jit.sot.opcode_translator.executor.executor_cache", ("OpcodeExecutorCache",), _BYTE_CODE),
     (
         "paddle.jit.dy2static.program_translator",
-        ("ConcreteProgram", "PartialProgramLayer", "ProgramCache"),
+        ("PartialProgramLayer",),
         _PROGRAMS,
     ),
     ("paddle.jit.dy2static", ("DygraphToStaticAst", "StaticAnalysisVisitor", "NodeVarType"), _SOURCE),

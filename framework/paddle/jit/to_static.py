@@ -8,7 +8,7 @@ import inspect
 import logging
 import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from framework.core.errors import OarError, TraceError, UnknownValueError
 from framework.core.process_state import state
@@ -16,12 +16,17 @@ from framework.core.trace import explain_trace_errors, user_line
 from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.jit.ast_transform import CONVERSION_OPTIONS, ConversionOptions, transformed
+from framework.paddle.jit.concrete import ConcreteProgram, ProgramCache, expect_dynamic_mode, tensors_of
+from framework.paddle.jit.dy2static.function_spec import FunctionSpec
 from framework.paddle.jit.program import StaticProgram, trace
 from framework.paddle.jit.recording import shape_and_type
 from framework.paddle.jit.spec import InputSpec, check
 from framework.paddle.jit.structure import flatten_arguments, with_tensors
 from framework.paddle.nn.layer import Layer
 from framework.paddle.utils.environments import BooleanEnvironmentVariable
+
+if TYPE_CHECKING:
+    from framework.paddle.static.program import Program
 
 log = logging.getLogger("oar")
 # Whether functions that cannot be one program run as Python; of the environment in Paddle, too.
@@ -87,6 +92,51 @@ class StaticFunction:
         """The source of the converted function."""
         source = getattr(transformed(self.dygraph_function), "__converted_source__", None)
         return source or inspect.getsource(self.dygraph_function)
+
+    @functools.cached_property
+    def program_cache(self) -> ProgramCache:
+        """Static programs of the arguments that it was called with."""
+        return ProgramCache(self)
+
+    @property
+    def concrete_program(self) -> ConcreteProgram:
+        """The static program for `input_spec`, else for the arguments that came last.
+
+        Raises:
+            RuntimeError: the mode is static, or the function runs as Python.
+            ValueError: there is neither.
+        """
+        expect_dynamic_mode("concrete_program")
+        if self._runs_as_python:
+            raise RuntimeError(f"{self.name} is not one program: it runs as Python")
+        if self.input_spec is not None:
+            return self.program_cache.program(self.program_cache.note(self.input_spec, {}))
+        if not len(self.program_cache):
+            raise ValueError(
+                f"No valid transformed program for {self.name}. Please specific `input_spec` in "
+                "`@paddle.jit.to_static` or feed input tensor to call the decorated function at once."
+            )
+        return self.program_cache.last()[1][0]
+
+    def get_concrete_program(self, *args: object, **kwargs: object) -> tuple[ConcreteProgram, StaticFunction]:
+        """The static program for such arguments, InputSpecs or values, and this function, which runs it."""
+        FunctionSpec(self.rollback()).unified_args_and_kwargs(args, kwargs)
+        return self.program_cache.program(self.program_cache.note(args, kwargs)), self
+
+    @property
+    def main_program(self) -> Program:
+        """That of `concrete_program`, and raises as it does."""
+        return self.concrete_program.main_program
+
+    @property
+    def inputs(self) -> list[Tensor]:
+        """The variables that `main_program` is fed."""
+        return tensors_of(self.concrete_program.inputs)
+
+    @property
+    def outputs(self) -> list[Tensor]:
+        """The variables that `main_program` gives."""
+        return tensors_of(self.concrete_program.outputs)
 
     @property
     def class_instance(self) -> object:
@@ -155,6 +205,7 @@ class StaticFunction:
             self._runs_as_python = True
             return self.rollback()(*args, **kwargs)
         programs.append(program)
+        self.program_cache.note(args, kwargs)
         found = program.fits(tensors)
         if found is None:
             raise TraceError(

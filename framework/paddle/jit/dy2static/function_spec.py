@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -99,20 +100,23 @@ class FunctionSpec:
         return f"function: {self.dygraph_function.__name__}({arguments}), input_spec: {self.input_spec}"
 
 
-def _described(value: Any, spec: Any, name: str) -> Any:
+def _described(value: Any, spec: Any, name: str | None) -> Any:
     """An InputSpec of an argument: its own sizes, or those that `spec` leaves open."""
+    if isinstance(spec, list | tuple) and isinstance(value, list | tuple):
+        specs = [*spec, *[None] * (len(value) - len(spec))]
+        return [_described(item, one, None) for item, one in zip(value, specs, strict=False)]
+    if isinstance(spec, dict) and isinstance(value, Mapping):
+        return {key: _described(item, spec.get(key), None) for key, item in value.items()}
+    described = _spec_of(value) if isinstance(spec, InputSpec) else map_structure(_spec_of, value)
     if isinstance(spec, InputSpec):
-        found = _spec_of(value)
-        if not isinstance(found, InputSpec):
+        if not isinstance(described, InputSpec):
             raise RuntimeError(f"Give input spec into a non-tensorable arguments `{value}`.")
-        found.name = spec.name or name
-        same = len(found.shape) == len(spec.shape) and all(
-            wanted in (-1, size) for wanted, size in zip(spec.shape, found.shape, strict=True)
+        described.name = spec.name
+        same = len(described.shape) == len(spec.shape) and all(
+            wanted in (-1, size) for wanted, size in zip(spec.shape, described.shape, strict=True)
         )
         if same:
-            found.shape = spec.shape
-        return found
-    described = map_structure(_spec_of, value) if spec is None else value
+            described.shape = spec.shape
     if isinstance(described, InputSpec) and described.name is None:
         described.name = name
     return described
@@ -123,4 +127,6 @@ def _spec_of(value: Any) -> Any:
         spec = InputSpec.from_tensor(value)
         spec.stop_gradient = value.stop_gradient
         return spec
+    if isinstance(value, InputSpec):
+        return copy.copy(value)
     return InputSpec.from_numpy(value) if isinstance(value, np.ndarray) else value

@@ -74,7 +74,7 @@ def test_calls_of_converted_functions() -> None:
     assert getattr(plain, module.CONVERSION_OPTIONS).not_convert
     assert imported("paddle.jit.dy2static.origin_info").unwrap(paddle.jit.to_static(two)) is two
     with pytest.raises(ForeignNameError, match="concrete_programs"):
-        imported("paddle.jit.dy2static.program_translator").ConcreteProgram()
+        imported("paddle.jit.dy2static.program_translator").PartialProgramLayer()
 
 
 def test_predictors_by_their_older_names(tmp_path: Any) -> None:
@@ -88,3 +88,43 @@ def test_predictors_by_their_older_names(tmp_path: Any) -> None:
     assert predictor.zero_copy_run()
     result = predictor.get_output_tensor(predictor.get_output_names()[0]).copy_to_cpu()
     np.testing.assert_allclose(result, net(paddle.ones([1, 2])).numpy(), rtol=1e-5)
+
+
+def test_functions_as_static_programs() -> None:
+    written = paddle.jit.to_static(signed, input_spec=[InputSpec([None, 3], name="x")])
+    program = written.concrete_program
+    assert isinstance(program, imported("paddle.jit.dy2static.program_translator").ConcreteProgram)
+    assert [(v.name, v.shape) for v in written.inputs] == [("x", (-1, 3))]
+    x = np.array([[1.0, 2.0, -4.0]], np.float32)
+    paddle.enable_static()
+    try:
+        with pytest.raises(RuntimeError, match="only available in dynamic mode"):
+            written.concrete_program  # noqa: B018
+        (result,) = paddle.static.Executor().run(
+            written.program_cache.last()[1][0].main_program, feed={"x": x}, fetch_list=program.outputs
+        )
+    finally:
+        paddle.disable_static()
+    np.testing.assert_array_equal(result, -x)
+
+
+def test_programs_are_counted_by_the_kinds_of_arguments() -> None:
+    static = paddle.jit.to_static(two)
+    with pytest.raises(ValueError, match="No valid transformed program"):
+        static.concrete_program  # noqa: B018
+    for value, factor, count in ((1.0, 2, 1), (5.0, 2, 1), (1.0, 3, 2)):
+        static(paddle.full([4], value), factor)
+        assert len(static.program_cache) == count
+    assert len(static.program_cache.concrete_programs()) == 2
+    assert static.main_program is static.program_cache.last()[1][0].main_program
+    first = static.get_concrete_program(InputSpec([None]))
+    assert first == static.get_concrete_program(InputSpec([None]), b=2)
+    with pytest.raises(ValueError, match="requires `a`"):
+        static.get_concrete_program(b=2)
+    with pytest.raises(TypeError, match="unexpected keyword"):
+        static.get_concrete_program(InputSpec([None]), c=2)
+    nested = paddle.jit.to_static(
+        lambda pair: pair[0] + pair[1]["y"], input_spec=[[InputSpec([None]), {"y": InputSpec([2])}]]
+    )
+    nested([paddle.ones([2]), {"y": paddle.ones([2])}])
+    assert [tuple(v.shape) for v in nested.inputs] == [(-1,), (2,)]
