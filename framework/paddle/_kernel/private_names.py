@@ -22,7 +22,10 @@ PRIVATE: dict[str, dict[str, str]] = {
         for name in ("_add_with_axis", "_subtract_with_axis", "_multiply_with_axis", "_divide_with_axis")
     },
     "paddle.static.log_helper": {"get_logger": "paddle.base.log_helper.get_logger"},
-    "paddle.incubate.autograd.utils": {"as_tensors": "paddle.incubate.autograd.as_tensors"},
+    "paddle.incubate.autograd.utils": {
+        "as_tensors": "paddle.incubate.autograd.as_tensors",
+        "prim_enabled": "paddle.incubate.autograd.prim_enabled",
+    },
     "paddle.jit.dy2static.program_translator": {
         "ConcreteProgram": "paddle.jit.concrete.ConcreteProgram",
         "ProgramCache": "paddle.jit.concrete.ProgramCache",

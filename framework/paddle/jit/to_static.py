@@ -7,7 +7,7 @@ import functools
 import inspect
 import logging
 import types
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from framework.core.errors import OarError, TraceError, UnknownValueError
@@ -196,14 +196,10 @@ class StaticFunction:
                 return program(found, tensors)
         try:
             program = self._trace(args, kwargs, tensors, programs)
-        except TraceError as error:
+        except Exception as error:
             if self._full_graph:
                 raise
-            log.warning(
-                "%s is not one program and runs as Python, operation by operation: %s", self.name, error
-            )
-            self._runs_as_python = True
-            return self.rollback()(*args, **kwargs)
+            return self._run_as_python(error, args, kwargs)
         programs.append(program)
         self.program_cache.note(args, kwargs)
         found = program.fits(tensors)
@@ -214,6 +210,16 @@ class StaticFunction:
                 fix="mark what changes them with @paddle.jit.not_to_static, or do it outside",
             )
         return program(found, tensors)
+
+    def _run_as_python(self, error: Exception, args: Sequence[Any], kwargs: Mapping[str, Any]) -> object:
+        """The result of the function as it was written, from here on; what is wrong with it is raised from there."""
+        try:
+            result = self.rollback()(*args, **kwargs)
+        except Exception as own:
+            raise own from error
+        self._runs_as_python = True
+        log.warning("%s is not one program and runs as Python, operation by operation: %s", self.name, error)
+        return result
 
     def _trace(
         self, args: object, kwargs: object, tensors: Sequence[Tensor], programs: Sequence[StaticProgram]

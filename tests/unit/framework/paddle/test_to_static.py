@@ -173,3 +173,24 @@ def test_not_to_static_is_left_alone():
     with pytest.raises(TraceError):
         to_static(lambda x: plain(x), full_graph=True)(data(3))
     assert plain(paddle.ones([2])).numpy().tolist() == [1, 1]
+
+
+def test_what_comes_after_a_python_value_that_decides_is_not_looked_at():
+    def run(x, a):
+        if x > 1 or a is None or a > 1:
+            x = x - 1
+        if x < 5 and a is not None and a > 0:
+            x = x * 10
+        return x
+
+    static = to_static(run, full_graph=True)
+    assert [float(static(paddle.to_tensor(0.0), a)) for a in (None, 1, 2)] == [-1.0, 0.0, -10.0]
+
+
+def test_an_error_of_the_function_itself_is_raised_from_its_own_line():
+    def run(x):
+        return x.no_such_method()
+
+    with pytest.raises(AttributeError, match="no_such_method") as caught:
+        to_static(run)(paddle.ones([2]))
+    assert any(entry.name == "run" and entry.path.name == "test_to_static.py" for entry in caught.traceback)
