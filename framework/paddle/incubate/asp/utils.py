@@ -6,13 +6,13 @@ from enum import Enum
 
 import numpy as np
 
-from framework.compress import structured
-from framework.compress.structured import density as calculate_density
-from framework.compress.structured import is_sparse_1d as check_mask_1d
-from framework.compress.structured import is_sparse_2d as check_mask_2d
-from framework.compress.structured import mask_1d as get_mask_1d
-from framework.compress.structured import mask_2d_best as get_mask_2d_best
-from framework.compress.structured import mask_2d_greedy as get_mask_2d_greedy
+from framework.nn import sparsity
+from framework.nn.sparsity import density as calculate_density
+from framework.nn.sparsity import is_sparse_1d as check_mask_1d
+from framework.nn.sparsity import is_sparse_2d as check_mask_2d
+from framework.nn.sparsity import mask_1d as get_mask_1d
+from framework.nn.sparsity import mask_2d_best as get_mask_2d_best
+from framework.nn.sparsity import mask_2d_greedy as get_mask_2d_greedy
 
 __all__ = [
     "CheckMethod",
@@ -50,11 +50,11 @@ class CheckMethod(Enum):
 
 
 _MASKS = {
-    MaskAlgo.MASK_1D: structured.mask_1d,
-    MaskAlgo.MASK_2D_GREEDY: structured.mask_2d_greedy,
-    MaskAlgo.MASK_2D_BEST: structured.mask_2d_best,
+    MaskAlgo.MASK_1D: sparsity.mask_1d,
+    MaskAlgo.MASK_2D_GREEDY: sparsity.mask_2d_greedy,
+    MaskAlgo.MASK_2D_BEST: sparsity.mask_2d_best,
 }
-_CHECKS = {CheckMethod.CHECK_1D: structured.is_sparse_1d, CheckMethod.CHECK_2D: structured.is_sparse_2d}
+_CHECKS = {CheckMethod.CHECK_1D: sparsity.is_sparse_1d, CheckMethod.CHECK_2D: sparsity.is_sparse_2d}
 
 
 def _as_rows(array: np.ndarray) -> np.ndarray:
