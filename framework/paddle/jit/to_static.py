@@ -368,5 +368,5 @@ def not_to_static(func: Any = None) -> Any:
     decorator."""
     if func is None:
         return not_to_static
-    setattr(func, CONVERSION_OPTIONS, ConversionOptions(not_convert=True))
+    setattr(getattr(func, "__func__", func), CONVERSION_OPTIONS, ConversionOptions(not_convert=True))
     return func
