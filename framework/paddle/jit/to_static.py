@@ -123,6 +123,10 @@ class StaticFunction:
         FunctionSpec(self.rollback()).unified_args_and_kwargs(args, kwargs)
         return self.program_cache.program(self.program_cache.note(args, kwargs)), self
 
+    def get_traced_count(self) -> int:
+        """How many kinds of arguments it was compiled for."""
+        return len(self.program_cache)
+
     @property
     def main_program(self) -> Program:
         """That of `concrete_program`, and raises as it does."""

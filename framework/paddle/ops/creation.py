@@ -72,8 +72,12 @@ def integers_of(shape: Sizes) -> tuple[int, ...]:
     frozen = freeze(shape)
     if not isinstance(frozen, tuple):
         return (int(frozen),)
-    # A size that is a Tensor of one element and one axis is a tuple of one.
-    return tuple(int(size[0] if isinstance(size, tuple) and len(size) == 1 else size) for size in frozen)
+    return tuple(_size_of(size) for size in frozen)
+
+
+def _size_of(size: Any) -> int:
+    """A size of a shape; a Tensor of one element and one axis is a tuple of one here."""
+    return int(size[0] if isinstance(size, tuple) and len(size) == 1 else size)
 
 
 def sizes_of(shape: Sizes) -> tuple[int, ...]:
