@@ -79,6 +79,15 @@ def _checked(x: jax.Array, n: Any, axes: Any, norm: str, where: str, real: bool 
     return as_float(x)
 
 
+def _check_terms(x: jax.Array, n: Any, axes: Any, where: str) -> None:
+    """Raises: ShapeError: one term along the last axis, of which no length of real numbers can be told."""
+    last = axes[-1] if isinstance(axes, tuple | list) else -1 if axes is None else axes
+    if n is None and x.shape[last] == 1:
+        raise ShapeError(
+            "one term is of no length", where=where, received=f"shape {x.shape}", fix="say the length"
+        )
+
+
 def _axes(x: jax.Array, s: Sizes, axes: Sizes) -> tuple[int, ...]:
     if axes is not None:
         return tuple(axes)
@@ -114,7 +123,9 @@ def irfft(
     x: Array, n: int | None = None, axis: int = -1, norm: str = "backward", name: str | None = None
 ) -> Array:
     """The n real numbers whose `rfft` is `x`; n is twice the length less two unless it is given."""
-    return jnp.fft.irfft(_checked(x, n, axis, norm, "paddle.fft.irfft"), n, axis, norm)
+    x = _checked(x, n, axis, norm, "paddle.fft.irfft")
+    _check_terms(x, n, axis, "paddle.fft.irfft")
+    return jnp.fft.irfft(x, n, axis, norm)
 
 
 @operation
@@ -122,7 +133,9 @@ def hfft(
     x: Array, n: int | None = None, axis: int = -1, norm: str = "backward", name: str | None = None
 ) -> Array:
     """The real transform of n numbers of which the second half are conjugates of the first, which is given."""
-    return jnp.fft.hfft(_checked(x, n, axis, norm, "paddle.fft.hfft"), n, axis, norm)
+    x = _checked(x, n, axis, norm, "paddle.fft.hfft")
+    _check_terms(x, n, axis, "paddle.fft.hfft")
+    return jnp.fft.hfft(x, n, axis, norm)
 
 
 @operation
@@ -164,7 +177,9 @@ def irfftn(
     x: Array, s: Sizes = None, axes: Sizes = None, norm: str = "backward", name: str | None = None
 ) -> Array:
     """The inverse of `rfftn`."""
-    return jnp.fft.irfftn(_checked(x, s, axes, norm, "paddle.fft.irfftn"), s, _axes(x, s, axes), norm)
+    x = _checked(x, s, axes, norm, "paddle.fft.irfftn")
+    _check_terms(x, s, axes, "paddle.fft.irfftn")
+    return jnp.fft.irfftn(x, s, _axes(x, s, axes), norm)
 
 
 @operation
@@ -173,6 +188,7 @@ def hfftn(
 ) -> Array:
     """`fft` along all but the last of several axes, then `hfft` along that."""
     x = jnp.conj(_checked(x, s, axes, norm, "paddle.fft.hfftn"))
+    _check_terms(x, s, axes, "paddle.fft.hfftn")
     return jnp.fft.irfftn(x, s, _axes(x, s, axes), _INVERSE[norm])
 
 
@@ -242,14 +258,22 @@ def ihfft2(
     return ihfftn(x, s, axes, norm)
 
 
+def _check_spacing(n: int, d: float, where: str) -> None:
+    """Raises: ShapeError: there are no samples, or they are at one time."""
+    if n * d == 0:
+        raise ShapeError("d or n should not be 0", where=where, received=f"n={n}, d={d}")
+
+
 def fftfreq(n: int, d: float = 1.0, dtype: object = None, name: str | None = None) -> Tensor:
     """The frequencies of the terms of `fft` of n samples that are `d` apart."""
+    _check_spacing(n, d, "paddle.fft.fftfreq")
     with x64():
         return wrap(jnp.fft.fftfreq(n, d).astype(to_numpy_or(dtype, default_numpy())))
 
 
 def rfftfreq(n: int, d: float = 1.0, dtype: object = None, name: str | None = None) -> Tensor:
     """The frequencies of the terms of `rfft` of n samples that are `d` apart."""
+    _check_spacing(n, d, "paddle.fft.rfftfreq")
     with x64():
         return wrap(jnp.fft.rfftfreq(n, d).astype(to_numpy_or(dtype, default_numpy())))
 
