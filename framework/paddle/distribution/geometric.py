@@ -62,7 +62,10 @@ class Geometric(Distribution):
 
     def __init__(self, probs: TensorLike) -> None:
         (given,) = scalar_parameters("Geometric", probs)
-        if not isinstance(given._value, Tracer | Symbol) and not bool(((given > 0) & (given <= 1)).all()):
+        if (
+            not isinstance(given._value, Tracer | Symbol)
+            and not ((given._value > 0) & (given._value <= 1)).all()
+        ):
             raise ShapeError(
                 "a chance is above 0 and at most 1",
                 where="paddle.distribution.Geometric",

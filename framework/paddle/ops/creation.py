@@ -77,7 +77,8 @@ def integers_of(shape: Sizes) -> tuple[int, ...]:
 
 def _size_of(size: Any) -> int:
     """A size of a shape; a Tensor of one element and one axis is a tuple of one here."""
-    return int(size[0] if isinstance(size, tuple) and len(size) == 1 else size)
+    value: Any = size[0] if isinstance(size, tuple) and len(size) == 1 else size
+    return int(value)
 
 
 def sizes_of(shape: Sizes) -> tuple[int, ...]:

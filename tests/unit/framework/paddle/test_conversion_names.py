@@ -72,7 +72,7 @@ def test_calls_of_converted_functions() -> None:
     assert module.convert_call(paddle.jit.to_static(two))(2) == 4
     plain = paddle.jit.not_to_static(lambda x: signed(x))
     assert getattr(plain, module.CONVERSION_OPTIONS).not_convert
-    layer = type("Layer", (), {"forward": lambda self, x: signed(x)})()
+    layer: Any = type("Layer", (), {"forward": lambda self, x: signed(x)})()
     assert paddle.jit.not_to_static(layer.forward).conversion_options.not_convert
     assert imported("paddle.jit.dy2static.origin_info").unwrap(paddle.jit.to_static(two)) is two
     with pytest.raises(ForeignNameError, match="concrete_programs"):

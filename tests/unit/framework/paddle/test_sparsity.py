@@ -43,7 +43,7 @@ def test_masks_need_a_decorated_optimizer():
     with pytest.raises(AssertionError, match="decorate"):
         asp.prune_model(paddle.nn.Linear(4, 4))
     with pytest.raises(TypeError, match=r"paddle\.nn\.Layer or paddle\.static\.Program"):
-        asp.prune_model(3)
+        asp.prune_model(3)  # type: ignore[arg-type]
 
 
 def test_a_pruning_of_the_users():
