@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from framework.paddle._kernel.tensor import Parameter, Tensor
+from framework.paddle.jit.dy2static.function_spec import FunctionSpec
 from framework.paddle.jit.spec import InputSpec
 from framework.paddle.utils.structure import flatten, map_structure
 
@@ -49,8 +50,6 @@ class ProgramCache:
 
     def note(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
         """Remember arguments by their shapes and types; returns their key."""
-        from framework.paddle.jit.dy2static.function_spec import FunctionSpec
-
         written = self._function.rollback()
         bound = inspect.signature(written).bind(*args, **kwargs)
         bound.apply_defaults()
@@ -85,9 +84,9 @@ def _shape_and_type(value: object) -> object:
 
 def expect_dynamic_mode(what: str) -> None:
     """Raises: RuntimeError: the mode is static."""
-    from framework.paddle.static import in_dynamic_mode  # here: paddle.static imports paddle.jit
+    from framework import paddle  # here: paddle.static stands above paddle.jit
 
-    if not in_dynamic_mode():
+    if not paddle.in_dynamic_mode():
         raise RuntimeError(
             f"{what} of a decorated function is only available in dynamic mode: call paddle.disable_static() before it"
         )
@@ -95,32 +94,29 @@ def expect_dynamic_mode(what: str) -> None:
 
 def record(function: StaticFunction, args: Sequence[Any], kwargs: Mapping[str, Any]) -> ConcreteProgram:
     """What the function does with such arguments, as a static program."""
-    from framework.paddle.jit.to_static import converted_layers, explained, layers_of
-    from framework.paddle.static import Program, disable_static, enable_static, program_guard
-    from framework.paddle.static.program import declare
+    from framework import paddle
 
     expect_dynamic_mode("concrete_program")
-    program, startup = Program(), Program()
+    program, startup = paddle.static.Program(), paddle.static.Program()
     count = 0
 
     def variable(value: Any) -> Any:
         nonlocal count
         if not isinstance(value, InputSpec):
             return value
-        result = declare(value.name or f"feed_{count}", value.shape, value.dtype)
+        result = paddle.static.data(value.name or f"feed_{count}", value.shape, value.dtype)
         result.stop_gradient = value.stop_gradient
         count += 1
         return result
 
-    layers = list(layers_of(function.class_instance, function.dygraph_function, args, kwargs))
-    enable_static()
+    paddle.enable_static()
     try:
-        with program_guard(program, startup), explained(function.name), converted_layers(layers):
+        with paddle.static.program_guard(program, startup), function.conversion(args, kwargs):
             inputs = [map_structure(variable, value) for value in args]
             named = {name: map_structure(variable, value) for name, value in kwargs.items()}
             outputs = function.python_function(*inputs, **named)
     finally:
-        disable_static()
+        paddle.disable_static()
     return ConcreteProgram(
         inputs,
         flatten(outputs),

@@ -234,6 +234,14 @@ class StaticFunction:
         with explained(self.name), converted_layers(layers if self._convert else ()):
             return trace(lambda: self.python_function(*arguments, **named), tensors, layers, known)
 
+    @contextlib.contextmanager
+    def conversion(self, args: object, kwargs: object) -> Iterator[None]:
+        """Within the block layers that the function reaches run with their control flow converted, and errors of
+        tracing name its line."""
+        layers = list(layers_of(self._owner, self.dygraph_function, args, kwargs))
+        with explained(self.name), converted_layers(layers if self._convert else ()):
+            yield
+
     def concrete_programs(self) -> list[StaticProgram]:
         """All programs that were compiled."""
         return [program for programs in self._programs.values() for program in programs]
