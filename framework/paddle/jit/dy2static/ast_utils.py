@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import sys
+import types
 from collections.abc import Callable
 
 from framework import paddle
@@ -32,14 +33,15 @@ def ast_to_func(
         TypeError: it is no tree.
         ValueError: it defines no function of this name.
     """
-    source = ast_to_source_code(ast_root)
-    names = {**vars(sys.modules[dyfunc.__module__])}
-    names.pop(dyfunc.__name__, None)
     file_name = f"<converted {dyfunc.__name__}>"
-    exec(compile(source, file_name, "exec"), names)
-    if dyfunc.__name__ not in names:
-        raise ValueError(f"Function: {dyfunc.__name__} doesn't exist in the Module transformed from AST.")
-    return names[dyfunc.__name__], file_name
+    module = compile(ast_to_source_code(ast_root), file_name, "exec")
+    for code in module.co_consts:
+        if isinstance(code, types.CodeType) and code.co_name == dyfunc.__name__:
+            names = vars(sys.modules[dyfunc.__module__])
+            return types.FunctionType(
+                code, names, code.co_name, getattr(dyfunc, "__defaults__", None)
+            ), file_name
+    raise ValueError(f"Function: {dyfunc.__name__} doesn't exist in the Module transformed from AST.")
 
 
 def cmpop_node_to_str(node: ast.AST) -> str:

@@ -48,7 +48,7 @@ class FunctionSpec:
 
         Raises:
             ValueError: there are too many, or one is missing.
-            NotImplementedError: the function has several decorators.
+            TypeError: the function has several decorators.
         """
         name = self.dygraph_function.__name__
         if len(self.args_name) < len(args):
@@ -57,7 +57,7 @@ class FunctionSpec:
                 f"received {len(args)} with {args}."
             )
             if inspect.isclass(args[0]):
-                raise NotImplementedError(f"{message} Maybe the function has more than one decorator.")
+                raise TypeError(f"{message} Maybe the function has more than one decorator.")
             raise ValueError(message)
         values, rest = list(args), dict(kwargs)
         for argument in self.args_name[len(args) :]:
