@@ -90,6 +90,10 @@ class TraceError(OarError, RuntimeError):
     """Python did something under a trace (jit, grad, export) that cannot be compiled."""
 
 
+class UnknownValueError(TraceError, TypeError):
+    """Python asked for a value that is only known when the program runs."""
+
+
 class MissingExtraError(OarError, ImportError):
     """An optional dependency is not installed; the message names the extra that brings it."""
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import jax
 
-from framework.core.errors import TraceError
+from framework.core.errors import TraceError, UnknownValueError
 
 _OURS = (Path(__file__).resolve().parents[1], Path(jax.__file__).resolve().parent)  # framework/ and jax/
 _ASKED_FOR_A_VALUE = (
@@ -25,12 +25,13 @@ def explain_trace_errors() -> Iterator[None]:
     """Turn the errors of a trace inside the block into a TraceError that names the user's line.
 
     Raises:
-        TraceError: Python needed a value, or the answer to a question about a symbolic size.
+        UnknownValueError: Python needed a value.
+        TraceError: Python needed the answer to a question about a symbolic size.
     """
     try:
         yield
     except _ASKED_FOR_A_VALUE as error:
-        raise TraceError(
+        raise UnknownValueError(
             "Python asked for a value that is only known when the program runs",
             where=user_line(error),
             received=str(error).splitlines()[0],

@@ -26,6 +26,10 @@ class IntegerError(ShapeError, TypeError):
     """A size, an axis or a count is no integer: some of Paddle's functions raise TypeError, others ValueError."""
 
 
+class KernelTypeError(ShapeError, RuntimeError):
+    """An operation does not compute with this type of values: Paddle has no kernel for it, a RuntimeError."""
+
+
 class ArgumentTypeError(errors.OarError, TypeError):
     """An argument is of a kind that Paddle refuses before an operation runs: a name that is no data type, an axis that
     is no integer."""

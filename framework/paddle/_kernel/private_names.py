@@ -13,7 +13,32 @@ PRIVATE: dict[str, dict[str, str]] = {
         "_BatchNormBase": "paddle.nn.norm._BatchNorm",
         "_InstanceNormBase": "paddle.nn.norm._InstanceNorm",
     },
-    "paddle.nn.layer.layers": {"in_declarative_mode": "paddle.base.dygraph.base.in_declarative_mode"},
+    "paddle.nn.layer.layers": {
+        "in_declarative_mode": "paddle.base.dygraph.base.in_declarative_mode",
+        "_convert_camel_to_snake": "paddle.nn.layer._snake_case",
+    },
+    "paddle.tensor.math": {
+        name: f"paddle.ops.axis_arithmetic.{name}"
+        for name in ("_add_with_axis", "_subtract_with_axis", "_multiply_with_axis", "_divide_with_axis")
+    },
+    "paddle.static.log_helper": {"get_logger": "paddle.base.log_helper.get_logger"},
+    "paddle.incubate.autograd.utils": {
+        "as_tensors": "paddle.incubate.autograd.as_tensors",
+        "prim_enabled": "paddle.incubate.autograd.prim_enabled",
+    },
+    "paddle.jit.dy2static.program_translator": {
+        "ConcreteProgram": "paddle.jit.concrete.ConcreteProgram",
+        "ProgramCache": "paddle.jit.concrete.ProgramCache",
+        "StaticFunction": "paddle.jit.to_static.StaticFunction",
+        "convert_to_static": "paddle.jit.ast_transform.transformed",
+    },
+    "paddle.jit.dy2static.logical_transformer": {
+        "cmpop_node_to_str": "paddle.jit.dy2static.ast_utils.cmpop_node_to_str"
+    },
+    "paddle.quantization.observers.abs_max": {
+        "AbsmaxObserverLayer": "paddle.quantization.observers.AbsmaxObserverLayer"
+    },
+    "paddle.base.framework": {"core": "paddle.base.core"},
     "paddle.static.nn.sequence_lod": {"sequence_mask": "paddle.nn.functional.sequence_mask"},
     "paddle.io.dataloader.collate": {
         "default_collate_fn": "paddle.io.default_collate_fn",

@@ -50,6 +50,14 @@ _RECORDED = (
     "of these its type, inputs and outputs"
 )
 _THREADS = "workers that read data are threads here: paddle.io.DataLoader(num_workers=...)"
+_BYTE_CODE = (
+    "functions are not compiled from byte code here: Python runs what paddle.jit.sot.symbolic_translate is given, and "
+    "paddle.jit.to_static compiles from source"
+)
+_SOURCE = "source is converted in its own way here: StaticFunction.code shows the result"
+_PROGRAMS = (
+    "a compiled function is one program of XLA for each kind of arguments: StaticFunction.concrete_programs()"
+)
 _SERVERS = "there are no parameter servers: tables lie in the workers (paddle.distributed.fleet)"
 # Module -> its names -> what to do.
 _ROWS: tuple[tuple[str, tuple[str, ...], str], ...] = (
@@ -138,6 +146,17 @@ _ROWS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         ("_run_custom_op",),
         _CPP,
     ),
+    ("paddle.jit.sot.opcode_translator.executor.executor_cache", ("OpcodeExecutorCache",), _BYTE_CODE),
+    (
+        "paddle.jit.dy2static.program_translator",
+        ("PartialProgramLayer",),
+        _PROGRAMS,
+    ),
+    ("paddle.jit.dy2static", ("DygraphToStaticAst", "StaticAnalysisVisitor", "NodeVarType"), _SOURCE),
+    ("paddle.jit.dy2static.loop_transformer", ("NameVisitor",), _SOURCE),
+    ("paddle.jit.dy2static.utils", ("FunctionNameLivenessAnalysis", "GetterSetterHelper"), _SOURCE),
+    ("paddle.jit.dy2static.partial_program", ("partial_program_from",), _PROGRAMS),
+    ("paddle.jit.sot.utils", ("StepInfoManager", "StepState"), _BYTE_CODE),
     (
         "paddle.inference",
         ("convert_to_mixed_precision",),

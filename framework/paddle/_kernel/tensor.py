@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from framework.core.errors import TraceError
+from framework.core.errors import UnknownValueError
 from framework.paddle._kernel import dtypes as types
 from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.lod_tensor import LoDTensor
@@ -174,7 +174,7 @@ class Tensor:
     def numpy(self, *args: object) -> np.ndarray:
         """A copy of the values. Paddle's method takes arguments and has no use for them; so does this one."""
         if isinstance(self._value, Tracer):
-            raise TraceError(
+            raise UnknownValueError(
                 "a Tensor of a compiled function has no values yet",
                 received=f"numpy() of a Tensor {self.shape} under to_static",
                 allowed="operations on Tensors",

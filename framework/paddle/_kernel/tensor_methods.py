@@ -185,6 +185,13 @@ def _false(x: Tensor) -> bool:
     return False
 
 
+def _inplace_assign(tensor: Tensor, value: Tensor) -> Tensor:
+    """The Tensor with the values, the shape and the history of another."""
+    from framework.paddle.ops.creation import assign  # here: operations stand above
+
+    return assign(value, tensor)
+
+
 METHODS = {
     "astype": astype,
     "contiguous": lambda x: x,
@@ -217,6 +224,7 @@ METHODS = {
     "__nonzero__": Tensor.__bool__,
     "__long__": Tensor.__int__,
     "_is_initialized": _true,
+    "_inplace_assign": _inplace_assign,
     "_grad_ivar": lambda x: x.grad,
     "_numel": lambda x: x.size,
 }

@@ -14,6 +14,8 @@ from framework.paddle._kernel.refused import refused
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.base.lod_tensor import LoDTensor as LoDTensor
 from framework.paddle.base.lod_tensor import LoDTensorArray as LoDTensorArray
+from framework.paddle.base.predictor import create_paddle_predictor as create_paddle_predictor
+from framework.paddle.base.property import Property as Property
 from framework.paddle.device import is_compiled_with_cinn as is_compiled_with_cinn
 from framework.paddle.device import is_compiled_with_cuda as is_compiled_with_cuda
 from framework.paddle.device import is_compiled_with_custom_device as is_compiled_with_custom_device

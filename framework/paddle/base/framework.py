@@ -12,10 +12,10 @@ from framework.paddle._kernel import dtypes as types
 from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle._kernel.tensor import Parameter as Parameter
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
-from framework.paddle.device import places
+from framework.paddle.device import places, set_device
 from framework.paddle.static.program import Block as Block
 from framework.paddle.static.program import Program as Program
-from framework.paddle.static.program import PublicVariable
+from framework.paddle.static.program import PublicVariable, disable_static, enable_static
 from framework.paddle.static.program import in_dynamic_mode as in_dynamic_mode
 from framework.paddle.static.program import switch_main_program as switch_main_program
 from framework.paddle.static.program import switch_startup_program as switch_startup_program
@@ -84,6 +84,22 @@ def _dygraph_place_guard(place: places.Place) -> Iterator[None]:
 def _dygraph_tracer() -> object | None:
     """Something in dynamic mode, None in static mode; nothing can be asked of it."""
     return object() if in_dynamic_mode() else None
+
+
+@contextlib.contextmanager
+def _dygraph_guard(tracer: object | None) -> Iterator[None]:
+    """Static mode for a block where the tracer is None, else dynamic mode."""
+    was_dynamic = in_dynamic_mode()
+    (enable_static if tracer is None else disable_static)()
+    try:
+        yield
+    finally:
+        (disable_static if was_dynamic else enable_static)()
+
+
+def _set_expected_place(place: places.Place) -> None:
+    """Make Tensors on this device."""
+    set_device(place)
 
 
 def _mode_only(

@@ -6,9 +6,12 @@ import numbers
 
 import jax
 import jax.numpy as jnp
+from jax.core import Tracer
 
 from framework.paddle._kernel.arguments import TensorLike
 from framework.paddle._kernel.dispatch import Array, Key, operation
+from framework.paddle._kernel.errors import ShapeError
+from framework.paddle._kernel.symbol import Symbol
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.distribution.distribution import (
     Distribution,
@@ -51,10 +54,23 @@ def kl_geometric(probs: Array, other_probs: Array) -> Array:
 
 
 class Geometric(Distribution):
-    """The number of failures before the first success, whose chance is `probs`."""
+    """The number of failures before the first success, whose chance is `probs`.
+
+    Raises:
+        ShapeError: a chance is 0 or less, or above 1.
+    """
 
     def __init__(self, probs: TensorLike) -> None:
         (given,) = scalar_parameters("Geometric", probs)
+        if (
+            not isinstance(given._value, Tracer | Symbol)
+            and not ((given._value > 0) & (given._value <= 1)).all()
+        ):
+            raise ShapeError(
+                "a chance is above 0 and at most 1",
+                where="paddle.distribution.Geometric",
+                received=f"probs={given.tolist()}",
+            )
         self.probs = given  # type: ignore[method-assign, assignment]
         super().__init__(given.shape)
 

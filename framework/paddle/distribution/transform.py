@@ -251,6 +251,8 @@ class IndependentTransform(Transform):
     """`base`, with the last `reinterpreted_batch_rank` axes of applications taken as part of each."""
 
     def __init__(self, base: Transform, reinterpreted_batch_rank: int) -> None:
+        if not isinstance(base, Transform):
+            raise TypeError(f"Expected 'base' is Transform type, but got {type(base)}")
         if reinterpreted_batch_rank < 1:
             raise ShapeError(
                 "at least one axis",

@@ -24,6 +24,12 @@ def _log_prob(low: Array, high: Array, value: Array) -> Array:
     return jnp.log(inside) - jnp.log(high - low)  # nan where low is above high, as in Paddle
 
 
+@operation(name="uniform_prob")
+def _prob(low: Array, high: Array, value: Array) -> Array:
+    inside = ((low < value) & (value < high)).astype(jnp.result_type(low, high))
+    return inside / (high - low)
+
+
 @operation(name="uniform_entropy")
 def _entropy(low: Array, high: Array) -> Array:
     return jnp.log(high - low)
@@ -63,6 +69,9 @@ class Uniform(Distribution):
 
     def log_prob(self, value: TensorLike) -> Tensor:
         return _log_prob(self.low, self.high, value)
+
+    def prob(self, value: TensorLike) -> Tensor:
+        return _prob(self.low, self.high, value)
 
     def entropy(self) -> Tensor:
         return _entropy(self.low, self.high)

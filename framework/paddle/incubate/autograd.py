@@ -8,17 +8,31 @@ from typing import Any
 
 from framework import paddle
 from framework.paddle._kernel.arguments import Tensors
-from framework.paddle._kernel.modules import complete as _complete
 from framework.paddle._kernel.tape import grad as _grad
 from framework.paddle._kernel.tensor import Tensor
 
 log = logging.getLogger("oar")
 
-__all__ = ["Hessian", "Jacobian", "disable_prim", "enable_prim", "forward_grad", "grad", "jvp", "vjp"]
+__all__ = [
+    "Hessian",
+    "Jacobian",
+    "disable_prim",
+    "enable_prim",
+    "forward_grad",
+    "grad",
+    "jvp",
+    "prim_enabled",
+    "vjp",
+]
 
 
 def _as_tuple(value: Tensors) -> tuple[Tensor, ...]:
     return (value,) if isinstance(value, Tensor) else tuple(value)
+
+
+def as_tensors(xs: Tensors) -> tuple[Tensor, ...]:
+    """One Tensor or several, as a tuple."""
+    return _as_tuple(xs)
 
 
 def _like(reference: Tensors, values: Sequence[Tensor]) -> Tensors:
@@ -172,8 +186,12 @@ class Hessian:
         return self.symbolic[indexes]
 
 
+_prim = {"enabled": False}
+
+
 def enable_prim() -> None:
-    """Every operation here is differentiable as often as one likes: nothing to switch."""
+    """Every operation here is differentiable as often as one likes: nothing to switch but `prim_enabled`."""
+    _prim["enabled"] = True
     log.info(
         "paddle.incubate.autograd.enable_prim: nothing to do, operations are compiled from primitives always"
     )
@@ -181,6 +199,9 @@ def enable_prim() -> None:
 
 def disable_prim() -> None:
     """See `enable_prim`."""
+    _prim["enabled"] = False
 
 
-_complete(__name__)
+def prim_enabled() -> bool:
+    """Whether `enable_prim` was called last."""
+    return _prim["enabled"]

@@ -9,16 +9,19 @@ from typing import ParamSpec
 
 from framework.paddle._kernel.modules import complete as _complete
 from framework.paddle.jit.ast_transform import transformed
+from framework.paddle.jit.to_static import ENV_ENABLE_SOT
 from framework.paddle.static.program import in_dynamic_mode
+from framework.paddle.utils.environments import EnvironmentVariableGuard
 
 P = ParamSpec("P")
 
 
 @contextmanager
 def sot_mode_guard(value: bool) -> Iterator[None]:
-    """Within the block `to_static` converts by bytecode (True) or by source (False). Here one way serves for both: by
-    source, and function by function where there is none."""
-    yield
+    """Within the block functions that cannot be one program run as Python (True), as where Paddle converts byte code,
+    or are errors (False), as where it converts source. Here source is converted in both cases."""
+    with EnvironmentVariableGuard(ENV_ENABLE_SOT, value):
+        yield
 
 
 def dygraph_to_static_func(function: Callable[P, object]) -> Callable[P, object]:

@@ -21,6 +21,7 @@ import textwrap
 import tokenize
 import types
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +32,20 @@ from framework.paddle.jit.exits import move_breaks, move_returns
 from framework.paddle.jit.scopes import assigned_names, can_move, declared_names
 
 _CONVERT = "__oar_convert"
+CONVERSION_OPTIONS = "conversion_options"  # the attribute of a function that says whether it is converted
 _OURS = (
     Path(__file__).resolve().parents[2],
     Path(jax.__file__).resolve().parent,
     Path(inspect.__file__).parent,
 )
 _ignored: set[str] = set()
+
+
+@dataclass(frozen=True)
+class ConversionOptions:
+    """How a function is converted. `not_convert`: it stays as it is written."""
+
+    not_convert: bool = False
 
 
 def ignore_module(modules: list[Any]) -> None:
@@ -69,7 +78,8 @@ def transformed(function: Callable[..., object]) -> Callable[..., object]:
 
 
 def _is_left_alone(function: types.FunctionType) -> bool:
-    if function.__dict__.get("__not_to_static__") or _CONVERT in function.__code__.co_freevars:
+    options = function.__dict__.get(CONVERSION_OPTIONS)
+    if (options is not None and options.not_convert) or _CONVERT in function.__code__.co_freevars:
         return True
     module = function.__module__ or ""
     return any(module == name or module.startswith(f"{name}.") for name in _ignored) or _is_library(

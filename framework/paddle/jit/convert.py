@@ -162,29 +162,23 @@ def _either(step: int | Tensor, counter: int | Tensor, stop: int | Tensor, below
 
 
 def and_(*parts: Callable[[], object]) -> object:
-    """`a and b and …`."""
-    value = parts[0]()
-    for part in parts[1:]:
-        if control.is_traced(value):
-            value = _logical("logical_and", value, part())
-        elif not value:
-            return value
-        else:
-            value = part()
-    return value
+    """`a and b and …`; what comes after a false Python value is not looked at."""
+    value, rest = parts[0](), parts[1:]
+    if not rest:
+        return value
+    if control.is_traced(value):
+        return _logical("logical_and", value, and_(*rest))
+    return and_(*rest) if value else value
 
 
 def or_(*parts: Callable[[], object]) -> object:
-    """`a or b or …`."""
-    value = parts[0]()
-    for part in parts[1:]:
-        if control.is_traced(value):
-            value = _logical("logical_or", value, part())
-        elif value:
-            return value
-        else:
-            value = part()
-    return value
+    """`a or b or …`; what comes after a true Python value is not looked at."""
+    value, rest = parts[0](), parts[1:]
+    if not rest:
+        return value
+    if control.is_traced(value):
+        return _logical("logical_or", value, or_(*rest))
+    return value if value else or_(*rest)
 
 
 def not_(value: object) -> bool | Tensor:

@@ -5,21 +5,32 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import logging
 import types
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from framework.core.errors import OarError, TraceError
+from framework.core.errors import OarError, TraceError, UnknownValueError
 from framework.core.process_state import state
 from framework.core.trace import explain_trace_errors, user_line
 from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.tensor import Tensor
-from framework.paddle.jit.ast_transform import transformed
+from framework.paddle.jit.ast_transform import CONVERSION_OPTIONS, ConversionOptions, transformed
+from framework.paddle.jit.concrete import ConcreteProgram, ProgramCache, expect_dynamic_mode, tensors_of
+from framework.paddle.jit.dy2static.function_spec import FunctionSpec
 from framework.paddle.jit.program import StaticProgram, trace
 from framework.paddle.jit.recording import shape_and_type
 from framework.paddle.jit.spec import InputSpec, check
 from framework.paddle.jit.structure import flatten_arguments, with_tensors
 from framework.paddle.nn.layer import Layer
+from framework.paddle.utils.environments import BooleanEnvironmentVariable
+
+if TYPE_CHECKING:
+    from framework.paddle.static.program import Program
+
+log = logging.getLogger("oar")
+# Whether functions that cannot be one program run as Python; of the environment in Paddle, too.
+ENV_ENABLE_SOT = BooleanEnvironmentVariable("ENABLE_FALL_BACK", True)
 
 
 def enable_to_static(enable_to_static_bool: bool) -> None:
@@ -43,13 +54,15 @@ class StaticFunction:
         *,
         owner: object = None,
         convert: bool = True,
+        full_graph: bool = True,
     ) -> None:
         functools.update_wrapper(self, function)
         self.name = getattr(function, "__name__", type(function).__name__)
         self.dygraph_function = function
         self.input_spec = input_spec
         self._owner = owner
-        self._convert = convert
+        self._convert, self._full_graph = convert, full_graph
+        self._runs_as_python = False
         self._bound: dict[int, tuple[Any, StaticFunction]] = {}
         self._programs: dict[Any, list[StaticProgram]] = {}
 
@@ -58,7 +71,13 @@ class StaticFunction:
             return self
         known = self._bound.get(id(owner))
         if known is None or known[0] is not owner:
-            bound = StaticFunction(self.dygraph_function, self.input_spec, owner=owner, convert=self._convert)
+            bound = StaticFunction(
+                self.dygraph_function,
+                self.input_spec,
+                owner=owner,
+                convert=self._convert,
+                full_graph=self._full_graph,
+            )
             known = self._bound[id(owner)] = (owner, bound)
         return known[1]
 
@@ -73,6 +92,55 @@ class StaticFunction:
         """The source of the converted function."""
         source = getattr(transformed(self.dygraph_function), "__converted_source__", None)
         return source or inspect.getsource(self.dygraph_function)
+
+    @functools.cached_property
+    def program_cache(self) -> ProgramCache:
+        """Static programs of the arguments that it was called with."""
+        return ProgramCache(self)
+
+    @property
+    def concrete_program(self) -> ConcreteProgram:
+        """The static program for `input_spec`, else for the arguments that came last.
+
+        Raises:
+            RuntimeError: the mode is static, or the function runs as Python.
+            ValueError: there is neither.
+        """
+        expect_dynamic_mode("concrete_program")
+        if self._runs_as_python:
+            raise RuntimeError(f"{self.name} is not one program: it runs as Python")
+        if self.input_spec is not None:
+            return self.program_cache.program(self.program_cache.note(self.input_spec, {}))
+        if not len(self.program_cache):
+            raise ValueError(
+                f"No valid transformed program for {self.name}. Please specific `input_spec` in "
+                "`@paddle.jit.to_static` or feed input tensor to call the decorated function at once."
+            )
+        return self.program_cache.last()[1][0]
+
+    def get_concrete_program(self, *args: object, **kwargs: object) -> tuple[ConcreteProgram, StaticFunction]:
+        """The static program for such arguments, InputSpecs or values, and this function, which runs it."""
+        FunctionSpec(self.rollback()).unified_args_and_kwargs(args, kwargs)
+        return self.program_cache.program(self.program_cache.note(args, kwargs)), self
+
+    def get_traced_count(self) -> int:
+        """How many kinds of arguments it was compiled for."""
+        return len(self.program_cache)
+
+    @property
+    def main_program(self) -> Program:
+        """That of `concrete_program`, and raises as it does."""
+        return self.concrete_program.main_program
+
+    @property
+    def inputs(self) -> list[Tensor]:
+        """The variables that `main_program` is fed."""
+        return tensors_of(self.concrete_program.inputs)
+
+    @property
+    def outputs(self) -> list[Tensor]:
+        """The variables that `main_program` gives."""
+        return tensors_of(self.concrete_program.outputs)
 
     @property
     def class_instance(self) -> object:
@@ -105,7 +173,7 @@ class StaticFunction:
         return function if self._owner is None else types.MethodType(function, self._owner)
 
     def __call__(self, *args: object, **kwargs: object) -> Any:
-        if not state.to_static:
+        if not state.to_static or (self._runs_as_python and mode.watcher is None):
             return self.rollback()(*args, **kwargs)
         if mode.watcher is not None:  # inside of another program, which takes it in
             return self.python_function(*args, **kwargs)
@@ -130,8 +198,14 @@ class StaticFunction:
             found = program.fits(tensors)
             if found is not None:
                 return program(found, tensors)
-        program = self._trace(args, kwargs, tensors, programs)
+        try:
+            program = self._trace(args, kwargs, tensors, programs)
+        except Exception as error:
+            if self._full_graph:
+                raise
+            return self._run_as_python(error, args, kwargs)
         programs.append(program)
+        self.program_cache.note(args, kwargs)
         found = program.fits(tensors)
         if found is None:
             raise TraceError(
@@ -141,6 +215,16 @@ class StaticFunction:
             )
         return program(found, tensors)
 
+    def _run_as_python(self, error: Exception, args: Sequence[Any], kwargs: Mapping[str, Any]) -> object:
+        """The result of the function as it was written, from here on; what is wrong with it is raised from there."""
+        try:
+            result = self.rollback()(*args, **kwargs)
+        except Exception as own:
+            raise own from error
+        self._runs_as_python = True
+        log.warning("%s is not one program and runs as Python, operation by operation: %s", self.name, error)
+        return result
+
     def _trace(
         self, args: object, kwargs: object, tensors: Sequence[Tensor], programs: Sequence[StaticProgram]
     ) -> StaticProgram:
@@ -149,6 +233,14 @@ class StaticFunction:
         known = programs[-1].slots if programs else ()
         with explained(self.name), converted_layers(layers if self._convert else ()):
             return trace(lambda: self.python_function(*arguments, **named), tensors, layers, known)
+
+    @contextlib.contextmanager
+    def conversion(self, args: object, kwargs: object) -> Iterator[None]:
+        """Within the block layers that the function reaches run with their control flow converted, and errors of
+        tracing name its line."""
+        layers = list(layers_of(self._owner, self.dygraph_function, args, kwargs))
+        with explained(self.name), converted_layers(layers if self._convert else ()):
+            yield
 
     def concrete_programs(self) -> list[StaticProgram]:
         """All programs that were compiled."""
@@ -185,7 +277,8 @@ class explained:
     def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> bool | None:
         if isinstance(error, TraceError) and error.where is None:
             line = user_line(error)
-            raise TraceError(
+            raised = UnknownValueError if isinstance(error, UnknownValueError) else TraceError
+            raise raised(
                 error.problem,
                 where=self.name if line == "an unknown line" else f"{self.name}, {line}",
                 received=error.received,
@@ -248,9 +341,14 @@ def to_static(
     """Compile a function, a method or a Layer (its `forward`); also a decorator.
 
     A whole training step can be one such function: `loss.backward()`, `opt.step()` and `opt.clear_grad()` inside become
-    a part of the program. `if`, `while` and `for` over Tensors are converted; `full_graph`, `build_strategy` and
-    `backend` are accepted and mean nothing here.
+    a part of the program. `if`, `while` and `for` over Tensors are converted. A function that cannot be one program
+    runs as Python, with a warning; with `full_graph=True` it is an error (TraceError), as where a model is saved.
+    `backend` is accepted and means nothing here.
     """
+    full_graph = kwargs.get("full_graph")
+    if full_graph is None:
+        full_graph = not ENV_ENABLE_SOT.get()
+    whole = bool(full_graph) and not getattr(build_strategy, "build_cinn_pass", False)
 
     def decorate(target: object) -> Layer | StaticFunction:
         if isinstance(target, Layer):
@@ -258,19 +356,21 @@ def to_static(
                 forward = target.forward
                 plain = forward.__func__ if isinstance(forward, types.MethodType) else forward
                 owner = target if isinstance(forward, types.MethodType) else None
-                object.__setattr__(target, "forward", StaticFunction(plain, input_spec, owner=owner))
+                object.__setattr__(
+                    target, "forward", StaticFunction(plain, input_spec, owner=owner, full_graph=whole)
+                )
             elif input_spec is not None:
                 target.forward.input_spec = input_spec
             return target
         if isinstance(target, StaticFunction):
             return target
         if isinstance(target, types.MethodType):
-            return StaticFunction(target.__func__, input_spec, owner=target.__self__)
+            return StaticFunction(target.__func__, input_spec, owner=target.__self__, full_graph=whole)
         if not callable(target):
             raise TypeError(
                 f"to_static takes a function, a method or a Layer, received {type(target).__name__}"
             )
-        return StaticFunction(target, input_spec)
+        return StaticFunction(target, input_spec, full_graph=whole)
 
     return decorate if function is None else decorate(function)
 
@@ -280,5 +380,5 @@ def not_to_static(func: Any = None) -> Any:
     decorator."""
     if func is None:
         return not_to_static
-    func.__not_to_static__ = True
+    setattr(getattr(func, "__func__", func), CONVERSION_OPTIONS, ConversionOptions(not_convert=True))
     return func

@@ -216,8 +216,8 @@ def crop(
 
 @operation
 def _multiplex(inputs: Arrays, index: Array) -> Array:
-    rows = jnp.arange(inputs[0].shape[0])
-    return jnp.stack(inputs)[index.reshape(-1)[: inputs[0].shape[0]], rows]
+    chosen = index.reshape(-1)[: inputs[0].shape[0]]  # fewer than rows: those after them are left out
+    return jnp.stack(inputs)[chosen, jnp.arange(len(chosen))]
 
 
 @checked

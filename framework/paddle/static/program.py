@@ -23,6 +23,7 @@ from framework.paddle._kernel.tape import Node
 from framework.paddle._kernel.tensor import Parameter, Tensor, as_array, wrap
 from framework.paddle._kernel.x64 import x64
 from framework.paddle.static.argument_kinds import check_call
+from framework.paddle.static.numpy_functions import apply_ufunc
 from framework.paddle.static.test_forms import TEST_FORMS
 from framework.paddle.utils import unique_name
 
@@ -48,9 +49,8 @@ class Variable(Tensor):
 
     lod_level = 0
     is_data = False
-    looked_up: weakref.ref[Program] | None = (
-        None  # clones of a program share variables: where it was last asked for
-    )
+    looked_up: weakref.ref[Program] | None = None  # clones share variables: where it was asked for last
+    __array_ufunc__ = apply_ufunc
 
     @property
     def shape(self) -> tuple[int, ...]:  # type: ignore[override]  # a list in dynamic mode only, as in Paddle

@@ -69,4 +69,18 @@ def in_to_static_mode() -> bool:
 in_declarative_mode = in_to_static_mode
 
 
+class _ModeSettings:
+    """What programs read and set back of Paddle's modes."""
+
+    @property
+    def _in_to_static_mode_(self) -> bool:
+        return in_to_static_mode()
+
+    @_in_to_static_mode_.setter
+    def _in_to_static_mode_(self, value: bool) -> None:
+        """Accepted: a conversion that fails leaves the mode as it was."""
+
+
+global_var = _ModeSettings()
+
 _complete(__name__)

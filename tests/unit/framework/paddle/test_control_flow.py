@@ -136,7 +136,7 @@ def test_layers_in_containers_are_converted():
 
 
 def test_branches_of_different_kinds_are_refused():
-    @to_static
+    @to_static(full_graph=True)
     def run(x):
         if x > 0:
             y = x
@@ -149,7 +149,7 @@ def test_branches_of_different_kinds_are_refused():
 
 
 def test_a_variable_of_one_branch_cannot_be_used():
-    @to_static
+    @to_static(full_graph=True)
     def run(x):
         if x > 0:
             only = x

@@ -155,3 +155,17 @@ def test_tensors_are_pickled_and_copied() -> None:
 )
 def test_types_of_python_are_types_of_paddle(kind: type, name: str) -> None:
     assert paddle.zeros([1], dtype=kind).dtype == getattr(paddle, name)
+
+
+def test_sizes_may_be_tensors_of_one_axis() -> None:
+    sizes = (paddle.to_tensor([2]), paddle.to_tensor([3]))
+    assert paddle.uniform(shape=sizes).shape == [2, 3]
+    assert paddle.zeros(list(sizes)).shape == [2, 3]
+
+
+def test_one_tensor_becomes_another() -> None:
+    x = paddle.to_tensor([2.0], stop_gradient=False)
+    target = paddle.zeros([3])
+    assert target._inplace_assign(x * x) is target  # type: ignore[attr-defined]
+    target.sum().backward()
+    assert (target.shape, x.grad.tolist()) == ([1], [4.0])  # type: ignore[union-attr]

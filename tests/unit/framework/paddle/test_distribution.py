@@ -193,3 +193,16 @@ def test_transformed_and_independent_distributions() -> None:
     assert twice.log_prob(Tensor(1.3)).item() == pytest.approx(
         stats.lognorm(0.5, scale=np.exp(0.2)).logpdf(1.3), rel=1e-5
     )
+
+
+@pytest.mark.parametrize("probs", [0.0, 2.0])
+def test_a_chance_is_above_zero_and_at_most_one(probs: float) -> None:
+    with pytest.raises(ValueError, match="at most 1"):
+        D.Geometric(probs)
+
+
+def test_probabilities_where_the_bounds_are_exchanged() -> None:
+    uniform = D.Uniform(paddle.to_tensor([1.0, 0.0]), paddle.to_tensor([0.0, 4.0]))
+    assert uniform.prob(paddle.to_tensor([0.5, 1.0])).tolist() == [0.0, 0.25]  # as Paddle, which has no check
+    with pytest.raises(TypeError, match="Transform"):
+        D.IndependentTransform("", 1)  # type: ignore[arg-type]

@@ -175,3 +175,31 @@ def test_wrong_arguments_say_what_was_received(case: int) -> None:
     call, message = WRONG[case]
     with pytest.raises(ShapeError, match=message):
         call()
+
+
+@pytest.mark.parametrize(
+    ("function", "error"),
+    [
+        (lambda x: paddle.fft.fft2(x, axes=3), ValueError),
+        (lambda x: paddle.fft.hfft2(x, 1), ValueError),
+        (lambda x: paddle.fft.irfft2(x[0]), ValueError),
+        (lambda x: paddle.fft.hfft(x, axis=10), ValueError),
+        (lambda x: paddle.fft.fftn(x, [2, 2], [0]), ValueError),
+        (lambda x: paddle.fft.fftn(x, [2, 2, 2]), ValueError),
+        (lambda x: paddle.fft.ifft(x, 2.5), ValueError),
+        (lambda x: paddle.fft.irfft2(x[:, :1]), ValueError),
+        (lambda x: paddle.fft.hfft(x[:, :1]), ValueError),
+        (lambda x: paddle.fft.fftfreq(0), ValueError),
+        (lambda x: paddle.fft.rfftfreq(4, 0.0), ValueError),
+        (lambda x: paddle.fft.hfft(x > 0), RuntimeError),
+        (lambda x: paddle.fft.rfft2(x * 1j), RuntimeError),
+    ],
+)
+def test_transforms_refuse_what_paddle_refuses(function, error) -> None:
+    with pytest.raises(error, match="InvalidArgument"):
+        function(paddle.ones([3, 4]))
+
+
+def test_planes_are_all_axes_where_none_are_named() -> None:
+    x = np.random.default_rng(0).normal(size=(2, 3, 4))
+    np.testing.assert_allclose(paddle.fft.fft2(paddle.to_tensor(x), axes=None).numpy(), np.fft.fftn(x))

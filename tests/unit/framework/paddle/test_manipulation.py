@@ -166,3 +166,8 @@ def test_wrong_shapes_say_what_was_received(case: int) -> None:
     call, message = WRONG[case]
     with pytest.raises(ShapeError, match=message):
         call()
+
+
+def test_multiplex_gives_as_many_rows_as_it_has_indices() -> None:
+    inputs = [paddle.zeros([3, 2]), paddle.ones([3, 2])]
+    assert paddle.multiplex(inputs, paddle.to_tensor([[1], [0]])).tolist() == [[1, 1], [0, 0]]

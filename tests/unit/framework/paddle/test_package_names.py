@@ -265,3 +265,78 @@ def test_suppression_as_detectors_call_it() -> None:
     coding = ("code_type", "encode_center_size", "box_normalized", False, "axis", 0)
     encoded = kernels.box_coder(boxes(6), None, boxes(4), *coding, "variance", [0.1, 0.1, 0.2, 0.2])
     assert float(encoded.sum()) == pytest.approx(267.094, rel=1e-4)
+
+
+def test_names_of_modes_and_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    framework = imported("paddle.base.framework")
+    with framework._dygraph_guard(None):
+        assert not paddle.in_dynamic_mode()
+        with framework._dygraph_guard(object()):
+            assert paddle.in_dynamic_mode()
+    assert paddle.in_dynamic_mode()
+    settings = imported("paddle.base.dygraph.base").global_var
+    settings._in_to_static_mode_ = False
+    assert not settings._in_to_static_mode_
+    environments = imported("paddle.utils.environments")
+    count = environments.IntegerEnvironmentVariable("OAR_TEST_COUNT", 3)
+    with environments.EnvironmentVariableGuard(count, 5):
+        assert (count.get(), repr(count)) == (5, "Env(OAR_TEST_COUNT=5)")
+    assert count.get() == 3
+    monkeypatch.setenv("OAR_TEST_COUNT", "many")
+    assert count.get() == 3
+    with pytest.raises(AssertionError, match="value must be an integer"):
+        count.set(True)
+
+
+def test_byte_code_runs_as_python() -> None:
+    sot = imported("paddle.jit.sot")
+    calls: list[int] = []
+    run = sot.symbolic_translate(sot.psdb.check_no_breakgraph(lambda x: calls.append(1) or x + 1))
+    with sot.utils.strict_mode_guard(True):
+        assert [run(1), run(2), len(calls)] == [2, 3, 2]
+    cache = imported("paddle.jit.sot.opcode_translator.executor.executor_cache").OpcodeExecutorCache
+    with pytest.raises(ForeignNameError, match="Python runs"):
+        cache()
+
+
+def test_properties_are_written_and_read() -> None:
+    properties = imported("paddle.base.core").Property()
+    properties.set_float("rate", 1)
+    properties.set_strings("names", ["a"])
+    other = imported("paddle.base.core").Property()
+    other.parse_from_string(properties.serialize_to_string())
+    assert (other.size(), other.get_float("rate"), other.get_float(0)) == (2, 1.0, 1.0)
+    with pytest.raises(ValueError, match="not a float"):
+        other.get_float(1)
+
+
+def test_axes_of_the_smaller_tensor_begin_where_it_is_said() -> None:
+    x, y = paddle.ones([2, 3, 4]), paddle.to_tensor([1.0, 2.0, 3.0])
+    math = imported("paddle.tensor.math")
+    np.testing.assert_array_equal(math._multiply_with_axis(x, y, 1).numpy()[0, :, 0], [1, 2, 3])
+    np.testing.assert_array_equal(math._subtract_with_axis(y, x, 1).numpy()[1, :, 3], [0, 1, 2])
+
+
+def test_constraints_of_random_variables() -> None:
+    constraint = imported("paddle.distribution.constraint")
+    variable = imported("paddle.distribution.variable")
+    assert constraint.Range(0, 1)(0.5)
+    assert not bool(constraint.Simplex()(paddle.to_tensor([0.5, 0.6])))
+    stacked = variable.Stack([variable.real, variable.positive], axis=-1)
+    assert stacked.constraint(paddle.to_tensor([[1.0, -1.0]])).tolist() == [[True, False]]
+    whole = variable.Independent(variable.positive, 1)
+    assert (whole.event_rank, whole.constraint(paddle.to_tensor([[1.0, -1.0]])).tolist()) == (1, [False])
+    with pytest.raises(NotImplementedError):
+        constraint.Constraint()(1)
+
+
+def test_source_of_functions() -> None:
+    utils = imported("paddle.jit.dy2static.utils")
+    assert "def test_source_of_functions" in utils.func_to_source_code(test_source_of_functions)
+    with pytest.raises(TypeError, match="function or method"):
+        utils.func_to_source_code(3)
+    assert (utils.index_in_list([1, 2], 2), utils.index_in_list([], 1)) == (1, -1)
+    assert utils.is_paddle_func(paddle.nn.functional.relu)
+    assert not utils.is_paddle_func(np.mean)
+    logger = imported("paddle.static.log_helper").get_logger("oar.test", 20, "%(message)s")
+    assert (logger.level, logger.propagate) == (20, False)

@@ -102,3 +102,16 @@ def test_feeds_that_do_not_fit_are_said(caplog):
     (value,) = executor.run(feed={"x": X[:, :2]}, fetch_list=[y])  # as Paddle's executor
     np.testing.assert_array_equal(value, X[:, :2] + 1)
     assert f"x is [-1, 4], and {list(X[:, :2].shape)} is fed" in caplog.text
+
+
+def test_numpy_functions_of_variables_are_operations():
+    x = static.data("x", [2])
+    array = np.array([1.0, 2.0], np.float32)
+    results = [np.log(x), array - x, array / x, array < x, x * array]
+    values = static.Executor().run(feed={"x": array * 2}, fetch_list=results)
+    for value, expected in zip(
+        values, (np.log(array * 2), -array, array * 0 + 0.5, [True, True], array * array * 2), strict=True
+    ):
+        np.testing.assert_allclose(value, expected, rtol=1e-6)
+    with pytest.raises(TypeError):
+        np.hypot(array, x)

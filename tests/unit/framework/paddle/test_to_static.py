@@ -8,6 +8,7 @@ import pytest
 from framework import paddle
 from framework.core.errors import ShapeError, TraceError
 from framework.paddle.jit import not_to_static, to_static
+from framework.paddle.jit.api import sot_mode_guard
 from framework.paddle.jit.spec import InputSpec
 
 
@@ -104,7 +105,7 @@ def test_the_mode_of_a_layer_is_a_part_of_the_program():
 def test_a_kept_tensor_is_an_error_and_leaves_nothing_behind():
     kept, net = [], Net()
 
-    @to_static
+    @to_static(full_graph=True)
     def run(x):
         kept.append(net(x))
         return x
@@ -116,12 +117,32 @@ def test_a_kept_tensor_is_an_error_and_leaves_nothing_behind():
 
 
 def test_looking_at_values_names_the_line():
-    @to_static
+    @to_static(full_graph=True)
     def run(x):
         return x * float(np.asarray(x).sum())
 
     with pytest.raises(TraceError, match=r"np\.asarray\(x\)\.sum\(\)"):
         run(data(2))
+
+
+def test_what_is_not_one_program_runs_as_python_and_says_so_once(caplog):
+    calls = []
+
+    def run(x):
+        calls.append(1)
+        return paddle.to_tensor(np.ones(int(np.asarray(x).sum())))
+
+    static = to_static(run)
+    for _ in range(2):
+        assert static(paddle.to_tensor([3])).shape == [3]
+    assert len(calls) == 3  # traced once, run twice
+    assert [record.message for record in caplog.records if "runs as Python" in record.message][1:] == []
+    with pytest.raises(TypeError, match="no values yet"):
+        to_static(run, full_graph=True)(paddle.to_tensor([3]))
+    with sot_mode_guard(False):
+        whole = to_static(run)
+    with pytest.raises(TraceError):
+        whole(paddle.to_tensor([3]))
 
 
 def test_numpy_and_item_give_the_tensor_in_a_compiled_function():
@@ -150,5 +171,26 @@ def plain(x):
 
 def test_not_to_static_is_left_alone():
     with pytest.raises(TraceError):
-        to_static(lambda x: plain(x))(data(3))
+        to_static(lambda x: plain(x), full_graph=True)(data(3))
     assert plain(paddle.ones([2])).numpy().tolist() == [1, 1]
+
+
+def test_what_comes_after_a_python_value_that_decides_is_not_looked_at():
+    def run(x, a):
+        if x > 1 or a is None or a > 1:
+            x = x - 1
+        if x < 5 and a is not None and a > 0:
+            x = x * 10
+        return x
+
+    static = to_static(run, full_graph=True)
+    assert [float(static(paddle.to_tensor(0.0), a)) for a in (None, 1, 2)] == [-1.0, 0.0, -10.0]
+
+
+def test_an_error_of_the_function_itself_is_raised_from_its_own_line():
+    def run(x):
+        return x.no_such_method()
+
+    with pytest.raises(AttributeError, match="no_such_method") as caught:
+        to_static(run)(paddle.ones([2]))
+    assert any(entry.name == "run" and entry.path.name == "test_to_static.py" for entry in caught.traceback)
