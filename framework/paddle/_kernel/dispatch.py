@@ -30,10 +30,11 @@ from framework.core.compilation import compile_options, enable_compilation_cache
 from framework.core.errors import OarError
 from framework.core.errors import ShapeError as CoreShapeError
 from framework.paddle._kernel.dtypes import INEXACT
-from framework.paddle._kernel.errors import ShapeError, ValueNeeded, in_paddle_words
+from framework.paddle._kernel.errors import OperandError, ShapeError, ValueNeeded, in_paddle_words
 from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.random import default_generator
 from framework.paddle._kernel.settings import freeze, thaw
+from framework.paddle._kernel.symbol import Symbol
 from framework.paddle._kernel.tape import Cotangent, Edge, Node, edge_of
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 from framework.paddle._kernel.x64 import enter_x64, leave_x64, x64
@@ -397,7 +398,15 @@ def explained(compiled: Compiled, args: Sequence[object], error: Exception) -> E
         for a in args
     )
     settings = "".join(f", {name}={value!r:.60}" for name, value in compiled.settings.items())
-    return ShapeError(
+    if any(isinstance(a, Tensor) and isinstance(a._array, Symbol) for a in args) and not mode.recorder:
+        return OperandError(
+            "a variable of a static program has no values in dynamic mode",
+            where=f"paddle.{compiled.name}",
+            received=inputs,
+            fix="call paddle.enable_static() before the program is recorded",
+        )
+    kind = OperandError if isinstance(error, TypeError) else ShapeError
+    return kind(
         str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__,
         where=f"paddle.{compiled.name}",
         received=inputs + settings,

@@ -26,6 +26,10 @@ class IntegerError(ShapeError, TypeError):
     """A size, an axis or a count is no integer: some of Paddle's functions raise TypeError, others ValueError."""
 
 
+class OperandError(ShapeError, TypeError):
+    """An operation cannot compute with what it got: in Paddle a TypeError in static mode, a ValueError in dynamic."""
+
+
 class ArgumentTypeError(errors.OarError, TypeError):
     """An argument is of a kind that Paddle refuses before an operation runs: a name that is no data type, an axis that
     is no integer."""

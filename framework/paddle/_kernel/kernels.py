@@ -83,7 +83,9 @@ def _of_function(kernel: str, full: str, parameters: tuple[str, ...]) -> Callabl
     module = importlib.import_module(_ROOT + home)
     function = getattr(getattr(module, owner) if owner else module, attribute)
     names = [parameter.removeprefix("-").partition(":")[0] for parameter in parameters]
-    targets = {name: p.partition(":")[2] or name for name, p in zip(names, parameters) if not p.startswith("-")}
+    targets = {
+        name: p.partition(":")[2] or name for name, p in zip(names, parameters) if not p.startswith("-")
+    }
 
     def run(*args: Any, **kwargs: Any) -> Any:
         values = dict(zip(names, args)) | kwargs

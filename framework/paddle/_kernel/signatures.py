@@ -22,7 +22,8 @@ class Signature:
 
 
 @functools.cache
-def _table() -> dict[str, Signature]:
+def signatures() -> dict[str, Signature]:
+    """All operators that have a kernel, by name."""
     lines = Path(__file__).with_name("signatures.txt").read_text(encoding="utf-8").splitlines()
     rows = ([column.strip() for column in line.split("|")] for line in lines if not line.startswith("#"))
     return {
@@ -37,4 +38,4 @@ def _table() -> dict[str, Signature]:
 
 def find_signature(op_type: str) -> Signature | None:
     """The signature of an operator; None where Paddle 2.6.2 has no kernel of it."""
-    return _table().get(op_type)
+    return signatures().get(op_type)

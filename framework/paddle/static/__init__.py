@@ -6,7 +6,6 @@ import contextlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from framework.core.errors import OarError
 from framework.paddle._kernel.arguments import DTypeLike, Integers
 from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle._kernel.tensor import Parameter, Tensor
@@ -54,11 +53,10 @@ else:
 
 
 def data(name: str, shape: Any, dtype: Any = None, lod_level: int = 0) -> Variable:
-    """A variable to feed; None and -1 are sizes that are known when the program runs."""
+    """A variable to feed; None and -1 are sizes that are known when the program runs. Operations take it in static mode
+    alone."""
     from framework.paddle._kernel.dtypes import get_default_dtype
 
-    if in_dynamic_mode():
-        raise OarError("paddle.static.data is for static mode", fix="call paddle.enable_static() before it")
     return _declare(name, shape, dtype or get_default_dtype())
 
 
