@@ -106,10 +106,11 @@ def _of_operator(kernel: str, operator: str, signature: Signature) -> Callable[.
         attrs: dict[str, Any] = dict(kwargs)
         tensors: dict[str, Any] = {}
         for names, value in zip(signature.settings, args[count:]):
-            if isinstance(value, Tensor) and len(names) > 1:
-                tensors[names[1]] = value
+            name, *others = names
+            if isinstance(value, Tensor) and others:
+                tensors[others[0]] = value
             elif value is not None:
-                attrs[names[0]] = value
+                attrs[name] = value
         return _outputs(operator, signature, args[:count], attrs, tensors)
 
     run.__name__ = kernel

@@ -12,6 +12,7 @@ from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle._kernel.random import Generator, default_generator
 from framework.paddle._kernel.refused import refused
 from framework.paddle._kernel.tensor import Tensor
+from framework.paddle.base.lod_tensor import LoDTensor as LoDTensor
 from framework.paddle.device import is_compiled_with_cinn as is_compiled_with_cinn
 from framework.paddle.device import is_compiled_with_cuda as is_compiled_with_cuda
 from framework.paddle.device import is_compiled_with_custom_device as is_compiled_with_custom_device

@@ -64,6 +64,6 @@ def _slope(loss: Callable[[], Tensor], leaf: Tensor, start: np.ndarray, directio
     for step in (_STEP, -_STEP):
         leaf.set_value(to_tensor((start + step * direction).astype(start.dtype)))
         with no_grad():
-            values.append(float(loss().numpy().real))
+            values.append(float(np.real(loss().numpy())))
     leaf.set_value(to_tensor(start))
     return (values[0] - values[1]) / (2 * _STEP)

@@ -22,6 +22,7 @@ from framework.paddle._kernel.tape import Node
 from framework.paddle._kernel.tensor import Parameter, Tensor, as_array, wrap
 from framework.paddle._kernel.x64 import x64
 from framework.paddle.static.argument_kinds import check_call
+from framework.paddle.static.description import VariableDescription
 from framework.paddle.utils import unique_name
 
 if TYPE_CHECKING:
@@ -63,6 +64,10 @@ class Variable(Tensor):
     @property
     def block(self) -> Block:
         return default_main_program().global_block()
+
+    @property
+    def desc(self) -> VariableDescription:
+        return VariableDescription(self)
 
     def numpy(self, *args: object) -> np.ndarray:
         raise ValueNeeded(self, _state.defer)
