@@ -548,6 +548,13 @@ def operation(
     return _operation(function, name, differentiable, residual)
 
 
+def _name(result: object, name: str) -> None:
+    """Name the results of a recorded operation as its caller asks, with Paddle's end."""
+    for index, tensor in enumerate(result if isinstance(result, tuple | list) else [result]):
+        if isinstance(tensor, Tensor):
+            tensor.name = f"{name}.tmp_{index}"
+
+
 def _operation(
     function: Callable[..., object],
     name: str | None = None,
@@ -567,7 +574,10 @@ def _operation(
                 compiled, inputs = op.bind(args, kwargs)
             except ValueNeeded as error:
                 return error.record(call, args, kwargs)
-            return run(compiled, inputs)
+            result = run(compiled, inputs)
+            if routed and kwargs.get("name") and mode.recorder is not None:
+                _name(result, str(kwargs["name"]))
+            return result
         return (run if routed else execute)(op.default or op.quick(), args)
 
     call.__signature__ = op.signature.signature  # type: ignore[attr-defined]

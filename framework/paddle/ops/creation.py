@@ -70,7 +70,10 @@ def to_tensor(
 def integers_of(shape: Sizes) -> tuple[int, ...]:
     """A shape as integers, unchecked."""
     frozen = freeze(shape)
-    return tuple(int(s) for s in frozen) if isinstance(frozen, tuple) else (int(frozen),)
+    sizes = frozen if isinstance(frozen, tuple) else (frozen,)
+    return tuple(
+        int(n) for size in sizes for n in (size if isinstance(size, tuple) else (size,))
+    )  # [1] Tensors
 
 
 def sizes_of(shape: Sizes) -> tuple[int, ...]:

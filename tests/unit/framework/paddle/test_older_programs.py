@@ -55,6 +55,20 @@ def test_triangles_say_what_they_take():
         paddle.triu(x[0])
 
 
+def test_results_of_recorded_operations_take_the_name_that_is_asked_for(static: None):
+    x = paddle.static.data("x", [2], "float32")
+    y = paddle.add(x, x, name="total")
+    assert y.name == "total.tmp_0"
+    (result,) = paddle.static.Executor().run(feed={"x": np.ones(2, "float32")}, fetch_list=["total.tmp_0"])
+    assert result.tolist() == [2, 2]
+
+
+def test_shapes_may_be_a_list_with_tensors():
+    shape = [paddle.to_tensor([2]), 3]
+    assert paddle.uniform(shape).shape == [2, 3]  # type: ignore[arg-type]
+    assert paddle.randint(0, 5, shape).shape == [2, 3]  # type: ignore[arg-type]
+
+
 def test_axes_may_be_a_list_with_tensors():
     x = paddle.to_tensor(np.arange(24.0).reshape(2, 3, 4))
     axes = [0, paddle.to_tensor([1]), paddle.to_tensor([2])]
