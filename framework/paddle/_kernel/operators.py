@@ -76,22 +76,23 @@ def run_operator(op_type: str, slots: Slots, attrs: Mapping[str, Any], outputs: 
         return list(results) if isinstance(results, tuple) else [results]
 
     tensors = [tensor for _, tensor in inputs]
+    traced = [index for index, tensor in enumerate(tensors) if not tensor.stop_gradient]
     present: list[bool] = []
-    if all(
-        tensor.stop_gradient for tensor in tensors
-    ):  # untraced: an operator may read the values of its inputs
-        with x64():
-            items = results_of([tensor.value for tensor in tensors])
-            values = [wrap(_array(item)) for item in items if item is not None]
-        present = [item is not None for item in items]
+
+    def function(*arrays: jax.Array) -> tuple[jax.Array, ...]:
+        """Only what wants a gradient is traced: an operator may read the values of its other inputs."""
+        operands = [tensor.value for tensor in tensors]
+        for index, array in zip(traced, arrays, strict=True):
+            operands[index] = array
+        items = results_of(operands)
+        present[:] = [item is not None for item in items]
+        return tuple(_array(item) for item in items if item is not None)
+
+    if traced:
+        values = list(run(Compiled(op_type, function), [tensors[index] for index in traced]))
     else:
-
-        def function(*arrays: jax.Array) -> tuple[jax.Array, ...]:
-            items = results_of(arrays)
-            present[:] = [item is not None for item in items]
-            return tuple(_array(item) for item in items if item is not None)
-
-        values = list(run(Compiled(op_type, function), tensors))
+        with x64():
+            values = [wrap(array) for array in function()]
     by_slot: Slots = {}
     remaining = iter(values)
     for slot, there in zip(names, present):

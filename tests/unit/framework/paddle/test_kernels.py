@@ -29,6 +29,15 @@ def test_operators_of_programs_are_kernels_too():
     assert x.grad is not None and x.grad.shape == x.shape
 
 
+def test_inputs_that_are_settings_are_read_where_others_want_a_gradient():
+    x = paddle.to_tensor(RANDOM.rand(1, 1, 2, 2), stop_gradient=False)
+    size = paddle.to_tensor([4, 4], "int32")
+    settings = ("NCHW", 0, 0, 0, [], "nearest", False, 1)
+    y = _C_ops.nearest_interp(x._use_gpudnn(False), size, None, None, *settings)
+    y.sum().backward()
+    assert y.shape == [1, 1, 4, 4] and x.grad is not None and x.grad.sum().item() == 16
+
+
 def test_the_older_way_has_pairs_of_names_and_values():
     x = paddle.to_tensor(RANDOM.rand(3, 4))
     product = _legacy_C_ops.matmul_v2(x, x, "trans_x", False, "trans_y", True)
