@@ -225,7 +225,7 @@ def _rounded(x: jax.Array, scale: jax.Array, a: Arguments) -> jax.Array:
     return jax.lax.round(scaled)
 
 
-def _restored(x: jax.Array, scale: jax.Array, a: Arguments) -> jax.Array:
+def _dequantized(x: jax.Array, scale: jax.Array, a: Arguments) -> jax.Array:
     """Integers times their scale, with the gradient of x."""
     bound = (1 << (int(a.attr("bit_length", 8)) - 1)) - 1
     return x + jax.lax.stop_gradient(_rounded(x, scale, a) * scale / bound - x)
@@ -239,7 +239,7 @@ def _channel_scale(x: jax.Array, axis: int) -> jax.Array:
 def _fake_quantize_abs_max(a: Arguments) -> dict[str, Item]:
     x = a.array("X")
     scale = jnp.abs(x).max()
-    out = (_restored if "dequantize" in a.call.node.op else _rounded)(x, scale, a)
+    out = (_dequantized if "dequantize" in a.call.node.op else _rounded)(x, scale, a)
     return {"Out": Value.of(out), "OutScale": Value.of(scale.reshape(1))}
 
 
@@ -247,7 +247,7 @@ def _fake_quantize_abs_max(a: Arguments) -> dict[str, Item]:
 def _fake_channel_wise_quantize_abs_max(a: Arguments) -> dict[str, Item]:
     x = a.array("X")
     scale = _channel_scale(x, int(a.attr("quant_axis", 0)))
-    out = (_restored if "dequantize" in a.call.node.op else _rounded)(x, scale, a)
+    out = (_dequantized if "dequantize" in a.call.node.op else _rounded)(x, scale, a)
     return {"Out": Value.of(out), "OutScale": Value.of(scale.reshape(-1))}
 
 

@@ -115,7 +115,9 @@ def test_a_kernel_that_updates_its_inputs():
 
 
 def test_the_plug_in_runs_a_file_of_paddles_tree(tmp_path: Path):
-    (tmp_path / "op_test.py").write_text("raise ImportError('the one of Paddle needs its C++ library')")
+    (tmp_path / "op_test.py").write_text(
+        "raise ImportError('the one of Paddle needs its C++ library')", encoding="utf-8"
+    )
     (tmp_path / "test_relu.py").write_text(
         "import numpy as np, paddle\nfrom op_test import OpTest\n"
         "class TestRelu(OpTest):\n"
@@ -124,7 +126,8 @@ def test_the_plug_in_runs_a_file_of_paddles_tree(tmp_path: Path):
         "        self.inputs = {'X': np.array([[-1.0, 2.0]])}\n"
         "        self.outputs = {'Out': np.array([[0.0, 2.0]])}\n"
         "    def test_check_output(self):\n        self.check_output()\n"
-        "    def test_check_grad(self):\n        self.check_grad(['X'], 'Out')\n"
+        "    def test_check_grad(self):\n        self.check_grad(['X'], 'Out')\n",
+        encoding="utf-8",
     )
     command = [sys.executable, "-m", "pytest", "-q", "-p", "framework.paddle.op_test", "test_relu.py"]
     root = str(Path(__file__).resolve().parents[4])
