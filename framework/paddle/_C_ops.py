@@ -11,7 +11,8 @@ import numpy as np
 
 from framework.nn.functional import boxes as core_boxes
 from framework.paddle import ops
-from framework.paddle._kernel.modules import complete as _complete
+from framework.paddle._kernel.kernels import find_kernel
+from framework.paddle._kernel.modules import resolver
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 from framework.paddle.nn import functional as F
 from framework.paddle.vision import ops as vision
@@ -210,4 +211,10 @@ def _nms(
     )
 
 
-_complete(__name__)
+def __getattr__(name: str) -> Any:
+    """Kernels that a public function runs, or an operator of saved programs."""
+    kernel = None if name.startswith("__") else find_kernel(name)
+    return _elsewhere(name) if kernel is None else kernel
+
+
+_elsewhere = resolver(__name__)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from framework.paddle import _C_ops
-from framework.paddle._kernel.modules import complete as _complete
+from framework.paddle._kernel.kernels import find_operator
+from framework.paddle._kernel.modules import resolver
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.distributed.collective import all_reduce, get_group
 from framework.paddle.vision import ops as vision
@@ -74,4 +75,10 @@ def generate_proposals_v2(
     )
 
 
-_complete(__name__)
+def __getattr__(name: str) -> Any:
+    """Operators of saved programs: inputs in their order, then pairs of a setting's name and its value."""
+    kernel = None if name.startswith("__") else find_operator(name)
+    return _elsewhere(name) if kernel is None else kernel
+
+
+_elsewhere = resolver(__name__)

@@ -16,6 +16,7 @@ from typing import Any
 from framework.config import available, build, find
 from framework.interop.graph import onnx
 from framework.interop.graph import paddle as paddle_graphs
+from framework.interop.graph.paddle import older
 from framework.interop.graph.paddle.pir import FORMS
 from framework.workflow.domain.domain import all_domains
 from tools.bench.__main__ import BENCHES
@@ -92,6 +93,7 @@ def paddle_operators() -> str:
         "Writing at indices, choosing by masks": paddle_graphs.indexed.OPERATORS,
         "Decoding and suppressing boxes": paddle_graphs.detection.OPERATORS,
         "Control flow and arrays of tensors": paddle_graphs.control.OPERATORS,
+        "Of older programs": older.OPERATORS,
     }
     for theme, operators in themes.items():
         rows.append((theme, str(len(operators)), ", ".join(f"`{name}`" for name in sorted(operators))))

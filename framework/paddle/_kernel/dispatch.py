@@ -33,11 +33,12 @@ from framework.nn.functional import lowering
 from framework.paddle._kernel.ahead import Pending, compile_later, cotangent_of, differentiated, wait_for
 from framework.paddle._kernel.compile_notice import announce_compiling
 from framework.paddle._kernel.dtypes import INEXACT
-from framework.paddle._kernel.errors import ShapeError, ValueNeeded, in_paddle_words
+from framework.paddle._kernel.errors import OperandError, ShapeError, ValueNeeded, in_paddle_words
 from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.program import Program, is_nested
 from framework.paddle._kernel.random import default_generator
 from framework.paddle._kernel.settings import freeze, thaw
+from framework.paddle._kernel.symbol import Symbol
 from framework.paddle._kernel.tape import Cotangent, Edge, Node, edge_of
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 from framework.paddle._kernel.x64 import enter_x64, leave_x64, x64
@@ -404,7 +405,15 @@ def explained(compiled: Compiled, args: Sequence[object], error: Exception) -> E
         for a in args
     )
     settings = "".join(f", {name}={value!r:.60}" for name, value in compiled.settings.items())
-    return ShapeError(
+    if any(isinstance(a, Tensor) and isinstance(a._array, Symbol) for a in args) and not mode.recorder:
+        return OperandError(
+            "a variable of a static program has no values in dynamic mode",
+            where=f"paddle.{compiled.name}",
+            received=inputs,
+            fix="call paddle.enable_static() before the program is recorded",
+        )
+    kind = OperandError if isinstance(error, TypeError) else ShapeError
+    return kind(
         str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__,
         where=f"paddle.{compiled.name}",
         received=inputs + settings,
@@ -552,6 +561,13 @@ def operation(
     return _operation(function, name, differentiable, residual)
 
 
+def _name(result: object, name: str) -> None:
+    """Name the results of a recorded operation as its caller asks, with Paddle's end."""
+    for index, tensor in enumerate(result if isinstance(result, tuple | list) else [result]):
+        if isinstance(tensor, Tensor):
+            tensor.name = f"{name}.tmp_{index}"
+
+
 def _operation(
     function: Callable[..., object],
     name: str | None = None,
@@ -571,7 +587,10 @@ def _operation(
                 compiled, inputs = op.bind(args, kwargs)
             except ValueNeeded as error:
                 return error.record(call, args, kwargs)
-            return run(compiled, inputs)
+            result = run(compiled, inputs)
+            if routed and kwargs.get("name") and mode.recorder is not None:
+                _name(result, str(kwargs["name"]))
+            return result
         return (run if routed else execute)(op.default or op.quick(), args)
 
     call.__signature__ = op.signature.signature  # type: ignore[attr-defined]

@@ -30,6 +30,10 @@ class KernelTypeError(ShapeError, RuntimeError):
     """An operation does not compute with this type of values: Paddle has no kernel for it, a RuntimeError."""
 
 
+class OperandError(ShapeError, TypeError):
+    """An operation cannot compute with what it got: in Paddle a TypeError in static mode, a ValueError in dynamic."""
+
+
 class ArgumentTypeError(errors.OarError, TypeError):
     """An argument is of a kind that Paddle refuses before an operation runs: a name that is no data type, an axis that
     is no integer."""

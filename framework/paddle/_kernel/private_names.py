@@ -44,6 +44,9 @@ PRIVATE: dict[str, dict[str, str]] = {
         "default_collate_fn": "paddle.io.default_collate_fn",
         "default_convert_fn": "paddle.io.default_convert_fn",
     },
+    "paddle.static.amp.fp16_utils": {
+        "_keep_layer_norm_scale_bias_to_fp32": "paddle.static.amp._keep_layer_norm_scale_bias_to_fp32"
+    },
     "paddle.amp.auto_cast": {"amp_state": "paddle.amp.casting.amp_state"},
     "paddle.framework": {
         "dygraph_only": "paddle.base.framework.dygraph_only",

@@ -94,6 +94,11 @@ def cpu(x: Tensor) -> Tensor:
     return copy
 
 
+def _use_gpudnn(x: Tensor, use_gpudnn: bool = True) -> Tensor:
+    """The Tensor itself: XLA chooses the kernels."""
+    return x
+
+
 def cuda(x: Tensor, device_id: int | None = None, blocking: bool = True) -> Tensor:
     """The Tensor itself: jax keeps arrays on the accelerator where there is one."""
     return x
@@ -225,6 +230,7 @@ METHODS = {
     "__long__": Tensor.__int__,
     "_is_initialized": _true,
     "_inplace_assign": _inplace_assign,
+    "_use_gpudnn": _use_gpudnn,
     "_grad_ivar": lambda x: x.grad,
     "_numel": lambda x: x.size,
 }

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import numpy as np
 
 from framework.paddle._kernel import dtypes as types
 from framework.paddle._kernel.modules import resolver as _resolver
+from framework.paddle._kernel.signatures import Signature, signatures
 from framework.paddle._kernel.tensor import Parameter as Parameter
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 from framework.paddle.device import places, set_device
@@ -114,6 +115,37 @@ def _mode_only(
         return call
 
     return decorate
+
+
+@contextlib.contextmanager
+def _dygraph_guard(tracer: object) -> Iterator[None]:
+    """Within the block the mode is dynamic, or static where `tracer` is None."""
+    dynamic = in_dynamic_mode()
+    (enable_static if tracer is None else disable_static)()
+    try:
+        yield
+    finally:
+        (disable_static if dynamic else enable_static)()
+
+
+class OpProtoHolder:
+    """The operators of Paddle 2.6.2 that have kernels, by name."""
+
+    @classmethod
+    def instance(cls) -> OpProtoHolder:
+        """The one table."""
+        return cls()
+
+    @property
+    def op_proto_map(self) -> Mapping[str, Signature]:
+        """Name -> its inputs, settings and outputs."""
+        return signatures()
+
+    def get_op_proto(self, type: str) -> Signature:
+        """An operator. Raises: ValueError, there is none of this name."""
+        if type not in signatures():
+            raise ValueError(f'Operator "{type}" has not been registered.')
+        return signatures()[type]
 
 
 dygraph_only = _dygraph_only_ = _mode_only(True, "dynamic")

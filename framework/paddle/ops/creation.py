@@ -334,13 +334,23 @@ def diag_embed(input: Array, offset: int = 0, dim1: int = -2, dim2: int = -1) ->
 @operation
 def tril(x: Array, diagonal: int = 0, name: str | None = None) -> Array:
     """`x` with zeros above a diagonal of its last two axes."""
+    _check_triangle("tril", x, diagonal)
     return jnp.tril(x, diagonal)
 
 
 @operation
 def triu(x: Array, diagonal: int = 0, name: str | None = None) -> Array:
     """`x` with zeros below a diagonal of its last two axes."""
+    _check_triangle("triu", x, diagonal)
     return jnp.triu(x, diagonal)
+
+
+def _check_triangle(name: str, x: jax.Array, diagonal: object) -> None:
+    """In the words that Paddle's users know."""
+    if not isinstance(diagonal, int | np.integer):
+        raise ArgumentTypeError(f"diagonal in {name} must be a python Int", received=repr(diagonal))
+    if x.ndim < 2:
+        raise ShapeError(f"x shape in {name} must be at least 2-D", received=str(x.shape))
 
 
 def tril_indices(row: int, col: int, offset: int = 0, dtype: DTypeLike | None = "int64") -> Tensor:

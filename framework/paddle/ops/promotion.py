@@ -119,4 +119,7 @@ def axes_of(axis: int | tuple[int, ...] | None, ndim: int, where: str) -> tuple[
         return tuple(range(ndim))
     if isinstance(axis, int):
         axis = (axis,)
-    return tuple(normalize_axis(a, ndim, where) for a in axis) if ndim else ()
+    numbers = [
+        n for a in axis for n in (a if isinstance(a, tuple) else (a,))
+    ]  # one-element Tensors are tuples by now
+    return tuple(normalize_axis(n, ndim, where) for n in numbers) if ndim else ()

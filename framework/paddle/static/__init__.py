@@ -59,7 +59,8 @@ else:
 
 @checked
 def data(name: str, shape: Any, dtype: Any = None, lod_level: int = 0) -> Variable:
-    """A variable to feed; None and -1 are sizes that are known when the program runs."""
+    """A variable to feed; None and -1 are sizes that are known when the program runs. Operations take it in static mode
+    alone."""
     from framework.paddle._kernel.dtypes import get_default_dtype
 
     if in_dynamic_mode():

@@ -189,7 +189,7 @@ def settings_of(program: Program, values: Values) -> dict[int, np.ndarray]:
 
 def constant(program: Program, variable: Variable) -> np.ndarray | None:
     """The value of a variable that no data, parameter or random number decides; None: something does."""
-    ops = _ancestors(program, [variable])
+    ops = ancestors(program, [variable])
     inputs = [value for op in ops for value in op.inputs]
     computed = {id(output) for op in ops for output in op.outputs}
     if id(variable) not in computed or any(
@@ -202,7 +202,7 @@ def constant(program: Program, variable: Variable) -> np.ndarray | None:
     return _computed(program, [variable], Values())[id(variable)]
 
 
-def _ancestors(program: Program, variables: Sequence[Variable]) -> list[Op]:
+def ancestors(program: Program, variables: Sequence[Tensor]) -> list[Op]:
     """The operations that these variables come from, in order."""
     needed, ops = {id(v) for v in variables}, []
     for op in reversed(program.ops):
@@ -215,7 +215,7 @@ def _ancestors(program: Program, variables: Sequence[Variable]) -> list[Op]:
 def _computed(program: Program, variables: Sequence[Variable], values: Values) -> dict[int, np.ndarray]:
     inner = Values(values)
     with recorder_scope(None):
-        for op in _ancestors(program, variables):
+        for op in ancestors(program, variables):
             op.replay(inner, program.for_test)
     try:
         return {id(v): np.asarray(value_of(v, inner)._value) for v in variables}

@@ -18,7 +18,7 @@ from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 from framework.paddle.jit.program import trace
 from framework.paddle.jit.recording import shape_and_type
 from framework.paddle.jit.to_static import explained
-from framework.paddle.static.deferred import settings_of
+from framework.paddle.static.deferred import ancestors, settings_of
 from framework.paddle.static.program import Program, Values, Variable, default_main_program, value_of
 from framework.paddle.static.scope import Scope, global_scope
 
@@ -99,6 +99,8 @@ class Executor:
             program = program._program
         program = default_main_program() if program is None else program
         fetches = _fetched(program, fetch_list)
+        if use_prune and not program.optimizers():
+            program = _pruned(program, fetches)
         fed = {name: value for read in program.readers for name, value in read().items()} | _merged(feed)
         if program.ops and (unknown := sorted(set(fed) - set(program.data))):
             log.warning("the program has no inputs %s: what is fed to them is not used", ", ".join(unknown))
@@ -176,6 +178,16 @@ class Executor:
         self.train_from_dataset(
             program, dataset, scope, thread, debug, fetch_list, fetch_info, print_period, fetch_handler
         )
+
+
+def _pruned(program: Program, fetches: Sequence[Tensor]) -> Program:
+    """The program without the operations that nothing fetched comes from."""
+    key = ("pruned", len(program.ops), *map(id, fetches))
+    if key not in program.compiled:
+        pruned = program.clone()
+        pruned.ops = ancestors(program, fetches)
+        program.compiled[key] = [pruned, list(fetches)]
+    return program.compiled[key][0]
 
 
 def _fetched(program: Program, fetch_list: Fetched) -> list[Tensor]:

@@ -14,16 +14,17 @@ import numpy as np
 from framework.core.errors import TraceError
 from framework.paddle._kernel import dtypes as types
 from framework.paddle._kernel.arguments import DTypeLike
-from framework.paddle._kernel.dispatch import KEY, Compiled, execute, explained
+from framework.paddle._kernel.dispatch import KEY, Compiled, execute
 from framework.paddle._kernel.dtypes import INEXACT
 from framework.paddle._kernel.errors import Deferral, ShapeError, ValueNeeded
 from framework.paddle._kernel.mode import mode, set_recorder
 from framework.paddle._kernel.symbol import Symbol
 from framework.paddle._kernel.tape import Node
 from framework.paddle._kernel.tensor import Parameter, Tensor, as_array, wrap
-from framework.paddle._kernel.x64 import x64
 from framework.paddle.static.argument_kinds import check_call
+from framework.paddle.static.description import VariableDescription
 from framework.paddle.static.numpy_functions import apply_ufunc
+from framework.paddle.static.shapes import result_shapes
 from framework.paddle.static.test_forms import TEST_FORMS
 from framework.paddle.utils import unique_name
 
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from framework.paddle.optimizer.base import Optimizer
 
 SIZES = (64, 96)  # what stands for an unknown size, two ways
-_KEY_DATA = jax.ShapeDtypeStruct((2,), np.uint32)
 _COMPUTED = Node((), 1)  # the history of computed variables, which in-place methods look at
 ValueT = TypeVar("ValueT")
 
@@ -68,6 +68,10 @@ class Variable(Tensor):
     @property
     def block(self) -> Block:
         return program_of(self).global_block()
+
+    @property
+    def desc(self) -> VariableDescription:
+        return VariableDescription(self)
 
     def numpy(self, *args: object) -> np.ndarray:
         raise ValueNeeded(self, _state.defer)
@@ -499,13 +503,13 @@ def record(compiled: Compiled, args: Sequence[object]) -> Variable | tuple[Varia
     symbols = [a._value for a in inputs if isinstance(a, Variable)]
     unknown = any(s.shape != s.other for s in symbols)  # type: ignore[attr-defined]
     try:
-        shapes, multiple = _shapes(compiled, inputs, _shape_of)
-        others = _shapes(compiled, inputs, lambda s: s.other)[0] if unknown else shapes
+        shapes, multiple = result_shapes(compiled, inputs, _shape_of)
+        others = result_shapes(compiled, inputs, lambda s: s.other)[0] if unknown else shapes
     except ShapeError:
         if not unknown:
             raise
         # A size that is not known goes with every other one: as 1 it does.
-        shapes, multiple = _shapes(compiled, inputs, lambda s: tuple(max(size, 1) for size in s.known))
+        shapes, multiple = result_shapes(compiled, inputs, lambda s: tuple(max(size, 1) for size in s.known))
         others = shapes
     wanted = mode.grad_enabled and compiled.differentiable
     wanted = wanted and any(isinstance(a, Tensor) and not a.stop_gradient for a in inputs)
@@ -516,28 +520,6 @@ def record(compiled: Compiled, args: Sequence[object]) -> Variable | tuple[Varia
 
 def _shape_of(symbol: Symbol) -> tuple[int, ...]:
     return symbol.shape
-
-
-def _shapes(
-    compiled: Compiled, inputs: Sequence[object], shape: Callable[[Symbol], tuple[int, ...]]
-) -> tuple[list[jax.ShapeDtypeStruct], bool]:
-    def of(value: object) -> object:
-        if value is KEY:
-            return _KEY_DATA
-        if isinstance(value, Variable):
-            symbol: Any = value._value
-            return jax.ShapeDtypeStruct(shape(symbol), symbol.dtype)
-        if isinstance(value, Tensor):
-            return jax.ShapeDtypeStruct(value._value.shape, value._value.dtype)
-        return value
-
-    try:
-        with x64():
-            out = jax.eval_shape(compiled.function, *[of(a) for a in inputs])
-    except (TypeError, ValueError) as error:
-        raise explained(compiled, inputs, error) from error
-    multiple = isinstance(out, tuple | list)
-    return (list(out) if multiple else [out]), multiple
 
 
 def declare(

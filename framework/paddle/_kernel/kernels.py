@@ -1,0 +1,136 @@
+"""Kernels of `paddle._C_ops`: public functions called in the order of the kernel's parameters, and operators of saved
+programs. kernels.txt has the first, signatures.txt the order of inputs and settings of the second."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from framework.interop.weights.pdparams import DTYPES
+from framework.paddle._kernel.operators import run_operator
+from framework.paddle._kernel.signatures import Signature, find_signature
+from framework.paddle._kernel.tensor import Tensor
+
+_ROOT = "framework."
+_MODULES = tuple(f"framework.paddle._kernel.{name}" for name in ("layer_kernels", "update_kernels"))
+_OPERATORS = {  # kernel -> operator of saved programs, where the names differ
+    **{
+        f"{mode}_interp": f"{mode}_interp_v2"
+        for mode in ("nearest", "bilinear", "bicubic", "linear", "trilinear")
+    },
+}
+
+
+@functools.cache
+def _rows() -> dict[str, tuple[str, tuple[str, ...]]]:
+    lines = Path(__file__).with_name("kernels.txt").read_text(encoding="utf-8").splitlines()
+    rows = ([column.strip() for column in line.split("|")] for line in lines if not line.startswith("#"))
+    return {name: (function, tuple(parameters.split())) for name, function, parameters in rows}
+
+
+@functools.cache
+def find_kernel(name: str) -> Callable[..., Any] | None:
+    """The function that runs a kernel; None where there is none."""
+    for module in _MODULES:
+        function = vars(importlib.import_module(module)).get(name)
+        if getattr(function, "__module__", None) == module:
+            return function
+    if name in _rows():
+        return _of_function(name, *_rows()[name])
+    operator = _OPERATORS.get(name, name)
+    signature = find_signature(operator)
+    if signature is None or not _is_operator(operator):
+        return None
+    return _of_operator(name, operator, signature)
+
+
+@functools.cache
+def find_operator(name: str) -> Callable[..., Any] | None:
+    """An operator called in the older way, `matmul_v2(x, y, "trans_x", True)`; None where there is none."""
+    signature = find_signature(name)
+    if signature is None or not _is_operator(name):
+        return None
+
+    def run(*args: Any) -> Any:
+        first = next((index for index, value in enumerate(args) if isinstance(value, str)), len(args))
+        return _outputs(name, signature, args[:first], dict(zip(args[first::2], args[first + 1 :: 2])))
+
+    run.__name__ = name
+    return run
+
+
+def _is_operator(name: str) -> bool:
+    from framework.interop.graph.paddle import OPERATORS  # many modules; few programs call kernels
+
+    return name in OPERATORS
+
+
+def setting(value: Any, name: str) -> Any:
+    """A setting as public functions take it: types may be given by Paddle's numbers."""
+    if name.endswith("dtype") and isinstance(value, int) and not isinstance(value, bool):
+        return str(DTYPES[value]) if value in DTYPES else None
+    return value
+
+
+def _of_function(kernel: str, full: str, parameters: tuple[str, ...]) -> Callable[..., Any]:
+    """Calls a public function. Parameters: "kernel's name:function's name", "-ignored", "name:*" spread out."""
+    home, _, attribute = full.rpartition(".")
+    home, _, owner = home.rpartition(".") if home.endswith(".Tensor") else (home, "", "")
+    module = importlib.import_module(_ROOT + home)
+    function = getattr(getattr(module, owner) if owner else module, attribute)
+    names = [parameter.removeprefix("-").partition(":")[0] for parameter in parameters]
+    targets = {
+        name: p.partition(":")[2] or name for name, p in zip(names, parameters) if not p.startswith("-")
+    }
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        values = dict(zip(names, args)) | kwargs
+        arguments: dict[str, Any] = {
+            targets[name]: setting(value, name) for name, value in values.items() if name in targets
+        }
+        return function(*arguments.pop("*", []), **arguments)
+
+    run.__name__ = kernel
+    return run
+
+
+def _of_operator(kernel: str, operator: str, signature: Signature) -> Callable[..., Any]:
+    """Runs an operator of saved programs; the result is one Tensor or, of several outputs, a tuple."""
+    count = len(signature.inputs)
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        attrs: dict[str, Any] = dict(kwargs)
+        tensors: dict[str, Any] = {}
+        for names, value in zip(signature.settings, args[count:]):
+            name, *others = names
+            if isinstance(value, Tensor) and others:
+                tensors[others[0]] = value
+            elif value is not None:
+                attrs[name] = value
+        return _outputs(operator, signature, args[:count], attrs, tensors)
+
+    run.__name__ = kernel
+    return run
+
+
+def _outputs(
+    operator: str,
+    signature: Signature,
+    inputs: Sequence[Any],
+    attrs: dict[str, Any],
+    tensors: Mapping[str, Any] = MappingProxyType({}),
+) -> Any:
+    """One Tensor or, of several outputs, a tuple."""
+    operands = dict(zip(signature.inputs, inputs)) | dict(tensors)
+    slots = {name: _listed(value) for name, value in operands.items() if value is not None}
+    results = run_operator(operator, slots, attrs, {name: 1 for name in signature.outputs})
+    outputs = [results[name][0] if results.get(name) else None for name in signature.outputs]
+    return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+
+def _listed(value: Any) -> list[Tensor]:
+    return list(value) if isinstance(value, list | tuple) else [value]

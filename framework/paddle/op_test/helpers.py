@@ -1,0 +1,126 @@
+"""What tests of operators use beside OpTest."""
+
+from __future__ import annotations
+
+import unittest
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import numpy as np
+
+from framework.core.errors import OarError
+from framework.paddle import disable_static, enable_static, static
+
+T = TypeVar("T")
+
+
+@contextmanager
+def paddle_static_guard() -> Iterator[None]:
+    """Within the block operations are recorded."""
+    enable_static()
+    try:
+        yield
+    finally:
+        disable_static()
+
+
+def check_out_dtype(
+    api_fn: Callable[..., Any],
+    in_specs: Sequence[Sequence[Any]],
+    expect_dtypes: Sequence[str],
+    target_index: int = 0,
+    **configs: object,
+) -> None:
+    """That the output of `api_fn` has each of `expect_dtypes` where its input `target_index` has it.
+
+    Args:
+        in_specs: (shape, dtype) of each input, or (shape,) of one in the type that is tried.
+
+    Raises:
+        ValueError: it has another one.
+    """
+    with paddle_static_guard():
+        for expected in expect_dtypes:
+            with static.program_guard(static.Program()):
+                inputs = []
+                for index, spec in enumerate(in_specs):
+                    dtype = spec[1] if len(spec) > 1 else expected if index == target_index else "float32"
+                    inputs.append(static.data(f"data_{index}", spec[0], dtype))
+                dtype = str(api_fn(*inputs, **configs).dtype).rpartition(".")[2]
+            if dtype != expected:
+                raise ValueError(f"Expected out.dtype is {expected}, but got {dtype} from {api_fn.__name__}.")
+
+
+def randomize_probability(batch_size: int, class_num: int, dtype: str = "float32") -> np.ndarray:
+    """Rows of random probabilities."""
+    numbers = np.random.uniform(0.1, 1.0, size=(batch_size, class_num)).astype(dtype)
+    return numbers / numbers.sum(axis=1, keepdims=True)
+
+
+def skip_check_grad_ci(reason: object = None) -> Any:
+    """A decorator that Paddle's checks of its own tests read; it changes nothing."""
+    return _unchanged(reason)
+
+
+def skip_check_inplace_ci(reason: object = None) -> Any:
+    """As `skip_check_grad_ci`."""
+    return _unchanged(reason)
+
+
+def check_grad_ci(reason: object = None) -> Any:
+    """As `skip_check_grad_ci`."""
+    return _unchanged(reason)
+
+
+def _unchanged(reason: object) -> Any:
+    return reason if isinstance(reason, type) else lambda cls: cls
+
+
+def is_custom_device() -> bool:
+    """False: there are no devices of plug-ins."""
+    return False
+
+
+class OpTestTool:
+    """Decorators that skip a test."""
+
+    @classmethod
+    def skip_if(cls, condition: object, reason: str) -> Callable[[T], T]:
+        """Skip where the condition holds."""
+        return unittest.skipIf(bool(condition), reason)  # type: ignore[return-value]
+
+    @classmethod
+    def skip_if_not_cpu_bf16(cls) -> Callable[[T], T]:
+        """Skip: there is no oneDNN."""
+        return unittest.skip("there is no oneDNN")  # type: ignore[return-value]
+
+    @classmethod
+    def skip_if_not_cpu(cls) -> Callable[[T], T]:
+        """Never skip: tests run on the CPU."""
+        return lambda test: test
+
+
+def _set_use_system_allocator(value: bool | None = None) -> bool:
+    """The allocator is XLA's; the setting that tests give back afterwards."""
+    return bool(value)
+
+
+class Operator:
+    """What `from op import Operator` gives: an operator of Paddle's C++ library, run in a scope by its name.
+
+    Raises:
+        OarError: whenever one is made; there is no such library.
+    """
+
+    def __init__(self, type: str, **kwargs: object) -> None:
+        raise OarError("operators of Paddle's C++ library cannot run in a scope", received=type)
+
+
+def create_op(scope: object, op_type: str, *args: object, **kwargs: object) -> Operator:
+    """As `Operator`. Raises: OarError."""
+    return Operator(op_type)
+
+
+def get_numeric_gradient(place: object, scope: object, op: Operator, *args: object, **kwargs: object) -> None:
+    """The gradient of an `Operator`, which cannot be made."""

@@ -1,0 +1,105 @@
+"""The inputs of a test as Tensors, and the arguments of the function that stands for its operator."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from framework.paddle._kernel.kernels import setting
+from framework.paddle._kernel.operators import Slots
+from framework.paddle._kernel.signatures import Signature
+from framework.paddle._kernel.tensor import Tensor
+from framework.paddle.op_test.floats import convert_uint16_to_float
+from framework.paddle.ops.creation import to_tensor
+
+_DEFAULT_ONLY = ("name", "dtype", "out", "output")  # Paddle's tests leave these parameters at their defaults
+
+
+def as_numpy(value: object) -> np.ndarray:
+    """The array of an entry of `inputs` or `outputs`, which may be a pair with the lengths of its sequences."""
+    return np.asarray(value[0] if isinstance(value, tuple) else value)
+
+
+def named_arrays(slot: str, entry: Any) -> list[tuple[str, np.ndarray]]:
+    """(name, array) of what stands in a slot: an array, or a list of pairs with names."""
+    if not isinstance(entry, list):
+        return [(slot, as_numpy(entry))]
+    if entry and not (isinstance(entry[0], tuple | list) and isinstance(entry[0][0], str)):
+        return [(slot, as_numpy(entry[0] if len(entry) == 1 else entry))]
+    return [(name, as_numpy(value)) for name, value in entry]
+
+
+def to_operand(array: np.ndarray, cast: str | None = None) -> Tensor:
+    """An array as a Tensor; uint16 holds bfloat16. `cast` is the type of floating numbers."""
+    if array.dtype == np.uint16:
+        return to_tensor(convert_uint16_to_float(array)).astype(cast or "bfloat16")
+    tensor = to_tensor(array)
+    return tensor.astype(cast) if cast and array.dtype in (np.float16, np.float32) else tensor
+
+
+def make_operands(
+    inputs: Mapping[str, Any], gradients: Collection[str] = (), cast: str | None = None
+) -> tuple[Slots, dict[str, Tensor]]:
+    """(Tensors by slot, Tensors by name); those named in `gradients`, or in their slot, want a gradient."""
+    slots: Slots = {}
+    named: dict[str, Tensor] = {}
+    for slot, entry in inputs.items():
+        slots[slot] = []
+        for name, array in named_arrays(slot, entry):
+            tensor = to_operand(array, cast)
+            tensor.stop_gradient = not (name in gradients or slot in gradients)
+            slots[slot].append(tensor)
+            named[name] = tensor
+        if len(slots[slot]) == 1:
+            named.setdefault(slot, slots[slot][0])
+    return slots, named
+
+
+def bind(
+    function: Callable[..., object], signature: Signature | None, slots: Slots, attrs: Mapping[str, Any]
+) -> tuple[list[Any], dict[str, Any]]:
+    """The arguments of `function`: inputs and settings in the order of the signature, as Paddle's tests pass them."""
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    parameters = [p for p in inspect.signature(function).parameters.values() if p.kind in positional]
+    if signature is None:
+        return _bind_by_name(parameters, slots, attrs)
+    operands = [_single(slots.get(name)) for name in signature.inputs]
+    if not parameters:
+        return [operand for operand in operands if operand is not inspect.Parameter.empty], {}
+    values = operands + [_setting(names, slots, attrs) for names in signature.settings]
+    arguments: list[Any] = []
+    for index, parameter in enumerate(parameters):
+        value = values[index] if index < len(values) else inspect.Parameter.empty
+        if parameter.name in _DEFAULT_ONLY or value is inspect.Parameter.empty:
+            value = None if parameter.default is inspect.Parameter.empty else parameter.default
+        arguments.append(value)
+    return arguments, {}
+
+
+def _bind_by_name(
+    parameters: Sequence[inspect.Parameter], slots: Slots, attrs: Mapping[str, Any]
+) -> tuple[list[Any], dict[str, Any]]:
+    """Inputs in their order, settings by name: for an operator that Paddle 2.6.2 does not have."""
+    names = [parameter.name for parameter in parameters[len(slots) :]]
+    return [_single(operands) for operands in slots.values()], {
+        name: attrs[name] for name in names if name in attrs
+    }
+
+
+def _single(operands: list[Tensor] | None) -> Any:
+    if not operands:
+        return inspect.Parameter.empty
+    return operands[0] if len(operands) == 1 else operands
+
+
+def _setting(names: tuple[str, ...], slots: Slots, attrs: Mapping[str, Any]) -> Any:
+    for name in names[1:]:
+        if slots.get(name):
+            return _single(slots[name])
+    value = attrs.get(names[0])
+    if value is None:
+        return _single(slots.get(names[0]))
+    return setting(value, names[0])

@@ -1,0 +1,40 @@
+"""Shapes of the results of an operation on variables, which have no values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import jax
+import numpy as np
+
+from framework.paddle._kernel.dispatch import KEY, Compiled, explained
+from framework.paddle._kernel.symbol import Symbol
+from framework.paddle._kernel.tensor import Tensor
+from framework.paddle._kernel.x64 import x64
+
+_KEY_DATA = jax.ShapeDtypeStruct((2,), np.uint32)
+
+
+def result_shapes(
+    compiled: Compiled, inputs: Sequence[object], shape: Callable[[Symbol], tuple[int, ...]]
+) -> tuple[list[jax.ShapeDtypeStruct], bool]:
+    """The shapes of all results where variables have those that `shape` gives; and whether there are several.
+
+    Raises: what the operation raises, in the user's terms.
+    """
+
+    def of(value: object) -> object:
+        if value is KEY:
+            return _KEY_DATA
+        if not isinstance(value, Tensor):
+            return value
+        held = value._value
+        return jax.ShapeDtypeStruct(shape(held) if isinstance(held, Symbol) else held.shape, held.dtype)
+
+    try:
+        with x64():
+            out = jax.eval_shape(compiled.function, *[of(a) for a in inputs])
+    except (TypeError, ValueError) as error:
+        raise explained(compiled, inputs, error) from error
+    multiple = isinstance(out, tuple | list)
+    return (list(out) if multiple else [out]), multiple
