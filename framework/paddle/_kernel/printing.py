@@ -75,7 +75,7 @@ class _Layout:
 
     def item(self, value: np.generic) -> str:
         text = _number(value)
-        if self.signed and not value < 0 and len(text) < self.width:
+        if self.signed and not np.less(value, 0) and len(text) < self.width:
             text = " " + text
         return text.ljust(self.width)
 
