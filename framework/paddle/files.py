@@ -77,7 +77,7 @@ def load(path: str | os.PathLike[str] | BinaryIO, **configs: object) -> Any:
 
     Raises:
         ValueError: an unknown option, or there is no file of this name.
-        FormatError: the file is damaged, or a pickle that holds anything but data.
+        FormatError: the file is damaged, an exported program, or a pickle that holds anything but data.
     """
     _check_options(configs, _LOAD_OPTIONS, "load")
     start = None  # of a stream, which is left behind what was read: more may follow
@@ -90,6 +90,8 @@ def load(path: str | os.PathLike[str] | BinaryIO, **configs: object) -> Any:
         raise ValueError(f"paddle.load reads a path or a BytesIO, received {type(path).__name__}")
     as_numpy = bool(configs.get("return_numpy"))
     if bytes(source.data[:1]) != _PICKLE:
+        if source.name.endswith(".pdmodel"):
+            raise _program_error(source.name, source.name)
         array, end = read_tensor(source, 0)
         _left_behind(path, start, end, source)
         return _array(array) if as_numpy else _tensor(array)
@@ -128,14 +130,19 @@ def _file(path: str) -> Source:
         path + suffix for suffix in (".pdparams", ".pdopt", ".pdmodel") if os.path.exists(path + suffix)
     ]
     if beside and beside[0].endswith(".pdmodel"):
-        raise FormatError(
-            "this is an exported program, not a saved object",
-            where=path,
-            received=beside[0],
-            fix="paddle.jit.load(path) loads a program with its parameters",
-        )
+        raise _program_error(path, beside[0])
     hint = f"; there is {beside[0]}: give the whole name" if beside else ""
     raise ValueError(f"paddle.load: there is no file {path}{hint}")
+
+
+def _program_error(path: str, found: str) -> FormatError:
+    return FormatError(
+        "this is an exported program, not a saved object",
+        where=path,
+        received=found,
+        fix="paddle.jit.load or paddle.static.load_inference_model loads a program with its parameters; both take the "
+        "path without .pdmodel",
+    )
 
 
 def _saved(obj: Any) -> object:
@@ -183,9 +190,17 @@ def _with_names(obj: Any) -> object:
     if isinstance(obj, list | tuple | set) or not isinstance(
         obj, bool | int | float | complex | str | bytes | np.ndarray | np.generic | None
     ):
+        from framework.paddle.static.program import Program
+
+        advice = ""
+        if isinstance(obj, Program):
+            advice = (
+                ": paddle.static.save_inference_model writes what computes its outputs, paddle.static.save its "
+                "parameters, for a Program that is built again"
+            )
         raise TypeError(
             f"paddle.save writes Tensors, arrays, numbers, text and dicts, lists and tuples of them, received "
-            f"{type(obj).__name__}"
+            f"{type(obj).__name__}{advice}"
         )
     return obj
 

@@ -24,6 +24,7 @@ from framework.interop.source import Source
 
 _MAX_INT_BYTES = 64
 _MAX_NAME_BYTES = 512
+_MAX_KEY_BYTES = 512  # each use of a byte string as a key copies it
 _MAX_HANDED = 16 << 20  # values and bytes handed to functions, beyond eight for each byte of the file
 _KEY_TYPES = (str, int, float, bool)  # hashing a deeply nested tuple would overflow the C stack
 
@@ -59,11 +60,15 @@ class Global:
         return f"{self.module}.{self.name}"
 
 
-def check_key(key: object) -> str | int | float | None:
-    """The key of a dict or the item of a set. Raises TypeError when it is neither text nor a number."""
+def check_key(key: object) -> str | bytes | int | float | None:
+    """The key of a dict or the item of a set. Raises TypeError when it is no number, text or short byte string."""
     if key is None or (isinstance(key, (str, int, float)) and type(key) in _KEY_TYPES):
         return key
-    raise TypeError(f"a {type(key).__name__} is used as a key; text and numbers are allowed")
+    if isinstance(key, memoryview) and len(key) <= _MAX_KEY_BYTES:
+        return bytes(key)
+    raise TypeError(
+        f"a {type(key).__name__} is used as a key; text, short byte strings and numbers are allowed"
+    )
 
 
 AllowList = Mapping[tuple[str, str], Callable[..., object] | None]

@@ -65,7 +65,7 @@ def _shown(values: np.ndarray) -> np.ndarray:
 
 
 class _Layout:
-    """Elements padded to one width; `signed` leaves a column for the minus."""
+    """Elements padded to one width; `signed` leaves a column for the minus, in front of -0. too, as Paddle does."""
 
     def __init__(self, values: np.ndarray, summary: bool) -> None:
         self.summary = summary
@@ -75,7 +75,7 @@ class _Layout:
 
     def item(self, value: np.generic) -> str:
         text = _number(value)
-        if self.signed and not text.startswith("-") and len(text) < self.width:
+        if self.signed and not np.less(value, 0) and len(text) < self.width:
             text = " " + text
         return text.ljust(self.width)
 
@@ -90,7 +90,7 @@ class _Layout:
             items = [self.item(v) for v in ((*values[:edge], *values[-edge:]) if cut else values)]
             if cut:
                 items.insert(edge, "...")
-            count = max(1, (options.linewidth - indent) // (self.width + 2))
+            count = max(1, (options.linewidth - indent + 1) // (self.width + 2))
             lines = [", ".join(items[i : i + count]) for i in range(0, len(items), count)]
             return "[" + (",\n" + " " * indent).join(lines) + "]"
         parts = [self.text(v, indent + 1) for v in ((*values[:edge], *values[-edge:]) if cut else values)]

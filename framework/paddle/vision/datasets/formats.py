@@ -72,11 +72,16 @@ def _read_members(path: Path, prefix: str) -> Iterator[tuple[str, bytes]]:
                 yield name, file.read()
 
 
+def _text(key: object) -> str:
+    """A key as text: Python 3 writes bytes where it read the text of Python 2 as bytes."""
+    return key.decode("latin-1") if isinstance(key, bytes) else str(key)
+
+
 def _read_batch(data: bytes, where: str) -> tuple[np.ndarray, np.ndarray]:
     source = Source(where, memoryview(data))
     value, _ = PickleReader(source, {**NUMPY, **CONTAINERS}, fix="download the archive again").run()
     batch: Any = to_plain(source, value)
-    entries = {str(key): part for key, part in batch.items()} if isinstance(batch, dict) else {}
+    entries = {_text(key): part for key, part in batch.items()} if isinstance(batch, dict) else {}
     pixels, labels = entries.get("data"), entries.get("labels", entries.get("fine_labels"))
     size = 3 * _CIFAR_SIDE**2
     if (

@@ -107,3 +107,12 @@ def test_what_is_no_data_is_refused(tmp_path):
     (tmp_path / "a.pdparams").write_bytes(b"x")
     with pytest.raises(ValueError, match=r"a\.pdparams"):
         paddle.load(str(tmp_path / "a"))
+
+
+def test_programs_are_told_where_they_are_saved_and_loaded(tmp_path):
+    with pytest.raises(TypeError, match=r"received Program: paddle.static.save_inference_model"):
+        paddle.save({"program": paddle.static.Program()}, str(tmp_path / "net.pdmodel"))
+    (tmp_path / "net.pdmodel").write_bytes(b"\x0a\x8a\x1e\x08")  # the descriptor of a program begins so
+    for name in ("net.pdmodel", "net"):
+        with pytest.raises(FormatError, match=r"(?s)an exported program.*load_inference_model"):
+            paddle.load(str(tmp_path / name))

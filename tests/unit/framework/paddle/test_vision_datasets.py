@@ -147,6 +147,16 @@ def test_cifar10(tmp_path: Path) -> None:
     assert test[0][0].dtype == np.float32 and test[0][0].shape == (32, 32, 3)
 
 
+@pytest.mark.parametrize("protocol", [2, 4])
+def test_cifar_written_again_by_python_3(tmp_path: Path, protocol: int) -> None:
+    """`pickle.load(file, encoding="bytes")`, as the page of CIFAR says, gives bytes as keys; many write those again."""
+    batch = pickle.loads(python2_batch(PIXELS, [1, 2, 3, 9]), encoding="bytes")
+    path = write_tar(tmp_path / "c.tar", {"a/test_batch": pickle.dumps(batch, protocol)})
+    test = datasets.Cifar10(path, mode="test")
+    assert test.labels.tolist() == [1, 2, 3, 9]
+    np.testing.assert_array_equal(test.images, PIXELS.reshape(4, 3, 32, 32).transpose(0, 2, 3, 1))
+
+
 def test_cifar100_has_fine_labels(tmp_path: Path) -> None:
     members = {"cifar-100-python/train": python2_batch(PIXELS, [99, 0, 5, 7], b"fine_labels")}
     assert datasets.Cifar100(write_tar(tmp_path / "c.tar", members)).labels.tolist() == [99, 0, 5, 7]

@@ -98,6 +98,7 @@ def test_nothing_runs(load, tmp_path):
         (b"\x80\x02NNs.", "not a valid pickle"),
         (b"\x80\x02}]K\x01s.", "a list is used as a key"),
         (b"\x80\x02}))s.", "a tuple is used as a key"),
+        (b"\x80\x03}B\x01\x02\x00\x00" + 513 * b"a" + b"K\x01s.", "a memoryview is used as a key"),
         (b"\x80\x02N(K\x01e.", "a NoneType is used as a list"),
         (b"\x80\x02K\x01)R.", "something is called that is not a function"),
         (b"\x80\x02cnumpy\nndarray\n)R.", "something is called that is not a function"),

@@ -62,3 +62,9 @@ def test_printoptions() -> None:
 
 def test_bfloat16_prints_as_float() -> None:
     assert numbers(Tensor([0.5, 2.0], "bfloat16")) == "[0.50000000, 2.        ]"
+
+
+def test_lines_and_negative_zeros_are_laid_out_as_paddles():
+    """What Paddle 2.6.2 prints for these."""
+    assert str(paddle.zeros([1, 20])).endswith("\n       [[" + "0., " * 17 + "0.,\n         0., 0.]])")
+    assert str(paddle.to_tensor([-0.0, 1.5, -1.25])).endswith("[ -0.       ,  1.50000000, -1.25000000])")
