@@ -41,11 +41,12 @@ def to_float16(data: bytes) -> bytes:
 
 def to_int8_weights(data: bytes) -> bytes:
     """The file with the weights of its layers in int8, a scale for each channel; it computes in float32, so it needs no
-    examples, and a network whose activations 8 bits do not hold stays right.
+    examples, and a network whose activations 8 bits do not hold stays right. Depthwise weights, which are few and lose
+    most, stay as they are.
 
     Raises: MissingExtraError. FormatError: there is no layer with weights.
     """
-    module, names = import_quantizer(), sorted(_layer_outputs(read_model(data)))
+    module, names = import_quantizer(), sorted(_large_layers(read_model(data)))
     _check_layers(names, "int8_weights")
     quantizer = module.Quantizer(data)
     quantizer.add_weight_only_config(_pattern(names), "*", 8)
@@ -61,7 +62,9 @@ def share_buffers(data: bytes) -> bytes:
     first = list(range(len(model.buffers)))
     for index, buffer in enumerate(model.buffers):
         if index and buffer.data is not None and len(buffer.data):
-            first[index] = places.setdefault(hashlib.sha256(np.asarray(buffer.data)).digest(), index)
+            first[index] = places.setdefault(
+                hashlib.sha256(np.asarray(buffer.data).tobytes()).digest(), index
+            )
             if first[index] != index:
                 buffer.data = None
     for subgraph in model.subgraphs:
@@ -211,16 +214,31 @@ def _activations(model: Model, subgraph: Subgraph) -> list[int]:
     return sorted(index for index in computed if subgraph.tensors[index].type == float32)
 
 
-def _layer_outputs(model: Model) -> Iterator[str]:
-    """The names of the outputs of the operators that lead to a layer with weights, or are one."""
+def _large_layers(model: Model) -> Iterator[str]:
+    """The names of the outputs of layers with many weights."""
+    kinds = _operator_kinds(model)
+    for subgraph in model.subgraphs:
+        for operator in subgraph.operators:
+            kind = kinds[operator.opcodeIndex]
+            if kind in _WITH_WEIGHTS and kind != "DEPTHWISE_CONV_2D":
+                yield from (subgraph.tensors[int(index)].name.decode() for index in operator.outputs)
+
+
+def _operator_kinds(model: Model) -> list[str]:
+    """The names of the model's operator codes."""
     schema = import_schema()
     codes = {value: name for name, value in vars(schema.BuiltinOperator).items() if isinstance(value, int)}
+    return [codes[max(code.builtinCode, code.deprecatedBuiltinCode)] for code in model.operatorCodes]
+
+
+def _layer_outputs(model: Model) -> Iterator[str]:
+    """The names of the outputs of the operators that lead to a layer with weights, or are one."""
+    kinds = _operator_kinds(model)
     for signature in model.signatureDefs:
         subgraph = model.subgraphs[signature.subgraphIndex]
         needed: set[int] = set()  # tensors from which a layer is reached
         for operator in reversed(subgraph.operators):
-            opcode = model.operatorCodes[operator.opcodeIndex]
-            kind = codes[max(opcode.builtinCode, opcode.deprecatedBuiltinCode)]
+            kind = kinds[operator.opcodeIndex]
             outputs = [int(index) for index in operator.outputs]
             if kind in _WITH_WEIGHTS or needed.intersection(outputs):
                 needed |= {int(index) for index in operator.inputs}

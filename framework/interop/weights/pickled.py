@@ -122,11 +122,13 @@ NUMPY: AllowList = {
 }
 
 
-def _ordered_dict(items: Iterable[tuple[object, object]] = ()) -> dict[str | int | float | None, object]:
+def _ordered_dict(
+    items: Iterable[tuple[object, object]] = (),
+) -> dict[str | bytes | int | float | None, object]:
     return {check_key(key): value for key, value in items}
 
 
-def _set(items: Iterable[object] = ()) -> set[str | int | float | None]:
+def _set(items: Iterable[object] = ()) -> set[str | bytes | int | float | None]:
     return {check_key(item) for item in items}
 
 

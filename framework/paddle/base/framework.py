@@ -117,17 +117,6 @@ def _mode_only(
     return decorate
 
 
-@contextlib.contextmanager
-def _dygraph_guard(tracer: object) -> Iterator[None]:
-    """Within the block the mode is dynamic, or static where `tracer` is None."""
-    dynamic = in_dynamic_mode()
-    (enable_static if tracer is None else disable_static)()
-    try:
-        yield
-    finally:
-        (disable_static if dynamic else enable_static)()
-
-
 class OpProtoHolder:
     """The operators of Paddle 2.6.2 that have kernels, by name."""
 

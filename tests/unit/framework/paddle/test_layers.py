@@ -165,7 +165,7 @@ def _pairs() -> list[tuple[Any, Any]]:
 def test_gradients_are_clipped(clip: Any, expected: list[list[float]]) -> None:
     pairs = [*_pairs(), (paddle.create_parameter([1], "float32"), None)]
     results = clip(pairs)
-    assert results[3][1] is None
+    assert len(results) == 3  # Paddle leaves out what has no gradient
     for (_, grad), values in zip(results, expected, strict=False):
         np.testing.assert_allclose(grad.numpy(), values, rtol=1e-6)
 

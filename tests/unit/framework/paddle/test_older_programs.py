@@ -40,7 +40,11 @@ def test_a_run_that_prunes_needs_only_what_is_fetched(static: None):
 
 
 def test_variables_of_dynamic_mode_are_refused_by_operations():
+    with pytest.raises(AssertionError, match="enable_static"):
+        paddle.static.data("x", [2, 3], "float32")
+    paddle.enable_static()
     x = paddle.static.data("x", [2, 3], "float32")
+    paddle.disable_static()
     with pytest.raises(TypeError, match="no values in dynamic mode"):
         paddle.nn.functional.relu(x)
     with pytest.raises(ValueError, match="enable_static"):

@@ -340,7 +340,6 @@ def test_schedules_are_paddles_classes():
     assert str(inspect.signature(lr.StepDecay)) == expected
     for make in (
         lambda: lr.ExponentialDecay(1.0, 1.5),
-        lambda: lr.StepDecay(1.0, 2.5),
         lambda: lr.MultiStepDecay(1.0, [3, 2]),
         lambda: lr.PiecewiseDecay([], [1.0]),
         lambda: lr.LinearLR(1.0, 3, start_factor=0.0),
@@ -349,6 +348,8 @@ def test_schedules_are_paddles_classes():
             make()
     with pytest.raises(TypeError):
         lr.ExponentialDecay(1.0)
+    with pytest.raises(TypeError, match="step_size must be an int above 0"):
+        lr.StepDecay(1.0, 2.5)
 
 
 def test_plateau():
