@@ -55,14 +55,14 @@ def to_int8_weights(data: bytes) -> bytes:
 
 
 def share_buffers(data: bytes) -> bytes:
-    """The file with equal weights once: the quantizer writes those of every signature apart, and a text recogniser with
-    26 widths had 128 MB in place of 5."""
+    """The file with equal weights once: the quantizer writes those of every signature apart, and a network with 26
+    signatures had 128 MB in place of 5."""
     model = read_model(data)
-    places: dict[bytes, int] = {}
+    holders: dict[bytes, int] = {}
     first = list(range(len(model.buffers)))
     for index, buffer in enumerate(model.buffers):
         if index and buffer.data is not None and len(buffer.data):
-            first[index] = places.setdefault(
+            first[index] = holders.setdefault(
                 hashlib.sha256(np.asarray(buffer.data).tobytes()).digest(), index
             )
             if first[index] != index:

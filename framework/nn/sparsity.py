@@ -32,7 +32,7 @@ def _blocks(matrix: np.ndarray, m: int) -> np.ndarray:
     return padded.reshape(rows, m, columns, m).transpose(0, 2, 1, 3)
 
 
-def _joined(blocks: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+def _matrix_of(blocks: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """The matrix of these blocks, without what filled it up."""
     rows, columns, m, _ = blocks.shape
     return blocks.transpose(0, 2, 1, 3).reshape(rows * m, columns * m)[: shape[0], : shape[1]]
@@ -71,7 +71,7 @@ def mask_2d_greedy(matrix: np.ndarray, n: int, m: int) -> np.ndarray:
         mask[index, row, column] = fits
         in_row[index, row] += fits
         in_column[index, column] += fits
-    return _joined(mask.reshape(blocks.shape), matrix.shape)
+    return _matrix_of(mask.reshape(blocks.shape), matrix.shape)
 
 
 @functools.cache
@@ -89,4 +89,4 @@ def mask_2d_best(matrix: np.ndarray, n: int, m: int) -> np.ndarray:
     best = np.argmax(
         blocks.reshape(*blocks.shape[:2], m * m) @ patterns.reshape(len(patterns), -1).T, axis=-1
     )
-    return _joined(patterns[best], matrix.shape)
+    return _matrix_of(patterns[best], matrix.shape)

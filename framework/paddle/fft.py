@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -44,7 +43,9 @@ Sizes = Sequence[int] | None
 _INVERSE = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
 
 
-def _checked(x: jax.Array, n: Any, axes: Any, norm: str, where: str, real: bool = False) -> jax.Array:
+def _checked(
+    x: jax.Array, n: Sizes | int, axes: Sizes | int, norm: str, where: str, real: bool = False
+) -> jax.Array:
     """The input as floating-point or complex numbers.
 
     Args:
@@ -79,9 +80,9 @@ def _checked(x: jax.Array, n: Any, axes: Any, norm: str, where: str, real: bool 
     return as_float(x)
 
 
-def _check_terms(x: jax.Array, n: Any, axes: Any, where: str) -> None:
+def _check_terms(x: jax.Array, n: Sizes | int, axes: Sizes | int, where: str) -> None:
     """Raises: ShapeError: one term along the last axis, of which no length of real numbers can be told."""
-    last = axes[-1] if isinstance(axes, tuple | list) else -1 if axes is None else axes
+    last = -1 if axes is None else axes if isinstance(axes, int) else axes[-1]
     if n is None and x.shape[last] == 1:
         raise ShapeError(
             "one term is of no length", where=where, received=f"shape {x.shape}", fix="say the length"
@@ -201,7 +202,7 @@ def ihfftn(
     return jnp.conj(jnp.fft.rfftn(x, s, _axes(x, s, axes), _INVERSE[norm]))
 
 
-def _plane(x: Tensor, s: Any, axes: Any, where: str) -> None:
+def _plane(x: Tensor, s: Sizes, axes: Sizes, where: str) -> None:
     """Raises: ShapeError: `s` or `axes` are not two, or the input has fewer axes."""
     for name, pair in (("s", s), ("axes", axes)):
         if pair is not None and (not isinstance(pair, tuple | list) or len(pair) != 2):

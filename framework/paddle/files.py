@@ -135,11 +135,11 @@ def _file(path: str) -> Source:
     raise ValueError(f"paddle.load: there is no file {path}{hint}")
 
 
-def _program_error(path: str, found: str) -> FormatError:
+def _program_error(path: str, received: str) -> FormatError:
     return FormatError(
         "this is an exported program, not a saved object",
         where=path,
-        received=found,
+        received=received,
         fix="paddle.jit.load or paddle.static.load_inference_model loads a program with its parameters; both take the "
         "path without .pdmodel",
     )

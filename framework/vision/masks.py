@@ -120,8 +120,8 @@ def _unpack(packed: bytes) -> np.ndarray:
         )
     if not last.size:
         return np.zeros(0, np.int64)
-    place = np.arange(bits.size) - np.repeat(starts, lengths)
-    counts = np.add.reduceat((bits & 31) << 5 * place, starts)
+    position = np.arange(bits.size) - np.repeat(starts, lengths)
+    counts = np.add.reduceat((bits & 31) << 5 * position, starts)
     counts -= np.where(bits[last] & 16, 1 << 5 * lengths, 0)
     counts[1::2], counts[2::2] = np.cumsum(counts[1::2]), np.cumsum(counts[2::2])
     return counts

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import cast
 
 from framework.interop.weights.pdparams import DTYPES
 from framework.paddle._kernel.operators import run_operator
@@ -33,7 +33,7 @@ def _rows() -> dict[str, tuple[str, tuple[str, ...]]]:
 
 
 @functools.cache
-def find_kernel(name: str) -> Callable[..., Any] | None:
+def find_kernel(name: str) -> Callable[..., object] | None:
     """The function that runs a kernel; None where there is none."""
     for module in _MODULES:
         function = vars(importlib.import_module(module)).get(name)
@@ -49,15 +49,16 @@ def find_kernel(name: str) -> Callable[..., Any] | None:
 
 
 @functools.cache
-def find_operator(name: str) -> Callable[..., Any] | None:
+def find_operator(name: str) -> Callable[..., object] | None:
     """An operator called in the older way, `matmul_v2(x, y, "trans_x", True)`; None where there is none."""
     signature = find_signature(name)
     if signature is None or not _is_operator(name):
         return None
 
-    def run(*args: Any) -> Any:
+    def run(*args: object) -> object:
         first = next((index for index, value in enumerate(args) if isinstance(value, str)), len(args))
-        return _outputs(name, signature, args[:first], dict(zip(args[first::2], args[first + 1 :: 2])))
+        names = cast("tuple[str, ...]", args[first::2])
+        return _outputs(name, signature, args[:first], dict(zip(names, args[first + 1 :: 2])))
 
     run.__name__ = name
     return run
@@ -69,14 +70,14 @@ def _is_operator(name: str) -> bool:
     return name in OPERATORS
 
 
-def setting(value: Any, name: str) -> Any:
+def setting(value: object, name: str) -> object:
     """A setting as public functions take it: types may be given by Paddle's numbers."""
     if name.endswith("dtype") and isinstance(value, int) and not isinstance(value, bool):
         return str(DTYPES[value]) if value in DTYPES else None
     return value
 
 
-def _of_function(kernel: str, full: str, parameters: tuple[str, ...]) -> Callable[..., Any]:
+def _of_function(kernel: str, full: str, parameters: tuple[str, ...]) -> Callable[..., object]:
     """Calls a public function. Parameters: "kernel's name:function's name", "-ignored", "name:*" spread out."""
     home, _, attribute = full.rpartition(".")
     home, _, owner = home.rpartition(".") if home.endswith(".Tensor") else (home, "", "")
@@ -87,24 +88,25 @@ def _of_function(kernel: str, full: str, parameters: tuple[str, ...]) -> Callabl
         name: p.partition(":")[2] or name for name, p in zip(names, parameters) if not p.startswith("-")
     }
 
-    def run(*args: Any, **kwargs: Any) -> Any:
+    def run(*args: object, **kwargs: object) -> object:
         values = dict(zip(names, args)) | kwargs
-        arguments: dict[str, Any] = {
+        arguments: dict[str, object] = {
             targets[name]: setting(value, name) for name, value in values.items() if name in targets
         }
-        return function(*arguments.pop("*", []), **arguments)
+        spread = cast("Iterable[object]", arguments.pop("*", []))
+        return function(*spread, **arguments)
 
     run.__name__ = kernel
     return run
 
 
-def _of_operator(kernel: str, operator: str, signature: Signature) -> Callable[..., Any]:
+def _of_operator(kernel: str, operator: str, signature: Signature) -> Callable[..., object]:
     """Runs an operator of saved programs; the result is one Tensor or, of several outputs, a tuple."""
     count = len(signature.inputs)
 
-    def run(*args: Any, **kwargs: Any) -> Any:
-        attrs: dict[str, Any] = dict(kwargs)
-        tensors: dict[str, Any] = {}
+    def run(*args: object, **kwargs: object) -> object:
+        attrs: dict[str, object] = dict(kwargs)
+        tensors: dict[str, object] = {}
         for names, value in zip(signature.settings, args[count:]):
             name, *others = names
             if isinstance(value, Tensor) and others:
@@ -120,10 +122,10 @@ def _of_operator(kernel: str, operator: str, signature: Signature) -> Callable[.
 def _outputs(
     operator: str,
     signature: Signature,
-    inputs: Sequence[Any],
-    attrs: dict[str, Any],
-    tensors: Mapping[str, Any] = MappingProxyType({}),
-) -> Any:
+    inputs: Sequence[object],
+    attrs: dict[str, object],
+    tensors: Mapping[str, object] = MappingProxyType({}),
+) -> object:
     """One Tensor or, of several outputs, a tuple."""
     operands = dict(zip(signature.inputs, inputs)) | dict(tensors)
     slots = {name: _listed(value) for name, value in operands.items() if value is not None}
@@ -132,5 +134,5 @@ def _outputs(
     return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
 
-def _listed(value: Any) -> list[Tensor]:
-    return list(value) if isinstance(value, list | tuple) else [value]
+def _listed(value: object) -> list[Tensor]:
+    return cast("list[Tensor]", list(value) if isinstance(value, list | tuple) else [value])

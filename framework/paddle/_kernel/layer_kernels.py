@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import cast
 
 import jax.numpy as jnp
 import numpy as np
 
 from framework import paddle
 from framework.interop.weights.pdparams import DTYPES
+from framework.paddle._kernel.arguments import DTypeLike
 from framework.paddle._kernel.tensor import Tensor, wrap
 from framework.paddle.nn import functional as F
 
@@ -287,7 +288,12 @@ def update_loss_scaling_(
 
 
 def truncated_gaussian_random(
-    shape: Sequence[int], mean: float, std: float, seed: int, dtype: Any = "float32", place: object = None
+    shape: Sequence[int],
+    mean: float,
+    std: float,
+    seed: int,
+    dtype: DTypeLike | int = "float32",
+    place: object = None,
 ) -> Tensor:
     """Normal numbers within two deviations of the mean."""
     name = str(DTYPES[dtype]) if isinstance(dtype, int) else dtype
@@ -297,7 +303,7 @@ def truncated_gaussian_random(
 
 def coalesce_tensor(
     input: Sequence[Tensor],
-    dtype: Any,
+    dtype: object,
     copy_data: bool = False,
     set_constant: bool = False,
     persist_output: bool = False,
@@ -309,14 +315,14 @@ def coalesce_tensor(
     concated_ranks: Sequence[int] = (),
 ) -> tuple[list[Tensor], Tensor]:
     """(the Tensors, one flat Tensor of all of them); each begins at a multiple of 256 bytes with `use_align`."""
-    pieces = []
+    segments = []
     for one in input:
         flat = paddle.full_like(one, constant).flatten() if set_constant else one.flatten()
         step = (256 if align_size < 0 else align_size) // one.numpy().itemsize if use_align else 1
         rest = -flat.shape[0] % max(step, 1)
-        pieces += [flat, paddle.zeros([rest], flat.dtype)] if rest else [flat]
+        segments += [flat, paddle.zeros([rest], flat.dtype)] if rest else [flat]
     outputs = [paddle.full_like(one, constant) if set_constant else one.clone() for one in input]
-    return outputs, paddle.concat(pieces)
+    return outputs, paddle.concat(segments)
 
 
 def repeat_interleave_with_tensor_index(x: Tensor, repeats: Tensor, axis: int) -> Tensor:
@@ -402,10 +408,11 @@ def max_pool3d_with_index(
     paddings: Sequence[int] = (0, 0, 0),
     global_pooling: bool = False,
     adaptive: bool = False,
-) -> Any:
+) -> tuple[Tensor, Tensor]:
     """(the greatest value of each window, its position)."""
     if adaptive:
-        return F.adaptive_max_pool3d(x, kernel_size, True)
+        return cast("tuple[Tensor, Tensor]", F.adaptive_max_pool3d(x, kernel_size, True))
     if global_pooling:
         kernel_size, paddings = x.shape[2:], (0, 0, 0)
-    return F.max_pool3d(x, kernel_size, strides, list(paddings), return_mask=True)
+    pooled = F.max_pool3d(x, kernel_size, strides, list(paddings), return_mask=True)
+    return cast("tuple[Tensor, Tensor]", pooled)

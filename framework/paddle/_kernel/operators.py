@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -37,7 +36,9 @@ class _NodeRunner:
         """Running statistics are outputs here."""
 
 
-def run_operator(op_type: str, slots: Slots, attrs: Mapping[str, Any], outputs: Mapping[str, int]) -> Slots:
+def run_operator(
+    op_type: str, slots: Slots, attrs: Mapping[str, object], outputs: Mapping[str, int]
+) -> Slots:
     """The outputs of an operator of ProgramDesc, by slot.
 
     Args:

@@ -272,13 +272,13 @@ def grad(
     roots, targets = _as_list(outputs), _as_list(inputs)
     barred = [] if no_grad_vars is None else _as_list(no_grad_vars)
     starts = [None] * len(roots) if grad_outputs is None else _as_list(grad_outputs)
-    for name, given in (
+    for name, tensors in (
         ("outputs", roots),
         ("inputs", targets),
         ("no_grad_vars", barred),
     ):
-        assert all(isinstance(tensor, Tensor) for tensor in given), (
-            f"paddle.grad: {name} must be a Tensor or a list of Tensors, received {given!r:.80}"
+        assert all(isinstance(tensor, Tensor) for tensor in tensors), (
+            f"paddle.grad: {name} must be a Tensor or a list of Tensors, received {tensors!r:.80}"
         )
     assert len(starts) == len(roots), (
         f"paddle.grad: there must be as many grad_outputs as outputs, received {len(starts)} and {len(roots)}"

@@ -16,8 +16,8 @@ def _as_list(x: object) -> list[object]:
 
 def _strip_grad_suffix_(name: str) -> str:
     """The name of the variable that a gradient is of: "x" for "x@GRAD", "x@GRAD@RENAME@1" and "grad/grad/x@GRAD"."""
-    found = re.search(r"@GRAD+@|@GRAD$", name)
-    stem = name if found is None else name[: found.start()]
+    match = re.search(r"@GRAD+@|@GRAD$", name)
+    stem = name if match is None else name[: match.start()]
     return stem.rpartition("grad/")[2]
 
 

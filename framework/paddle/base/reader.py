@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeAlias, cast
 
 import numpy as np
 
@@ -17,8 +17,12 @@ from framework.paddle.base.lod_tensor import LoDTensor
 from framework.paddle.io import batch as _batches_of
 from framework.paddle.static.program import Variable, default_main_program, in_dynamic_mode
 
-Fields = Sequence[Any] | Mapping[str, Any]
-Generator = Callable[[], Iterable[Any]]
+Field: TypeAlias = np.ndarray | LoDTensor
+Fields: TypeAlias = list[LoDTensor] | dict[str, LoDTensor]
+Batch: TypeAlias = list[Tensor] | list[Fields]
+"""The fields of a batch in dynamic mode; of a static program those of a batch for each place."""
+Sample: TypeAlias = Sequence[object]
+Generator: TypeAlias = Callable[[], Iterable[Iterable[object]]]
 log = logging.getLogger("oar")
 
 
@@ -28,10 +32,10 @@ class DataLoaderBase:
     def __call__(self) -> DataLoaderBase:
         return self
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Batch]:
         raise NotImplementedError()
 
-    def __next__(self) -> Any:
+    def __next__(self) -> Batch:
         raise NotImplementedError()
 
     @classmethod
@@ -62,7 +66,7 @@ class _Loader(DataLoaderBase):
             raise ValueError("Please give value to capacity.")
         self._capacity, self._iterable = capacity, iterable
         self._source: Generator | None = None
-        self._batches: Iterator[list[Any]] | None = None
+        self._batches: Iterator[list[Field]] | None = None
 
     @property
     def iterable(self) -> bool:
@@ -74,7 +78,7 @@ class _Loader(DataLoaderBase):
         """The batches that are being read; None before."""
         return self._batches
 
-    def _read(self) -> Iterator[list[Any]]:
+    def _read(self) -> Iterator[list[Field]]:
         """The fields of each batch. Raises: SystemError: the generator raised an error."""
         assert self._source is not None, "Data source of DataLoader has not set yet"
         try:
@@ -90,13 +94,19 @@ class _Loader(DataLoaderBase):
             ) from error
 
     def set_sample_generator(
-        self, reader: Generator, batch_size: int, drop_last: bool = True, places: object = None
+        self,
+        reader: Callable[[], Iterable[Sample]],
+        batch_size: int,
+        drop_last: bool = True,
+        places: object = None,
     ) -> _Loader:
         """Read from a generator of samples; returns itself."""
         assert batch_size > 0, f"batch_size must be larger than 0, received {batch_size}"
         return self.set_sample_list_generator(_batches_of(reader, batch_size, drop_last), places)
 
-    def set_sample_list_generator(self, reader: Generator, places: object = None) -> _Loader:
+    def set_sample_list_generator(
+        self, reader: Callable[[], Iterable[Sequence[Sample]]], places: object = None
+    ) -> _Loader:
         """Read from a generator of lists of samples; returns itself."""
         return self.set_batch_generator(lambda: map(self._stack, reader()), places)
 
@@ -105,7 +115,7 @@ class _Loader(DataLoaderBase):
         self._source = reader
         return self
 
-    def _stack(self, samples: Sequence[Sequence[object]]) -> list[Any]:
+    def _stack(self, samples: Sequence[Sample]) -> Sequence[object]:
         return [list(column) for column in zip(*samples, strict=True)]
 
 
@@ -122,11 +132,11 @@ class DygraphGeneratorLoader(_Loader):
         use_multiprocess: bool = False,
     ) -> None:
         super().__init__(capacity, True)
-        for given, text in (
+        for is_set, text in (
             (iterable, "supports iterable mode"),
             (return_list, "supports returning as list"),
         ):
-            if not given:
+            if not is_set:
                 warnings.warn(f"Please NOTE: DygraphGeneratorLoader {text} only.", stacklevel=3)
 
     def set_batch_generator(self, reader: Generator, places: object = None) -> _Loader:
@@ -172,25 +182,25 @@ class GeneratorLoader(_Loader):
             self._places = len(_as_list(places))
         return super().set_batch_generator(reader, places)
 
-    def _stack(self, samples: Sequence[Sequence[object]]) -> list[Any]:
+    def _stack(self, samples: Sequence[Sample]) -> Sequence[object]:
         return list(self._feeder.feed(samples).values())
 
-    def __iter__(self) -> Iterator[list[Any]]:
+    def __iter__(self) -> Iterator[list[Fields]]:
         assert self._iterable, "DataLoader is not iterable"
         self._batches = self._read()
         return self
 
-    def __next__(self) -> list[Any]:
+    def __next__(self) -> list[Fields]:
         """A batch for each place: its fields as a list, or by the names of their variables."""
         batches = self._batches
-        given = [fields for _, fields in zip(range(self._places), batches or (), strict=False)]
-        if not given or (self._drop_last and len(given) < self._places):
+        group = [fields for _, fields in zip(range(self._places), batches or (), strict=False)]
+        if not group or (self._drop_last and len(group) < self._places):
             raise StopIteration
         named = [
             {name: _lod_tensor(field) for name, field in zip(self._feeder.feed_names, fields, strict=True)}
-            for fields in given
+            for fields in group
         ]
-        return [list(fields.values()) for fields in named] if self._return_list else named
+        return [list(fields.values()) if self._return_list else fields for fields in named]
 
     def start(self) -> None:
         """Begin to read from the first batch; the program reads one each time that it runs."""
@@ -202,7 +212,7 @@ class GeneratorLoader(_Loader):
         assert not self._iterable, "reset() cannot be called when DataLoader is iterable"
         self._batches = None
 
-    def read(self) -> dict[str, Any]:
+    def read(self) -> dict[str, Field]:
         """The next batch by the names of its variables. Raises: EOFException: there is none."""
         fields = None if self._batches is None else next(self._batches, None)
         if fields is None:
@@ -234,7 +244,7 @@ class DataLoader:
         return_list: bool = False,
         use_multiprocess: bool = False,
         drop_last: bool = True,
-    ) -> Any:
+    ) -> DygraphGeneratorLoader | GeneratorLoader:
         """A loader of what a generator gives, which is set by one of its `set_…_generator`.
 
         Args:
@@ -277,27 +287,33 @@ class PyReader(DataLoaderBase):
         """Whether Python's loops read it."""
         return self._loader.iterable
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Batch]:
         return self._loader.__iter__()
 
-    def __next__(self) -> Any:
+    def __next__(self) -> Batch:
         return self._loader.__next__()
 
     def start(self) -> None:
         """Begin to read from the first batch."""
-        self._loader.start()
+        cast("GeneratorLoader", self._loader).start()  # the other kind has none: AttributeError
 
     def reset(self) -> None:
         """Stop reading, so that `start` can begin again."""
-        self._loader.reset()
+        cast("GeneratorLoader", self._loader).reset()
 
     def decorate_sample_generator(
-        self, sample_generator: Generator, batch_size: int, drop_last: bool = True, places: object = None
+        self,
+        sample_generator: Callable[[], Iterable[Sample]],
+        batch_size: int,
+        drop_last: bool = True,
+        places: object = None,
     ) -> None:
         """Read from a generator of samples."""
         self._loader.set_sample_generator(sample_generator, batch_size, drop_last, places)
 
-    def decorate_sample_list_generator(self, reader: Generator, places: object = None) -> None:
+    def decorate_sample_list_generator(
+        self, reader: Callable[[], Iterable[Sequence[Sample]]], places: object = None
+    ) -> None:
         """Read from a generator of lists of samples."""
         self._loader.set_sample_list_generator(reader, places)
 
@@ -309,11 +325,11 @@ class PyReader(DataLoaderBase):
 _settings: dict[str, bool | None] = {"order": True, "pinned": None}
 
 
-def _setting(name: str, given: tuple[bool, ...]) -> bool | None:
-    if not given:
+def _setting(name: str, values: tuple[bool, ...]) -> bool | None:
+    if not values:
         return _settings[name]
-    assert len(given) == 1 and isinstance(given[0], bool), f"takes one bool, received {given}"
-    _settings[name] = given[0]
+    assert len(values) == 1 and isinstance(values[0], bool), f"takes one bool, received {values}"
+    (_settings[name],) = values
     return None
 
 

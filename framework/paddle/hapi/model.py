@@ -69,7 +69,7 @@ def _all_gather(x: Tensor) -> Tensor:
     return concat(gathered, axis=0)
 
 
-def to_list(value: Any) -> list[Any] | None:
+def to_list(value: object) -> list[object] | None:
     """A list or tuple as a list, one thing as a list of it, None as it is."""
     if value is None:
         return None

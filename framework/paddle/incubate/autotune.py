@@ -6,12 +6,11 @@ import json
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 _enabled = {"kernel": False, "layout": False, "dataloader": False}
 
 
-def _read(path: str | Path) -> Mapping[str, Any]:
+def _read(path: str | Path) -> Mapping[str, Mapping[str, object]]:
     try:
         return json.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -19,7 +18,7 @@ def _read(path: str | Path) -> Mapping[str, Any]:
         return {}
 
 
-def set_config(config: Mapping[str, Any] | str | Path | None = None) -> None:
+def set_config(config: Mapping[str, Mapping[str, object]] | str | Path | None = None) -> None:
     """Record which parts are to be tuned; results and speed are the same with all of them.
 
     Args:
@@ -29,13 +28,13 @@ def set_config(config: Mapping[str, Any] | str | Path | None = None) -> None:
         _enabled.update(dict.fromkeys(_enabled, True))
         return
     settings = _read(config) if isinstance(config, str | Path) else config
-    for part in _enabled:
-        enable = settings.get(part, {}).get("enable")
+    for name in _enabled:
+        enable = settings.get(name, {}).get("enable")
         if isinstance(enable, bool):
-            _enabled[part] = enable
+            _enabled[name] = enable
         elif enable is not None:
             warnings.warn(
-                f"The auto-tuning configuration of the {part} is incorrect. `enable` should be bool, "
+                f"The auto-tuning configuration of the {name} is incorrect. `enable` should be bool, "
                 f"but received {type(enable).__name__}.",
                 stacklevel=2,
             )

@@ -143,6 +143,13 @@ def _factory(code: types.CodeType) -> tuple[types.CodeType, str] | None:
 _FUTURE = __future__.annotations.compiler_flag
 
 
+def function_code(source: str, name: str, file_name: str) -> types.CodeType | None:
+    """The code of the function `name` that a source defines; None where it defines none."""
+    module = compile(source, file_name, "exec")
+    codes = (code for code in module.co_consts if isinstance(code, types.CodeType) and code.co_name == name)
+    return next(codes, None)
+
+
 def _mangle(function: ast.FunctionDef, owner: str) -> None:
     """Write private names as the class body does: self.__x is self._Owner__x."""
     for node in ast.walk(function):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from framework.paddle._kernel.tensor import Parameter, Tensor
 from framework.paddle.jit.dy2static.function_spec import FunctionSpec
@@ -28,8 +28,8 @@ class ConcreteProgram:
         function: The function with its control flow converted.
     """
 
-    inputs: list[Any]
-    outputs: list[Any]
+    inputs: list[object]
+    outputs: list[object]
     parameters: list[Parameter]
     function: object
     main_program: Program
@@ -42,13 +42,13 @@ class ProgramCache:
 
     def __init__(self, function: StaticFunction) -> None:
         self._function = function
-        self._arguments: dict[str, tuple[Sequence[Any], Mapping[str, Any]]] = {}
+        self._arguments: dict[str, tuple[Sequence[object], Mapping[str, object]]] = {}
         self._programs: dict[str, ConcreteProgram] = {}
 
     def __len__(self) -> int:
         return len(self._arguments)
 
-    def note(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
+    def note(self, args: Sequence[object], kwargs: Mapping[str, object]) -> str:
         """Remember arguments by their shapes and types; returns their key."""
         written = self._function.rollback()
         bound = inspect.signature(written).bind(*args, **kwargs)
@@ -92,7 +92,7 @@ def expect_dynamic_mode(what: str) -> None:
         )
 
 
-def record(function: StaticFunction, args: Sequence[Any], kwargs: Mapping[str, Any]) -> ConcreteProgram:
+def record(function: StaticFunction, args: Sequence[object], kwargs: Mapping[str, object]) -> ConcreteProgram:
     """What the function does with such arguments, as a static program."""
     from framework import paddle
 
@@ -100,7 +100,7 @@ def record(function: StaticFunction, args: Sequence[Any], kwargs: Mapping[str, A
     program, startup = paddle.static.Program(), paddle.static.Program()
     count = 0
 
-    def variable(value: Any) -> Any:
+    def variable(value: object) -> object:
         nonlocal count
         if not isinstance(value, InputSpec):
             return value
@@ -128,6 +128,6 @@ def record(function: StaticFunction, args: Sequence[Any], kwargs: Mapping[str, A
     )
 
 
-def tensors_of(values: Sequence[Any]) -> list[Tensor]:
+def tensors_of(values: Sequence[object]) -> list[Tensor]:
     """The variables among arguments or results."""
     return [value for value in flatten(list(values)) if isinstance(value, Tensor)]

@@ -155,9 +155,9 @@ class _Traced(NamedTuple):
     """What the function returned, once it was traced."""
 
 
-def _check_constants(given: Sequence[object], known: Sequence[object]) -> None:
+def _check_constants(specs: Sequence[object], expected: Sequence[object]) -> None:
     """Raises: ValueError: other constants are given than to_static was told."""
-    for one, other in zip(given, known, strict=False):
+    for one, other in zip(specs, expected, strict=False):
         is_input = isinstance(one, InputSpec | Tensor) or isinstance(other, InputSpec | Tensor)
         if not is_input and not _compatible_non_tensor_spec(one, other):
             raise ValueError(
@@ -165,9 +165,9 @@ def _check_constants(given: Sequence[object], known: Sequence[object]) -> None:
             )
 
 
-def _with_constants(call: Callable[..., object], given: Sequence[object]) -> Callable[..., object]:
+def _with_constants(call: Callable[..., object], specs: Sequence[object]) -> Callable[..., object]:
     """The function of the Tensors alone: what else is given in place of a spec stays as it is, in its structure."""
-    leaves, structure = jax.tree_util.tree_flatten(list(given), is_leaf=lambda s: isinstance(s, InputSpec))
+    leaves, structure = jax.tree_util.tree_flatten(list(specs), is_leaf=lambda s: isinstance(s, InputSpec))
 
     def with_constants(*tensors: object) -> object:
         remaining = iter(tensors)

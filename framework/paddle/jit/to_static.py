@@ -219,8 +219,8 @@ class StaticFunction:
         """The result of the function as it was written, from here on; what is wrong with it is raised from there."""
         try:
             result = self.rollback()(*args, **kwargs)
-        except Exception as own:
-            raise own from error
+        except Exception as python_error:
+            raise python_error from error
         self._runs_as_python = True
         log.warning("%s is not one program and runs as Python, operation by operation: %s", self.name, error)
         return result

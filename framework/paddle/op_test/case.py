@@ -7,9 +7,10 @@ import random
 import unittest
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, ClassVar
+from typing import ClassVar, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from framework.paddle import add_n, disable_static, enable_static, grad, in_dynamic_mode
 from framework.paddle._kernel.operators import run_operator
@@ -26,6 +27,9 @@ _BF16_LIMIT = 1e-2
 _ROUNDING = 1e-6  # of float32, where a test asks for equal bits
 _GRADIENT_LIMIT = 1e-2  # of a directional difference, whose step leaves an error
 _FLOATS = ("float64", "float32", "float16", "int64", "int32", "uint16", "int16", "int8", "uint8", "bool")
+
+Weights: TypeAlias = ArrayLike | Sequence[ArrayLike] | None
+"""The gradients of the outputs: one array, or one for each; None is the mean."""
 
 
 @contextmanager
@@ -48,11 +52,11 @@ class OpTest(unittest.TestCase):
     """
 
     op_type: str
-    inputs: Mapping[str, Any]
-    outputs: Mapping[str, Any]
-    attrs: Mapping[str, Any]
+    inputs: Mapping[str, object]
+    outputs: Mapping[str, object]
+    attrs: Mapping[str, object]
     python_api: Callable[..., object] | None
-    dtype: Any = None
+    dtype: object = None
     call_once: ClassVar[bool] = False
     is_calc_ref: ClassVar[bool] = False
 
@@ -97,7 +101,9 @@ class OpTest(unittest.TestCase):
         """Whether float32 gives the expected values of bfloat16."""
         return self.is_bfloat16_op()
 
-    def infer_dtype_from_inputs_outputs(self, inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> None:
+    def infer_dtype_from_inputs_outputs(
+        self, inputs: Mapping[str, object], outputs: Mapping[str, object]
+    ) -> None:
         """Set `dtype` and `output_dtype`: the first type of a list that is among the arrays."""
         for attribute, entries in (("dtype", inputs), ("output_dtype", outputs)):
             types = {
@@ -152,11 +158,12 @@ class OpTest(unittest.TestCase):
                 self._compare(results, expected, no_check_set or (), limits)
 
     def check_output_with_place(
-        self, place: object, atol: float = 0, rtol: float = 0, *args: Any, **kwargs: Any
+        self, place: object, atol: float = 0, rtol: float = 0, *args: object, **kwargs: object
     ) -> None:
         """`check_output`; there is one device."""
         del place
-        self.check_output(max(atol, _ROUNDING), max(rtol, _ROUNDING), *args, **kwargs)
+        check: Callable[..., None] = self.check_output
+        check(max(atol, _ROUNDING), max(rtol, _ROUNDING), *args, **kwargs)
 
     def check_output_customized(
         self, checker: Callable[[list[np.ndarray]], None], custom_place: object = None, **checks: bool
@@ -190,8 +197,8 @@ class OpTest(unittest.TestCase):
         numeric_grad_delta: float = 0.005,
         in_place: bool = False,
         max_relative_error: float = 0.005,
-        user_defined_grads: Sequence[Any] | None = None,
-        user_defined_grad_outputs: Any = None,
+        user_defined_grads: Sequence[ArrayLike] | None = None,
+        user_defined_grad_outputs: Weights = None,
         *_: object,
         atol: float = 1e-5,
         **checks: bool,
@@ -218,12 +225,13 @@ class OpTest(unittest.TestCase):
                 array = convert_uint16_to_float(array) if array.dtype == np.uint16 else array
                 assert_close(ours, array, name, limit, _BF16_LIMIT if self.is_bfloat16_op() else atol)
 
-    def check_grad_with_place(self, place: object, *args: Any, **kwargs: Any) -> None:
+    def check_grad_with_place(self, place: object, *args: object, **kwargs: object) -> None:
         """`check_grad`; there is one device."""
         del place
-        self.check_grad(*args, **kwargs)
+        check: Callable[..., None] = self.check_grad
+        check(*args, **kwargs)
 
-    def _check_numeric(self, names: list[str], outputs: list[str], weights: Any, limit: float) -> None:
+    def _check_numeric(self, names: list[str], outputs: list[str], weights: Weights, limit: float) -> None:
         exact, leaves, loss = self._gradients(names, outputs, weights, "float64")
         check_directions(loss, leaves, exact, names, max(limit, _GRADIENT_LIMIT))
         if self.is_bfloat16_op():
@@ -233,7 +241,7 @@ class OpTest(unittest.TestCase):
                 assert_close(ours, expected, name, max(limit, 0.03), _BF16_LIMIT)
 
     def _gradients(
-        self, names: list[str], outputs: list[str], weights: Any, cast: str | None
+        self, names: list[str], outputs: list[str], weights: Weights, cast: str | None
     ) -> tuple[list[np.ndarray], list[Tensor], Callable[[], Tensor]]:
         """(gradients, the inputs that they are of, the loss as a function of the inputs' present values)."""
         slots, named = self._operands(names, cast)
@@ -242,7 +250,7 @@ class OpTest(unittest.TestCase):
         gradients = grad(loss(), leaves, allow_unused=True)
         return [_gradient_array(g, leaf) for g, leaf in zip(gradients, leaves, strict=True)], leaves, loss
 
-    def _loss(self, slots: Slots, outputs: list[str], weights: Any) -> Tensor:
+    def _loss(self, slots: Slots, outputs: list[str], weights: Weights) -> Tensor:
         results = self._run(slots)
         if weights is not None:
             flat = [tensor for tensors in results.values() for tensor in tensors]
@@ -267,7 +275,7 @@ class OpTest(unittest.TestCase):
 
     # -- running ---------------------------------------------------------------------------------------------------
 
-    def _settings(self) -> dict[str, Any]:
+    def _settings(self) -> dict[str, object]:
         return {name: value for name, value in getattr(self, "attrs", {}).items() if value is not None}
 
     def _operands(
@@ -319,7 +327,7 @@ def _is_type(test: OpTest, dtype: type) -> bool:
     )
 
 
-def _plain_type(dtype: object) -> Any:
+def _plain_type(dtype: object) -> np.dtype | None:
     """What numpy takes for a type; Paddle's own types are none of those that are asked for."""
     try:
         return np.dtype(dtype) if dtype is not None else None  # type: ignore[call-overload]

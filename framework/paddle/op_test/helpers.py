@@ -5,12 +5,14 @@ from __future__ import annotations
 import unittest
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import TypeVar, overload
 
 import numpy as np
 
 from framework.core.errors import OarError
 from framework.paddle import disable_static, enable_static, static
+from framework.paddle._kernel.arguments import DTypeLike
+from framework.paddle._kernel.tensor import Tensor
 
 T = TypeVar("T")
 
@@ -26,8 +28,8 @@ def paddle_static_guard() -> Iterator[None]:
 
 
 def check_out_dtype(
-    api_fn: Callable[..., Any],
-    in_specs: Sequence[Sequence[Any]],
+    api_fn: Callable[..., Tensor],
+    in_specs: Sequence[tuple[Sequence[int]] | tuple[Sequence[int], DTypeLike]],
     expect_dtypes: Sequence[str],
     target_index: int = 0,
     **configs: object,
@@ -58,23 +60,16 @@ def randomize_probability(batch_size: int, class_num: int, dtype: str = "float32
     return numbers / numbers.sum(axis=1, keepdims=True)
 
 
-def skip_check_grad_ci(reason: object = None) -> Any:
+@overload
+def skip_check_grad_ci(reason: type[T]) -> type[T]: ...
+@overload
+def skip_check_grad_ci(reason: str | None = None) -> Callable[[type[T]], type[T]]: ...
+def skip_check_grad_ci(reason: object = None) -> object:
     """A decorator that Paddle's checks of its own tests read; it changes nothing."""
-    return _unchanged(reason)
-
-
-def skip_check_inplace_ci(reason: object = None) -> Any:
-    """As `skip_check_grad_ci`."""
-    return _unchanged(reason)
-
-
-def check_grad_ci(reason: object = None) -> Any:
-    """As `skip_check_grad_ci`."""
-    return _unchanged(reason)
-
-
-def _unchanged(reason: object) -> Any:
     return reason if isinstance(reason, type) else lambda cls: cls
+
+
+skip_check_inplace_ci = check_grad_ci = skip_check_grad_ci
 
 
 def is_custom_device() -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -23,7 +22,7 @@ def as_numpy(value: object) -> np.ndarray:
     return np.asarray(value[0] if isinstance(value, tuple) else value)
 
 
-def named_arrays(slot: str, entry: Any) -> list[tuple[str, np.ndarray]]:
+def named_arrays(slot: str, entry: object) -> list[tuple[str, np.ndarray]]:
     """(name, array) of what stands in a slot: an array, or a list of pairs with names."""
     if not isinstance(entry, list):
         return [(slot, as_numpy(entry))]
@@ -41,7 +40,7 @@ def to_operand(array: np.ndarray, cast: str | None = None) -> Tensor:
 
 
 def make_operands(
-    inputs: Mapping[str, Any], gradients: Collection[str] = (), cast: str | None = None
+    inputs: Mapping[str, object], gradients: Collection[str] = (), cast: str | None = None
 ) -> tuple[Slots, dict[str, Tensor]]:
     """(Tensors by slot, Tensors by name); those named in `gradients`, or in their slot, want a gradient."""
     slots: Slots = {}
@@ -59,18 +58,18 @@ def make_operands(
 
 
 def bind(
-    function: Callable[..., object], signature: Signature | None, slots: Slots, attrs: Mapping[str, Any]
-) -> tuple[list[Any], dict[str, Any]]:
+    function: Callable[..., object], signature: Signature | None, slots: Slots, attrs: Mapping[str, object]
+) -> tuple[list[object], dict[str, object]]:
     """The arguments of `function`: inputs and settings in the order of the signature, as Paddle's tests pass them."""
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     parameters = [p for p in inspect.signature(function).parameters.values() if p.kind in positional]
     if signature is None:
         return _bind_by_name(parameters, slots, attrs)
-    operands = [_single(slots.get(name)) for name in signature.inputs]
+    operands: list[object] = [_single(slots.get(name)) for name in signature.inputs]
     if not parameters:
         return [operand for operand in operands if operand is not inspect.Parameter.empty], {}
     values = operands + [_setting(names, slots, attrs) for names in signature.settings]
-    arguments: list[Any] = []
+    arguments: list[object] = []
     for index, parameter in enumerate(parameters):
         value = values[index] if index < len(values) else inspect.Parameter.empty
         if parameter.name in _DEFAULT_ONLY or value is inspect.Parameter.empty:
@@ -80,8 +79,8 @@ def bind(
 
 
 def _bind_by_name(
-    parameters: Sequence[inspect.Parameter], slots: Slots, attrs: Mapping[str, Any]
-) -> tuple[list[Any], dict[str, Any]]:
+    parameters: Sequence[inspect.Parameter], slots: Slots, attrs: Mapping[str, object]
+) -> tuple[list[object], dict[str, object]]:
     """Inputs in their order, settings by name: for an operator that Paddle 2.6.2 does not have."""
     names = [parameter.name for parameter in parameters[len(slots) :]]
     return [_single(operands) for operands in slots.values()], {
@@ -89,13 +88,13 @@ def _bind_by_name(
     }
 
 
-def _single(operands: list[Tensor] | None) -> Any:
+def _single(operands: list[Tensor] | None) -> object:
     if not operands:
         return inspect.Parameter.empty
     return operands[0] if len(operands) == 1 else operands
 
 
-def _setting(names: tuple[str, ...], slots: Slots, attrs: Mapping[str, Any]) -> Any:
+def _setting(names: tuple[str, ...], slots: Slots, attrs: Mapping[str, object]) -> object:
     for name in names[1:]:
         if slots.get(name):
             return _single(slots[name])

@@ -216,8 +216,8 @@ def crop(
 
 @operation
 def _multiplex(inputs: Arrays, index: Array) -> Array:
-    chosen = index.reshape(-1)[: inputs[0].shape[0]]  # fewer than rows: those after them are left out
-    return jnp.stack(inputs)[chosen, jnp.arange(len(chosen))]
+    rows = index.reshape(-1)[: inputs[0].shape[0]]  # fewer than rows: those after them are left out
+    return jnp.stack(inputs)[rows, jnp.arange(len(rows))]
 
 
 @checked

@@ -6,13 +6,11 @@ import contextlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from framework.paddle._kernel.arguments import DTypeLike, Integers
 from framework.paddle._kernel.checked import checked
 from framework.paddle._kernel.errors import ModeError
 from framework.paddle._kernel.modules import resolver as _resolver
-from framework.paddle._kernel.tensor import Parameter, Tensor
+from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.jit.spec import InputSpec as InputSpec
-from framework.paddle.nn.layer import create_parameter as _create_parameter
 from framework.paddle.static import nn as nn
 from framework.paddle.static.average import ExponentialMovingAverage as ExponentialMovingAverage
 from framework.paddle.static.backward import append_backward as append_backward
@@ -35,6 +33,7 @@ from framework.paddle.static.metric import auc as auc
 from framework.paddle.static.program import Program as Program
 from framework.paddle.static.program import PublicVariable
 from framework.paddle.static.program import create_global_var as create_global_var
+from framework.paddle.static.program import create_parameter as create_parameter
 from framework.paddle.static.program import declare as _declare
 from framework.paddle.static.program import default_main_program as default_main_program
 from framework.paddle.static.program import default_startup_program as default_startup_program
@@ -48,10 +47,6 @@ from framework.paddle.static.scope import scope_guard as scope_guard
 
 if TYPE_CHECKING:
     from framework.paddle.device.places import Place
-    from framework.paddle.nn.initializer import Initializer
-    from framework.paddle.nn.param_attr import AttrLike
-
-if TYPE_CHECKING:
     from framework.paddle.static.program import Variable
 else:
     Variable = PublicVariable
@@ -68,21 +63,6 @@ def data(name: str, shape: Any, dtype: Any = None, lod_level: int = 0) -> Variab
     variable = _declare(name, shape, dtype or get_default_dtype())
     variable.lod_level = lod_level
     return variable
-
-
-def create_parameter(
-    shape: Integers,
-    dtype: DTypeLike,
-    name: str | None = None,
-    attr: AttrLike = None,
-    is_bias: bool = False,
-    default_initializer: Initializer | None = None,
-) -> Parameter | None:
-    """A parameter of the current program, with its first values."""
-    parameter = _create_parameter(shape, dtype, name, attr, is_bias, default_initializer)
-    if parameter is not None:
-        default_main_program().made[id(parameter)] = parameter
-    return parameter
 
 
 @contextlib.contextmanager

@@ -13,7 +13,7 @@ import numpy as np
 
 from framework.core.errors import TraceError
 from framework.paddle._kernel import dtypes as types
-from framework.paddle._kernel.arguments import DTypeLike
+from framework.paddle._kernel.arguments import DTypeLike, Integers
 from framework.paddle._kernel.dispatch import KEY, Compiled, execute
 from framework.paddle._kernel.dtypes import INEXACT
 from framework.paddle._kernel.errors import Deferral, ShapeError, ValueNeeded
@@ -21,6 +21,7 @@ from framework.paddle._kernel.mode import mode, set_recorder
 from framework.paddle._kernel.symbol import Symbol
 from framework.paddle._kernel.tape import Node
 from framework.paddle._kernel.tensor import Parameter, Tensor, as_array, wrap
+from framework.paddle.nn import layer
 from framework.paddle.static.argument_kinds import check_call
 from framework.paddle.static.description import VariableDescription
 from framework.paddle.static.numpy_functions import apply_ufunc
@@ -29,6 +30,8 @@ from framework.paddle.static.test_forms import TEST_FORMS
 from framework.paddle.utils import unique_name
 
 if TYPE_CHECKING:
+    from framework.paddle.nn.initializer import Initializer
+    from framework.paddle.nn.param_attr import AttrLike
     from framework.paddle.optimizer.base import Optimizer
 
 SIZES = (64, 96)  # what stands for an unknown size, two ways
@@ -237,8 +240,6 @@ class Block:
     def create_parameter(
         self, shape: Sequence[int], dtype: DTypeLike, name: str | None = None
     ) -> Tensor | None:
-        from framework.paddle.static import create_parameter
-
         with program_guard(self.program):
             return create_parameter(shape, dtype, name)
 
@@ -447,6 +448,21 @@ def create_global_var(
     tensor.name, tensor.persistable = name or unique_name.generate("global_var"), persistable
     default_main_program().made[id(tensor)] = tensor
     return tensor
+
+
+def create_parameter(
+    shape: Integers,
+    dtype: DTypeLike,
+    name: str | None = None,
+    attr: AttrLike = None,
+    is_bias: bool = False,
+    default_initializer: Initializer | None = None,
+) -> Parameter | None:
+    """A parameter of the current program, with its first values."""
+    parameter = layer.create_parameter(shape, dtype, name, attr, is_bias, default_initializer)
+    if parameter is not None:
+        default_main_program().made[id(parameter)] = parameter
+    return parameter
 
 
 def default_startup_program() -> Program:

@@ -55,14 +55,14 @@ def create_array(dtype: object, initialized_list: Sequence[Tensor] | None = None
     Raises:
         TypeError: they are no list or tuple of Tensors.
     """
-    given = [] if initialized_list is None else initialized_list
-    if not isinstance(given, list | tuple) or not all(isinstance(one, Tensor) for one in given):
+    tensors = [] if initialized_list is None else initialized_list
+    if not isinstance(tensors, list | tuple) or not all(isinstance(one, Tensor) for one in tensors):
         raise TypeError(
-            f"Require type(initialized_list) should be list/tuple of Tensors, but received {given!r:.80}"
+            f"Require type(initialized_list) should be list/tuple of Tensors, but received {tensors!r:.80}"
         )
     if in_dynamic_mode():
-        return list(given)
-    array = TensorArray(given)
+        return list(tensors)
+    array = TensorArray(tensors)
     array.dtype = dtype
     return array
 

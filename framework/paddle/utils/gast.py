@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import Any, TypeVar
+from typing import TypeVar
 
 NodeT = TypeVar("NodeT", bound=ast.AST)
 
@@ -16,5 +16,5 @@ def gast_to_ast(node: NodeT) -> NodeT:
 ast_to_gast = gast_to_ast
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     return getattr(ast, name)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from framework import paddle
+from framework.paddle._kernel.arguments import TensorLike
 from framework.paddle._kernel.tensor import Parameter, Tensor
 from framework.paddle.incubate.asp.supported_layer_list import (
     Pruning,
@@ -231,19 +232,19 @@ class OptimizerWithSparsityGuarantee:
         """As that of the optimizer; then the masks hold."""
         ASPHelper._step(self._optimizer)
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> dict[str, object]:
         """That of the optimizer, and the masks."""
         masks = ASPHelper._get_program_asp_info(default_main_program()).mask_vars
         named = {ASPHelper._get_mask_name(name): mask for name, mask in masks.items()}
         return {**self._optimizer.state_dict(), **named}
 
-    def set_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+    def set_state_dict(self, state_dict: Mapping[str, object]) -> None:
         """Take the masks and the state of the optimizer. Raises AssertionError: a mask is not there."""
         info = ASPHelper._get_program_asp_info(default_main_program())
         for name, mask in info.mask_vars.items():
             key = ASPHelper._get_mask_name(name)
             assert key in state_dict, f"The {key} is not found."
-            mask.set_value(state_dict[key])
+            mask.set_value(cast("TensorLike", state_dict[key]))
             info.update_masks(name, mask.numpy())
         self._optimizer.set_state_dict(state_dict)
 

@@ -9,6 +9,7 @@ import types
 from collections.abc import Callable
 
 from framework import paddle
+from framework.paddle.jit.ast_transform import function_code
 
 # How operators of comparison are written.
 _COMPARISONS: dict[type[ast.AST], str] = {
@@ -34,14 +35,11 @@ def ast_to_func(
         ValueError: it defines no function of this name.
     """
     file_name = f"<converted {dyfunc.__name__}>"
-    module = compile(ast_to_source_code(ast_root), file_name, "exec")
-    for code in module.co_consts:
-        if isinstance(code, types.CodeType) and code.co_name == dyfunc.__name__:
-            names = vars(sys.modules[dyfunc.__module__])
-            return types.FunctionType(
-                code, names, code.co_name, getattr(dyfunc, "__defaults__", None)
-            ), file_name
-    raise ValueError(f"Function: {dyfunc.__name__} doesn't exist in the Module transformed from AST.")
+    code = function_code(ast_to_source_code(ast_root), dyfunc.__name__, file_name)
+    if code is None:
+        raise ValueError(f"Function: {dyfunc.__name__} doesn't exist in the Module transformed from AST.")
+    names, defaults = vars(sys.modules[dyfunc.__module__]), getattr(dyfunc, "__defaults__", None)
+    return types.FunctionType(code, names, code.co_name, defaults), file_name
 
 
 def cmpop_node_to_str(node: ast.AST) -> str:

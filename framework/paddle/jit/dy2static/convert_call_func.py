@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
 
 from framework.paddle._kernel.modules import complete as _complete
 from framework.paddle.jit.ast_transform import CONVERSION_OPTIONS as CONVERSION_OPTIONS
@@ -13,7 +12,7 @@ from framework.paddle.jit.ast_transform import transformed
 from framework.paddle.jit.to_static import StaticFunction
 
 
-def convert_call(func: Any) -> Callable[..., Any]:
+def convert_call(func: Callable[..., object]) -> Callable[..., object]:
     """The function with its control flow converted; what has none, or is not the user's, as it is."""
     if isinstance(func, functools.partial):
         return functools.partial(convert_call(func.func), *func.args, **func.keywords)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -23,7 +22,7 @@ class FunctionSpec:
         input_spec: An InputSpec for each of its first arguments; None: nothing is known.
     """
 
-    def __init__(self, function: Callable[..., object], input_spec: Sequence[Any] | None = None) -> None:
+    def __init__(self, function: Callable[..., object], input_spec: Sequence[object] | None = None) -> None:
         if input_spec is not None and not isinstance(input_spec, list | tuple):
             raise TypeError(
                 f"The type(input_spec) should be one of (tuple, list), but received {type(input_spec).__name__}."
@@ -70,8 +69,8 @@ class FunctionSpec:
         return tuple(values), rest
 
     def args_to_input_spec(
-        self, args: Sequence[Any], kwargs: Mapping[str, Any]
-    ) -> tuple[list[Any], dict[str, Any]]:
+        self, args: Sequence[object], kwargs: Mapping[str, object]
+    ) -> tuple[list[object], dict[str, object]]:
         """The arguments with Tensors and arrays as InputSpecs, which have the names of the arguments.
 
         Raises:
@@ -100,7 +99,7 @@ class FunctionSpec:
         return f"function: {self.dygraph_function.__name__}({arguments}), input_spec: {self.input_spec}"
 
 
-def _described(value: Any, spec: Any, name: str | None) -> Any:
+def _described(value: object, spec: object, name: str | None) -> object:
     """An InputSpec of an argument: its own sizes, or those that `spec` leaves open."""
     if isinstance(spec, list | tuple) and isinstance(value, list | tuple):
         specs = [*spec, *[None] * (len(value) - len(spec))]
@@ -122,7 +121,7 @@ def _described(value: Any, spec: Any, name: str | None) -> Any:
     return described
 
 
-def _spec_of(value: Any) -> Any:
+def _spec_of(value: object) -> object:
     if isinstance(value, Tensor):
         spec = InputSpec.from_tensor(value)
         spec.stop_gradient = value.stop_gradient

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any
 
 from framework.paddle._kernel.modules import complete as _complete
 
 
-def unwrap(func: Callable[..., Any]) -> Callable[..., Any]:
+def unwrap(func: Callable[..., object]) -> Callable[..., object]:
     """The function as it was written."""
     return inspect.unwrap(func)
 
