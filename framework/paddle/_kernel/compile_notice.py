@@ -14,7 +14,6 @@ log = logging.getLogger("oar")
 # Seconds from the first program until the lines, as far apart as the wait is long.
 _LINES = (2.0, 5.0, 10.0, 20.0, 40.0, 80.0, 160.0)
 _PAUSE = 2.0  # seconds without a new program after which compiling has ended
-_ON_DISK = "programs are kept on disk, and the next start does not wait"
 
 
 class EagerNotice:
@@ -38,7 +37,9 @@ class EagerNotice:
             while self._lines < len(_LINES) and now - self._began >= _LINES[self._lines]:
                 self._lines += 1
             programs, took = self._programs, now - self._began
-        log.warning(f"first step: {programs} operations compiled in {took:.0f} s; {_ON_DISK}")
+        log.warning(
+            f"first step: {programs} operations compiled in {took:.0f} s; they are kept on disk for the next start"
+        )
 
     def listen(self, event: str, duration_secs: float, **kwargs: str | int) -> None:
         """Hear jax tell how long something took. What takes longer than an operation is announced by itself, and a
@@ -74,7 +75,10 @@ def announced(what: str) -> Iterator[None]:
         for line in _LINES:
             if done.wait(max(0.0, began + line - time.perf_counter())):
                 return
-            log.warning(f"{what} compiles: {time.perf_counter() - began:.0f} s until now; {_ON_DISK}")
+            took = time.perf_counter() - began
+            log.warning(
+                f"{what} compiles: {took:.0f} s until now; programs are kept on disk for the next start"
+            )
 
     teller = threading.Thread(target=tell, daemon=True)
     teller.start()
