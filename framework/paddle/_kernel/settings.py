@@ -64,3 +64,11 @@ def takes_variables(function: Callable[P, R]) -> Callable[P, R]:
             return error.record(call, args, kwargs)
 
     return call
+
+
+def reads_values(function: Callable[P, R]) -> Callable[P, R]:
+    """A function that looks at the values of its Tensors; with variables of a static program it is called when the
+    program runs, which then runs operation by operation."""
+    call = takes_variables(function)
+    call.reads_values = True  # type: ignore[attr-defined]
+    return call

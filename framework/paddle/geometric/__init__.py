@@ -15,6 +15,7 @@ from framework.paddle._kernel.dispatch import Array, operation
 from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle._kernel.random import default_generator
+from framework.paddle._kernel.settings import reads_values
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.ops.joining import concat
 from framework.paddle.ops.promotion import is_inexact, pair
@@ -85,21 +86,25 @@ def _by_segment(data: Tensor, segment_ids: Tensor, reduce: str) -> Tensor:
     return _segments(data, segment_ids, reduce, int(ids[-1]) + 1 if ids.size else 0)
 
 
+@reads_values
 def segment_sum(data: Tensor, segment_ids: Tensor, name: str | None = None) -> Tensor:
     """The sums of the rows of each segment [n, ...] -> [segments, ...]. Looks at values of the ids, which rise."""
     return _by_segment(data, segment_ids, "sum")
 
 
+@reads_values
 def segment_mean(data: Tensor, segment_ids: Tensor, name: str | None = None) -> Tensor:
     """The means of the rows of each segment; 0 for a segment without rows."""
     return _by_segment(data, segment_ids, "mean")
 
 
+@reads_values
 def segment_max(data: Tensor, segment_ids: Tensor, name: str | None = None) -> Tensor:
     """The greatest elements of the rows of each segment; 0 for a segment without rows."""
     return _by_segment(data, segment_ids, "max")
 
 
+@reads_values
 def segment_min(data: Tensor, segment_ids: Tensor, name: str | None = None) -> Tensor:
     """The smallest elements of the rows of each segment; 0 for a segment without rows."""
     return _by_segment(data, segment_ids, "min")

@@ -19,8 +19,9 @@ from jax import lax
 from framework.core.compilation import enable_compilation_cache
 from framework.paddle._kernel.arguments import TensorLike
 from framework.paddle._kernel.dispatch import Array, Compiled, operation, run
-from framework.paddle._kernel.errors import ShapeError
+from framework.paddle._kernel.errors import ShapeError, ValueNeeded
 from framework.paddle._kernel.methods import replace_value
+from framework.paddle._kernel.symbol import Symbol
 from framework.paddle._kernel.tensor import Tensor
 
 __all__: list[str] = []
@@ -111,6 +112,8 @@ def _add_array(x: Tensor, item: object, part: Any, axis: int, parts: list[Part],
         if values.ndim == 0:
             parts.append((FLAG, bool(values if isinstance(values, np.ndarray) else part)))
             return 0
+        if isinstance(values, Symbol):
+            part.numpy()  # raises
         if sizes[axis : axis + values.ndim] != values.shape:
             raise PositionError(
                 "the mask has another shape than the axes that it stands for",
@@ -285,8 +288,14 @@ def _compiled(plan: Plan, cache: dict[Plan, Compiled], make: Any) -> Compiled:
 
 def getitem(x: Tensor, item: object) -> Tensor:
     """`x[item]`."""
-    plan, data = _plan(x, item)
+    try:
+        plan, data = _plan(x, item)
+    except ValueNeeded as error:  # a mask of a static program
+        return error.record(getitem, (x, item), {})
     return run(_getters.get(plan) or _compiled(plan, _getters, _get), (x, *data))
+
+
+getitem.reads_values = True  # type: ignore[attr-defined]  # as of the decorator, which every index would pass
 
 
 def setitem(x: Tensor, item: object, value: TensorLike) -> Tensor:

@@ -13,6 +13,7 @@ from framework.paddle._kernel.arguments import Integers
 from framework.paddle._kernel.checked import checked
 from framework.paddle._kernel.dispatch import Array, Arrays, freeze, operation
 from framework.paddle._kernel.errors import ShapeError
+from framework.paddle._kernel.settings import reads_values
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.ops.equations import check_equation
 from framework.paddle.ops.promotion import as_float, axes_of, is_float, pair
@@ -252,6 +253,7 @@ def _bincount(x: Array, weights: Array | None, length: int) -> Array:
     return jnp.zeros(length, kind).at[x].add(weights.astype(kind))
 
 
+@reads_values
 @checked
 def bincount(x: Tensor, weights: Tensor | None = None, minlength: int = 0, name: str | None = None) -> Tensor:
     """How often each of 0, 1, 2 ... comes in `x` [n], or the sum of the weights where it does. Looks at values."""

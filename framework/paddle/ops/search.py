@@ -17,7 +17,7 @@ from framework.paddle._kernel.dtypes import to_numpy
 from framework.paddle._kernel.errors import ArgumentTypeError, ShapeError
 from framework.paddle._kernel.methods import replace_value
 from framework.paddle._kernel.random import default_generator
-from framework.paddle._kernel.settings import takes_variables
+from framework.paddle._kernel.settings import reads_values, takes_variables
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 from framework.paddle.ops.promotion import pair
 from framework.paddle.ops.shaping import broadcast_to, parts_at, whole_number
@@ -81,6 +81,7 @@ def where_(
     return replace_value(x, broadcast_to(_where(condition, x, y), x.shape))
 
 
+@reads_values
 @checked
 def nonzero(x: Tensor, as_tuple: bool = False) -> Any:
     """The positions of what is not zero: [count, ndim], or for each axis [count, 1]. Looks at values."""
@@ -90,11 +91,13 @@ def nonzero(x: Tensor, as_tuple: bool = False) -> Any:
     return positions(found)
 
 
+@reads_values
 @checked
 def masked_select(x: Tensor, mask: Tensor, name: str | None = None) -> Tensor:
     """The elements where the mask holds, in one dimension. Looks at values of the mask."""
-    shape = np.broadcast_shapes(tuple(x.shape), tuple(mask.shape))
-    chosen = np.flatnonzero(np.broadcast_to(mask.numpy(), shape))
+    values = mask.numpy()
+    shape = np.broadcast_shapes(tuple(x.shape), values.shape)
+    chosen = np.flatnonzero(np.broadcast_to(values, shape))
     return parts_at(x if x._value.shape == shape else broadcast_to(x, list(shape)), chosen)
 
 
@@ -332,6 +335,7 @@ def _results(
     return outs[0] if len(outs) == 1 else tuple(outs)
 
 
+@reads_values
 @checked
 def unique(
     x: Tensor,
@@ -359,6 +363,7 @@ def unique(
     )
 
 
+@reads_values
 @checked
 def unique_consecutive(
     x: Tensor,

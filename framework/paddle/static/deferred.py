@@ -2,6 +2,9 @@
 
 A compiled program has fixed shapes, so such a call is recorded whole. Before a program is traced the Executor computes
 these variables (`settings_of`), calls the function with their values, and keeps a compiled form for each set of them.
+
+Functions whose results have as many rows as values say (nonzero, unique, bincount, masked_select) have no such form:
+they are recorded as a ValueOp, and a program with one runs operation by operation.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from framework.core.errors import TraceError
 from framework.paddle._kernel.dispatch import KEY
 from framework.paddle._kernel.errors import UnknownSetting, ValueNeeded
 from framework.paddle._kernel.mode import mode, recorder_scope
-from framework.paddle._kernel.tensor import Parameter, Tensor, wrap
+from framework.paddle._kernel.tensor import Parameter, Tensor, as_array, wrap
 from framework.paddle._kernel.x64 import x64
 from framework.paddle.static.program import (
     SIZES,
@@ -66,6 +69,41 @@ class DeferredOp(Op):
             values[id(variable)] = result.detach() if variable.stop_gradient else result
 
 
+class ValueOp(DeferredOp):
+    """A call of a function that looks at the values of its Tensors."""
+
+    def append(self) -> object:
+        """Append it to the program; returns its variables. Raises: what the function raises."""
+        first, structure = self._results(lambda size: np.ones(size))
+        second = self._results(lambda size: 2 * np.arange(size))[0]
+        if [a.ndim for a in first] != [b.ndim for b in second]:
+            raise ValueError(f"{self.type}: as many axes as values say")
+        shapes, others = _unknown_where_empty(first, 0), _unknown_where_empty(second, 1)
+        return _append(self, shapes, others, structure)
+
+    def _results(
+        self, numbers: Callable[[int], np.ndarray]
+    ) -> tuple[list[jax.ShapeDtypeStruct], type | None]:
+        """The results for inputs of such numbers: sizes that differ hang on values."""
+        other = numbers(1)[0] == 0
+        stand_ins: dict[int, Tensor] = {}
+        for tensor in self.inputs:
+            if isinstance(tensor, Variable):
+                spec = _spec(tensor, bool(other))
+                values = numbers(int(np.prod(spec.shape))).reshape(spec.shape).astype(spec.dtype)
+                stand_ins[id(tensor)] = wrap(as_array(values))
+        with x64(), recorder_scope(None):
+            results = self.call(lambda t: stand_ins.get(id(t), t))
+        arrays = [t._value for t in _leaves([results])]
+        structure = type(results) if isinstance(results, list | tuple) else None
+        return [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in arrays], structure
+
+
+def looks_at_values(program: Program) -> bool:
+    """Whether a program has sizes that hang on values, and must run operation by operation."""
+    return any(isinstance(op, ValueOp) for op in program.ops)
+
+
 def defer(
     error: ValueNeeded, function: Callable[..., object], args: Sequence[object], kwargs: Mapping[str, object]
 ) -> object:
@@ -73,7 +111,10 @@ def defer(
 
     Raises:
         ValueNeeded: the variable is not an argument, or the shapes of the results cannot be told.
+        What the function raises.
     """
+    if getattr(function, "reads_values", False):
+        return ValueOp(function, args, kwargs).append()
     op = DeferredOp(function, args, kwargs)
     while True:
         variable = error.variable
@@ -93,7 +134,15 @@ def defer(
 
 def _recorded(op: DeferredOp) -> object:
     """Append the operation; returns its variables in the structure of its results."""
-    shapes, others, structure = _shapes(op)
+    return _append(op, *_shapes(op))
+
+
+def _append(
+    op: DeferredOp,
+    shapes: Sequence[jax.ShapeDtypeStruct],
+    others: Sequence[jax.ShapeDtypeStruct],
+    structure: type | None,
+) -> object:
     differentiable = mode.grad_enabled and any(not t.stop_gradient for t in op.inputs)
     op.outputs = result_variables(op.type, shapes, others, differentiable)
     default_main_program().ops.append(op)

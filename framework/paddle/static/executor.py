@@ -14,11 +14,12 @@ from framework.core.errors import InputError
 from framework.paddle._kernel.arguments import TensorLike
 from framework.paddle._kernel.lod_tensor import LoDTensor
 from framework.paddle._kernel.mode import mode, recorder_scope
+from framework.paddle._kernel.tape import enable_grad
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 from framework.paddle.jit.program import trace
 from framework.paddle.jit.recording import shape_and_type
 from framework.paddle.jit.to_static import explained
-from framework.paddle.static.deferred import ancestors, settings_of
+from framework.paddle.static.deferred import ancestors, looks_at_values, settings_of
 from framework.paddle.static.program import Program, Values, Variable, default_main_program, value_of
 from framework.paddle.static.scope import Scope, global_scope
 
@@ -244,6 +245,9 @@ def _run(
         program.replay(values)
         return [_result(value_of(fetch, values)) for fetch in fetches]
 
+    if looks_at_values(program):
+        with enable_grad(), explained("Executor.run"):
+            return call()
     key = (
         len(program.ops),
         tuple(names),

@@ -18,6 +18,7 @@ from framework.nn.functional import boxes as core_boxes
 from framework.nn.functional import deform, proposals, roi, yolo
 from framework.paddle import nn
 from framework.paddle._kernel.dispatch import Array, operation
+from framework.paddle._kernel.settings import reads_values
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 from framework.paddle.nn import initializer as I
 from framework.paddle.nn.param_attr import AttrLike
@@ -216,6 +217,7 @@ def _given(x: jax.Array | None, dtype: str | None = None) -> Tensor | None:
     return None if x is None else wrap(as_array(np.asarray(x), dtype))
 
 
+@reads_values
 def nms(
     boxes: Tensor,
     iou_threshold: float = 0.3,
@@ -231,6 +233,7 @@ def nms(
     return wrap(as_array(np.asarray(kept), "int64"))
 
 
+@reads_values
 def matrix_nms(
     bboxes: Tensor,
     scores: Tensor,
@@ -263,6 +266,7 @@ def matrix_nms(
     return _given(rows), _given(counts, "int32"), _given(index, "int32")
 
 
+@reads_values
 def distribute_fpn_proposals(
     fpn_rois: Tensor,
     min_level: int,
@@ -287,6 +291,7 @@ def distribute_fpn_proposals(
     return [_given(level) for level in levels], _given(restore.reshape(-1, 1), "int32"), numbers
 
 
+@reads_values
 def generate_proposals(
     scores: Tensor,
     bbox_deltas: Tensor,
