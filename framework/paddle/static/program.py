@@ -13,7 +13,7 @@ import numpy as np
 
 from framework.core.errors import TraceError
 from framework.paddle._kernel import dtypes as types
-from framework.paddle._kernel.arguments import DTypeLike, Integers
+from framework.paddle._kernel.arguments import DTypeLike
 from framework.paddle._kernel.dispatch import KEY, Compiled, execute
 from framework.paddle._kernel.dtypes import INEXACT
 from framework.paddle._kernel.errors import Deferral, ShapeError, ValueNeeded
@@ -21,7 +21,7 @@ from framework.paddle._kernel.mode import mode, set_recorder
 from framework.paddle._kernel.symbol import Symbol
 from framework.paddle._kernel.tape import Node
 from framework.paddle._kernel.tensor import Parameter, Tensor, as_array, wrap
-from framework.paddle.nn import layer
+from framework.paddle.nn.layer import create_parameter as create_parameter
 from framework.paddle.static.argument_kinds import check_call
 from framework.paddle.static.description import VariableDescription
 from framework.paddle.static.numpy_functions import apply_ufunc
@@ -30,8 +30,6 @@ from framework.paddle.static.test_forms import TEST_FORMS
 from framework.paddle.utils import unique_name
 
 if TYPE_CHECKING:
-    from framework.paddle.nn.initializer import Initializer
-    from framework.paddle.nn.param_attr import AttrLike
     from framework.paddle.optimizer.base import Optimizer
 
 SIZES = (64, 96)  # what stands for an unknown size, two ways
@@ -446,23 +444,8 @@ def create_global_var(
     with unwatched():
         tensor = wrap(as_array(np.full(tuple(shape), value), types.to_numpy(dtype)))
     tensor.name, tensor.persistable = name or unique_name.generate("global_var"), persistable
-    default_main_program().made[id(tensor)] = tensor
+    _keep(tensor)
     return tensor
-
-
-def create_parameter(
-    shape: Integers,
-    dtype: DTypeLike,
-    name: str | None = None,
-    attr: AttrLike = None,
-    is_bias: bool = False,
-    default_initializer: Initializer | None = None,
-) -> Parameter | None:
-    """A parameter of the current program, with its first values."""
-    parameter = layer.create_parameter(shape, dtype, name, attr, is_bias, default_initializer)
-    if parameter is not None:
-        default_main_program().made[id(parameter)] = parameter
-    return parameter
 
 
 def default_startup_program() -> Program:
@@ -553,6 +536,11 @@ def declare(
     return variable
 
 
+def _keep(tensor: Tensor) -> None:
+    """Make a Tensor one of the program that is recorded, whether an operation reads it or not."""
+    default_main_program().made[id(tensor)] = tensor
+
+
 def enable_static() -> None:
     """From here on operations are recorded into programs."""
     if not _state.on:
@@ -560,7 +548,7 @@ def enable_static() -> None:
         unique_name.switch(*_state.names)
         mode.watcher = _Watcher()
         set_recorder(record)
-        mode.check = check_call
+        mode.check, mode.keep_parameter = check_call, _keep
 
 
 def disable_static(place: object = None) -> None:
@@ -569,7 +557,7 @@ def disable_static(place: object = None) -> None:
         _state.on = False
         _state.names = unique_name.switch()
         set_recorder(None)
-        mode.watcher = mode.check = None
+        mode.watcher = mode.check = mode.keep_parameter = None
 
 
 def in_dynamic_mode() -> bool:

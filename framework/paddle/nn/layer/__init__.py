@@ -14,6 +14,7 @@ import numpy as np
 
 from framework.paddle._kernel import dtypes as types
 from framework.paddle._kernel.arguments import Integers
+from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle._kernel.tensor import Parameter, Tensor, as_array
 from framework.paddle.nn import initializer as initializers
@@ -476,6 +477,8 @@ def new_parameter(
         do_model_average=attribute.do_model_average,
     )
     initializers.begin(parameter, initializers.starting(attribute.initializer, is_bias, default_initializer))
+    if mode.keep_parameter is not None:
+        mode.keep_parameter(parameter)
     return parameter
 
 

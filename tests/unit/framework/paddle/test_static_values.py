@@ -68,3 +68,13 @@ def test_wrong_arguments_are_told_when_they_are_recorded() -> None:
             paddle.bincount(data("x", [4], "float32"))
         with pytest.raises(ValueError):
             paddle.bincount(data("y", [4, 2], "int64"))
+
+
+def test_parameters_belong_to_the_program_before_an_operation_reads_them() -> None:
+    with program_guard(program := Program()):
+        layer = paddle.nn.Linear(2, 3)
+    assert program.all_parameters() == [layer.weight, layer.bias]
+    variable = paddle.static.global_scope().find_var(layer.weight.name)
+    assert variable is not None
+    variable.get_tensor().set(np.full((2, 3), 2, "float32"), paddle.CPUPlace())
+    np.testing.assert_array_equal(np.asarray(layer.weight._value), np.full((2, 3), 2, "float32"))
