@@ -29,10 +29,12 @@ from framework.paddle.utils.structure import flatten, map_structure
 State = Any  # a Tensor, or a tuple of them
 
 
-@operation(name="full")
-def filled(shape: tuple[int, ...], dtype: str, value: Array) -> Array:
-    """A Tensor of one value."""
-    return jnp.full(shape, value, types.to_numpy(dtype))
+@operation(name="full", differentiable=False)
+def filled(
+    reference: Array, value: Array, axis: int, before: tuple[int, ...], after: tuple[int, ...], dtype: str
+) -> Array:
+    """[*before, size of the reference's axis, *after] of one value. In a static program the size may be unknown."""
+    return jnp.full((*before, reference.shape[axis], *after), value, types.to_numpy(dtype))
 
 
 def _is_shape(shape: Integers) -> bool:
@@ -68,7 +70,7 @@ class RNNCellBase(Layer):
         batch_dim_idx: int = 0,
     ) -> Any:
         """States full of `init_value`, for the batch of `batch_ref` (a Tensor or a nest of them)."""
-        batch = flatten(batch_ref)[0].shape[batch_dim_idx]
+        reference = flatten(batch_ref)[0]
         dtype = self.state_dtype if dtype is None else dtype
 
         def fill(shape: Any, dtype: Any) -> Any:
@@ -77,7 +79,7 @@ class RNNCellBase(Layer):
                 return type(shape)(fill(part, kind) for part, kind in zip(shape, kinds, strict=True))
             sizes = list(shape)[1:] if shape[0] == -1 else list(shape)
             kind = types.of_numpy(types.to_numpy(dtype)).name
-            return filled([batch, *sizes], kind, float(init_value))
+            return filled(reference, float(init_value), batch_dim_idx, (), tuple(sizes), kind)
 
         return fill(self.state_shape if shape is None else shape, dtype)
 
@@ -468,9 +470,8 @@ class _Recurrent(LayerList):
                 allowed="[T, N, C]" if self.time_major else "[N, T, C]",
             )
         if initial_states is None:
-            batch = inputs.shape[1 if self.time_major else 0]
-            shape = [self.num_layers * self.num_directions, batch, self.hidden_size]
-            start = filled(shape, inputs.dtype.name, 0.0)
+            axis, layers = 1 if self.time_major else 0, self.num_layers * self.num_directions
+            start = filled(inputs, 0.0, axis, (layers,), (self.hidden_size,), inputs.dtype.name)
             states = [start] * self.state_components
         else:
             states = list(initial_states) if isinstance(initial_states, list | tuple) else [initial_states]

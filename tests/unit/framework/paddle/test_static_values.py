@@ -78,3 +78,18 @@ def test_parameters_belong_to_the_program_before_an_operation_reads_them() -> No
     assert variable is not None
     variable.get_tensor().set(np.full((2, 3), 2, "float32"), paddle.CPUPlace())
     np.testing.assert_array_equal(np.asarray(layer.weight._value), np.full((2, 3), 2, "float32"))
+
+
+@pytest.mark.parametrize("time_major", [False, True])
+def test_recurrent_layers_begin_with_zeros_for_a_batch_of_unknown_size(time_major: bool) -> None:
+    array = np.random.default_rng(0).normal(size=(2, 3, 4)).astype("float32")
+    with program_guard(Program()):
+        lstm = paddle.nn.LSTM(4, 5, 2, time_major=time_major)
+        cell = paddle.nn.GRUCell(4, 5)
+        x = data("x", [None, None, 4], "float32")
+        results = [lstm(x)[0], cell(x[0])[0]]
+        fetched = Executor().run(feed={"x": array}, fetch_list=results)
+    paddle.disable_static()
+    expected = [lstm(paddle.to_tensor(array))[0], cell(paddle.to_tensor(array[0]))[0]]
+    for one, other in zip(fetched, expected, strict=True):
+        np.testing.assert_allclose(one, other.numpy(), rtol=1e-5, atol=1e-6)
