@@ -182,6 +182,7 @@ def send_uv(
     return _between(x, y, src_index, dst_index, message_op)
 
 
+@reads_values
 def reindex_graph(
     x: Tensor,
     neighbors: Tensor,
@@ -244,6 +245,7 @@ def _sampled(
     return (*outs, Tensor(eids.numpy().reshape(-1)[chosen])) if return_eids and eids is not None else outs
 
 
+@reads_values
 def sample_neighbors(
     row: Tensor,
     colptr: Tensor,

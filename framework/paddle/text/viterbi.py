@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from framework.paddle._kernel.dispatch import Array, operation
+from framework.paddle._kernel.settings import reads_values
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.nn.layer import Layer
 
@@ -56,6 +57,7 @@ def _decode(
     return best, paths[:, :longest].astype(jnp.int64)
 
 
+@reads_values
 def viterbi_decode(
     potentials: Tensor,
     transition_params: Tensor,

@@ -20,7 +20,7 @@ from framework.paddle._kernel.dispatch import Array, Key, operation
 from framework.paddle._kernel.dtypes import default_numpy, to_numpy
 from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.mode import mode as modes
-from framework.paddle._kernel.settings import takes_variables
+from framework.paddle._kernel.settings import reads_values, takes_variables
 from framework.paddle._kernel.tensor import Tensor, wrap
 from framework.paddle._kernel.visible import visible_integers
 from framework.paddle.nn.functional.face import channels_first, face
@@ -305,6 +305,7 @@ def _sequence_mask(x: Array, maxlen: int, dtype: DTypeLike) -> Array:
     return (places < x[..., None]).astype(to_numpy(dtype))
 
 
+@reads_values
 def sequence_mask(
     x: Tensor, maxlen: int | None = None, dtype: DTypeLike = "int64", name: str | None = None
 ) -> Tensor:
@@ -321,6 +322,7 @@ def gather_tree(ids: Array, parents: Array) -> Array:
     return core.gather_tree(ids, parents)
 
 
+@reads_values
 def class_center_sample(
     label: Tensor, num_classes: int, num_samples: int, group: Group | bool | None = None
 ) -> tuple[Tensor, Tensor]:

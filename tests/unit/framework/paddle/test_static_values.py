@@ -35,6 +35,12 @@ BOXES = np.array([[0, 0, 10, 10], [0, 0, 9, 9], [20, 20, 30, 30]], np.float32)
         (paddle.bincount, COUNTS, [(-1,)], [[0, 1, 2, 0, 1]]),
         (lambda x: paddle.unique(x, return_counts=True), COUNTS, [(-1,)] * 2, [[1, 2, 4], [1, 2, 1]]),
         (paddle.unique_consecutive, COUNTS, [(-1,)], [[1, 2, 4]]),
+        (
+            paddle.nn.functional.sequence_mask,
+            COUNTS,
+            [(-1, -1)],
+            [np.tri(5, dtype=int)[COUNTS - 1, :4].tolist()],
+        ),
         (lambda x: paddle.vision.ops.nms(x, 0.5), BOXES, [(-1,)], [[0, 2]]),
         (lambda x: paddle.masked_select(x, x > 2).sum() * 2, NUMBERS, [()], [14]),
     ],
