@@ -113,7 +113,7 @@ def _add_array(x: Tensor, item: object, part: Any, axis: int, parts: list[Part],
             parts.append((FLAG, bool(values if isinstance(values, np.ndarray) else part)))
             return 0
         if isinstance(values, Symbol):
-            part.numpy()  # raises
+            values.variable.numpy()  # raises
         if sizes[axis : axis + values.ndim] != values.shape:
             raise PositionError(
                 "the mask has another shape than the axes that it stands for",
