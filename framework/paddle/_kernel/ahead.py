@@ -38,6 +38,11 @@ def key_of(inputs: Sequence[object]) -> Key:
     return (tree, *map(_kind, leaves))
 
 
+def _key_here(inputs: Sequence[object]) -> Key:
+    """The key in this process: one that was forked has no thread that would finish what its parent began."""
+    return (os.getpid(), *key_of(inputs))
+
+
 def _kind(leaf: object) -> object:
     if isinstance(leaf, jax.Array):
         return leaf.shape, leaf.dtype, leaf.aval.weak_type
@@ -57,7 +62,7 @@ def compile_later(program: Lowerable, pending: Pending, inputs: Sequence[object]
     happens on one core."""
     if any(isinstance(leaf, Tracer) for leaf in jax.tree_util.tree_leaves(tuple(inputs))):
         return  # part of a larger program
-    compiler, key = _compiler(), key_of(inputs)
+    compiler, key = _compiler(), _key_here(inputs)
     if compiler is None or key in pending:
         return
     shapes = jax.tree_util.tree_map(_abstract, tuple(inputs))
@@ -71,8 +76,8 @@ def compile_later(program: Lowerable, pending: Pending, inputs: Sequence[object]
 
 def wait_for(pending: Pending, inputs: Sequence[object]) -> None:
     """Wait for the program of these inputs where the thread compiles it now; where it has not begun, it need not."""
-    future = pending.pop(key_of(inputs), None)
-    if future is not None and not future.cancel() and os.getpid() in _threads:
+    future = pending.pop(_key_here(inputs), None)
+    if future is not None and not future.cancel():
         future.exception()  # an error comes again, and is explained, where the program is called
 
 
@@ -88,7 +93,7 @@ class Compiler:
     def __init__(self) -> None:
         self._tasks: collections.deque[tuple[Future[None], Callable[[], None]]] = collections.deque()
         self._changed = threading.Condition()
-        self._ending = False
+        self._ending, self._process = False, os.getpid()
         self._thread = threading.Thread(target=self._work, name="oar-compile-ahead", daemon=True)
         self._thread.start()
         atexit.register(self.end)  # jax ends its compiler there too, and it was imported before
@@ -101,7 +106,9 @@ class Compiler:
         return future
 
     def end(self) -> None:
-        """Finish the program that is being compiled, and leave the others."""
+        """Finish the program that is being compiled, and leave the others. A forked process has not got the thread."""
+        if self._process != os.getpid():
+            return
         with self._changed:
             self._ending = True
             self._changed.notify()
@@ -117,9 +124,7 @@ class Compiler:
                 future, task = self._tasks.popleft()
             if not future.set_running_or_notify_cancel():
                 continue
-            with contextlib.suppress(
-                Exception
-            ):  # whoever calls the program gets the error, with the operation's name
+            with contextlib.suppress(Exception):  # it comes again where the program is called
                 task()
             future.set_result(None)
 
@@ -136,11 +141,11 @@ def _several_cores() -> bool:
 def _compiler() -> Compiler | None:
     if not _several_cores():
         return None
-    compiler = _threads.get(os.getpid())
-    if compiler is None:
-        with _lock:
-            compiler = _threads.setdefault(os.getpid(), Compiler())
-    return compiler
+    with _lock:
+        process = os.getpid()
+        if process not in _threads:
+            _threads[process] = Compiler()
+        return _threads[process]
 
 
 def cotangent_of(out: jax.Array) -> jax.ShapeDtypeStruct:

@@ -109,11 +109,15 @@ x = paddle.to_tensor([1.0, 2.0], stop_gradient=False)
 y = paddle.exp(paddle.tanh(x)).sum()
 y.backward()
 if hasattr(os, "fork"):
+    parent, begun = ahead._compiler(), ahead.Future()
+    begun.set_running_or_notify_cancel()
+    pending = {ahead._key_here([x._value]): begun}
     child = os.fork()
     if child == 0:
-        z = paddle.to_tensor([1.0, 2.0], stop_gradient=False)
-        assert len(ahead._threads) == 1
-        ahead.wait_for({ahead.key_of([z._value]): ahead.Future()}, [z._value])  # of the parent: nobody ends it
+        assert len(ahead._threads) == 1 and ahead._compiler() is not parent
+        ahead.wait_for(pending, [x._value])  # of the parent: nobody ends it
+        parent._changed.acquire()  # as where the thread held it
+        parent.end()
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 for number in range(40):  # work that is not done at the end
