@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
-import threading
 import time
 from collections.abc import Iterator
 
 import jax
 import numpy as np
 
+from framework.core.elapsed import report_elapsed
 from framework.core.types import PyTree
 
 log = logging.getLogger("oar")
@@ -38,19 +39,11 @@ class CompileNotice:
             yield False
             return
         self._compiled.add(shapes)
-        began, done = time.perf_counter(), threading.Event()
-        teller = threading.Thread(target=self._tell, args=(began, done), daemon=True)
-        teller.start()
-        try:
+        began = time.perf_counter()
+        with report_elapsed(itertools.count(_FIRST, _EVERY), self._say):
             yield True
-        finally:
-            done.set()
-            teller.join()
         if (took := time.perf_counter() - began) >= _FIRST:
             log.info(f"{self.what} compiled in {took:.0f} s")
 
-    def _tell(self, began: float, done: threading.Event) -> None:
-        pause = _FIRST
-        while not done.wait(pause):
-            log.info(f"{self.what} compiles: {time.perf_counter() - began:.0f} s until now")
-            pause = _EVERY
+    def _say(self, took: float) -> None:
+        log.info(f"{self.what} compiles: {took:.0f} s until now")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import threading
 import time
-from collections.abc import Iterator
+from contextlib import AbstractContextManager
 
 import jax.monitoring
+
+from framework.core.elapsed import report_elapsed
 
 log = logging.getLogger("oar")
 # Seconds from the first program until the lines, as far apart as the wait is long.
@@ -66,24 +67,11 @@ def announce_compiling() -> None:
             _listening = True
 
 
-@contextlib.contextmanager
-def announced(what: str) -> Iterator[None]:
+def announced(what: str) -> AbstractContextManager[None]:
     """Around the first call of one large program: lines while it compiles, from the second second on."""
-    began, done = time.perf_counter(), threading.Event()
-
-    def tell() -> None:
-        for line in _LINES:
-            if done.wait(max(0.0, began + line - time.perf_counter())):
-                return
-            took = time.perf_counter() - began
-            log.warning(
-                f"{what} compiles: {took:.0f} s until now; programs are kept on disk for the next start"
-            )
-
-    teller = threading.Thread(target=tell, daemon=True)
-    teller.start()
-    try:
-        yield
-    finally:
-        done.set()
-        teller.join()
+    return report_elapsed(
+        _LINES,
+        lambda took: log.warning(
+            f"{what} compiles: {took:.0f} s until now; programs are kept on disk for the next start"
+        ),
+    )
