@@ -74,24 +74,22 @@ class ValueOp(DeferredOp):
 
     def append(self) -> object:
         """Append it to the program; returns its variables. Raises: what the function raises."""
-        first, structure = self._results(lambda size: np.ones(size))
-        second = self._results(lambda size: 2 * np.arange(size))[0]
+        first, structure = self._results(False)
+        second = self._results(True)[0]
         if [a.ndim for a in first] != [b.ndim for b in second]:
             raise ValueError(f"{self.type}: as many axes as values say")
         shapes, others = _unknown_where_empty(first, 0), _unknown_where_empty(second, 1)
         return _append(self, shapes, others, structure)
 
-    def _results(
-        self, numbers: Callable[[int], np.ndarray]
-    ) -> tuple[list[jax.ShapeDtypeStruct], type | None]:
-        """The results for inputs of such numbers: sizes that differ hang on values."""
-        other = numbers(1)[0] == 0
+    def _results(self, other: bool) -> tuple[list[jax.ShapeDtypeStruct], type | None]:
+        """The results for inputs of ones, or for others of all different numbers: sizes that differ are not known."""
         stand_ins: dict[int, Tensor] = {}
         for tensor in self.inputs:
             if isinstance(tensor, Variable):
-                spec = _spec(tensor, bool(other))
-                values = numbers(int(np.prod(spec.shape))).reshape(spec.shape).astype(spec.dtype)
-                stand_ins[id(tensor)] = wrap(as_array(values))
+                spec = _spec(tensor, other)
+                size = int(np.prod(spec.shape))
+                values = 2 * np.arange(size) if other else np.ones(size)
+                stand_ins[id(tensor)] = wrap(as_array(values.reshape(spec.shape).astype(spec.dtype)))
         with x64(), recorder_scope(None):
             results = self.call(lambda t: stand_ins.get(id(t), t))
         arrays = [t._value for t in _leaves([results])]

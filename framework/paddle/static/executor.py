@@ -14,7 +14,6 @@ from framework.core.errors import InputError
 from framework.paddle._kernel.arguments import TensorLike
 from framework.paddle._kernel.lod_tensor import LoDTensor
 from framework.paddle._kernel.mode import mode, recorder_scope
-from framework.paddle._kernel.tape import enable_grad
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 from framework.paddle.jit.program import trace
 from framework.paddle.jit.recording import shape_and_type
@@ -245,9 +244,6 @@ def _run(
         program.replay(values)
         return [_result(value_of(fetch, values)) for fetch in fetches]
 
-    if looks_at_values(program):
-        with enable_grad(), explained("Executor.run"):
-            return call()
     key = (
         len(program.ops),
         tuple(names),
@@ -265,6 +261,8 @@ def _run(
         if not program.ops and not fetches:
             return []
         with explained("Executor.run"):
+            if looks_at_values(program):
+                return call()
             compiled = trace(call, tensors, (), known[-1].slots if known else ())
         known.append(compiled)
         found = compiled.fits(tensors)
