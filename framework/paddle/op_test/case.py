@@ -5,18 +5,18 @@ from __future__ import annotations
 import functools
 import random
 import unittest
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from framework.paddle import add_n, disable_static, enable_static, grad, in_dynamic_mode
+from framework.paddle import add_n, grad
 from framework.paddle._kernel.operators import run_operator
 from framework.paddle._kernel.random import seed
 from framework.paddle._kernel.signatures import find_signature
 from framework.paddle._kernel.tensor import Tensor
+from framework.paddle.base.dygraph.base import guard
 from framework.paddle.device.places import CPUPlace
 from framework.paddle.op_test.floats import convert_uint16_to_float
 from framework.paddle.op_test.gradients import assert_close, check_directions
@@ -30,18 +30,6 @@ _FLOATS = ("float64", "float32", "float16", "int64", "int32", "uint16", "int16",
 
 Weights: TypeAlias = ArrayLike | Sequence[ArrayLike] | None
 """The gradients of the outputs: one array, or one for each; None is the mean."""
-
-
-@contextmanager
-def dynamic_mode() -> Iterator[None]:
-    """Within the block operations run at once, whatever the mode outside."""
-    static = not in_dynamic_mode()
-    disable_static()
-    try:
-        yield
-    finally:
-        if static:
-            enable_static()
 
 
 class OpTest(unittest.TestCase):
@@ -146,7 +134,7 @@ class OpTest(unittest.TestCase):
         if self.is_float16_op() or checks.get("only_check_prim"):
             return
         limits = (max(atol, _BF16_LIMIT), max(rtol, _BF16_LIMIT)) if self.is_bfloat16_op() else (atol, rtol)
-        with dynamic_mode():
+        with guard():
             results = self._run(self._operands()[0])
             try:
                 self._compare(results, self._expected(), no_check_set or (), limits)
@@ -182,7 +170,7 @@ class OpTest(unittest.TestCase):
     def calc_output(self, place: object = None) -> list[np.ndarray]:
         """The outputs, the shortest first."""
         del place
-        with dynamic_mode():
+        with guard():
             results = self._run(self._operands()[0])
         arrays = [array for tensors in results.values() for array in _arrays(tensors)]
         return sorted(arrays, key=lambda array: len(array) if array.ndim else 1)
@@ -214,7 +202,7 @@ class OpTest(unittest.TestCase):
             return
         names = list(inputs_to_check)
         outputs = [output_names] if isinstance(output_names, str) else list(output_names)
-        with dynamic_mode():
+        with guard():
             if user_defined_grads is None:
                 self._check_numeric(names, outputs, user_defined_grad_outputs, max_relative_error)
                 return
