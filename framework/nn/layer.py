@@ -21,7 +21,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 from jax.typing import ArrayLike, DTypeLike
@@ -39,9 +38,15 @@ _ARRAYS = (jax.Array, np.ndarray)
 
 
 def _concrete(array: ArrayLike, dtype: DTypeLike | None = None) -> jax.Array:
-    """An array with values even under a trace, where jnp.asarray would give a placeholder that must not be kept."""
+    """An array with values even under a trace, where jnp.asarray would give a placeholder that must not be kept.
+
+    What the caller may write into is copied: on a CPU the array would lie in the caller's memory, and change with it.
+    """
+    values = narrow(np.asarray(array))
+    if values.flags.writeable:
+        values = np.array(values, dtype)
     with jax.ensure_compile_time_eval():
-        return jnp.asarray(narrow(np.asarray(array)), dtype)
+        return rng.array_of(values if dtype is None else values.astype(dtype, copy=False))
 
 
 @dataclass(frozen=True)

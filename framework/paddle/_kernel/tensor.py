@@ -17,6 +17,7 @@ import numpy as np
 from jax.core import Tracer
 
 from framework.core.errors import UnknownValueError
+from framework.core.rng import array_of
 from framework.paddle._kernel import dtypes as types
 from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.lod_tensor import LoDTensor
@@ -347,6 +348,9 @@ def as_array(value: object, dtype: object = None) -> jax.Array:
     if not isinstance(value, jax.Array):
         value = _host_array(value, kind)
         types.of_numpy(kind or value.dtype)
+        if value.ndim and kind in (None, value.dtype):
+            with x64():
+                return array_of(value)
     with x64():
         return jnp.asarray(value, kind)
 

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from framework.core.axes import normalize_axis
+from framework.core.rng import array_of
 from framework.paddle._kernel.arguments import DTypeLike, TensorLike
 from framework.paddle._kernel.checked import checked
 from framework.paddle._kernel.dispatch import Array, Arrays, freeze, operation
@@ -98,7 +99,7 @@ def filled(shape: tuple[int, ...], value: TensorLike, kind: np.dtype) -> Tensor:
     with x64():
         # a size that is free while a program is recorded cannot be compared
         if all(isinstance(size, int | np.integer) for size in shape) and math.prod(shape) <= _SMALL:
-            return wrap(jnp.asarray(np.full(shape, value, kind)))
+            return wrap(array_of(np.full(shape, value, kind)))
         return wrap(jax.lax.full(shape, np.asarray(value).astype(kind), kind))
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
+from framework.core.rng import array_of
 from framework.paddle._kernel.arguments import DecayLike, TensorLike
 from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.tensor import Parameter, Tensor, as_array
@@ -31,7 +31,7 @@ def with_gradients(parameters: Iterable[Parameter]) -> list[Pair]:
 def concrete(values: np.ndarray) -> jax.Array:
     """A jax array of these values, under a trace too."""
     with jax.ensure_compile_time_eval(), x64():
-        return jnp.asarray(values)
+        return array_of(values)
 
 
 def regularizer_of(decay: DecayLike) -> WeightDecayRegularizer | None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import jax
+import jax.monitoring
 import numpy as np
 import pytest
 
@@ -72,3 +73,20 @@ def test_initializer_generators_count_from_the_seed():
     rng.seed(5)
     assert [rng.next_initializer_rng().standard_normal() for _ in range(2)] == first
     assert first[0] != first[1]
+
+
+def test_arrays_of_numpys_values_compile_nothing():
+    events: list[str] = []
+
+    def note(event: str, duration: float, **kwargs: str | int) -> None:
+        events.append(event)
+
+    rng.is_tracing()
+    jax.monitoring.register_event_duration_secs_listener(note)
+    try:
+        arrays = [rng.array_of(np.full((3, size), 2.5, np.float32)) for size in range(20, 24)]
+    finally:
+        jax.monitoring.unregister_event_duration_listener(note)
+    assert not events and all(float(array.min()) == float(array.max()) == 2.5 for array in arrays)
+    jaxpr = jax.make_jaxpr(lambda x: x + rng.array_of(np.ones(3, np.float32)))(np.ones(3, np.float32))
+    assert [equation.primitive.name for equation in jaxpr.eqns] == ["add"]  # no device_put in a program

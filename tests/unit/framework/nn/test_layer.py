@@ -349,3 +349,28 @@ def test_second_names_are_accepted_on_loading():
     only_second = {"0.cell." + name.removesuffix("_l0"): value * 2 for name, value in state.items()}
     assert lstm.set_state_dict(only_second) == ([], [])
     np.testing.assert_array_equal(lstm.bias_ih_l0, state["bias_ih_l0"] * 2)
+
+
+def _aligned(shape: tuple[int, ...]) -> np.ndarray:
+    """Ones in memory that jax can use without a copy."""
+    raw = np.empty(4 * int(np.prod(shape)) + 64, np.uint8)
+    first = -raw.ctypes.data % 64
+    array = raw[first : first + raw.size - 64].view(np.float32).reshape(shape)
+    array[:] = 1
+    return array
+
+
+def test_what_the_caller_writes_into_its_arrays_afterwards_changes_no_layer():
+    values = _aligned((64, 64))
+    layer = nn.Linear(64, 64)
+    layer.set_state_dict({"weight": values, "bias": np.zeros(64, np.float32)})
+    layer.register_buffer("mask", values)
+    other = nn.Linear(64, 64)
+    other.weight = values
+    values[:] = 7
+    for array in (layer.weight, layer.mask, other.weight):
+        assert float(np.asarray(array).max()) == 1
+    fixed = _aligned((64, 64))
+    fixed.flags.writeable = False  # as of a mapped file, which is not copied
+    layer.set_state_dict({"weight": fixed, "bias": np.zeros(64, np.float32), "mask": fixed})
+    assert layer.state_dict()["weight"].unsafe_buffer_pointer() == fixed.ctypes.data
