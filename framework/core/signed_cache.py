@@ -7,12 +7,15 @@ entry begins with its HMAC-SHA256, and what was changed, exchanged or brought fr
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import hmac
 import logging
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
 log = logging.getLogger("oar")
+_bypassed: contextvars.ContextVar[bool] = contextvars.ContextVar("oar_bypassed_cache", default=False)
 _MAGIC = b"oar-jax1"
 _HEAD = len(_MAGIC) + 32
 _secrets: dict[str, bytes] = {}
@@ -47,6 +50,22 @@ def bind_entries(folder: str, secret: bytes) -> None:
     _secrets[folder] = secret
 
 
+def is_bound(folder: str) -> bool:
+    """Whether the entries of a folder are bound."""
+    return folder in _secrets
+
+
+@contextlib.contextmanager
+def bypassed() -> Iterator[None]:
+    """Compile within the block as if no bound folder had an entry, and keep none: an executable that jax read from its
+    cache cannot be written again (its kernels are not found afterwards)."""
+    token = _bypassed.set(True)
+    try:
+        yield
+    finally:
+        _bypassed.reset(token)
+
+
 class SignedCache:
     """What jax asks for entries: `get` and `put` of the cache `inner`, which keeps them in `folder`."""
 
@@ -55,7 +74,7 @@ class SignedCache:
 
     def get(self, key: str) -> bytes | None:
         """The entry of a key; None where there is none that this user wrote there."""
-        data = self._inner.get(key)
+        data = None if _bypassed.get() else self._inner.get(key)
         if data is None:
             return None
         if data[: len(_MAGIC)] == _MAGIC and hmac.compare_digest(
@@ -70,6 +89,8 @@ class SignedCache:
 
     def put(self, key: str, value: bytes) -> None:
         """Keep an entry."""
+        if _bypassed.get():
+            return
         self._inner.put(key, _MAGIC + self._tag(key, value) + value)
 
     def _tag(self, key: str, value: bytes) -> bytes:

@@ -14,6 +14,7 @@ import contextlib
 import functools
 import os
 import threading
+import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Protocol
@@ -28,6 +29,7 @@ from framework.paddle._kernel.x64 import x64
 
 Key = tuple[object, ...]
 Pending = dict[Key, "Future[None]"]
+at_backward: list[weakref.WeakMethod[Callable[[], None]]] = []
 _SHAPED = (jax.ShapeDtypeStruct, np.ndarray)
 _END_WAIT = 30.0  # seconds that the end of the process waits for the program that is being compiled
 
@@ -57,9 +59,11 @@ def _abstract(leaf: object) -> object:
     return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding, weak_type=leaf.aval.weak_type)
 
 
-def compile_later(program: Lowerable, pending: Pending, inputs: Sequence[object]) -> None:
-    """Compile `program` for these inputs in the thread; `pending` tells who wants it before it is done. Nothing
-    happens on one core."""
+def compile_later(
+    program: Lowerable, pending: Pending, inputs: Sequence[object], first: bool = False
+) -> None:
+    """Compile `program` for these inputs in the thread, where `first` before what it has to do besides; `pending` tells
+    who wants it before it is done. Nothing happens on one core."""
     if any(isinstance(leaf, Tracer) for leaf in jax.tree_util.tree_leaves(tuple(inputs))):
         return  # part of a larger program
     compiler, key = _compiler(), _key_here(inputs)
@@ -71,7 +75,20 @@ def compile_later(program: Lowerable, pending: Pending, inputs: Sequence[object]
         with x64():
             program.lower(*shapes).compile()
 
-    pending[key] = compiler.submit(compile_program)
+    pending[key] = compiler.submit(compile_program, first)
+
+
+def call_at_backward(method: Callable[[], None]) -> None:
+    """Call the method of an object once, when the next backward run begins, if the object is still there."""
+    at_backward.append(weakref.WeakMethod(method))
+
+
+def begin_backward() -> None:
+    """Call what waits for a backward run."""
+    while at_backward:
+        method = at_backward.pop()()
+        if method is not None:
+            method()
 
 
 def wait_for(pending: Pending, inputs: Sequence[object]) -> None:
@@ -81,10 +98,16 @@ def wait_for(pending: Pending, inputs: Sequence[object]) -> None:
         future.exception()  # an error comes again, and is explained, where the program is called
 
 
-class Lowerable(Protocol):
-    """A function of jax.jit."""
+class Compilable(Protocol):
+    """Inputs of a function, to be compiled for."""
 
-    def lower(self, *args: object, **kwargs: object) -> jax.stages.Lowered: ...
+    def compile(self) -> object: ...
+
+
+class Lowerable(Protocol):
+    """A function of jax.jit, or of the store of programs."""
+
+    def lower(self, *args: object) -> Compilable: ...
 
 
 class Compiler:
@@ -98,10 +121,10 @@ class Compiler:
         self._thread.start()
         atexit.register(self.end)  # jax ends its compiler there too, and it was imported before
 
-    def submit(self, task: Callable[[], None]) -> Future[None]:
+    def submit(self, task: Callable[[], None], first: bool = False) -> Future[None]:
         future: Future[None] = Future()
         with self._changed:
-            self._tasks.append((future, task))
+            (self._tasks.appendleft if first else self._tasks.append)((future, task))
             self._changed.notify()
         return future
 

@@ -30,12 +30,14 @@ from framework.core.compilation import enable_compilation_cache
 from framework.core.errors import OarError
 from framework.core.errors import ShapeError as CoreShapeError
 from framework.nn.functional import lowering
-from framework.paddle._kernel.ahead import Pending, compile_later, cotangent_of, differentiated, wait_for
+from framework.paddle._kernel.ahead import compile_later, wait_for
 from framework.paddle._kernel.compile_notice import announce_compiling
+from framework.paddle._kernel.compiled import Compiled
 from framework.paddle._kernel.dtypes import INEXACT
 from framework.paddle._kernel.errors import OperandError, ShapeError, ValueNeeded, in_paddle_words
 from framework.paddle._kernel.mode import mode
-from framework.paddle._kernel.program import Program, is_nested
+from framework.paddle._kernel.program import is_nested
+from framework.paddle._kernel.program_store import describe
 from framework.paddle._kernel.random import default_generator
 from framework.paddle._kernel.settings import freeze, thaw
 from framework.paddle._kernel.symbol import Symbol
@@ -53,127 +55,6 @@ _new = object.__new__
 _PLAIN = frozenset((float, int, bool, complex))
 _numbers: dict[float, jax.Array] = {}
 _NUMBERS = 256  # kept at a time
-
-
-class Compiled:
-    """An operation with its settings: `forward` is the compiled program of its inputs.
-
-    Attributes:
-        name: of the operation, for messages, AMP's lists and recorded programs.
-        function: the inputs, in order, to one array or a tuple; an input may be None.
-        differentiable: False where no gradient exists.
-        residual: keep what the forward run computed for the backward run, instead of computing it again.
-        program: the compiled function; `whole` where it is a network rather than one operation.
-        settings: the parameters that are not data, for messages and recorded programs.
-        pending: what a thread compiles of the program, by its inputs.
-    """
-
-    __slots__ = (
-        "_pullbacks",
-        "_with_residuals",
-        "differentiable",
-        "forward",
-        "function",
-        "name",
-        "pending",
-        "program",
-        "residual",
-        "settings",
-    )
-
-    def __init__(
-        self,
-        name: str,
-        function: Callable[..., object],
-        *,
-        differentiable: bool = True,
-        residual: bool = False,
-        whole: bool = False,
-        settings: Mapping[str, object] | None = None,
-    ) -> None:
-        self.name, self.function = name, function
-        self.differentiable, self.residual = differentiable, residual
-        self.settings = settings or {}
-        self.program = Program(function, whole=whole)
-        self.forward = self.program.outer
-        self.pending: Pending = {}
-        self._pullbacks: dict[object, Compiled] = {}
-        self._with_residuals: dict[object, Program] = {}
-
-    def pullback(self, mask: tuple[bool, ...], present: tuple[bool, ...]) -> Compiled:
-        """The operation (inputs, gradients of the outputs that have one) -> gradients of the inputs in `mask`."""
-        found = self._pullbacks.get((mask, present))
-        if found is None:
-            function, count = self.function, len(mask)
-
-            def pull(*args: Any) -> Any:
-                outs, vjp = _vjp(function, args[:count], mask, present)
-                return vjp(tuple(c.astype(o.dtype) for c, o in zip(args[count:], outs, strict=True)))
-
-            found = self._pullbacks[mask, present] = Compiled(
-                f"{self.name}_grad", pull, whole=self.program.whole
-            )
-        return found
-
-    def compile_pullback(
-        self, mask: tuple[bool, ...], values: Sequence[object], outs: Sequence[jax.Array]
-    ) -> None:
-        """Let a thread compile what the gradients of these outputs will need."""
-        present = differentiated(outs)
-        program = self.pullback(mask, present)
-        cotangents = [cotangent_of(o) for o, p in zip(outs, present, strict=True) if p]
-        compile_later(program.program.outer, program.pending, [*values, *cotangents])
-
-    def with_residuals(self, mask: tuple[bool, ...]) -> Program:
-        """The program inputs -> (outputs, what the backward run needs)."""
-        found = self._with_residuals.get(mask)
-        if found is None:
-            function = self.function
-
-            def run(*args: object) -> tuple[tuple[jax.Array, ...], jax.tree_util.Partial]:
-                outs, vjp = _vjp(function, args, mask, None)
-                return outs, vjp
-
-            found = self._with_residuals[mask] = Program(run, whole=self.program.whole)
-        return found
-
-
-def _vjp(
-    function: Callable[..., Any],
-    args: Sequence[Any],
-    mask: tuple[bool, ...],
-    present: tuple[bool, ...] | None,
-) -> tuple[tuple[jax.Array, ...], jax.tree_util.Partial]:
-    """Outputs that are `present` (None: all), and Paddle's pullback for the inputs in `mask`: for complex numbers the
-    conjugate of jax's."""
-    chosen = [index for index, wanted in enumerate(mask) if wanted]
-
-    def of_chosen(*values: Any) -> tuple[jax.Array, ...]:
-        full = list(args)
-        for index, value in zip(chosen, values, strict=True):
-            full[index] = value
-        out = function(*full)
-        outs = tuple(out) if isinstance(out, tuple | list) else (out,)
-        return outs if present is None else tuple(o for o, p in zip(outs, present, strict=True) if p)
-
-    outs, vjp = jax.vjp(of_chosen, *[args[index] for index in chosen])
-    return outs, jax.tree_util.Partial(_conjugated, vjp)
-
-
-def _conjugated(
-    vjp: Callable[..., Sequence[jax.Array]], cotangents: tuple[jax.Array, ...]
-) -> tuple[jax.Array, ...]:
-    return tuple(_conjugate(g) for g in vjp(tuple(_conjugate(c) for c in cotangents)))
-
-
-def _conjugate(x: jax.Array) -> jax.Array:
-    return x.conj() if x.dtype.kind == "c" else x
-
-
-@functools.cache
-def _pull_residual() -> Compiled:
-    """The program of every pullback that has what it needs: (pullback, gradients of all outputs) -> gradients."""
-    return Compiled("residual_grad", lambda pullback, cotangents: pullback(cotangents))
 
 
 class OperationNode(Node):
@@ -199,7 +80,8 @@ class OperationNode(Node):
         values = self.values
         assert values is not None
         if self.pullback is not None and not create_graph:
-            residual, inputs = _pull_residual(), (self.pullback, self._filled(cotangents))
+            residual = self.compiled.with_residuals(self.mask).backward(values)
+            inputs = (self.pullback, self._filled(cotangents))
             if residual.pending:
                 wait_for(residual.pending, inputs)
             return residual.program(*inputs)
@@ -216,9 +98,10 @@ class OperationNode(Node):
 
     def compile_pullback(self) -> None:
         """Let a thread compile what the gradients of the outputs will need beside what the forward run computed."""
-        assert self.outs is not None
-        residual, none = _pull_residual(), [None] * len(self.outs)
-        compile_later(residual.program.outer, residual.pending, (self.pullback, self._filled(none)))
+        assert self.outs is not None and self.values is not None
+        residual = self.compiled.with_residuals(self.mask).backward(self.values)
+        none = [None] * len(self.outs)
+        compile_later(residual.program.lowerable, residual.pending, (self.pullback, self._filled(none)))
 
     def _filled(self, cotangents: Sequence[Any]) -> tuple[np.ndarray | jax.Array, ...]:
         assert self.outs is not None
@@ -339,7 +222,7 @@ def _recorded(compiled: Compiled, args: Sequence[object], values: list[object]) 
     before = enter_x64(True)
     try:
         if compiled.residual and True in mask:
-            out, pullback = compiled.with_residuals(mask)(*values)
+            out, pullback = compiled.with_residuals(mask).forward(*values)
             out = out if len(out) > 1 else out[0]
         else:
             out = compiled.program(*values)
@@ -354,7 +237,7 @@ def _recorded(compiled: Compiled, args: Sequence[object], values: list[object]) 
         return tensors if multiple else tensors[0]
     edges = [edge_of(a) for a, m in zip(args, mask, strict=True) if m]  # type: ignore[arg-type]
     node = OperationNode(compiled, values, mask, edges, outs, pullback)
-    program = compiled.program if pullback is None else compiled.with_residuals(mask)
+    program = compiled.program if pullback is None else compiled.with_residuals(mask).forward
     if program.forms() != program.count:
         program.count = program.forms()
         if pullback is None:
@@ -534,8 +417,14 @@ class Operation:
 
         call.__name__ = call.__qualname__ = self.name
         residual = self.residual is True or self.residual == lowering.platform()
+        identity = describe([self.name, function, lengths, settings]) or ""
         return Compiled(
-            self.name, call, differentiable=self.differentiable, residual=residual, settings=named
+            self.name,
+            call,
+            differentiable=self.differentiable,
+            residual=residual,
+            settings=named,
+            identity=identity,
         )
 
 

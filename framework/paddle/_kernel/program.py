@@ -9,7 +9,10 @@ from typing import Any
 import jax
 
 from framework.core.compilation import CompileOptions, compile_options, operation_compile_options
+from framework.paddle._kernel import program_store
+from framework.paddle._kernel.ahead import Lowerable
 from framework.paddle._kernel.compile_notice import announced
+from framework.paddle._kernel.stored_function import StoredFunction
 
 
 @functools.cache
@@ -24,17 +27,26 @@ class Program:
     called while another program is traced is `inner`, without them. `in_place` writes into the memory of the inputs
     whose numbers are `replaced`, which are gone afterwards. `whole` is a program of many operations, which takes longer
     to compile and runs faster. `forms()` tells how many kinds of inputs it was compiled for, `count` how many it had
-    when that was asked last."""
+    when that was asked last. What has an `identity`, the same in every process, is stored under it, and `lowerable`
+    compiles it beforehand."""
 
-    __slots__ = ("count", "forms", "in_place", "inner", "is_new", "outer", "whole")
+    __slots__ = ("count", "forms", "in_place", "inner", "is_new", "lowerable", "outer", "whole")
 
     def __init__(
-        self, function: Callable[..., object], replaced: Sequence[int] = (), whole: bool = False
+        self,
+        function: Callable[..., object],
+        replaced: Sequence[int] = (),
+        whole: bool = False,
+        identity: str = "",
     ) -> None:
         self.count, self.whole, options = 0, whole, _compile_options(whole)
         self.is_new = whole  # its first call is announced
         self.inner = jax.jit(function)
         self.outer = jax.jit(function, compiler_options=options)
+        self.lowerable: Lowerable = self.outer
+        if identity and program_store.is_available():
+            stored = StoredFunction(function, self.outer, f"{identity} {options}")
+            self.outer, self.lowerable = stored.call, stored
         self.forms: Callable[[], int] = self.outer._cache_size  # type: ignore[attr-defined]
         self.in_place = self.outer
         if replaced:

@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 
 from framework.core.process_state import state
+from framework.paddle._kernel.ahead import at_backward, begin_backward
 from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.tensor import Tensor, wrap
@@ -224,6 +225,8 @@ def backward(
             "backward(): the Tensor has no history that leads to one that wants a gradient. Set stop_gradient = False "
             "on an input before the computation, and run it outside of paddle.no_grad()."
         )
+    if at_backward:
+        begin_backward()
     gradients = _Gradients(create_graph=False)
     with _running(create_graph=False):
         _start(gradients, roots, starts)

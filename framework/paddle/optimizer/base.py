@@ -16,13 +16,14 @@ from framework.optimizer.regularizer import WeightDecay
 from framework.optimizer.rules import Rule, StateSlot
 from framework.paddle._kernel import dtypes as types
 from framework.paddle._kernel import tape
+from framework.paddle._kernel.ahead import Pending, call_at_backward, compile_later, wait_for
 from framework.paddle._kernel.arguments import DecayLike, Parameters
 from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.symbol import Symbol
 from framework.paddle._kernel.tensor import Parameter, Tensor, as_array, is_only_holder, wrap
 from framework.paddle._kernel.x64 import enter_x64, leave_x64, x64
 from framework.paddle.optimizer.lr import LRScheduler
-from framework.paddle.optimizer.program import Clipping, Part, Plan, update, update_in_place
+from framework.paddle.optimizer.program import Clipping, Part, Plan, StepOf, update, update_in_place
 from framework.paddle.optimizer.state import (
     Pair,
     concrete,
@@ -39,6 +40,14 @@ if TYPE_CHECKING:
 
 Group = Mapping[str, Any]
 _HALF = frozenset((np.dtype(np.float16), np.dtype(jnp.bfloat16)))
+
+
+def _state_of(slot: StateSlot, owner: Tensor) -> jax.ShapeDtypeStruct:
+    """The shape and type of an entry of a parameter's state."""
+    kind = owner._value.dtype
+    return jax.ShapeDtypeStruct(
+        (1,) if slot.power else owner._value.shape, np.float32 if slot.wide and kind in _HALF else kind
+    )
 
 
 class Optimizer:
@@ -97,6 +106,9 @@ class Optimizer:
         self._learning_rate_tensor.persistable = True
         self._rate = float("nan")
         self._learning_rate = learning_rate
+        self._pending: Pending = {}
+        if mode.recorder is None:
+            call_at_backward(self._compile_step)
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Settings may be changed between steps: what was derived from them is forgotten."""
@@ -247,11 +259,8 @@ class Optimizer:
         found = self._accumulators[name].get(owner.name)
         if found is not None:
             return found
-        kind = owner._value.dtype
-        if slot.wide and kind in _HALF:
-            kind = np.dtype(np.float32)
-        shape = (1,) if slot.power else owner._value.shape
-        tensor = wrap(concrete(np.full(shape, slot.fill, kind)))
+        like = _state_of(slot, owner)
+        tensor = wrap(concrete(np.full(like.shape, slot.fill, like.dtype)))
         tensor.name = unique_name.generate(f"{owner.name}_{name}")
         tensor.persistable = True
         self._opti_name_list.append(tensor.name)
@@ -406,18 +415,21 @@ class Optimizer:
         replaced = [p for p, _ in pairs] + [m for m in masters if m is not None]
         replaced += [tensor for state in states for tensor in state.values()]
         run = update_in_place if all(map(is_only_holder, replaced)) else update
+        inputs = (
+            [p._value for p, _ in pairs],
+            [grad for _, grad in pairs],
+            [None if m is None else m._value for m in masters],
+            [{name: tensor._value for name, tensor in state.items()} for state in states],
+            self._learning_rate_tensor._value,
+            self._factors([p for p, _ in pairs]),
+            None if self._found_inf is None else self._found_inf._value,
+        )
+        if self._pending:
+            wait_for(self._pending, inputs)
+            self._pending.clear()
         before = enter_x64(True)
         try:
-            moved, full, changed = run(
-                plan,
-                [p._value for p, _ in pairs],
-                [grad for _, grad in pairs],
-                [None if m is None else m._value for m in masters],
-                [{name: tensor._value for name, tensor in state.items()} for state in states],
-                self._learning_rate_tensor._value,
-                self._factors([p for p, _ in pairs]),
-                None if self._found_inf is None else self._found_inf._value,
-            )
+            moved, full, changed = run(plan, *inputs)
         finally:
             leave_x64(before)
         for index, (parameter, _) in enumerate(pairs):
@@ -427,6 +439,25 @@ class Optimizer:
                 master._value = full[index]
             for name, tensor in states[index].items():
                 tensor._value = changed[index][name]
+
+    def _compile_step(self) -> None:
+        """Let a thread compile the step while the first backward run goes on, as if every parameter got a gradient; a
+        wrong guess costs time of the other core."""
+        groups = [(g, [(p, p) for p in g["params"] if not p.stop_gradient]) for g in self._groups()]
+        parameters = [p for _, pairs in groups for p, _ in pairs]
+        if not parameters or any(p._value.dtype in _HALF for p in parameters) or self._found_inf is not None:
+            return
+        plan = self._plan(groups)
+        if plan.outside:
+            return
+        values = [p._value for p in parameters]
+        states = [
+            {name: _state_of(slot, p) for name, slot in part.slots}
+            for part, p in zip(plan.parts, parameters, strict=True)
+        ]
+        rate = self._learning_rate_tensor._value
+        inputs = (values, values, [None] * len(values), states, rate, self._factors(parameters), None)
+        compile_later(StepOf(plan), self._pending, inputs, first=True)
 
     def _factors(self, parameters: Sequence[Tensor]) -> np.ndarray | None:
         """The parameters' factors of the learning rate, where one is not 1."""

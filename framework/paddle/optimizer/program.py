@@ -103,3 +103,14 @@ def _update(
 update = jax.jit(_update, static_argnums=0)
 update_in_place = jax.jit(_update, static_argnums=0, donate_argnames=("params", "masters", "states"))
 """As `update`, in the memory of what it replaces: the arrays given to it are gone afterwards."""
+
+
+@dataclass(frozen=True)
+class StepOf:
+    """The program `update_in_place` of a plan, for shapes and types that are known before the arrays are."""
+
+    plan: Plan
+
+    def lower(self, *inputs: object) -> jax.stages.Lowered:
+        """The program for these inputs, to be compiled."""
+        return update_in_place.lower(self.plan, *inputs)

@@ -137,3 +137,52 @@ def test_the_process_ends_with_work_left_and_a_fork_waits_for_nobody() -> None:
         check=False,
     )
     assert done.returncode == 0 and "end [2]" in done.stdout, done.stderr[-2000:]
+
+
+def _train(
+    size: int, frozen: bool = False, unused: bool = False
+) -> tuple[paddle.optimizer.Adam, list[list[float]]]:
+    weight, other = (paddle.create_parameter([size], "float32", default_initializer=ones) for _ in range(2))
+    other.stop_gradient = frozen
+    optimizer = paddle.optimizer.Adam(0.1, parameters=[weight, other], weight_decay=0.01)
+    loss = (weight * 3).sum() if unused or frozen else (weight * other).sum()
+    loss.backward()
+    assert bool(optimizer._pending) == ahead._several_cores()
+    optimizer.step()
+    assert not optimizer._pending
+    return optimizer, [weight.tolist(), other.tolist()]
+
+
+ones = paddle.nn.initializer.Constant(1.0)
+
+
+@pytest.mark.parametrize(
+    "case", [{}, {"frozen": True}, {"unused": True}], ids=["all", "frozen", "wrong guess"]
+)
+def test_the_step_is_compiled_during_the_backward_run(
+    case: dict[str, bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names: list[str] = []
+
+    def note(event: str, duration_secs: float, **kwargs: str | int) -> None:
+        if event.endswith("backend_compile_duration"):
+            names.append(str(kwargs.get("fun_name")))
+
+    jax.monitoring.register_event_duration_secs_listener(note)
+    try:
+        _, moved = _train(23, **case)
+    finally:
+        jax.monitoring.unregister_event_duration_listener(note)
+    if "unused" not in case:
+        assert sum("_update" in name for name in names) == 1
+    monkeypatch.setattr(ahead, "_several_cores", lambda: False)
+    assert _train(23, **case)[1] == moved
+
+
+def test_an_optimizer_that_is_gone_compiles_nothing() -> None:
+    ahead.begin_backward()
+    weight = paddle.create_parameter([3], "float32")
+    paddle.optimizer.SGD(0.1, parameters=[weight])
+    assert len(ahead.at_backward) == 1
+    (weight * 2).sum().backward()
+    assert not ahead.at_backward
