@@ -340,3 +340,20 @@ def test_source_of_functions() -> None:
     assert not utils.is_paddle_func(np.mean)
     logger = imported("paddle.static.log_helper").get_logger("oar.test", 20, "%(message)s")
     assert (logger.level, logger.propagate) == (20, False)
+
+
+def test_a_layer_of_a_package_asks_its_helper_for_the_default_type() -> None:
+    # PaddleNLP's attention (BigBird) and Paddle's own layers begin so.
+    class Projection(paddle.nn.Layer):
+        def __init__(self) -> None:
+            super().__init__()
+            self._dtype = self._helper.get_default_dtype()
+            self.weight = self.create_parameter([2, 3], dtype=self._dtype)
+
+    paddle.set_default_dtype("float64")
+    try:
+        assert Projection().weight.dtype == paddle.float64
+    finally:
+        paddle.set_default_dtype("float32")
+    layer = Projection()
+    assert (layer._dtype, layer._helper.name) == ("float32", layer.full_name())
