@@ -106,7 +106,8 @@ class Layer:
         return self
 
     def eval(self: Self) -> Self:
-        return self.train(False)
+        # Not through `self.train`: layers of packages (PaddleNLP's LoRALinear) define it without an argument.
+        return Layer.train(self, False)
 
     def apply(self: Self, fn: Callable[[Layer], object]) -> Self:
         """Call `fn` with every layer, the innermost first."""

@@ -357,3 +357,24 @@ def test_a_layer_of_a_package_asks_its_helper_for_the_default_type() -> None:
         paddle.set_default_dtype("float32")
     layer = Projection()
     assert (layer._dtype, layer._helper.name) == ("float32", layer.full_name())
+
+
+def test_a_layer_may_define_train_and_eval_without_arguments() -> None:
+    # As PaddleNLP's LoRALinear does.
+    class Merged(paddle.nn.Layer):
+        def train(self) -> None:  # type: ignore[override]
+            super().train()
+            self.merged = False
+
+        def eval(self) -> None:  # type: ignore[override]
+            super().eval()
+            self.merged = True
+
+    layer = Merged()
+    layer.eval()
+    assert (layer.training, layer.merged) == (False, True)
+    layer.train()
+    assert (layer.training, layer.merged) == (True, False)
+    model = paddle.nn.Sequential(layer)
+    model.eval()
+    assert not layer.training
