@@ -107,7 +107,8 @@ class Layer:
 
     def eval(self: Self) -> Self:
         # Not through `self.train`: layers of packages (PaddleNLP's LoRALinear) define it without an argument.
-        return Layer.train(self, False)
+        Layer.train(self, False)
+        return self
 
     def apply(self: Self, fn: Callable[[Layer], object]) -> Self:
         """Call `fn` with every layer, the innermost first."""
