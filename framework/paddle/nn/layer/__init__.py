@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import logging
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
 from framework.paddle._kernel import dtypes as types
+from framework.paddle._kernel.arguments import Integers
+from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle._kernel.tensor import Parameter, Tensor, as_array
-from framework.paddle.nn.layer.parameters import LayerHelper as LayerHelper
-from framework.paddle.nn.layer.parameters import create_parameter as create_parameter
-from framework.paddle.nn.layer.parameters import new_parameter as new_parameter
+from framework.paddle.nn import initializer as initializers
+from framework.paddle.nn.param_attr import AttrLike, ParamAttr
 from framework.paddle.utils import unique_name
+
+if TYPE_CHECKING:
+    from framework.paddle.nn.initializer import Initializer
 
 log = logging.getLogger("oar")
 Self = TypeVar("Self", bound="Layer")
@@ -39,6 +44,15 @@ class HookRemoveHelper:
 
     def remove(self) -> None:
         self._hooks.pop(self._hook_id, None)
+
+
+class LayerObjectHelper(NamedTuple):
+    """What layers outside of Paddle ask for the default type, as Paddle's own layers do."""
+
+    name: str
+
+    def get_default_dtype(self) -> str:
+        return types.get_default_dtype()
 
 
 class Layer:
@@ -118,9 +132,8 @@ class Layer:
         return self
 
     @property
-    def _helper(self) -> LayerHelper:
-        """What layers outside of Paddle ask for the default type, as Paddle's own layers do."""
-        return LayerHelper(self._full_name, name=self._full_name)
+    def _helper(self) -> LayerObjectHelper:
+        return LayerObjectHelper(self._full_name)
 
     def full_name(self) -> str:
         return self._full_name
@@ -452,6 +465,53 @@ def _check_name(layer: Layer, name: str, kind: Mapping[str, object], what: str, 
         raise KeyError(f"The name of {what} can not be empty")
     if name not in kind and name in layer.__dict__:
         raise KeyError(f"{type(layer).__name__}: attribute {name!r} already exists")
+
+
+def new_parameter(
+    owner: str,
+    shape: Integers,
+    attr: AttrLike,
+    dtype: object,
+    is_bias: bool,
+    default_initializer: Initializer | None,
+) -> Parameter | None:
+    """A parameter with its first values. `owner` starts its name; see `Layer.create_parameter`."""
+    attribute = ParamAttr._to_attr(attr)
+    if not isinstance(attribute, ParamAttr):
+        return None
+    sizes = tuple(int(size) for size in ([shape] if isinstance(shape, int) else shape))
+    if attribute.name is not None:
+        unique_name.claim(attribute.name)
+    parameter = Parameter(
+        initializers.new_value(sizes, dtype),
+        name=attribute.name or unique_name.generate(f"{owner}.{'b' if is_bias else 'w'}"),
+        trainable=attribute.trainable,
+        learning_rate=attribute.learning_rate,
+        regularizer=attribute.regularizer,
+        need_clip=attribute.need_clip,
+        do_model_average=attribute.do_model_average,
+    )
+    initializers.begin(parameter, initializers.starting(attribute.initializer, is_bias, default_initializer))
+    if mode.keep_parameter is not None:
+        mode.keep_parameter(parameter)
+    return parameter
+
+
+def create_parameter(
+    shape: Any,
+    dtype: object,
+    name: str | None = None,
+    attr: AttrLike = None,
+    is_bias: bool = False,
+    default_initializer: Any = None,
+) -> Parameter | None:
+    """A parameter outside of any layer; `name` holds where `attr` has none."""
+    attribute = ParamAttr._to_attr(attr)
+    if name is not None and isinstance(attribute, ParamAttr) and attribute.name is None:
+        attribute = copy.copy(attribute)
+        attribute.name = name
+    owner = unique_name.generate("create_parameter")
+    return new_parameter(owner, shape, attribute, dtype, is_bias, default_initializer)
 
 
 def _set(tensor: Tensor, value: object, key: str) -> None:
