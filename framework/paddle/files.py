@@ -9,20 +9,20 @@ from __future__ import annotations
 import io
 import logging
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
-from framework.core.errors import FormatError
+from framework.core.errors import FormatError, WeightError
 from framework.interop.source import Source, bfloat16, read_source
 from framework.interop.weights.lod_tensor import tensor_record
 from framework.interop.weights.pdparams import NAME_TABLE, read_first_pickle, read_tensor
 from framework.interop.weights.pdparams_writer import write_pickle
-from framework.interop.weights.pickle_writer import check_plain, write_plain
+from framework.interop.weights.pickle_writer import PickledObject, check_plain, write_plain
 from framework.interop.weights.pickled import NamedArray
-from framework.paddle._kernel.tensor import Tensor, as_array, wrap
+from framework.paddle._kernel.tensor import Parameter, Tensor, as_array, wrap
 from framework.paddle.nn.layer import Layer
 
 log = logging.getLogger("oar")
@@ -33,6 +33,9 @@ _PICKLE = b"\x80"
 
 def save(obj: object, path: str | os.PathLike[str] | BinaryIO, protocol: int = 4, **configs: object) -> None:
     """Write a Tensor, or dicts, lists and tuples of Tensors, arrays, numbers and text, to a file or a BytesIO.
+
+    An object of another class is pickled as Paddle does it, by the name of its class: Paddle reads it where the class
+    is, and `load` here refuses it, since such a file may name any code.
 
     The file appears whole or not at all. It is a pickle of protocol 4, which Paddle reads whatever `protocol` it was
     asked for. `use_binary_format=True` writes one Tensor as Paddle's C++ side does.
@@ -187,22 +190,38 @@ def _with_names(obj: Any) -> object:
         return type(obj)((key, _with_names(value)) for key, value in obj.items())
     if type(obj) in (list, tuple, set):
         return type(obj)([_with_names(part) for part in obj])
-    if isinstance(obj, list | tuple | set) or not isinstance(
-        obj, bool | int | float | complex | str | bytes | np.ndarray | np.generic | None
-    ):
-        from framework.paddle.static.program import Program
+    if isinstance(obj, bool | int | float | complex | str | bytes | np.ndarray | np.generic | None):
+        return obj
+    return _of_another_class(obj)
 
-        advice = ""
-        if isinstance(obj, Program):
-            advice = (
-                ": paddle.static.save_inference_model writes what computes its outputs, paddle.static.save its "
-                "parameters, for a Program that is built again"
-            )
-        raise TypeError(
-            f"paddle.save writes Tensors, arrays, numbers, text and dicts, lists and tuples of them, received "
-            f"{type(obj).__name__}{advice}"
+
+def _of_another_class(obj: object) -> PickledObject:
+    """An object of a program's own class, such as the arguments of PaddleNLP's Trainer, as Paddle pickles it.
+
+    Raises: TypeError, where Paddle refuses it too, or pickle does.
+    """
+    from framework.paddle.static.program import Program
+
+    advice = ""
+    if isinstance(obj, Program):
+        advice = (
+            ": paddle.static.save_inference_model writes what computes its outputs, paddle.static.save its "
+            "parameters, for a Program that is built again"
         )
-    return obj
+    elif not isinstance(obj, Iterable):
+        try:
+            return PickledObject(obj, dict.fromkeys((Tensor, Parameter), _named_pair))
+        except WeightError as error:
+            advice = f", which cannot be pickled: {error.__cause__}"
+    raise TypeError(
+        f"paddle.save writes Tensors, arrays, numbers, text and dicts, lists and tuples of them, received "
+        f"{type(obj).__name__}{advice}"
+    )
+
+
+def _named_pair(tensor: Tensor) -> tuple[Callable[..., object], tuple[object, ...]]:
+    """What Paddle pickles for a Tensor within an object."""
+    return tuple, ((tensor.name, tensor.numpy()),)
 
 
 def _loaded(value: object, as_numpy: bool, named: bool) -> object:

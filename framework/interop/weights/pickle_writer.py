@@ -8,10 +8,12 @@ Source: the opcode list in CPython's Lib/pickletools.py; numpy's `ndarray.__redu
 
 from __future__ import annotations
 
-import pickle as op  # the names of the opcodes alone
+import copyreg
+import io
+import pickle as op  # the names of the opcodes, and what writes objects of other classes
 import struct
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import BinaryIO
 
 import numpy as np
@@ -32,6 +34,34 @@ _EMPTY_ARRAY = (
 _TUPLE = op.GLOBAL + b"builtins\ntuple\n"
 
 
+class PickledObject:
+    """An object of another class, as pickle writes it: by the name of its class, with what it holds.
+
+    Args:
+        reducers: for classes within it, what stands for an object of them: (function, arguments).
+
+    Raises:
+        WeightError: pickle cannot write it, such as a function within another one.
+    """
+
+    def __init__(
+        self,
+        value: object,
+        reducers: Mapping[type, Callable[..., tuple[Callable[..., object], tuple[object, ...]]]],
+    ) -> None:
+        stream = io.BytesIO()
+        # Protocol 3 refers to what it remembers by numbers of its own, so its opcodes stay right within another file.
+        pickler = op.Pickler(stream, 3)
+        pickler.dispatch_table = {**copyreg.dispatch_table, **reducers}
+        try:
+            pickler.dump(value)
+        except (op.PicklingError, TypeError, AttributeError, RecursionError) as error:
+            raise WeightError(
+                "this object cannot be pickled", received=str(error)[:200], fix="save what it holds"
+            ) from error
+        self.opcodes = stream.getvalue()[2:-1]  # without PROTO and STOP
+
+
 def write_plain(file: BinaryIO, value: object) -> None:
     """Write one value. bfloat16 is stored as uint16, which Paddle takes for bfloat16; a `NamedArray` as Paddle stores a
     Tensor. There is no limit to an array's size: slices are for protocols 2 and 3.
@@ -50,6 +80,8 @@ def check_plain(value: object, where: object, path: str = "") -> int:
         items: Iterable[tuple[object, object]] = value.items()
         inside = "{path}[{key!r}]" if path else "{key!r}"
         return sum(check_plain(part, where, inside.format(path=path, key=key)) for key, part in items)
+    if isinstance(value, PickledObject):
+        return len(value.opcodes)
     if isinstance(value, NamedArray):
         value = value.array
     if isinstance(value, list | tuple | set):
@@ -90,6 +122,8 @@ def _write(file: BinaryIO, value: object) -> None:
             file.write(_text(value))
         case bytes():
             file.write(op.BINBYTES8 + len(value).to_bytes(8, "little") + value)
+        case PickledObject():
+            file.write(value.opcodes)
         case NamedArray():
             file.write(_TUPLE + _text(value.name))
             _array(file, value.array)

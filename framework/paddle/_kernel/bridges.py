@@ -10,7 +10,7 @@ net = paddle.wrap(core)                       # called with Tensors, trained by 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Self
+from typing import Any
 
 import jax
 import numpy as np
@@ -183,14 +183,12 @@ class WrappedLayer(_Held):
         self._channels_first = data_format == "NCHW"
         self._forms: dict[Any, _Form] = {}
 
-    def train(self, mode: bool = True) -> Self:
-        super().train(mode)
-        self.__dict__["_core"].train(mode)
-        return self
-
     def forward(self, *inputs: object) -> object:
         given = [x if isinstance(x, Tensor) else Tensor(x) for x in inputs]
-        graphdef, _, _ = functional_core.split(self.__dict__["_core"])
+        layer = self.__dict__["_core"]
+        if layer.training != self.training:  # a model that holds this layer sets `training` alone
+            layer.train(self.training)
+        graphdef, _, _ = functional_core.split(layer)
         key = (graphdef, len(given))
         form = self._forms.get(key)
         if form is None:

@@ -6,6 +6,8 @@ with its gradient, so that a loaded layer can be trained on.
 
 from __future__ import annotations
 
+import contextlib
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from framework.core.types import JSON
     from framework.paddle.static.program import Program
 
+log = logging.getLogger("oar")
 _TRAINING = "with_gradient.jax"
 _MAX_DEPTH = 64  # of the lists and dicts that a function returns
 _NARROW = {"int64": "int32", "float64": "float32", "complex128": "complex64"}
@@ -55,9 +58,42 @@ def save(layer: Layer, path: str | Path, input_spec: Sequence[Any] | None = None
             first size.
 
     Raises:
-        InputError: nothing is known of the inputs. TraceError: the program hangs on values or on a free size.
+        InputError: nothing is known of the inputs. TraceError: the program hangs on values or on a free size, also
+        where free sizes behind the first are 32 or more, or multiples of 32; a warning says if that was assumed.
     """
     _in_eval_mode(layer, input_spec, _exported).save(_folder(path))
+
+
+class _FreeSizes(NamedTuple):
+    """What is assumed of the free sizes behind the first axis, which is the batch."""
+
+    multiple_of: int = 1
+    least: int = 1
+
+    def shape(self, spec: InputSpec, number: int) -> tuple[int | str, ...]:
+        """The shape of an input with a name for each free size: ("n", 3, "32*d0_2", "32*d0_3")."""
+        first, *others = CoreSpec(spec.shape).tensor_spec(number).shape or (None,)
+        if first is None:
+            return ()
+        prefix = "" if self.multiple_of == 1 else f"{self.multiple_of}*"
+        return (first, *[prefix + size if isinstance(size, str) else size for size in others])
+
+    def constraints(self, specs: Sequence[InputSpec]) -> tuple[str, ...]:
+        """What jax is told of the names: ("d0_2 >= 32", …)."""
+        if self.least == 1:
+            return ()
+        shapes = (CoreSpec(spec.shape).tensor_spec(number).shape for number, spec in enumerate(specs))
+        return tuple(
+            f"{size} >= {self.least}" for shape in shapes for size in shape[1:] if isinstance(size, str)
+        )
+
+    def __str__(self) -> str:
+        return f"multiples of {self.multiple_of}" if self.multiple_of > 1 else f"{self.least} or more"
+
+
+# What networks of images need where they ask about their sizes: Paddle asks at each call, a program once for all calls.
+# First no strides beyond the input, then features of several strides that are joined.
+_ASSUMPTIONS = (_FreeSizes(least=32), _FreeSizes(multiple_of=32))
 
 
 def write_onnx_file(
@@ -70,11 +106,18 @@ def write_onnx_file(
 
     from framework.export.formats.onnx.check import export_file
 
-    def write(layer: object, call: Callable[..., object], specs: Sequence[InputSpec]) -> list[Path]:
-        traced = _trace(layer, call, specs)
+    def write(
+        layer: object, call: Callable[..., object], specs: Sequence[InputSpec], free: _FreeSizes
+    ) -> list[Path]:
+        traced = _trace(layer, call, specs, free)
         with explained(traced.name), converted_layers(traced.layers), x64():
             return export_file(
-                lambda w, i: traced.lowered(w, i, False), traced.weights, traced.wide_specs, path, opset=opset
+                lambda w, i: traced.lowered(w, i, False),
+                traced.weights,
+                traced.wide_specs,
+                path,
+                constraints=free.constraints(specs),
+                opset=opset,
             )
 
     return _in_eval_mode(layer, input_spec, write)
@@ -83,9 +126,10 @@ def write_onnx_file(
 def _in_eval_mode(
     layer: Layer,
     input_spec: Sequence[InputSpec | Tensor] | None,
-    write: Callable[[object, Callable[..., object], Sequence[InputSpec]], _Written],
+    write: Callable[[object, Callable[..., object], Sequence[InputSpec], _FreeSizes], _Written],
 ) -> _Written:
-    """What `write` makes of the layer, its function and the inputs; with exact sizes where free ones were a guess."""
+    """What `write` makes of the layer, its function and the inputs. Where the program hangs on free sizes: with exact
+    ones if they were a guess, else with what is assumed of them, which is told."""
     function = layer.forward if isinstance(layer, Layer) else layer
     call = function.python_function if isinstance(function, StaticFunction) else function
     if isinstance(function, StaticFunction) and function.input_spec is not None:
@@ -104,11 +148,16 @@ def _in_eval_mode(
     try:
         with no_grad():  # type: ignore[union-attr]
             try:
-                return write(layer, call, specs)
+                return write(layer, call, specs, _FreeSizes())
             except OarError:
-                if not guessed:
-                    raise
-                return write(layer, call, guessed)
+                if guessed:
+                    return write(layer, call, guessed, _FreeSizes())
+                for free in _ASSUMPTIONS if any(-1 in spec.shape[1:] for spec in specs) else ():
+                    with contextlib.suppress(OarError):
+                        written = write(layer, call, specs, free)
+                        log.warning("%s: saved for free sizes that are %s", _name(layer, call), free)
+                        return written
+                raise
     finally:
         for sub, training in modes:
             object.__setattr__(sub, "training", training)
@@ -178,13 +227,22 @@ def _with_constants(call: Callable[..., object], specs: Sequence[object]) -> Cal
     return with_constants
 
 
-def _exported(layer: object, call: Callable[..., object], specs: Sequence[InputSpec]) -> Artifact:
-    traced = _trace(layer, call, specs)
+def _exported(
+    layer: object, call: Callable[..., object], specs: Sequence[InputSpec], free: _FreeSizes
+) -> Artifact:
+    traced = _trace(layer, call, specs, free)
     with explained(traced.name), converted_layers(traced.layers), x64():
-        narrow = lower_program(lambda w, i: traced.lowered(w, i, True), traced.weights, traced.narrow_specs)
-        wide = lower_program(lambda w, i: traced.lowered(w, i, False), traced.weights, traced.wide_specs)
+        narrow, wide = (
+            lower_program(
+                lambda w, i, is_narrow=is_narrow: traced.lowered(w, i, is_narrow),
+                traced.weights,
+                inputs,
+                constraints=free.constraints(specs),
+            )
+            for is_narrow, inputs in ((True, traced.narrow_specs), (False, traced.wide_specs))
+        )
         with file_names_alone():
-            training = bytes(wide.serialize(vjp_order=1))
+            training = _with_gradient(wide, traced.name)
     config = {
         "kind": "jit",
         "model": traced.name,
@@ -200,19 +258,40 @@ def _exported(layer: object, call: Callable[..., object], specs: Sequence[InputS
     return Artifact(config, {"float32": narrow}, traced.weights, files={_TRAINING: training})
 
 
-def _trace(layer: object, call: Callable[..., object], specs: Sequence[InputSpec]) -> _Traced:
+def _with_gradient(program: export.Exported, name: str) -> bytes:
+    """The program and that of its gradient; alone where jax has no gradient for all sizes, as of a convolution with
+    strides over a free size."""
+    try:
+        return bytes(program.serialize(vjp_order=1))
+    except (ValueError, jax.errors.InconclusiveDimensionOperation) as error:
+        log.warning(
+            "%s: saved without its gradient, so jit.load gives a layer that is not trained further; numbers in place "
+            "of the free sizes of input_spec keep it (%s)",
+            name,
+            str(error).splitlines()[0][:100],
+        )
+        return bytes(program.serialize())
+
+
+def _name(layer: object, call: Callable[..., object]) -> str:
+    return type(layer).__name__ if isinstance(layer, Layer) else getattr(call, "__name__", "function")
+
+
+def _trace(
+    layer: object, call: Callable[..., object], specs: Sequence[InputSpec], free: _FreeSizes
+) -> _Traced:
     names = [spec.name or f"x{number}" for number, spec in enumerate(specs)]
     if len(set(names)) < len(names):
         raise InputError("two inputs have the same name", received=names, allowed="one name for each")
-    shapes = [CoreSpec(spec.shape).tensor_spec(number).shape for number, spec in enumerate(specs)]
-    scope = export.SymbolicScope()
+    shapes = [free.shape(spec, number) for number, spec in enumerate(specs)]
+    scope = export.SymbolicScope(free.constraints(specs))
     with x64():
         tensors = [
             _placeholder(export.symbolic_shape(",".join(map(str, shape)), scope=scope), s)
             for shape, s in zip(shapes, specs, strict=True)
         ]
     layers = list(layers_of(layer))
-    name = type(layer).__name__ if isinstance(layer, Layer) else getattr(call, "__name__", "function")
+    name = _name(layer, call)
     with explained(name), converted_layers(layers):
         program = trace(lambda: call(*tensors), tensors, layers)
         weights, slots = _weights(layer, program.slots[len(tensors) :])
@@ -362,7 +441,8 @@ class TranslatedLayer(Layer):
             )
         state = [self._parameters.get(name, self._buffers.get(name)) for name in self._names]
         given = [x if isinstance(x, Tensor) else Tensor(x) for x in inputs]
-        enabled, mode.grad_enabled = mode.grad_enabled, mode.grad_enabled and self.training
+        enabled = mode.grad_enabled
+        mode.grad_enabled = enabled and self.training and self._program.has_vjp()
         try:
             made = run(self._compiled, [*given, *state])
         finally:

@@ -8,7 +8,7 @@ import logging
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -44,6 +44,15 @@ class HookRemoveHelper:
 
     def remove(self) -> None:
         self._hooks.pop(self._hook_id, None)
+
+
+class LayerObjectHelper(NamedTuple):
+    """What layers outside of Paddle ask for the default type, as Paddle's own layers do."""
+
+    name: str
+
+    def get_default_dtype(self) -> str:
+        return types.get_default_dtype()
 
 
 class Layer:
@@ -111,7 +120,9 @@ class Layer:
         return self
 
     def eval(self: Self) -> Self:
-        return self.train(False)
+        # Not through `self.train`: layers of packages (PaddleNLP's LoRALinear) define it without an argument.
+        Layer.train(self, False)
+        return self
 
     def apply(self: Self, fn: Callable[[Layer], object]) -> Self:
         """Call `fn` with every layer, the innermost first."""
@@ -119,6 +130,10 @@ class Layer:
             layer.apply(fn)
         fn(self)
         return self
+
+    @property
+    def _helper(self) -> LayerObjectHelper:
+        return LayerObjectHelper(self._full_name)
 
     def full_name(self) -> str:
         return self._full_name

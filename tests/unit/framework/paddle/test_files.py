@@ -87,13 +87,35 @@ def test_types_and_memory(kind):
 def test_a_layer_is_refused_and_no_file_is_left(tmp_path):
     with pytest.raises(ValueError, match="state_dict"):
         paddle.save({"net": paddle.nn.Linear(2, 2)}, str(tmp_path / "a"))
-    with pytest.raises(TypeError):
-        paddle.save({"x": object()}, str(tmp_path / "a"))
+    for value in (lambda x: x, range(3)):
+        with pytest.raises(TypeError, match=f"received {type(value).__name__}"):
+            paddle.save({"x": value}, str(tmp_path / "a"))
     with pytest.raises(ValueError):
         paddle.save({}, str(tmp_path / "a"), protocol=5)
     with pytest.raises(ValueError, match="no option"):
         paddle.save({}, str(tmp_path / "a"), compress=True)
     assert not list(tmp_path.iterdir())
+
+
+class Arguments:
+    """As the arguments that PaddleNLP's Trainer saves beside its checkpoints."""
+
+    def __init__(self):
+        self.rate, self.names = 0.1, ["a", "b"]
+        self.mask = paddle.to_tensor([1.0, 2.0])
+
+
+def test_objects_of_other_classes_are_pickled_as_in_paddle(tmp_path):
+    file, arguments = tmp_path / "args.bin", Arguments()
+    paddle.save({"x": paddle.ones([1]), "args": [arguments, Arguments()]}, str(file))
+    read = pickle.loads(file.read_bytes())
+    assert read["x"][1].tolist() == [1]
+    for loaded in read["args"]:
+        assert (loaded.rate, loaded.names) == (0.1, ["a", "b"])
+        assert loaded.mask[1].tolist() == [1, 2]
+    assert read["args"][0].mask[0] == arguments.mask.name
+    with pytest.raises(FormatError, match="Arguments"):
+        paddle.load(str(file))
 
 
 def test_what_is_no_data_is_refused(tmp_path):

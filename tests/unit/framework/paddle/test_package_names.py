@@ -340,3 +340,41 @@ def test_source_of_functions() -> None:
     assert not utils.is_paddle_func(np.mean)
     logger = imported("paddle.static.log_helper").get_logger("oar.test", 20, "%(message)s")
     assert (logger.level, logger.propagate) == (20, False)
+
+
+def test_a_layer_of_a_package_asks_its_helper_for_the_default_type() -> None:
+    # PaddleNLP's attention (BigBird) and Paddle's own layers begin so.
+    class Projection(paddle.nn.Layer):
+        def __init__(self) -> None:
+            super().__init__()
+            self._dtype = self._helper.get_default_dtype()
+            self.weight = self.create_parameter([2, 3], dtype=self._dtype)
+
+    paddle.set_default_dtype("float64")
+    try:
+        assert Projection().weight.dtype == paddle.float64
+    finally:
+        paddle.set_default_dtype("float32")
+    layer = Projection()
+    assert (layer._dtype, layer._helper.name) == ("float32", layer.full_name())
+
+
+def test_a_layer_may_define_train_and_eval_without_arguments() -> None:
+    # As PaddleNLP's LoRALinear does.
+    class Merged(paddle.nn.Layer):
+        def train(self) -> None:  # type: ignore[override]
+            super().train()
+            self.merged = False
+
+        def eval(self) -> None:  # type: ignore[override]
+            super().eval()
+            self.merged = True
+
+    layer = Merged()
+    layer.eval()
+    assert (layer.training, layer.merged) == (False, True)
+    layer.train()
+    assert (layer.training, layer.merged) == (True, False)
+    model = paddle.nn.Sequential(layer)
+    model.eval()
+    assert not layer.training

@@ -83,6 +83,15 @@ def test_wrap_is_one_operation_with_gradients_and_buffers():
     np.testing.assert_allclose(float(static(TENSOR)), float(net(TENSOR).sum()), rtol=1e-5)
 
 
+def test_a_wrapped_layer_is_in_the_mode_of_the_model_that_holds_it():
+    model = paddle.nn.Sequential(paddle.wrap(core.Dropout(0.5)))
+    ones = paddle.ones([4, 16])
+    model.eval()
+    np.testing.assert_array_equal(model(ones).numpy(), 1)
+    model.train()
+    assert set(np.unique(model(ones).numpy())) == {0, 2}
+
+
 def test_saved_layer_runs_everywhere_and_can_be_trained(tmp_path):
     net, folder = Net(), tmp_path / "saved" / "net"
     with pytest.raises(InputError, match="shapes"):
@@ -103,3 +112,56 @@ def test_saved_layer_runs_everywhere_and_can_be_trained(tmp_path):
     net(TENSOR).sum().backward()
     gradients = {p.name: p.grad.numpy() for p in loaded.parameters()}
     np.testing.assert_allclose(gradients["fc.weight"], net.fc.weight.grad.numpy(), rtol=1e-4, atol=1e-6)
+
+
+class Pyramid(paddle.nn.Layer):
+    """Features of two strides that are added: their sizes agree for even sizes alone, as in PaddleOCR's detector."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = paddle.nn.Conv2D(3, 2, 3, stride=2, padding=1)
+        self.second = paddle.nn.Conv2D(2, 2, 3, stride=2, padding=1)
+
+    def forward(self, x):
+        first = self.first(x)
+        return first + paddle.nn.functional.interpolate(self.second(first), scale_factor=2)
+
+
+def test_a_network_that_joins_strides_is_saved_for_free_sizes(tmp_path, caplog):
+    net = Pyramid()
+    paddle.jit.save(net, tmp_path / "net", input_spec=[InputSpec([None, 3, None, None], name="image")])
+    assert "Pyramid: saved for free sizes that are multiples of 32" in caplog.text
+    loaded = paddle.jit.load(tmp_path / "net")
+    x = paddle.randn([2, 3, 32, 64])
+    np.testing.assert_allclose(loaded(x).numpy(), net(x).numpy(), rtol=1e-5, atol=1e-6)
+    with pytest.raises(ValueError, match=r"32\*d0_2"):
+        loaded(paddle.randn([1, 3, 30, 64]))
+
+
+class Columns(paddle.nn.Layer):
+    """A recurrent layer over the columns of an image, which is as long as two strides leave them."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = paddle.nn.Conv2D(3, 2, 3, stride=(4, 2), padding=1)
+        self.pool = paddle.nn.MaxPool2D(2, 2)
+        self.rnn = paddle.nn.LSTM(2, 3)
+
+    def forward(self, x):
+        return self.rnn(self.pool(self.conv(x)).squeeze(2).transpose([0, 2, 1]))[0]
+
+
+def test_a_recurrent_network_is_saved_for_free_widths_without_a_gradient_that_jax_lacks(tmp_path, caplog):
+    net = Columns()
+    paddle.jit.save(net, tmp_path / "net", input_spec=[InputSpec([None, 3, 8, None], name="image")])
+    assert "Columns: saved for free sizes that are 32 or more" in caplog.text
+    assert "saved without its gradient" in caplog.text
+    x = paddle.randn([2, 3, 8, 37])
+    expected = net(x).numpy()
+    out = paddle.jit.load(tmp_path / "net")(x)
+    np.testing.assert_allclose(out.numpy(), expected, rtol=1e-5, atol=1e-6)
+    assert out.stop_gradient
+    (found,) = create_predictor(Config(f"{tmp_path}/net.pdmodel", f"{tmp_path}/net.pdiparams")).run(
+        [x.numpy()]
+    )
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
