@@ -6,12 +6,13 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from framework.core.axes import normalize_axis
 from framework.paddle._kernel.arguments import DTypeLike
 from framework.paddle._kernel.dispatch import Array, operation
 from framework.paddle._kernel.dtypes import to_numpy
-from framework.paddle._kernel.errors import ShapeError
+from framework.paddle._kernel.errors import ShapeError, require
 from framework.paddle.ops.promotion import as_float, cast_or_keep
 
 __all__ = [
@@ -59,6 +60,7 @@ def logcumsumexp(
 
 
 def _extremes(x: Array, axis: int | None, kind: Any, largest: bool, where: str) -> tuple[Array, Array]:
+    require(kind in (np.int32, np.int64), "the indices are int32 or int64", where, kind)
     x, along = _line(x, axis, where)
     if x.ndim == 0:
         return x, jnp.zeros((), kind)
@@ -96,6 +98,7 @@ def diff(
     name: str | None = None,
 ) -> Array:
     """Differences of neighbours along an axis, `n` times; `prepend` and `append` are joined to it first."""
+    require(n >= 1, "n is 1 or more", "paddle.diff", n)
     parts = [part for part in (prepend, x, append) if part is not None]
     joined = jnp.concatenate(parts, axis) if len(parts) > 1 else x
     for _ in range(n):

@@ -61,6 +61,11 @@ class Variable(Tensor):
         return program_of(self).global_block()
 
     @property
+    def grad_name(self) -> str:
+        """The name of its gradient."""
+        return f"{self.name}@GRAD"
+
+    @property
     def desc(self) -> VariableDescription:
         return VariableDescription(self)
 

@@ -23,7 +23,7 @@ def test_operators_compute_declared_variables() -> None:
     block = static.default_main_program().global_block()
     x = static.data("x", [-1, 3])
     weight = block.create_parameter(
-        [3, 2], "float32", "weight", initializer=paddle.nn.initializer.Constant(2.0)
+        [3, 2], "float32", "mul_weight", initializer=paddle.nn.initializer.Constant(2.0)
     )
     assert weight is not None
     product = block.create_var("product")
