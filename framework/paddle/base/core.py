@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import resource
+from collections.abc import Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
@@ -58,10 +60,17 @@ for _name in _KINDS:
     setattr(types.dtype, _name, _name)
 
 
+def _scale(x: Tensor, scale: float, bias: float, bias_after_scale: bool, trace_backward: bool) -> Tensor:
+    """x * scale + bias, or (x + bias) * scale; without `trace_backward` there is no way back."""
+    result = x * scale + bias if bias_after_scale else (x + bias) * scale
+    return result if trace_backward else result.detach()
+
+
 class eager:
     """Where Paddle keeps the class of its Tensors."""
 
     Tensor = Tensor
+    scale = staticmethod(_scale)
     _run_custom_op = refused("paddle.base.core.eager._run_custom_op")
 
 
@@ -97,6 +106,48 @@ def device_memory_stat_current_value(stat_type: str, device_id: int) -> int:
 def device_memory_stat_peak_value(stat_type: str, device_id: int) -> int:
     """The most bytes of a device so far. Raises: ValueError: there is no such number."""
     return _memory_stat(stat_type, device_id, True)
+
+
+def host_memory_stat_peak_value(stat_type: str, device_id: int) -> int:
+    """The most bytes of this process so far ("Allocated", "Reserved")."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+host_memory_stat_current_value = host_memory_stat_peak_value
+
+
+def op_support_gpu(op_type: str) -> bool:
+    """True: XLA computes every operation on every device."""
+    return True
+
+
+def eager_assign_group_by_size(
+    tensors: Sequence[Tensor],
+    is_sparse_gradient: Sequence[bool],
+    group_size_limits: Sequence[int],
+    tensor_indices: Sequence[int] | None = None,
+) -> list[list[int]]:
+    """Which gradients travel together: of one type, up to so many bytes each time; the last limit goes on. A sparse
+    one travels alone."""
+    numbers = list(tensor_indices or range(len(tensors)))
+    closed: list[list[int]] = []
+    opened: dict[str, tuple[list[int], int]] = {}
+    used: dict[str, int] = {}
+    for tensor, sparse, number in zip(tensors, is_sparse_gradient, numbers, strict=True):
+        if sparse:
+            closed.append([number])
+            continue
+        kind = tensor.dtype.name
+        group, size = opened.get(kind, ([], 0))
+        group, size = [*group, number], size + tensor.size * tensor.dtype.itemsize
+        step = used.get(kind, 0)
+        if size >= group_size_limits[min(step, len(group_size_limits) - 1)]:
+            closed.append(group)
+            used[kind] = step + 1
+            opened.pop(kind, None)
+        else:
+            opened[kind] = (group, size)
+    return sorted([*closed, *(group for group, _ in opened.values())], key=lambda group: group[0])
 
 
 class op_proto_and_checker_maker:

@@ -379,6 +379,28 @@ def deform_conv2d(
     return layer(x, offset, mask)
 
 
+def deformable_conv(
+    input: Tensor,
+    offset: Tensor,
+    mask: Tensor | None,
+    num_filters: int,
+    filter_size: Any,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int | None = None,
+    deformable_groups: int | None = None,
+    im2col_step: int | None = None,
+    param_attr: AttrLike = None,
+    bias_attr: AttrLike = None,
+    modulated: bool = True,
+    name: str | None = None,
+) -> Tensor:
+    """`deform_conv2d` under its older name; the mask counts where `modulated`."""
+    sizes = (num_filters, filter_size, stride, padding, dilation, groups or 1, deformable_groups or 1)
+    return deform_conv2d(input, offset, mask if modulated else None, *sizes, 1, param_attr, bias_attr, name)
+
+
 if not TYPE_CHECKING:
     __getattr__ = _resolver(__name__)
 _complete(__name__)
