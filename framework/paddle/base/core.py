@@ -147,7 +147,7 @@ def eager_assign_group_by_size(
             opened.pop(kind, None)
         else:
             opened[kind] = (group, size)
-    return sorted([*closed, *(group for group, _ in opened.values())], key=lambda group: group[0])
+    return sorted([*closed, *(group for group, _ in opened.values())], key=min)
 
 
 class op_proto_and_checker_maker:
