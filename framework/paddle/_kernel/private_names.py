@@ -80,6 +80,9 @@ PRIVATE: dict[str, dict[str, str]] = {
         "_compatible_non_tensor_spec": "paddle.jit.spec._compatible_non_tensor_spec"
     },
     "paddle.static.nn.common": {"deformable_conv": "paddle.static.nn.deformable_conv"},
+    "paddle.base.unique_name": {
+        "dygraph_parameter_name_checker": "paddle.utils.unique_name.dygraph_parameter_name_checker"
+    },
     "paddle.base": {"DatasetFactory": "paddle.base.dataset.DatasetFactory"},
     "paddle.utils.cpp_extension.cpp_extension": {"CUDA_HOME": "paddle.utils.cpp_extension.CUDA_HOME"},
     "paddle.quantization.quanters.abs_max": {

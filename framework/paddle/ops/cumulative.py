@@ -12,7 +12,7 @@ from framework.core.axes import normalize_axis
 from framework.paddle._kernel.arguments import DTypeLike
 from framework.paddle._kernel.dispatch import Array, operation
 from framework.paddle._kernel.dtypes import to_numpy
-from framework.paddle._kernel.errors import ShapeError, require
+from framework.paddle._kernel.errors import OperandError, ShapeError, require
 from framework.paddle.ops.promotion import as_float, cast_or_keep
 
 __all__ = [
@@ -110,8 +110,16 @@ def diff(
     return joined
 
 
+_FRACTIONS = (np.float16, np.float32, np.float64, jnp.bfloat16)
+
+
 def _areas(y: Array, x: Array | None, dx: Array | None, axis: int, where: str) -> tuple[Array, int]:
     """The area between each two neighbours, and the axis."""
+    for name, samples in (("y", y), ("x", x)):
+        if samples is not None:
+            require(
+                samples.dtype in _FRACTIONS, f"{name} is of fractions", where, samples.dtype, OperandError
+            )
     if x is not None and dx is not None:
         raise ShapeError("give x or dx, not both", where=where, received="both")
     along = normalize_axis(axis, y.ndim, where)
@@ -133,7 +141,7 @@ def trapezoid(
     y: Array, x: Array | None = None, dx: Array | None = None, axis: int = -1, name: str | None = None
 ) -> Array:
     """The integral of samples `y` at points `x`, or `dx` (1) apart, by the trapezoidal rule."""
-    areas, along = _areas(as_float(y), x, dx, axis, "paddle.trapezoid")
+    areas, along = _areas(y, x, dx, axis, "paddle.trapezoid")
     return areas.sum(along)
 
 
@@ -142,5 +150,5 @@ def cumulative_trapezoid(
     y: Array, x: Array | None = None, dx: Array | None = None, axis: int = -1, name: str | None = None
 ) -> Array:
     """The integral up to each sample but the first, by the trapezoidal rule."""
-    areas, along = _areas(as_float(y), x, dx, axis, "paddle.cumulative_trapezoid")
+    areas, along = _areas(y, x, dx, axis, "paddle.cumulative_trapezoid")
     return jnp.cumsum(areas, along)

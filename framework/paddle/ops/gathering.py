@@ -21,6 +21,7 @@ from framework.paddle._kernel.checked import checked
 from framework.paddle._kernel.dispatch import Array, Arrays, operation
 from framework.paddle._kernel.errors import OperandError, ShapeError, require
 from framework.paddle._kernel.methods import replace_value
+from framework.paddle._kernel.symbol import Symbol
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle._kernel.visible import visible_integers
 from framework.paddle.ops.promotion import is_inexact
@@ -201,7 +202,7 @@ def take(x: Tensor, index: Tensor, mode: str = "raise", name: str | None = None)
         )
     holds = isinstance(index, Tensor) and index.dtype.name in ("int32", "int64")
     require(holds, "the index is a Tensor of int32 or int64", "paddle.take", index, OperandError)
-    if mode == "raise" and index.size:
+    if mode == "raise" and index.size and not isinstance(index._value, Symbol):
         values = index.numpy()
         if values.min() < -x.size or values.max() >= x.size:
             raise ShapeError(

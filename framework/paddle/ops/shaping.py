@@ -82,7 +82,9 @@ def reshape(x: Array, shape: Whole, name: str | None = None) -> Array:
     """The same elements in another shape: 0 keeps the size of that axis, one -1 takes what is left."""
     sizes = list(whole_numbers(shape))
     for index, size in enumerate(sizes):
-        if size == 0 and x.size:
+        if size == 0:
+            if index >= x.ndim and not x.size:
+                continue
             if index >= x.ndim:
                 raise ShapeError(
                     "0 keeps the size of an axis that the input does not have",
@@ -96,7 +98,7 @@ def reshape(x: Array, shape: Whole, name: str | None = None) -> Array:
         raise ShapeError(
             "at most one size can be -1", where="paddle.reshape", received=f"shape {list(sizes)}"
         )
-    if (x.size != known) if not free else (known == 0 and x.size != 0) or (known and x.size % known):
+    if (x.size != known) if not free else known == 0 or (known and x.size % known):
         raise ShapeError(
             "the shapes have different numbers of elements",
             where="paddle.reshape",

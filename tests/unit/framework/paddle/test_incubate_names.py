@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -104,3 +106,48 @@ def test_branches_that_are_none() -> None:
         static.nn.switch_case(paddle.to_tensor(1), {"a": lambda: yes})
     with pytest.raises(ValueError, match="twice"):
         static.nn.switch_case(paddle.to_tensor(1), [(1, lambda: yes), (1, lambda: yes)])
+
+
+def test_hooks_are_called_before_a_layer_is_saved(tmp_path: Path) -> None:
+    from framework.paddle.jit import api
+
+    calls: list[object] = []
+    remover = api._register_save_pre_hook(lambda layer, spec, configs: calls.append(configs))
+    layer, specs = paddle.nn.Linear(2, 2), [static.InputSpec([1, 2], "float32")]
+    paddle.jit.save(layer, str(tmp_path / "one"), specs)
+    remover.remove()
+    paddle.jit.save(layer, str(tmp_path / "two"), specs)
+    assert calls == [{}]
+
+
+def test_zero_sizes_and_fractions() -> None:
+    empty = paddle.zeros([0, 2])
+    shapes = ([-1, 0], [2, -1], [2, 3, 0], [0])
+    assert [paddle.reshape(empty, shape).shape for shape in shapes] == [[0, 2], [2, 0], [2, 3, 0], [0]]
+    for shape in ([0, -1], [2, 0, -1]):
+        with pytest.raises(ValueError, match="elements"):
+            paddle.reshape(paddle.zeros([0]), shape)
+    with pytest.raises(TypeError):
+        paddle.trapezoid(paddle.ones([2, 2], "int64"))
+    assert sorted(paddle.reader.shuffle(lambda: iter(range(3)), 0)()) == [0, 1, 2]
+
+
+def test_names_of_parameters_are_reset() -> None:
+    from framework.paddle.utils import unique_name
+
+    with unique_name.guard():
+        paddle.create_parameter([1], "float32", attr=paddle.ParamAttr("reset_name"))
+        unique_name.dygraph_parameter_name_checker._name_set = set()
+        paddle.create_parameter([1], "float32", attr=paddle.ParamAttr("reset_name"))
+
+
+def test_positions_of_take_may_be_fed() -> None:
+    paddle.enable_static()
+    try:
+        with static.program_guard(static.Program()):
+            x, index = static.data("x", [2, 2]), static.data("index", [1], "int64")
+            out = paddle.take(x, index)
+            feed = {"x": np.arange(4, dtype=np.float32).reshape(2, 2), "index": np.array([-1])}
+            assert static.Executor().run(feed=feed, fetch_list=[out])[0] == [3.0]
+    finally:
+        paddle.disable_static()
