@@ -13,7 +13,7 @@ from framework.paddle._kernel import dtypes as types
 from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle._kernel.random import Generator, default_generator
 from framework.paddle._kernel.refused import refused
-from framework.paddle._kernel.tensor import Tensor
+from framework.paddle._kernel.tensor import Tensor as _EagerTensor
 from framework.paddle.base.lod_tensor import LoDTensor as LoDTensor
 from framework.paddle.base.lod_tensor import LoDTensorArray as LoDTensorArray
 from framework.paddle.base.predictor import create_paddle_predictor as create_paddle_predictor
@@ -33,7 +33,7 @@ from framework.paddle.static import Scope as Scope
 from framework.paddle.static.program import Program
 
 __all__ = ["get_cuda_device_count", "is_compiled_with_dist"]
-ProgramDesc = Program
+ProgramDesc, Tensor = Program, LoDTensor
 
 
 class EOFException(Exception):
@@ -60,7 +60,9 @@ for _name in _KINDS:
     setattr(types.dtype, _name, _name)
 
 
-def _scale(x: Tensor, scale: float, bias: float, bias_after_scale: bool, trace_backward: bool) -> Tensor:
+def _scale(
+    x: _EagerTensor, scale: float, bias: float, bias_after_scale: bool, trace_backward: bool
+) -> _EagerTensor:
     """x * scale + bias, or (x + bias) * scale; without `trace_backward` there is no way back."""
     result = x * scale + bias if bias_after_scale else (x + bias) * scale
     return result if trace_backward else result.detach()
@@ -69,7 +71,7 @@ def _scale(x: Tensor, scale: float, bias: float, bias_after_scale: bool, trace_b
 class eager:
     """Where Paddle keeps the class of its Tensors."""
 
-    Tensor = Tensor
+    Tensor = _EagerTensor
     scale = staticmethod(_scale)
     _run_custom_op = refused("paddle.base.core.eager._run_custom_op")
 
@@ -122,7 +124,7 @@ def op_support_gpu(op_type: str) -> bool:
 
 
 def eager_assign_group_by_size(
-    tensors: Sequence[Tensor],
+    tensors: Sequence[_EagerTensor],
     is_sparse_gradient: Sequence[bool],
     group_size_limits: Sequence[int],
     tensor_indices: Sequence[int] | None = None,

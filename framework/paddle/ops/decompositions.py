@@ -17,6 +17,7 @@ from jax import lax
 from framework.paddle._kernel.checked import checked
 from framework.paddle._kernel.dispatch import Array, Arrays, Key, operation
 from framework.paddle._kernel.errors import AssertedError, ShapeError, require
+from framework.paddle._kernel.settings import reads_values
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.ops.promotion import as_float, is_float, pair
 
@@ -347,6 +348,7 @@ def _lstsq(x: Array, y: Array, rcond: Array | None) -> tuple[Array, Array, Array
     return solution, residuals, kept.sum(-1).astype(jnp.int32), values
 
 
+@reads_values
 @checked
 def lstsq(
     x: Tensor, y: Tensor, rcond: float | None = None, driver: str | None = None, name: str | None = None
