@@ -130,6 +130,7 @@ def check_same(p: Distribution, q: object) -> None:
 
 
 def refused(what: str, allowed: str, received: object) -> ArgumentTypeError:
+    """The error of an argument of a class that it is not taken of."""
     return ArgumentTypeError(
         f"{what} is of a class that it is not taken of",
         received=f"{type(received).__name__} {received!r:.60}",

@@ -10,6 +10,7 @@ from typing import Self
 
 import numpy as np
 
+from framework.core.errors import OarError
 from framework.paddle._kernel.arguments import DTypeLike
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.ops.creation import to_tensor
@@ -19,6 +20,10 @@ from framework.paddle.ops.joining import concat, split
 def _triangle(rows: int, columns: int, offset: int = 0) -> np.ndarray:
     """0 up to the diagonal, -inf above it."""
     return np.triu(np.full((rows, columns), -np.inf), 1 + offset)
+
+
+class PaddedError(OarError, NotImplementedError):
+    """Sequences that are padded are asked for what only others have."""
 
 
 class AttentionBias(ABC):
@@ -92,8 +97,8 @@ class PaddedSeqLenInfo(SeqLenInfo):
 
     @classmethod
     def from_seqlens(cls, seqlens: Sequence[int]) -> SeqLenInfo:
-        """Refused. Raises: NotImplementedError."""
-        raise NotImplementedError("PaddedSeqLenInfo is made by from_seqlens_padded")
+        """Refused. Raises: PaddedError."""
+        raise PaddedError("PaddedSeqLenInfo is made by from_seqlens_padded", where="PaddedSeqLenInfo")
 
     @classmethod
     def from_seqlens_padded(cls, seqlens: Sequence[int], padding: int) -> PaddedSeqLenInfo:
@@ -105,8 +110,8 @@ class PaddedSeqLenInfo(SeqLenInfo):
         )
 
     def split(self, x: Tensor, batch_sizes: Sequence[int] | None = None) -> list[Tensor]:
-        """Refused. Raises: NotImplementedError."""
-        raise NotImplementedError("padded sequences are not split")
+        """Refused. Raises: PaddedError."""
+        raise PaddedError("padded sequences are not split", where="PaddedSeqLenInfo")
 
 
 class _Blocks(AttentionBias):
