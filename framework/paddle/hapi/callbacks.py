@@ -555,5 +555,5 @@ def config_callbacks(
         "verbose": verbose,
         "metrics": named,
     }
-    given = [callbacks] if isinstance(callbacks, Callback) else callbacks or []
-    return CallbackList(completed(given, verbose, log_freq, save_freq, save_dir), model, params)
+    listed = [callbacks] if isinstance(callbacks, Callback) else callbacks or []
+    return CallbackList(completed(listed, verbose, log_freq, save_freq, save_dir), model, params)

@@ -53,8 +53,8 @@ class Variable(Tensor):
 
     @property
     def size(self) -> int:
-        known = self._value.known  # type: ignore[attr-defined]
-        return -1 if -1 in known else int(np.prod(known))
+        sizes = self._value.known  # type: ignore[attr-defined]
+        return -1 if -1 in sizes else int(np.prod(sizes))
 
     @property
     def block(self) -> Block:
@@ -145,15 +145,15 @@ def value_of(tensor: ValueT, values: Values) -> ValueT | Tensor:
     """What a variable is in this run; other things are themselves."""
     if not isinstance(tensor, Variable):
         return tensor
-    found = values.get(id(tensor))
-    if found is None:
+    value = values.get(id(tensor))
+    if value is None:
         raise ShapeError(
             "a variable has no value in this run",
             where="Executor.run",
             received=tensor.name,
             fix="feed it, or run the program that computes it",
         )
-    return found
+    return value
 
 
 def program_of(variable: Tensor) -> Program:
