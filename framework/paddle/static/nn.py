@@ -351,7 +351,7 @@ def deform_conv2d(
     mask: Tensor | None,
     num_filters: int,
     filter_size: Any,
-    stride: Any = 1,
+    stride: object = 1,
     padding: Any = 0,
     dilation: Any = 1,
     groups: int = 1,

@@ -11,13 +11,14 @@ import numpy as np
 
 from framework.paddle._kernel.errors import AssertedError, require
 
-Requirement: TypeAlias = Callable[[str, Mapping[str, Any]], None]
+Arguments: TypeAlias = Mapping[str, Any]
+Requirement: TypeAlias = Callable[[str, Arguments], None]
 _FRACTIONS = (np.float32, np.float64)
 _REDUCTIONS = ("none", "mean", "sum")
 
 
 def _fractions(*names: str) -> Requirement:
-    def check(where: str, arguments: Mapping[str, Any]) -> None:
+    def check(where: str, arguments: Arguments) -> None:
         for name in names:
             kind = arguments[name].dtype
             require(kind in _FRACTIONS, f"{name} is float32 or float64", where, kind)
@@ -26,7 +27,7 @@ def _fractions(*names: str) -> Requirement:
 
 
 def _all(*requirements: Requirement) -> Requirement:
-    def check(where: str, arguments: Mapping[str, Any]) -> None:
+    def check(where: str, arguments: Arguments) -> None:
         for requirement in requirements:
             requirement(where, arguments)
 
@@ -34,7 +35,7 @@ def _all(*requirements: Requirement) -> Requirement:
 
 
 def _formats(*formats: str) -> Requirement:
-    def check(where: str, arguments: Mapping[str, Any]) -> None:
+    def check(where: str, arguments: Arguments) -> None:
         received = arguments["data_format"]
         require(received in formats, f"data_format is one of {', '.join(formats)}", where, received)
 
@@ -42,28 +43,28 @@ def _formats(*formats: str) -> Requirement:
 
 
 def _axes(name: str, count: int) -> Requirement:
-    def check(where: str, arguments: Mapping[str, Any]) -> None:
+    def check(where: str, arguments: Arguments) -> None:
         require(arguments[name].ndim == count, f"{name} has {count} axes", where, arguments[name].shape)
 
     return check
 
 
-def _cosine_embedding(where: str, arguments: Mapping[str, Any]) -> None:
+def _cosine_embedding(where: str, arguments: Arguments) -> None:
     kind = arguments["label"].dtype
     require(kind in (*_FRACTIONS, np.int32, np.int64), "label is an integer or a fraction", where, kind)
 
 
-def _margin(where: str, arguments: Mapping[str, Any]) -> None:
+def _margin(where: str, arguments: Arguments) -> None:
     require(arguments["margin"] >= 0, "the margin is 0 or more", where, arguments["margin"])
 
 
-def _multi_margin(where: str, arguments: Mapping[str, Any]) -> None:
+def _multi_margin(where: str, arguments: Arguments) -> None:
     weight, input = arguments["weight"], arguments["input"]
     if weight is not None:
         require(weight.shape[0] == input.shape[1], "a weight for each class", where, weight.shape)
 
 
-def _dice(where: str, arguments: Mapping[str, Any]) -> None:
+def _dice(where: str, arguments: Arguments) -> None:
     input, label = arguments["input"], arguments["label"]
     shapes = f"shapes {list(input.shape)} and {list(label.shape)}, types {input.dtype} and {label.dtype}"
     holds = input.ndim >= 2 and input.shape[:-1] == label.shape[:-1] and label.shape[-1] == 1
@@ -73,7 +74,7 @@ def _dice(where: str, arguments: Mapping[str, Any]) -> None:
 
 
 def _probability(name: str) -> Requirement:
-    def check(where: str, arguments: Mapping[str, Any]) -> None:
+    def check(where: str, arguments: Arguments) -> None:
         if isinstance(arguments[name], int | float):
             require(0 <= arguments[name] <= 1, f"{name} lies from 0 to 1", where, arguments[name])
 
@@ -81,33 +82,33 @@ def _probability(name: str) -> Requirement:
 
 
 def _not_empty(*names: str) -> Requirement:
-    def check(where: str, arguments: Mapping[str, Any]) -> None:
+    def check(where: str, arguments: Arguments) -> None:
         for name in names:
             require(arguments[name].size > 0, f"{name} has elements", where, arguments[name].shape)
 
     return check
 
 
-def _glu(where: str, arguments: Mapping[str, Any]) -> None:
+def _glu(where: str, arguments: Arguments) -> None:
     rank = arguments["x"].ndim
     require(-rank <= arguments["axis"] < rank, f"the axis is one of {rank}", where, arguments["axis"])
 
 
 def _flag(name: str) -> Requirement:
-    def check(where: str, arguments: Mapping[str, Any]) -> None:
+    def check(where: str, arguments: Arguments) -> None:
         require(isinstance(arguments[name], bool), f"{name} is True or False", where, arguments[name])
 
     return check
 
 
 def _positive(name: str) -> Requirement:
-    def check(where: str, arguments: Mapping[str, Any]) -> None:
+    def check(where: str, arguments: Arguments) -> None:
         require(arguments[name] > 0, f"{name} is above 0", where, arguments[name])
 
     return check
 
 
-def _pad(where: str, arguments: Mapping[str, Any]) -> None:
+def _pad(where: str, arguments: Arguments) -> None:
     formats = {3: ("NCL", "NLC"), 4: ("NCHW", "NHWC"), 5: ("NCDHW", "NDHWC")}
     modes = ("reflect", "replicate", "constant", "circular")
     mode, rank, pad = arguments["mode"], arguments["x"].ndim, arguments["pad"]
@@ -123,7 +124,7 @@ def _pad(where: str, arguments: Mapping[str, Any]) -> None:
         )
 
 
-def _prelu(where: str, arguments: Mapping[str, Any]) -> None:
+def _prelu(where: str, arguments: Arguments) -> None:
     x, weight = arguments["x"], arguments["weight"]
     shapes = f"shapes {list(x.shape)} and {list(weight.shape)}"
     require(weight.ndim < 2, "the weight has one axis at most", where, shapes, AssertedError)
@@ -136,7 +137,7 @@ def _prelu(where: str, arguments: Mapping[str, Any]) -> None:
 def _pairs(*names: str) -> Requirement:
     """Numbers, or lists of two."""
 
-    def check(where: str, arguments: Mapping[str, Any]) -> None:
+    def check(where: str, arguments: Arguments) -> None:
         for name in names:
             value = arguments[name]
             holds = not isinstance(value, list | tuple) or len(value) == 2
@@ -146,30 +147,30 @@ def _pairs(*names: str) -> Requirement:
 
 
 def _asserted_axes(count: int) -> Requirement:
-    def check(where: str, arguments: Mapping[str, Any]) -> None:
+    def check(where: str, arguments: Arguments) -> None:
         x = arguments["x"]
         require(x.ndim == count, f"x has {count} axes", where, x.shape, AssertedError)
 
     return check
 
 
-def _asserted_reduction(where: str, arguments: Mapping[str, Any]) -> None:
+def _asserted_reduction(where: str, arguments: Arguments) -> None:
     holds = arguments["reduction"] in _REDUCTIONS
     require(holds, "the reduction is mean, sum or none", where, arguments["reduction"], AssertedError)
 
 
-def _lengths(where: str, arguments: Mapping[str, Any]) -> None:
+def _lengths(where: str, arguments: Arguments) -> None:
     for name in ("input_lengths", "label_lengths"):
         require(arguments[name] is not None, f"{name} is needed", where, None)
 
 
-def _weight_is_a_tensor(where: str, arguments: Mapping[str, Any]) -> None:
+def _weight_is_a_tensor(where: str, arguments: Arguments) -> None:
     weight = arguments["weight"]
     holds = weight is None or isinstance(weight, jax.Array | jax.ShapeDtypeStruct)
     require(holds, "the weight is a Tensor", where, type(weight).__name__)
 
 
-def _transposed(where: str, arguments: Mapping[str, Any]) -> None:
+def _transposed(where: str, arguments: Arguments) -> None:
     groups, output, stride = arguments["groups"], arguments["output_padding"], arguments["stride"]
     require(groups > 0, "groups is above 0", where, groups)
     outputs, strides = ([v] if isinstance(v, int) else list(v) for v in (output, stride))
@@ -177,7 +178,7 @@ def _transposed(where: str, arguments: Mapping[str, Any]) -> None:
         require(outputs[0] <= strides[0], "output_padding is at most the stride", where, output)
 
 
-def _without_ceil_mode(where: str, arguments: Mapping[str, Any]) -> None:
+def _without_ceil_mode(where: str, arguments: Arguments) -> None:
     padding = arguments["padding"]
     if isinstance(padding, str) and padding.upper() == "VALID":
         require(not arguments["ceil_mode"], "padding VALID goes without ceil_mode", where, "ceil_mode=True")
